@@ -1,0 +1,30 @@
+# make demo   a tour of the library, on Docker where an engine answers, else on this machine
+# make test   everything, under the race detector
+#
+# Both prepare what is missing. With CI=true nothing may be missing: see .ci/run.
+
+.PHONY: demo test bench lint prepare image image-if-engine
+
+demo: image-if-engine
+	go run ./examples/quickstart
+
+test: prepare $(if $(filter true,$(CI)),image,image-if-engine)
+	bash .ci/run test
+
+# The project's benchmarks, each beside its floor.
+bench: image-if-engine
+	go test -run '^$$' -bench . ./bench/...
+
+lint:
+	bash .ci/run lint
+
+# The Debian packages that the tests drive; only where root can install them.
+prepare:
+	bash .ci/run prepare
+
+# The image sandshell-test:latest, made where it is missing or old.
+image:
+	testdata/image/build
+
+image-if-engine:
+	testdata/image/build --if-engine

@@ -1,0 +1,147 @@
+package terminal
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// A cell is one column of an edited line. A wide rune takes two, a tab up to eight: it is in the first, and the others
+// are spanned.
+type cell struct {
+	r     rune   // or blank, spanned, or a byte that is no UTF-8, as invalid0 - its value
+	marks string // combining marks, at most maxMarks bytes
+}
+
+const (
+	blank    rune = 0 // never written to, or erased: a space, unless nothing follows
+	spanned  rune = -1
+	invalid0 rune = -2
+
+	maxMarks = 64
+)
+
+// appendCells appends the text of the cells.
+func appendCells(dst []byte, cells []cell) []byte {
+	for i := range cells {
+		switch r := cells[i].r; {
+		case r == blank:
+			dst = append(dst, ' ')
+		case r == spanned:
+		case r <= invalid0:
+			dst = append(dst, byte(invalid0-r))
+		default:
+			dst = utf8.AppendRune(dst, r)
+		}
+		dst = append(dst, cells[i].marks...)
+	}
+	return dst
+}
+
+// put writes the first character of s at the cursor, or a stretch of ASCII, and returns how many bytes it took.
+func (l *line) put(s []byte) int {
+	if n := min(asciiLen(s), max(maxLine-l.col, 1)); n > 0 {
+		l.claim(n)
+		for i, c := range s[:n] {
+			l.cells[l.col+i] = cell{r: rune(c)}
+		}
+		l.col += n
+		return n
+	}
+	if s[0] == '\t' {
+		l.tab()
+		return 1
+	}
+	r, size := utf8.DecodeRune(s)
+	if r == utf8.RuneError && size == 1 {
+		l.set(cell{r: invalid0 - rune(s[0])}, 1)
+		return 1
+	}
+	width := runeWidth(r)
+	if width == 0 && l.mark(s[:size]) {
+		return size
+	}
+	l.set(cell{r: r}, max(width, 1))
+	return size
+}
+
+// set writes a character of some width at the cursor.
+func (l *line) set(c cell, width int) {
+	l.claim(width)
+	l.cells[l.col] = c
+	for i := 1; i < width; i++ {
+		l.cells[l.col+i] = cell{r: spanned}
+	}
+	l.col += width
+}
+
+// mark adds a combining mark to the character before the cursor, if there is one.
+func (l *line) mark(m []byte) bool {
+	i := l.col - 1
+	if i < 0 || i >= len(l.cells) {
+		return false
+	}
+	for i > 0 && l.cells[i].r == spanned {
+		i--
+	}
+	c := &l.cells[i]
+	if c.r == blank {
+		c.r = ' '
+	}
+	if len(c.marks)+len(m) <= maxMarks {
+		c.marks += string(m)
+	}
+	return true
+}
+
+// tab moves the cursor to the next tab stop. Within the line that is all; at its end, the text gets a tab.
+func (l *line) tab() {
+	stop := (l.col/tabWidth + 1) * tabWidth
+	if end := len(l.cells); stop > end {
+		at := max(l.col, end)
+		l.col = at
+		l.set(cell{r: '\t'}, stop-at)
+	}
+	l.col = stop
+}
+
+// claim makes sure that the n cells from the cursor on are there, and parts of no span that others belong to.
+func (l *line) claim(n int) {
+	end := l.col + n
+	l.split(l.col)
+	l.split(end)
+	if missing := end - len(l.cells); missing > 0 {
+		have := len(l.cells)
+		l.cells = slices.Grow(l.cells, missing)[:end]
+		clear(l.cells[have:])
+	}
+}
+
+// split blanks the character that has cells on both sides of the border before cell i, as a terminal does with a wide rune
+// of which it overwrites a half.
+func (l *line) split(i int) {
+	if i <= 0 || i >= len(l.cells) || l.cells[i].r != spanned {
+		return
+	}
+	from := i
+	for l.cells[from].r == spanned {
+		from--
+	}
+	l.blank(from)
+}
+
+// untab turns the tabs from cell i on into blanks: they are about to be moved, and would have another width there.
+func (l *line) untab(i int) {
+	for ; i < len(l.cells); i++ {
+		if l.cells[i].r == '\t' {
+			l.blank(i)
+		}
+	}
+}
+
+// blank erases the character that starts in cell i.
+func (l *line) blank(i int) {
+	l.cells[i] = cell{}
+	for i++; i < len(l.cells) && l.cells[i].r == spanned; i++ {
+		l.cells[i] = cell{}
+	}
+}

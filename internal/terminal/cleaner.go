@@ -1,0 +1,190 @@
+package terminal
+
+import "unicode/utf8"
+
+// A Cleaner turns what a program writes to its terminal into the text that a person reads there. Colours, titles,
+// queries and modes vanish; what returns in its line and writes over it ("\r", backspace, cursor moves, erasures)
+// leaves the last state of the line. Lines have no width: nothing is wrapped.
+//
+// A log has no rows to go back to. What moves the cursor to another row, or clears the screen, ends the line if there is
+// something on it, and writing goes on with a new one. What a program shows on the alternate screen is no part of the
+// log.
+//
+// Text without controls passes byte for byte, invalid UTF-8 included. However the stream is cut into calls of Append,
+// the text is the same. Memory is bounded: of an unfinished line, 64 KiB can still be written over.
+//
+// The zero value is ready for use.
+type Cleaner struct {
+	line line
+	seq  sequence
+	rune []byte // the begin of a rune that is not complete
+	alt  bool   // the alternate screen is on
+}
+
+// Append takes the next bytes of the stream, and appends to dst the text that is final by them: lines that are complete,
+// each with a "\n" at its end, and the begin of a line that has got too long to be kept.
+func (c *Cleaner) Append(dst, raw []byte) []byte {
+	c.line.out = dst
+	raw = c.finishRune(raw)
+	for len(raw) > 0 {
+		if c.seq.open() {
+			raw = raw[c.sequence(raw):]
+			continue
+		}
+		n := textLen(raw)
+		if n == len(raw) {
+			n = wholeRunes(raw)
+			c.text(raw[:n])
+			c.rune = append(c.rune, raw[n:]...)
+			break
+		}
+		c.text(raw[:n])
+		c.control(raw[n])
+		raw = raw[n+1:]
+	}
+	dst, c.line.out = c.line.out, nil
+	return dst
+}
+
+// Line returns the unfinished line as it stands. The bytes are valid until the next call of a method.
+// Bytes at its end that may yet become a rune are not shown.
+func (c *Cleaner) Line() []byte { return c.line.show() }
+
+// Flush says that what has begun will not go on: an escape sequence is dropped, and the bytes of a rune become part of
+// the line as they are.
+func (c *Cleaner) Flush() {
+	c.seq.state = ground
+	if !c.alt {
+		c.line.write(c.rune)
+	}
+	c.rune = c.rune[:0]
+}
+
+// Reset forgets everything: the unfinished line, and that the alternate screen was on. The Cleaner is as good as new.
+func (c *Cleaner) Reset() {
+	*c = Cleaner{line: line{text: c.line.text[:0]}, rune: c.rune[:0]}
+}
+
+// finishRune completes the rune that has begun, or finds that it is broken, and returns the rest of raw.
+func (c *Cleaner) finishRune(raw []byte) []byte {
+	if len(c.rune) == 0 {
+		return raw
+	}
+	for len(raw) > 0 && !utf8.FullRune(c.rune) {
+		if utf8.RuneStart(raw[0]) {
+			break
+		}
+		c.rune, raw = append(c.rune, raw[0]), raw[1:]
+	}
+	if len(raw) > 0 || utf8.FullRune(c.rune) {
+		c.text(c.rune)
+		c.rune = c.rune[:0]
+	}
+	return raw
+}
+
+func (c *Cleaner) text(s []byte) {
+	if !c.alt {
+		c.line.append(s)
+	}
+}
+
+// sequence gives bytes to the open sequence, does what there is to do, and returns how many it took.
+func (c *Cleaner) sequence(raw []byte) int {
+	n, e := c.seq.scan(raw)
+	switch e {
+	case control:
+		c.control(raw[n-1])
+	case escEnded:
+		c.escape()
+	case csiEnded:
+		c.csi()
+	}
+	return n
+}
+
+func (c *Cleaner) control(b byte) {
+	if b == esc {
+		c.seq.begin()
+		return
+	}
+	if c.alt {
+		return
+	}
+	switch b {
+	case '\n', '\t':
+		c.line.append([]byte{b})
+	case '\r':
+		c.line.home()
+	case bs:
+		c.line.move(-1)
+	case vt, ff:
+		c.line.end()
+	}
+}
+
+func (c *Cleaner) escape() {
+	if c.seq.inter != 0 {
+		return // a character set
+	}
+	if c.seq.final == 'c' { // RIS
+		c.alt = false
+	}
+	if c.alt {
+		return
+	}
+	switch c.seq.final {
+	case '7': // DECSC
+		c.line.save()
+	case '8': // DECRC
+		c.line.restore()
+	case 'D', 'E', 'M', 'c': // IND, NEL, RI, RIS
+		c.line.end()
+	}
+}
+
+func (c *Cleaner) csi() {
+	if on, ok := c.seq.switches(); ok {
+		c.alt = on
+	}
+	if c.alt || c.seq.prefix != 0 || c.seq.inter != 0 {
+		return
+	}
+	s, l := &c.seq, &c.line
+	n := s.arg(0, 1)
+	switch s.final {
+	case 'C', 'a': // CUF, HPR
+		l.move(n)
+	case 'D': // CUB
+		l.move(-n)
+	case 'G', '`': // CHA, HPA
+		l.moveTo(n - 1)
+	case 'I': // CHT
+		l.moveTo((l.column()/tabWidth + n) * tabWidth)
+	case 'Z': // CBT
+		l.moveTo(((l.column()+tabWidth-1)/tabWidth - n) * tabWidth)
+	case 'K': // EL
+		l.erase(s.arg(0, 0))
+	case 'J': // ED
+		if mode := s.arg(0, 0); mode < 2 {
+			l.erase(mode)
+		} else {
+			l.end()
+		}
+	case 'X': // ECH
+		l.eraseCells(n)
+	case 'P': // DCH
+		l.deleteCells(n)
+	case '@': // ICH
+		l.insertCells(n)
+	case 'b': // REP
+		l.repeat(n)
+	case 's':
+		l.save()
+	case 'u':
+		l.restore()
+	// CUU, CUD, CNL, CPL, CUP, HVP, VPA, VPR; IL, DL, SU, SD, which move the line away; DECSTBM, which homes the cursor
+	case 'A', 'B', 'E', 'F', 'H', 'f', 'd', 'e', 'L', 'M', 'S', 'T', 'r':
+		l.end()
+	}
+}

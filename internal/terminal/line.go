@@ -1,0 +1,255 @@
+package terminal
+
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+)
+
+const (
+	maxLine  = 64 << 10 // bytes, or cells, of a line that can still be written over
+	maxGap   = 4096     // columns: how far beyond the end of the line the cursor, or an edit, can get
+	tabWidth = 8
+)
+
+// A line is the one on which the cursor is. Most lines are only ever written to at their end, and stay plain text. With the
+// first write elsewhere, a line is taken apart into cells; the next line is plain again.
+type line struct {
+	out    []byte // where text goes when it is final
+	text   []byte // a plain line
+	atHome bool   // of a plain line: the cursor is at its begin, not at its end
+	edited bool   // the line is in cells, not in text
+	cells  []cell
+	col    int // the cursor, of an edited line
+	saved  int // 1 + the column saved on this line, 0 if there is none
+	shown  []byte
+}
+
+// append writes s at the cursor. It is the one way for a line to become final: by a "\n" in s, or by its length.
+func (l *line) append(s []byte) {
+	for len(s) > 0 {
+		plain := !l.edited && !l.atHome
+		if plain {
+			if bytes.IndexByte(s, '\n') >= 0 { // which is much faster than LastIndexByte
+				i := bytes.LastIndexByte(s, '\n')
+				l.out = append(l.out, l.text...)
+				l.out = append(l.out, s[:i+1]...)
+				l.reset()
+				s = s[i+1:]
+			}
+		} else if s[0] == '\n' {
+			l.newline()
+			s = s[1:]
+			continue
+		}
+		n := len(s)
+		if plain {
+			n = min(n, max(maxLine-len(l.text), 0)) // Flush may have gone beyond
+		} else if i := bytes.IndexByte(s, '\n'); i > 0 {
+			n = i
+		}
+		s = s[l.write(s[:n]):]
+		l.shorten()
+	}
+}
+
+// write writes the begin of s, which has no "\n", at the cursor: as much as makes the line no longer than maxLine.
+func (l *line) write(s []byte) (n int) {
+	if len(s) == 0 {
+		return 0
+	}
+	if !l.edited && !l.atHome {
+		l.text = append(l.text, s...)
+		return len(s)
+	}
+	l.edit()
+	for n < len(s) && len(l.cells) < maxLine {
+		n += l.put(s[n:])
+	}
+	return n
+}
+
+// shorten gives out the older part of a line that has got too long. That happens at lengths that depend on the line alone,
+// not on the pieces in which it came.
+func (l *line) shorten() {
+	const cut = maxLine / 2
+	for len(l.text) >= maxLine {
+		n := cut
+		for n > cut-utf8.UTFMax && !utf8.RuneStart(l.text[n]) {
+			n--
+		}
+		l.out = append(l.out, l.text[:n]...)
+		l.text = append(l.text[:0], l.text[n:]...)
+	}
+	for len(l.cells) >= maxLine {
+		n := cut
+		for l.cells[n].r == spanned {
+			n--
+		}
+		l.out = appendCells(l.out, l.cells[:n])
+		l.cells = slices.Delete(l.cells, 0, n)
+		l.col = max(l.col-n, 0)
+		if l.saved > 0 {
+			l.saved = max(l.saved-n, 1)
+		}
+	}
+}
+
+// show returns the text of the line.
+func (l *line) show() []byte {
+	if !l.edited {
+		return l.text
+	}
+	end := len(l.cells)
+	for end > 0 && l.cells[end-1] == (cell{}) {
+		end--
+	}
+	l.shown = appendCells(l.shown[:0], l.cells[:end])
+	return l.shown
+}
+
+// newline ends the line.
+func (l *line) newline() {
+	l.out = append(l.out, l.show()...)
+	l.out = append(l.out, '\n')
+	l.reset()
+}
+
+// end ends the line if there is something on it. If not, it begins anew.
+func (l *line) end() {
+	if len(l.show()) > 0 {
+		l.newline()
+	}
+	l.reset()
+}
+
+// reset makes the line empty and plain.
+func (l *line) reset() {
+	l.text, l.cells = l.text[:0], l.cells[:0]
+	l.atHome, l.edited, l.col, l.saved = false, false, 0, 0
+}
+
+// edit takes a plain line apart.
+func (l *line) edit() {
+	if l.edited {
+		return
+	}
+	l.edited, l.cells, l.col = true, l.cells[:0], 0
+	for s := l.text; len(s) > 0; {
+		s = s[l.put(s):]
+	}
+	if l.atHome {
+		l.col = 0
+	}
+	l.text, l.atHome = l.text[:0], false
+}
+
+// settle makes an edited line plain again if nothing is left of it.
+func (l *line) settle() {
+	if l.edited && len(l.cells) == 0 && l.col == 0 {
+		l.edited = false
+	}
+}
+
+// home moves the cursor to column 0.
+func (l *line) home() {
+	l.col, l.atHome = 0, !l.edited && len(l.text) > 0
+	l.settle()
+}
+
+func (l *line) column() int {
+	l.edit()
+	return l.col
+}
+
+// moveTo moves the cursor to a column. It can get maxGap beyond the begin, or to the end if that is farther.
+func (l *line) moveTo(col int) {
+	l.edit()
+	l.col = min(max(col, 0), max(len(l.cells), maxGap))
+	l.settle()
+}
+
+// move moves the cursor by n columns.
+func (l *line) move(n int) { l.moveTo(l.column() + n) }
+
+// save remembers the cursor's column, for as long as the line lasts.
+func (l *line) save() {
+	l.saved = 1 + l.column()
+	l.settle()
+}
+
+// restore moves the cursor back to the column saved; that may be on another row.
+func (l *line) restore() {
+	if l.saved == 0 {
+		l.end()
+		return
+	}
+	l.moveTo(l.saved - 1)
+}
+
+// erase erases from the cursor to the end (mode 0), from the begin to the cursor (1), or all (2).
+func (l *line) erase(mode int) {
+	if !l.edited && !l.atHome && mode == 0 {
+		return // as compilers and grep have it after each colour
+	}
+	l.edit()
+	switch mode {
+	case 0:
+		l.split(l.col)
+		l.cells = l.cells[:min(l.col, len(l.cells))]
+	case 1:
+		l.split(l.col + 1)
+		clear(l.cells[:min(l.col+1, len(l.cells))])
+	case 2:
+		l.cells = l.cells[:0]
+	}
+	l.settle()
+}
+
+// eraseCells erases n cells from the cursor on.
+func (l *line) eraseCells(n int) {
+	if from, to := l.section(n); from < to {
+		clear(l.cells[from:to])
+	}
+}
+
+// deleteCells takes n cells out at the cursor; the rest moves left.
+func (l *line) deleteCells(n int) {
+	if from, to := l.section(n); from < to {
+		l.untab(to)
+		l.cells = slices.Delete(l.cells, from, to)
+	}
+}
+
+// insertCells inserts n blanks at the cursor; the rest moves right.
+func (l *line) insertCells(n int) {
+	if from, to := l.section(0); from == to && from < len(l.cells) {
+		l.untab(from)
+		n = min(n, maxGap)
+		l.cells = slices.Grow(l.cells, n)[:len(l.cells)+n]
+		copy(l.cells[from+n:], l.cells[from:])
+		clear(l.cells[from : from+n])
+		l.shorten()
+	}
+}
+
+// section edits the line, and returns which cells the n from the cursor on are, once no span crosses their borders.
+func (l *line) section(n int) (from, to int) {
+	l.edit()
+	l.split(l.col)
+	l.split(l.col + n)
+	return min(l.col, len(l.cells)), min(l.col+n, len(l.cells))
+}
+
+// repeat writes the character before the cursor n more times.
+func (l *line) repeat(n int) {
+	l.edit()
+	i := l.col - 1
+	for i > 0 && i < len(l.cells) && l.cells[i].r == spanned {
+		i--
+	}
+	if i < 0 || i >= len(l.cells) || l.cells[i].r <= blank || l.cells[i].r == '\t' {
+		return
+	}
+	l.append(bytes.Repeat(appendCells(nil, l.cells[i:i+1]), min(n, maxGap)))
+}

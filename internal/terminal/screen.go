@@ -1,0 +1,75 @@
+package terminal
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hinshun/vt10x"
+)
+
+const maxSize = 1024 // rows, columns: vt10x has 32 bytes for each cell
+
+// Render returns what a terminal of that size shows after raw, and where its cursor is: as many lines as it has rows, from
+// the top, without trailing spaces; row and col from 0. Sizes below 1 mean 1, above 1024 they mean 1024.
+//
+// Raw may be the end of a longer stream, as a Tail has it: a screen that is drawn anew within it is right. The bytes of a rune at its
+// begin whose first are missing are dropped; and if it leaves the alternate screen before entering it, it began there.
+//
+// A "\n" goes to the begin of the next line, for the terminal's ONLCR is off although programs that print lines count on it. On the
+// alternate screen it goes straight down: the programs there have seen that ONLCR is off, or turned it off themselves, and use "\n" so.
+func Render(raw []byte, rows, cols int) (lines []string, row, col int) {
+	rows, cols = min(max(rows, 1), maxSize), min(max(cols, 1), maxSize)
+	f := filter{
+		vt:   vt10x.New(vt10x.WithSize(cols, rows)), // which answers to io.Discard
+		rows: rows,
+		cols: cols,
+	}
+	if startsOnAlternate(raw) {
+		f.screen(true, 1049)
+	}
+	f.write(skipPartialRune(raw))
+	f.flush()
+
+	lines = make([]string, rows)
+	for y := range lines {
+		lines[y] = f.line(y)
+	}
+	cur := f.vt.Cursor()
+	return lines, cur.Y, cur.X
+}
+
+var screenMode = regexp.MustCompile(`\x1b\[\?(?:47|1047|1049)[hl]`)
+
+// startsOnAlternate reports whether raw leaves the alternate screen before it enters it.
+func startsOnAlternate(raw []byte) bool {
+	m := screenMode.Find(raw)
+	return len(m) > 0 && m[len(m)-1] == 'l'
+}
+
+// skipPartialRune returns raw without the rest of a rune at its begin.
+func skipPartialRune(raw []byte) []byte {
+	for i := 0; i < utf8.UTFMax-1 && len(raw) > 0 && !utf8.RuneStart(raw[0]); i++ {
+		raw = raw[1:]
+	}
+	return raw
+}
+
+// line returns the text of a row.
+func (f *filter) line(y int) string {
+	var b strings.Builder
+	for x := 0; x < f.cols; x++ {
+		r := f.vt.Cell(x, y).Char
+		text := f.character(r)
+		first, _ := utf8.DecodeRuneInString(text)
+		whole := x+1 < f.cols && f.vt.Cell(x+1, y).Char == secondHalf
+		switch wide := runeWidth(first) == 2; {
+		case r == secondHalf, wide && !whole: // the other half has been written over
+			text = " "
+		case wide:
+			x++
+		}
+		b.WriteString(text)
+	}
+	return strings.TrimRight(b.String(), " ")
+}

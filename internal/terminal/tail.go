@@ -1,0 +1,48 @@
+package terminal
+
+// A Tail keeps the last bytes written to it. Make one with NewTail.
+type Tail struct {
+	max  int
+	data []byte // grows up to max, and is a ring from then on
+	next int    // of a ring: where the oldest byte is, and the next one goes
+}
+
+// NewTail returns a Tail that keeps n bytes; its memory grows as they come.
+func NewTail(n int) *Tail { return &Tail{max: max(n, 0)} }
+
+// Write adds p, and drops the oldest bytes if there are more than n now. It takes all of p, and never fails.
+func (t *Tail) Write(p []byte) (int, error) {
+	written := len(p)
+	if len(p) >= t.max {
+		p = p[len(p)-t.max:]
+		t.Reset()
+	}
+	n := t.grow(p)
+	for p = p[n:]; len(p) > 0; p = p[n:] {
+		n = copy(t.data[t.next:], p)
+		t.next = (t.next + n) % t.max
+	}
+	return written, nil
+}
+
+// grow appends to data what still fits, and returns how much that was.
+func (t *Tail) grow(p []byte) int {
+	n := min(len(p), t.max-len(t.data))
+	if need := len(t.data) + n; need > cap(t.data) {
+		data := make([]byte, len(t.data), min(t.max, max(need, 2*cap(t.data), 4096)))
+		copy(data, t.data)
+		t.data = data
+	}
+	t.data = append(t.data, p[:n]...)
+	return n
+}
+
+// Bytes returns a copy of the bytes kept, oldest first.
+func (t *Tail) Bytes() []byte {
+	b := make([]byte, 0, len(t.data))
+	b = append(b, t.data[t.next:]...)
+	return append(b, t.data[:t.next]...)
+}
+
+// Reset forgets everything written so far, and keeps the memory.
+func (t *Tail) Reset() { t.data, t.next = t.data[:0], 0 }

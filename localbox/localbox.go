@@ -1,0 +1,93 @@
+// Package localbox is a sandbox on this machine. It ISOLATES NOTHING: commands run as the user who runs the program, with that user's
+// files, network and processes. It is for trusted commands, for trying things out, and for programs that are in a container already.
+//
+// What it keeps apart is the place: commands start in a directory of the caller's choice, or in a temporary one that is removed at
+// Close, and Close ends every process that the box has started.
+//
+// It runs on Linux and macOS. On Linux, whether a program waits for input is read from /proc; where there is none, such as on macOS,
+// a waiting program is reported as running. On Windows, New returns errors.ErrUnsupported.
+package localbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+// A Config says what a LocalBox is to be. The zero value is usable.
+type Config struct {
+	// Dir is where sessions, jobs and Runs start; it must exist, and stays. Default: a new temporary directory, which
+	// Close removes with all that is in it.
+	Dir string
+	// Shell is the shell of the sessions with its arguments, such as {"dash"} or {"busybox", "ash"}. Default: bash, else sh.
+	Shell []string
+	// Env is added to this program's environment, "NAME=value".
+	Env []string
+	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM. Default: 1 s.
+	Grace time.Duration
+	// Logger gets what happens beside the results. Default: none.
+	Logger *slog.Logger
+}
+
+// A LocalBox is a sandbox on this machine.
+type LocalBox struct {
+	*shellbox.Box
+	dir string
+}
+
+var _ sandbox.Sandbox = (*LocalBox)(nil)
+
+// New starts a LocalBox. ctx governs the start.
+func New(ctx context.Context, c Config) (*LocalBox, error) {
+	box, err := newBox(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("new LocalBox: %w", err)
+	}
+	return box, nil
+}
+
+func newBox(ctx context.Context, c Config) (*LocalBox, error) {
+	if !supported {
+		return nil, fmt.Errorf("%w on this system, which has no terminals as Unix has them: use package sshbox, or WSL", errors.ErrUnsupported)
+	}
+	h := &host{}
+	dir := c.Dir
+	if dir == "" {
+		temp, err := os.MkdirTemp("", "sandshell-")
+		if err != nil {
+			return nil, err
+		}
+		dir, h.temp = temp, temp
+	}
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = isDir(dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: dir, Env: c.Env, Shell: c.Shell, Grace: c.Grace, Logger: c.Logger})
+	if err != nil {
+		return nil, err
+	}
+	return &LocalBox{box, dir}, nil
+}
+
+// Dir returns the directory in which the box's sessions start.
+func (b *LocalBox) Dir() string { return b.dir }
+
+func isDir(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a directory")}
+	}
+	return err
+}

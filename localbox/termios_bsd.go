@@ -1,0 +1,11 @@
+//go:build darwin || freebsd || netbsd || openbsd
+
+package localbox
+
+import "golang.org/x/sys/unix"
+
+const (
+	ioctlGetTermios = unix.TIOCGETA
+	ioctlSetTermios = unix.TIOCSETA
+	iutf8           = 0
+)

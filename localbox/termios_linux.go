@@ -1,0 +1,9 @@
+package localbox
+
+import "golang.org/x/sys/unix"
+
+const (
+	ioctlGetTermios = unix.TCGETS
+	ioctlSetTermios = unix.TCSETS
+	iutf8           = unix.IUTF8
+)

@@ -1,0 +1,50 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+)
+
+// The errors that callers tell apart with errors.Is. What a method returns wraps one of them and says what was being
+// done. Beside them: errors.ErrUnsupported for what a sandbox cannot have, *fs.PathError from copies, and ctx's error.
+var (
+	// ErrClosed: the session or sandbox has been closed. It is os.ErrClosed too.
+	ErrClosed error = &sentinel{"sandbox closed", os.ErrClosed}
+	// ErrBusy: a command of this session is unfinished. Input, Wait or Interrupt it, or open another session.
+	ErrBusy error = &sentinel{"a command is unfinished", nil}
+	// ErrIdle: no command of this session is unfinished. Execute one.
+	ErrIdle error = &sentinel{"no command is unfinished", nil}
+	// ErrTimeout: Timeout has passed, and the command has been killed. It is context.DeadlineExceeded too.
+	ErrTimeout error = &sentinel{"command timed out", context.DeadlineExceeded}
+	// ErrLost: the connection or the container is gone. errors.As with a *LostError says why.
+	ErrLost error = &sentinel{"sandbox lost", nil}
+)
+
+type sentinel struct {
+	text string
+	is   error
+}
+
+func (e *sentinel) Error() string { return e.text }
+func (e *sentinel) Unwrap() error { return e.is }
+
+// A LostError says why a sandbox is lost. It is ErrLost.
+type LostError struct {
+	Box    string // the sandbox's String
+	Reason string // "connection closed by the server", "the container was removed", "out of memory", …
+	Err    error  // the underlying error, if there is one
+}
+
+func (e *LostError) Error() string {
+	s := e.Box + " lost: " + e.Reason
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Is reports whether target is ErrLost.
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// Unwrap returns the underlying error.
+func (e *LostError) Unwrap() error { return e.Err }

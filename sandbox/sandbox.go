@@ -1,0 +1,213 @@
+// Package sandbox is the contract of sandshell: what a sandbox can do, whoever provides it.
+//
+// A [Sandbox] is a place in which commands run: a container, a machine with an sshd, this machine. It remembers:
+// a command runs in a real shell on a real terminal, so the working directory, variables, activated environments and
+// running programs are still there at the next call. The package holds interfaces, options, results and errors, and
+// imports only the standard library; package sandbox/shellbox turns any place that can start a process into a Sandbox,
+// packages localbox and sshbox are such places, and package sandbox/sandboxtest checks an implementation.
+//
+// # Commands
+//
+// [Session.Execute] runs a command and returns when it has ended ([Exited]), when it waits for an answer ([Waiting]),
+// or when the caller wanted to hear back earlier ([Running], by [Yield] or [Until]). An unfinished command goes on with
+// [Session.Input], [Session.Wait] or [Session.Interrupt]. A non-zero exit status is data, not an error.
+//
+// # Concurrency and lifetimes
+//
+// All methods may be called from several goroutines. A session runs one command at a time: a second Execute while one
+// is unfinished gets [ErrBusy], so programs that want two at once open two sessions. A context governs its call for the
+// call's whole length; it does not live on in what the call returns. Close ends everything and frees every waiter with
+// [ErrClosed]; the sessions and jobs of a sandbox end with it.
+package sandbox
+
+import (
+	"context"
+	"io"
+	"net"
+	"syscall"
+	"time"
+)
+
+// A Session is a shell that stays: one terminal, one working directory, one environment.
+type Session interface {
+	// ID names the session; it is unique in its sandbox. The main session's is "main".
+	ID() string
+
+	// Execute runs command in the shell and waits until it has ended or waits for input. The command may be of any
+	// length and have several lines; it is what a person would type, and may change the shell itself (cd, export,
+	// set -o, exit). Stdout and stderr share the terminal.
+	//
+	// Execute returns ErrBusy while an earlier command is unfinished. When ctx ends, or after Timeout, the command is
+	// killed: the Result then holds what it printed and its real exit status, and the error is ctx's or ErrTimeout.
+	Execute(ctx context.Context, command string, opts ...ExecOption) (*Result, error)
+
+	// Input types text, as it is, to the unfinished command and goes on waiting for it. An answer to a question needs
+	// its "\n"; "\x04" is the end of input, "\x03" the interrupt key. What the terminal echoes is part of the output.
+	// Input returns ErrIdle when no command is unfinished.
+	Input(ctx context.Context, text string, opts ...ExecOption) (*Result, error)
+
+	// Wait goes on waiting for the unfinished command, under the same conditions as Execute. It returns at once if
+	// that command still waits for the same input, and ErrIdle when no command is unfinished. Unlike with Execute, the
+	// end of ctx ends only the waiting: the command goes on, and Wait returns what it has printed, in state Running,
+	// beside ctx's error. (Timeout kills it all the same.)
+	Wait(ctx context.Context, opts ...ExecOption) (*Result, error)
+
+	// Interrupt ends the unfinished command as a person would, with the interrupt key, then harder: SIGTERM and SIGKILL
+	// to the command and its descendants, until the shell is back. It returns ErrIdle when no command is unfinished.
+	Interrupt(ctx context.Context, opts ...ExecOption) (*Result, error)
+
+	// Screen returns what a person would see on the terminal now. It is meant for full-screen programs.
+	Screen(ctx context.Context) (*Screen, error)
+
+	// Resize changes the size of the terminal; programs on it get SIGWINCH.
+	Resize(ctx context.Context, rows, cols int) error
+
+	// Close ends the shell and what runs in it. Calls under way return ErrClosed. Closing again does nothing.
+	Close() error
+}
+
+// A Sandbox is its main Session, and more.
+type Sandbox interface {
+	Session
+
+	// Open starts one more independent shell.
+	Open(ctx context.Context, opts ...SessionOption) (Session, error)
+
+	// Background starts command as a job: in a shell and on a terminal of its own, beside all sessions. It returns
+	// as soon as the command has been started.
+	Background(ctx context.Context, command string, opts ...SessionOption) (Job, error)
+
+	// Job returns the job of that id, running or ended.
+	Job(id string) (Job, bool)
+
+	// Jobs returns all jobs, in the order of their start.
+	Jobs() []Job
+
+	// Run runs a program without terminal, shell and state, with stdout and stderr apart, and waits for its end.
+	// The exit code is 128+n when signal n ended the program. A program that does not exist gives 127 and an error
+	// that is fs.ErrNotExist, one that may not be executed 126 and fs.ErrPermission.
+	// When ctx ends, the program and its descendants are killed. Any number of Runs may be under way at once.
+	Run(ctx context.Context, cmd *Cmd) (exitCode int, err error)
+
+	// CopyTo copies a file or directory from this machine into the sandbox. If boxPath is an existing directory, the
+	// copy is made in it; else boxPath is the copy's new name, and its parent must exist. A relative boxPath starts at the main
+	// session's directory, and a leading "~/" at the user's home. Permissions, times and symbolic links are kept.
+	// Errors are *fs.PathError where the cause is known: fs.ErrNotExist, fs.ErrPermission, ….
+	CopyTo(ctx context.Context, hostPath, boxPath string) error
+
+	// CopyFrom copies a file or directory out of the sandbox, by the rules of CopyTo. Nothing in the sandbox can make
+	// it write outside hostPath.
+	CopyFrom(ctx context.Context, boxPath, hostPath string) error
+
+	// Dial connects to an address as seen from inside the sandbox. Networks: "tcp", "tcp4", "tcp6", "unix".
+	Dial(ctx context.Context, network, address string) (net.Conn, error)
+
+	// String names the kind of sandbox: "LocalBox", "SSHBox", "DockerSSHBox".
+	String() string
+}
+
+// A Job is a command in a background session.
+type Job interface {
+	// ID names the job; it is unique in its sandbox.
+	ID() string
+
+	// Command is the command as it was given.
+	Command() string
+
+	// Logs returns what the job printed from the absolute offset on, in bytes, as its terminal got it, and the offset to
+	// read on from. It does not wait: no data and next == offset means that there is nothing new yet. At most
+	// 1 MiB is returned at once. All output is kept (on disk) until the sandbox is closed, and any number of readers
+	// may read from any offset, during the job and after it. An offset beyond the end is an error.
+	Logs(ctx context.Context, offset int64) (data []byte, next int64, err error)
+
+	// Input types text to the job's terminal. It returns ErrIdle after the job's end.
+	Input(ctx context.Context, text string) error
+
+	// Signal sends sig to the job's foreground process group. It returns os.ErrProcessDone after the job's end.
+	Signal(ctx context.Context, sig syscall.Signal) error
+
+	// Kill kills the command and all its descendants, and returns when they are gone. Killing an ended job does nothing.
+	Kill(ctx context.Context) error
+
+	// Wait waits for the job's end. The Result's Output is the log as a person would read it, head and tail.
+	Wait(ctx context.Context) (*Result, error)
+
+	// Done is closed when the job has ended.
+	Done() <-chan struct{}
+}
+
+// A Result is what became of a command, or how far it has got.
+type Result struct {
+	State     State
+	ExitCode  int           // when State is Exited; 128+n when signal n ended it
+	Awaits    InputKind     // when State is Waiting: Line, Secret (no echo) or Keys (a raw or full-screen program)
+	Output    string        // since the last Result of this command; ends of lines "\n", terminal controls resolved
+	Omitted   int64         // bytes cut out of the middle of Output (head and tail are kept)
+	Matched   string        // what Until matched
+	Cwd       string        // the shell's directory, when it is back at its prompt
+	Restarted bool          // the shell itself ended (exit, exec, set -e, kill): a fresh one took its place, in Cwd
+	Duration  time.Duration // since the command's start
+}
+
+// A State says how far a command has got.
+type State int
+
+const (
+	Exited  State = iota + 1 // the command ended
+	Waiting                  // it reads the terminal: Input answers it
+	Running                  // still going: Yield or Until returned early
+)
+
+// String returns the state's name in lower case.
+func (s State) String() string {
+	switch s {
+	case Exited:
+		return "exited"
+	case Waiting:
+		return "waiting"
+	case Running:
+		return "running"
+	}
+	return "unknown"
+}
+
+// An InputKind says what a waiting command wants to be given.
+type InputKind int
+
+const (
+	Line   InputKind = iota + 1 // a line, ended by "\n"
+	Secret                      // a line that is not echoed: a password or passphrase
+	Keys                        // single keys: the program reads a terminal in raw mode
+)
+
+// String returns the kind's name in lower case, and "none" for 0.
+func (k InputKind) String() string {
+	switch k {
+	case 0:
+		return "none"
+	case Line:
+		return "line"
+	case Secret:
+		return "secret"
+	case Keys:
+		return "keys"
+	}
+	return "unknown"
+}
+
+// A Screen is what a terminal shows.
+type Screen struct {
+	Lines    []string // from the top; as many as the terminal has rows, without trailing spaces
+	Row, Col int      // the cursor, from 0
+}
+
+// A Cmd is a program to Run.
+type Cmd struct {
+	Args []string // the program and its arguments; no shell interprets them
+	Dir  string   // working directory; "" is the sandbox's
+	Env  []string // "NAME=value", added to the sandbox's
+	// Stdin is read until its end; nil is an empty input. A Reader that blocks for ever does not keep Run from
+	// returning, but its Read stays behind until it returns.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer // nil discards
+}

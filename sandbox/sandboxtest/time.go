@@ -1,0 +1,401 @@
+package sandboxtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// time: what is told to end ends, all of it, and the shell goes on.
+func (s *suite) time(t *testing.T) {
+	b := s.box(t)
+	t.Run("30_Timeout", func(t *testing.T) { timeouts(t, b) })
+	t.Run("30_TimeoutDetails", func(t *testing.T) { timeoutDetails(t, b) })
+	t.Run("31_Cancel", func(t *testing.T) { cancels(t, b) })
+	t.Run("31_TimeoutsInARow", func(t *testing.T) {
+		sh := b.open(t)
+		m := b.marker(t)
+		for i := range 100 {
+			res := sh.timeout(20*time.Millisecond, fmt.Sprintf("X=%d; sleep %s", i, m))
+			exited(t, res, 130)
+		}
+		b.gone(t, m)
+		same(t, "99\n", sh.output("echo $X"))
+		sh.lives()
+	})
+	t.Run("31_TimeoutAtTheEnd", func(t *testing.T) { // on time or not: in step afterwards
+		sh := b.open(t)
+		for i := range 60 {
+			res, err := within(b, t, "Execute", sh.executes("sleep 0.02", sandbox.Timeout(time.Duration(15+i%15)*time.Millisecond)))
+			require.NotNil(t, res)
+			if err != nil {
+				require.ErrorIs(t, err, sandbox.ErrTimeout)
+				exited(t, res)
+			} else {
+				exited(t, res, 0)
+			}
+			sh.lives()
+		}
+		sh.fails(sandbox.ErrTimeout, "Execute", sh.executes("sleep 1000", sandbox.Timeout(1)))
+		sh.lives()
+	})
+	t.Run("32_Interrupt", func(t *testing.T) { interrupts(t, b) })
+	t.Run("33_ExitStatus", func(t *testing.T) { exitStatuses(t, b) })
+}
+
+// timeouts kills what does not want to end. Each command's sleeps last {n} seconds, so that they are found in /proc.
+func timeouts(t *testing.T, b *box) {
+	for _, c := range []struct {
+		name, command string
+		codes         []int // none: any
+		needs         string
+	}{
+		{"Sleep", "sleep {n}", []int{130}, ""},
+		{"Loop", "while :; do :; done", []int{130}, ""},
+		{"LoopOfCommands", "while :; do sleep 0.01; done; echo after", []int{130}, ""},
+		{"LoopOfPrograms", "while :; do /bin/true; done", []int{130}, ""},
+		{"LoopOfLongSleeps", "for i in 1 2 3; do sleep {n}; done; echo after", []int{130}, ""},
+		{"List", "sleep {n}; echo after; sleep {n}", []int{130}, ""},
+		{"Lines", "sleep {n}\necho after\nsleep {n}", []int{130}, ""},
+		{"Function", "f() { while :; do sleep 0.1; done; }; f; echo after", []int{130}, ""},
+		{"Subshell", "(sleep {n}; echo after)", []int{130}, ""},
+		{"Substitution", "x=$(sleep {n}); echo after", []int{130}, ""},
+		{"Pipeline", "sleep {n} | sleep {n} | cat", []int{130}, ""},
+		{"Flood", "yes", []int{130}, ""},
+		{"FloodOfTheShell", "while :; do echo y; done", []int{130}, ""},
+		{"IgnoresINT", `sh -c 'trap "" INT; sleep {n}; :'; echo after`, []int{143}, ""},
+		{"IgnoresINTAndTERM", `sh -c 'trap "" INT TERM; sleep {n}; :'; echo after`, []int{137}, ""},
+		{"IgnoringPipeline", `sh -c 'trap "" INT TERM; sleep {n}; :' | sh -c 'trap "" INT; sleep {n}; :'`, nil, ""},
+		{"StatusOfItsOwn", `sh -c 'trap "echo cleaned up; exit 3" INT; while :; do sleep 0.05; done'`, []int{3}, ""},
+		{"BackgroundChild", `sh -c 'sleep {n} & wait'`, []int{130}, ""},
+		{"BackgroundChildren", `sh -c 'for i in 1 2 3; do sh -c "sleep {n}; :" & done; wait'`, nil, ""},
+		{"GroupsOfTheirOwn", `sh -c 'setsid sleep {n} & setsid sh -c "sleep {n}; :" & wait'`, nil, "setsid"},
+		{"GroupsThatIgnore", `sh -c 'trap "" INT TERM; setsid sleep {n} & setsid sh -c "sleep {n}; :" & wait'`, nil, "setsid"},
+		{"JobControl", `sh -c 'set -m; sleep {n} & sh -c "sleep {n}; :" & wait'`, nil, ""},
+		{"ShellIgnoresINT", "trap '' INT; sleep {n}", []int{143}, ""},
+		{"ShellIgnoresINTAndLoops", "trap '' INT; while :; do sleep {n}; done", nil, ""},
+		{"ShellIgnoresAllAndLoops", "trap '' INT TERM HUP QUIT; while :; do :; done", []int{137}, ""},
+		{"RawTerminal", "stty raw -echo; sleep {n}", []int{130, 143}, ""},
+		{"OtherInterruptKey", "stty intr ^X; sleep {n}", []int{130, 143}, ""},
+		{"Python", "python3 -c 'import time; time.sleep({n})'", []int{1, 130}, "python3"},
+		{"PythonLoop", "python3 -c 'while True: pass'", []int{1, 130}, "python3"},
+		{"PythonThatSwallows", "python3 -c '\nimport time\nwhile True:\n  try: time.sleep({n})\n  except BaseException: pass'", []int{143}, "python3"},
+		{"PythonSubprocess", "python3 -c 'import subprocess; subprocess.run([\"sleep\", \"{n}\"], start_new_session=True)'", nil, "python3"},
+		{"Exec", "exec sleep {n}", []int{130}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // they wait for one another's seconds of grace otherwise
+			b.need(t, c.needs)
+			sh := b.open(t)
+			m := b.marker(t)
+			command := strings.ReplaceAll(c.command, "{n}", string(m))
+			running(t, sh.exec("echo before; "+command, sandbox.Yield(400*time.Millisecond)))
+			if n := strings.Count(command, string(m)); n > 0 {
+				b.alive(t, m, 1)
+			}
+			begin := time.Now()
+			res := sh.fails(sandbox.ErrTimeout, "Wait", sh.waits(sandbox.Timeout(100*time.Millisecond)))
+			require.NotNil(t, res, "the Result beside ErrTimeout")
+			exited(t, res, c.codes...)
+			require.NotZero(t, res.ExitCode, "ExitCode")
+			require.NotContains(t, res.Output, "after\n")
+			require.Less(t, time.Since(begin), grace/2, "time to kill it")
+			b.gone(t, m)
+			if c.name == "StatusOfItsOwn" {
+				require.Contains(t, res.Output, "cleaned up\n")
+			}
+			if res.Restarted {
+				require.Contains(t, []string{"Exec", "ShellIgnoresINTAndLoops", "ShellIgnoresAllAndLoops"}, c.name, "the shell has been restarted: %s", show(res))
+				sh.usable()
+			} else {
+				sh.exec("trap - INT TERM HUP QUIT")
+				sh.lives()
+			}
+		})
+	}
+	t.Run("Sudo", func(t *testing.T) {
+		t.Parallel()
+		b.need(t, "sudo")
+		if code, _, _ := b.sh(t, "sudo -n true"); code != 0 {
+			b.suite.skip(t, "sudo asks for a password here")
+		}
+		sh := b.open(t)
+		m := b.marker(t)
+		running(t, sh.exec("sudo -n sleep "+string(m), sandbox.Yield(400*time.Millisecond)))
+		b.alive(t, m, 1)
+		res := sh.fails(sandbox.ErrTimeout, "Wait", sh.waits(sandbox.Timeout(100*time.Millisecond)))
+		exited(t, res)
+		require.NotZero(t, res.ExitCode, "ExitCode")
+		b.gone(t, m)
+		sh.lives()
+	})
+}
+
+func timeoutDetails(t *testing.T, b *box) {
+	t.Run("Execute", func(t *testing.T) {
+		sh := b.open(t)
+		m := b.marker(t)
+		begin := time.Now()
+		res := sh.timeout(300*time.Millisecond, "mkdir sub; cd sub; X=1; echo before; sleep "+string(m))
+		exited(t, res, 130)
+		require.GreaterOrEqual(t, time.Since(begin), 300*time.Millisecond)
+		require.GreaterOrEqual(t, res.Duration, 300*time.Millisecond)
+		require.True(t, strings.HasPrefix(res.Output, "before\n"), show(res))
+		require.Equal(t, sh.dir+"/sub", res.Cwd)
+		b.gone(t, m)
+		same(t, "1\n", sh.output("echo $X"))
+		sh.output("cd ..")
+		sh.lives()
+	})
+	t.Run("NotReached", func(t *testing.T) {
+		sh := b.open(t)
+		res := sh.exec("echo a; (exit 3)", sandbox.Timeout(limit))
+		exited(t, res, 3)
+		same(t, "a\n", res.Output)
+		sh.lives()
+	})
+	t.Run("WaitingIsNoTimeout", func(t *testing.T) {
+		sh := b.open(t)
+		waiting(t, sh.exec(ask, sandbox.Timeout(limit)), sandbox.Line)
+		exited(t, sh.input("ann\n", sandbox.Timeout(limit)), 0)
+		sh.lives()
+	})
+	t.Run("OfInput", func(t *testing.T) {
+		sh := b.open(t)
+		m := b.marker(t)
+		waiting(t, sh.exec("read -r x; echo \"got $x\"; sleep "+string(m)), sandbox.Line)
+		res := sh.fails(sandbox.ErrTimeout, "Input", sh.inputs("a\n", sandbox.Timeout(300*time.Millisecond)))
+		exited(t, res, 130)
+		require.True(t, strings.HasPrefix(res.Output, "a\ngot a\n"), show(res))
+		b.gone(t, m)
+		sh.lives()
+	})
+	t.Run("HoldsForOneCall", func(t *testing.T) { // which has returned: the command is not killed later
+		sh := b.open(t)
+		running(t, sh.exec("sleep 1; echo end", sandbox.Yield(100*time.Millisecond), sandbox.Timeout(500*time.Millisecond)))
+		res := sh.wait()
+		exited(t, res, 0)
+		same(t, "end\n", res.Output)
+		sh.lives()
+	})
+	t.Run("YieldAfterTimeout", func(t *testing.T) {
+		sh := b.open(t)
+		exited(t, sh.timeout(200*time.Millisecond, "sleep 1000", sandbox.Yield(limit)), 130)
+		sh.lives()
+	})
+	t.Run("LeavesBackgroundProcesses", func(t *testing.T) { // which an earlier command started
+		sh := b.open(t)
+		m := b.marker(t)
+		sh.output("sleep " + string(m) + " & pid=$!")
+		exited(t, sh.timeout(200*time.Millisecond, "sleep 1000"), 130)
+		exited(t, sh.timeout(200*time.Millisecond, `sh -c 'trap "" INT TERM; sleep 1000; :'`), 137)
+		require.Len(t, b.processes(t, m), 1, "the background process")
+		sh.exec("kill $pid; wait")
+		b.gone(t, m)
+		sh.lives()
+	})
+	t.Run("OtherSessionsGoOn", func(t *testing.T) {
+		one, two := b.open(t), b.open(t)
+		m := b.marker(t)
+		running(t, two.exec("sleep "+string(m), sandbox.Yield(100*time.Millisecond)))
+		exited(t, one.timeout(200*time.Millisecond, `sh -c 'trap "" INT; sleep 1000; :'`), 143)
+		require.Len(t, b.processes(t, m), 1, "the other session's program")
+		exited(t, two.interrupt(), 130)
+		one.lives()
+		two.lives()
+	})
+	t.Run("Message", func(t *testing.T) {
+		sh := b.open(t)
+		_, err := within(b, t, "Execute", sh.executes("sleep 1000", sandbox.Timeout(100*time.Millisecond)))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, sandbox.ErrTimeout)
+	})
+}
+
+func cancels(t *testing.T, b *box) {
+	t.Run("Before", func(t *testing.T) {
+		sh := b.open(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) { return sh.Execute(ctx, ": > touched") })
+		require.ErrorIs(t, err, context.Canceled)
+		same(t, "", sh.output("ls"))
+		_, err = within(b, t, "Open", func(context.Context) (sandbox.Session, error) { return b.Open(ctx) })
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = within(b, t, "Background", func(context.Context) (sandbox.Job, error) {
+			return b.Background(ctx, ": > touched", sandbox.Dir(sh.dir))
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = within(b, t, "Run", func(context.Context) (int, error) {
+			return b.Run(ctx, &sandbox.Cmd{Args: []string{"touch", "touched"}, Dir: sh.dir})
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		same(t, "", sh.output("ls"))
+		sh.lives()
+	})
+	for _, c := range []struct {
+		name string
+		ctx  func() (context.Context, context.CancelFunc)
+		want error
+	}{
+		{"During", func() (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(context.Background())
+			time.AfterFunc(500*time.Millisecond, cancel)
+			return ctx, cancel
+		}, context.Canceled},
+		{"Deadline", func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(context.Background(), 500*time.Millisecond)
+		}, context.DeadlineExceeded},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sh := b.open(t)
+			m := b.marker(t)
+			ctx, cancel := c.ctx()
+			defer cancel()
+			res, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) {
+				return sh.Execute(ctx, "echo before; sleep "+string(m))
+			})
+			require.ErrorIs(t, err, c.want)
+			require.False(t, errors.Is(err, sandbox.ErrTimeout), "a context's end is not ErrTimeout")
+			require.NotNil(t, res)
+			exited(t, res, 130)
+			require.True(t, strings.HasPrefix(res.Output, "before\n"), show(res))
+			b.gone(t, m)
+			sh.lives()
+		})
+	}
+	t.Run("After", func(t *testing.T) { // a context governs its call, not what goes on when it has returned
+		sh := b.open(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		background := func(command string, opts ...sandbox.ExecOption) *sandbox.Result {
+			res, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) { return sh.Execute(ctx, command, opts...) })
+			require.NoError(t, err)
+			return res
+		}
+		exited(t, background("X=1"), 0)
+		running(t, background("until [ -e go ]; do sleep 0.02; done; echo went $X", sandbox.Yield(100*time.Millisecond)))
+		job, err := within(b, t, "Background", func(context.Context) (sandbox.Job, error) {
+			return b.Background(ctx, "until [ -e go ]; do sleep 0.02; done; exit 5", sandbox.Dir(sh.dir))
+		})
+		require.NoError(t, err)
+		other, err := within(b, t, "Open", func(context.Context) (sandbox.Session, error) { return b.Open(ctx, sandbox.Dir(sh.dir)) })
+		require.NoError(t, err)
+		cancel()
+		(&shell{Session: other, b: b, t: t}).output("sleep 0.2; : > go")
+		require.NoError(t, other.Close())
+		res := sh.wait()
+		exited(t, res, 0)
+		same(t, "went 1\n", res.Output)
+		res, err = within(b, t, "Job.Wait", job.Wait)
+		require.NoError(t, err)
+		exited(t, res, 5)
+		sh.lives()
+	})
+	t.Run("Wait", func(t *testing.T) { // ends the waiting, not the command
+		sh := b.open(t)
+		running(t, sh.exec("echo one; until [ -e go ]; do sleep 0.02; done; echo two", sandbox.Yield(20*time.Millisecond)))
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		res, err := within(b, t, "Wait", func(context.Context) (*sandbox.Result, error) { return sh.Wait(ctx) })
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotNil(t, res)
+		running(t, res)
+		b.script(t, `: > "$1"`, sh.dir+"/go")
+		res = sh.wait()
+		exited(t, res, 0)
+		require.True(t, strings.HasSuffix(res.Output, "two\n"), show(res))
+		sh.lives()
+	})
+	t.Run("ManyTimes", func(t *testing.T) {
+		sh := b.open(t)
+		m := b.marker(t)
+		for i := range 30 {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i%10)*2*time.Millisecond)
+			_, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) { return sh.Execute(ctx, "sleep "+string(m)) })
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		b.gone(t, m)
+		sh.lives()
+	})
+}
+
+func interrupts(t *testing.T, b *box) {
+	for _, c := range []struct {
+		name, command string
+		codes         []int
+	}{
+		{"Sleep", "sleep {n}", []int{130}},
+		{"Flood", "yes 'one of very many lines'", []int{130}},
+		{"FloodOfTheShell", "while :; do echo y; done", []int{130}},
+		{"FloodOfOneLine", `tr '\0' x < /dev/zero`, []int{130}},
+		{"Read", "read -r x", []int{130}},
+		{"Loop", "while :; do :; done", []int{130}},
+		{"IgnoresINT", `sh -c 'trap "" INT; sleep {n}; :'`, []int{143}},
+		{"IgnoresINTAndTERM", `sh -c 'trap "" INT TERM; sleep {n}; :'`, []int{137}},
+		{"FloodThatIgnores", `sh -c 'trap "" INT TERM; yes; :'`, []int{137}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sh := b.open(t)
+			m := b.marker(t)
+			sh.exec(strings.ReplaceAll(c.command, "{n}", string(m)), sandbox.Yield(300*time.Millisecond))
+			begin := time.Now()
+			exited(t, sh.interrupt(), c.codes...)
+			require.Less(t, time.Since(begin), grace/2)
+			b.gone(t, m)
+			sh.lives()
+		})
+	}
+	t.Run("QueuedInput", func(t *testing.T) { // goes with the command
+		sh := b.open(t)
+		m := b.marker(t)
+		running(t, sh.exec("sleep "+string(m), sandbox.Yield(100*time.Millisecond)))
+		running(t, sh.input(": > stray\necho stray\n", sandbox.Yield(100*time.Millisecond)))
+		exited(t, sh.interrupt(), 130)
+		b.gone(t, m)
+		sh.lives()
+		same(t, "", sh.output("ls"))
+	})
+	t.Run("Idle", func(t *testing.T) {
+		sh := b.open(t)
+		for range 3 {
+			sh.fails(sandbox.ErrIdle, "Interrupt", sh.interrupts())
+			sh.lives()
+		}
+	})
+	t.Run("KeepsTheOutput", func(t *testing.T) {
+		sh := b.open(t)
+		running(t, sh.exec("echo one; sleep 0.3; echo two; sleep 1000", sandbox.Yield(100*time.Millisecond)))
+		running(t, sh.wait(sandbox.Yield(600*time.Millisecond)))
+		exited(t, sh.interrupt(), 130)
+		sh.lives()
+	})
+}
+
+func exitStatuses(t *testing.T, b *box) {
+	sh := b.open(t)
+	for _, c := range []struct {
+		command string
+		code    int
+	}{
+		{"true", 0}, {"false", 1}, {"(exit 2)", 2}, {"(exit 126)", 126}, {"(exit 255)", 255}, {"sh -c 'exit 255'", 255}, {"sh -c 'exit 130'", 130},
+		{": > f; ./f", 126}, {"./", 126}, {"nosuchcommand", 127}, {"./nothing", 127},
+		{"sh -c 'kill -HUP $$'", 129}, {"sh -c 'kill -INT $$'", 130}, {"sh -c 'kill -QUIT $$'", 131}, {"sh -c 'kill -ABRT $$'", 134}, {"sh -c 'kill -KILL $$'", 137},
+		{"sh -c 'kill -USR1 $$'", 138}, {"sh -c 'kill -SEGV $$'", 139}, {"sh -c 'kill -PIPE $$'", 141}, {"sh -c 'kill -ALRM $$'", 142}, {"sh -c 'kill -TERM $$'", 143},
+		{"false | true", 0}, {"true | false", 1}, {"! true", 1}, {"! false", 0}, {"yes | head -n 1 >/dev/null", 0},
+		{"true && false", 1}, {"false || true", 0}, {"if false; then :; fi", 0}, {"x=$(exit 9)", 9}, {"return_of() { return 200; }; return_of", 200}, {"false &", 0},
+	} {
+		t.Run(strings.ReplaceAll(c.command, "/", "|"), func(t *testing.T) {
+			exited(t, sh.with(t).exec("ulimit -c 0; "+c.command), c.code)
+		})
+	}
+	sh.exec("wait")
+	sh.lives()
+}

@@ -1,0 +1,298 @@
+package shellbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// Options are the settings of a Box; the zero value is usable.
+type Options struct {
+	// Dir is the directory, on the host, in which sessions, jobs and Runs start. Default: where the host starts programs.
+	Dir string
+	// Env is added to the environment of all that is started, "NAME=value".
+	// Default beside it: TERM=xterm, and PAGER, GIT_PAGER and MANPAGER "cat", so that no program waits in a pager unasked.
+	Env []string
+	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there is no bash.
+	Shell []string
+	// Grace is how long a command that is to be killed may take to end after the interrupt key, and again after SIGTERM.
+	// Default: 1 s.
+	Grace time.Duration
+	// StartLimit bounds the time that a shell takes to its first prompt, its startup files included. Default: 30 s.
+	StartLimit time.Duration
+	// Logger gets what happens beside the results: a restarted shell, a lost prompt, a host without /proc. Default: none.
+	Logger *slog.Logger
+}
+
+// A Box is a sandbox on a Host. It is its main session, and more.
+type Box struct {
+	*session // the main one
+
+	host    Host
+	opts    Options
+	log     *slog.Logger
+	mark    string // in the environment of all that the box starts, so that nothing is overlooked at the end
+	control *control
+	noBash  atomic.Bool // there is no bash on the host
+
+	mu       sync.Mutex
+	closed   bool
+	closing  chan struct{} // closed when Close begins
+	sessions map[string]*session
+	jobs     []*job
+	count    int            // of sessions and jobs opened, for their ids
+	calls    sync.WaitGroup // Runs, copies, connections being made
+	conns    map[net.Conn]struct{}
+	down     chan struct{} // closed when Close is done
+	downErr  error
+}
+
+var _ sandbox.Sandbox = (*Box)(nil)
+
+// New starts the main session on the host. The Box owns the host from then on: Close closes it, and so does a New that fails.
+// ctx governs the start.
+func New(ctx context.Context, host Host, opts Options) (*Box, error) {
+	if opts.Grace <= 0 {
+		opts.Grace = time.Second
+	}
+	if opts.StartLimit <= 0 {
+		opts.StartLimit = 30 * time.Second
+	}
+	b := &Box{
+		host: host, opts: opts, log: opts.Logger,
+		mark:     "SANDSHELL_BOX=" + rand.Text(),
+		control:  &control{host: host, nonce: rand.Text()},
+		closing:  make(chan struct{}),
+		down:     make(chan struct{}),
+		sessions: map[string]*session{},
+		conns:    map[net.Conn]struct{}{},
+	}
+	if b.log == nil {
+		b.log = slog.New(slog.DiscardHandler)
+	}
+	main, err := b.open(ctx, "main", sandbox.NewSessionOptions())
+	if err != nil {
+		b.closed = true
+		b.end()
+		return nil, err
+	}
+	b.session = main
+	return b, nil
+}
+
+// environment returns what is added to the host's for a program of the box.
+func (b *Box) environment(more []string) []string {
+	env := []string{"TERM=xterm", "PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat"}
+	env = append(env, b.opts.Env...)
+	env = append(env, more...)
+	return append(env, b.mark)
+}
+
+// String names the kind of sandbox.
+func (b *Box) String() string { return b.host.String() }
+
+// Open implements sandbox.Sandbox.
+func (b *Box) Open(ctx context.Context, opts ...sandbox.SessionOption) (sandbox.Session, error) {
+	s, err := b.open(ctx, b.name("session"), sandbox.NewSessionOptions(opts...))
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// name returns the next id of a session or job.
+func (b *Box) name(kind string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.count++
+	return fmt.Sprintf("%s-%d", kind, b.count)
+}
+
+func (b *Box) open(ctx context.Context, id string, opts sandbox.SessionOptions) (*session, error) {
+	if err := checkEnv(opts.Env); err != nil {
+		return nil, fmt.Errorf("open %s: %w", id, err)
+	}
+	if opts.Rows <= 0 || opts.Cols <= 0 || opts.Rows > 10000 || opts.Cols > 10000 {
+		return nil, fmt.Errorf("open %s: a terminal of %d rows and %d columns cannot be: give 1 to 10000 each", id, opts.Rows, opts.Cols)
+	}
+	ctx, done, err := b.call(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", id, err)
+	}
+	defer done()
+	if opts.Dir == "" {
+		opts.Dir = b.opts.Dir
+	}
+	s := newSession(b, id, opts)
+	if err := s.start(ctx, opts.Dir, 0); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("open %s: %w", id, b.cause(ctx, err))
+	}
+	b.mu.Lock()
+	b.sessions[id] = s
+	b.mu.Unlock()
+	return s, nil
+}
+
+// call begins a call that Close waits for. The context that it returns ends with ctx or when Close begins, with ErrClosed as its cause.
+func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, nil, sandbox.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	b.calls.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := make(chan struct{})
+	b.calls.Go(func() {
+		select {
+		case <-b.closing:
+			cancel(sandbox.ErrClosed)
+		case <-stop:
+		}
+	})
+	return ctx, func() { close(stop); cancel(nil); b.calls.Done() }, nil
+}
+
+// cause returns why a call whose context is ctx failed with err: the end of the context or of the box is the better reason.
+func (b *Box) cause(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		if c := context.Cause(ctx); !errors.Is(err, c) {
+			return fmt.Errorf("%w (%v)", c, err)
+		}
+	}
+	return err
+}
+
+// Dial implements sandbox.Sandbox.
+func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	switch network {
+	case "tcp", "tcp4", "tcp6", "unix":
+	default:
+		return nil, fmt.Errorf("dial %s %s: %w: the networks are tcp, tcp4, tcp6 and unix", network, address, errors.ErrUnsupported)
+	}
+	ctx, done, err := b.call(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s %s: %w", network, address, err)
+	}
+	defer done()
+	conn, err := b.host.Dial(ctx, network, address)
+	if err != nil {
+		return nil, b.cause(ctx, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		conn.Close()
+		return nil, fmt.Errorf("dial %s %s: %w", network, address, sandbox.ErrClosed)
+	}
+	t := &tracked{conn, b}
+	b.conns[t] = struct{}{}
+	return t, nil
+}
+
+// A tracked connection ends with its box.
+type tracked struct {
+	net.Conn
+	box *Box
+}
+
+func (t *tracked) Close() error {
+	t.box.mu.Lock()
+	delete(t.box.conns, t)
+	t.box.mu.Unlock()
+	return t.Conn.Close()
+}
+
+// CloseWrite ends the writing half, where the connection has halves.
+func (t *tracked) CloseWrite() error {
+	if c, ok := t.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// Close ends all sessions, jobs and calls, with all processes that they started, and closes the host. It returns when
+// everything is gone. Closing again waits for the first Close and returns what it returned.
+func (b *Box) Close() error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		<-b.down
+		return b.downErr
+	}
+	b.closed = true
+	b.mu.Unlock()
+	b.downErr = b.end()
+	close(b.down)
+	return b.downErr
+}
+
+func (b *Box) end() error {
+	close(b.closing)
+	b.calls.Wait()
+	b.mu.Lock()
+	sessions, conns := b.sessions, b.conns
+	b.sessions, b.conns = map[string]*session{}, map[net.Conn]struct{}{}
+	jobs := b.jobs
+	b.mu.Unlock()
+	for conn := range conns {
+		conn.(*tracked).Conn.Close()
+	}
+	for _, s := range sessions {
+		s.fail(sandbox.ErrClosed)
+	}
+	if len(sessions)+len(jobs) > 0 {
+		b.killMarked(b.mark)
+	}
+	for _, s := range sessions {
+		s.release()
+	}
+	for _, j := range jobs {
+		j.release()
+	}
+	b.control.close()
+	return b.host.Close()
+}
+
+// shellArgs returns the program that sessions run.
+func (b *Box) shellArgs() []string {
+	args := b.opts.Shell
+	switch {
+	case len(args) > 0:
+	case b.noBash.Load():
+		args = []string{"sh"}
+	default:
+		args = []string{"bash"}
+	}
+	if len(args) == 1 && path.Base(args[0]) == "bash" {
+		args = []string{args[0], "--noediting"} // no readline: no redrawing, no bracketed paste
+	}
+	return args
+}
+
+func checkEnv(env []string) error {
+	for _, kv := range env {
+		name, _, ok := strings.Cut(kv, "=")
+		if !ok || name == "" || strings.ContainsRune(kv, 0) {
+			return fmt.Errorf("environment %q: want NAME=value without NUL bytes", name)
+		}
+	}
+	return nil
+}

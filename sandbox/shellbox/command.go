@@ -1,0 +1,112 @@
+package shellbox
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A command is one Execute, from the typing of its lines to the next prompt. Its fields are guarded by the session's mu.
+type command struct {
+	text    string
+	typed   bool // its lines have been handed to the typist
+	started bool // its output has begun
+	asked   bool // the shell, at a lost prompt, has been asked for its status
+	once    bool // the session is a job's: no fresh shell after it
+	out     output
+	tee     *tee
+	began   time.Time
+	active  time.Time // the last output or input
+	timedAt int       // how often the command has been killed; so that a second kill goes further at once
+
+	answered identity // what waited when Input was last called
+	inputAt  time.Time
+
+	match   *piece        // what Until matched
+	matched chan struct{} // signalled when match is set
+	done    chan struct{} // closed at the end
+	result  *sandbox.Result
+}
+
+func newCommand(text string, once bool) *command {
+	now := time.Now()
+	c := &command{
+		text: text, once: once, began: now, active: now,
+		tee:     new(tee),
+		matched: make(chan struct{}, 1),
+		done:    make(chan struct{}),
+	}
+	c.out.max = sandbox.DefaultMaxOutput // whatever the first call asks for: the next may ask for more
+	if once {
+		c.out.max = 4 << 10 // the spool has it all
+	}
+	return c
+}
+
+func (c *command) begin() {
+	c.started = true
+	c.active = time.Now()
+}
+
+func (c *command) wrote(text []byte) {
+	c.active = time.Now()
+	if p := c.out.write(text); p != nil {
+		c.setMatch(p)
+	}
+}
+
+func (c *command) setMatch(p *piece) {
+	c.match = p
+	select {
+	case c.matched <- struct{}{}:
+	default:
+	}
+}
+
+func (c *command) end(r *sandbox.Result) {
+	r.Duration = time.Since(c.began)
+	c.result = r
+	close(c.done)
+}
+
+// partial returns a Result of the unfinished command.
+func (c *command) partial(state sandbox.State, kind sandbox.InputKind, max int) *sandbox.Result {
+	p := c.out.take(max, false)
+	return &sandbox.Result{State: state, Awaits: kind, Output: p.text, Omitted: p.omitted, Duration: time.Since(c.began)}
+}
+
+// final returns the ended command's Result: to the first who asks, with the output.
+func (c *command) final(max int) *sandbox.Result {
+	r := *c.result
+	p := c.out.take(max, true)
+	c.out.shown = nil
+	c.out.cleaner.Reset()
+	r.Output, r.Omitted = p.text, p.omitted
+	return &r
+}
+
+// A tee copies raw output to the writer of the call under way. Its lock is held during a write, so that after set(nil) no
+// write is under way.
+type tee struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (t *tee) set(w io.Writer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.w = w
+}
+
+func (t *tee) write(p []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.w == nil {
+		return
+	}
+	if _, err := t.w.Write(p); err != nil {
+		t.w = nil
+	}
+}

@@ -1,0 +1,236 @@
+package shellbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// Execute implements sandbox.Session.
+func (s *session) Execute(ctx context.Context, command string, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+	r, err := s.execute(ctx, command, false, sandbox.NewExecOptions(opts...))
+	if err != nil {
+		err = fmt.Errorf("execute %s in %s: %w", abridged(command), s.id, err)
+	}
+	return r, err
+}
+
+func (s *session) execute(ctx context.Context, text string, once bool, o sandbox.ExecOptions) (*sandbox.Result, error) {
+	if strings.ContainsRune(text, 0) {
+		return nil, errors.New("a command cannot hold a NUL byte: write it as \\0 for printf, or copy a file in")
+	}
+	c := newCommand(text, once)
+	s.mu.Lock()
+	err := s.err
+	if err == nil && s.cmd != nil {
+		err = sandbox.ErrBusy
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return nil, err
+	}
+	s.cmd = c
+	ready := s.ready
+	s.mu.Unlock()
+
+	select { // a fresh shell may be starting
+	case <-ready:
+	case <-ctx.Done():
+		s.mu.Lock()
+		s.cmd = nil
+		s.mu.Unlock()
+		return nil, ctx.Err()
+	case <-s.gone:
+		return nil, s.over()
+	}
+	return s.await(ctx, c, o, true, func() {
+		s.seq++
+		c.typed = true
+		s.typist.write(s.shell.commandLines(s.seq, s.status, text))
+	})
+}
+
+// Input implements sandbox.Session.
+func (s *session) Input(ctx context.Context, text string, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+	return s.resume(ctx, "input to", opts, true, func(c *command) {
+		if text == "" {
+			return
+		}
+		c.active = time.Now()
+		if strings.ContainsAny(text[len(text)-1:], "\n\r\x03\x04\x1a\x1c") || c.answered.kind == sandbox.Keys {
+			c.inputAt = c.active
+		} else {
+			c.answered = identity{} // an unfinished line: the program waits on
+		}
+		s.typist.write([]byte(text))
+	})
+}
+
+// Wait implements sandbox.Session.
+func (s *session) Wait(ctx context.Context, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+	return s.resume(ctx, "wait for", opts, false, func(c *command) {
+		if c.inputAt.IsZero() {
+			c.answered = identity{}
+		}
+	})
+}
+
+// Interrupt implements sandbox.Session.
+func (s *session) Interrupt(ctx context.Context, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+	return s.resume(ctx, "interrupt", opts, false, func(c *command) {
+		c.deaf()
+		if s.err == nil {
+			s.readers.Go(func() { s.kill(c) })
+		}
+	})
+}
+
+// resume goes on with the unfinished command; act is called with s.mu held.
+func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOption, killed bool, act func(*command)) (*sandbox.Result, error) {
+	s.mu.Lock()
+	err, c := s.err, s.cmd
+	if err == nil && c == nil {
+		err = sandbox.ErrIdle
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", verb, s.id, err)
+	}
+	r, err := s.await(ctx, c, sandbox.NewExecOptions(opts...), killed, func() { act(c) })
+	if err != nil {
+		err = fmt.Errorf("%s %s in %s: %w", verb, abridged(c.text), s.id, err)
+	}
+	return r, err
+}
+
+// await begins a call with begin, under s.mu, and waits for what ends it.
+func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, killed bool, begin func()) (*sandbox.Result, error) {
+	var timeout, yield <-chan time.Time
+	if o.Timeout > 0 {
+		t := time.NewTimer(o.Timeout)
+		defer t.Stop()
+		timeout = t.C
+	}
+	if o.Yield > 0 {
+		t := time.NewTimer(o.Yield)
+		defer t.Stop()
+		yield = t.C
+	}
+	if o.Tee != nil {
+		c.tee.set(o.Tee)
+		defer c.tee.set(nil)
+	}
+	s.mu.Lock()
+	c.out.max = max(c.out.max, o.MaxOutput)
+	c.match = nil
+	select {
+	case <-c.matched:
+	default:
+	}
+	if p := c.out.expect(o.Until); p != nil {
+		c.setMatch(p)
+	}
+	if s.cmd == c { // else it has ended meanwhile
+		begin()
+	}
+	s.mu.Unlock()
+
+	watch := newWatch(s, c)
+	defer watch.stop()
+	for {
+		select {
+		case <-c.done:
+			if o.Tee != nil {
+				c.tee.set(nil)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.finish(c, o.MaxOutput), nil
+		case <-c.matched:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if c.match == nil {
+				continue
+			}
+			p := c.match.limit(o.MaxOutput)
+			c.match = nil
+			return &sandbox.Result{State: sandbox.Running, Output: p.text, Omitted: p.omitted, Matched: p.matched, Duration: time.Since(c.began)}, nil
+		case <-watch.timer.C:
+			watch.look()
+		case kind := <-watch.verdict:
+			if r := s.waiting(c, watch, kind, o.MaxOutput); r != nil {
+				return r, nil
+			}
+		case <-yield:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if c.result != nil {
+				return s.finish(c, o.MaxOutput), nil
+			}
+			return c.partial(sandbox.Running, 0, o.MaxOutput), nil
+		case <-timeout:
+			return s.killed(c, o, sandbox.ErrTimeout)
+		case <-ctx.Done():
+			if !killed {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if c.result != nil {
+					return s.finish(c, o.MaxOutput), nil
+				}
+				return c.partial(sandbox.Running, 0, o.MaxOutput), ctx.Err()
+			}
+			return s.killed(c, o, ctx.Err())
+		case <-s.gone:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return c.partial(sandbox.Running, 0, o.MaxOutput), s.err
+		}
+	}
+}
+
+// finish returns the ended command's Result; s.mu is held.
+func (s *session) finish(c *command, max int) *sandbox.Result {
+	r := c.final(max)
+	r.Restarted = r.Restarted || s.restarted
+	s.restarted = false
+	return r
+}
+
+// killed kills the command and returns its Result beside err.
+func (s *session) killed(c *command, o sandbox.ExecOptions, err error) (*sandbox.Result, error) {
+	s.mu.Lock()
+	c.deaf()
+	s.mu.Unlock()
+	s.kill(c)
+	select {
+	case <-c.done:
+		if o.Tee != nil {
+			c.tee.set(nil)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.finish(c, o.MaxOutput), err
+	case <-s.gone:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return c.partial(sandbox.Running, 0, o.MaxOutput), s.err
+	}
+}
+
+// abridged returns command quoted, short enough for an error message.
+func abridged(command string) string {
+	if len(command) > 60 {
+		command = command[:57] + "..."
+	}
+	return fmt.Sprintf("%q", command)
+}

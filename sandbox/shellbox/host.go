@@ -1,0 +1,74 @@
+package shellbox
+
+import (
+	"context"
+	"io"
+	"net"
+)
+
+// A Host is the little that a place must offer to be made a sandbox: it starts processes, with or without a
+// terminal, and connects to addresses. All methods may be called from several goroutines.
+type Host interface {
+	// Start starts a program. It returns once the program runs, or an error that is fs.ErrNotExist if the program or
+	// its directory does not exist (exec.ErrNotFound too if it is the program), and fs.ErrPermission if it may not be
+	// executed. ctx governs the start only.
+	Start(ctx context.Context, p Program) (Process, error)
+
+	// Dial connects to an address as seen from the host.
+	Dial(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Lost waits, at most until ctx ends, to learn why the host is gone, and returns it as a *sandbox.LostError; nil
+	// if the host is there. The engine asks when a process ended without a status.
+	Lost(ctx context.Context) error
+
+	// String names the kind of sandbox, as Sandbox.String has it.
+	String() string
+
+	// Close lets go of the host. Processes that still run lose their streams.
+	Close() error
+}
+
+// A Program is what a Host starts.
+type Program struct {
+	Args     []string  // the program, looked up in the PATH of the program's environment, and its arguments
+	Dir      string    // working directory, absolute; "" is the host's own
+	Env      []string  // "NAME=value", added to the host's; later ones win
+	Terminal *Terminal // nil: three pipes
+}
+
+// A Terminal is the terminal on which a program is started: a new one, the program's controlling terminal, in
+// canonical mode with echo, and without ONLCR, which costs a byte and on SSH three quarters of the speed.
+type Terminal struct{ Rows, Cols int }
+
+// A Process is a program that a Host has started. It leads a process session of its own (setsid).
+type Process interface {
+	// PID is the process's id on its host.
+	PID() int
+
+	// Stdin is written to the program's standard input or terminal. Closing it is the program's end of input; with
+	// a terminal, it does nothing.
+	Stdin() io.WriteCloser
+
+	// Stdout is the standard output or what the terminal shows. It must be read, and ends with io.EOF.
+	Stdout() io.Reader
+
+	// Stderr is the standard error; nil with a terminal.
+	Stderr() io.Reader
+
+	// Resize sets the terminal's size.
+	Resize(rows, cols int) error
+
+	// Wait waits for the program's end. It does not wait for its output: that must be read on to io.EOF, which may
+	// come later than the end, or never while a descendant holds it open. The error says that no exit status was to be had.
+	Wait() (Status, error)
+
+	// Close lets go of the process: its streams are closed, and reads and writes under way return. A process on a terminal
+	// gets SIGHUP by that. Closing again does nothing. Wait returns after it, with an error if the host no longer tells the status.
+	Close() error
+}
+
+// A Status is how a program ended.
+type Status struct {
+	Code   int // exit status; 128+n if signal n ended it
+	Signal int // the signal that ended it, 0 if none did
+}

@@ -1,0 +1,232 @@
+package shellbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+
+	"github.com/sandshell/sandshell/internal/terminal"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A job is a command in a session of its own, whose output goes to a spool.
+type job struct {
+	box     *Box
+	id      string
+	command string
+	mark    string // in the environment of all that the job starts
+	s       *session
+	spool   *spool
+	done    chan struct{}
+	result  *sandbox.Result // when done
+	err     error           // when done: the box was closed or lost
+}
+
+// Background implements sandbox.Sandbox.
+func (b *Box) Background(ctx context.Context, command string, opts ...sandbox.SessionOption) (sandbox.Job, error) {
+	j, err := b.background(ctx, command, sandbox.NewSessionOptions(opts...))
+	if err != nil {
+		return nil, fmt.Errorf("background %s: %w", abridged(command), err)
+	}
+	return j, nil
+}
+
+func (b *Box) background(ctx context.Context, command string, opts sandbox.SessionOptions) (*job, error) {
+	j := &job{box: b, id: b.name("job"), command: command, done: make(chan struct{}), mark: "SANDSHELL_JOB=" + rand.Text()}
+	opts.Env = append(slices.Clone(opts.Env), j.mark)
+	var err error
+	if j.s, err = b.open(ctx, j.id, opts); err != nil {
+		return nil, err
+	}
+	if j.spool, err = newSpool(); err != nil {
+		j.s.Close()
+		return nil, err
+	}
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		j.s.Close()
+		j.spool.close()
+		return nil, sandbox.ErrClosed
+	}
+	b.jobs = append(b.jobs, j)
+	b.mu.Unlock()
+	go func() {
+		defer close(j.done)
+		o := sandbox.ExecOptions{Tee: j.spool, MaxOutput: 1}
+		j.result, j.err = j.s.execute(context.Background(), command, true, o)
+		if j.err == nil {
+			j.s.hangup()
+		}
+	}()
+	return j, nil
+}
+
+// Job implements sandbox.Sandbox.
+func (b *Box) Job(id string) (sandbox.Job, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, j := range b.jobs {
+		if j.id == id {
+			return j, true
+		}
+	}
+	return nil, false
+}
+
+// Jobs implements sandbox.Sandbox.
+func (b *Box) Jobs() []sandbox.Job {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	jobs := make([]sandbox.Job, len(b.jobs))
+	for i, j := range b.jobs {
+		jobs[i] = j
+	}
+	return jobs
+}
+
+func (j *job) ID() string            { return j.id }
+func (j *job) Command() string       { return j.command }
+func (j *job) Done() <-chan struct{} { return j.done }
+
+// ended returns os.ErrProcessDone after the job's end, or why it can no longer be reached.
+func (j *job) ended() error {
+	select {
+	case <-j.done:
+		if j.err != nil {
+			return j.err
+		}
+		return os.ErrProcessDone
+	default:
+		return j.s.over()
+	}
+}
+
+const logsMax = 1 << 20
+
+// Logs implements sandbox.Job.
+func (j *job) Logs(ctx context.Context, offset int64) ([]byte, int64, error) {
+	data, err := j.spool.read(offset, logsMax)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, offset, fmt.Errorf("logs of %s: %w", j.id, err)
+	}
+	return data, offset + int64(len(data)), nil
+}
+
+// Input implements sandbox.Job.
+func (j *job) Input(ctx context.Context, text string) error {
+	err := j.ended()
+	if errors.Is(err, os.ErrProcessDone) {
+		err = sandbox.ErrIdle
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("input to %s: %w", j.id, err)
+	}
+	j.s.mu.Lock()
+	defer j.s.mu.Unlock()
+	j.s.typist.write([]byte(text))
+	return nil
+}
+
+// Signal implements sandbox.Job.
+func (j *job) Signal(ctx context.Context, sig syscall.Signal) error {
+	err := j.ended()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = j.box.signalForeground(j.s.shellPID(), itoa(int(sig)))
+	}
+	if err != nil {
+		return fmt.Errorf("signal %v to %s: %w", sig, j.id, err)
+	}
+	return nil
+}
+
+// Kill implements sandbox.Job.
+func (j *job) Kill(ctx context.Context) error {
+	err := j.ended()
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		killed := make(chan struct{})
+		go func() {
+			defer close(killed)
+			j.box.finish(without(j.box.tree(j.s.shellPID()), j.s.shellPID()), j.box.opts.Grace)
+			j.box.killMarked(j.mark)
+		}()
+		select {
+		case <-killed:
+			_, err = j.wait(ctx)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("kill %s: %w", j.id, err)
+	}
+	return nil
+}
+
+// Wait implements sandbox.Job.
+func (j *job) Wait(ctx context.Context) (*sandbox.Result, error) {
+	r, err := j.wait(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("wait for %s: %w", j.id, err)
+	}
+	return r, nil
+}
+
+func (j *job) wait(ctx context.Context) (*sandbox.Result, error) {
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if j.err != nil {
+		return nil, j.err
+	}
+	r := *j.result
+	const half = sandbox.DefaultMaxOutput / 2
+	head, err := j.spool.read(0, 2*half)
+	if err != nil {
+		return nil, err
+	}
+	var tail []byte
+	if size := j.spool.length(); size > 2*half {
+		r.Omitted = size - 2*half
+		head = head[:half]
+		if tail, err = j.spool.read(size-half, half); err != nil {
+			return nil, err
+		}
+	}
+	r.Output = clean(head) + clean(tail)
+	return &r, nil
+}
+
+func clean(raw []byte) string {
+	var c terminal.Cleaner
+	text := c.Append(nil, raw)
+	c.Flush()
+	return string(append(text, c.Line()...))
+}
+
+// release waits for the job's goroutine, which ends with its session, and frees the spool.
+func (j *job) release() {
+	<-j.done
+	j.spool.close()
+}

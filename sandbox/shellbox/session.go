@@ -1,0 +1,402 @@
+package shellbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/terminal"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A session is a shell on a terminal. One goroutine a shell reads the terminal (see read); it alone calls what changes the command's
+// course: markers, the shell's end.
+type session struct {
+	box  *Box
+	id   string
+	opts sandbox.SessionOptions
+
+	readers sync.WaitGroup
+	gone    chan struct{} // closed when err is set
+
+	mu         sync.Mutex
+	err        error // ErrClosed or ErrLost: the session is over
+	proc       Process
+	typist     *typist
+	shell      shell
+	pid        int    // of the shell
+	startcode  string // of the shell, from /proc: another one tells that exec has replaced it; "" if unknown
+	prompt     string // what the shell's read at its prompt looks like in /proc/PID/syscall; "" if unknown
+	seq        int    // of the last command typed
+	status     int    // $?
+	cwd        string
+	background int           // $! at the last command's begin
+	ready      chan struct{} // closed when the shell is at its first prompt
+	startErr   error         // why it never will be
+	restarted  bool          // the shell ended while no command was under way: the next Result says so
+	rows, cols int
+	screen     *terminal.Tail
+	cmd        *command // the unfinished one
+}
+
+// screenTail is how much raw output Screen is rendered from.
+const screenTail = 256 << 10
+
+func newSession(b *Box, id string, opts sandbox.SessionOptions) *session {
+	return &session{
+		box: b, id: id, opts: opts, rows: opts.Rows, cols: opts.Cols,
+		screen: terminal.NewTail(screenTail),
+		gone:   make(chan struct{}),
+	}
+}
+
+// ID returns the session's id.
+func (s *session) ID() string { return s.id }
+
+// start starts a shell in dir and waits for its first prompt. It is called by open, and by the reader of the shell
+// before, status being that shell's.
+func (s *session) start(ctx context.Context, dir string, status int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.box.opts.StartLimit,
+		fmt.Errorf("the shell was not at its prompt within %v: does a startup file wait for something?", s.box.opts.StartLimit))
+	defer cancel()
+	proc, err := s.launch(ctx, dir)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		proc.Close()
+		proc.Wait()
+		return s.err
+	}
+	s.proc, s.pid, s.typist = proc, proc.PID(), newTypist(proc.Stdin())
+	s.ready, s.startErr = make(chan struct{}), nil
+	s.shell = shell{nonce: rand.Text()}
+	s.startcode, s.prompt = "", ""
+	s.status = status
+	s.seq++
+	lines := s.shell.initLines(s.seq)
+	ready, typist := s.ready, s.typist
+	s.readers.Go(typist.run)
+	s.readers.Go(func() { s.read(proc, typist) })
+	s.mu.Unlock()
+	typist.write(lines)
+	select {
+	case <-ready:
+	case <-s.gone:
+		return s.err
+	case <-ctx.Done():
+		proc.Close()
+		return fmt.Errorf("start %s: %w", strings.Join(s.box.shellArgs(), " "), context.Cause(ctx))
+	}
+	if s.startErr != nil {
+		return s.startErr
+	}
+	s.learn()
+	return nil
+}
+
+// launch starts the shell's process.
+func (s *session) launch(ctx context.Context, dir string) (Process, error) {
+	p := Program{
+		Args:     s.box.shellArgs(),
+		Dir:      dir,
+		Env:      s.box.environment(s.opts.Env),
+		Terminal: &Terminal{s.rows, s.cols},
+	}
+	proc, err := s.box.host.Start(ctx, p)
+	if errors.Is(err, exec.ErrNotFound) && s.box.opts.Shell == nil && s.box.noBash.CompareAndSwap(false, true) {
+		p.Args = s.box.shellArgs()
+		proc, err = s.box.host.Start(ctx, p)
+	}
+	return proc, err
+}
+
+// fresh starts a new shell after the last one's end, in the nearest directory that is still there.
+func (s *session) fresh(status int) error {
+	var err error
+	for dir := s.cwd; ; dir = path.Dir(dir) {
+		if err = s.start(context.Background(), dir, status); err == nil || dir == "/" || dir == "." || dir == "" {
+			return err
+		}
+		select {
+		case <-s.gone:
+			return s.err
+		default:
+		}
+	}
+}
+
+// read reads the terminal until the shell's end.
+func (s *session) read(proc Process, typist *typist) {
+	scan := scanner{nonce: s.shell.nonce}
+	eof := make(chan struct{})
+	exited := make(chan struct{})
+	var status Status
+	var waitErr error
+	s.readers.Go(func() {
+		status, waitErr = proc.Wait()
+		// What keeps the terminal open after the shell's end is a background process. It does not keep us: what the shell
+		// printed is there by now, or comes within moments.
+		close(exited)
+		select {
+		case <-eof:
+		case <-time.After(100 * time.Millisecond):
+		}
+		proc.Close()
+	})
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := proc.Stdout().Read(buf)
+		for chunk := buf[:n]; len(chunk) > 0; {
+			var text []byte
+			var m *marker
+			text, m, chunk = scan.next(chunk)
+			if len(text) > 0 {
+				s.text(text)
+			}
+			if m != nil {
+				s.marker(m)
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	s.text(scan.flush())
+	close(eof)
+	typist.stop()
+	select {
+	case <-exited:
+	case <-time.After(2 * time.Second): // all let go of the terminal, yet the shell lives: of no use to anybody
+		proc.Close()
+		<-exited
+	}
+	s.shellEnded(status, waitErr)
+}
+
+// text takes output that holds no marker.
+func (s *session) text(text []byte) {
+	s.mu.Lock()
+	c := s.cmd
+	if c == nil || !c.started || len(text) == 0 {
+		s.mu.Unlock()
+		return
+	}
+	s.screen.Write(text)
+	c.wrote(text)
+	tee := c.tee
+	s.mu.Unlock()
+	tee.write(text)
+}
+
+func (s *session) marker(m *marker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.cmd
+	starting := false
+	select {
+	case <-s.ready:
+	default:
+		starting = true
+	}
+	switch {
+	case m.kind == 'D' && m.seq == helloSeq: // from the lines that init a shell
+		s.shell.dialect, s.pid = dialectOf(m.status), m.pid
+	case m.seq != s.seq:
+	case starting:
+		if m.kind == 'D' {
+			s.cwd = m.cwd
+			close(s.ready)
+		}
+	case m.kind == 'C':
+		if c != nil && !c.started {
+			s.background = m.background
+			c.begin()
+		}
+	case m.pid != s.pid: // a nested shell's
+	case c != nil && (c.started || c.typed):
+		s.status, s.cwd = m.status, m.cwd
+		c.end(&sandbox.Result{State: sandbox.Exited, ExitCode: m.status, Cwd: m.cwd})
+		s.cmd = nil
+	}
+}
+
+// shellEnded reports the end of the shell to the command under way, and starts a fresh one.
+func (s *session) shellEnded(status Status, err error) {
+	select {
+	case <-s.gone:
+		return
+	default:
+	}
+	s.mu.Lock()
+	unready := false
+	select {
+	case <-s.ready:
+	default:
+		unready = true
+	}
+	c := s.cmd
+	if err == nil && unready {
+		s.startErr = fmt.Errorf("%s ended with status %d before its first prompt", strings.Join(s.box.shellArgs(), " "), status.Code)
+		close(s.ready)
+		s.mu.Unlock()
+		return
+	}
+	oneShot := c != nil && c.once
+	if c != nil {
+		c.typed, c.started = false, false // what the fresh shell prints is not the command's
+	}
+	s.mu.Unlock()
+	if err != nil {
+		s.lost(err)
+		return
+	}
+	s.box.log.Info("shell ended", "session", s.id, "status", status.Code)
+	r := &sandbox.Result{State: sandbox.Exited, ExitCode: status.Code, Restarted: true}
+	if oneShot {
+		r.Restarted = false
+	} else if err := s.fresh(status.Code); err != nil {
+		if !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrClosed) {
+			err = &sandbox.LostError{Box: s.box.String(), Reason: "the shell ended and no other could be started", Err: err}
+		}
+		s.fail(err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Cwd = s.cwd
+	if s.cmd = nil; c != nil {
+		c.end(r)
+	} else {
+		s.restarted = true
+	}
+}
+
+// lost ends the session because its process ended without a status: the host is gone.
+func (s *session) lost(err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	select {
+	case <-s.gone:
+		return
+	default:
+	}
+	if why := s.box.host.Lost(ctx); why != nil {
+		err = why
+	} else {
+		err = &sandbox.LostError{Box: s.box.String(), Reason: "the shell's connection ended", Err: err}
+	}
+	s.fail(err)
+}
+
+// spawn runs f in a goroutine that release waits for, unless the session is over.
+func (s *session) spawn(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.readers.Go(f)
+	}
+}
+
+// fail ends the session for all its callers.
+func (s *session) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+		close(s.gone)
+	}
+}
+
+func (s *session) shellPID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pid
+}
+
+// over returns why the session is over, nil if it is not.
+func (s *session) over() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Close ends the session with all processes that descend from its shell.
+func (s *session) Close() error {
+	s.box.mu.Lock()
+	_, open := s.box.sessions[s.id]
+	delete(s.box.sessions, s.id)
+	s.box.mu.Unlock()
+	s.fail(sandbox.ErrClosed)
+	if open {
+		s.box.killTree(s.shellPID())
+	}
+	s.release()
+	return nil
+}
+
+// hangup closes the terminal: the shell and its jobs get SIGHUP, as with a terminal's window. The session is over.
+func (s *session) hangup() {
+	s.box.mu.Lock()
+	delete(s.box.sessions, s.id)
+	s.box.mu.Unlock()
+	s.fail(sandbox.ErrClosed)
+	s.release()
+}
+
+// release lets go of the terminal and waits for the session's goroutines.
+func (s *session) release() {
+	s.mu.Lock()
+	proc := s.proc
+	s.mu.Unlock()
+	if proc != nil {
+		proc.Close()
+	}
+	s.readers.Wait()
+}
+
+// Screen implements sandbox.Session.
+func (s *session) Screen(ctx context.Context) (*sandbox.Screen, error) {
+	s.mu.Lock()
+	err, raw, rows, cols := s.err, s.screen.Bytes(), s.rows, s.cols
+	s.mu.Unlock()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("screen of %s: %w", s.id, err)
+	}
+	lines, row, col := terminal.Render(raw, rows, cols)
+	return &sandbox.Screen{Lines: lines, Row: row, Col: col}, nil
+}
+
+// Resize implements sandbox.Session.
+func (s *session) Resize(ctx context.Context, rows, cols int) error {
+	if rows <= 0 || cols <= 0 || rows > 10000 || cols > 10000 {
+		return fmt.Errorf("resize %s to %d rows and %d columns: give 1 to 10000 each", s.id, rows, cols)
+	}
+	s.mu.Lock()
+	err, proc := s.err, s.proc
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		s.rows, s.cols = rows, cols
+	}
+	s.mu.Unlock()
+	if err == nil {
+		err = proc.Resize(rows, cols)
+	}
+	if err != nil {
+		return fmt.Errorf("resize %s: %w", s.id, err)
+	}
+	return nil
+}

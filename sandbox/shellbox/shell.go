@@ -1,0 +1,173 @@
+package shellbox
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// A dialect is what a shell has beyond POSIX, as far as it matters for typing commands to it.
+type dialect int
+
+const (
+	posix dialect = iota // dash and others
+	bash
+	ash // busybox
+)
+
+// A shell knows how to talk to the shell of one session.
+type shell struct {
+	dialect dialect
+	nonce   string
+}
+
+// The length of a typed line. A terminal in canonical mode silently cuts a line at 4,096 bytes (N_TTY_BUF_SIZE), busybox ash at
+// 1,024 (FEATURE_EDITING_MAX_LEN).
+func (sh shell) lineMax() int {
+	if sh.dialect == ash {
+		return 900
+	}
+	return 3500
+}
+
+// initLines returns the lines that make a fresh interactive shell ours; seq is the number that its next prompt shows, and status
+// what is to be $? at it. They work in every dialect and tell it: the first is answered by the lines' hello.
+//
+//   - PS1 is the marker. printf makes it, so that what is typed, and maybe echoed, holds no marker.
+//   - No history, and no expansion of "!". No line editor: ksh has one that would echo, bash's comes back by exec bash.
+//   - A prompt command that rewrites PS1 (conda, starship) is followed by one of ours that puts it back.
+//   - busybox ash edits lines, at 20 ms each (a usleep after the Enter key), unless the terminal's echo is off; programs
+//     want it on, or nobody could tell a question for a password from another.
+func (sh shell) initLines(seq int) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `_ss_x=$?;PS2=;_ss_q=%d;_ss_s=;_ss_r(){ return $1; };`, seq)
+	b.WriteString(`unset HISTFILE;set +o history +o emacs +o vi 2>/dev/null` + "\n")
+	fmt.Fprintf(&b, `_ss_p="$(printf '\033]133;D;${_ss_s:-$?};$_ss_q;$$;$PWD;%s\007')";`, sh.nonce)
+	b.WriteString(`case ${LC_ALL-}${LC_CTYPE-}${LANG-} in '')export LANG=C.UTF-8;;esac;`)
+	b.WriteString(`[ -z "${BASH_VERSION-}" ]||{ set +H;shopt -s promptvars;[ -z "${PROMPT_COMMAND-}" ]||` +
+		`case "${PROMPT_COMMAND[*]}" in *_ss_p*);;*)PROMPT_COMMAND+=$'\n''PS1=$_ss_p';;esac; }` + "\n")
+	b.WriteString(`[ -z "${BB_ASH_VERSION-}" ]||{ stty -echo;` +
+		`_ss_p=${_ss_p%%'$PWD'*}'${PWD//\\/\\\\}'${_ss_p#*'$PWD'}; } 2>/dev/null;`)
+	fmt.Fprintf(&b, `printf '\033]133;D;%%s;%d;%%s;%%s;%s\007' `, helloSeq, sh.nonce)
+	b.WriteString(`"${BASH_VERSION:+1}${BB_ASH_VERSION:+2}0" $$ "$PWD";PS1=$_ss_p;_ss_r $_ss_x` + "\n")
+	return b.Bytes()
+}
+
+// helloSeq marks the hello: a D marker whose status tells the dialect: 10 for bash, 20 for ash, else 0.
+const helloSeq = 1000000000
+
+func dialectOf(hello int) dialect {
+	switch hello {
+	case 10:
+		return bash
+	case 20:
+		return ash
+	}
+	return posix
+}
+
+// commandLines returns what is typed to have command number seq evaluated, $? being status at its begin.
+// The first thing that eval does is to say where the output starts, so that neither the echo of these lines nor set -x's trace of them is
+// part of it.
+func (sh shell) commandLines(seq, status int, command string) []byte {
+	command = strings.ReplaceAll(command, "\r\n", "\n")
+	var restore string
+	if status != 0 && !blank(command) {
+		// && keeps set -e and an ERR trap out of it; $? is status all the same.
+		restore = fmt.Sprintf(`;_ss_r %d 2>/dev/null&&:`, status)
+	}
+	start := fmt.Sprintf(`command printf '\033]133;C;%d;%%s;%s\007' "${!-}"%s`, seq, sh.nonce, restore) + "\n"
+	before := fmt.Sprintf("_ss_q=%d PS1=$_ss_p;", seq)
+	after := "\n"
+	if sh.dialect == ash {
+		before += "_ss_s=;stty echo 2>/dev/null;"
+		after = ";{ _ss_s=$?;stty -echo; } 2>/dev/null\n"
+	}
+	var b bytes.Buffer
+	if line := before + "eval " + sh.quote(start+command) + after; len(line) <= sh.lineMax() {
+		b.WriteString(line)
+		return b.Bytes()
+	}
+	set := "_ss_c="
+	for _, piece := range sh.pieces(command) {
+		b.WriteString(set + piece + "\n")
+		if set = "_ss_c=$_ss_c"; sh.dialect == bash {
+			set = "_ss_c+="
+		}
+	}
+	b.WriteString(before + "eval " + sh.quote("unset _ss_c;"+start) + `"$_ss_c"` + after)
+	return b.Bytes()
+}
+
+// blank reports whether there is nothing to execute in command.
+func blank(command string) bool {
+	for line := range strings.Lines(command) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			return false
+		}
+	}
+	return true
+}
+
+// pieces returns text quoted in pieces that fit a line each.
+func (sh shell) pieces(text string) []string {
+	var pieces []string
+	for len(text) > 0 {
+		n, size := 0, 0
+		for n < len(text) && size < sh.lineMax()-64 {
+			size += len(sh.escape(text[n]))
+			n++
+		}
+		pieces = append(pieces, sh.quote(text[:n]))
+		text = text[n:]
+	}
+	return pieces
+}
+
+// quote returns text as one word. It has no byte that a terminal takes for a control but "\n" and "\t", and for ash, which may be editing
+// the line, only printable ASCII.
+func (sh shell) quote(text string) string {
+	var b strings.Builder
+	b.Grow(len(text) + len(text)/8 + 3)
+	if sh.dialect == posix {
+		b.WriteString("'")
+	} else {
+		b.WriteString("$'")
+	}
+	for i := range len(text) {
+		b.WriteString(sh.escape(text[i]))
+	}
+	b.WriteString("'")
+	return b.String()
+}
+
+// escape returns the byte as it stands within quote's quotes.
+func (sh shell) escape(c byte) string {
+	control := c < ' ' || c == 0x7f
+	if sh.dialect == posix {
+		switch {
+		case c == '\'':
+			return `'\''`
+		case c == '\n' || c == '\t' || !control:
+			return single[c]
+		}
+		return fmt.Sprintf(`'"$(printf '\%03o')"'`, c)
+	}
+	switch {
+	case c == '\'' || c == '\\':
+		return `\` + single[c]
+	case c == '\n':
+		return `\n`
+	case control || sh.dialect == ash && c >= 0x80:
+		return fmt.Sprintf(`\%03o`, c)
+	}
+	return single[c]
+}
+
+// single holds each byte as a string.
+var single = func() (s [256]string) {
+	for i := range s {
+		s[i] = string([]byte{byte(i)})
+	}
+	return s
+}()

@@ -1,0 +1,78 @@
+package shellbox
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A spool keeps a job's output in a temporary file of this machine. Where the system allows it, the file has no name from the
+// start, so that nothing is left of it whatever becomes of the program.
+type spool struct {
+	mu   sync.Mutex
+	f    *os.File
+	size int64
+	err  error // of the write that failed first; what came after it is lost
+}
+
+func newSpool() (*spool, error) {
+	f, err := os.CreateTemp("", "sandshell-job-")
+	if err != nil {
+		return nil, fmt.Errorf("create the job's log: %w", err)
+	}
+	if runtime.GOOS != "windows" {
+		os.Remove(f.Name())
+	}
+	return &spool{f: f}, nil
+}
+
+// Write appends p. It never fails, so as not to end the job's output; the error is the readers'.
+func (s *spool) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		var n int
+		n, s.err = s.f.WriteAt(p, s.size)
+		s.size += int64(n)
+	}
+	return len(p), nil
+}
+
+func (s *spool) length() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size
+}
+
+// read returns at most max bytes from offset on.
+func (s *spool) read(offset int64, max int) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.f == nil:
+		return nil, sandbox.ErrClosed
+	case offset < 0 || offset > s.size:
+		return nil, fmt.Errorf("offset %d is outside of the %d bytes there are", offset, s.size)
+	case offset == s.size:
+		return nil, s.err
+	}
+	p := make([]byte, min(int64(max), s.size-offset))
+	if _, err := s.f.ReadAt(p, offset); err != nil && err != io.EOF {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (s *spool) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.f != nil {
+		s.f.Close()
+		os.Remove(s.f.Name())
+		s.f, s.err = nil, sandbox.ErrClosed
+	}
+}

@@ -1,0 +1,69 @@
+package shellbox
+
+import (
+	"io"
+	"sync"
+)
+
+// A typist writes to a terminal. A write to a terminal blocks while nobody reads it, longer than any context, so
+// it is the typist's goroutine that blocks, and callers go on.
+type typist struct {
+	w    io.Writer
+	mu   sync.Mutex
+	more *sync.Cond
+	todo [][]byte
+	busy bool
+	end  bool
+}
+
+func newTypist(w io.Writer) *typist {
+	t := &typist{w: w}
+	t.more = sync.NewCond(&t.mu)
+	return t
+}
+
+// write has p typed after all that is to be typed already.
+func (t *typist) write(p []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.todo = append(t.todo, p)
+	t.more.Signal()
+}
+
+// interrupt has p typed next, and forgets what was to be typed: it was meant for a command that ends.
+func (t *typist) interrupt(p []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.todo = [][]byte{p}
+	t.more.Signal()
+}
+
+// stop ends the goroutine, once the write under way returns: the process has been closed, or will be.
+func (t *typist) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.end = true
+	t.more.Signal()
+}
+
+// run types until stop.
+func (t *typist) run() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for {
+		for len(t.todo) == 0 && !t.end {
+			t.more.Wait()
+		}
+		if t.end {
+			return
+		}
+		p := t.todo[0]
+		t.todo = t.todo[1:]
+		t.mu.Unlock()
+		_, err := t.w.Write(p)
+		t.mu.Lock()
+		if err != nil {
+			t.end = true // the reader learns of it too, and tells
+		}
+	}
+}

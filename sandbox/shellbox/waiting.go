@@ -1,0 +1,278 @@
+package shellbox
+
+import (
+	"strings"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// How a command is found to wait for input. No guess is needed where /proc can be read: a thread of the terminal's foreground process group
+// is blocked in a read of the terminal, or, with the terminal in raw mode, in poll or its like. Two looks some milliseconds apart, with
+// neither output nor a turn of that thread on a processor between them, have to agree: that makes sure that what was printed before the read
+// has arrived, and that a reader on its way through its input is not taken for one that waits.
+
+// The pace of the looks, by how long the terminal has been quiet: a fast command is never looked at, one that goes on for long
+// seldom.
+const (
+	quietMin   = 4 * time.Millisecond  // before the first look
+	paceMin    = 4 * time.Millisecond  // between looks
+	paceMax    = 30 * time.Millisecond // in the first half minute
+	paceLong   = time.Second           // at last
+	paceAfter  = 30 * time.Second
+	unanswered = 250 * time.Millisecond // a program that has not reacted to input after that does not want to
+)
+
+// An identity is one wait of one thread.
+type identity struct {
+	pid, tid int
+	turns    string // how often the thread has run, as its schedstat has it
+	kind     sandbox.InputKind
+}
+
+// A watch looks, during one call, whether the command waits.
+type watch struct {
+	s       *session
+	c       *command
+	timer   *time.Timer
+	verdict chan verdict
+	last    verdict // of the look before
+}
+
+// A verdict is what one look found.
+type verdict struct {
+	identity      // zero: it does not wait
+	prompt   bool // the shell is at a prompt that is not ours
+	at       time.Time
+	seen     time.Time // the command's last activity, before the look
+}
+
+func newWatch(s *session, c *command) *watch {
+	w := &watch{s: s, c: c, timer: time.NewTimer(quietMin), verdict: make(chan verdict, 1)}
+	if c.once {
+		w.timer.Stop() // nobody asks whether a job waits
+	}
+	return w
+}
+
+func (w *watch) stop() { w.timer.Stop() }
+
+// look starts a look, or puts it off while there is output.
+func (w *watch) look() {
+	w.s.mu.Lock()
+	started, active := w.c.started, w.c.active
+	w.s.mu.Unlock()
+	if quiet := time.Since(active); quiet < quietMin || !started {
+		w.timer.Reset(max(quietMin-quiet, time.Millisecond))
+		return
+	}
+	w.s.spawn(func() {
+		v := w.s.look(w.last.tid != 0 || w.last.prompt)
+		v.seen = active
+		w.verdict <- v
+	})
+}
+
+// waiting weighs a verdict: it returns a Result if the command waits, else it sets the time of the next look.
+func (s *session) waiting(c *command, w *watch, v verdict, max int) *sandbox.Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := w.last
+	w.last = v
+	agree := v.seen.Equal(c.active) && v.seen.Equal(last.seen) && v.identity == last.identity && v.prompt == last.prompt
+	quiet := time.Since(c.active)
+	switch {
+	case v.tid == 0 && !v.prompt:
+		w.timer.Reset(pace(quiet))
+		return nil
+	case !agree:
+		w.timer.Reset(paceMin)
+		return nil
+	case c.result != nil:
+		return nil
+	case v.prompt:
+		s.ask(c)
+		w.timer.Reset(paceMax)
+		return nil
+	}
+	same := v.identity
+	same.kind = c.answered.kind
+	if same == c.answered && !c.inputAt.IsZero() && time.Since(c.inputAt) < unanswered {
+		w.timer.Reset(paceMin)
+		return nil
+	}
+	c.answered, c.inputAt = v.identity, time.Time{}
+	return c.partial(sandbox.Waiting, v.kind, max)
+}
+
+func pace(quiet time.Duration) time.Duration {
+	if quiet < paceAfter {
+		return min(max(quiet/4, paceMin), paceMax)
+	}
+	return min(quiet/1000, paceLong)
+}
+
+// deaf makes the looks pass over the wait that the command is in: it is being killed.
+func (c *command) deaf() { c.inputAt = time.Now() }
+
+// ask asks the shell at a lost prompt for its status, and gives it our prompt back; s.mu is held.
+func (s *session) ask(c *command) {
+	if !c.asked {
+		s.box.log.Info("prompt lost: giving the shell its prompt back", "session", s.id, "command", c.text)
+	}
+	c.asked = true
+	c.active = time.Now()
+	s.typist.write(s.shell.initLines(s.seq))
+}
+
+// learn remembers what the shell looks like when it is at its prompt.
+func (s *session) learn() {
+	pid := s.shellPID()
+	for range 20 { // from the prompt's output to the read it is a few microseconds
+		ps := s.box.tree(pid)
+		if ps == nil {
+			return
+		}
+		for _, p := range ps {
+			if p.pid != pid {
+				continue
+			}
+			for _, t := range p.threads {
+				if t.reads && t.tid == p.pid || t.polls() {
+					s.mu.Lock()
+					s.startcode, s.prompt = p.startcode, t.signature()
+					s.mu.Unlock()
+					return
+				}
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// look looks once. confirm makes it find out the terminal's modes, which costs a fork.
+func (s *session) look(confirm bool) verdict {
+	s.mu.Lock()
+	pid, prompt, startcode := s.pid, s.prompt, s.startcode
+	partial := s.cmd != nil && len(s.cmd.out.cleaner.Line()) > 0
+	var quiet time.Duration
+	if s.cmd != nil {
+		quiet = time.Since(s.cmd.active)
+	}
+	killed := s.cmd != nil && s.cmd.timedAt > 0
+	s.mu.Unlock()
+
+	v := verdict{at: time.Now()}
+	ps := s.box.tree(pid)
+	var shell *process
+	for i := range ps {
+		if ps[i].pid == pid {
+			shell = &ps[i]
+		}
+	}
+	if shell == nil {
+		return v
+	}
+	if shell.pgrp == shell.tpgid { // the shell itself is in the foreground: a builtin, a lost prompt, or what exec made of it
+		exec := startcode != "" && startcode != shell.startcode
+		for _, t := range shell.threads {
+			if !t.reads && !t.polls() {
+				continue
+			}
+			at := t.signature() == prompt && prompt != "" && !exec
+			if at || exec && isShell(shell.comm) || killed && !exec && t.reads {
+				v.prompt = true
+				return v
+			}
+			v.identity = identity{pid, t.tid, t.turns, sandbox.Line}
+			if confirm {
+				v.kind = s.box.modes(shell.tty).kind()
+			}
+			if exec && t.polls() && v.kind != sandbox.Keys {
+				v.identity = identity{}
+			}
+			return v
+		}
+	}
+	return s.box.reader(ps, shell.tty, confirm, quiet, partial)
+}
+
+// reader finds who reads the terminal tty.
+func (b *Box) reader(ps []process, tty int, confirm bool, quiet time.Duration, partial bool) verdict {
+	v := verdict{at: time.Now()}
+	var poller, closed *process
+	var pollThread *thread
+	for i := range ps {
+		p := &ps[i]
+		if p.tty != tty || p.pgrp != p.tpgid {
+			continue
+		}
+		for j := range p.threads {
+			t := &p.threads[j]
+			switch {
+			case t.reads:
+				v.identity = identity{p.pid, t.tid, t.turns, sandbox.Line}
+				if confirm {
+					v.kind = b.modes(tty).kind()
+				}
+				return v
+			case t.polls():
+				poller, pollThread = p, t
+			case t.closed && p.state != "R":
+				closed = p
+			}
+		}
+	}
+	if poller == nil && closed == nil {
+		return v
+	}
+	m := b.modes(tty)
+	// A relay (sudo with use_pty, script, expect) has the terminal in raw mode and runs its program on one of its own: there is
+	// the answer.
+	if m.raw {
+		for i := range ps {
+			if p := &ps[i]; p.tty != tty && p.tty != 0 && p.pgrp == p.tpgid {
+				return b.reader(ps, p.tty, confirm, quiet, partial)
+			}
+		}
+	}
+	switch {
+	case poller != nil && m.raw:
+		v.identity = identity{poller.pid, pollThread.tid, pollThread.turns, sandbox.Keys}
+	case closed == nil:
+	case m.known && !m.raw && !m.echo:
+		// Another user's process, which /proc does not show us (sudo, passwd): it has turned the echo off.
+		v.identity = identity{pid: closed.pid, tid: closed.pid, kind: sandbox.Secret}
+	case partial && quiet > unanswered:
+		// Another user's process: an unfinished line and silence are all there is to go by.
+		v.identity = identity{pid: closed.pid, tid: closed.pid, kind: m.kind()}
+	}
+	return v
+}
+
+// modes are a terminal's.
+type modes struct{ known, raw, echo bool }
+
+func (b *Box) modes(tty int) modes {
+	out, _ := b.control.do("modes " + itoa(tty))
+	m := modes{known: out != "", echo: true}
+	for _, word := range strings.Fields(out) {
+		switch strings.TrimSuffix(word, ";") {
+		case "-icanon":
+			m.raw = true
+		case "-echo":
+			m.echo = false
+		}
+	}
+	return m
+}
+
+func (m modes) kind() sandbox.InputKind {
+	switch {
+	case m.raw:
+		return sandbox.Keys
+	case !m.echo:
+		return sandbox.Secret
+	}
+	return sandbox.Line
+}

@@ -1,0 +1,239 @@
+package sshbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"golang.org/x/crypto/ssh"
+)
+
+// A DialConfig says which machine to log in to, as whom, and how. Only Address is required.
+type DialConfig struct {
+	// Address is "host" or "host:port". The port is 22 if it is not given.
+	Address string
+	// User is the name to log in with. Default: the name of the user that this program runs as.
+	User string
+
+	// Signer is the private key to log in with, from ssh.ParsePrivateKey or of your own.
+	Signer ssh.Signer
+	// KeyFiles are private keys to log in with, in files as ssh-keygen makes them. An encrypted one is an error: add it to an
+	// agent, or decrypt it (ssh.ParsePrivateKeyWithPassphrase) and give it as Signer.
+	KeyFiles []string
+	// Agent offers the keys of the ssh-agent that SSH_AUTH_SOCK names.
+	Agent bool
+	// Password is used where the server asks for one, by "password" or by a single "keyboard-interactive" question.
+	Password string
+	// AskPassword is called for the password when it is needed, if Password is empty. An error ends the login.
+	AskPassword func() (string, error)
+	// When none of the five is given: the agent, if there is one, and ~/.ssh/id_ed25519, id_ecdsa and id_rsa, as far as they are
+	// there and not encrypted.
+
+	// HostKey decides whether the machine is the right one, for example ssh.FixedHostKey(key). Default: KnownHosts decides.
+	HostKey ssh.HostKeyCallback
+	// KnownHosts are files as OpenSSH has them, hashed names and certificate authorities included.
+	// Default: ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts, as far as they are there.
+	KnownHosts []string
+
+	// Dir is the directory in which sessions start. Default: the user's home.
+	Dir string
+	// Env is added to the environment of all that is started, "NAME=value"; later ones win. The server's AcceptEnv has no say in it.
+	Env []string
+	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there is no bash.
+	Shell []string
+
+	// HandshakeTimeout bounds connecting, key exchange and login together. Default: 15 s.
+	HandshakeTimeout time.Duration
+	// KeepAlive is how often the server is asked whether it is there. Default: 15 s; negative: never.
+	KeepAlive time.Duration
+	// KeepAliveMax is after how many questions without any sign of life the machine is lost. Default: 3.
+	KeepAliveMax int
+	// MaxSessions is how many sessions, jobs and Runs share a connection; more open one more. Default: 10, which is OpenSSH's own
+	// default for MaxSessions. A server that takes fewer is found out.
+	MaxSessions int
+	// DialContext connects to the machine, through a proxy or another sandbox: any Sandbox's Dial will do.
+	// Default: net.Dialer's.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Logger gets what happens beside the results. Default: none.
+	Logger *slog.Logger
+}
+
+// An SSHBox is a sandbox on a machine that one can log in to with SSH. It isolates nothing but what the account there does.
+type SSHBox struct {
+	*shellbox.Box
+}
+
+var _ sandbox.Sandbox = (*SSHBox)(nil)
+
+// Dial logs in and starts the main session. Its errors are *DialError as long as that is about the connection: they name address,
+// user and reason. ctx governs Dial only.
+func Dial(ctx context.Context, c DialConfig) (*SSHBox, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	h, err := dialHost(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: c.Dir, Shell: c.Shell, Logger: c.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("ssh %s@%s: %w", c.User, c.Address, err)
+	}
+	return &SSHBox{Box: box}, nil
+}
+
+// A DialError says why a machine could not be logged in to.
+type DialError struct {
+	User, Address string // the address with its port
+	Reason        string
+	Err           error // the underlying error
+}
+
+func (e *DialError) Error() string { return "ssh " + e.User + "@" + e.Address + ": " + e.Reason }
+func (e *DialError) Unwrap() error { return e.Err }
+
+// withDefaults fills in what the zero values mean.
+func (c DialConfig) withDefaults() (DialConfig, error) {
+	if c.Address == "" {
+		return c, errors.New("ssh: DialConfig.Address is empty: give \"host\" or \"host:port\"")
+	}
+	if _, _, err := net.SplitHostPort(c.Address); err != nil {
+		host := strings.TrimSuffix(strings.TrimPrefix(c.Address, "["), "]")
+		c.Address = net.JoinHostPort(host, "22")
+		if _, _, err := net.SplitHostPort(c.Address); err != nil {
+			return c, fmt.Errorf("ssh: DialConfig.Address: %w", err)
+		}
+	}
+	if c.User == "" {
+		u, err := user.Current()
+		if err != nil {
+			return c, fmt.Errorf("ssh: DialConfig.User is empty, and the current user is not known: %w", err)
+		}
+		c.User = u.Username[strings.LastIndexByte(u.Username, '\\')+1:] // Windows has DOMAIN\name
+	}
+	if c.HandshakeTimeout <= 0 {
+		c.HandshakeTimeout = 15 * time.Second
+	}
+	if c.KeepAlive == 0 {
+		c.KeepAlive = 15 * time.Second
+	}
+	if c.KeepAliveMax <= 0 {
+		c.KeepAliveMax = 3
+	}
+	if c.MaxSessions <= 0 {
+		c.MaxSessions = defaultMaxSessions
+	}
+	if c.DialContext == nil {
+		c.DialContext = new(net.Dialer).DialContext
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+// dialHost logs in.
+func dialHost(ctx context.Context, c DialConfig) (*host, error) {
+	first, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newHost("SSHBox", slices.Clone(c.Env), newPool(first, c.MaxSessions, c.connect)), nil
+}
+
+// connect makes one connection, and keeps it alive. A server that has too many connections that have not logged in hangs up
+// on newcomers at random (MaxStartups): it is tried again, a few times.
+func (c DialConfig) connect(ctx context.Context) (*connection, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.HandshakeTimeout, errNoHandshake)
+	defer cancel()
+	pause := 50 * time.Millisecond
+	for attempt := 1; ; attempt++ {
+		conn, err := c.connectOnce(ctx)
+		if err == nil {
+			if c.KeepAlive > 0 {
+				conn.run(func() { conn.keep(c.KeepAlive, c.KeepAliveMax) })
+			}
+			return conn, nil
+		}
+		var unwelcome *unwelcomeError
+		if attempt == 6 || !errors.As(err, &unwelcome) {
+			return nil, err
+		}
+		c.Logger.Debug("the server hung up on a new connection; trying again", "address", c.Address, "attempt", attempt, "error", err)
+		select {
+		case <-time.After(pause + rand.N(pause)):
+			pause *= 2
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+func (c DialConfig) connectOnce(ctx context.Context) (*connection, error) {
+	fail := func(reason string, err error) error {
+		return &DialError{User: c.User, Address: c.Address, Reason: reason, Err: err}
+	}
+	keys, err := c.hostKeys()
+	if err != nil {
+		return nil, fail(err.Error(), err)
+	}
+	login, err := c.login(ctx)
+	if err != nil {
+		return nil, fail(err.Error(), err)
+	}
+	defer login.close()
+	raw, err := c.DialContext(ctx, "tcp", c.Address)
+	if err != nil {
+		return nil, fail(dialReason(ctx, err, c.HandshakeTimeout), err)
+	}
+	config := &ssh.ClientConfig{
+		User: c.User, Auth: login.methods,
+		HostKeyCallback: keys.check, HostKeyAlgorithms: keys.algorithms(c.Address, raw.RemoteAddr()),
+	}
+	config.Ciphers = preferredCiphers()
+	conn, err := handshake(ctx, raw, c.Address, config)
+	if err == nil {
+		return conn, nil
+	}
+	if keys.err != nil {
+		return nil, fail(keys.err.Error(), keys.err)
+	}
+	var unwelcome *unwelcomeError
+	switch {
+	case ctx.Err() != nil:
+		return nil, fail(dialReason(ctx, err, c.HandshakeTimeout), err)
+	case errors.As(err, &unwelcome):
+		return nil, fail(err.Error()+" (is it an SSH server, and does it let this machine in?)", err)
+	case strings.Contains(err.Error(), "unable to authenticate"), strings.Contains(err.Error(), "Too many authentication failures"):
+		return nil, fail(login.refused(err), err)
+	}
+	return nil, fail(strings.TrimPrefix(err.Error(), "ssh: "), err)
+}
+
+// dialReason puts what kept a connection from being made in words that do not repeat the address.
+func dialReason(ctx context.Context, err error, limit time.Duration) string {
+	var lookup *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.Is(context.Cause(ctx), errNoHandshake):
+		return fmt.Sprintf("no answer, or no SSH handshake, within %v (is it up, reachable, and an SSH server?)", limit)
+	case ctx.Err() != nil:
+		return ctx.Err().Error()
+	case errors.As(err, &lookup):
+		return "no such host: " + lookup.Error()
+	case errors.As(err, &op) && op.Err != nil:
+		return op.Err.Error() + " (is an SSH server running there?)"
+	}
+	return err.Error()
+}

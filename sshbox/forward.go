@@ -1,0 +1,200 @@
+package sshbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"golang.org/x/crypto/ssh"
+)
+
+// Dial has the server connect to an address, as the user that has logged in. With "tcp4" and "tcp6" it is an IP address of that kind, or
+// "localhost"; other names the server resolves by its own lights. Errors are *net.OpError, and the system's error where the
+// server names one (syscall.ECONNREFUSED, fs.ErrNotExist, …).
+func (h *host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	kind, extra, remote, err := forwarding(network, address)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+	}
+	fail := func(err error) error { return &net.OpError{Op: "dial", Net: network, Addr: remote, Err: err} }
+	if err := ctx.Err(); err != nil {
+		return nil, fail(err)
+	}
+	type result struct {
+		conn *forwarded
+		err  error
+	}
+	c := h.first()
+	done := make(chan result)
+	if !c.run(func() {
+		var r result
+		var ch ssh.Channel
+		var requests <-chan *ssh.Request
+		if ch, requests, r.err = c.client.OpenChannel(kind, extra); r.err == nil {
+			r.conn = &forwarded{stream: newStream(ch, c.group), local: localAddr(network), remote: remote}
+			c.run(func() { ssh.DiscardRequests(requests) })
+		}
+		select {
+		case done <- r:
+		case <-ctx.Done():
+			if r.err == nil {
+				r.conn.Close()
+			}
+		case <-c.stopped:
+		}
+	}) {
+		return nil, fail(sandbox.ErrClosed)
+	}
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, fail(h.explain(refusal(r.err)))
+		}
+		return r.conn, nil
+	case <-ctx.Done():
+		return nil, fail(ctx.Err())
+	case <-c.stopped:
+		return nil, fail(sandbox.ErrClosed)
+	}
+}
+
+// forwarding is the channel that reaches an address.
+func forwarding(network, address string) (kind string, extra []byte, remote net.Addr, err error) {
+	switch network {
+	case "unix":
+		if address == "" || address[0] != '/' {
+			return "", nil, nil, fmt.Errorf("address %q: a socket's path is absolute", address)
+		}
+		// OpenSSH's PROTOCOL, section 2.4
+		extra = ssh.Marshal(&struct {
+			Path     string
+			Reserved string
+			Port     uint32
+		}{Path: address})
+		return "direct-streamlocal@openssh.com", extra, &net.UnixAddr{Name: address, Net: "unix"}, nil
+	case "tcp", "tcp4", "tcp6":
+	default:
+		return "", nil, nil, net.UnknownNetworkError(network)
+	}
+	name, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		return "", nil, nil, &net.AddrError{Err: "the port is not a number from 0 to 65535", Addr: address}
+	}
+	if name == "" {
+		name = "localhost"
+	}
+	if name == "localhost" {
+		switch network {
+		case "tcp4":
+			name = "127.0.0.1"
+		case "tcp6":
+			name = "::1"
+		}
+	}
+	if ip := net.ParseIP(name); ip != nil && (network == "tcp4" && ip.To4() == nil || network == "tcp6" && ip.To4() != nil) {
+		return "", nil, nil, &net.AddrError{Err: "not an address of " + network, Addr: address}
+	}
+	// RFC 4254, section 7.2
+	extra = ssh.Marshal(&struct {
+		Host       string
+		Port       uint32
+		Origin     string
+		OriginPort uint32
+	}{name, uint32(port), "127.0.0.1", 0})
+	return "direct-tcpip", extra, hostPort{network, net.JoinHostPort(name, service)}, nil
+}
+
+// hostPort is an address by name.
+type hostPort struct{ network, address string }
+
+func (a hostPort) Network() string { return a.network }
+func (a hostPort) String() string  { return a.address }
+
+// localAddr is this end of a forwarded connection, which has no address of its own.
+func localAddr(network string) net.Addr {
+	if network == "unix" {
+		return &net.UnixAddr{Net: "unix"}
+	}
+	return &net.TCPAddr{IP: net.IPv4zero}
+}
+
+// refusals are what OpenSSH's strerror says, on any system with a POSIX libc.
+var refusals = []struct {
+	text  string
+	errno syscall.Errno
+}{
+	{"Connection refused", syscall.ECONNREFUSED},
+	{"No such file or directory", syscall.ENOENT},
+	{"Permission denied", syscall.EACCES},
+	{"Network is unreachable", syscall.ENETUNREACH},
+	{"Network unreachable", syscall.ENETUNREACH}, // musl
+	{"No route to host", syscall.EHOSTUNREACH},
+	{"Host is unreachable", syscall.EHOSTUNREACH}, // musl
+	{"Connection timed out", syscall.ETIMEDOUT},
+	{"Operation timed out", syscall.ETIMEDOUT}, // musl
+	{"Address family not supported", syscall.EAFNOSUPPORT},
+}
+
+// refusal puts a server's refusal to connect in the system's words, where they are known.
+func refusal(err error) error {
+	var open *ssh.OpenChannelError
+	if !errors.As(err, &open) {
+		return err
+	}
+	for _, r := range refusals {
+		if strings.HasPrefix(open.Message, r.text) {
+			return os.NewSyscallError("connect", r.errno)
+		}
+	}
+	switch open.Reason {
+	case ssh.Prohibited:
+		return fmt.Errorf("the server does not forward it: %s (AllowTcpForwarding, AllowStreamLocalForwarding, PermitOpen?)", open.Message)
+	case ssh.UnknownChannelType:
+		return fmt.Errorf("the server cannot: %s: %w", open.Message, errors.ErrUnsupported)
+	}
+	return fmt.Errorf("%s: %s", open.Reason, open.Message)
+}
+
+// forwarded is a connection that the server has made.
+type forwarded struct {
+	*stream
+	local, remote net.Addr
+}
+
+var _ net.Conn = (*forwarded)(nil)
+
+func (f *forwarded) Read(p []byte) (int, error) { return f.out.Read(p) }
+func (f *forwarded) CloseWrite() error          { return f.closeWrite() }
+func (f *forwarded) LocalAddr() net.Addr        { return f.local }
+func (f *forwarded) RemoteAddr() net.Addr       { return f.remote }
+
+func (f *forwarded) Close() error {
+	f.close()
+	return nil
+}
+
+func (f *forwarded) SetDeadline(t time.Time) error {
+	f.SetReadDeadline(t)
+	return f.SetWriteDeadline(t)
+}
+
+func (f *forwarded) SetReadDeadline(t time.Time) error {
+	f.out.deadline.set(t)
+	return nil
+}
+
+func (f *forwarded) SetWriteDeadline(t time.Time) error {
+	f.deadline.set(t)
+	return nil
+}

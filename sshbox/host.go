@@ -1,0 +1,100 @@
+package sshbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+// A host is a machine at the other end of SSH connections.
+type host struct {
+	name  string   // String
+	env   []string // given to every program, before its own
+	scrub []string // variables of the server's that no program gets
+	*pool
+	starts *group // what Start has under way
+
+	// autopsy learns more about a connection's end, if there is more to be learnt; nil if not.
+	autopsy func(ctx context.Context, c *connection) error
+
+	closing sync.Once
+	closed  chan struct{} // closed when Close is done
+}
+
+var _ shellbox.Host = (*host)(nil)
+
+func newHost(name string, env []string, p *pool) *host {
+	return &host{name: name, env: env, pool: p, starts: newGroup(), closed: make(chan struct{})}
+}
+
+func (h *host) String() string { return h.name }
+
+// Lost asks the server for a sign of life, unless the connection is known to have ended.
+func (h *host) Lost(ctx context.Context) error {
+	c := h.first()
+	select {
+	case <-c.gone:
+	default:
+		select {
+		case <-c.gone:
+		case <-c.ask():
+			return nil
+		case <-ctx.Done():
+			return nil // nobody knows
+		}
+	}
+	if h.autopsy != nil {
+		return h.autopsy(ctx, c)
+	}
+	reason, err := c.reason()
+	return &sandbox.LostError{Box: h.name, Reason: reason, Err: err}
+}
+
+// explain makes err say that the host is gone or closed, if it is.
+func (h *host) explain(err error) error {
+	c := h.first()
+	select {
+	case <-h.starts.stopped:
+		return sandbox.ErrClosed
+	case <-c.gone:
+	default:
+		if !endOfConnection(err) {
+			return err
+		}
+		// The channels of a connection end a moment before it says so itself.
+		select {
+		case <-c.gone:
+		case <-time.After(time.Second):
+			return err
+		}
+	}
+	if lost := h.Lost(context.Background()); lost != nil {
+		return lost
+	}
+	return err
+}
+
+// endOfConnection reports whether err is what the end of a connection looks like from within. (x/crypto says "unexpected packet
+// in response to channel open: <nil>" then.)
+func endOfConnection(err error) bool {
+	return errors.Is(err, errGone) || errors.Is(err, errNoStatus) || errors.Is(err, io.EOF) ||
+		strings.Contains(err.Error(), "unexpected packet in response to channel open: <nil>")
+}
+
+// Close closes all connections, and returns when their goroutines have ended.
+func (h *host) Close() error {
+	h.closing.Do(func() {
+		h.starts.stop()
+		h.pool.close()
+		h.starts.wait()
+		close(h.closed)
+	})
+	<-h.closed
+	return nil
+}

@@ -1,0 +1,209 @@
+package sshbox
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+)
+
+// A HostKeyError says that the machine at an address is not known to be the right one. No password and no signature has been sent to it.
+type HostKeyError struct {
+	Address string
+	Key     ssh.PublicKey         // what the machine has shown
+	Known   []knownhosts.KnownKey // what it should have shown; empty if the machine is not known
+	Files   []string              // the known_hosts files that were read
+	Err     error                 // of DialConfig.HostKey, or why it is refused for good (revoked)
+}
+
+func (e *HostKeyError) Error() string {
+	shown := fmt.Sprintf("%s %s", e.Key.Type(), ssh.FingerprintSHA256(e.Key))
+	if e.Err != nil {
+		return fmt.Sprintf("host key of %s refused: it has shown %s: %v", e.Address, shown, e.Err)
+	}
+	name := knownhosts.Normalize(e.Address)
+	if len(e.Known) > 0 {
+		known := e.Known[0]
+		return fmt.Sprintf("host key of %s has changed: it has shown %s, but %s:%d has %s %s. Somebody may be listening in. "+
+			"If you know why it has changed: ssh-keygen -R '%s', and add the new one",
+			e.Address, shown, known.Filename, known.Line, known.Key.Type(), ssh.FingerprintSHA256(known.Key), name)
+	}
+	host, port, _ := net.SplitHostPort(e.Address)
+	where := "there is no known_hosts file"
+	if len(e.Files) > 0 {
+		where = "it is not in " + strings.Join(e.Files, ", ")
+	}
+	return fmt.Sprintf("host key of %s is unknown: it has shown %s, and %s. If that is its fingerprint: "+
+		"ssh-keyscan -p %s %s >> ~/.ssh/known_hosts, or set DialConfig.HostKey to ssh.FixedHostKey", e.Address, shown, where, port, host)
+}
+
+func (e *HostKeyError) Unwrap() error { return e.Err }
+
+// hostKeys checks host keys for one connection.
+type hostKeys struct {
+	callback ssh.HostKeyCallback
+	files    []string // nil if the caller checks
+	err      *HostKeyError
+}
+
+func (c DialConfig) hostKeys() (*hostKeys, error) {
+	if c.HostKey != nil {
+		return &hostKeys{callback: c.HostKey}, nil
+	}
+	files := c.KnownHosts
+	if files == nil {
+		files = defaultKnownHosts()
+	}
+	callback, err := readKnownHosts(files)
+	if err != nil {
+		return nil, err
+	}
+	return &hostKeys{callback: callback, files: files}, nil
+}
+
+func defaultKnownHosts() (files []string) {
+	var candidates []string
+	if home, err := os.UserHomeDir(); err == nil {
+		candidates = append(candidates, filepath.Join(home, ".ssh", "known_hosts"))
+	}
+	for _, file := range append(candidates, "/etc/ssh/ssh_known_hosts") {
+		if _, err := os.Stat(file); err == nil {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// readKnownHosts reads the files. x/crypto refuses a whole file for one line that it does not understand, such as a key
+// of a kind that it does not have: those lines are left out, as OpenSSH does.
+func readKnownHosts(files []string) (ssh.HostKeyCallback, error) {
+	callback, err := knownhosts.New(files...)
+	var path *fs.PathError
+	if err == nil || errors.As(err, &path) {
+		return callback, err
+	}
+	dir, err := os.MkdirTemp("", "sandshell-known-hosts-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	original := map[string]string{}
+	var copies []string
+	for i, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		lines := bytes.Split(data, []byte("\n"))
+		for i, line := range lines {
+			if _, _, _, _, _, err := ssh.ParseKnownHosts(line); err != nil {
+				lines[i] = nil // keeps the numbers of the others
+			}
+		}
+		name := filepath.Join(dir, fmt.Sprint(i))
+		if err := os.WriteFile(name, bytes.Join(lines, []byte("\n")), 0o600); err != nil {
+			return nil, err
+		}
+		copies = append(copies, name)
+		original[name] = file
+	}
+	callback, err = knownhosts.New(copies...)
+	if err != nil {
+		return nil, err
+	}
+	return func(name string, remote net.Addr, key ssh.PublicKey) error {
+		err := callback(name, remote, key)
+		var known *knownhosts.KeyError
+		if errors.As(err, &known) {
+			for i := range known.Want {
+				known.Want[i].Filename = original[known.Want[i].Filename]
+			}
+		}
+		return err
+	}, nil
+}
+
+// check is the ssh.HostKeyCallback. It keeps the error, which x/crypto passes on as text.
+func (k *hostKeys) check(address string, remote net.Addr, key ssh.PublicKey) error {
+	err := k.callback(address, withPort(remote), key)
+	if err == nil {
+		return nil
+	}
+	k.err = &HostKeyError{Address: address, Key: key, Files: k.files}
+	var known *knownhosts.KeyError
+	if k.files != nil && errors.As(err, &known) {
+		k.err.Known = known.Want
+	} else if k.files == nil || !errors.As(err, &known) {
+		k.err.Err = err
+	}
+	return k.err
+}
+
+// algorithms are the kinds of keys that the machine is known by: a server that has several shows the first kind that it is asked for, and one
+// that is not in known_hosts would be taken for a wrong machine. nil, the default, if it is not known at all.
+func (k *hostKeys) algorithms(address string, remote net.Addr) []string {
+	if k.files == nil {
+		return nil
+	}
+	nobody, _ := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
+	var known *knownhosts.KeyError
+	if !errors.As(k.callback(address, withPort(remote), nobody), &known) || len(known.Want) == 0 {
+		return nil
+	}
+	supported := ssh.SupportedAlgorithms().HostKeys
+	var kinds []string
+	for _, w := range known.Want {
+		if isAuthority(w) {
+			// A certificate of any kind of key.
+			for _, a := range supported {
+				if strings.Contains(a, "-cert-v01@") {
+					kinds = append(kinds, a)
+				}
+			}
+			continue
+		}
+		switch kind := w.Key.Type(); kind {
+		case ssh.KeyAlgoRSA: // the key of several algorithms
+			kinds = append(kinds, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256)
+		default:
+			kinds = append(kinds, kind)
+		}
+	}
+	var uniq []string
+	for _, kind := range kinds {
+		if !slices.Contains(uniq, kind) && slices.Contains(supported, kind) {
+			uniq = append(uniq, kind)
+		}
+	}
+	return uniq
+}
+
+// isAuthority reports whether a line is of a certificate authority, which x/crypto does not tell.
+func isAuthority(k knownhosts.KnownKey) bool {
+	data, err := os.ReadFile(k.Filename)
+	if err != nil {
+		return false
+	}
+	lines := bytes.Split(data, []byte("\n"))
+	return 0 < k.Line && k.Line <= len(lines) && bytes.HasPrefix(bytes.TrimSpace(lines[k.Line-1]), []byte("@cert-authority"))
+}
+
+// withPort is remote if it is an IP address with a port, and one that nobody has if it is not: x/crypto takes no other, though it
+// goes by the name. (DialContext may return any kind of connection.)
+func withPort(remote net.Addr) net.Addr {
+	if remote != nil {
+		if _, _, err := net.SplitHostPort(remote.String()); err == nil {
+			return remote
+		}
+	}
+	return &net.TCPAddr{IP: net.IPv4zero}
+}

@@ -1,0 +1,221 @@
+package sshbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// defaultMaxSessions is OpenSSH's MaxSessions unless its configuration says otherwise.
+const defaultMaxSessions = 10
+
+// relearn is for how long a limit that a refusal taught is believed: a program that outlives its channel holds a
+// session of the server's until it ends.
+const relearn = 30 * time.Second
+
+// idleConnection is how long a connection beside the first one is kept without a session.
+const idleConnection = time.Minute
+
+// A pool is the connections to one server. It begins with one, opens one more when a session is asked for and all are
+// full, and closes those that have long been idle. The first one stays, and its end is the pool's.
+type pool struct {
+	dial        func(context.Context) (*connection, error) // one more connection; nil if there can be none
+	maxSessions int
+
+	dialing chan struct{} // held while dialing: a server that drops many newcomers (MaxStartups) sees one at a time
+
+	mu          sync.Mutex
+	connections []*connection
+	closed      bool
+}
+
+// usage is how a connection is used.
+type usage struct {
+	sessions int       // open or being opened, as the server counts
+	held     int       // not let go of by this side: there may be output to read
+	limit    int       // more the server has refused; 0 is not known
+	refused  time.Time // when it has
+	idle     time.Time // when a session was last let go of
+}
+
+func newPool(first *connection, maxSessions int, dial func(context.Context) (*connection, error)) *pool {
+	return &pool{dial: dial, maxSessions: maxSessions, dialing: make(chan struct{}, 1), connections: []*connection{first}}
+}
+
+// first is the connection whose end is the pool's.
+func (p *pool) first() *connection {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.connections[0]
+}
+
+// A session is a session channel, on the connection that it is on.
+type session struct {
+	ssh.Channel
+	requests <-chan *ssh.Request
+	on       *connection
+	pool     *pool
+}
+
+// session opens a session channel, on a new connection if need be. Its ended is to be called once the server has closed it, and
+// its letGo once nobody will read from it any more.
+func (p *pool) session(ctx context.Context) (*session, error) {
+	for {
+		on, fresh, err := p.reserve(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ch, requests, err := on.client.OpenChannel("session", nil)
+		if err == nil {
+			return &session{Channel: ch, requests: requests, on: on, pool: p}, nil
+		}
+		s := &session{on: on, pool: p}
+		var refusal *ssh.OpenChannelError
+		refused := errors.As(err, &refusal)
+		again := refused && !fresh && !p.learn(on)
+		s.ended()
+		s.letGo()
+		switch {
+		case again:
+		case refused:
+			return nil, fmt.Errorf("open a session: the server refuses it: %w", err)
+		default:
+			return nil, fmt.Errorf("open a session: %w", err)
+		}
+	}
+}
+
+func (s *session) ended() {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.on.use.sessions--
+}
+
+func (s *session) letGo() {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.on.use.held--
+	s.on.use.idle = time.Now()
+}
+
+// reserve finds a connection with room for one more session, or makes one.
+func (p *pool) reserve(ctx context.Context) (c *connection, fresh bool, err error) {
+	if c, err := p.room(); c != nil || err != nil {
+		return c, false, err
+	}
+	select {
+	case p.dialing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
+	defer func() { <-p.dialing }()
+	if c, err := p.room(); c != nil || err != nil { // somebody else has dialed
+		return c, false, err
+	}
+	if p.dial == nil {
+		return nil, false, errors.New("open a session: the server takes no more")
+	}
+	c, err = p.dial(ctx)
+	if err != nil {
+		return nil, false, fmt.Errorf("open one more connection: %w", err)
+	}
+	p.mu.Lock()
+	closed := p.closed
+	if !closed {
+		c.use.sessions++
+		c.use.held++
+		p.connections = append(p.connections, c)
+		if len(p.connections) == 2 {
+			p.connections[0].run(p.prune)
+		}
+	}
+	p.mu.Unlock()
+	if closed {
+		c.close()
+		return nil, false, errClosed
+	}
+	return c, true, nil
+}
+
+func (p *pool) room() (*connection, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errClosed
+	}
+	if p.connections[0].ended() {
+		return nil, errGone
+	}
+	for _, c := range p.connections {
+		limit := p.maxSessions
+		if c.use.limit > 0 && time.Since(c.use.refused) < relearn {
+			limit = min(limit, c.use.limit)
+		}
+		if c.use.sessions < limit && !c.ended() {
+			c.use.sessions++
+			c.use.held++
+			return c, nil
+		}
+	}
+	return nil, nil
+}
+
+var (
+	errClosed = errors.New("closed")
+	errGone   = errors.New("the connection is gone")
+)
+
+// learn notes that c has been refused one more session. It reports whether c has none at all, so that another connection would fare no better.
+func (p *pool) learn(c *connection) (hopeless bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.use.limit, c.use.refused = c.use.sessions-1, time.Now()
+	return c.use.limit == 0
+}
+
+// prune closes, for as long as there is more than one connection, those beside the first that nobody has used for a while.
+func (p *pool) prune() {
+	first := p.first()
+	tick := time.NewTicker(idleConnection / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-first.stopped:
+			return
+		case <-tick.C:
+		}
+		var idle []*connection
+		p.mu.Lock()
+		p.connections = slices.DeleteFunc(p.connections, func(c *connection) bool {
+			old := c != first && c.use.sessions == 0 && c.use.held == 0 && (c.ended() || time.Since(c.use.idle) > idleConnection)
+			if old {
+				idle = append(idle, c)
+			}
+			return old
+		})
+		alone := len(p.connections) == 1
+		p.mu.Unlock()
+		for _, c := range idle {
+			c.close()
+		}
+		if alone {
+			return
+		}
+	}
+}
+
+// close closes all connections and waits for what ran on them.
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	connections := p.connections
+	p.mu.Unlock()
+	for _, c := range slices.Backward(connections) {
+		c.close()
+	}
+}

@@ -1,0 +1,125 @@
+package sshbox
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// A stream is an SSH channel whose reads and writes return as soon as it is closed on this side, whatever the server
+// does: x/crypto's go on until the server has answered, which it does not do while a program leaves its input unread,
+// or when it is no longer there.
+type stream struct {
+	ch     ssh.Channel
+	on     *group // waits for the stream's goroutines
+	closed chan struct{}
+	once   sync.Once
+	letGo  func() // called by close; nil is nothing
+
+	out, err *pump
+
+	writing  chan struct{} // held by the one write under way
+	ended    bool          // end of input has been sent; guarded by writing
+	deadline deadline      // of writes
+}
+
+func newStream(ch ssh.Channel, on *group) *stream {
+	s := &stream{ch: ch, on: on, closed: make(chan struct{}), writing: make(chan struct{}, 1), deadline: makeDeadline()}
+	s.out = newPump(ch, on, s.closed)
+	s.err = newPump(ch.Stderr(), on, s.closed)
+	return s
+}
+
+// Write writes all of p, in packets. After an error, or a deadline, the number of bytes that the server gets is not known.
+func (s *stream) Write(p []byte) (n int, err error) {
+	for {
+		chunk := p[n:min(n+pumpSize, len(p))]
+		m, err := s.write(chunk)
+		n += m
+		if err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+func (s *stream) write(p []byte) (int, error) {
+	select {
+	case <-s.closed:
+		return 0, net.ErrClosed
+	case <-s.deadline.passed():
+		return 0, os.ErrDeadlineExceeded
+	case s.writing <- struct{}{}:
+	}
+	if s.ended {
+		<-s.writing
+		return 0, net.ErrClosed
+	}
+	type result struct {
+		n   int
+		err error
+	}
+	done := make(chan result, 1)
+	buf := append([]byte(nil), p...) // the caller has p back before the write ends, if this side lets go
+	if !s.on.run(func() {
+		n, err := s.ch.Write(buf)
+		<-s.writing
+		done <- result{n, err}
+	}) {
+		<-s.writing
+		return 0, net.ErrClosed
+	}
+	select {
+	case r := <-done:
+		if r.err == io.EOF { // x/crypto's word for a channel that the server has closed
+			r.err = io.ErrClosedPipe
+		}
+		return r.n, r.err
+	case <-s.closed:
+		return 0, net.ErrClosed
+	case <-s.on.stopped:
+		return 0, net.ErrClosed
+	case <-s.deadline.passed():
+		return 0, os.ErrDeadlineExceeded
+	}
+}
+
+// closeWrite sends the end of input, after the write under way if there is one, without waiting for it.
+func (s *stream) closeWrite() error {
+	end := func() {
+		if !s.ended {
+			s.ended = true
+			s.ch.CloseWrite()
+		}
+		<-s.writing
+	}
+	select {
+	case <-s.closed:
+		return net.ErrClosed
+	case s.writing <- struct{}{}:
+		end()
+		return nil
+	default:
+	}
+	s.on.run(func() {
+		select {
+		case s.writing <- struct{}{}:
+			end()
+		case <-s.closed:
+		}
+	})
+	return nil
+}
+
+// close lets go: reads and writes return. The server is told beside it, because sending can block when the network does.
+func (s *stream) close() {
+	s.once.Do(func() {
+		close(s.closed)
+		if s.letGo != nil {
+			s.letGo()
+		}
+		s.on.run(func() { s.ch.Close() })
+	})
+}
