@@ -30,13 +30,16 @@ type process struct {
 
 // startTerminal starts cmd as the leader of a process session on a new terminal.
 func startTerminal(cmd *exec.Cmd, t *shellbox.Terminal) (shellbox.Process, error) {
-	// pty.Open's files go through the runtime's poller, so that Close frees a Read; nothing may call Fd on them, which would
-	// undo that (creack/pty's Setsize does).
-	ptm, tty, err := pty.Open()
+	blocking, tty, err := pty.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer tty.Close()
+	ptm, err := pollable(blocking)
+	blocking.Close()
+	if err != nil {
+		return nil, err
+	}
 	if err := prepare(ptm, tty, t.Rows, t.Cols); err != nil {
 		ptm.Close()
 		return nil, err
@@ -48,6 +51,20 @@ func startTerminal(cmd *exec.Cmd, t *shellbox.Terminal) (shellbox.Process, error
 		return nil, err
 	}
 	return newProcess(cmd, noClose{ptm}, ptm, nil), nil
+}
+
+// pollable returns a copy of f that goes through the runtime's poller, so that Close frees a Read. creack/pty calls Fd on its
+// files, which puts them in blocking mode for good.
+func pollable(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("dup", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, os.NewSyscallError("set non-blocking mode", err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
 // prepare sets the terminal's size and modes: no ONLCR, and UTF-8 where the system has a mode for it. ECHOCTL is off so that the

@@ -23,7 +23,9 @@ type Options struct {
 	// Env is added to the environment of all that is started, "NAME=value".
 	// Default beside it: TERM=xterm, and PAGER, GIT_PAGER and MANPAGER "cat", so that no program waits in a pager unasked.
 	Env []string
-	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there is no bash.
+	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there is no bash; bash
+	// alone stands for {"bash", "--noediting", "--norc"}: no startup files are read, so that a session is the same everywhere, starts
+	// in milliseconds, and runs no prompt hooks behind each command. Execute(". ~/.bashrc") reads them when they are wanted.
 	Shell []string
 	// Grace is how long a command that is to be killed may take to end after the interrupt key, and again after SIGTERM.
 	// Default: 1 s.
@@ -282,7 +284,8 @@ func (b *Box) shellArgs() []string {
 		args = []string{"bash"}
 	}
 	if len(args) == 1 && path.Base(args[0]) == "bash" {
-		args = []string{args[0], "--noediting"} // no readline: no redrawing, no bracketed paste
+		// No readline: no redrawing, no bracketed paste. No startup files: see Options.Shell.
+		args = []string{args[0], "--noediting", "--norc"}
 	}
 	return args
 }

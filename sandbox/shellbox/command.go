@@ -1,6 +1,7 @@
 package shellbox
 
 import (
+	"bytes"
 	"io"
 	"sync"
 	"time"
@@ -11,15 +12,17 @@ import (
 // A command is one Execute, from the typing of its lines to the next prompt. Its fields are guarded by the session's mu.
 type command struct {
 	text    string
-	typed   bool // its lines have been handed to the typist
-	started bool // its output has begun
-	asked   bool // the shell, at a lost prompt, has been asked for its status
-	once    bool // the session is a job's: no fresh shell after it
+	typed   bool   // its lines have been handed to the typist
+	started bool   // its output has begun
+	asked   bool   // the shell, at a lost prompt, has been asked for its status: what comes now is the asking's echo
+	early   []byte // what came before the output's begin: mostly the lines' echo
+	last    []byte // the end of the lines
+	once    bool   // the session is a job's: no fresh shell after it
 	out     output
 	tee     *tee
 	began   time.Time
 	active  time.Time // the last output or input
-	timedAt int       // how often the command has been killed; so that a second kill goes further at once
+	kills   int       // how often it has been killed: a second kill goes further at once
 
 	answered identity // what waited when Input was last called
 	inputAt  time.Time
@@ -45,8 +48,35 @@ func newCommand(text string, once bool) *command {
 	return c
 }
 
+// send has the command typed.
+func (c *command) send(t *typist, lines []byte) {
+	c.typed = true
+	c.last = lines[max(0, len(lines)-40) : len(lines)-1]
+	t.write(lines)
+}
+
+// echoed takes what comes before the output's begin.
+func (c *command) echoed(text []byte) {
+	c.early = append(c.early, text...)
+	if cut := len(c.early) - 2*screenTail; cut > 0 {
+		c.early = append(c.early[:0], c.early[cut+screenTail:]...)
+	}
+}
+
+// unmarked begins and ends an output whose begin was never marked, because the shell's standard output is elsewhere (exec >file): it is
+// what came after the echo.
+func (c *command) unmarked() {
+	early := c.early
+	c.begin()
+	if i := bytes.LastIndex(early, c.last); i >= 0 {
+		early = bytes.TrimPrefix(early[i+len(c.last):], []byte("\r"))
+		early = bytes.TrimPrefix(early, []byte("\n"))
+	}
+	c.wrote(early)
+}
+
 func (c *command) begin() {
-	c.started = true
+	c.started, c.early = true, nil
 	c.active = time.Now()
 }
 
@@ -80,7 +110,7 @@ func (c *command) partial(state sandbox.State, kind sandbox.InputKind, max int) 
 // final returns the ended command's Result: to the first who asks, with the output.
 func (c *command) final(max int) *sandbox.Result {
 	r := *c.result
-	p := c.out.take(max, true)
+	p := c.out.take(max, true).trimTrace()
 	c.out.shown = nil
 	c.out.cleaner.Reset()
 	r.Output, r.Omitted = p.text, p.omitted

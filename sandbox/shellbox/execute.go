@@ -50,16 +50,15 @@ func (s *session) execute(ctx context.Context, text string, once bool, o sandbox
 	case <-s.gone:
 		return nil, s.over()
 	}
-	return s.await(ctx, c, o, true, func() {
+	return s.await(ctx, c, o, onEndKill, func() {
 		s.seq++
-		c.typed = true
-		s.typist.write(s.shell.commandLines(s.seq, s.status, text))
+		c.send(s.typist, s.shell.commandLines(s.seq, s.status, text, once))
 	})
 }
 
 // Input implements sandbox.Session.
 func (s *session) Input(ctx context.Context, text string, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	return s.resume(ctx, "input to", opts, true, func(c *command) {
+	return s.resume(ctx, "input to", opts, onEndKill, func(c *command) {
 		if text == "" {
 			return
 		}
@@ -75,7 +74,7 @@ func (s *session) Input(ctx context.Context, text string, opts ...sandbox.ExecOp
 
 // Wait implements sandbox.Session.
 func (s *session) Wait(ctx context.Context, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	return s.resume(ctx, "wait for", opts, false, func(c *command) {
+	return s.resume(ctx, "wait for", opts, onEndLeave, func(c *command) {
 		if c.inputAt.IsZero() {
 			c.answered = identity{}
 		}
@@ -84,16 +83,20 @@ func (s *session) Wait(ctx context.Context, opts ...sandbox.ExecOption) (*sandbo
 
 // Interrupt implements sandbox.Session.
 func (s *session) Interrupt(ctx context.Context, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	return s.resume(ctx, "interrupt", opts, false, func(c *command) {
-		c.deaf()
-		if s.err == nil {
-			s.readers.Go(func() { s.kill(c) })
-		}
-	})
+	return s.resume(ctx, "interrupt", opts, killNow, func(*command) {})
 }
 
+// A mode says whether a call kills the command.
+type mode int
+
+const (
+	onEndKill  mode = iota // when ctx ends
+	onEndLeave             // when ctx ends, the command goes on
+	killNow
+)
+
 // resume goes on with the unfinished command; act is called with s.mu held.
-func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOption, killed bool, act func(*command)) (*sandbox.Result, error) {
+func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOption, m mode, act func(*command)) (*sandbox.Result, error) {
 	s.mu.Lock()
 	err, c := s.err, s.cmd
 	if err == nil && c == nil {
@@ -106,7 +109,7 @@ func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOp
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", verb, s.id, err)
 	}
-	r, err := s.await(ctx, c, sandbox.NewExecOptions(opts...), killed, func() { act(c) })
+	r, err := s.await(ctx, c, sandbox.NewExecOptions(opts...), m, func() { act(c) })
 	if err != nil {
 		err = fmt.Errorf("%s %s in %s: %w", verb, abridged(c.text), s.id, err)
 	}
@@ -114,7 +117,7 @@ func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOp
 }
 
 // await begins a call with begin, under s.mu, and waits for what ends it.
-func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, killed bool, begin func()) (*sandbox.Result, error) {
+func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, m mode, begin func()) (*sandbox.Result, error) {
 	var timeout, yield <-chan time.Time
 	if o.Timeout > 0 {
 		t := time.NewTimer(o.Timeout)
@@ -147,23 +150,44 @@ func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, 
 
 	watch := newWatch(s, c)
 	defer watch.stop()
+	canceled, done := ctx.Done(), (<-chan struct{})(c.done)
+	var gone chan struct{} // closed when the command that this call kills is gone
+	var reason error       // why it kills it
+	kill := func(why error) {
+		reason, timeout, canceled = why, nil, nil
+		watch.killed = true
+		watch.timer.Reset(quietMin)
+		ended := make(chan struct{})
+		gone = ended
+		s.spawn(func() { s.kill(c); close(ended) })
+	}
+	if m == killNow {
+		kill(nil)
+		canceled = ctx.Done()
+	}
 	for {
 		select {
-		case <-c.done:
+		case <-done:
+			if gone != nil {
+				done = gone // what descends from the command too
+				gone = nil
+				continue
+			}
 			if o.Tee != nil {
 				c.tee.set(nil)
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.finish(c, o.MaxOutput), nil
+			return s.finish(c, o.MaxOutput), reason
 		case <-c.matched:
 			s.mu.Lock()
-			defer s.mu.Unlock()
-			if c.match == nil {
+			p := c.match
+			c.match = nil
+			s.mu.Unlock()
+			if p == nil {
 				continue
 			}
-			p := c.match.limit(o.MaxOutput)
-			c.match = nil
+			p.limit(o.MaxOutput)
 			return &sandbox.Result{State: sandbox.Running, Output: p.text, Omitted: p.omitted, Matched: p.matched, Duration: time.Since(c.began)}, nil
 		case <-watch.timer.C:
 			watch.look()
@@ -172,24 +196,14 @@ func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, 
 				return r, nil
 			}
 		case <-yield:
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if c.result != nil {
-				return s.finish(c, o.MaxOutput), nil
-			}
-			return c.partial(sandbox.Running, 0, o.MaxOutput), nil
+			return s.leave(c, o, nil)
 		case <-timeout:
-			return s.killed(c, o, sandbox.ErrTimeout)
-		case <-ctx.Done():
-			if !killed {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				if c.result != nil {
-					return s.finish(c, o.MaxOutput), nil
-				}
-				return c.partial(sandbox.Running, 0, o.MaxOutput), ctx.Err()
+			kill(sandbox.ErrTimeout)
+		case <-canceled:
+			if m != onEndKill {
+				return s.leave(c, o, ctx.Err())
 			}
-			return s.killed(c, o, ctx.Err())
+			kill(ctx.Err())
 		case <-s.gone:
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -198,33 +212,22 @@ func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, 
 	}
 }
 
+// leave returns what there is of the command's output, beside err; the command goes on.
+func (s *session) leave(c *command, o sandbox.ExecOptions, err error) (*sandbox.Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.result != nil {
+		return s.finish(c, o.MaxOutput), nil
+	}
+	return c.partial(sandbox.Running, 0, o.MaxOutput), err
+}
+
 // finish returns the ended command's Result; s.mu is held.
 func (s *session) finish(c *command, max int) *sandbox.Result {
 	r := c.final(max)
 	r.Restarted = r.Restarted || s.restarted
 	s.restarted = false
 	return r
-}
-
-// killed kills the command and returns its Result beside err.
-func (s *session) killed(c *command, o sandbox.ExecOptions, err error) (*sandbox.Result, error) {
-	s.mu.Lock()
-	c.deaf()
-	s.mu.Unlock()
-	s.kill(c)
-	select {
-	case <-c.done:
-		if o.Tee != nil {
-			c.tee.set(nil)
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.finish(c, o.MaxOutput), err
-	case <-s.gone:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return c.partial(sandbox.Running, 0, o.MaxOutput), s.err
-	}
 }
 
 // abridged returns command quoted, short enough for an error message.

@@ -12,8 +12,8 @@ import (
 // session is. The steps are the interrupt key, SIGTERM, SIGKILL, each after Options.Grace.
 func (s *session) kill(c *command) {
 	s.mu.Lock()
-	again := c.timedAt > 0
-	c.timedAt++
+	again := c.kills > 0
+	c.kills++
 	shellPID, background, typist := s.pid, s.background, s.typist
 	elapsed := time.Since(c.began)
 	s.mu.Unlock()
@@ -156,8 +156,9 @@ func (b *Box) finish(ps []process, grace time.Duration) {
 	if ps = b.alive(ps); len(ps) == 0 {
 		return
 	}
-	b.signal(ps, "TERM")
-	b.signal(ps, "CONT")
+	for _, sig := range []string{"HUP", "TERM", "CONT"} { // interactive shells ignore TERM
+		b.signal(ps, sig)
+	}
 	begin := time.Now()
 	for pause := time.Millisecond; len(ps) > 0 && time.Since(begin) < grace+10*time.Second; pause = min(2*pause, 50*time.Millisecond) {
 		if time.Since(begin) >= grace {

@@ -3,6 +3,7 @@ package shellbox
 import (
 	"bytes"
 	"regexp"
+	"strings"
 
 	"github.com/sandshell/sandshell/internal/terminal"
 )
@@ -170,3 +171,15 @@ func (p *piece) limit(n int) *piece {
 	}
 	return p
 }
+
+// trimTrace cuts off the line in which set -x traces what puts the prompt back: bash's prompt command, or what follows the command.
+// The prompt's control sequence is gone from it by now.
+func (p *piece) trimTrace() *piece {
+	start := strings.LastIndexByte(strings.TrimSuffix(p.text, "\n"), '\n') + 1
+	if len(p.text)-start < 256 && promptTrace.MatchString(p.text[start:]) {
+		p.text = p.text[:start]
+	}
+	return p
+}
+
+var promptTrace = regexp.MustCompile(`^\S+ (_ss_s=\d+ )?PS1=('.*'|\$'.*')?\n?$`)

@@ -186,7 +186,12 @@ func (s *session) read(proc Process, typist *typist) {
 func (s *session) text(text []byte) {
 	s.mu.Lock()
 	c := s.cmd
-	if c == nil || !c.started || len(text) == 0 {
+	if c == nil || !c.typed || c.asked || len(text) == 0 {
+		s.mu.Unlock()
+		return
+	}
+	if !c.started {
+		c.echoed(text)
 		s.mu.Unlock()
 		return
 	}
@@ -209,7 +214,7 @@ func (s *session) marker(m *marker) {
 	}
 	switch {
 	case m.kind == 'D' && m.seq == helloSeq: // from the lines that init a shell
-		s.shell.dialect, s.pid = dialectOf(m.status), m.pid
+		s.shell.dialect, s.pid = dialect(m.status), m.pid
 	case m.seq != s.seq:
 	case starting:
 		if m.kind == 'D' {
@@ -222,7 +227,10 @@ func (s *session) marker(m *marker) {
 			c.begin()
 		}
 	case m.pid != s.pid: // a nested shell's
-	case c != nil && (c.started || c.typed):
+	case c != nil && c.typed:
+		if !c.started {
+			c.unmarked()
+		}
 		s.status, s.cwd = m.status, m.cwd
 		c.end(&sandbox.Result{State: sandbox.Exited, ExitCode: m.status, Cwd: m.cwd})
 		s.cmd = nil
@@ -252,7 +260,7 @@ func (s *session) shellEnded(status Status, err error) {
 	}
 	oneShot := c != nil && c.once
 	if c != nil {
-		c.typed, c.started = false, false // what the fresh shell prints is not the command's
+		c.typed = false // what the fresh shell prints is not the command's
 	}
 	s.mu.Unlock()
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 type dialect int
 
 const (
-	posix dialect = iota // dash and others
+	posix dialect = iota // dash
 	bash
-	ash // busybox
+	ash // busybox, and others that know $'…'
 )
 
 // A shell knows how to talk to the shell of one session.
@@ -30,58 +30,56 @@ func (sh shell) lineMax() int {
 	return 3500
 }
 
-// initLines returns the lines that make a fresh interactive shell ours; seq is the number that its next prompt shows, and status
-// what is to be $? at it. They work in every dialect and tell it: the first is answered by the lines' hello.
+// initLines returns the lines that make an interactive shell at its prompt ours; seq is the number that its next prompt shows. $? stays.
+// The last of them says on /dev/tty what the prompt says: the shell's own output may be elsewhere, after exec >file.
+// They work in every dialect, and say which it is.
 //
 //   - PS1 is the marker. printf makes it, so that what is typed, and maybe echoed, holds no marker.
-//   - No history, and no expansion of "!". No line editor: ksh has one that would echo, bash's comes back by exec bash.
-//   - A prompt command that rewrites PS1 (conda, starship) is followed by one of ours that puts it back.
-//   - busybox ash edits lines, at 20 ms each (a usleep after the Enter key), unless the terminal's echo is off; programs
-//     want it on, or nobody could tell a question for a password from another.
+//   - No history, and no expansion of "!". No line editor: ksh has one that would echo, and exec bash brings bash's.
+//   - A command may change PS1 (conda and virtualenv do). bash puts it back by a prompt command, which comes after others of the
+//     kind; the other shells by what follows each command, see commandLines.
+//   - busybox ash edits lines, at 20 ms each (a usleep after the Enter key), unless the terminal's echo is off at the prompt;
+//     programs want it on, or nobody could tell a question for a password from another.
 func (sh shell) initLines(seq int) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `_ss_x=$?;PS2=;_ss_q=%d;_ss_s=;_ss_r(){ return $1; };`, seq)
+	fmt.Fprintf(&b, `_ss_x=$?;PS2=;_ss_q=%d;_ss_s=;_ss_r(){ return $1; };_ss_d=0;case $'x' in x)_ss_d=2;;esac;`, seq)
 	b.WriteString(`unset HISTFILE;set +o history +o emacs +o vi 2>/dev/null` + "\n")
+	fmt.Fprintf(&b, `_ss_c(){ printf '\033]133;C;%%s;%%s;%s\007' $1 "$3";return $2; };`, sh.nonce)
 	fmt.Fprintf(&b, `_ss_p="$(printf '\033]133;D;${_ss_s:-$?};$_ss_q;$$;$PWD;%s\007')";`, sh.nonce)
-	b.WriteString(`case ${LC_ALL-}${LC_CTYPE-}${LANG-} in '')export LANG=C.UTF-8;;esac;`)
-	b.WriteString(`[ -z "${BASH_VERSION-}" ]||{ set +H;shopt -s promptvars;[ -z "${PROMPT_COMMAND-}" ]||` +
-		`case "${PROMPT_COMMAND[*]}" in *_ss_p*);;*)PROMPT_COMMAND+=$'\n''PS1=$_ss_p';;esac; }` + "\n")
-	b.WriteString(`[ -z "${BB_ASH_VERSION-}" ]||{ stty -echo;` +
+	b.WriteString(`case ${LC_ALL-}${LC_CTYPE-}${LANG-} in '')export LANG=C.UTF-8;;esac` + "\n")
+	b.WriteString(`[ -z "${BASH_VERSION-}" ]||{ _ss_d=1;set +H;shopt -s promptvars;case "${PROMPT_COMMAND[*]}" in *_ss_p*);;` +
+		`'')PROMPT_COMMAND='PS1=$_ss_p';;*)PROMPT_COMMAND+=$'\n''PS1=$_ss_p';;esac; }` + "\n")
+	b.WriteString(`[ $_ss_d != 2 ]||{ stty -echo;` +
 		`_ss_p=${_ss_p%%'$PWD'*}'${PWD//\\/\\\\}'${_ss_p#*'$PWD'}; } 2>/dev/null;`)
 	fmt.Fprintf(&b, `printf '\033]133;D;%%s;%d;%%s;%%s;%s\007' `, helloSeq, sh.nonce)
-	b.WriteString(`"${BASH_VERSION:+1}${BB_ASH_VERSION:+2}0" $$ "$PWD";PS1=$_ss_p;_ss_r $_ss_x` + "\n")
+	fmt.Fprintf(&b, `$_ss_d $$ "$PWD" >/dev/tty;printf '\033]133;D;%%s;%d;%%s;%%s;%s\007' $_ss_x $$ "$PWD" >/dev/tty;PS1=$_ss_p;_ss_r $_ss_x`+"\n", seq, sh.nonce)
 	return b.Bytes()
 }
 
-// helloSeq marks the hello: a D marker whose status tells the dialect: 10 for bash, 20 for ash, else 0.
+// helloSeq marks what initLines has the shell say before its prompt: a D marker whose status is the dialect.
 const helloSeq = 1000000000
 
-func dialectOf(hello int) dialect {
-	switch hello {
-	case 10:
-		return bash
-	case 20:
-		return ash
-	}
-	return posix
-}
-
-// commandLines returns what is typed to have command number seq evaluated, $? being status at its begin.
+// commandLines returns what is typed to have command number seq evaluated, $? being status at its begin; apart in a subshell.
 // The first thing that eval does is to say where the output starts, so that neither the echo of these lines nor set -x's trace of them is
-// part of it.
-func (sh shell) commandLines(seq, status int, command string) []byte {
+// part of it. What bash and the others trace behind the command, output.trimTrace cuts off.
+func (sh shell) commandLines(seq, status int, command string, apart bool) []byte {
 	command = strings.ReplaceAll(command, "\r\n", "\n")
-	var restore string
+	start := fmt.Sprintf(`command printf '\033]133;C;%d;%%s;%s\007' "${!-}"`, seq, sh.nonce) + "\n"
 	if status != 0 && !blank(command) {
-		// && keeps set -e and an ERR trap out of it; $? is status all the same.
-		restore = fmt.Sprintf(`;_ss_r %d 2>/dev/null&&:`, status)
+		// &&: keeps set -e and an ERR trap out of it; $? is status all the same.
+		start = fmt.Sprintf(`_ss_c %d %d "${!-}" 2>/dev/null&&:`, seq, status) + "\n"
 	}
-	start := fmt.Sprintf(`command printf '\033]133;C;%d;%%s;%s\007' "${!-}"%s`, seq, sh.nonce, restore) + "\n"
-	before := fmt.Sprintf("_ss_q=%d PS1=$_ss_p;", seq)
-	after := "\n"
-	if sh.dialect == ash {
+	before, after := fmt.Sprintf("_ss_q=%d PS1=$_ss_p;", seq), "\n"
+	switch sh.dialect {
+	case ash:
 		before += "_ss_s=;stty echo 2>/dev/null;"
-		after = ";{ _ss_s=$?;stty -echo; } 2>/dev/null\n"
+		after = ";{ _ss_s=$? PS1=$_ss_p;stty -echo; } 2>/dev/null\n"
+	case posix:
+		before += "_ss_s=;"
+		after = ";_ss_s=$? PS1=$_ss_p\n"
+	}
+	if apart {
+		before, after = before+"(", ")"+after
 	}
 	var b bytes.Buffer
 	if line := before + "eval " + sh.quote(start+command) + after; len(line) <= sh.lineMax() {

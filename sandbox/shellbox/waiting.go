@@ -37,6 +37,7 @@ type watch struct {
 	timer   *time.Timer
 	verdict chan verdict
 	last    verdict // of the look before
+	killed  bool    // this call has the command killed: only a lost prompt is of interest
 }
 
 // A verdict is what one look found.
@@ -60,7 +61,7 @@ func (w *watch) stop() { w.timer.Stop() }
 // look starts a look, or puts it off while there is output.
 func (w *watch) look() {
 	w.s.mu.Lock()
-	started, active := w.c.started, w.c.active
+	started, active := w.c.started && w.c.typed, w.c.active
 	w.s.mu.Unlock()
 	if quiet := time.Since(active); quiet < quietMin || !started {
 		w.timer.Reset(max(quietMin-quiet, time.Millisecond))
@@ -92,6 +93,9 @@ func (s *session) waiting(c *command, w *watch, v verdict, max int) *sandbox.Res
 		return nil
 	case v.prompt:
 		s.ask(c)
+		w.timer.Reset(unanswered)
+		return nil
+	case w.killed:
 		w.timer.Reset(paceMax)
 		return nil
 	}
@@ -111,9 +115,6 @@ func pace(quiet time.Duration) time.Duration {
 	}
 	return min(quiet/1000, paceLong)
 }
-
-// deaf makes the looks pass over the wait that the command is in: it is being killed.
-func (c *command) deaf() { c.inputAt = time.Now() }
 
 // ask asks the shell at a lost prompt for its status, and gives it our prompt back; s.mu is held.
 func (s *session) ask(c *command) {
@@ -159,7 +160,7 @@ func (s *session) look(confirm bool) verdict {
 	if s.cmd != nil {
 		quiet = time.Since(s.cmd.active)
 	}
-	killed := s.cmd != nil && s.cmd.timedAt > 0
+	killed := s.cmd != nil && s.cmd.kills > 0
 	s.mu.Unlock()
 
 	v := verdict{at: time.Now()}
@@ -180,7 +181,7 @@ func (s *session) look(confirm bool) verdict {
 				continue
 			}
 			at := t.signature() == prompt && prompt != "" && !exec
-			if at || exec && isShell(shell.comm) || killed && !exec && t.reads {
+			if at || exec && isShell(shell.comm) || killed && !exec {
 				v.prompt = true
 				return v
 			}
