@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -39,6 +40,9 @@ func (h *host) Dial(ctx context.Context, network, address string) (net.Conn, err
 		var requests <-chan *ssh.Request
 		if ch, requests, r.err = c.client.OpenChannel(kind, extra); r.err == nil {
 			r.conn = &forwarded{stream: newStream(ch, c.group), local: localAddr(network), remote: remote}
+			if knowsCredit(string(c.client.ServerVersion())) {
+				r.conn.credit = firstCredit
+			}
 			c.run(func() { ssh.DiscardRequests(requests) })
 		}
 		select {
@@ -55,6 +59,9 @@ func (h *host) Dial(ctx context.Context, network, address string) (net.Conn, err
 	select {
 	case r := <-done:
 		if r.err != nil {
+			if network == "unix" {
+				return nil, fail(h.explain(h.socketRefusal(ctx, address, r.err)))
+			}
 			return nil, fail(h.explain(refusal(r.err)))
 		}
 		return r.conn, nil
@@ -164,6 +171,33 @@ func refusal(err error) error {
 		return fmt.Errorf("the server cannot: %s: %w", open.Message, errors.ErrUnsupported)
 	}
 	return fmt.Errorf("%s: %s", open.Reason, open.Message)
+}
+
+// socketRefusal finds out why a socket could not be connected to, which OpenSSH does not say: "open failed" is all.
+func (h *host) socketRefusal(ctx context.Context, path string, err error) error {
+	var open *ssh.OpenChannelError
+	if !errors.As(err, &open) || open.Message != "open failed" {
+		return refusal(err)
+	}
+	p, startErr := h.Start(ctx, shellbox.Program{Args: []string{
+		"/bin/sh", "-c", `[ -e "$1" ] || exit 2; [ -S "$1" ] || exit 3; [ -w "$1" ] || exit 4`, "sh", path}})
+	if startErr != nil {
+		return refusal(err)
+	}
+	defer p.Close()
+	status, err := p.Wait()
+	if err != nil {
+		return refusal(open)
+	}
+	switch status.Code {
+	case 2:
+		return os.NewSyscallError("connect", syscall.ENOENT)
+	case 3:
+		return errors.New("not a socket")
+	case 4:
+		return os.NewSyscallError("connect", syscall.EACCES)
+	}
+	return fmt.Errorf("%w (or the server does not forward to sockets: AllowStreamLocalForwarding)", os.NewSyscallError("connect", syscall.ECONNREFUSED))
 }
 
 // forwarded is a connection that the server has made.

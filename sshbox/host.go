@@ -90,11 +90,15 @@ func endOfConnection(err error) bool {
 // Close closes all connections, and returns when their goroutines have ended.
 func (h *host) Close() error {
 	h.closing.Do(func() {
-		h.starts.stop()
-		h.pool.close()
-		h.starts.wait()
+		h.shut()
 		close(h.closed)
 	})
 	<-h.closed
 	return nil
+}
+
+func (h *host) shut() {
+	h.starts.stop()
+	h.pool.close()
+	h.starts.wait()
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -352,8 +353,9 @@ func TestTerminal(t *testing.T) {
 		if !strings.HasPrefix(r.stdout, "33 111\ntty\na\nb\r\nc\td\x00e\n") {
 			t.Errorf("got %q", r.stdout)
 		}
-		for _, mode := range []string{" echo ", " -onlcr", " icanon", " isig", " icrnl", " iutf8", " opost"} {
-			if !strings.Contains(r.stdout, mode) {
+		modes := strings.Fields(r.stdout)
+		for _, mode := range []string{"echo", "-onlcr", "icanon", "isig", "icrnl", "iutf8", "opost"} {
+			if !slices.Contains(modes, mode) {
 				t.Errorf("no %q in %s", mode, r.stdout)
 			}
 		}

@@ -51,7 +51,8 @@ func (e *HostKeyError) Unwrap() error { return e.Err }
 // hostKeys checks host keys for one connection.
 type hostKeys struct {
 	callback ssh.HostKeyCallback
-	files    []string // nil if the caller checks
+	ours     bool // it goes by files, not by what the caller gave
+	files    []string
 	err      *HostKeyError
 }
 
@@ -67,7 +68,7 @@ func (c DialConfig) hostKeys() (*hostKeys, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hostKeys{callback: callback, files: files}, nil
+	return &hostKeys{callback: callback, ours: true, files: files}, nil
 }
 
 func defaultKnownHosts() (files []string) {
@@ -140,9 +141,9 @@ func (k *hostKeys) check(address string, remote net.Addr, key ssh.PublicKey) err
 	}
 	k.err = &HostKeyError{Address: address, Key: key, Files: k.files}
 	var known *knownhosts.KeyError
-	if k.files != nil && errors.As(err, &known) {
+	if k.ours && errors.As(err, &known) {
 		k.err.Known = known.Want
-	} else if k.files == nil || !errors.As(err, &known) {
+	} else {
 		k.err.Err = err
 	}
 	return k.err
@@ -151,7 +152,7 @@ func (k *hostKeys) check(address string, remote net.Addr, key ssh.PublicKey) err
 // algorithms are the kinds of keys that the machine is known by: a server that has several shows the first kind that it is asked for, and one
 // that is not in known_hosts would be taken for a wrong machine. nil, the default, if it is not known at all.
 func (k *hostKeys) algorithms(address string, remote net.Addr) []string {
-	if k.files == nil {
+	if !k.ours {
 		return nil
 	}
 	nobody, _ := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))

@@ -38,8 +38,8 @@ type pool struct {
 type usage struct {
 	sessions int       // open or being opened, as the server counts
 	held     int       // not let go of by this side: there may be output to read
-	limit    int       // more the server has refused; 0 is not known
-	refused  time.Time // when it has
+	limit    int       // more the server has refused
+	refused  time.Time // when it has; zero if never
 	idle     time.Time // when a session was last let go of
 }
 
@@ -66,7 +66,7 @@ type session struct {
 // its letGo once nobody will read from it any more.
 func (p *pool) session(ctx context.Context) (*session, error) {
 	for {
-		on, fresh, err := p.reserve(ctx)
+		on, err := p.reserve(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func (p *pool) session(ctx context.Context) (*session, error) {
 		s := &session{on: on, pool: p}
 		var refusal *ssh.OpenChannelError
 		refused := errors.As(err, &refusal)
-		again := refused && !fresh && !p.learn(on)
+		again := refused && !p.learn(on)
 		s.ended()
 		s.letGo()
 		switch {
@@ -104,25 +104,25 @@ func (s *session) letGo() {
 }
 
 // reserve finds a connection with room for one more session, or makes one.
-func (p *pool) reserve(ctx context.Context) (c *connection, fresh bool, err error) {
+func (p *pool) reserve(ctx context.Context) (*connection, error) {
 	if c, err := p.room(); c != nil || err != nil {
-		return c, false, err
+		return c, err
 	}
 	select {
 	case p.dialing <- struct{}{}:
 	case <-ctx.Done():
-		return nil, false, ctx.Err()
+		return nil, ctx.Err()
 	}
 	defer func() { <-p.dialing }()
 	if c, err := p.room(); c != nil || err != nil { // somebody else has dialed
-		return c, false, err
+		return c, err
 	}
 	if p.dial == nil {
-		return nil, false, errors.New("open a session: the server takes no more")
+		return nil, errors.New("open a session: the server takes no more")
 	}
-	c, err = p.dial(ctx)
+	c, err := p.dial(ctx)
 	if err != nil {
-		return nil, false, fmt.Errorf("open one more connection: %w", err)
+		return nil, fmt.Errorf("open one more connection: %w", err)
 	}
 	p.mu.Lock()
 	closed := p.closed
@@ -137,9 +137,9 @@ func (p *pool) reserve(ctx context.Context) (c *connection, fresh bool, err erro
 	p.mu.Unlock()
 	if closed {
 		c.close()
-		return nil, false, errClosed
+		return nil, errClosed
 	}
-	return c, true, nil
+	return c, nil
 }
 
 func (p *pool) room() (*connection, error) {
@@ -153,7 +153,7 @@ func (p *pool) room() (*connection, error) {
 	}
 	for _, c := range p.connections {
 		limit := p.maxSessions
-		if c.use.limit > 0 && time.Since(c.use.refused) < relearn {
+		if time.Since(c.use.refused) < relearn {
 			limit = min(limit, c.use.limit)
 		}
 		if c.use.sessions < limit && !c.ended() {

@@ -79,6 +79,13 @@ func (r *pump) Read(p []byte) (int, error) {
 		return 0, net.ErrClosed
 	case <-r.deadline.passed():
 		return 0, os.ErrDeadlineExceeded
+	default:
+	}
+	select {
+	case <-r.closed:
+		return 0, net.ErrClosed
+	case <-r.deadline.passed():
+		return 0, os.ErrDeadlineExceeded
 	case r.reading <- struct{}{}:
 	}
 	defer func() { <-r.reading }()

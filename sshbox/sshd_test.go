@@ -109,7 +109,8 @@ func startSSHD(t testing.TB, lines ...string) *sshd {
 		config := strings.Join(append([]string{
 			"ListenAddress 127.0.0.1", "Port " + port, "HostKey " + filepath.Join(dir, "hostkey"), "PidFile none",
 			"AuthorizedKeysFile " + filepath.Join(dir, "authorized_keys"), "StrictModes no", "UsePAM no", "PrintLastLog no",
-			"PermitRootLogin prohibit-password", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "UseDNS no",
+			"PermitRootLogin prohibit-password", "SetEnv SHLVL=2", // bash, for which it is not the first shell, leaves ~/.bashrc alone
+			"PasswordAuthentication no", "KbdInteractiveAuthentication no", "UseDNS no",
 		}, lines...), "\n") + "\n"
 		noError(t, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o644))
 		s.cmd = exec.Command(binary, "-D", "-e", "-f", filepath.Join(dir, "config"))
@@ -219,3 +220,10 @@ func run(t testing.TB, h shellbox.Host, p shellbox.Program) result {
 }
 
 func sh(script string) shellbox.Program { return shellbox.Program{Args: []string{"sh", "-c", script}} }
+
+func execute(t testing.TB, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", name, err, out)
+	}
+}

@@ -109,7 +109,7 @@ func (a *attempt) exec(s *session, proc *process, cmd command, term string) erro
 	if t := a.program.Terminal; t != nil {
 		// Not worth a round trip of its own: the script sees whether there is a terminal.
 		if _, err := s.SendRequest("pty-req", false, ssh.Marshal(&ptyRequest{
-			Term: term, Size: windowSize{Cols: uint32(t.Cols), Rows: uint32(t.Rows)}, Modes: terminalModes,
+			Term: term, Cols: uint32(t.Cols), Rows: uint32(t.Rows), Modes: terminalModes,
 		})); err != nil {
 			return fmt.Errorf("start %q: %w", name, err)
 		}
@@ -120,6 +120,9 @@ func (a *attempt) exec(s *session, proc *process, cmd command, term string) erro
 	}
 	if !ok {
 		return fmt.Errorf("start %q: the server refuses to execute commands", name)
+	}
+	if knowsCredit(string(s.on.client.ServerVersion())) {
+		proc.credit = firstCredit
 	}
 	if cmd.input != "" {
 		if _, err := io.WriteString(proc, cmd.input); err != nil {
@@ -141,9 +144,9 @@ func (a *attempt) exec(s *session, proc *process, cmd command, term string) erro
 
 // ptyRequest is as in RFC 4254, section 6.2.
 type ptyRequest struct {
-	Term  string
-	Size  windowSize
-	Modes string
+	Term                      string
+	Cols, Rows, Width, Height uint32 // the last two in pixels: not known
+	Modes                     string
 }
 
 // terminalModes leaves the server's defaults as they are but for these (RFC 4254, section 8): echo; no ONLCR, which costs a

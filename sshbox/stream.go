@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync"
 
 	"golang.org/x/crypto/ssh"
@@ -22,8 +23,19 @@ type stream struct {
 	out, err *pump
 
 	writing  chan struct{} // held by the one write under way
-	ended    bool          // end of input has been sent; guarded by writing
+	ended    bool          // end of input has been sent; guarded by writing, as is credit
+	credit   int           // so many bytes more are sure to fit into the server's window
 	deadline deadline      // of writes
+}
+
+// firstCredit is half of the window that OpenSSH's server (CHAN_SES_WINDOW_DEFAULT, CHAN_TCP_WINDOW_DEFAULT) and x/crypto's give
+// a channel. What fits into it is written without a goroutine that might be left behind, which makes a short line some
+// 15 µs faster; that is more than most sessions ever type. How much the server has taken since x/crypto does not tell.
+const firstCredit = 1 << 20
+
+// knowsCredit reports whether a server is one of those.
+func knowsCredit(version string) bool {
+	return strings.HasPrefix(version, "SSH-2.0-OpenSSH_") || strings.HasPrefix(version, "SSH-2.0-Go")
 }
 
 func newStream(ch ssh.Channel, on *group) *stream {
@@ -49,6 +61,11 @@ func (s *stream) write(p []byte) (int, error) {
 	select {
 	case <-s.closed:
 		return 0, net.ErrClosed
+	default:
+	}
+	select {
+	case <-s.closed:
+		return 0, net.ErrClosed
 	case <-s.deadline.passed():
 		return 0, os.ErrDeadlineExceeded
 	case s.writing <- struct{}{}:
@@ -56,6 +73,12 @@ func (s *stream) write(p []byte) (int, error) {
 	if s.ended {
 		<-s.writing
 		return 0, net.ErrClosed
+	}
+	if len(p) <= s.credit {
+		s.credit -= len(p)
+		n, err := s.ch.Write(p)
+		<-s.writing
+		return n, closedPipe(err)
 	}
 	type result struct {
 		n   int
@@ -73,10 +96,7 @@ func (s *stream) write(p []byte) (int, error) {
 	}
 	select {
 	case r := <-done:
-		if r.err == io.EOF { // x/crypto's word for a channel that the server has closed
-			r.err = io.ErrClosedPipe
-		}
-		return r.n, r.err
+		return r.n, closedPipe(r.err)
 	case <-s.closed:
 		return 0, net.ErrClosed
 	case <-s.on.stopped:
@@ -84,6 +104,14 @@ func (s *stream) write(p []byte) (int, error) {
 	case <-s.deadline.passed():
 		return 0, os.ErrDeadlineExceeded
 	}
+}
+
+// closedPipe translates x/crypto's word for writing to a channel that the server has closed.
+func closedPipe(err error) error {
+	if err == io.EOF {
+		return io.ErrClosedPipe
+	}
+	return err
 }
 
 // closeWrite sends the end of input, after the write under way if there is one, without waiting for it.

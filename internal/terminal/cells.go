@@ -116,8 +116,8 @@ func (l *line) claim(n int) {
 	}
 }
 
-// split blanks the character that has cells on both sides of the border before cell i, as a terminal does with a wide rune
-// of which it overwrites a half.
+// split blanks the character that has cells on both sides of the border before cell i, as a terminal does with a wide
+// rune of which it overwrites a half.
 func (l *line) split(i int) {
 	if i <= 0 || i >= len(l.cells) || l.cells[i].r != spanned {
 		return

@@ -7,11 +7,13 @@ import (
 	"github.com/hinshun/vt10x"
 )
 
-// A filter writes to a vt10x terminal, which shows what it gets, but must not get everything: a negative parameter panics it,
-// a large one keeps it busy for minutes, unfinished runes stop it. So the filter passes the sequences that
-// vt10x obeys, with parameters that are sane, and text; it drops the others, and colours, which nobody sees here.
+// A filter writes to a vt10x terminal, which shows what it gets, but must not get everything: a negative parameter
+// panics it, a large one keeps it busy for minutes, broken runes stop it, and it takes private sequences for others that
+// end alike. So the filter passes text, and those sequences that vt10x obeys, with sane parameters; it drops the others,
+// and colours, which nobody sees here.
 //
-// It also makes up for what vt10x lacks: wide runes, combining marks, insert mode, REP, SO and SI, ED 1 on the second row.
+// It also makes up for what vt10x lacks or does wrong: wide runes, combining marks, insert mode, REP, SO and SI, RIS,
+// ED 1 on the second row, a switch to the screen that it is on.
 type filter struct {
 	vt         vt10x.Terminal
 	rows, cols int
@@ -28,9 +30,9 @@ type filter struct {
 	numbers  map[string]rune
 }
 
-// A glyph is a character as vt10x knows it, and its width in columns. In vt10x each rune takes one cell; a wide one is therefore followed by
-// secondHalf, and a character of several runes has a number in plane 16 of Unicode: firstCluster and its index in clusters. Characters
-// that really are in that plane, which is for private use, get such numbers too.
+// A glyph is a character as vt10x knows it, and its width in columns. In vt10x each rune takes one cell; so a wide one
+// is followed by secondHalf, and a character of several runes has a number in plane 16 of Unicode: firstCluster and its
+// index in clusters. Characters that really are in that plane, which is for private use, get such numbers too.
 type glyph struct {
 	r     rune
 	width int
@@ -317,7 +319,8 @@ func (f *filter) privateModes() {
 	}
 }
 
-// screen switches between the normal and the alternate screen. Asked for the one that it shows already, vt10x takes the other.
+// screen switches between the normal and the alternate screen. Asked to leave the alternate screen that it is not on,
+// vt10x enters it.
 func (f *filter) screen(on bool, mode int) {
 	if on == f.alt {
 		return

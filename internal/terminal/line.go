@@ -12,8 +12,8 @@ const (
 	tabWidth = 8
 )
 
-// A line is the one on which the cursor is. Most lines are only ever written to at their end, and stay plain text. With the
-// first write elsewhere, a line is taken apart into cells; the next line is plain again.
+// A line is the one on which the cursor is. Most lines are only ever written to at their end, and stay plain text. With
+// the first write elsewhere, a line is taken apart into cells; the next line is plain again.
 type line struct {
 	out    []byte // where text goes when it is final
 	text   []byte // a plain line
@@ -25,32 +25,38 @@ type line struct {
 	shown  []byte
 }
 
-// append writes s at the cursor. It is the one way for a line to become final: by a "\n" in s, or by its length.
+// append writes s at the cursor, and what gets final by it to out: each "\n" in s ends a line.
 func (l *line) append(s []byte) {
 	for len(s) > 0 {
-		plain := !l.edited && !l.atHome
-		if plain {
-			if bytes.IndexByte(s, '\n') >= 0 { // which is much faster than LastIndexByte
-				i := bytes.LastIndexByte(s, '\n')
-				l.out = append(l.out, l.text...)
-				l.out = append(l.out, s[:i+1]...)
-				l.reset()
-				s = s[i+1:]
-			}
-		} else if s[0] == '\n' {
+		switch {
+		case !l.edited && !l.atHome:
+			s = l.appendPlain(s)
+		case s[0] == '\n':
 			l.newline()
 			s = s[1:]
-			continue
+		default:
+			n := bytes.IndexByte(s, '\n')
+			if n < 0 {
+				n = len(s)
+			}
+			s = s[l.write(s[:n]):]
 		}
-		n := len(s)
-		if plain {
-			n = min(n, max(maxLine-len(l.text), 0)) // Flush may have gone beyond
-		} else if i := bytes.IndexByte(s, '\n'); i > 0 {
-			n = i
-		}
-		s = s[l.write(s[:n]):]
 		l.shorten()
 	}
+}
+
+// appendPlain appends to a plain line, and returns the rest of s if the line gets too long.
+func (l *line) appendPlain(s []byte) []byte {
+	if bytes.IndexByte(s, '\n') >= 0 { // there mostly is none, and LastIndexByte is slow
+		i := bytes.LastIndexByte(s, '\n')
+		l.out = append(l.out, l.text...)
+		l.out = append(l.out, s[:i+1]...)
+		l.reset()
+		s = s[i+1:]
+	}
+	n := min(len(s), max(maxLine-len(l.text), 0)) // Flush may have gone beyond
+	l.text = append(l.text, s[:n]...)
+	return s[n:]
 }
 
 // write writes the begin of s, which has no "\n", at the cursor: as much as makes the line no longer than maxLine.
@@ -69,8 +75,8 @@ func (l *line) write(s []byte) (n int) {
 	return n
 }
 
-// shorten gives out the older part of a line that has got too long. That happens at lengths that depend on the line alone,
-// not on the pieces in which it came.
+// shorten gives out the older part of a line that has got too long. That happens at lengths that depend on the line
+// alone, not on the pieces in which it came.
 func (l *line) shorten() {
 	const cut = maxLine / 2
 	for len(l.text) >= maxLine {

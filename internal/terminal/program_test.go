@@ -1,10 +1,12 @@
 package terminal
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +15,10 @@ import (
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A program runs on a terminal of 24 × 80 without ONLCR, as the commands of a session do.
 type program struct {
@@ -184,11 +189,11 @@ func TestTop(t *testing.T) {
 			strings.HasPrefix(lines[1], "Tasks:") && len(strings.Fields(lines[header+1])) >= 12
 	}
 	p.until(drawn, "top")
-	seen := len(p.output())
-	p.until(func(lines []string, row, col int) bool { return len(p.output()) > seen && drawn(lines, row, col) }, "top again")
-	p.keys("q")
+	p.keys(" ")
 	p.until(func(lines []string, row, col int) bool {
-		return strings.Contains(strings.Join(lines, "\n"), "\nafter\n")
-	}, "after")
+		return bytes.Count(p.output(), []byte("top - ")) > 1 && drawn(lines, row, col)
+	}, "top again")
+	p.keys("q")
+	p.until(func(lines []string, _, _ int) bool { return slices.Contains(lines, "after") }, "after")
 	assert.NotContains(t, string(clean(p.output())), "\x1b")
 }

@@ -10,14 +10,15 @@ import (
 
 const maxSize = 1024 // rows, columns: vt10x has 32 bytes for each cell
 
-// Render returns what a terminal of that size shows after raw, and where its cursor is: as many lines as it has rows, from
-// the top, without trailing spaces; row and col from 0. Sizes below 1 mean 1, above 1024 they mean 1024.
+// Render returns what a terminal of that size shows after raw, and where its cursor is: as many lines as it has rows,
+// from the top, without trailing spaces; row and col from 0. Sizes below 1 mean 1, those above 1024 mean 1024.
 //
-// Raw may be the end of a longer stream, as a Tail has it: a screen that is drawn anew within it is right. The bytes of a rune at its
-// begin whose first are missing are dropped; and if it leaves the alternate screen before entering it, it began there.
+// Raw may be the end of a longer stream, as a Tail has it, and is right if the screen is drawn anew within it. At its
+// begin, bytes of a rune whose first are missing are dropped. If it leaves the alternate screen before it enters it, it
+// starts there.
 //
-// A "\n" goes to the begin of the next line, for the terminal's ONLCR is off although programs that print lines count on it. On the
-// alternate screen it goes straight down: the programs there have seen that ONLCR is off, or turned it off themselves, and use "\n" so.
+// A "\n" goes to the begin of the next line: the terminal has ONLCR off, but programs that print lines count on it. On
+// the alternate screen it goes straight down: the programs there see to their terminal's modes themselves.
 func Render(raw []byte, rows, cols int) (lines []string, row, col int) {
 	rows, cols = min(max(rows, 1), maxSize), min(max(cols, 1), maxSize)
 	f := filter{

@@ -2,7 +2,6 @@ package terminal
 
 // C0 controls, and DEL, that mean something here.
 const (
-	nul = 0x00
 	bel = 0x07
 	bs  = 0x08
 	vt  = 0x0b
@@ -43,7 +42,7 @@ const (
 
 const (
 	maxParams = 32
-	maxParam  = 1<<15 - 1 // and larger ones mean this: xterm has the same bound, twice over
+	maxParam  = 1<<15 - 1 // and larger ones mean this
 	maxString = 16 << 20  // images come in strings
 )
 

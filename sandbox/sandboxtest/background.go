@@ -18,7 +18,7 @@ import (
 // background: jobs, and processes that commands leave behind.
 func (s *suite) background(t *testing.T) {
 	b := s.box(t)
-	t.Run("34_Ampersand", func(t *testing.T) { ampersands(t, b) })
+	t.Run("37_Ampersand", func(t *testing.T) { ampersands(t, b) })
 	t.Run("34_Logs", func(t *testing.T) { logs(t, b) })
 	t.Run("34_Jobs", func(t *testing.T) { jobList(t, b) })
 	t.Run("35_Ends", func(t *testing.T) { jobEnds(t, b) })
@@ -89,6 +89,8 @@ func (j *job) kill() {
 }
 
 func ampersands(t *testing.T, b *box) {
+	crowd := atOnce(t)
+	defer crowd.wait()
 	for _, c := range []named{
 		{"Server", "sleep {n} &"},
 		{"ThenCommand", "sleep {n} & echo done"},
@@ -99,7 +101,7 @@ func ampersands(t *testing.T, b *box) {
 		{"Several", "sleep {n} & sleep {n} & sleep {n} &"},
 		{"Pipeline", "sleep {n} | cat &"},
 	} {
-		t.Run("37_"+c.name, func(t *testing.T) { // it keeps the terminal open, and delays nothing
+		crowd.run(c.name, func(t *testing.T) { // it keeps the terminal open, and delays nothing
 			sh := b.open(t)
 			m := b.marker(t)
 			res := sh.exec(strings.ReplaceAll(c.command, "{n}", string(m)))
@@ -113,14 +115,14 @@ func ampersands(t *testing.T, b *box) {
 			b.eventually(t, func() bool { return len(b.processes(t, m)) == 0 }, "the end of what the session ran: %v", b.processes(t, m))
 		})
 	}
-	t.Run("37_LateOutput", func(t *testing.T) { // is somebody's, and harms nobody
+	t.Run("LateOutput", func(t *testing.T) { // is somebody's, and harms nobody
 		sh := b.open(t)
 		exited(t, sh.exec("(until [ -e go ]; do sleep 0.02; done; echo late; : > went) &"), 0)
 		require.Contains(t, sh.output(": > go; until [ -e went ]; do sleep 0.02; done; echo next"), "late\n")
 		sh.exec("wait")
 		sh.lives()
 	})
-	t.Run("37_Chatter", func(t *testing.T) {
+	t.Run("Chatter", func(t *testing.T) {
 		sh := b.open(t)
 		exited(t, sh.exec("while :; do echo chatter; sleep 0.01; done & pid=$!"), 0)
 		for i := range 20 {
@@ -394,6 +396,8 @@ func jobInput(t *testing.T, b *box) {
 }
 
 func kills(t *testing.T, b *box) {
+	crowd := atOnce(t)
+	defer crowd.wait()
 	for _, c := range []struct{ name, command, needs string }{
 		{"Simple", "sleep {n}", ""},
 		{"Children", "sh -c 'sleep {n} & sleep {n} & wait'", ""},
@@ -403,7 +407,7 @@ func kills(t *testing.T, b *box) {
 		{"Forks", `sh -c 'while :; do sh -c "sleep {n}; :" & sleep 0.05; done'`, ""},
 		{"Stopped", `sh -c 'sleep {n} & kill -STOP $!; wait'`, ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		crowd.run(c.name, func(t *testing.T) {
 			b.need(t, c.needs)
 			m := b.marker(t)
 			j := b.start(t, strings.ReplaceAll(c.command, "{n}", string(m)))

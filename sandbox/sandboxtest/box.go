@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,6 +31,8 @@ type box struct {
 	tmp   string // a directory in it for the cases
 	bash  bool   // its shell is bash
 	count atomic.Int64
+
+	sweeper *box // removes tmp, when this box may be closed
 }
 
 // box makes a sandbox that is closed at the end of t.
@@ -46,10 +49,30 @@ func (s *suite) box(t testing.TB) *box {
 	b.home = strings.TrimSuffix(main.output(`printf '%s\n' "$PWD"`), "\n")
 	b.bash = main.output(`echo "${BASH_VERSION:+bash}"`) == "bash\n"
 	b.tmp = strings.TrimSpace(b.script(t, `d=$(mktemp -d /tmp/sandboxtest.XXXXXX) && cd "$d" && pwd -P`))
-	t.Cleanup(func() { // runs before Close
-		b.sh(t, `chmod -R u+w "$1"; rm -rf "$1"`, b.tmp)
-	})
+	t.Cleanup(func() { b.remove(t) }) // before Close
 	return b
+}
+
+// doomed makes a sandbox that the case closes, and another that cleans up after it, should both be on one machine.
+func (s *suite) doomed(t testing.TB) (doomed, witness *box) {
+	t.Helper()
+	witness = s.box(t)
+	doomed = s.box(t)
+	doomed.sweeper = witness
+	return doomed, witness
+}
+
+// remove removes the cases' directory.
+func (b *box) remove(t testing.TB) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	var by sandbox.Sandbox = b
+	if b.sweeper != nil {
+		by = b.sweeper
+	}
+	if _, err := by.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", `chmod -R u+w "$1"; rm -rf "$1"`, "sh", b.tmp}}); err != nil {
+		t.Logf("remove %s: %v", b.tmp, err)
+	}
 }
 
 // within calls f, which has a context of one minute. It ends the test if f does not return, and skips it if
@@ -158,10 +181,19 @@ func (b *box) marker(t testing.TB) marker {
 	m := marker(fmt.Sprint(b.suite.markers.Add(1)))
 	t.Cleanup(func() {
 		if t.Failed() {
-			b.shIn(t, string(m)+"\n", `for f in $(grep -lF -f - /proc/[0-9]*/cmdline 2>/dev/null); do f=${f%/cmdline}; kill -9 "${f#/proc/}"; done`)
+			b.slay(t, m)
 		}
 	})
 	return m
+}
+
+// slay kills the processes that have m in their arguments.
+func (b *box) slay(t testing.TB, m marker) {
+	t.Helper()
+	for _, process := range b.processes(t, m) {
+		pid := strings.Fields(strings.TrimSuffix(strings.TrimPrefix(process, "/proc/"), "/cmdline"))[0]
+		b.sh(t, `kill -9 "$1"`, pid)
+	}
 }
 
 // processes lists the box's processes that have m in their arguments. The marker goes in by stdin: the look-up must not find itself.
@@ -187,6 +219,28 @@ func (b *box) gone(t testing.TB, m marker) {
 	_, detail, _ := b.sh(t, `for f in "$@"; do tr '\0' ' ' < "$f"; sed -n '/^State\|^PPid\|^SigIgn/p' "${f%cmdline}status" | tr '\n\t' '  '; echo; done 2>/dev/null`, left...)
 	t.Fatalf("%d processes are left:\n%s\n%s", len(left), strings.Join(left, " "), detail)
 }
+
+// A crowd runs subtests several at a time: they wait more than they work, and a machine with much to do is part of the case.
+type crowd struct {
+	t     *testing.T
+	wg    sync.WaitGroup
+	slots chan struct{}
+}
+
+// atOnce makes a crowd of t's subtests. Its wait must be deferred.
+func atOnce(t *testing.T) *crowd { return &crowd{t: t, slots: make(chan struct{}, 6)} }
+
+// run is t.Run, and does not wait for the subtest's end.
+func (c *crowd) run(name string, test func(t *testing.T)) {
+	c.slots <- struct{}{}
+	c.wg.Add(1)
+	go func() {
+		defer func() { <-c.slots; c.wg.Done() }()
+		c.t.Run(name, test)
+	}()
+}
+
+func (c *crowd) wait() { c.wg.Wait() }
 
 // eventually polls ok until it is true: for what the contract has no event for.
 func (b *box) eventually(t testing.TB, ok func() bool, format string, args ...any) {

@@ -83,8 +83,11 @@ func fullScreen(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Interrupted", func(t *testing.T) { // these do not end for ^C
-		for _, c := range []named{{"less", "less numbers"}, {"vi", "vi f"}, {"python3", "python3"}, {"top", "top"}} {
-			t.Run(c.name, func(t *testing.T) {
+		cases := []named{{"less", "less numbers"}, {"vi", "vi f"}, {"python3", "python3"}, {"top", "top"}}
+		crowd := atOnce(t)
+		defer crowd.wait()
+		for _, c := range cases {
+			crowd.run(c.name, func(t *testing.T) {
 				b.need(t, c.name)
 				sh := b.open(t)
 				sh.output("seq 1 200 > numbers")

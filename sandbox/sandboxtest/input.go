@@ -1,7 +1,6 @@
 package sandboxtest
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"regexp"
 	"strings"
@@ -16,8 +15,7 @@ import (
 func inputs(t *testing.T, b *box) {
 	t.Run("100KB", func(t *testing.T) { // in lines: a terminal cuts one at 4,096 bytes
 		sh := b.open(t)
-		want := lines(1, 18000)
-		require.Greater(t, len(want), 100_000)
+		want := lines(1, 20000)
 		waiting(t, sh.exec("cat > f"), sandbox.Line)
 		waiting(t, sh.input(want), sandbox.Line)
 		exited(t, sh.input("\x04"), 0)
@@ -26,7 +24,7 @@ func inputs(t *testing.T, b *box) {
 	})
 	t.Run("100KBToAProgramThatPrints", func(t *testing.T) { // echo, input and output at once: nobody may wait for another
 		sh := b.open(t)
-		want := lines(1, 18000)
+		want := lines(1, 20000)
 		waiting(t, sh.exec("cat"), sandbox.Line)
 		res := sh.input(want)
 		waiting(t, res, sandbox.Line)
@@ -38,11 +36,13 @@ func inputs(t *testing.T, b *box) {
 		sh := b.open(t)
 		m := b.marker(t)
 		running(t, sh.exec("sleep "+string(m), sandbox.Yield(200*time.Millisecond)))
-		res, err := within(b, t, "Input", sh.inputs(lines(1, 18000), sandbox.Yield(500*time.Millisecond)))
+		res, err := within(b, t, "Input", sh.inputs(lines(1, 20000), sandbox.Yield(500*time.Millisecond)))
 		if err == nil {
 			running(t, res)
 		}
+		begin := time.Now()
 		sh.interrupt()
+		require.Less(t, time.Since(begin), grace/2, "time to interrupt it")
 		b.gone(t, m)
 		sh.lives()
 	})
@@ -236,7 +236,8 @@ func until(t *testing.T, b *box) {
 
 // notWaiting: these work or sleep; none reads the terminal.
 func notWaiting(t *testing.T, b *box) {
-	for _, c := range []struct{ name, command, needs string }{
+	type working struct{ name, command, needs string }
+	cases := []working{
 		{"Sleep", "sleep {n}", ""},
 		{"BusyLoop", "while :; do :; done", ""},
 		{"BusyProgram", `sh -c 'while :; do :; done'`, ""},
@@ -257,9 +258,11 @@ func notWaiting(t *testing.T, b *box) {
 		{"PythonServer", "python3 -m http.server --bind 127.0.0.1 0", "python3"},
 		{"PythonSelect", "python3 -c 'import os, select; r, w = os.pipe(); select.select([r], [], [])'", "python3"},
 		{"PythonThread", "python3 -c 'import threading; threading.Event().wait()'", "python3"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel() // a machine with too much to do is part of the case
+	}
+	crowd := atOnce(t)
+	defer crowd.wait()
+	for _, c := range cases {
+		crowd.run(c.name, func(t *testing.T) {
 			b.need(t, c.needs)
 			sh := b.open(t)
 			m := b.marker(t)
@@ -319,6 +322,3 @@ func notYetWaiting(t *testing.T, b *box) {
 		sh.lives()
 	})
 }
-
-// sum is the SHA-256 of s, in hex.
-func sum(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s))) }

@@ -173,9 +173,9 @@ func secrets(t *testing.T, b *box) {
 			sh.lives()
 		})
 	}
-	t.Run("InterruptedWithoutEcho", func(t *testing.T) {
+	t.Run("InterruptedWithoutEcho", func(t *testing.T) { // what the program did to the terminal went with it
 		sh := b.open(t)
-		waiting(t, sh.exec("stty -echo; head -n 1"), sandbox.Secret)
+		waiting(t, sh.exec("sh -c 'stty -echo; read -r x'"), sandbox.Secret)
 		exited(t, sh.interrupt(), 130)
 		waiting(t, sh.exec(ask), sandbox.Line)
 		same(t, "ann\nhello ann\n", sh.input("ann\n").Output)
@@ -265,6 +265,8 @@ func questions(t *testing.T, b *box) {
 }
 
 func repls(t *testing.T, b *box) {
+	crowd := atOnce(t)
+	defer crowd.wait()
 	for _, c := range []struct{ name, command, needs, question, answer, exit string }{
 		{"Python", "python3", "python3", "print(6 * %d)", "%d\n", "exit(3)"},
 		{"PythonI", "python3 -i -q -c 'x = 6'", "python3", "print(x * %d)", "%d\n", "exit(3)"},
@@ -279,7 +281,7 @@ func repls(t *testing.T, b *box) {
 		{"BashWithThePromptExported", "export PS1 PROMPT_COMMAND; bash --norc", "bash", "echo $((6 * %d))", "%d\n", "exit 3"},
 		{"busybox", "busybox ash", "busybox", "echo $((6 * %d))", "%d\n", "exit 3"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		crowd.run(c.name, func(t *testing.T) {
 			if !b.has(t, c.needs) {
 				b.suite.skip(t, "no "+c.needs+" in this box")
 			}
@@ -358,6 +360,30 @@ func unfinished(t *testing.T, b *box) {
 		sh.exec("exit 3")
 		idle()
 		sh.usable()
+	})
+	t.Run("EndedUnseen", func(t *testing.T) { // the end of a command that nobody waited for is told to who asks next
+		sh := b.open(t)
+		gone := func() {
+			b.script(t, `cd "$1" && : > go; until [ -e gone ]; do sleep 0.02; done; sleep 0.2; rm go gone`, sh.dir)
+		}
+		const command = "echo one; until [ -e go ]; do sleep 0.02; done; echo two; : > gone; (exit 6)"
+		res := sh.exec(command, sandbox.Yield(200*time.Millisecond))
+		running(t, res)
+		same(t, "one\n", res.Output)
+		gone()
+		res = sh.wait()
+		exited(t, res, 6)
+		same(t, "two\n", res.Output)
+		sh.fails(sandbox.ErrIdle, "Wait", sh.waits())
+		running(t, sh.exec(command, sandbox.Yield(200*time.Millisecond)))
+		gone()
+		res = sh.interrupt()
+		exited(t, res, 6)
+		same(t, "two\n", res.Output)
+		running(t, sh.exec(command, sandbox.Yield(200*time.Millisecond)))
+		gone()
+		sh.lives() // or to nobody
+		sh.fails(sandbox.ErrIdle, "Wait", sh.waits())
 	})
 	t.Run("ExecuteAtOnce", func(t *testing.T) { // of many at the same time, each runs whole or gets ErrBusy
 		sh := b.open(t)

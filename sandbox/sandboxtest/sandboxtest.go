@@ -51,9 +51,9 @@ func Boxes(n int) Option { return func(o *options) { o.boxes = n } }
 // Sessions sets how many sessions Concurrency/48_Sessions opens in one sandbox at once. Default: 50; 0 leaves the case out.
 func Sessions(n int) Option { return func(o *options) { o.sessions = n } }
 
-// Run runs the suite. The factory makes a new sandbox each time it is called; about 25 are made in all, one after the
-// other except for those of [Boxes]. The suite closes every sandbox, and the factory may register a Cleanup that closes it
-// again. With -short, the largest amounts of data are a tenth of what they are otherwise.
+// Run runs the suite. The factory makes a new sandbox each time it is called: about 20 one after the other, of which at
+// most two exist at a time, and those of [Boxes] at once, from goroutines. The suite closes every sandbox, and the factory
+// may register a Cleanup that closes it again. With -short, the largest amounts of data are a tenth of what they are otherwise.
 func Run(t *testing.T, factory func(t testing.TB) sandbox.Sandbox, opts ...Option) {
 	s := &suite{options: options{boxes: 20, sessions: 50}, factory: factory}
 	for _, opt := range opts {

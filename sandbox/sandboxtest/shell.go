@@ -168,8 +168,10 @@ type script struct {
 // scripts makes a subtest of each script, in a session of its own that must live on.
 func (b *box) scripts(t *testing.T, name string, scripts []script) {
 	t.Run(name, func(t *testing.T) {
+		crowd := atOnce(t)
+		defer crowd.wait()
 		for _, s := range scripts {
-			t.Run(s.name, func(t *testing.T) {
+			crowd.run(s.name, func(t *testing.T) {
 				b.need(t, s.needs)
 				sh := b.open(t)
 				res := sh.exec(s.command)
@@ -189,39 +191,43 @@ type named struct{ name, command string }
 // exited checks that the command has ended with one of the codes.
 func exited(t testing.TB, res *sandbox.Result, codes ...int) {
 	t.Helper()
-	require.Equalf(t, sandbox.Exited, res.State, "State of %s", show(res))
-	if len(codes) > 0 && !slices.Contains(codes, res.ExitCode) {
-		t.Fatalf("ExitCode is %d, want one of %v: %s", res.ExitCode, codes, show(res))
+	if res.State != sandbox.Exited || len(codes) > 0 && !slices.Contains(codes, res.ExitCode) || res.Awaits != 0 || res.Cwd == "" {
+		t.Fatalf("want exited with code %v and a Cwd, got %s", codes, show(res))
 	}
-	require.Zerof(t, res.Awaits, "Awaits of %s", show(res))
-	require.NotEmptyf(t, res.Cwd, "Cwd of %s", show(res))
 }
 
 // waiting checks that the command waits for one of the kinds of input.
 func waiting(t testing.TB, res *sandbox.Result, kinds ...sandbox.InputKind) {
 	t.Helper()
-	require.Equalf(t, sandbox.Waiting, res.State, "State of %s", show(res))
-	require.Containsf(t, kinds, res.Awaits, "Awaits of %s", show(res))
+	if res.State != sandbox.Waiting || !slices.Contains(kinds, res.Awaits) {
+		t.Fatalf("want waiting for %v, got %s", kinds, show(res))
+	}
 }
 
 // running checks that the command goes on.
 func running(t testing.TB, res *sandbox.Result) {
 	t.Helper()
-	require.Equalf(t, sandbox.Running, res.State, "State of %s", show(res))
+	if res.State != sandbox.Running {
+		t.Fatalf("want running, got %s", show(res))
+	}
 }
 
 // same checks that got is want, and shows where they part.
 func same(t testing.TB, want, got string) {
 	t.Helper()
-	if want == got {
-		return
+	if want != got {
+		t.Fatal(parting(want, got))
 	}
+}
+
+// parting says where want and got part.
+func parting(want, got string) string {
 	i := 0
 	for i < len(want) && i < len(got) && want[i] == got[i] {
 		i++
 	}
 	from := max(0, i-40)
-	t.Fatalf("output of %d bytes, want %d, differs at byte %d\ngot:  …%s\nwant: …%s", len(got), len(want), i, brief(got[from:]), brief(want[from:]))
+	return fmt.Sprintf("output of %d bytes, want %d, differs at byte %d\ngot:  …%s\nwant: …%s", len(got), len(want), i, brief(got[from:]), brief(want[from:]))
 }
 
 // show is a Result for a message.

@@ -61,12 +61,14 @@ func directories(t *testing.T, b *box) {
 		require.Equal(t, sh.dir, sh.exec("cd ..").Cwd)
 		sh.lives()
 	})
+	crowd := atOnce(t)
+	defer crowd.wait()
 	for _, name := range []string{
 		"a b", " ", "it's", `dq"x`, "new\nline", "trailing\n", "\n", "esc\x1b[31mx", "osc\x1b]0;t\x07x", "bel\ax", "cr\rx", "tab\tx",
 		"-dash", "$HOME", "`echo x`", "$(echo x)", `back\slash`, `\w\$`, "semi;colon", "*", "bang!!", "%s%n", "ünï日本🎉", "\xff\xfe", "~", "#",
-		strings.Repeat("long", 60), "\x1b]133;D;0;1;/;x\a", "del\x7fx", "c1\u009bx",
+		strings.Repeat("long", 60), "\x1b]133;D;0;1;x\a", "del\x7fx", "c1\u009bx",
 	} {
-		t.Run(fmt.Sprintf("Name%.20q", name), func(t *testing.T) {
+		crowd.run(fmt.Sprintf("Name%.20q", name), func(t *testing.T) {
 			sh := b.open(t)
 			res := sh.exec("mkdir ./" + quote(name) + " && cd ./" + quote(name))
 			exited(t, res, 0)
@@ -110,6 +112,8 @@ func directories(t *testing.T, b *box) {
 
 // remembered sets something in one Execute and looks at it in the next.
 func remembered(t *testing.T, b *box) {
+	crowd := atOnce(t)
+	defer crowd.wait()
 	for _, c := range []struct{ name, set, get, want, needs string }{
 		{"Variable", "x='a  b'", `printf '%s\n' "$x"; sh -c 'echo "<$x>"'`, "a  b\n<>\n", ""},
 		{"Exported", "export x='a  b'", `sh -c 'printf "%s\n" "$x"'`, "a  b\n", ""},
@@ -135,7 +139,7 @@ func remembered(t *testing.T, b *box) {
 		{"Locale", "LC_ALL=C; export LC_ALL", "echo \"$LC_ALL\"", "C\n", ""},
 		{"Path", "mkdir bin; printf '#!/bin/sh\\necho tool\\n' > bin/tool; chmod +x bin/tool; PATH=$PWD/bin:$PATH", "tool", "tool\n", ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		crowd.run(c.name, func(t *testing.T) {
 			b.need(t, c.needs)
 			sh := b.open(t)
 			sh.output(c.set)
@@ -154,6 +158,8 @@ func remembered(t *testing.T, b *box) {
 
 // changed changes something that an engine would lean on.
 func changed(t *testing.T, b *box) {
+	crowd := atOnce(t)
+	defer crowd.wait()
 	for _, c := range []struct{ name, command, needs string }{
 		{"NoPath", "PATH=/nonexistent", ""},
 		{"PathUnset", "unset PATH", ""},
@@ -181,18 +187,26 @@ func changed(t *testing.T, b *box) {
 		{"Umask", "umask 777", ""},
 		{"ManyArguments", "set -- $(seq 1 5000)", ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		crowd.run(c.name, func(t *testing.T) {
 			b.need(t, c.needs)
 			sh := b.open(t)
-			exited(t, sh.exec(c.command), 0)
+			res := sh.exec(c.command)
+			lives := sh.lives
+			if res.Restarted && strings.HasSuffix(c.name, "Mode") {
+				// bash 5.2 --noediting is killed by its own bug when eval turns its line editor on.
+				exited(t, res, 139)
+				lives = sh.usable
+			} else {
+				exited(t, res, 0)
+			}
 			for range 3 {
-				sh.lives()
+				lives()
 			}
 			exited(t, sh.exec("(exit 42)"), 42)
-			res := sh.exec("read -r x; echo \"got $x\"")
+			res = sh.exec("read -r x; echo \"got $x\"")
 			waiting(t, res, sandbox.Line)
 			require.Contains(t, sh.input("y\n").Output, "got y\n")
-			sh.lives()
+			lives()
 		})
 	}
 }
@@ -250,6 +264,8 @@ func traps(t *testing.T, b *box) {
 
 // prompts: what activate scripts, conda, starship and .bashrc do to the prompt.
 func prompts(t *testing.T, b *box) {
+	crowd := atOnce(t)
+	defer crowd.wait()
 	for _, c := range []struct{ name, command, needs string }{
 		{"Prefix", `PS1="(env) $PS1"`, ""},
 		{"Suffix", `PS1="$PS1(env) "`, ""},
@@ -268,7 +284,7 @@ func prompts(t *testing.T, b *box) {
 		{"Sourced", "printf 'PS1=\"(sourced) $PS1\"\\nhash -r 2>/dev/null\\n' > activate; . ./activate", ""},
 		{"TitleInPrompt", `PS1='\[\e]0;title\a\]$ '`, ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		crowd.run(c.name, func(t *testing.T) {
 			b.need(t, c.needs)
 			sh := b.open(t)
 			exited(t, sh.exec(c.command), 0)

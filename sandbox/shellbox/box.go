@@ -43,7 +43,7 @@ type Box struct {
 	host    Host
 	opts    Options
 	log     *slog.Logger
-	mark    string // in the environment of all that the box starts, so that nothing is overlooked at the end
+	mark    string // see environment
 	control *control
 	noBash  atomic.Bool // there is no bash on the host
 
@@ -72,7 +72,7 @@ func New(ctx context.Context, host Host, opts Options) (*Box, error) {
 	}
 	b := &Box{
 		host: host, opts: opts, log: opts.Logger,
-		mark:     "SANDSHELL_BOX=" + rand.Text(),
+		mark:     "SANDSHELL_SESSION=" + rand.Text() + ".",
 		control:  &control{host: host, nonce: rand.Text()},
 		closing:  make(chan struct{}),
 		down:     make(chan struct{}),
@@ -92,13 +92,17 @@ func New(ctx context.Context, host Host, opts Options) (*Box, error) {
 	return b, nil
 }
 
-// environment returns what is added to the host's for a program of the box.
-func (b *Box) environment(more []string) []string {
+// environment returns what is added to the host's for a program of the session of that id. SANDSHELL_SESSION marks all that the
+// session starts, so that nothing is overlooked at its end: a daemon, which no longer descends from the shell, is found by it.
+func (b *Box) environment(id string, more []string) []string {
 	env := []string{"TERM=xterm", "PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat"}
 	env = append(env, b.opts.Env...)
 	env = append(env, more...)
-	return append(env, b.mark)
+	return append(env, b.markOf(id))
 }
+
+// markOf returns the mark of the session of that id; the box's own mark is the begin of each.
+func (b *Box) markOf(id string) string { return b.mark + id + "." }
 
 // String names the kind of sandbox.
 func (b *Box) String() string { return b.host.String() }

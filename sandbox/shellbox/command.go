@@ -3,6 +3,7 @@ package shellbox
 import (
 	"bytes"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,18 +12,21 @@ import (
 
 // A command is one Execute, from the typing of its lines to the next prompt. Its fields are guarded by the session's mu.
 type command struct {
-	text    string
-	typed   bool   // its lines have been handed to the typist
-	started bool   // its output has begun
-	asked   bool   // the shell, at a lost prompt, has been asked for its status: what comes now is the asking's echo
-	early   []byte // what came before the output's begin: mostly the lines' echo
-	last    []byte // the end of the lines
-	once    bool   // the session is a job's: no fresh shell after it
-	out     output
-	tee     *tee
-	began   time.Time
-	active  time.Time // the last output or input
-	kills   int       // how often it has been killed: a second kill goes further at once
+	text     string
+	typed    bool   // its lines have been handed to the typist
+	started  bool   // its output has begun
+	asked    bool   // the shell, at a lost prompt, has been asked for its status: what comes now is the asking's echo
+	early    []byte // what came before the output's begin: mostly the lines' echo
+	lines    []byte // as typed
+	attempts int    // to get through to the shell
+	again    bool   // they are to be typed again at the next prompt
+	once     bool   // the session is a job's: no fresh shell after it
+	out      output
+	tee      *tee
+	began    time.Time
+	active   time.Time // the last output or input
+	turns    string    // how often the shell had run when it got the interrupt key
+	calls    int       // that wait for it now
 
 	answered identity // what waited when Input was last called
 	inputAt  time.Time
@@ -31,6 +35,7 @@ type command struct {
 	matched chan struct{} // signalled when match is set
 	done    chan struct{} // closed at the end
 	result  *sandbox.Result
+	told    bool // a call has returned result
 }
 
 func newCommand(text string, once bool) *command {
@@ -51,7 +56,7 @@ func newCommand(text string, once bool) *command {
 // send has the command typed.
 func (c *command) send(t *typist, lines []byte) {
 	c.typed = true
-	c.last = lines[max(0, len(lines)-40) : len(lines)-1]
+	c.lines = lines
 	t.write(lines)
 }
 
@@ -67,16 +72,17 @@ func (c *command) echoed(text []byte) {
 // what came after the echo.
 func (c *command) unmarked() {
 	early := c.early
-	c.begin()
-	if i := bytes.LastIndex(early, c.last); i >= 0 {
-		early = bytes.TrimPrefix(early[i+len(c.last):], []byte("\r"))
+	last := c.lines[max(0, len(c.lines)-40):max(0, len(c.lines)-1)] // none if they were typed again
+	if i := bytes.LastIndex(early, last); i >= 0 {
+		early = bytes.TrimPrefix(early[i+len(last):], []byte("\r"))
 		early = bytes.TrimPrefix(early, []byte("\n"))
 	}
+	c.begin()
 	c.wrote(early)
 }
 
 func (c *command) begin() {
-	c.started, c.early = true, nil
+	c.started, c.early, c.lines = true, nil, nil
 	c.active = time.Now()
 }
 
@@ -111,6 +117,9 @@ func (c *command) partial(state sandbox.State, kind sandbox.InputKind, max int) 
 func (c *command) final(max int) *sandbox.Result {
 	r := *c.result
 	p := c.out.take(max, true).trimTrace()
+	if c.asked {
+		p.text, _, _ = strings.Cut(p.text, initBegin) // the echo
+	}
 	c.out.shown = nil
 	c.out.cleaner.Reset()
 	r.Output, r.Omitted = p.text, p.omitted

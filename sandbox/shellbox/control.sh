@@ -86,5 +86,8 @@ marked() {
 # modes TTY: the terminal's modes as stty -a says them, nothing if it cannot
 modes() { stty -a </dev/pts/$(($1 & 255 | ($1 >> 20) << 8)); }
 
+# sane TTY: puts the terminal's modes in order
+sane() { stty sane -onlcr -echoctl </dev/pts/$(($1 & 255 | ($1 >> 20) << 8)); }
+
 # uptime: seconds since the start of the machine
 uptime() { read -r _a _ </proc/uptime; echo $_a; }

@@ -36,7 +36,7 @@ func (s *session) execute(ctx context.Context, text string, once bool, o sandbox
 		s.mu.Unlock()
 		return nil, err
 	}
-	s.cmd = c
+	s.cmd, s.unseen = c, nil
 	ready := s.ready
 	s.mu.Unlock()
 
@@ -52,7 +52,12 @@ func (s *session) execute(ctx context.Context, text string, once bool, o sandbox
 	}
 	return s.await(ctx, c, o, onEndKill, func() {
 		s.seq++
-		c.send(s.typist, s.shell.commandLines(s.seq, s.status, text, once))
+		lines := s.shell.commandLines(s.seq, s.status, text, once)
+		if s.killed { // the interrupt key may be in the way, as a character, if the terminal was in raw mode
+			lines = append([]byte("\n"), lines...)
+		}
+		s.killed = false
+		c.send(s.typist, lines)
 	})
 }
 
@@ -99,6 +104,9 @@ const (
 func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOption, m mode, act func(*command)) (*sandbox.Result, error) {
 	s.mu.Lock()
 	err, c := s.err, s.cmd
+	if c == nil && m != onEndKill {
+		c = s.unseen
+	}
 	if err == nil && c == nil {
 		err = sandbox.ErrIdle
 	}
@@ -146,7 +154,15 @@ func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, 
 	if s.cmd == c { // else it has ended meanwhile
 		begin()
 	}
+	c.calls++
 	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if c.calls--; c.calls == 0 && c.result != nil && !c.told && s.cmd == nil {
+			s.unseen = c // it ended just as this call returned for another reason
+		}
+	}()
 
 	watch := newWatch(s, c)
 	defer watch.stop()
@@ -156,7 +172,7 @@ func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, 
 	kill := func(why error) {
 		reason, timeout, canceled = why, nil, nil
 		watch.killed = true
-		watch.timer.Reset(quietMin)
+		watch.in(quietMin)
 		ended := make(chan struct{})
 		gone = ended
 		s.spawn(func() { s.kill(c); close(ended) })
@@ -225,6 +241,10 @@ func (s *session) leave(c *command, o sandbox.ExecOptions, err error) (*sandbox.
 // finish returns the ended command's Result; s.mu is held.
 func (s *session) finish(c *command, max int) *sandbox.Result {
 	r := c.final(max)
+	c.told = true
+	if s.unseen == c {
+		s.unseen = nil
+	}
 	r.Restarted = r.Restarted || s.restarted
 	s.restarted = false
 	return r

@@ -2,11 +2,9 @@ package shellbox
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"syscall"
 
 	"github.com/sandshell/sandshell/internal/terminal"
@@ -18,7 +16,6 @@ type job struct {
 	box     *Box
 	id      string
 	command string
-	mark    string // in the environment of all that the job starts
 	s       *session
 	spool   *spool
 	done    chan struct{}
@@ -36,8 +33,7 @@ func (b *Box) Background(ctx context.Context, command string, opts ...sandbox.Se
 }
 
 func (b *Box) background(ctx context.Context, command string, opts sandbox.SessionOptions) (*job, error) {
-	j := &job{box: b, id: b.name("job"), command: command, done: make(chan struct{}), mark: "SANDSHELL_JOB=" + rand.Text()}
-	opts.Env = append(slices.Clone(opts.Env), j.mark)
+	j := &job{box: b, id: b.name("job"), command: command, done: make(chan struct{})}
 	var err error
 	if j.s, err = b.open(ctx, j.id, opts); err != nil {
 		return nil, err
@@ -167,7 +163,7 @@ func (j *job) Kill(ctx context.Context) error {
 		go func() {
 			defer close(killed)
 			j.box.finish(without(j.box.tree(j.s.shellPID()), j.s.shellPID()), j.box.opts.Grace)
-			j.box.killMarked(j.mark)
+			j.box.killMarked(j.box.markOf(j.id))
 		}()
 		select {
 		case <-killed:

@@ -8,67 +8,93 @@ import (
 	"time"
 )
 
+// killTick is how often kill looks at what is in the foreground.
+const killTick = 50 * time.Millisecond
+
 // kill ends the command as a person would, then harder, and returns when the command and what descends from it are gone, or the
-// session is. The steps are the interrupt key, SIGTERM, SIGKILL, each after Options.Grace.
+// session is. What is in the foreground gets the interrupt key, SIGTERM and SIGKILL, each Options.Grace after the other; a command
+// may start another program when one has ended, which is treated likewise, but not for ever.
 func (s *session) kill(c *command) {
 	s.mu.Lock()
-	again := c.kills > 0
-	c.kills++
-	shellPID, background, typist := s.pid, s.background, s.typist
-	elapsed := time.Since(c.began)
+	if c.result != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.killed = true
+	shell, background, typist := s.pid, s.background, s.typist
 	s.mu.Unlock()
 
 	// Whom the interrupt key orphans is no longer found below the shell: look before.
-	family := s.box.family(shellPID, elapsed, background)
-	ended := func(d time.Duration) bool {
-		t := time.NewTimer(d)
-		defer t.Stop()
+	family := s.box.family(shell, c.began, background)
+	grace := s.box.opts.Grace
+	first := time.Now()
+	since, step, last := first, 0, -1
+	for {
+		foreground, turns, raw := s.box.foreground(shell)
+		if foreground != last && time.Since(first) < 2*grace {
+			since, step, last = time.Now(), 0, foreground
+		}
+		switch quiet := time.Since(since); {
+		case step == 0:
+			s.mu.Lock()
+			c.turns = turns
+			s.mu.Unlock()
+			typist.interrupt([]byte{3})
+			if raw { // the key is but a byte to a program in raw mode
+				s.box.signalForeground(shell, "INT")
+			}
+			step = 1
+		case step == 1 && quiet > grace:
+			family = merge(family, s.box.family(shell, c.began, background))
+			s.box.signal(without(family, shell), "TERM")
+			step = 2
+		case step == 2 && quiet > 2*grace:
+			family = merge(family, s.box.family(shell, c.began, background))
+			s.box.signal(without(family, shell), "KILL")
+			step = 3
+		case step == 3 && quiet > 3*grace: // it is the shell itself that does not come back
+			s.box.log.Warn("killing the shell: it does not come back from a command", "session", s.id)
+			s.box.do("kill -KILL " + itoa(s.shellPID()))
+			since = time.Now()
+		}
+		tick := time.NewTimer(killTick)
 		select {
 		case <-c.done:
+			tick.Stop()
+			s.box.finish(without(merge(family, s.box.family(shell, c.began, background)), shell), min(grace, 200*time.Millisecond))
+			s.tidy()
+			return
 		case <-s.gone:
-		case <-t.C:
-			return false
+			tick.Stop()
+			return
+		case <-tick.C:
 		}
-		return true
 	}
-	grace := s.box.opts.Grace
-	typist.interrupt([]byte{3})
-	done := ended(min(grace, 100*time.Millisecond))
-	if !done && s.box.rawMode(shellPID) { // the key is but a byte to a program in raw mode
-		s.box.signalForeground(shellPID, "INT")
-	}
-	if !done && !again {
-		done = ended(grace)
-	}
-	if !done {
-		family = merge(family, s.box.family(shellPID, elapsed+grace, background))
-		s.box.signal(without(family, shellPID), "TERM")
-		done = ended(grace)
-	}
-	if !done {
-		family = merge(family, s.box.family(shellPID, elapsed+2*grace, background))
-		s.box.signal(without(family, shellPID), "KILL")
-		done = ended(grace)
-	}
-	for !done { // it is the shell itself that does not come back
-		s.box.log.Warn("killing the shell: it does not come back from a command", "session", s.id)
-		s.mu.Lock()
-		shellPID = s.pid
-		s.mu.Unlock()
-		s.box.signalPID(shellPID, "KILL")
-		done = ended(5 * time.Second)
-	}
-	s.box.finish(without(merge(family, s.box.family(shellPID, elapsed+3*grace, background)), shellPID), min(grace, 200*time.Millisecond))
 }
 
-// family returns the command's processes: what is below the shell, without the children that earlier commands left in the
-// background. Those started before the command did, elapsed ago, or, as far as the clock's ticks tell no
+// tidy puts the terminal in order after a program that was killed while it had it in raw mode or without echo. bash does so itself.
+func (s *session) tidy() {
+	s.mu.Lock()
+	pid, dialect := s.pid, s.shell.dialect
+	s.mu.Unlock()
+	if dialect == bash {
+		return
+	}
+	for _, p := range s.box.tree(pid) {
+		if m := s.box.modes(p.tty); p.pid == pid && m.known && (m.raw || !m.echo && dialect != ash) {
+			s.box.do("sane " + itoa(p.tty))
+		}
+	}
+}
+
+// family returns the processes of the command that began then: what is below the shell, without the children that earlier commands
+// left in the background. Those were started before the command or, as far as the clock's ticks tell no
 // difference, have an id not greater than background, the shell's $! at the time.
-func (b *Box) family(shell int, elapsed time.Duration, background int) []process {
+func (b *Box) family(shell int, began time.Time, background int) []process {
 	ps := b.tree(shell)
-	up, _ := b.control.do("uptime")
+	up, _ := b.do("uptime")
 	now, err := strconv.ParseFloat(strings.TrimSpace(up), 64)
-	begin := int64((now - elapsed.Seconds()) * 100)
+	begin := int64((now - time.Since(began).Seconds()) * 100)
 	earlier := map[int]bool{}
 	var family []process
 	for _, p := range ps { // parents come before children
@@ -83,38 +109,61 @@ func (b *Box) family(shell int, elapsed time.Duration, background int) []process
 	return family
 }
 
-// signalForeground sends the signal, a name or number, to the foreground process group of the shell's terminal; the shell alone if that is it.
-func (b *Box) signalForeground(shell int, sig string) error {
+// foreground returns the foreground process group of the shell's terminal, 0 if unknown; how often the shell has run, if it is in
+// the foreground; and whether the terminal is in raw mode.
+func (b *Box) foreground(shell int) (pgrp int, turns string, raw bool) {
 	for _, p := range b.tree(shell) {
 		if p.pid != shell {
 			continue
 		}
-		target := " " + itoa(shell)
-		if p.tpgid > 1 && p.tpgid != p.pgrp {
-			target = " -" + itoa(p.tpgid)
+		for _, t := range p.threads {
+			if t.tid == shell {
+				turns = t.turns
+			}
 		}
-		out, err := b.control.do("kill -" + sig + target + " || echo failed")
-		if err == nil && out != "" {
-			return errors.New("the processes may not be signalled, or have just ended")
-		}
-		return err
+		return p.tpgid, turns, b.modes(p.tty).raw
 	}
-	return os.ErrProcessDone
+	return 0, "", false
 }
 
-func (b *Box) rawMode(shell int) bool {
+// signalForeground sends the signal, a name or number, to the foreground process group of the shell's terminal, without forks of the
+// shell itself, such as the subshell that a job is run in; but to these, or to the shell, if there is nothing else.
+func (b *Box) signalForeground(shell int, sig string) error {
+	var programs, forks []process
+	var code string
 	for _, p := range b.tree(shell) {
-		if p.pid == shell {
-			return b.modes(p.tty).raw
+		switch {
+		case p.pid == shell:
+			code = p.startcode
+			if p.pgrp == p.tpgid {
+				forks = append(forks, p)
+			}
+		case p.pgrp != p.tpgid:
+		case p.startcode == code && code != "0":
+			forks = append(forks, p)
+		default:
+			programs = append(programs, p)
 		}
 	}
-	return false
+	if len(programs) == 0 {
+		programs = forks
+	}
+	if len(programs) == 0 {
+		return os.ErrProcessDone
+	}
+	out, err := b.do("for _p in" + ids(programs) + "; do kill -" + sig + " $_p && echo sent; done")
+	if err == nil && out == "" {
+		return errors.New("the processes may not be signalled, or have just ended")
+	}
+	return err
 }
 
-func (b *Box) signalPID(pid int, sig string) {
-	if pid > 1 {
-		b.control.do("kill -" + sig + " " + itoa(pid))
+func ids(ps []process) string {
+	var s strings.Builder
+	for _, p := range ps {
+		s.WriteString(" " + itoa(p.pid))
 	}
+	return s.String()
 }
 
 // signal sends the signal of that name to those of ps that are still what they were.
@@ -122,11 +171,7 @@ func (b *Box) signal(ps []process, sig string) {
 	if ps = b.alive(ps); len(ps) == 0 {
 		return
 	}
-	var ids strings.Builder
-	for _, p := range ps {
-		ids.WriteString(" " + itoa(p.pid))
-	}
-	b.control.do("for _p in" + ids.String() + "; do kill -" + sig + " $_p; done")
+	b.do("for _p in" + ids(ps) + "; do kill -" + sig + " $_p; done")
 }
 
 // alive returns those of ps that have not ended; zombies have.
@@ -134,7 +179,7 @@ func (b *Box) alive(ps []process) []process {
 	if len(ps) == 0 {
 		return nil
 	}
-	out, err := b.control.do("table")
+	out, err := b.do("table")
 	if err != nil {
 		return nil
 	}
@@ -180,7 +225,7 @@ func (b *Box) killTree(pid int) {
 // killMarked ends all processes that have mark in their environment, and what descends from them.
 func (b *Box) killMarked(mark string) {
 	for range 3 { // a process may have forked meanwhile
-		out, err := b.control.do("marked " + mark)
+		out, err := b.do("marked " + mark)
 		if err != nil {
 			return
 		}
@@ -188,7 +233,7 @@ func (b *Box) killMarked(mark string) {
 		if ids == "" {
 			return
 		}
-		out, err = b.control.do("tree " + ids)
+		out, err = b.do("tree " + ids)
 		if err != nil {
 			return
 		}

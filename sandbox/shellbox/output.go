@@ -3,7 +3,6 @@ package shellbox
 import (
 	"bytes"
 	"regexp"
-	"strings"
 
 	"github.com/sandshell/sandshell/internal/terminal"
 )
@@ -172,14 +171,12 @@ func (p *piece) limit(n int) *piece {
 	return p
 }
 
-// trimTrace cuts off the line in which set -x traces what puts the prompt back: bash's prompt command, or what follows the command.
-// The prompt's control sequence is gone from it by now.
+// trimTrace cuts off what set -x traces of the call that ends a command, see shell.commandLines.
 func (p *piece) trimTrace() *piece {
-	start := strings.LastIndexByte(strings.TrimSuffix(p.text, "\n"), '\n') + 1
-	if len(p.text)-start < 256 && promptTrace.MatchString(p.text[start:]) {
-		p.text = p.text[:start]
+	if at := endTrace.FindStringIndex(p.text[max(0, len(p.text)-1024):]); at != nil {
+		p.text = p.text[:max(0, len(p.text)-1024)+at[0]]
 	}
 	return p
 }
 
-var promptTrace = regexp.MustCompile(`^\S+ (_ss_s=\d+ )?PS1=('.*'|\$'.*')?\n?$`)
+var endTrace = regexp.MustCompile(`(?m)^\S+ _ss_e \d+$`)

@@ -39,12 +39,18 @@ func (t *thread) signature() string {
 	return ""
 }
 
+// do runs a line in the control shell. Without one there are no answers about processes; that is logged, not fatal.
+func (b *Box) do(line string) (string, error) {
+	out, err := b.control.do(line)
+	if err != nil {
+		b.log.Debug("ask the control shell", "line", line, "error", err)
+	}
+	return out, err
+}
+
 // tree returns the processes that descend from pid, and itself; nil if the host does not tell.
 func (b *Box) tree(pid int) []process {
-	out, err := b.control.do("tree " + itoa(pid))
-	if err != nil {
-		b.log.Debug("look at processes", "error", err)
-	}
+	out, _ := b.do("tree " + itoa(pid))
 	return parseProcesses(out)
 }
 

@@ -43,7 +43,7 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	if !path.IsAbs(dir) {
 		dir = path.Join(b.opts.Dir, dir)
 	}
-	proc, err := b.host.Start(ctx, Program{Args: cmd.Args, Dir: dir, Env: b.environment(cmd.Env)})
+	proc, err := b.host.Start(ctx, Program{Args: cmd.Args, Dir: dir, Env: b.environment("run", cmd.Env)})
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return -1, b.cause(ctx, err)

@@ -39,10 +39,12 @@ type session struct {
 	background int           // $! at the last command's begin
 	ready      chan struct{} // closed when the shell is at its first prompt
 	startErr   error         // why it never will be
+	killed     bool          // the last command was
 	restarted  bool          // the shell ended while no command was under way: the next Result says so
 	rows, cols int
 	screen     *terminal.Tail
 	cmd        *command // the unfinished one
+	unseen     *command // the last one, if it ended while no call was waiting for it: Wait tells
 }
 
 // screenTail is how much raw output Screen is rendered from.
@@ -108,7 +110,7 @@ func (s *session) launch(ctx context.Context, dir string) (Process, error) {
 	p := Program{
 		Args:     s.box.shellArgs(),
 		Dir:      dir,
-		Env:      s.box.environment(s.opts.Env),
+		Env:      s.box.environment(s.id, s.opts.Env),
 		Terminal: &Terminal{s.rows, s.cols},
 	}
 	proc, err := s.box.host.Start(ctx, p)
@@ -186,7 +188,7 @@ func (s *session) read(proc Process, typist *typist) {
 func (s *session) text(text []byte) {
 	s.mu.Lock()
 	c := s.cmd
-	if c == nil || !c.typed || c.asked || len(text) == 0 {
+	if c == nil || !c.typed || len(text) == 0 {
 		s.mu.Unlock()
 		return
 	}
@@ -216,6 +218,9 @@ func (s *session) marker(m *marker) {
 	case m.kind == 'D' && m.seq == helloSeq: // from the lines that init a shell
 		s.shell.dialect, s.pid = dialect(m.status), m.pid
 	case m.seq != s.seq:
+		if m.kind == 'D' && c != nil && c.again {
+			s.again(c)
+		}
 	case starting:
 		if m.kind == 'D' {
 			s.cwd = m.cwd
@@ -232,8 +237,17 @@ func (s *session) marker(m *marker) {
 			c.unmarked()
 		}
 		s.status, s.cwd = m.status, m.cwd
-		c.end(&sandbox.Result{State: sandbox.Exited, ExitCode: m.status, Cwd: m.cwd})
-		s.cmd = nil
+		if c.asked { // it may be another shell (exec bash), and has to be learned before the next command
+			c.typed = false
+			s.readers.Go(func() {
+				s.learn()
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.ended(c, &sandbox.Result{State: sandbox.Exited, ExitCode: m.status, Cwd: m.cwd})
+			})
+			return
+		}
+		s.ended(c, &sandbox.Result{State: sandbox.Exited, ExitCode: m.status, Cwd: m.cwd})
 	}
 }
 
@@ -281,11 +295,20 @@ func (s *session) shellEnded(status Status, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.Cwd = s.cwd
-	if s.cmd = nil; c != nil {
-		c.end(r)
+	if c != nil {
+		s.ended(c, r)
 	} else {
 		s.restarted = true
 	}
+}
+
+// ended ends the command under way; s.mu is held.
+func (s *session) ended(c *command, r *sandbox.Result) {
+	s.cmd = nil
+	if c.calls == 0 {
+		s.unseen = c
+	}
+	c.end(r)
 }
 
 // lost ends the session because its process ended without a status: the host is gone.
@@ -337,7 +360,7 @@ func (s *session) over() error {
 	return s.err
 }
 
-// Close ends the session with all processes that descend from its shell.
+// Close ends the session with all processes that it has started.
 func (s *session) Close() error {
 	s.box.mu.Lock()
 	_, open := s.box.sessions[s.id]
@@ -345,7 +368,7 @@ func (s *session) Close() error {
 	s.box.mu.Unlock()
 	s.fail(sandbox.ErrClosed)
 	if open {
-		s.box.killTree(s.shellPID())
+		s.box.killMarked(s.box.markOf(s.id))
 	}
 	s.release()
 	return nil

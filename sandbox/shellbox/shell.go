@@ -35,48 +35,54 @@ func (sh shell) lineMax() int {
 // They work in every dialect, and say which it is.
 //
 //   - PS1 is the marker. printf makes it, so that what is typed, and maybe echoed, holds no marker.
-//   - No history, and no expansion of "!". No line editor: ksh has one that would echo, and exec bash brings bash's.
-//   - A command may change PS1 (conda and virtualenv do). bash puts it back by a prompt command, which comes after others of the
-//     kind; the other shells by what follows each command, see commandLines.
+//   - No history, and no expansion of "!". No line editor, even if a command asks for one (set -o vi).
+//   - A command may change PS1 (conda and virtualenv do). A prompt command of bash that does so each time (starship) gets another behind it.
 //   - busybox ash edits lines, at 20 ms each (a usleep after the Enter key), unless the terminal's echo is off at the prompt;
 //     programs want it on, or nobody could tell a question for a password from another.
 func (sh shell) initLines(seq int) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `_ss_x=$?;PS2=;_ss_q=%d;_ss_s=;_ss_r(){ return $1; };_ss_d=0;case $'x' in x)_ss_d=2;;esac;`, seq)
+	fmt.Fprintf(&b, initBegin+`_ss_q=%d;_ss_r(){ return "$1"; };_ss_d=0;case $'x' in x)_ss_d=2;;esac;`, seq)
 	b.WriteString(`unset HISTFILE;set +o history +o emacs +o vi 2>/dev/null` + "\n")
-	fmt.Fprintf(&b, `_ss_c(){ printf '\033]133;C;%%s;%%s;%s\007' $1 "$3";return $2; };`, sh.nonce)
-	fmt.Fprintf(&b, `_ss_p="$(printf '\033]133;D;${_ss_s:-$?};$_ss_q;$$;$PWD;%s\007')";`, sh.nonce)
+	fmt.Fprintf(&b, `_ss_c(){ printf '\033]133;C;%%s;%%s;%s\007' "$1" "$3" >/dev/tty;return "$2"; };`, sh.nonce)
+	fmt.Fprintf(&b, `_ss_e(){ case ${SHELLOPTS-} in *vi*|*emacs*)set +o vi +o emacs;;esac;`+
+		`printf '\033]133;D;%%s;%%s;%%s;%%s;%s\007' "$1" "$_ss_q" "$$" "$PWD" >/dev/tty;return "$1"; };`, sh.nonce)
+	b.WriteString("\n")
+	fmt.Fprintf(&b, `_ss_p="$(printf '\033]133;D;$?;$_ss_q;$$;$PWD;%s\007')";`, sh.nonce)
 	b.WriteString(`case ${LC_ALL-}${LC_CTYPE-}${LANG-} in '')export LANG=C.UTF-8;;esac` + "\n")
-	b.WriteString(`[ -z "${BASH_VERSION-}" ]||{ _ss_d=1;set +H;shopt -s promptvars;case "${PROMPT_COMMAND[*]}" in *_ss_p*);;` +
-		`'')PROMPT_COMMAND='PS1=$_ss_p';;*)PROMPT_COMMAND+=$'\n''PS1=$_ss_p';;esac; }` + "\n")
-	b.WriteString(`[ $_ss_d != 2 ]||{ stty -echo;` +
+	b.WriteString(`[ -z "${BASH_VERSION-}" ]||{ _ss_d=1;set +H;shopt -s promptvars;case "${PROMPT_COMMAND[*]}" in ''|*_ss_p*);;` +
+		`*)PROMPT_COMMAND+=("PS1=\$_ss_p");((BASH_VERSINFO[0]*100+BASH_VERSINFO[1]>=501))||` +
+		`PROMPT_COMMAND=$PROMPT_COMMAND$'\n''PS1=$_ss_p';;esac; }` + "\n")
+	b.WriteString(`[ "$_ss_d" != 2 ]||{ stty -echo;` +
 		`_ss_p=${_ss_p%%'$PWD'*}'${PWD//\\/\\\\}'${_ss_p#*'$PWD'}; } 2>/dev/null;`)
 	fmt.Fprintf(&b, `printf '\033]133;D;%%s;%d;%%s;%%s;%s\007' `, helloSeq, sh.nonce)
-	fmt.Fprintf(&b, `$_ss_d $$ "$PWD" >/dev/tty;printf '\033]133;D;%%s;%d;%%s;%%s;%s\007' $_ss_x $$ "$PWD" >/dev/tty;PS1=$_ss_p;_ss_r $_ss_x`+"\n", seq, sh.nonce)
+	fmt.Fprintf(&b, `"$_ss_d" "$$" "$PWD" >/dev/tty;printf '\033]133;D;%%s;%d;%%s;%%s;%s\007' "$_ss_x" "$$" "$PWD" >/dev/tty;PS1=$_ss_p;_ss_r "$_ss_x"`+"\n", seq, sh.nonce)
 	return b.Bytes()
 }
+
+// initBegin is how initLines begin.
+const initBegin = "_ss_x=$?;PS2=;"
 
 // helloSeq marks what initLines has the shell say before its prompt: a D marker whose status is the dialect.
 const helloSeq = 1000000000
 
 // commandLines returns what is typed to have command number seq evaluated, $? being status at its begin; apart in a subshell.
+// What the shell says of it, it says on /dev/tty: its standard output may be elsewhere, and what is there is the command's alone.
 // The first thing that eval does is to say where the output starts, so that neither the echo of these lines nor set -x's trace of them is
-// part of it. What bash and the others trace behind the command, output.trimTrace cuts off.
+// part of it. What set -x traces behind the command, piece.trimTrace cuts off.
 func (sh shell) commandLines(seq, status int, command string, apart bool) []byte {
-	command = strings.ReplaceAll(command, "\r\n", "\n")
-	start := fmt.Sprintf(`command printf '\033]133;C;%d;%%s;%s\007' "${!-}"`, seq, sh.nonce) + "\n"
+	command = strings.ReplaceAll(command, "\r\n", "\n") + "\n" // as a person ends it
+	start := fmt.Sprintf(`command printf '\033]133;C;%d;%%s;%s\007' "${!-}" >/dev/tty`, seq, sh.nonce) + "\n"
 	if status != 0 && !blank(command) {
 		// &&: keeps set -e and an ERR trap out of it; $? is status all the same.
 		start = fmt.Sprintf(`_ss_c %d %d "${!-}" 2>/dev/null&&:`, seq, status) + "\n"
 	}
-	before, after := fmt.Sprintf("_ss_q=%d PS1=$_ss_p;", seq), "\n"
-	switch sh.dialect {
-	case ash:
-		before += "_ss_s=;stty echo 2>/dev/null;"
-		after = ";{ _ss_s=$? PS1=$_ss_p;stty -echo; } 2>/dev/null\n"
-	case posix:
-		before += "_ss_s=;"
-		after = ";_ss_s=$? PS1=$_ss_p\n"
+	// _ss_e says that the command has ended, as the prompt does after it. Either alone would not do: what follows a command that is
+	// aborted (the interrupt key, an expansion error) is not executed; a command may change PS1; and after an unclosed quote in eval,
+	// bash 5.2 shows the prompt as it was expanded before, with the status of then.
+	before, after := fmt.Sprintf("_ss_q=%d;", seq), ";_ss_e \"$?\"&&:\n"
+	if sh.dialect == ash {
+		before += "command stty echo 2>/dev/null;"
+		after = ";_ss_e \"$?\"&&:;command stty -echo 2>/dev/null\n"
 	}
 	if apart {
 		before, after = before+"(", ")"+after

@@ -20,6 +20,7 @@ const (
 	paceMax    = 30 * time.Millisecond // in the first half minute
 	paceLong   = time.Second           // at last
 	paceAfter  = 30 * time.Second
+	slowMin    = 3 * time.Millisecond   // a timer that fires as late, or a look that takes as long, tells of a busy machine
 	unanswered = 250 * time.Millisecond // a program that has not reacted to input after that does not want to
 )
 
@@ -35,21 +36,26 @@ type watch struct {
 	s       *session
 	c       *command
 	timer   *time.Timer
+	due     time.Time // when the timer is to fire
 	verdict chan verdict
-	last    verdict // of the look before
-	killed  bool    // this call has the command killed: only a lost prompt is of interest
+	last    verdict       // of the look before
+	agreed  int           // how many looks in a row have found the same
+	slow    time.Duration // by how much the machine is behind
+	killed  bool          // this call has the command killed: only a lost prompt is of interest
 }
 
 // A verdict is what one look found.
 type verdict struct {
 	identity      // zero: it does not wait
 	prompt   bool // the shell is at a prompt that is not ours
+	stuck    bool // the shell is at its prompt, and has not taken the command\'s lines
 	at       time.Time
+	took     time.Duration
 	seen     time.Time // the command's last activity, before the look
 }
 
 func newWatch(s *session, c *command) *watch {
-	w := &watch{s: s, c: c, timer: time.NewTimer(quietMin), verdict: make(chan verdict, 1)}
+	w := &watch{s: s, c: c, timer: time.NewTimer(quietMin), due: time.Now().Add(quietMin), verdict: make(chan verdict, 1)}
 	if c.once {
 		w.timer.Stop() // nobody asks whether a job waits
 	}
@@ -58,55 +64,80 @@ func newWatch(s *session, c *command) *watch {
 
 func (w *watch) stop() { w.timer.Stop() }
 
+// in sets when to look again.
+func (w *watch) in(d time.Duration) {
+	w.due = time.Now().Add(d)
+	w.timer.Reset(d)
+}
+
 // look starts a look, or puts it off while there is output.
 func (w *watch) look() {
+	w.slow = time.Since(w.due)
 	w.s.mu.Lock()
-	started, active := w.c.started && w.c.typed, w.c.active
+	typed, started, active := w.c.typed, w.c.started, w.c.active
 	w.s.mu.Unlock()
-	if quiet := time.Since(active); quiet < quietMin || !started {
-		w.timer.Reset(max(quietMin-quiet, time.Millisecond))
+	wanted := quietMin
+	if !started {
+		wanted = unanswered
+	}
+	if quiet := time.Since(active); quiet < wanted || !typed {
+		w.in(min(max(wanted-quiet, time.Millisecond), paceMax))
 		return
 	}
 	w.s.spawn(func() {
 		v := w.s.look(w.last.tid != 0 || w.last.prompt)
-		v.seen = active
+		v.seen, v.took = active, time.Since(v.at)
 		w.verdict <- v
 	})
 }
 
 // waiting weighs a verdict: it returns a Result if the command waits, else it sets the time of the next look.
-func (s *session) waiting(c *command, w *watch, v verdict, max int) *sandbox.Result {
+func (s *session) waiting(c *command, w *watch, v verdict, limit int) *sandbox.Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := w.last
 	w.last = v
-	agree := v.seen.Equal(c.active) && v.seen.Equal(last.seen) && v.identity == last.identity && v.prompt == last.prompt
+	if agree := v.seen.Equal(c.active) && v.seen.Equal(last.seen) && v.identity == last.identity && v.prompt == last.prompt && v.stuck == last.stuck; agree {
+		w.agreed++
+	} else {
+		w.agreed = 1
+	}
+	// What the program printed before its read has to come through the kernel's and our own queues. On a machine that is behind
+	// with its work that takes longer: then more looks have to agree, farther apart.
+	needed, apart := 2, paceMin
+	if slow := max(w.slow, v.took); slow > slowMin {
+		needed, apart = 4, min(2*slow, paceMax)
+	}
 	quiet := time.Since(c.active)
 	switch {
-	case v.tid == 0 && !v.prompt:
-		w.timer.Reset(pace(quiet))
+	case v.tid == 0 && !v.prompt && !v.stuck:
+		w.in(pace(quiet))
 		return nil
-	case !agree:
-		w.timer.Reset(paceMin)
+	case w.agreed < needed:
+		w.in(apart)
 		return nil
 	case c.result != nil:
 		return nil
+	case v.stuck:
+		s.retype(c)
+		w.in(unanswered)
+		return nil
 	case v.prompt:
 		s.ask(c)
-		w.timer.Reset(unanswered)
+		w.in(unanswered)
 		return nil
 	case w.killed:
-		w.timer.Reset(paceMax)
+		w.in(paceMax)
 		return nil
 	}
 	same := v.identity
 	same.kind = c.answered.kind
 	if same == c.answered && !c.inputAt.IsZero() && time.Since(c.inputAt) < unanswered {
-		w.timer.Reset(paceMin)
+		w.in(paceMin)
 		return nil
 	}
 	c.answered, c.inputAt = v.identity, time.Time{}
-	return c.partial(sandbox.Waiting, v.kind, max)
+	return c.partial(sandbox.Waiting, v.kind, limit)
 }
 
 func pace(quiet time.Duration) time.Duration {
@@ -123,7 +154,52 @@ func (s *session) ask(c *command) {
 	}
 	c.asked = true
 	c.active = time.Now()
+	if s.givesUp(c) {
+		return
+	}
 	s.typist.write(s.shell.initLines(s.seq))
+}
+
+// retype has the command's lines typed again, at a terminal put in order: a command before has left it in a state in which no line
+// can be ended (stty inlcr). What the shell may have got of them, the interrupt key takes back; the prompt that follows, or the next
+// look, is the sign to type, since bash may still act on the key when it has the next line. s.mu is held.
+func (s *session) retype(c *command) {
+	c.active = time.Now()
+	if s.givesUp(c) {
+		return
+	}
+	if c.again {
+		s.again(c)
+		return
+	}
+	c.again = true
+	s.box.log.Info("lines not taken: putting the terminal in order", "session", s.id, "command", c.text)
+	pid, typist := s.pid, s.typist
+	s.readers.Go(func() {
+		for _, p := range s.box.tree(pid) {
+			if p.pid == pid {
+				s.box.do("sane " + itoa(p.tty))
+			}
+		}
+		typist.interrupt([]byte{3})
+	})
+}
+
+// again types the lines again; s.mu is held.
+func (s *session) again(c *command) {
+	s.typist.write(c.lines)
+	c.again = false
+}
+
+// givesUp kills a shell that sits at a prompt and takes nothing any more (set -n), at the fourth attempt. s.mu is held.
+func (s *session) givesUp(c *command) bool {
+	if c.attempts++; c.attempts <= 3 {
+		return false
+	}
+	s.box.log.Warn("killing the shell: it takes no commands any more", "session", s.id)
+	pid := s.pid
+	s.readers.Go(func() { s.box.do("kill -KILL " + itoa(pid)) })
+	return true
 }
 
 // learn remembers what the shell looks like when it is at its prompt.
@@ -155,12 +231,16 @@ func (s *session) learn() {
 func (s *session) look(confirm bool) verdict {
 	s.mu.Lock()
 	pid, prompt, startcode := s.pid, s.prompt, s.startcode
+	unstarted := s.cmd != nil && s.cmd.typed && !s.cmd.started
 	partial := s.cmd != nil && len(s.cmd.out.cleaner.Line()) > 0
 	var quiet time.Duration
 	if s.cmd != nil {
 		quiet = time.Since(s.cmd.active)
 	}
-	killed := s.cmd != nil && s.cmd.kills > 0
+	var turns string // killed by the interrupt key, and run since, the shell that reads is at its prompt
+	if s.cmd != nil {
+		turns = s.cmd.turns
+	}
 	s.mu.Unlock()
 
 	v := verdict{at: time.Now()}
@@ -181,7 +261,11 @@ func (s *session) look(confirm bool) verdict {
 				continue
 			}
 			at := t.signature() == prompt && prompt != "" && !exec
-			if at || exec && isShell(shell.comm) || killed && !exec {
+			if unstarted {
+				v.stuck = t.reads
+				return v
+			}
+			if at || exec && isShell(shell.comm) || !exec && turns != "" && t.turns != turns {
 				v.prompt = true
 				return v
 			}
@@ -194,6 +278,9 @@ func (s *session) look(confirm bool) verdict {
 			}
 			return v
 		}
+	}
+	if unstarted {
+		return v
 	}
 	return s.box.reader(ps, shell.tty, confirm, quiet, partial)
 }
@@ -255,7 +342,7 @@ func (b *Box) reader(ps []process, tty int, confirm bool, quiet time.Duration, p
 type modes struct{ known, raw, echo bool }
 
 func (b *Box) modes(tty int) modes {
-	out, _ := b.control.do("modes " + itoa(tty))
+	out, _ := b.do("modes " + itoa(tty))
 	m := modes{known: out != "", echo: true}
 	for _, word := range strings.Fields(out) {
 		switch strings.TrimSuffix(word, ";") {

@@ -1,0 +1,330 @@
+package sandboxtest
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// files: copies into the box and out of it.
+func (s *suite) files(t *testing.T) {
+	b := s.box(t)
+	t.Run("40_Content", func(t *testing.T) { contents(t, b) })
+	t.Run("40_Names", func(t *testing.T) { names(t, b) })
+	t.Run("40_Tree", func(t *testing.T) { tree(t, b) })
+	t.Run("41_Attributes", func(t *testing.T) { attributes(t, b) })
+	t.Run("41_OntoWhatIsThere", func(t *testing.T) { onto(t, b) })
+	t.Run("42_BoxPath", func(t *testing.T) { boxPaths(t, b) })
+	t.Run("43_Errors", func(t *testing.T) { copyErrors(t, b) })
+	t.Run("44_LinksOut", func(t *testing.T) { linksOut(t, b) })
+}
+
+// copyTo and copyFrom are CopyTo and CopyFrom, and return their error.
+func (b *box) copyTo(t testing.TB, hostPath, boxPath string) error {
+	t.Helper()
+	_, err := within(b, t, "CopyTo", func(ctx context.Context) (struct{}, error) { return struct{}{}, b.CopyTo(ctx, hostPath, boxPath) })
+	return err
+}
+
+func (b *box) copyFrom(t testing.TB, boxPath, hostPath string) error {
+	t.Helper()
+	_, err := within(b, t, "CopyFrom", func(ctx context.Context) (struct{}, error) { return struct{}{}, b.CopyFrom(ctx, boxPath, hostPath) })
+	return err
+}
+
+// dir makes a directory in the box.
+func (b *box) dir(t testing.TB) string {
+	t.Helper()
+	return strings.TrimSuffix(b.script(t, `d=$(mktemp -d "$1/XXXXXX") && printf '%s\n' "$d"`, b.tmp), "\n")
+}
+
+// write makes a file on this machine.
+func write(t testing.TB, path, content string, mode fs.FileMode) string {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	require.NoError(t, os.Chmod(path, mode))
+	return path
+}
+
+// reads checks a file on this machine.
+func holds(t testing.TB, path, content string) {
+	t.Helper()
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	same(t, content, string(got))
+}
+
+func contents(t *testing.T, b *box) {
+	var all strings.Builder
+	for i := range 256 {
+		all.WriteByte(byte(i))
+	}
+	for _, c := range []struct{ name, content string }{
+		{"Text", "one\ntwo\n"}, {"Empty", ""}, {"Binary", strings.Repeat(all.String(), 10)}, {"512Bytes", strings.Repeat("x", 512)}, {"Large", lines(1, 500_000)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, host := b.dir(t), t.TempDir()
+			require.NoError(t, b.copyTo(t, write(t, host+"/f", c.content, 0o644), dir+"/g"))
+			same(t, c.content, b.script(t, `cat "$1"`, dir+"/g"))
+			require.NoError(t, b.copyFrom(t, dir+"/g", host+"/h"))
+			holds(t, host+"/h", c.content)
+			same(t, "g\n", b.script(t, `ls -A "$1"`, dir)) // nothing half made beside it
+		})
+	}
+}
+
+func names(t *testing.T, b *box) {
+	odd := []string{"a b", " lead", "trail ", "it's", `dq"`, "new\nline", "-dash", "$HOME", "`x`", "*", "?", `back\slash`, "日本 é", ".hidden", "...", "semi;", "#", "tab\t", "esc\x1b[31m", strings.Repeat("long", 60)}
+	if runtime.GOOS == "linux" {
+		odd = append(odd, "\xff\xfe")
+	}
+	host, dir := t.TempDir(), b.dir(t)
+	for _, name := range odd { // one by one
+		write(t, filepath.Join(host, "in", name), name, 0o644)
+		require.NoErrorf(t, b.copyTo(t, filepath.Join(host, "in", name), dir+"/"+name), "%q", name)
+		same(t, name, b.script(t, `cat "$1"`, dir+"/"+name))
+		require.NoErrorf(t, b.copyFrom(t, dir+"/"+name, filepath.Join(host, "out")), "%q", name)
+		holds(t, filepath.Join(host, "out"), name)
+	}
+	require.NoError(t, b.copyTo(t, filepath.Join(host, "in"), dir+"/all")) // and all together
+	require.NoError(t, b.copyFrom(t, dir+"/all", filepath.Join(host, "all")))
+	for _, name := range odd {
+		holds(t, filepath.Join(host, "all", name), name)
+	}
+}
+
+func tree(t *testing.T, b *box) {
+	host, dir := t.TempDir(), b.dir(t)
+	write(t, host+"/src/a", "a", 0o644)
+	write(t, host+"/src/sub/deep/er/b", "b", 0o644)
+	write(t, host+"/src/.config/c", "c", 0o644)
+	require.NoError(t, os.MkdirAll(host+"/src/empty/nested", 0o755))
+	require.NoError(t, b.copyTo(t, host+"/src", dir+"/dst"))
+	const list = `cd "$1" && find . | LC_ALL=C sort`
+	want := ".\n./.config\n./.config/c\n./a\n./empty\n./empty/nested\n./sub\n./sub/deep\n./sub/deep/er\n./sub/deep/er/b\n"
+	same(t, want, b.script(t, list, dir+"/dst"))
+	require.NoError(t, b.copyFrom(t, dir+"/dst", host+"/back"))
+	var got []string
+	require.NoError(t, filepath.WalkDir(host+"/back", func(path string, _ fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(host+"/back", path)
+		got = append(got, rel)
+		return err
+	}))
+	require.Equal(t, []string{".", ".config", ".config/c", "a", "empty", "empty/nested", "sub", "sub/deep", "sub/deep/er", "sub/deep/er/b"}, got)
+	holds(t, host+"/back/sub/deep/er/b", "b")
+	require.NoError(t, b.copyTo(t, host+"/src", dir+"/")) // an existing directory: in it
+	same(t, want, b.script(t, list, dir+"/src"))
+	require.NoError(t, os.MkdirAll(host+"/none", 0o755))
+	require.NoError(t, b.copyTo(t, host+"/none", dir+"/none"))
+	same(t, ".\n", b.script(t, list, dir+"/none"))
+	require.NoError(t, b.copyFrom(t, dir+"/none", host+"/none2"))
+	require.DirExists(t, host+"/none2")
+}
+
+func attributes(t *testing.T, b *box) {
+	t.Run("Permissions", func(t *testing.T) {
+		host, dir := t.TempDir(), b.dir(t)
+		for mode, want := range map[fs.FileMode]string{0o755: "-rwxr-xr-x", 0o640: "-rw-r-----", 0o444: "-r--r--r--", 0o600: "-rw-------"} {
+			name := "/f" + mode.String()
+			require.NoError(t, b.copyTo(t, write(t, host+name, "#!/bin/sh\necho ran\n", mode), dir+name))
+			same(t, want+"\n", b.script(t, `ls -ld "$1" | cut -c 1-10`, dir+name))
+			require.NoError(t, b.copyFrom(t, dir+name, host+name+".back"))
+			info, err := os.Stat(host + name + ".back")
+			require.NoError(t, err)
+			require.Equal(t, mode, info.Mode())
+		}
+		same(t, "ran\n", b.script(t, `"$1"`, dir+"/f"+fs.FileMode(0o755).String()))
+	})
+	t.Run("Directory", func(t *testing.T) {
+		host, dir := t.TempDir(), b.dir(t)
+		write(t, host+"/d/f", "x", 0o600)
+		require.NoError(t, os.Chmod(host+"/d", 0o750))
+		require.NoError(t, b.copyTo(t, host+"/d", dir+"/d"))
+		same(t, "drwxr-x---\n", b.script(t, `ls -ld "$1" | cut -c 1-10`, dir+"/d"))
+	})
+	t.Run("Times", func(t *testing.T) {
+		host, dir := t.TempDir(), b.dir(t)
+		then := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
+		write(t, host+"/f", "x", 0o644)
+		require.NoError(t, os.Chtimes(host+"/f", then, then))
+		require.NoError(t, b.copyTo(t, host+"/f", dir+"/f"))
+		require.NoError(t, b.copyFrom(t, dir+"/f", host+"/g"))
+		info, err := os.Stat(host + "/g")
+		require.NoError(t, err)
+		require.Equal(t, then, info.ModTime().UTC())
+	})
+	t.Run("Links", func(t *testing.T) { // are kept, never followed out
+		host, dir := t.TempDir(), b.dir(t)
+		write(t, host+"/d/f", "x", 0o644)
+		for name, target := range map[string]string{"near": "f", "up": "../../nothing", "absolute": "/etc/hosts", "dangling": "no such", "odd": "it's a\nname"} {
+			require.NoError(t, os.Symlink(target, filepath.Join(host, "d", name)))
+		}
+		require.NoError(t, b.copyTo(t, host+"/d", dir+"/d"))
+		same(t, "/etc/hosts\n", b.script(t, `readlink "$1"`, dir+"/d/absolute"))
+		require.NoError(t, b.copyFrom(t, dir+"/d", host+"/back"))
+		for name, target := range map[string]string{"near": "f", "up": "../../nothing", "absolute": "/etc/hosts", "dangling": "no such", "odd": "it's a\nname"} {
+			got, err := os.Readlink(filepath.Join(host, "back", name))
+			require.NoError(t, err)
+			require.Equal(t, target, got)
+		}
+		holds(t, host+"/back/near", "x")
+	})
+}
+
+func onto(t *testing.T, b *box) {
+	host, dir := t.TempDir(), b.dir(t)
+	write(t, host+"/new", "new", 0o644)
+	t.Run("File", func(t *testing.T) {
+		b.script(t, `printf 'old and longer' > "$1"`, dir+"/f")
+		require.NoError(t, b.copyTo(t, host+"/new", dir+"/f"))
+		same(t, "new", b.script(t, `cat "$1"`, dir+"/f"))
+		write(t, host+"/old", "old and longer", 0o644)
+		require.NoError(t, b.copyFrom(t, dir+"/f", host+"/old"))
+		holds(t, host+"/old", "new")
+	})
+	t.Run("Directory", func(t *testing.T) {
+		b.script(t, `mkdir "$1"`, dir+"/d")
+		require.NoError(t, b.copyTo(t, host+"/new", dir+"/d"))
+		same(t, "new", b.script(t, `cat "$1"`, dir+"/d/new"))
+		require.NoError(t, os.Mkdir(host+"/d", 0o755))
+		require.NoError(t, b.copyFrom(t, dir+"/d/new", host+"/d"))
+		holds(t, host+"/d/new", "new")
+	})
+	t.Run("DirectoryOntoDirectory", func(t *testing.T) { // in it, beside what is there
+		write(t, host+"/tree/x", "x", 0o644)
+		b.script(t, `mkdir -p "$1/tree" && printf y > "$1/tree/y"`, dir+"/d")
+		require.NoError(t, b.copyTo(t, host+"/tree", dir+"/d"))
+		same(t, "x\ny\n", b.script(t, `ls "$1"`, dir+"/d/tree"))
+	})
+	t.Run("DirectoryOntoFile", func(t *testing.T) {
+		b.script(t, `printf kept > "$1"`, dir+"/file")
+		require.Error(t, b.copyTo(t, host+"/tree", dir+"/file"))
+		same(t, "kept", b.script(t, `cat "$1"`, dir+"/file"))
+	})
+}
+
+func boxPaths(t *testing.T, b *box) {
+	host, dir := t.TempDir(), b.dir(t)
+	write(t, host+"/f", "content", 0o644)
+	main := &shell{Session: b.Sandbox, b: b, t: t}
+	t.Run("Relative", func(t *testing.T) { // to the main session's directory, as it is now
+		main := main.with(t)
+		main.output("cd " + quote(dir) + " && mkdir sub")
+		require.NoError(t, b.copyTo(t, host+"/f", "rel"))
+		require.NoError(t, b.copyTo(t, host+"/f", "sub"))
+		require.NoError(t, b.copyTo(t, host+"/f", "./sub/g"))
+		same(t, "contentcontentcontent", main.output("cat rel sub/f sub/g"))
+		main.output("cd sub")
+		require.NoError(t, b.copyTo(t, host+"/f", "../up"))
+		require.NoError(t, b.copyTo(t, host+"/f", "."))
+		require.NoError(t, b.copyFrom(t, "../up", host+"/up"))
+		holds(t, host+"/up", "content")
+		same(t, "content", b.script(t, `cat "$1"`, dir+"/up"))
+		main.output("cd " + quote(b.home))
+	})
+	t.Run("Tilde", func(t *testing.T) {
+		name := filepath.Base(dir) + ".tilde"
+		require.NoError(t, b.copyTo(t, host+"/f", "~/"+name))
+		t.Cleanup(func() { b.sh(t, `rm -f ~/"$1"`, name) })
+		same(t, "content", b.script(t, `cat ~/"$1"`, name))
+		require.NoError(t, b.copyFrom(t, "~/"+name, host+"/tilde"))
+		holds(t, host+"/tilde", "content")
+	})
+	t.Run("TildeInside", func(t *testing.T) { // is a name like any other
+		require.NoError(t, b.copyTo(t, host+"/f", dir+"/~"))
+		same(t, "content", b.script(t, `cat "$1"/'~'`, dir))
+	})
+	t.Run("LinkToADirectory", func(t *testing.T) {
+		b.script(t, `mkdir "$1/real" && ln -s real "$1/link"`, dir)
+		require.NoError(t, b.copyTo(t, host+"/f", dir+"/link"))
+		same(t, "content", b.script(t, `cat "$1/real/f"`, dir))
+	})
+	t.Run("MissingParent", func(t *testing.T) {
+		require.ErrorIs(t, b.copyTo(t, host+"/f", dir+"/no/such/f"), fs.ErrNotExist)
+		require.ErrorIs(t, b.copyFrom(t, dir+"/~", host+"/no/such/f"), fs.ErrNotExist)
+		require.NoDirExists(t, host+"/no")
+	})
+	t.Run("WhileTheSessionIsBusy", func(t *testing.T) {
+		main := main.with(t)
+		waiting(t, main.exec(ask), sandbox.Line)
+		require.NoError(t, b.copyTo(t, host+"/f", dir+"/busy"))
+		exited(t, main.input("ann\n"), 0)
+		same(t, "content", b.script(t, `cat "$1"`, dir+"/busy"))
+	})
+}
+
+func copyErrors(t *testing.T, b *box) {
+	host, dir := t.TempDir(), b.dir(t)
+	write(t, host+"/f", "content", 0o644)
+	t.Run("MissingSource", func(t *testing.T) {
+		err := b.copyTo(t, host+"/nothing", dir+"/x")
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorContains(t, err, "nothing")
+		err = b.copyFrom(t, dir+"/nothing", host+"/x")
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorContains(t, err, "nothing")
+		require.NoFileExists(t, host+"/x")
+		same(t, "", b.script(t, `ls -A "$1"`, dir))
+	})
+	t.Run("Typed", func(t *testing.T) {
+		var path *fs.PathError
+		require.ErrorAs(t, b.copyTo(t, host+"/nothing", dir+"/x"), &path)
+		require.ErrorAs(t, b.copyFrom(t, dir+"/nothing", host+"/x"), &path)
+		require.ErrorAs(t, b.copyTo(t, host+"/f", dir+"/no/such/f"), &path)
+	})
+	t.Run("Permission", func(t *testing.T) {
+		if b.root(t) {
+			b.suite.skip(t, "root may do everything")
+		}
+		b.script(t, `mkdir "$1/locked" && : > "$1/secret" && chmod 000 "$1/locked" "$1/secret"`, dir)
+		defer b.script(t, `chmod 700 "$1/locked" "$1/secret" && rm -rf "$1/locked" "$1/secret"`, dir)
+		require.ErrorIs(t, b.copyTo(t, host+"/f", dir+"/locked/f"), fs.ErrPermission)
+		require.ErrorIs(t, b.copyFrom(t, dir+"/secret", host+"/x"), fs.ErrPermission)
+		require.NoFileExists(t, host+"/x")
+	})
+	t.Run("CancelledBefore", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, err := within(b, t, "CopyTo", func(context.Context) (struct{}, error) {
+			return struct{}{}, b.CopyTo(ctx, host+"/f", dir+"/cancelled")
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		same(t, "", b.script(t, `ls -A "$1"`, dir))
+	})
+}
+
+// linksOut: what the box makes a copy of may lie; it never writes outside the destination.
+func linksOut(t *testing.T, b *box) {
+	host, outside, dir := t.TempDir(), t.TempDir(), b.dir(t)
+	b.script(t, `mkdir "$2/d" && ln -s "$1" "$2/d/l"`, outside, dir)
+	require.NoError(t, os.Mkdir(host+"/dst", 0o755))
+	require.NoError(t, b.copyFrom(t, dir+"/d", host+"/dst"))
+	target, err := os.Readlink(host + "/dst/d/l")
+	require.NoError(t, err)
+	require.Equal(t, outside, target)
+	// Now what was a link is a directory, and its file goes where the first copy's link points, or does it?
+	b.script(t, `cd "$1/d" && rm l && mkdir l && echo escaped > l/f`, dir)
+	if err := b.copyFrom(t, dir+"/d", host+"/dst"); err != nil {
+		t.Log("the second copy is refused:", err)
+	}
+	left, err := os.ReadDir(outside)
+	require.NoError(t, err)
+	require.Empty(t, left, "files outside the destination")
+	// A file of the name of a link is copied in its place, not through it.
+	write(t, outside+"/victim", "untouched", 0o644)
+	b.script(t, `mkdir "$2/e" && ln -s "$1" "$2/e/f"`, outside+"/victim", dir)
+	require.NoError(t, b.copyFrom(t, dir+"/e", host+"/dst"))
+	b.script(t, `cd "$1/e" && rm f && echo overwritten > f`, dir)
+	b.copyFrom(t, dir+"/e", host+"/dst")
+	holds(t, outside+"/victim", "untouched")
+}

@@ -1,0 +1,53 @@
+package sshbox
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+// The line that a server is asked to execute means the same to every login shell.
+func TestAnyLoginShell(t *testing.T) {
+	args := []string{"", "a b", "it's", `back\slash`, `\\'\`, `\'`, "!boom!", "$HOME", "`x`", "*", "~", "ümlaut €", "\"", "#no", "{a,b}", "%s", "(", "^x", "end\\"}
+	for _, login := range [][]string{{"sh"}, {"bash"}, {"dash"}, {"busybox", "ash"}, {"zsh"}, {"fish"}, {"tcsh"}, {"bash", "--posix"}} {
+		t.Run(strings.Join(login, " "), func(t *testing.T) {
+			if _, err := exec.LookPath(login[0]); err != nil {
+				t.Skipf("no %s here", login[0])
+			}
+			args := args
+			if login[0] != "tcsh" { // in which a string ends with the line
+				args = append(args[:len(args):len(args)], "new\nline", "\n")
+			}
+			if login[0] != "fish" { // which reads UTF-8
+				args = append(args[:len(args):len(args)], "\xff\xfe broken")
+			}
+			for _, long := range []bool{false, login[0] != "tcsh"} {
+				p := shellbox.Program{Args: append([]string{"printf", `%s\0`}, args...), Dir: "/usr/lib"}
+				env := []string{"A='b'\\ !", "UID=5"}
+				if long {
+					env = append(env, "LONG="+strings.Repeat("x", maxLine))
+				}
+				cmd, err := makeCommand(p, env, "mark", []string{"SSH_CLIENT"})
+				noError(t, err)
+				if (cmd.input != "") != long {
+					t.Fatalf("over the standard input: %v", !long)
+				}
+				c := exec.Command(login[0], append(login[1:len(login):len(login)], "-c", cmd.line)...)
+				c.Stdin = strings.NewReader(cmd.input)
+				out, err := c.Output()
+				if err != nil {
+					t.Fatalf("%v: %s", err, err.(*exec.ExitError).Stderr)
+				}
+				mark, rest, _ := strings.Cut(string(out), "\n")
+				if !strings.HasPrefix(mark, "\x1emark ") {
+					t.Errorf("mark is %q", mark)
+				}
+				if want := strings.Join(args, "\x00") + "\x00"; rest != want {
+					t.Errorf("got  %q\nwant %q", rest, want)
+				}
+			}
+		})
+	}
+}

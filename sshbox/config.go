@@ -1,0 +1,135 @@
+package sshbox
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/moby/moby/client"
+)
+
+// A Config says which container to make. Only Image is required.
+type Config struct {
+	// Image is the image's name, "name", "name:tag" or "name@digest", or its id. It needs OpenSSH's sshd and a POSIX shell at
+	// /bin/sh. Its entrypoint and command do not run; its environment, user and working directory are kept.
+	Image string
+	// Pull says when the image is pulled. Default: when the engine does not have it.
+	Pull PullPolicy
+	// Progress is called while the image is pulled, one call at a time; it must not block. Default: none.
+	Progress func(PullProgress)
+	// RegistryAuth is what the registry wants to see, as in the header X-Registry-Auth of the engine's API
+	// (authconfig.Encode of github.com/moby/moby/api). Default: anonymous.
+	RegistryAuth string
+	// Platform is "os/arch" or "os/arch/variant". Default: the engine's own.
+	Platform string
+
+	// User is the name or the id of the user that all runs as; it needs an entry in the image's /etc/passwd, which says what its group,
+	// home and shell are. Default: the image's user, and root if it has none.
+	User string
+	// WorkDir is the directory in which sessions, jobs and Runs start. It has to exist. Default: the image's working directory, and
+	// the user's home if it has none.
+	WorkDir string
+	// Env is added to the image's environment.
+	Env map[string]string
+	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there is no bash.
+	Shell []string
+
+	// Mounts are what the container has beside its image.
+	Mounts []Mount
+	// ReadOnlyRoot makes the image read-only. /tmp is then a tmpfs, unless Mounts has something else there.
+	ReadOnlyRoot bool
+
+	// Network is the engine's network to be on: "none" for none at all (everything works, Dial too), "host", or one of
+	// "docker network ls". Default: the engine's default, a bridge to the outside.
+	Network string
+	// ExtraHosts are added to /etc/hosts, "name:address"; the address "host-gateway" is the engine's machine.
+	ExtraHosts []string
+	// DNS are the addresses of name servers. Default: the engine's.
+	DNS []string
+	// Hostname is the container's own name. Default: the container's short id.
+	Hostname string
+
+	// Memory is how much the container may use, swap included, in bytes. Default: no limit; the engine's least is 6 MiB.
+	Memory int64
+	// CPUs is how much processor time it may use, in processors: 1.5 is one and a half. Default: no limit.
+	CPUs float64
+	// PIDs is how many processes and threads it may have. Default: 4096; negative: no limit.
+	PIDs int64
+	// ShmSize is the size of /dev/shm in bytes. Default: the engine's, 64 MiB.
+	ShmSize int64
+	// GPUs is how many of the machine's GPUs it gets, -1 for all. Default: none.
+	GPUs int
+
+	// CapAdd are capabilities that root in the container has beside the default ones: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETUID,
+	// SETGID, KILL, with which apt-get works, and those that sshd needs. "ALL" adds all.
+	CapAdd []string
+	// CapDrop are capabilities that it does not have. "ALL" leaves what is in CapAdd, and SETUID, SETGID, SYS_CHROOT, AUDIT_WRITE and,
+	// for a user other than root, CHOWN: without these OpenSSH's sshd does not work, and they cannot be dropped. (A user other than
+	// root has none of them, nor any of CapAdd.)
+	CapDrop []string
+	// AllowNewPrivileges lets programs gain privileges by set-user-id bits and file capabilities. sudo and su need it. Default: they do not.
+	AllowNewPrivileges bool
+	// SecurityOpt are further options of "docker run --security-opt": a seccomp or AppArmor profile, SELinux labels.
+	SecurityOpt []string
+	// Runtime is the engine's runtime to use, as "runsc". Default: the engine's default.
+	Runtime string
+
+	// Name is the container's name. Default: "sandshell-" and a random text.
+	Name string
+	// Labels are added to the container's. Those that begin with "sandshell" are taken: see New.
+	Labels map[string]string
+
+	// StartTimeout bounds the time from the container's creation to the login; pulling the image does not count. Default: 1 min.
+	StartTimeout time.Duration
+
+	// Docker is the engine to use; it stays yours to close. Default: the engine that DOCKER_HOST and its like name, or the one of this machine.
+	Docker *client.Client
+	// Logger gets what happens beside the results. Default: none.
+	Logger *slog.Logger
+}
+
+// A PullPolicy says when an image is pulled.
+type PullPolicy string
+
+const (
+	PullMissing PullPolicy = ""       // when the engine does not have it
+	PullAlways  PullPolicy = "always" // each time: the registry may have a newer one of the same name
+	PullNever   PullPolicy = "never"  // never: an image that is not there is an error
+)
+
+// PullProgress is how far the pulling of an image has got.
+type PullProgress struct {
+	Image       string
+	Layer       string // the layer's short id; "" if it is about the whole
+	Status      string // the engine's words: "Downloading", "Extracting", "Pull complete", …
+	Done, Total int64  // bytes; Total is 0 when it is not known
+}
+
+// defaultPIDs is the limit on processes and threads: enough for parallel builds, and an end to fork bombs.
+const defaultPIDs = 4096
+
+// withDefaults fills in what the zero values mean.
+func (c Config) withDefaults() (Config, error) {
+	if c.Image == "" {
+		return c, errors.New("sandbox: Config.Image is empty: give the name of an image with OpenSSH's sshd in it")
+	}
+	switch c.Pull {
+	case PullMissing, PullAlways, PullNever:
+	default:
+		return c, fmt.Errorf("sandbox: Config.Pull is %q: it can be PullMissing, PullAlways or PullNever", c.Pull)
+	}
+	if c.WorkDir != "" && c.WorkDir[0] != '/' {
+		return c, fmt.Errorf("sandbox: Config.WorkDir is %q: it has to be absolute", c.WorkDir)
+	}
+	if c.PIDs == 0 {
+		c.PIDs = defaultPIDs
+	}
+	if c.StartTimeout <= 0 {
+		c.StartTimeout = time.Minute
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}

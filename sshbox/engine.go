@@ -1,0 +1,49 @@
+package sshbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/moby/moby/client"
+)
+
+// An engine is a Docker engine, or one that speaks its API: 1.41 (Docker 20.10) is the oldest that is tested.
+type engine struct {
+	*client.Client
+	ours bool // to be closed
+}
+
+// openEngine connects to the engine, and agrees on a version of its API.
+func openEngine(ctx context.Context, given *client.Client) (*engine, error) {
+	e := &engine{Client: given}
+	if given == nil {
+		c, err := client.New(client.FromEnv)
+		if err != nil {
+			return nil, fmt.Errorf("Docker's environment variables (DOCKER_HOST, DOCKER_CERT_PATH, …): %w", err)
+		}
+		e.Client, e.ours = c, true
+	}
+	if _, err := e.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
+		e.close()
+		return nil, e.unreachable(err)
+	}
+	return e, nil
+}
+
+func (e *engine) close() {
+	if e.ours {
+		e.Close()
+	}
+}
+
+// unreachable says which engine did not answer, and what to do.
+func (e *engine) unreachable(err error) error {
+	advice := "start one, or set DOCKER_HOST to where it is (contexts of the docker command are not looked at); " +
+		"without an engine there are localbox, and sshbox.Dial to another machine"
+	if errors.Is(err, fs.ErrPermission) {
+		advice = "this user may not use it: add the user to its group (usually docker), or use an engine of the user's own (rootless)"
+	}
+	return fmt.Errorf("no Docker engine answers at %s: %w; %s", e.DaemonHost(), err, advice)
+}

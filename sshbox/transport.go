@@ -1,0 +1,105 @@
+package sshbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
+)
+
+// attached is the standard streams of a container's main process, as a net.Conn.
+//
+// The engine sends both outputs on one stream, in frames. Read returns what is on standard output; what is on standard
+// error, where the sshd says what troubles it, is logged, and its end kept.
+type attached struct {
+	net.Conn // the engine's connection: written to as it is
+	r        *bufio.Reader
+	left     int // of the frame of standard output that is being read
+	log      *slog.Logger
+
+	mu     sync.Mutex
+	stderr []byte
+}
+
+// attach attaches to the container's streams. It is to be started after that, or the begin would be lost.
+func (h *containerHandle) attach(ctx context.Context, log *slog.Logger) (*attached, error) {
+	r, err := h.engine.ContainerAttach(ctx, h.id, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return nil, fmt.Errorf("attach to container: %w", err)
+	}
+	return &attached{Conn: r.Conn, r: bufio.NewReaderSize(r.Reader, 64<<10), log: log}, nil
+}
+
+func (a *attached) Read(p []byte) (int, error) {
+	for a.left == 0 {
+		var header [8]byte // the stream, three zeros, the length; see stdcopy
+		if _, err := io.ReadFull(a.r, header[:]); err != nil {
+			return 0, err
+		}
+		length := int(binary.BigEndian.Uint32(header[4:]))
+		switch stream := stdcopy.StdType(header[0]); stream {
+		case stdcopy.Stdout:
+			a.left = length
+		case stdcopy.Stderr, stdcopy.Systemerr:
+			if err := a.readStderr(length); err != nil {
+				return 0, err
+			}
+			if stream == stdcopy.Systemerr {
+				return 0, fmt.Errorf("the engine: %s", a.said())
+			}
+		default:
+			return 0, fmt.Errorf("the engine's stream is broken: a frame of kind %d", stream)
+		}
+	}
+	n, err := a.r.Read(p[:min(len(p), a.left)])
+	a.left -= n
+	return n, err
+}
+
+func (a *attached) readStderr(length int) error {
+	const keep = 4 << 10
+	text := make([]byte, min(length, keep))
+	if _, err := io.ReadFull(a.r, text); err != nil {
+		return err
+	}
+	if _, err := a.r.Discard(length - len(text)); err != nil {
+		return err
+	}
+	a.log.Debug("the container's sshd", "said", strings.TrimSpace(string(text)))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stderr = append(a.stderr, text...)
+	a.stderr = a.stderr[max(0, len(a.stderr)-keep):]
+	return nil
+}
+
+// said is the end of what the container's main process has said on standard error.
+func (a *attached) said() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return strings.TrimSpace(string(a.stderr))
+}
+
+// readLine reads a line, and nothing after it.
+func (a *attached) readLine() (string, error) {
+	var line []byte
+	var b [1]byte
+	for len(line) < 4<<10 {
+		if _, err := a.Read(b[:]); err != nil {
+			return string(line), err
+		}
+		if b[0] == '\n' {
+			return string(line), nil
+		}
+		line = append(line, b[0])
+	}
+	return string(line), fmt.Errorf("unexpected output of the container: %.100q", line)
+}
