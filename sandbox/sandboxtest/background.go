@@ -42,7 +42,7 @@ func (b *box) start(t testing.TB, command string, opts ...sandbox.SessionOption)
 		return b.Background(ctx, command, append([]sandbox.SessionOption{sandbox.Dir(b.tmp)}, opts...)...)
 	})
 	require.NoError(t, err, "Background(%s)", brief(command))
-	t.Cleanup(func() { j.Kill(context.Background()) })
+	t.Cleanup(func() { attempt("Kill", empty(j.Kill)) })
 	return &job{j, b, t}
 }
 
@@ -84,7 +84,7 @@ func (j *job) ends(codes ...int) *sandbox.Result {
 // kill is Kill.
 func (j *job) kill() {
 	j.t.Helper()
-	_, err := within(j.b, j.t, "Kill", func(ctx context.Context) (struct{}, error) { return struct{}{}, j.Kill(ctx) })
+	_, err := within(j.b, j.t, "Kill", empty(func(ctx context.Context) error { return j.Kill(ctx) }))
 	require.NoError(j.t, err, "Kill")
 }
 
@@ -111,7 +111,7 @@ func ampersands(t *testing.T, b *box) {
 			require.Contains(t, sh.output("echo next"), "next\n")
 			same(t, "next\n", sh.output("echo next"))
 			require.NotEmpty(t, b.processes(t, m), "it goes on")
-			require.NoError(t, sh.Close()) // and ends with its session
+			sh.close() // and ends with its session
 			b.eventually(t, func() bool { return len(b.processes(t, m)) == 0 }, "the end of what the session ran: %v", b.processes(t, m))
 		})
 	}
@@ -373,10 +373,10 @@ func jobInput(t *testing.T, b *box) {
 	t.Run("Answered", func(t *testing.T) {
 		j := b.start(t, `printf 'name? '; read -r x; echo "got $x"; exit 3`)
 		j.shown("name? ")
-		_, err := within(b, t, "Job.Input", func(ctx context.Context) (struct{}, error) { return struct{}{}, j.Input(ctx, "ann\n") })
+		_, err := within(b, t, "Job.Input", empty(func(ctx context.Context) error { return j.Input(ctx, "ann\n") }))
 		require.NoError(t, err)
 		same(t, "name? ann\ngot ann\n", j.ends(3).Output)
-		_, err = within(b, t, "Job.Input", func(ctx context.Context) (struct{}, error) { return struct{}{}, j.Input(ctx, "x\n") })
+		_, err = within(b, t, "Job.Input", empty(func(ctx context.Context) error { return j.Input(ctx, "x\n") }))
 		require.ErrorIs(t, err, sandbox.ErrIdle)
 	})
 	t.Run("OnATerminal", func(t *testing.T) {
@@ -386,7 +386,7 @@ func jobInput(t *testing.T, b *box) {
 		j := b.start(t, "echo ready; exec cat")
 		j.shown("ready\n")
 		for _, text := range []string{"one\n", "two\n", "\x04"} {
-			_, err := within(b, t, "Job.Input", func(ctx context.Context) (struct{}, error) { return struct{}{}, j.Input(ctx, text) })
+			_, err := within(b, t, "Job.Input", empty(func(ctx context.Context) error { return j.Input(ctx, text) }))
 			require.NoError(t, err)
 		}
 		out := j.ends(0).Output
@@ -431,7 +431,7 @@ func kills(t *testing.T, b *box) {
 		errs := make(chan error, 2)
 		for range 2 {
 			go func() {
-				_, err := attempt("Kill", func(ctx context.Context) (struct{}, error) { return struct{}{}, j.Kill(ctx) })
+				_, err := attempt("Kill", empty(func(ctx context.Context) error { return j.Kill(ctx) }))
 				errs <- err
 			}()
 		}
@@ -463,7 +463,7 @@ func kills(t *testing.T, b *box) {
 func signals(t *testing.T, b *box) {
 	signal := func(t *testing.T, j *job, sig syscall.Signal) error {
 		t.Helper()
-		_, err := within(b, t, "Signal", func(ctx context.Context) (struct{}, error) { return struct{}{}, j.Signal(ctx, sig) })
+		_, err := within(b, t, "Signal", empty(func(ctx context.Context) error { return j.Signal(ctx, sig) }))
 		return err
 	}
 	for _, c := range []struct {

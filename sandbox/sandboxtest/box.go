@@ -41,16 +41,20 @@ func (s *suite) box(t testing.TB) *box {
 	sb := s.factory(t)
 	require.NotNil(t, sb, "the factory's sandbox")
 	b := &box{Sandbox: sb, suite: s}
-	t.Cleanup(func() {
-		_, err := within(b, t, "Close", func(context.Context) (struct{}, error) { return struct{}{}, b.Close() })
-		require.NoError(t, err, "Close")
-	})
+	t.Cleanup(func() { b.end(t) })
 	main := &shell{Session: sb, b: b, t: t}
 	b.home = strings.TrimSuffix(main.output(`printf '%s\n' "$PWD"`), "\n")
 	b.bash = main.output(`echo "${BASH_VERSION:+bash}"`) == "bash\n"
 	b.tmp = strings.TrimSpace(b.script(t, `d=$(mktemp -d /tmp/sandboxtest.XXXXXX) && cd "$d" && pwd -P`))
 	t.Cleanup(func() { b.remove(t) }) // before Close
 	return b
+}
+
+// end is Close.
+func (b *box) end(t testing.TB) {
+	t.Helper()
+	_, err := within(b, t, "Close", empty(func(context.Context) error { return b.Close() }))
+	require.NoError(t, err, "Close")
 }
 
 // doomed makes a sandbox that the case closes, and another that cleans up after it, should both be on one machine.
@@ -87,6 +91,11 @@ func within[T any](b *box, t testing.TB, what string, f func(context.Context) (T
 		b.suite.skip(t, "unsupported by this box: "+err.Error())
 	}
 	return value, err
+}
+
+// empty makes a call that returns only an error one that within takes.
+func empty(f func(context.Context) error) func(context.Context) (struct{}, error) {
+	return func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) }
 }
 
 var errHangs = errors.New("has not returned after its context ended")

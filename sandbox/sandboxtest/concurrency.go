@@ -29,8 +29,9 @@ func (s *suite) concurrency(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			defer session.Close()
-			return basics(session, fmt.Sprintf("session%d", i))
+			err = basics(session, fmt.Sprintf("session%d", i))
+			_, closeErr := attempt("Close", empty(func(context.Context) error { return session.Close() }))
+			return errors.Join(err, closeErr)
 		}))
 	})
 	t.Run("48_OneSessionManyGoroutines", func(t *testing.T) { // who gets ErrBusy tries again

@@ -31,13 +31,13 @@ func (s *suite) files(t *testing.T) {
 // copyTo and copyFrom are CopyTo and CopyFrom, and return their error.
 func (b *box) copyTo(t testing.TB, hostPath, boxPath string) error {
 	t.Helper()
-	_, err := within(b, t, "CopyTo", func(ctx context.Context) (struct{}, error) { return struct{}{}, b.CopyTo(ctx, hostPath, boxPath) })
+	_, err := within(b, t, "CopyTo", empty(func(ctx context.Context) error { return b.CopyTo(ctx, hostPath, boxPath) }))
 	return err
 }
 
 func (b *box) copyFrom(t testing.TB, boxPath, hostPath string) error {
 	t.Helper()
-	_, err := within(b, t, "CopyFrom", func(ctx context.Context) (struct{}, error) { return struct{}{}, b.CopyFrom(ctx, boxPath, hostPath) })
+	_, err := within(b, t, "CopyFrom", empty(func(ctx context.Context) error { return b.CopyFrom(ctx, boxPath, hostPath) }))
 	return err
 }
 

@@ -211,7 +211,7 @@ func sizes(t *testing.T, b *box) {
 	t.Run("Impossible", func(t *testing.T) { // an error or not, but no panic and no harm
 		sh := b.open(t)
 		for _, size := range [][2]int{{0, 0}, {-1, -1}, {1 << 20, 1 << 20}} {
-			within(b, t, "Resize", func(ctx context.Context) (struct{}, error) { return struct{}{}, sh.Resize(ctx, size[0], size[1]) })
+			within(b, t, "Resize", empty(func(ctx context.Context) error { return sh.Resize(ctx, size[0], size[1]) }))
 			sh.lives()
 		}
 		sh.resize(24, 80)

@@ -26,7 +26,7 @@ func (s *suite) life(t *testing.T) {
 		errs := make(chan error, 5)
 		for range cap(errs) {
 			go func() {
-				_, err := attempt("Close", func(context.Context) (struct{}, error) { return struct{}{}, sb.Close() })
+				_, err := attempt("Close", empty(func(context.Context) error { return sb.Close() }))
 				errs <- err
 			}()
 		}
@@ -57,12 +57,7 @@ func (s *suite) life(t *testing.T) {
 	})
 }
 
-// empty makes a call that returns only an error one of the form that within takes.
-func empty(f func(context.Context) error) func(context.Context) (struct{}, error) {
-	return func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) }
-}
-
-// discard does so with a call that returns something else beside it.
+// discard leaves only the error of what a call returns.
 func discard[T any](f func(context.Context) (T, error)) func(context.Context) error {
 	return func(ctx context.Context) error { _, err := f(ctx); return err }
 }
@@ -128,8 +123,7 @@ func closeUnderWay(t *testing.T, s *suite) {
 		}()
 	}
 	b.alive(t, m, 6)
-	_, err := within(b, t, "Close", empty(func(context.Context) error { return b.Close() }))
-	require.NoError(t, err)
+	b.end(t)
 	wg.Wait()
 	for i, c := range calls {
 		if errors.Is(errs[i], errors.ErrUnsupported) || !c.closed && errs[i] == nil {
@@ -151,7 +145,7 @@ func useAfterClose(t *testing.T, s *suite) {
 	sh, j, host := b.open(t), b.start(t, "echo a; sleep 1000"), t.TempDir()
 	j.shown("a\n")
 	write(t, host+"/f", "x", 0o644)
-	require.NoError(t, b.Close())
+	b.end(t)
 	for _, c := range []struct {
 		name string
 		f    func(context.Context) error
@@ -198,8 +192,8 @@ func useAfterClose(t *testing.T, s *suite) {
 		within(b, t, "Job.Kill", empty(j.Kill))
 		require.NotPanics(t, func() { b.Jobs(); b.Job(j.ID()); _ = b.ID(); _ = b.String() })
 	})
-	require.NoError(t, sh.Close())
-	require.NoError(t, b.Close())
+	sh.close()
+	b.end(t)
 }
 
 // closeSession: a session's Close frees its waiters, ends what it ran, and leaves the box alone.
@@ -215,11 +209,10 @@ func closeSession(t *testing.T, s *suite) {
 	}()
 	running(t, witness.exec("sleep "+string(other), sandbox.Yield(100*time.Millisecond)))
 	b.alive(t, m, 3)
-	_, err := within(b, t, "Close", empty(func(context.Context) error { return sh.Close() }))
-	require.NoError(t, err)
+	sh.close()
 	require.ErrorIs(t, <-done, sandbox.ErrClosed)
 	b.gone(t, m)
-	require.NoError(t, sh.Close())
+	sh.close()
 	require.Len(t, b.processes(t, other), 1, "another session's program")
 	exited(t, witness.interrupt(), 130)
 	witness.lives()
@@ -243,6 +236,6 @@ func nothingLeft(t *testing.T, s *suite) {
 	if len(witness.processes(t, m)) == 0 {
 		b.suite.skip(t, "no box sees another's processes")
 	}
-	require.NoError(t, b.Close())
+	b.end(t)
 	witness.gone(t, m)
 }

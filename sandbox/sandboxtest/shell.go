@@ -30,7 +30,7 @@ func (b *box) open(t testing.TB, opts ...sandbox.SessionOption) *shell {
 		return b.Open(ctx, append([]sandbox.SessionOption{sandbox.Dir(b.tmp)}, opts...)...)
 	})
 	require.NoError(t, err, "Open")
-	t.Cleanup(func() { session.Close() })
+	t.Cleanup((&shell{Session: session, b: b, t: t}).close)
 	n := b.count.Add(1)
 	sh := &shell{Session: session, b: b, t: t, dir: fmt.Sprintf("%s/d%d", b.tmp, n), mark: fmt.Sprintf("mark %d", n)}
 	sh.output(fmt.Sprintf("mkdir %s && cd %s && MARK='%s'", sh.dir, sh.dir, sh.mark))
@@ -125,8 +125,15 @@ func (sh *shell) screen() *sandbox.Screen {
 // resize is Resize.
 func (sh *shell) resize(rows, cols int) {
 	sh.t.Helper()
-	_, err := within(sh.b, sh.t, "Resize", func(ctx context.Context) (struct{}, error) { return struct{}{}, sh.Resize(ctx, rows, cols) })
+	_, err := within(sh.b, sh.t, "Resize", empty(func(ctx context.Context) error { return sh.Resize(ctx, rows, cols) }))
 	require.NoError(sh.t, err, "Resize")
+}
+
+// close is Close.
+func (sh *shell) close() {
+	sh.t.Helper()
+	_, err := within(sh.b, sh.t, "Close", empty(func(context.Context) error { return sh.Close() }))
+	require.NoError(sh.t, err, "Close")
 }
 
 // output returns the output of a command that ends with status 0.

@@ -118,7 +118,7 @@ func (c *command) final(max int) *sandbox.Result {
 	r := *c.result
 	p := c.out.take(max, true).trimTrace()
 	if c.asked {
-		p.text, _, _ = strings.Cut(p.text, initBegin) // the echo
+		p.text, _, _ = strings.Cut(p.text, "_ss_x") // the echo of initLines
 	}
 	c.out.shown = nil
 	c.out.cleaner.Reset()

@@ -31,6 +31,12 @@ func (t *thread) polls() bool {
 	return strings.Contains(t.wchan, "poll") || strings.Contains(t.wchan, "select")
 }
 
+// pollsOne reports whether the thread is blocked in poll of one descriptor, without end: that is how read, the builtin of busybox
+// ash, waits for the terminal.
+func (t *thread) pollsOne() bool {
+	return t.polls() && len(t.call) >= 4 && t.call[2] == "0x1" && t.call[3] == "0xffffffff"
+}
+
 // signature returns the system call with its descriptor, buffer and size: a shell's read of its prompt is the same each time.
 func (t *thread) signature() string {
 	if t.reads && len(t.call) >= 4 {

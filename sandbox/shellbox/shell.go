@@ -37,11 +37,11 @@ func (sh shell) lineMax() int {
 //   - PS1 is the marker. printf makes it, so that what is typed, and maybe echoed, holds no marker.
 //   - No history, and no expansion of "!". No line editor, even if a command asks for one (set -o vi).
 //   - A command may change PS1 (conda and virtualenv do). A prompt command of bash that does so each time (starship) gets another behind it.
-//   - busybox ash edits lines, at 20 ms each (a usleep after the Enter key), unless the terminal's echo is off at the prompt;
-//     programs want it on, or nobody could tell a question for a password from another.
+//   - busybox ash edits lines, at 20 ms each (a usleep after the Enter key), unless the terminal's echo is off at the prompt: its
+//     prompt turns it off. Programs want it on, or nobody could tell a question for a password from another: see commandLines.
 func (sh shell) initLines(seq int) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, initBegin+`_ss_q=%d;_ss_r(){ return "$1"; };_ss_d=0;case $'x' in x)_ss_d=2;;esac;`, seq)
+	fmt.Fprintf(&b, `_ss_x=$?;PS2=;_ss_q=%d;_ss_r(){ return "$1"; };_ss_d=0;case $'x' in x)_ss_d=2;;esac;`, seq)
 	b.WriteString(`unset HISTFILE;set +o history +o emacs +o vi 2>/dev/null` + "\n")
 	fmt.Fprintf(&b, `_ss_c(){ printf '\033]133;C;%%s;%%s;%s\007' "$1" "$3" >/dev/tty;return "$2"; };`, sh.nonce)
 	fmt.Fprintf(&b, `_ss_e(){ case ${SHELLOPTS-} in *vi*|*emacs*)set +o vi +o emacs;;esac;`+
@@ -52,15 +52,11 @@ func (sh shell) initLines(seq int) []byte {
 	b.WriteString(`[ -z "${BASH_VERSION-}" ]||{ _ss_d=1;set +H;shopt -s promptvars;case "${PROMPT_COMMAND[*]}" in ''|*_ss_p*);;` +
 		`*)PROMPT_COMMAND+=("PS1=\$_ss_p");((BASH_VERSINFO[0]*100+BASH_VERSINFO[1]>=501))||` +
 		`PROMPT_COMMAND=$PROMPT_COMMAND$'\n''PS1=$_ss_p';;esac; }` + "\n")
-	b.WriteString(`[ "$_ss_d" != 2 ]||{ stty -echo;` +
-		`_ss_p=${_ss_p%%'$PWD'*}'${PWD//\\/\\\\}'${_ss_p#*'$PWD'}; } 2>/dev/null;`)
+	b.WriteString(`[ "$_ss_d" != 2 ]||_ss_p=${_ss_p%%'$PWD'*}'${PWD//\\/\\\\}'${_ss_p#*'$PWD'}'$(command stty -echo 2>/dev/null)';`)
 	fmt.Fprintf(&b, `printf '\033]133;D;%%s;%d;%%s;%%s;%s\007' `, helloSeq, sh.nonce)
 	fmt.Fprintf(&b, `"$_ss_d" "$$" "$PWD" >/dev/tty;printf '\033]133;D;%%s;%d;%%s;%%s;%s\007' "$_ss_x" "$$" "$PWD" >/dev/tty;PS1=$_ss_p;_ss_r "$_ss_x"`+"\n", seq, sh.nonce)
 	return b.Bytes()
 }
-
-// initBegin is how initLines begin.
-const initBegin = "_ss_x=$?;PS2=;"
 
 // helloSeq marks what initLines has the shell say before its prompt: a D marker whose status is the dialect.
 const helloSeq = 1000000000
@@ -82,7 +78,6 @@ func (sh shell) commandLines(seq, status int, command string, apart bool) []byte
 	before, after := fmt.Sprintf("_ss_q=%d;", seq), ";_ss_e \"$?\"&&:\n"
 	if sh.dialect == ash {
 		before += "command stty echo 2>/dev/null;"
-		after = ";_ss_e \"$?\"&&:;command stty -echo 2>/dev/null\n"
 	}
 	if apart {
 		before, after = before+"(", ")"+after

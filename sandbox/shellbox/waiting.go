@@ -298,7 +298,7 @@ func (b *Box) reader(ps []process, tty int, confirm bool, quiet time.Duration, p
 		for j := range p.threads {
 			t := &p.threads[j]
 			switch {
-			case t.reads:
+			case t.reads, isShell(p.comm) && t.pollsOne():
 				v.identity = identity{p.pid, t.tid, t.turns, sandbox.Line}
 				if confirm {
 					v.kind = b.modes(tty).kind()

@@ -1,0 +1,103 @@
+package localbox_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sandshell/sandshell/localbox"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/sandboxtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t testing.TB, c localbox.Config) *localbox.LocalBox {
+	t.Helper()
+	box, err := localbox.New(t.Context(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { box.Close() })
+	return box
+}
+
+// TestConformance runs the suite in each shell that this machine has of those that sandshell promises to work with.
+func TestConformance(t *testing.T) {
+	for _, shell := range []string{"bash", "dash", "busybox ash"} {
+		t.Run(shell, func(t *testing.T) {
+			args := strings.Fields(shell)
+			if _, err := exec.LookPath(args[0]); err != nil {
+				t.Skipf("this machine has no %s: install it", args[0])
+			}
+			sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox { return open(t, localbox.Config{Shell: args}) })
+		})
+	}
+}
+
+func TestTemporaryDirectory(t *testing.T) {
+	box := open(t, localbox.Config{})
+	res, err := box.Execute(t.Context(), "mkdir -p a/b; chmod 500 a; pwd")
+	require.NoError(t, err)
+	require.Equal(t, box.Dir()+"\n", res.Output)
+	require.NoError(t, box.Close())
+	require.NoDirExists(t, box.Dir())
+}
+
+func TestGivenDirectoryStays(t *testing.T) {
+	dir := t.TempDir()
+	box := open(t, localbox.Config{Dir: dir})
+	_, err := box.Execute(t.Context(), "echo x > f")
+	require.NoError(t, err)
+	require.NoError(t, box.Close())
+	require.FileExists(t, filepath.Join(dir, "f"))
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("FROM_PROGRAM", "1")
+	box := open(t, localbox.Config{Env: []string{"FROM_CONFIG=2", "TERM=dumb"}})
+	res, err := box.Execute(t.Context(), `echo "$FROM_PROGRAM $FROM_CONFIG $TERM"`)
+	require.NoError(t, err)
+	require.Equal(t, "1 2 dumb\n", res.Output)
+}
+
+func TestBadConfig(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		config localbox.Config
+		is     error
+		says   string
+	}{
+		{"NoDir", localbox.Config{Dir: "/does/not/exist"}, fs.ErrNotExist, "/does/not/exist"},
+		{"NotADir", localbox.Config{Dir: "/dev/null"}, nil, "/dev/null: not a directory"},
+		{"NoShell", localbox.Config{Shell: []string{"no-such-shell"}}, exec.ErrNotFound, "no-such-shell: no such program"},
+		{"NotAShell", localbox.Config{Shell: []string{"true"}}, nil, "true ended with status 0 before its first prompt"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			temp := t.TempDir()
+			t.Setenv("TMPDIR", temp)
+			_, err := localbox.New(t.Context(), c.config)
+			require.ErrorContains(t, err, "new LocalBox: ")
+			require.ErrorContains(t, err, c.says)
+			if c.is != nil {
+				require.ErrorIs(t, err, c.is)
+			}
+			left, err := os.ReadDir(temp)
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+}
+
+func TestCanceledStart(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := localbox.New(ctx, localbox.Config{})
+	require.True(t, errors.Is(err, context.Canceled), "%v", err)
+}
