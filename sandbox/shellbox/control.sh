@@ -58,19 +58,20 @@ _thread() {
   _o="${_o}T ${2##*/} ${_y:--} $_f ${_k:--} $_x$_nl"
 }
 
-# table: all processes, as P lines
-table() {
+# alive PID...: those that there are, as P lines
+alive() {
   _o=
   if [ -r /proc/self/stat ]; then
-    for _d in /proc/[0-9]*; do
-      _p=${_d#/proc/}
+    for _p in $*; do
       _stat $_p || continue
       set -- $_s
       _o="${_o}P $_p $1 $2 $3 $4 $5 $6 ${20} - -$_nl"
     done
     printf %s "$_o"
   else
-    ps -A -o pid= -o stat= -o ppid= -o pgid= -o sess= | while read -r _p _a _b _c _e; do echo "P $_p $_a $_b $_c 0 0 0 0 - -"; done
+    for _p in $*; do
+      kill -0 $_p && echo "P $_p S 0 0 0 0 0 0 - -"
+    done
   fi
 }
 

@@ -189,6 +189,10 @@ func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, 
 				gone = nil
 				continue
 			}
+			if len(c.matched) > 0 {
+				done = nil // Until has matched before the end, which is told to the next call
+				continue
+			}
 			if o.Tee != nil {
 				c.tee.set(nil)
 			}

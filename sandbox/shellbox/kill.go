@@ -31,7 +31,7 @@ func (s *session) kill(c *command) {
 	since, step, last := first, 0, -1
 	for {
 		foreground, turns, raw := s.box.foreground(shell)
-		if foreground != last && time.Since(first) < 2*grace {
+		if foreground != last && time.Since(first) < 4*grace {
 			since, step, last = time.Now(), 0, foreground
 		}
 		switch quiet := time.Since(since); {
@@ -166,12 +166,16 @@ func ids(ps []process) string {
 	return s.String()
 }
 
-// signal sends the signal of that name to those of ps that are still what they were.
-func (b *Box) signal(ps []process, sig string) {
+// signal sends the signals of these names to those of ps that are still what they were.
+func (b *Box) signal(ps []process, names ...string) {
 	if ps = b.alive(ps); len(ps) == 0 {
 		return
 	}
-	b.do("for _p in" + ids(ps) + "; do kill -" + sig + " $_p; done")
+	line := "for _p in" + ids(ps) + "; do "
+	for _, name := range names {
+		line += "kill -" + name + " $_p; "
+	}
+	b.do(line + "done")
 }
 
 // alive returns those of ps that have not ended; zombies have.
@@ -179,7 +183,7 @@ func (b *Box) alive(ps []process) []process {
 	if len(ps) == 0 {
 		return nil
 	}
-	out, err := b.do("table")
+	out, err := b.do("alive" + ids(ps))
 	if err != nil {
 		return nil
 	}
@@ -201,9 +205,7 @@ func (b *Box) finish(ps []process, grace time.Duration) {
 	if ps = b.alive(ps); len(ps) == 0 {
 		return
 	}
-	for _, sig := range []string{"HUP", "TERM", "CONT"} { // interactive shells ignore TERM
-		b.signal(ps, sig)
-	}
+	b.signal(ps, "HUP", "TERM", "CONT") // interactive shells ignore TERM
 	begin := time.Now()
 	for pause := time.Millisecond; len(ps) > 0 && time.Since(begin) < grace+10*time.Second; pause = min(2*pause, 50*time.Millisecond) {
 		if time.Since(begin) >= grace {
@@ -224,20 +226,24 @@ func (b *Box) killTree(pid int) {
 
 // killMarked ends all processes that have mark in their environment, and what descends from them.
 func (b *Box) killMarked(mark string) {
-	for range 3 { // a process may have forked meanwhile
+	for range 3 { // one may have forked meanwhile
 		out, err := b.do("marked " + mark)
 		if err != nil {
 			return
 		}
-		ids := strings.TrimSpace(out)
-		if ids == "" {
+		found := strings.TrimSpace(out)
+		if found == "" {
 			return
 		}
-		out, err = b.do("tree " + ids)
+		out, err = b.do("tree " + found)
 		if err != nil {
 			return
 		}
-		b.finish(parseProcesses(out), 100*time.Millisecond)
+		ps := parseProcesses(out)
+		b.finish(ps, 100*time.Millisecond)
+		if len(ps) == 1 {
+			return // a shell that did nothing
+		}
 	}
 }
 

@@ -38,6 +38,7 @@ type watch struct {
 	timer   *time.Timer
 	due     time.Time // when the timer is to fire
 	verdict chan verdict
+	looking bool          // a look is under way
 	last    verdict       // of the look before
 	agreed  int           // how many looks in a row have found the same
 	slow    time.Duration // by how much the machine is behind
@@ -72,6 +73,9 @@ func (w *watch) in(d time.Duration) {
 
 // look starts a look, or puts it off while there is output.
 func (w *watch) look() {
+	if w.looking {
+		return // its verdict sets the time of the next
+	}
 	w.slow = time.Since(w.due)
 	w.s.mu.Lock()
 	typed, started, active := w.c.typed, w.c.started, w.c.active
@@ -84,8 +88,10 @@ func (w *watch) look() {
 		w.in(min(max(wanted-quiet, time.Millisecond), paceMax))
 		return
 	}
+	w.looking = true
+	confirm := w.last.tid != 0 || w.last.prompt
 	w.s.spawn(func() {
-		v := w.s.look(w.last.tid != 0 || w.last.prompt)
+		v := w.s.look(confirm)
 		v.seen, v.took = active, time.Since(v.at)
 		w.verdict <- v
 	})
@@ -96,7 +102,7 @@ func (s *session) waiting(c *command, w *watch, v verdict, limit int) *sandbox.R
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := w.last
-	w.last = v
+	w.last, w.looking = v, false
 	if agree := v.seen.Equal(c.active) && v.seen.Equal(last.seen) && v.identity == last.identity && v.prompt == last.prompt && v.stuck == last.stuck; agree {
 		w.agreed++
 	} else {
