@@ -13,7 +13,7 @@ test: prepare $(if $(filter true,$(CI)),image,image-if-engine)
 
 # The project's benchmarks, each beside its floor.
 bench: image-if-engine
-	go test -run '^$$' -bench . ./bench/...
+	go test -run '^$$' -bench . -timeout 30m ./bench | go run ./bench/table
 
 lint:
 	bash .ci/run lint

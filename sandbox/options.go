@@ -16,6 +16,7 @@ type ExecOptions struct {
 	Until     *regexp.Regexp // nil: none
 	Tee       io.Writer      // nil: none
 	MaxOutput int            // bytes
+	Attended  bool
 }
 
 // DefaultMaxOutput is how many bytes of Output a Result keeps unless MaxOutput says otherwise: 1 MiB.
@@ -53,6 +54,12 @@ func Until(re *regexp.Regexp) ExecOption {
 // the call returns; a slow w slows the command down. An error of w is ignored, and ends the copying.
 func Tee(w io.Writer) ExecOption {
 	return func(o *ExecOptions) { o.Tee = w }
+}
+
+// Attended says that somebody else answers the command, such as a person at a terminal who sees what Tee shows: the call does not
+// return when the command waits for input. The answers come by Input, from another goroutine.
+func Attended() ExecOption {
+	return func(o *ExecOptions) { o.Attended = true }
 }
 
 // MaxOutput sets how many bytes of Output are kept, half of them from the head and half from the tail.

@@ -43,11 +43,12 @@ type Session interface {
 
 	// Input types text, as it is, to the unfinished command and goes on waiting for it. An answer to a question needs
 	// its "\n"; "\x04" is the end of input, "\x03" the interrupt key. What the terminal echoes is part of the output.
-	// Input returns ErrIdle when no command is unfinished.
+	// Input returns ErrIdle when no command is unfinished. The end of ctx and Timeout kill the command, as with Execute.
 	Input(ctx context.Context, text string, opts ...ExecOption) (*Result, error)
 
 	// Wait goes on waiting for the unfinished command, under the same conditions as Execute. It returns at once if
-	// that command still waits for the same input, and ErrIdle when no command is unfinished. Unlike with Execute, the
+	// that command still waits for the same input, or has ended since the last call about it, and ErrIdle when there is
+	// nothing to wait for. (An Execute in between forgets an end that nobody asked about.) Unlike with Execute, the
 	// end of ctx ends only the waiting: the command goes on, and Wait returns what it has printed, in state Running,
 	// beside ctx's error. (Timeout kills it all the same.)
 	Wait(ctx context.Context, opts ...ExecOption) (*Result, error)
@@ -126,7 +127,8 @@ type Job interface {
 	// Signal sends sig to the job's foreground process group. It returns os.ErrProcessDone after the job's end.
 	Signal(ctx context.Context, sig syscall.Signal) error
 
-	// Kill kills the command and all its descendants, and returns when they are gone. Killing an ended job does nothing.
+	// Kill kills the command and all its descendants, with SIGHUP and SIGTERM first and SIGKILL a second later, and returns
+	// when they are gone. Killing an ended job does nothing.
 	Kill(ctx context.Context) error
 
 	// Wait waits for the job's end. The Result's Output is the log as a person would read it, head and tail.

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// preferredCiphers puts ChaCha20 first where the processor has no instructions for AES: it is several times as fast there.
-// With them AES-GCM is, and comes first by default.
+// preferredCiphers puts ChaCha20 first where the processor has no instructions for AES: it is several times as fast
+// there. With them AES-GCM is, and comes first by default.
 func preferredCiphers() []string {
 	hasAES := true
 	switch runtime.GOARCH {

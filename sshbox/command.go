@@ -12,10 +12,11 @@ import (
 
 // A command is what the server is asked to execute so that a program runs.
 //
-// SSH knows neither arguments, nor directories, nor process ids: it hands one string to the user's login shell, whichever that is.
-// So the string makes a POSIX shell take the login shell's place; that goes to the directory, finds the program, prints
-// its own process id behind a mark that nobody can guess, and becomes the program: the process that the login shell was.
-// Whatever a startup file of the login shell prints comes before the mark and is dropped.
+// SSH knows neither arguments, nor directories, nor process ids: it hands one string to the user's login shell,
+// whichever that is. So the string makes a POSIX shell take the login shell's place; that goes to the directory,
+// finds the program, prints its own process id behind a mark that nobody can guess, and becomes the program: the
+// process that the login shell was. Whatever a startup file of the login shell prints comes before the mark and is
+// dropped.
 type command struct {
 	line  string // for the login shell
 	input string // the first line of the program's standard input, which the shell reads; "" is none
@@ -133,15 +134,15 @@ func quotePOSIX(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// quoteForAnyShell quotes s for sh, bash, zsh, ksh and fish; without newlines in s for csh and tcsh too.
-// In fish a backslash before a backslash or a quote is special inside single quotes, and in csh an exclamation mark is:
-// all three stand outside.
+// quoteForAnyShell quotes s for sh, bash, zsh, ksh and fish; without newlines in s for csh and tcsh too. In fish a
+// backslash before a backslash or a quote is special inside single quotes, and in csh an exclamation mark is: all
+// three stand outside.
 var anyShell = strings.NewReplacer(`'`, `'\''`, `\`, `'\\'`, `!`, `'\!'`)
 
 func quoteForAnyShell(s string) string { return "'" + anyShell.Replace(s) + "'" }
 
-// settable reports whether a shell can export a variable of that name: it is a name, and not one that some shell keeps to itself
-// (bash refuses UID, which images do set, and leaves a script for it), nor one of ours.
+// settable reports whether a shell can export a variable of that name: it is a name, and not one that some shell
+// keeps to itself (bash refuses UID, which images do set, and leaves a script for it), nor one of ours.
 func settable(name string) bool {
 	switch name {
 	case "", "_", "UID", "EUID", "GID", "PPID", "GROUPS", "IFS", "OPTIND", "OPTARG", "LINENO", "RANDOM", "SRANDOM", "SECONDS",

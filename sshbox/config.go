@@ -11,8 +11,8 @@ import (
 
 // A Config says which container to make. Only Image is required.
 type Config struct {
-	// Image is the image's name, "name", "name:tag" or "name@digest", or its id. It needs OpenSSH's sshd and a POSIX shell at
-	// /bin/sh. Its entrypoint and command do not run; its environment, user and working directory are kept.
+	// Image is the image's name, "name", "name:tag" or "name@digest", or its id. It needs OpenSSH's sshd and a POSIX
+	// shell at /bin/sh. Its entrypoint and command do not run; its environment, user and working directory are kept.
 	Image string
 	// Pull says when the image is pulled. Default: when the engine does not have it.
 	Pull PullPolicy
@@ -24,11 +24,11 @@ type Config struct {
 	// Platform is "os/arch" or "os/arch/variant". Default: the engine's own.
 	Platform string
 
-	// User is the name or the id of the user that all runs as; it needs an entry in the image's /etc/passwd, which says what its group,
-	// home and shell are. Default: the image's user, and root if it has none.
+	// User is the name or the id of the user that all runs as; it needs an entry in the image's /etc/passwd, which
+	// says what its group, home and shell are. Default: the image's user, and root if it has none.
 	User string
-	// WorkDir is the directory in which sessions, jobs and Runs start. It has to exist. Default: the image's working directory, and
-	// the user's home if it has none.
+	// WorkDir is the directory in which sessions, jobs and Runs start. It has to exist. Default: the image's working
+	// directory, and the user's home if it has none.
 	WorkDir string
 	// Env is added to the image's environment.
 	Env map[string]string
@@ -40,8 +40,8 @@ type Config struct {
 	// ReadOnlyRoot makes the image read-only. /tmp is then a tmpfs, unless Mounts has something else there.
 	ReadOnlyRoot bool
 
-	// Network is the engine's network to be on: "none" for none at all (everything works, Dial too), "host", or one of
-	// "docker network ls". Default: the engine's default, a bridge to the outside.
+	// Network is the engine's network to be on: "none" for none at all (everything works, Dial too), "host", or one
+	// of "docker network ls". Default: the engine's default, a bridge to the outside.
 	Network string
 	// ExtraHosts are added to /etc/hosts, "name:address"; the address "host-gateway" is the engine's machine.
 	ExtraHosts []string
@@ -50,7 +50,8 @@ type Config struct {
 	// Hostname is the container's own name. Default: the container's short id.
 	Hostname string
 
-	// Memory is how much the container may use, swap included, in bytes. Default: no limit; the engine's least is 6 MiB.
+	// Memory is how much the container may use, swap included, in bytes. Default: no limit; the engine's least is 6
+	// MiB.
 	Memory int64
 	// CPUs is how much processor time it may use, in processors: 1.5 is one and a half. Default: no limit.
 	CPUs float64
@@ -61,14 +62,15 @@ type Config struct {
 	// GPUs is how many of the machine's GPUs it gets, -1 for all. Default: none.
 	GPUs int
 
-	// CapAdd are capabilities that root in the container has beside the default ones: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETUID,
-	// SETGID, KILL, with which apt-get works, and those that sshd needs. "ALL" adds all.
+	// CapAdd are capabilities that root in the container has beside the default ones: CHOWN, DAC_OVERRIDE, FOWNER,
+	// FSETID, SETUID, SETGID, KILL, with which apt-get works, and those that sshd needs. "ALL" adds all.
 	CapAdd []string
-	// CapDrop are capabilities that it does not have. "ALL" leaves what is in CapAdd, and SETUID, SETGID, SYS_CHROOT, AUDIT_WRITE and,
-	// for a user other than root, CHOWN: without these OpenSSH's sshd does not work, and they cannot be dropped. (A user other than
-	// root has none of them, nor any of CapAdd.)
+	// CapDrop are capabilities that it does not have. "ALL" leaves what is in CapAdd, and SETUID, SETGID, SYS_CHROOT,
+	// AUDIT_WRITE and, for a user other than root, CHOWN: without these OpenSSH's sshd does not work, and they cannot
+	// be dropped. (A user other than root has none of them, nor any of CapAdd.)
 	CapDrop []string
-	// AllowNewPrivileges lets programs gain privileges by set-user-id bits and file capabilities. sudo and su need it. Default: they do not.
+	// AllowNewPrivileges lets programs gain privileges by set-user-id bits and file capabilities. sudo and su need
+	// it. Default: they do not.
 	AllowNewPrivileges bool
 	// SecurityOpt are further options of "docker run --security-opt": a seccomp or AppArmor profile, SELinux labels.
 	SecurityOpt []string
@@ -80,10 +82,12 @@ type Config struct {
 	// Labels are added to the container's. Those that begin with "sandshell" are taken: see New.
 	Labels map[string]string
 
-	// StartTimeout bounds the time from the container's creation to the login; pulling the image does not count. Default: 1 min.
+	// StartTimeout bounds the time from the container's creation to the login; pulling the image does not count.
+	// Default: 1 min.
 	StartTimeout time.Duration
 
-	// Docker is the engine to use; it stays yours to close. Default: the engine that DOCKER_HOST and its like name, or the one of this machine.
+	// Docker is the engine to use; it stays yours to close. Default: the engine that DOCKER_HOST and its like name,
+	// or the one of this machine.
 	Docker *client.Client
 	// Logger gets what happens beside the results. Default: none.
 	Logger *slog.Logger

@@ -61,8 +61,8 @@ func handshake(ctx context.Context, raw net.Conn, address string, config *ssh.Cl
 
 var errNoHandshake = errors.New("no SSH handshake")
 
-// An unwelcomeError says that the server hung up without a word, as OpenSSH does when too many have connected who have not logged in
-// yet (MaxStartups).
+// An unwelcomeError says that the server hung up without a word, as OpenSSH does when too many have connected who
+// have not logged in yet (MaxStartups).
 type unwelcomeError struct{ err error }
 
 func (e *unwelcomeError) Error() string {
@@ -109,8 +109,8 @@ func (c *connection) ended() bool {
 	}
 }
 
-// keep asks the server every interval whether it is there, and ends the connection when nothing at all has come from it for
-// misses intervals after a question.
+// keep asks the server every interval whether it is there, and ends the connection when nothing at all has come from
+// it for misses intervals after a question.
 func (c *connection) keep(interval time.Duration, misses int) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

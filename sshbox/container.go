@@ -26,8 +26,8 @@ import (
 //go:embed container.sh
 var containerScript string
 
-// containerCommand is the container's main process. It reads the script instead of having it as an argument, because process 1 keeps its
-// arguments, and everybody who looks at the container's processes would see all of it.
+// containerCommand is the container's main process. It reads the script instead of having it as an argument, because
+// process 1 keeps its arguments, and everybody who looks at the container's processes would see all of it.
 var containerCommand = []string{"/bin/sh", "-c", `while IFS= read -r l && [ "$l" != . ]; do s="$s$l
 "; done; eval "$s"`}
 
@@ -41,8 +41,9 @@ type containerHandle struct {
 	memory int64  // its limit; 0 is none
 }
 
-// needed are the capabilities without which OpenSSH's sshd does not work: to become the user, to confine its unprivileged part, and, as
-// Debian builds it, to tell the audit system of a login (its refusal is fatal to a login of root).
+// needed are the capabilities without which OpenSSH's sshd does not work: to become the user, to confine its
+// unprivileged part, and, as Debian builds it, to tell the audit system of a login (its refusal is fatal to a login
+// of root).
 var needed = []string{"CAP_SETUID", "CAP_SETGID", "CAP_SYS_CHROOT", "CAP_AUDIT_WRITE"}
 
 // neededForUser is what it needs beside that to hand a terminal to a user other than root.
@@ -86,7 +87,7 @@ func (h *containerHandle) create(ctx context.Context, c Config, user string) err
 	if err != nil {
 		return err
 	}
-	yes := true
+	yes, pids := true, max(c.PIDs, -1)
 	config := &container.Config{
 		Image: c.Image, Hostname: c.Hostname,
 		User: "0:0", // sshd's; the user's programs are the user's
@@ -113,7 +114,7 @@ func (h *containerHandle) create(ctx context.Context, c Config, user string) err
 		Resources: container.Resources{
 			Memory: c.Memory, MemorySwap: c.Memory, // swap included
 			NanoCPUs:  int64(c.CPUs * 1e9),
-			PidsLimit: &c.PIDs,
+			PidsLimit: &pids,
 		},
 	}
 	if slices.Equal(host.CapAdd, []string{"ALL"}) {
@@ -158,8 +159,8 @@ func (c Config) environ() []string {
 	return env
 }
 
-// labels say whose the container is: sandshell is the version, sandshell.box the box, sandshell.host and sandshell.pid the process that
-// made it. None of them is secret.
+// labels say whose the container is: sandshell is the version, sandshell.box the box, sandshell.host and
+// sandshell.pid the process that made it. None of them is secret.
 func (h *containerHandle) labels(more map[string]string) map[string]string {
 	labels := map[string]string{}
 	for k, v := range more {
@@ -245,8 +246,8 @@ func (h *containerHandle) start(ctx context.Context) error {
 // removeLimit bounds a removal. An engine under load takes seconds.
 const removeLimit = 30 * time.Second
 
-// remove removes the container, with what runs in it and its anonymous volumes, and waits until it is gone. There being none is
-// success. It has time of its own: it is called when ctx has ended, too.
+// remove removes the container, with what runs in it and its anonymous volumes, and waits until it is gone. There
+// being none is success. It has time of its own: it is called when ctx has ended, too.
 func (h *containerHandle) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshdConfig is the configuration of a container's sshd. It takes one connection, on its standard streams, of one user with one key.
+// sshdConfig is the configuration of a container's sshd. It takes one connection, on its standard streams, of one
+// user with one key.
 const sshdConfig = `HostKey ` + keyDir + `/host_key
 AuthorizedKeysFile ` + keyDir + `/authorized_keys
 AuthenticationMethods publickey

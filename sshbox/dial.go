@@ -26,8 +26,8 @@ type DialConfig struct {
 
 	// Signer is the private key to log in with, from ssh.ParsePrivateKey or of your own.
 	Signer ssh.Signer
-	// KeyFiles are private keys to log in with, in files as ssh-keygen makes them. An encrypted one is an error: add it to an
-	// agent, or decrypt it (ssh.ParsePrivateKeyWithPassphrase) and give it as Signer.
+	// KeyFiles are private keys to log in with, in files as ssh-keygen makes them. An encrypted one is an error: add
+	// it to an agent, or decrypt it (ssh.ParsePrivateKeyWithPassphrase) and give it as Signer.
 	KeyFiles []string
 	// Agent offers the keys of the ssh-agent that SSH_AUTH_SOCK names.
 	Agent bool
@@ -35,10 +35,11 @@ type DialConfig struct {
 	Password string
 	// AskPassword is called for the password when it is needed, if Password is empty. An error ends the login.
 	AskPassword func() (string, error)
-	// When none of the five is given: the agent, if there is one, and ~/.ssh/id_ed25519, id_ecdsa and id_rsa, as far as they are
-	// there and not encrypted.
+	// When none of the five is given: the agent, if there is one, and ~/.ssh/id_ed25519, id_ecdsa and id_rsa, as far
+	// as they are there and not encrypted.
 
-	// HostKey decides whether the machine is the right one, for example ssh.FixedHostKey(key). Default: KnownHosts decides.
+	// HostKey decides whether the machine is the right one, for example ssh.FixedHostKey(key). Default: KnownHosts
+	// decides.
 	HostKey ssh.HostKeyCallback
 	// KnownHosts are files as OpenSSH has them, hashed names and certificate authorities included.
 	// Default: ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts, as far as they are there.
@@ -46,7 +47,8 @@ type DialConfig struct {
 
 	// Dir is the directory in which sessions start. Default: the user's home.
 	Dir string
-	// Env is added to the environment of all that is started, "NAME=value"; later ones win. The server's AcceptEnv has no say in it.
+	// Env is added to the environment of all that is started, "NAME=value"; later ones win. The server's AcceptEnv
+	// has no say in it.
 	Env []string
 	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there is no bash.
 	Shell []string
@@ -57,8 +59,8 @@ type DialConfig struct {
 	KeepAlive time.Duration
 	// KeepAliveMax is after how many questions without any sign of life the machine is lost. Default: 3.
 	KeepAliveMax int
-	// MaxSessions is how many sessions, jobs and Runs share a connection; more open one more. Default: 10, which is OpenSSH's own
-	// default for MaxSessions. A server that takes fewer is found out.
+	// MaxSessions is how many sessions, jobs and Runs share a connection; more open one more. Default: 10, which is
+	// OpenSSH's own default for MaxSessions. A server that takes fewer is found out.
 	MaxSessions int
 	// DialContext connects to the machine, through a proxy or another sandbox: any Sandbox's Dial will do.
 	// Default: net.Dialer's.
@@ -68,15 +70,16 @@ type DialConfig struct {
 	Logger *slog.Logger
 }
 
-// An SSHBox is a sandbox on a machine that one can log in to with SSH. It isolates nothing but what the account there does.
+// An SSHBox is a sandbox on a machine that one can log in to with SSH. It isolates nothing but what the account there
+// does.
 type SSHBox struct {
 	*shellbox.Box
 }
 
 var _ sandbox.Sandbox = (*SSHBox)(nil)
 
-// Dial logs in and starts the main session. Its errors are *DialError as long as that is about the connection: they name address,
-// user and reason. ctx governs Dial only.
+// Dial logs in and starts the main session. Its errors are *DialError as long as that is about the connection: they
+// name address, user and reason. ctx governs Dial only.
 func Dial(ctx context.Context, c DialConfig) (*SSHBox, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -152,8 +155,8 @@ func dialHost(ctx context.Context, c DialConfig) (*host, error) {
 	return newHost("SSHBox", slices.Clone(c.Env), newPool(first, c.MaxSessions, c.connect)), nil
 }
 
-// connect makes one connection, and keeps it alive. A server that has too many connections that have not logged in hangs up
-// on newcomers at random (MaxStartups): it is tried again, a few times.
+// connect makes one connection, and keeps it alive. A server that has too many connections that have not logged in
+// hangs up on newcomers at random (MaxStartups): it is tried again, a few times.
 func (c DialConfig) connect(ctx context.Context) (*connection, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.HandshakeTimeout, errNoHandshake)
 	defer cancel()

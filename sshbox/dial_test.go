@@ -406,8 +406,8 @@ func TestLost(t *testing.T) {
 		lost(t, h, p, "does not answer: no answer for 100ms")
 	})
 	t.Run("alive under load", func(t *testing.T) {
-		h := s.host(t, func(c *DialConfig) { c.KeepAlive, c.KeepAliveMax = 20*time.Millisecond, 2 })
-		if r := run(t, h, sh("head -c 30000000 /dev/zero")); len(r.stdout) != 30000000 {
+		h := s.host(t, func(c *DialConfig) { c.KeepAlive, c.KeepAliveMax = 100*time.Millisecond, 10 })
+		if r := run(t, h, sh("head -c 100000000 /dev/zero")); len(r.stdout) != 100000000 {
 			t.Errorf("got %d bytes", len(r.stdout))
 		}
 	})

@@ -29,12 +29,12 @@ func (b *DockerSSHBox) ContainerID() string { return b.container.id }
 // ContainerName is the container's name.
 func (b *DockerSSHBox) ContainerName() string { return b.container.name }
 
-// New pulls the image if need be, creates and starts a container, logs in to it, and starts the main session. Close removes the
-// container. When New fails, or ctx ends before it has returned, there is no container left.
+// New pulls the image if need be, creates and starts a container, logs in to it, and starts the main session. Close
+// removes the container. When New fails, or ctx ends before it has returned, there is no container left.
 //
-// The container has the labels sandshell (this library's version), sandshell.box, sandshell.host and sandshell.pid (the process it belongs
-// to). It ends by itself when this process does; what is then left of it, should this process have been killed, goes with
-// "docker container prune --filter label=sandshell".
+// The container has the labels sandshell (this library's version), sandshell.box, sandshell.host and sandshell.pid
+// (the process it belongs to). It ends by itself when this process does; what is then left of it, should this process
+// have been killed, goes with "docker container prune --filter label=sandshell".
 func New(ctx context.Context, c Config) (*DockerSSHBox, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -57,9 +57,13 @@ type containerHost struct {
 	container *containerHandle
 	streams   *attached
 	removed   error // what its removal said
+
+	sweeping  chan struct{} // closed when sweep is done
+	stopSweep context.CancelFunc
 }
 
-// newContainerHost makes a container and logs in to it. It returns the directory to work in, too: "" is the user's home.
+// newContainerHost makes a container and logs in to it. It returns the directory to work in, too: "" is the user's
+// home.
 func newContainerHost(ctx context.Context, c Config) (_ *containerHost, workDir string, err error) {
 	e, err := openEngine(ctx, c.Docker)
 	if err != nil {
@@ -91,8 +95,8 @@ func newContainerHost(ctx context.Context, c Config) (_ *containerHost, workDir 
 	return h, workDir, nil
 }
 
-// open creates, starts and logs in, or leaves nothing behind. The end of ctx does not cut the creation short: a container
-// whose creation is cancelled can come to be after it was looked for in vain.
+// open creates, starts and logs in, or leaves nothing behind. The end of ctx does not cut the creation short: a
+// container whose creation is cancelled can come to be after it was looked for in vain.
 func (h *containerHost) open(ctx context.Context, c Config, image *image, user string) error {
 	own, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), c.StartTimeout,
 		fmt.Errorf("the container did not come up within %v: %w", c.StartTimeout, context.DeadlineExceeded))
@@ -125,10 +129,18 @@ func (h *containerHost) open(ctx context.Context, c Config, image *image, user s
 	h.host.env = h.environment(c, image)
 	h.host.scrub = scrubbed
 	h.host.autopsy = h.autopsy
+
+	sweep, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	h.sweeping, h.stopSweep = make(chan struct{}), cancel
+	go func() {
+		defer close(h.sweeping)
+		h.container.engine.sweep(sweep, c.Logger)
+	}()
 	return nil
 }
 
-// up starts the container and logs in. It does not wait for the engine's word that the container runs: it does so some time before.
+// up starts the container and logs in. It does not wait for the engine's word that the container runs: it does so
+// some time before.
 func (h *containerHost) up(ctx context.Context, c Config, k *keys, user string) error {
 	var err error
 	if h.streams, err = h.container.attach(ctx, c.Logger); err != nil {
@@ -218,7 +230,9 @@ func (h *containerHost) autopsy(ctx context.Context, _ *connection) error {
 // Close ends the connection, removes the container and waits until it is gone.
 func (h *containerHost) Close() error {
 	h.host.closing.Do(func() {
+		h.stopSweep()
 		h.host.shut()
+		<-h.sweeping
 		h.removed = h.container.remove(context.Background())
 		h.container.engine.close()
 		close(h.host.closed)

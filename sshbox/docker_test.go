@@ -14,8 +14,8 @@ import (
 // testImage is made by "make image".
 const testImage = "sandshell-test:latest"
 
-// docker returns a client of the engine, and skips the test where there is no engine or no image. With SANDSHELL_REQUIRE_DOCKER=1 it
-// fails then.
+// docker returns a client of the engine, and skips the test where there is no engine or no image. With
+// SANDSHELL_REQUIRE_DOCKER=1 it fails then.
 func docker(t testing.TB) *client.Client {
 	t.Helper()
 	fail := t.Skipf
@@ -66,6 +66,17 @@ func BenchmarkContainer(b *testing.B) {
 			run(b, h, sh(":"))
 			b.StopTimer()
 			noError(b, h.Close())
+			b.StartTimer()
+		}
+	})
+	b.Run("NewBox", func(b *testing.B) {
+		for b.Loop() {
+			box, err := New(b.Context(), Config{Image: testImage, Network: "none"})
+			noError(b, err)
+			_, err = box.Execute(b.Context(), ":")
+			noError(b, err)
+			b.StopTimer()
+			noError(b, box.Close())
 			b.StartTimer()
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"strings"
 
 	"github.com/moby/moby/client"
 )
@@ -19,6 +21,10 @@ type engine struct {
 func openEngine(ctx context.Context, given *client.Client) (*engine, error) {
 	e := &engine{Client: given}
 	if given == nil {
+		if address := os.Getenv(client.EnvOverrideHost); strings.HasPrefix(address, "ssh://") {
+			return nil, fmt.Errorf("DOCKER_HOST=%s: only the docker command understands ssh://; Dial that machine, "+
+				"and set Config.Docker to a client with client.WithDialContext that uses the SSHBox's Dial to its /var/run/docker.sock", address)
+		}
 		c, err := client.New(client.FromEnv)
 		if err != nil {
 			return nil, fmt.Errorf("Docker's environment variables (DOCKER_HOST, DOCKER_CERT_PATH, …): %w", err)

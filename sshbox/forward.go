@@ -16,9 +16,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Dial has the server connect to an address, as the user that has logged in. With "tcp4" and "tcp6" it is an IP address of that kind, or
-// "localhost"; other names the server resolves by its own lights. Errors are *net.OpError, and the system's error where the
-// server names one (syscall.ECONNREFUSED, fs.ErrNotExist, …).
+// Dial has the server connect to an address, as the user that has logged in. With "tcp4" and "tcp6" it is an IP
+// address of that kind, or "localhost"; other names the server resolves by its own lights. Errors are *net.OpError,
+// and the system's error where the server names one (syscall.ECONNREFUSED, fs.ErrNotExist, …).
 func (h *host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	kind, extra, remote, err := forwarding(network, address)
 	if err != nil {

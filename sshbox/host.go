@@ -74,14 +74,16 @@ func (h *host) explain(err error) error {
 			return err
 		}
 	}
-	if lost := h.Lost(context.Background()); lost != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if lost := h.Lost(ctx); lost != nil {
 		return lost
 	}
 	return err
 }
 
-// endOfConnection reports whether err is what the end of a connection looks like from within. (x/crypto says "unexpected packet
-// in response to channel open: <nil>" then.)
+// endOfConnection reports whether err is what the end of a connection looks like from within. (x/crypto says
+// "unexpected packet in response to channel open: <nil>" then.)
 func endOfConnection(err error) bool {
 	return errors.Is(err, errGone) || errors.Is(err, errNoStatus) || errors.Is(err, io.EOF) ||
 		strings.Contains(err.Error(), "unexpected packet in response to channel open: <nil>")

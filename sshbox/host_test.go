@@ -287,7 +287,7 @@ func TestStreams(t *testing.T) {
 		pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
 		noError(t, err)
 		noError(t, p.Close())
-		syscall.Kill(pid, syscall.SIGKILL)
+		kill(pid)
 	})
 }
 
@@ -330,7 +330,7 @@ func TestCloseFreesReadsAndWrites(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Fatal("Close did not free them")
 	}
-	syscall.Kill(p.PID(), syscall.SIGKILL)
+	kill(p.PID())
 }
 
 // waitFor waits for a condition that nothing tells of.
@@ -411,7 +411,7 @@ func TestTerminal(t *testing.T) {
 		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sleep", "60"}, Terminal: terminal})
 		noError(t, err)
 		noError(t, p.Close())
-		waitFor(t, "SIGHUP", func() bool { return syscall.Kill(p.PID(), 0) != nil })
+		waitFor(t, "SIGHUP", func() bool { return !alive(p.PID()) })
 	})
 	t.Run("too long", func(t *testing.T) {
 		p := shellbox.Program{Args: []string{"echo", strings.Repeat("x", 200<<10)}, Terminal: terminal}
@@ -473,7 +473,7 @@ func TestStartCancelled(t *testing.T) {
 		p, err := h.Start(ctx, shellbox.Program{Args: []string{"sleep", marker}})
 		cancel()
 		if err == nil {
-			syscall.Kill(p.PID(), syscall.SIGKILL)
+			kill(p.PID())
 			finish(p)
 		} else if !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)

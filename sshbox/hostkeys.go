@@ -16,7 +16,8 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// A HostKeyError says that the machine at an address is not known to be the right one. No password and no signature has been sent to it.
+// A HostKeyError says that the machine at an address is not known to be the right one. No password and no signature
+// has been sent to it.
 type HostKeyError struct {
 	Address string
 	Key     ssh.PublicKey         // what the machine has shown
@@ -84,8 +85,8 @@ func defaultKnownHosts() (files []string) {
 	return files
 }
 
-// readKnownHosts reads the files. x/crypto refuses a whole file for one line that it does not understand, such as a key
-// of a kind that it does not have: those lines are left out, as OpenSSH does.
+// readKnownHosts reads the files. x/crypto refuses a whole file for one line that it does not understand, such as a
+// key of a kind that it does not have: those lines are left out, as OpenSSH does.
 func readKnownHosts(files []string) (ssh.HostKeyCallback, error) {
 	callback, err := knownhosts.New(files...)
 	var path *fs.PathError
@@ -149,8 +150,9 @@ func (k *hostKeys) check(address string, remote net.Addr, key ssh.PublicKey) err
 	return k.err
 }
 
-// algorithms are the kinds of keys that the machine is known by: a server that has several shows the first kind that it is asked for, and one
-// that is not in known_hosts would be taken for a wrong machine. nil, the default, if it is not known at all.
+// algorithms are the kinds of keys that the machine is known by: a server that has several shows the first kind that
+// it is asked for, and one that is not in known_hosts would be taken for a wrong machine. nil, the default, if it is
+// not known at all.
 func (k *hostKeys) algorithms(address string, remote net.Addr) []string {
 	if !k.ours {
 		return nil
@@ -198,8 +200,8 @@ func isAuthority(k knownhosts.KnownKey) bool {
 	return 0 < k.Line && k.Line <= len(lines) && bytes.HasPrefix(bytes.TrimSpace(lines[k.Line-1]), []byte("@cert-authority"))
 }
 
-// withPort is remote if it is an IP address with a port, and one that nobody has if it is not: x/crypto takes no other, though it
-// goes by the name. (DialContext may return any kind of connection.)
+// withPort is remote if it is an IP address with a port, and one that nobody has if it is not: x/crypto takes no
+// other, though it goes by the name. (DialContext may return any kind of connection.)
 func withPort(remote net.Addr) net.Addr {
 	if remote != nil {
 		if _, _, err := net.SplitHostPort(remote.String()); err == nil {

@@ -24,12 +24,12 @@ func (e *engine) image(ctx context.Context, c Config) (*image, error) {
 			return nil, err
 		}
 	}
-	inspected, err := e.ImageInspect(ctx, c.Image)
+	inspected, err := e.inspect(ctx, c)
 	if errdefs.IsNotFound(err) && c.Pull == PullMissing {
 		if err := e.pull(ctx, c); err != nil {
 			return nil, err
 		}
-		inspected, err = e.ImageInspect(ctx, c.Image)
+		inspected, err = e.inspect(ctx, c)
 	}
 	switch {
 	case errdefs.IsNotFound(err):
@@ -40,6 +40,22 @@ func (e *engine) image(ctx context.Context, c Config) (*image, error) {
 		return &image{}, nil
 	}
 	return &image{user: inspected.Config.User, workDir: inspected.Config.WorkingDir, env: inspected.Config.Env}, nil
+}
+
+// inspect looks the image up. One of another platform than that asked for is none.
+func (e *engine) inspect(ctx context.Context, c Config) (client.ImageInspectResult, error) {
+	inspected, err := e.ImageInspect(ctx, c.Image)
+	if err != nil || c.Platform == "" {
+		return inspected, err
+	}
+	p, err := parsePlatform(c.Platform)
+	if err != nil {
+		return inspected, err
+	}
+	if inspected.Os != p.OS || inspected.Architecture != p.Architecture || p.Variant != "" && inspected.Variant != p.Variant {
+		return inspected, errdefs.ErrNotFound.WithMessage("it is there for another platform: " + inspected.Os + "/" + inspected.Architecture)
+	}
+	return inspected, nil
 }
 
 // pull pulls the image and reports progress.

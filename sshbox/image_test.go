@@ -109,6 +109,7 @@ func TestLockedAccount(t *testing.T) {
 
 func TestImageMissing(t *testing.T) {
 	refused(t, Config{Image: "sandshell-no-such-image", Pull: PullNever}, "sandshell-no-such-image", "not there", "docker pull")
+	refused(t, Config{Image: testImage, Platform: "linux/s390x", Pull: PullNever}, testImage, "another platform")
 	// A registry that is not one.
 	l := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {})
 	refused(t, Config{Image: l.Addr().String() + "/image:tag"}, l.Addr().String()+"/image:tag", "pull image")

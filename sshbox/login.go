@@ -28,8 +28,8 @@ func (l *login) close() {
 	}
 }
 
-// login collects the ways to log in. Keys come first: those given, those of files, those of the agent. (x/crypto tries one method of a
-// kind, so that all keys are in one; a server counts each, and OpenSSH stops at the sixth.)
+// login collects the ways to log in. Keys come first: those given, those of files, those of the agent. (x/crypto
+// tries one method of a kind, so that all keys are in one; a server counts each, and OpenSSH stops at the sixth.)
 func (c DialConfig) login(ctx context.Context) (*login, error) {
 	l := &login{}
 	unspecified := c.Signer == nil && len(c.KeyFiles) == 0 && !c.Agent && c.Password == "" && c.AskPassword == nil

@@ -12,8 +12,8 @@ import (
 // A Mount is a directory or file that a container has from elsewhere.
 type Mount struct {
 	Type MountType // default: Bind
-	// Source is a path on the engine's machine (Bind), which has to exist, or the name of a volume (Volume), which is made if it does
-	// not exist; "" is a volume of its own, removed with the container.
+	// Source is a path on the engine's machine (Bind), which has to exist, or the name of a volume (Volume), which is
+	// made if it does not exist; "" is a volume of its own, removed with the container.
 	Source string
 	// Target is the absolute path in the container.
 	Target   string
@@ -31,7 +31,8 @@ const (
 	Tmpfs  MountType = "tmpfs"  // memory
 )
 
-// keyDir is where the sshd's own files are: a tmpfs, so that they are neither in the container's layer nor in a commit of it.
+// keyDir is where the sshd's own files are: a tmpfs, so that they are neither in the container's layer nor in a
+// commit of it.
 const keyDir = "/run/sandshell"
 
 // mounts translates the mounts and adds the container's own.

@@ -62,8 +62,8 @@ type session struct {
 	pool     *pool
 }
 
-// session opens a session channel, on a new connection if need be. Its ended is to be called once the server has closed it, and
-// its letGo once nobody will read from it any more.
+// session opens a session channel, on a new connection if need be. Its ended is to be called once the server has
+// closed it, and its letGo once nobody will read from it any more.
 func (p *pool) session(ctx context.Context) (*session, error) {
 	for {
 		on, err := p.reserve(ctx)
@@ -170,7 +170,8 @@ var (
 	errGone   = errors.New("the connection is gone")
 )
 
-// learn notes that c has been refused one more session. It reports whether c has none at all, so that another connection would fare no better.
+// learn notes that c has been refused one more session. It reports whether c has none at all, so that another
+// connection would fare no better.
 func (p *pool) learn(c *connection) (hopeless bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +179,8 @@ func (p *pool) learn(c *connection) (hopeless bool) {
 	return c.use.limit == 0
 }
 
-// prune closes, for as long as there is more than one connection, those beside the first that nobody has used for a while.
+// prune closes, for as long as there is more than one connection, those beside the first that nobody has used for a
+// while.
 func (p *pool) prune() {
 	first := p.first()
 	tick := time.NewTicker(idleConnection / 4)

@@ -12,8 +12,9 @@ import (
 
 // A process is a program on a channel of its own.
 //
-// Both of its outputs have to be read, or the program's output is to be small: the two of them share the channel's window of 2 MiB, so
-// that a standard error that nobody reads ends by blocking the standard output too. What one channel leaves unread blocks no other.
+// Both of its outputs have to be read, or the program's output is to be small: the two of them share the channel's
+// window of 2 MiB, so that a standard error that nobody reads ends by blocking the standard output too. What one
+// channel leaves unread blocks no other.
 type process struct {
 	*stream
 	pid      int
@@ -114,7 +115,8 @@ func (w stdin) Close() error {
 	return w.p.closeWrite()
 }
 
-// afterMark reads a stream from the line after mark on: what a login shell's startup file writes to the standard error is not the program's.
+// afterMark reads a stream from the line after mark on: what a login shell's startup file writes to the standard
+// error is not the program's.
 type afterMark struct {
 	r    *pump
 	mark []byte

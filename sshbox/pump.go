@@ -8,14 +8,15 @@ import (
 	"sync"
 )
 
-// pumpSize is how much one read takes from a channel: the payload of the largest packet that x/crypto lets a server send.
+// pumpSize is how much one read takes from a channel: the payload of the largest packet that x/crypto lets a server
+// send.
 const pumpSize = 32 << 10
 
 // A pump reads an SSH channel on behalf of a reader that may go away.
 //
-// A read of an ssh.Channel ends only when the server says so: not when the channel is closed on this side, and not while
-// the network is silent. A Close that has to free a reader would hang with it. So a goroutine, started by the first
-// Read and waited for by the connection, does the reading, two buffers ahead at most.
+// A read of an ssh.Channel ends only when the server says so: not when the channel is closed on this side, and not
+// while the network is silent. A Close that has to free a reader would hang with it. So a goroutine, started by the
+// first Read and waited for by the connection, does the reading, two buffers ahead at most.
 type pump struct {
 	src    io.Reader
 	on     *group          // waits for the goroutine; its end is the stream's too
@@ -64,6 +65,11 @@ func (r *pump) run() {
 		}
 		if err != nil {
 			r.err = err
+			select {
+			case <-r.on.stopped: // closing the connection looks like the stream's end
+				r.err = net.ErrClosed
+			default:
+			}
 			return
 		}
 	}
@@ -134,8 +140,9 @@ func (r *pump) take(n int) {
 	}
 }
 
-// skipPast drops everything up to and including mark, and returns the rest of mark's line. What follows the line stays
-// to be read. If the stream ends before, skipPast returns the end of what it has dropped, at most 4 KiB, and the error.
+// skipPast drops everything up to and including mark, and returns the rest of mark's line. What follows the line
+// stays to be read. If the stream ends before, skipPast returns the end of what it has dropped, at most 4 KiB, and
+// the error.
 func (r *pump) skipPast(mark []byte) (line, dropped []byte, err error) {
 	r.reading <- struct{}{}
 	defer func() { <-r.reading }()

@@ -20,7 +20,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// abandonGrace is how long a Start whose ctx has ended waits for what it has begun to be undone. It is undone in any case.
+// abandonGrace is how long a Start whose ctx has ended waits for what it has begun to be undone. It is undone in any
+// case, later if need be.
 const abandonGrace = time.Second
 
 // Start starts a program on a channel of its own: two round trips, and the login shell's start.
@@ -70,7 +71,7 @@ func (h *host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	defer timer.Stop()
 	select {
 	case <-undone:
-	case <-time.After(2 * abandonGrace):
+	case <-time.After(abandonGrace):
 	}
 	return nil, fmt.Errorf("start %q: %w", p.Args[0], ctx.Err())
 }
@@ -149,11 +150,13 @@ type ptyRequest struct {
 	Modes                     string
 }
 
-// terminalModes leaves the server's defaults as they are but for these (RFC 4254, section 8): echo; no ONLCR, which costs a
-// byte a line and on OpenSSH three quarters of the speed; and erasing whole characters of UTF-8.
+// terminalModes leaves the server's defaults as they are but for these (RFC 4254, section 8): echo; no ONLCR, which
+// costs a byte a line and on OpenSSH three quarters of the speed; no ECHOCTL, so that the interrupt key does not show as ^C
+// in the output; and erasing whole characters of UTF-8.
 var terminalModes = string([]byte{
 	ssh.ECHO, 0, 0, 0, 1,
 	ssh.ONLCR, 0, 0, 0, 0,
+	ssh.ECHOCTL, 0, 0, 0, 0,
 	42 /* IUTF8, RFC 8160 */, 0, 0, 0, 1,
 	0, // TTY_OP_END
 })

@@ -10,8 +10,8 @@ import (
 // errNoStatus: the channel ended and no exit status had come.
 var errNoStatus = errors.New("the server told no exit status")
 
-// signals are the names of RFC 4254, section 6.10, and those that other servers are known to send, with Linux's numbers.
-// OpenSSH names the thirteen of the RFC; any other is "SIG@openssh.com".
+// signals are the names of RFC 4254, section 6.10, and those that other servers are known to send, with Linux's
+// numbers. OpenSSH names the thirteen of the RFC; any other is "SIG@openssh.com".
 var signals = map[string]int{
 	"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9, "USR1": 10, "SEGV": 11, "USR2": 12,
 	"PIPE": 13, "ALRM": 14, "TERM": 15, "STKFLT": 16, "STOP": 19, "TSTP": 20, "XCPU": 24, "XFSZ": 25, "VTALRM": 26, "PROF": 27,

@@ -28,9 +28,10 @@ type stream struct {
 	deadline deadline      // of writes
 }
 
-// firstCredit is half of the window that OpenSSH's server (CHAN_SES_WINDOW_DEFAULT, CHAN_TCP_WINDOW_DEFAULT) and x/crypto's give
-// a channel. What fits into it is written without a goroutine that might be left behind, which makes a short line some
-// 15 µs faster; that is more than most sessions ever type. How much the server has taken since x/crypto does not tell.
+// firstCredit is half of the window that OpenSSH's server (CHAN_SES_WINDOW_DEFAULT, CHAN_TCP_WINDOW_DEFAULT) and
+// x/crypto's give a channel. What fits into it is written without a goroutine that might be left behind, which makes
+// a short line some 15 µs faster; that is more than most sessions ever type. How much the server has taken since
+// x/crypto does not tell.
 const firstCredit = 1 << 20
 
 // knowsCredit reports whether a server is one of those.
@@ -45,7 +46,8 @@ func newStream(ch ssh.Channel, on *group) *stream {
 	return s
 }
 
-// Write writes all of p, in packets. After an error, or a deadline, the number of bytes that the server gets is not known.
+// Write writes all of p, in packets. After an error, or a deadline, the number of bytes that the server gets is not
+// known.
 func (s *stream) Write(p []byte) (n int, err error) {
 	for {
 		chunk := p[n:min(n+pumpSize, len(p))]
@@ -141,7 +143,8 @@ func (s *stream) closeWrite() error {
 	return nil
 }
 
-// close lets go: reads and writes return. The server is told beside it, because sending can block when the network does.
+// close lets go: reads and writes return. The server is told beside it, because sending can block when the network
+// does.
 func (s *stream) close() {
 	s.once.Do(func() {
 		close(s.closed)

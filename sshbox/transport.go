@@ -17,8 +17,8 @@ import (
 
 // attached is the standard streams of a container's main process, as a net.Conn.
 //
-// The engine sends both outputs on one stream, in frames. Read returns what is on standard output; what is on standard
-// error, where the sshd says what troubles it, is logged, and its end kept.
+// The engine sends both outputs on one stream, in frames. Read returns what is on standard output; what is on
+// standard error, where the sshd says what troubles it, is logged, and its end kept.
 type attached struct {
 	net.Conn // the engine's connection: written to as it is
 	r        *bufio.Reader

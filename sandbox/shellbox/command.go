@@ -19,6 +19,7 @@ type command struct {
 	early    []byte // what came before the output's begin: mostly the lines' echo
 	lines    []byte // as typed
 	attempts int    // to get through to the shell
+	ahead    []byte // input that came before they were typed
 	again    bool   // they are to be typed again at the next prompt
 	once     bool   // the session is a job's: no fresh shell after it
 	out      output
@@ -58,6 +59,10 @@ func (c *command) send(t *typist, lines []byte) {
 	c.typed = true
 	c.lines = lines
 	t.write(lines)
+	if len(c.ahead) > 0 {
+		t.write(c.ahead)
+		c.ahead = nil
+	}
 }
 
 // echoed takes what comes before the output's begin.

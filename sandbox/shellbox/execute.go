@@ -73,6 +73,10 @@ func (s *session) Input(ctx context.Context, text string, opts ...sandbox.ExecOp
 		} else {
 			c.answered = identity{} // an unfinished line: the program waits on
 		}
+		if !c.typed { // Execute is about to type the command: after that
+			c.ahead = append(c.ahead, text...)
+			return
+		}
 		s.typist.write([]byte(text))
 	})
 }
@@ -165,6 +169,7 @@ func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, 
 	}()
 
 	watch := newWatch(s, c)
+	watch.attended = o.Attended
 	defer watch.stop()
 	canceled, done := ctx.Done(), (<-chan struct{})(c.done)
 	var gone chan struct{} // closed when the command that this call kills is gone

@@ -33,16 +33,17 @@ type identity struct {
 
 // A watch looks, during one call, whether the command waits.
 type watch struct {
-	s       *session
-	c       *command
-	timer   *time.Timer
-	due     time.Time // when the timer is to fire
-	verdict chan verdict
-	looking bool          // a look is under way
-	last    verdict       // of the look before
-	agreed  int           // how many looks in a row have found the same
-	slow    time.Duration // by how much the machine is behind
-	killed  bool          // this call has the command killed: only a lost prompt is of interest
+	s        *session
+	c        *command
+	timer    *time.Timer
+	due      time.Time // when the timer is to fire
+	verdict  chan verdict
+	looking  bool          // a look is under way
+	last     verdict       // of the look before
+	agreed   int           // how many looks in a row have found the same
+	slow     time.Duration // by how much the machine is behind
+	killed   bool          // this call has the command killed: only a lost prompt is of interest
+	attended bool          // somebody else answers: only a lost prompt is of interest
 }
 
 // A verdict is what one look found.
@@ -134,6 +135,9 @@ func (s *session) waiting(c *command, w *watch, v verdict, limit int) *sandbox.R
 		return nil
 	case w.killed:
 		w.in(paceMax)
+		return nil
+	case w.attended:
+		w.in(max(unanswered, pace(quiet)))
 		return nil
 	}
 	same := v.identity

@@ -1,0 +1,124 @@
+// Quickstart is a tour of sandshell: real work in a sandbox, from the first command to a server that is reached from outside.
+//
+//	go run ./examples/quickstart [-box auto|docker|local] [-image name]
+//
+// It works in a Docker container where an engine answers and the image is there, else in a LocalBox, a directory of this
+// machine, and says which and why. Each step checks what it gets: the exit status is 0 only if all is as it should be.
+//
+// Read on in tour.go, from top to bottom.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/sandshell/sandshell/localbox"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sshbox"
+)
+
+// testImage is made by "make image", and is in no registry.
+const testImage = "sandshell-test:latest"
+
+func main() {
+	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where it can be had")
+	image := flag.String("image", testImage, "the container's image: a Debian with OpenSSH's sshd, python3, make and dpkg-dev, and without gcc")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "quickstart: unexpected argument %q\n", flag.Arg(0))
+		flag.Usage()
+		os.Exit(2)
+	}
+
+	// ^C ends the context, which kills the command under way and lets run close the box. A second ^C ends this program at
+	// once, as without NotifyContext.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	err := run(ctx, *kind, *image, os.Stdout)
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "\nquickstart: interrupted; the box is closed")
+		os.Exit(130)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "\nquickstart:", err)
+		os.Exit(1)
+	}
+}
+
+// run opens a box, takes the tour and closes the box. What Close says matters too: a container may have stayed.
+func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
+	began := time.Now()
+	box, why, err := open(ctx, kind, image)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, box.Close()) }()
+
+	t := &tour{box: box, transcript: &transcript{w: out}}
+	t.say("This is %s: %s. It was ready in %v.", box, why, time.Since(began).Round(time.Millisecond))
+	if err := t.take(ctx); err != nil {
+		return err
+	}
+	t.title("Done")
+	for _, s := range t.leftOut {
+		t.say("Left out: %s.", s)
+	}
+	t.say("All as it should be, in %v.", time.Since(began).Round(100*time.Millisecond))
+	return nil
+}
+
+// open opens a box of that kind, and says in words which it is. Whatever the box, from here on it is a sandbox.Sandbox.
+func open(ctx context.Context, kind, image string) (box sandbox.Sandbox, why string, err error) {
+	switch kind {
+	case "docker":
+		box, err = openDocker(ctx, image)
+		return box, "a container of the image " + image, err
+	case "local":
+		box, err = openLocal(ctx)
+		return box, "a temporary directory of this machine; nothing is isolated", err
+	case "auto":
+		box, why, err := open(ctx, "docker", image)
+		if err == nil {
+			return box, why + ", since a Docker engine answers", nil
+		}
+		if ctx.Err() != nil {
+			return nil, "", err
+		}
+		reason := err
+		box, why, err = open(ctx, "local", image)
+		return box, fmt.Sprintf("%s. There is no container because: %v", why, reason), err
+	}
+	return nil, "", fmt.Errorf("-box is %q: it can be auto, docker or local", kind)
+}
+
+// openDocker creates a container. The network is the engine's bridge: apt-get needs it.
+func openDocker(ctx context.Context, image string) (sandbox.Sandbox, error) {
+	c := sshbox.Config{
+		Image:    image,
+		WorkDir:  "/tmp",
+		Progress: func(p sshbox.PullProgress) { fmt.Fprintln(os.Stderr, "pulling", p.Image, p.Layer, p.Status) },
+	}
+	if image == testImage {
+		c.Pull = sshbox.PullNever
+	}
+	box, err := sshbox.New(ctx, c)
+	if err != nil {
+		return nil, err // not (*sshbox.DockerSSHBox)(nil), which as an interface would not be nil
+	}
+	return box, nil
+}
+
+func openLocal(ctx context.Context) (sandbox.Sandbox, error) {
+	box, err := localbox.New(ctx, localbox.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return box, nil
+}

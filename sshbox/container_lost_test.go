@@ -1,0 +1,215 @@
+package sshbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+func TestContainerCancelled(t *testing.T) {
+	docker(t)
+	for d := time.Duration(0); d < 400*time.Millisecond; d += 13 * time.Millisecond {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		h, err := makeContainer(ctx, Config{Image: testImage, Network: "none"})
+		cancel()
+		if err == nil {
+			noError(t, h.Close())
+		} else if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after %v: %v", d, err)
+		}
+		noContainers(t)
+	}
+}
+
+func TestContainerStartTimeout(t *testing.T) {
+	err := refused(t, Config{Image: testImage, Network: "none", StartTimeout: 100 * time.Millisecond}, "100ms")
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestContainerLost(t *testing.T) {
+	d := docker(t)
+	running := func(t *testing.T, change func(*Config)) (*containerHost, shellbox.Process) {
+		h := containerOf(t, change)
+		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sleep", "60"}, Terminal: &shellbox.Terminal{Rows: 24, Cols: 80}})
+		noError(t, err)
+		t.Cleanup(func() { p.Close() })
+		return h, p
+	}
+	lost := func(t *testing.T, h *containerHost, p shellbox.Process, want string) {
+		t.Helper()
+		begin := time.Now()
+		if _, err := p.Wait(); err == nil {
+			t.Error("a status came out of a lost container")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		err := h.Lost(ctx)
+		var e *sandbox.LostError
+		if !errors.As(err, &e) || e.Box != "DockerSSHBox" || !strings.Contains(e.Reason, want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		if d := time.Since(begin); d > 5*time.Second {
+			t.Errorf("it took %v to learn of it", d)
+		}
+		if _, err := h.Start(ctx, sh("true")); !errors.Is(err, sandbox.ErrLost) {
+			t.Errorf("Start: %v", err)
+		}
+		noError(t, h.Close())
+	}
+	t.Run("alive", func(t *testing.T) {
+		h, _ := running(t, nil)
+		if err := h.Lost(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("removed", func(t *testing.T) {
+		h, p := running(t, nil)
+		_, err := d.ContainerRemove(t.Context(), h.container.id, client.ContainerRemoveOptions{Force: true})
+		noError(t, err)
+		lost(t, h, p, "removed")
+	})
+	t.Run("killed", func(t *testing.T) {
+		h, p := running(t, nil)
+		_, err := d.ContainerKill(t.Context(), h.container.id, client.ContainerKillOptions{Signal: "KILL"})
+		noError(t, err)
+		lost(t, h, p, "killed")
+	})
+	t.Run("stopped", func(t *testing.T) {
+		h, p := running(t, nil)
+		_, err := d.ContainerStop(t.Context(), h.container.id, client.ContainerStopOptions{})
+		noError(t, err)
+		lost(t, h, p, "the container ended with status")
+	})
+	t.Run("out of memory", func(t *testing.T) {
+		h, p := running(t, func(c *Config) { c.Memory, c.ShmSize = 48<<20, 1<<30 })
+		// Memory that no killing frees: it takes one process after the other.
+		h.Start(t.Context(), sh("while :; do head -c 100000000 /dev/zero >>/dev/shm/x; done"))
+		lost(t, h, p, "out of memory: the container used up its 48 MiB")
+	})
+	t.Run("paused", func(t *testing.T) {
+		h, p := running(t, nil)
+		_, err := d.ContainerPause(t.Context(), h.container.id, client.ContainerPauseOptions{})
+		noError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if err := h.Lost(ctx); err != nil {
+			t.Errorf("a paused container is lost: %v", err)
+		}
+		if _, err := h.Start(ctx, sh("true")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Start: %v", err)
+		}
+		_, err = d.ContainerUnpause(t.Context(), h.container.id, client.ContainerUnpauseOptions{})
+		noError(t, err)
+		if r := run(t, h, sh("echo alive")); r.stdout != "alive\n" {
+			t.Errorf("got %+v", r)
+		}
+		p.Close()
+	})
+	t.Run("closed while paused", func(t *testing.T) {
+		h, _ := running(t, nil)
+		_, err := d.ContainerPause(t.Context(), h.container.id, client.ContainerPauseOptions{})
+		noError(t, err)
+		begin := time.Now()
+		noError(t, h.Close())
+		if d := time.Since(begin); d > 5*time.Second {
+			t.Errorf("Close took %v", d)
+		}
+		noContainers(t)
+	})
+}
+
+// The container of a program that is killed ends by itself: its streams do.
+func TestContainerOutlivesNobody(t *testing.T) {
+	h := containerOf(t, nil)
+	h.streams.Conn.Close() // what the kernel does for a dead process
+	waitFor(t, "the container to end", func() bool {
+		inspected, err := h.container.engine.ContainerInspect(t.Context(), h.container.id, client.ContainerInspectOptions{})
+		noError(t, err)
+		return !inspected.Container.State.Running
+	})
+}
+
+// What killed processes have left is removed by the next that makes a box; what others still have is not.
+func TestContainerSweep(t *testing.T) {
+	d := docker(t)
+	dead := exec.Command("true")
+	noError(t, dead.Run())
+	host, err := os.Hostname()
+	noError(t, err)
+	left := map[int]string{dead.Process.Pid: "", os.Getppid(): ""}
+	for pid := range left {
+		created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{
+			Image: testImage, Cmd: []string{"true"}, Labels: map[string]string{"sandshell.host": host, "sandshell.pid": strconv.Itoa(pid)}}})
+		noError(t, err)
+		left[pid] = created.ID
+		t.Cleanup(func() {
+			d.ContainerRemove(context.Background(), created.ID, client.ContainerRemoveOptions{Force: true})
+		})
+	}
+	there := func(pid int) bool {
+		_, err := d.ContainerInspect(t.Context(), left[pid], client.ContainerInspectOptions{})
+		return err == nil
+	}
+	h := containerOf(t, nil)
+	<-h.sweeping
+	if there(dead.Process.Pid) {
+		t.Error("a dead process's container is still there")
+	}
+	if !there(os.Getppid()) {
+		t.Error("a living process's container was removed")
+	}
+}
+
+func TestContainerClose(t *testing.T) {
+	h := containerOf(t, nil)
+	p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"cat", "/dev/zero"}})
+	noError(t, err)
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() { noError(t, h.Close()) })
+	}
+	wg.Wait()
+	p.Close()
+	if _, err := h.Start(t.Context(), sh("true")); !errors.Is(err, sandbox.ErrClosed) {
+		t.Errorf("Start: %v", err)
+	}
+	noContainers(t)
+}
+
+func TestTwentyContainers(t *testing.T) {
+	docker(t)
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for i := range 20 {
+		wg.Go(func() {
+			h, err := makeContainer(t.Context(), Config{Image: testImage, Network: "none"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if r := run(t, h, sh(fmt.Sprint("echo ", i))); r.stdout != fmt.Sprintln(i) {
+				t.Errorf("%d: got %q", i, r.stdout)
+			}
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("20 containers in %v", time.Since(begin))
+	noContainers(t)
+}
