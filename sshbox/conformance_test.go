@@ -28,7 +28,7 @@ func TestConformanceDockerSSHBox(t *testing.T) {
 			sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
-				box, err := New(ctx, Config{Image: testImage, User: user, Network: "none"})
+				box, err := New(ctx, Config{Image: testImage, User: user, Network: "none", AllowNewPrivileges: user != "root"})
 				noError(t, err)
 				t.Cleanup(func() { box.Close() })
 				return box

@@ -36,7 +36,7 @@ func inputs(t *testing.T, b *box) {
 		sh := b.open(t)
 		m := b.marker(t)
 		running(t, sh.exec("sleep "+string(m), sandbox.Yield(200*time.Millisecond)))
-		res, err := within(b, t, "Input", sh.inputs(lines(1, 20000), sandbox.Yield(500*time.Millisecond)))
+		res, err := within(b, t, "Input", sh.inputs(strings.Repeat(": > stray\n", 10000), sandbox.Yield(500*time.Millisecond)))
 		if err == nil {
 			running(t, res)
 		}
@@ -45,6 +45,7 @@ func inputs(t *testing.T, b *box) {
 		require.Less(t, time.Since(begin), grace/2, "time to interrupt it")
 		b.gone(t, m)
 		sh.lives()
+		same(t, "", sh.output("ls")) // what it did not read is nobody's command
 	})
 	t.Run("AllBytesRaw", func(t *testing.T) {
 		sh := b.open(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func timeouts(t *testing.T, b *box) {
 		{"IgnoresINTAndTERM", `sh -c 'trap "" INT TERM; sleep {n}; :'`, []int{137}, ""},
 		{"IgnoringThenOthers", `sh -c 'trap "" INT; sleep {n}; :'; sleep {n}; sleep {n}`, nil, ""},
 		{"IgnoringPipeline", `sh -c 'trap "" INT TERM; sleep {n}; :' | sh -c 'trap "" INT; sleep {n}; :'`, nil, ""},
-		{"StatusOfItsOwn", `sh -c 'trap "echo cleaned up; exit 3" INT; while :; do sleep 0.05; done'`, []int{3}, ""},
+		{"StatusOfItsOwn", `sh -c 'trap "echo cleaned up; exit 3" INT; echo ready; while :; do sleep 0.05; done'`, []int{3}, ""},
 		{"BackgroundChild", `sh -c 'sleep {n} & wait'`, []int{130}, ""},
 		{"BackgroundChildren", `sh -c 'for i in 1 2 3; do sh -c "sleep {n}; :" & done; wait'`, nil, ""},
 		{"GroupsOfTheirOwn", `sh -c 'setsid sleep {n} & setsid sh -c "sleep {n}; :" & wait'`, nil, "setsid"},
@@ -86,9 +87,9 @@ func timeouts(t *testing.T, b *box) {
 		{"ShellIgnoresAllAndLoops", "trap '' INT TERM HUP QUIT; while :; do :; done", []int{137}, ""},
 		{"RawTerminal", "stty raw -echo; sleep {n}", []int{130, 143}, ""},
 		{"OtherInterruptKey", "stty intr ^X; sleep {n}", []int{130, 143}, ""},
-		{"Python", "python3 -c 'import time; time.sleep({n})'", []int{1, 130}, "python3"},
-		{"PythonLoop", "python3 -c 'while True: pass'", []int{1, 130}, "python3"},
-		{"PythonThatSwallows", "python3 -c '\nimport time\nwhile True:\n  try: time.sleep({n})\n  except BaseException: pass'", []int{143}, "python3"},
+		{"Python", "python3 -c 'import time; print(\"ready\", flush=True); time.sleep({n})'", []int{130}, "python3"},
+		{"PythonLoop", "python3 -c '\nprint(\"ready\", flush=True)\nwhile True: pass'", []int{130}, "python3"},
+		{"PythonThatSwallows", "python3 -c '\nimport time\nprint(\"ready\", flush=True)\nwhile True:\n  try: time.sleep({n})\n  except BaseException: pass'", []int{143}, "python3"},
 		{"PythonSubprocess", "python3 -c 'import subprocess; subprocess.run([\"sleep\", \"{n}\"], start_new_session=True)'", nil, "python3"},
 		{"Exec", "exec sleep {n}", []int{130}, ""},
 	}
@@ -102,7 +103,11 @@ func timeouts(t *testing.T, b *box) {
 			sh := b.open(t)
 			m := b.marker(t)
 			command := strings.ReplaceAll(c.command, "{n}", string(m))
-			running(t, sh.exec("echo before; "+command, sandbox.Yield(400*time.Millisecond)))
+			ready := sandbox.Yield(400 * time.Millisecond)
+			if strings.Contains(command, "ready") { // it says so
+				ready = sandbox.Until(regexp.MustCompile("ready\n"))
+			}
+			running(t, sh.exec("echo before; "+command, ready))
 			if n := strings.Count(command, string(m)); n > 0 {
 				b.alive(t, m, 1)
 			}

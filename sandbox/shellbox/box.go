@@ -52,7 +52,7 @@ type Box struct {
 	closing  chan struct{} // closed when Close begins
 	sessions map[string]*session
 	jobs     []*job
-	count    int            // of sessions and jobs opened, for their ids
+	count    map[string]int // of sessions, jobs and Runs, for their ids
 	calls    sync.WaitGroup // Runs, copies, connections being made
 	conns    map[net.Conn]struct{}
 	down     chan struct{} // closed when Close is done
@@ -77,6 +77,7 @@ func New(ctx context.Context, host Host, opts Options) (*Box, error) {
 		closing:  make(chan struct{}),
 		down:     make(chan struct{}),
 		sessions: map[string]*session{},
+		count:    map[string]int{},
 		conns:    map[net.Conn]struct{}{},
 	}
 	if b.log == nil {
@@ -116,12 +117,12 @@ func (b *Box) Open(ctx context.Context, opts ...sandbox.SessionOption) (sandbox.
 	return s, nil
 }
 
-// name returns the next id of a session or job.
+// name returns the next id of its kind.
 func (b *Box) name(kind string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.count++
-	return fmt.Sprintf("%s-%d", kind, b.count)
+	b.count[kind]++
+	return fmt.Sprintf("%s-%d", kind, b.count[kind])
 }
 
 func (b *Box) open(ctx context.Context, id string, opts sandbox.SessionOptions) (*session, error) {

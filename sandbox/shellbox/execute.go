@@ -54,7 +54,7 @@ func (s *session) execute(ctx context.Context, text string, once bool, o sandbox
 		s.seq++
 		lines := s.shell.commandLines(s.seq, s.status, text, once)
 		if s.killed { // the interrupt key may be in the way, as a character, if the terminal was in raw mode
-			lines = append([]byte("\n"), lines...)
+			lines = append(s.shell.tidyLine(), lines...)
 		}
 		s.killed = false
 		c.send(s.typist, lines)

@@ -39,11 +39,12 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 		return -1, err
 	}
 	defer done()
+	id := b.name("run")
 	dir := cmd.Dir
 	if !path.IsAbs(dir) {
 		dir = path.Join(b.opts.Dir, dir)
 	}
-	proc, err := b.host.Start(ctx, Program{Args: cmd.Args, Dir: dir, Env: b.environment("run", cmd.Env)})
+	proc, err := b.host.Start(ctx, Program{Args: cmd.Args, Dir: dir, Env: b.environment(id, cmd.Env)})
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return -1, b.cause(ctx, err)
@@ -87,6 +88,7 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	case <-exited:
 	case <-ctx.Done():
 		b.killTree(proc.PID())
+		b.killMarked(b.markOf(id)) // what it forked while we looked, or has left its tree
 		select {
 		case <-exited:
 		case <-time.After(runDelay):

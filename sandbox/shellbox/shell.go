@@ -98,6 +98,15 @@ func (sh shell) commandLines(seq, status int, command string, apart bool) []byte
 	return b.Bytes()
 }
 
+// tidyLine is what is typed before the first command after one that was killed. busybox ash gives each command the terminal's modes
+// that it found at its prompt, and these may be what a full-screen program has left.
+func (sh shell) tidyLine() []byte {
+	if sh.dialect == ash {
+		return []byte("\ncommand stty sane -onlcr -echoctl 2>/dev/null\n")
+	}
+	return []byte("\n")
+}
+
 // blank reports whether there is nothing to execute in command.
 func blank(command string) bool {
 	for line := range strings.Lines(command) {

@@ -212,28 +212,31 @@ func (s *session) givesUp(c *command) bool {
 	return true
 }
 
-// learn remembers what the shell looks like when it is at its prompt.
+// learn remembers what the shell looks like when it is at its prompt. From the prompt's output to the read it is a few
+// microseconds, more on a busy machine.
 func (s *session) learn() {
 	pid := s.shellPID()
-	for range 20 { // from the prompt's output to the read it is a few microseconds
+	for pause, begin := time.Millisecond, time.Now(); time.Since(begin) < 2*time.Second; pause = min(2*pause, 50*time.Millisecond) {
 		ps := s.box.tree(pid)
-		if ps == nil {
+		if len(ps) == 0 || ps[0].pid != pid {
 			return
 		}
-		for _, p := range ps {
-			if p.pid != pid {
-				continue
-			}
-			for _, t := range p.threads {
-				if t.reads && t.tid == p.pid || t.polls() {
-					s.mu.Lock()
-					s.startcode, s.prompt = p.startcode, t.signature()
-					s.mu.Unlock()
-					return
-				}
+		s.mu.Lock()
+		s.startcode, s.prompt = ps[0].startcode, ""
+		s.mu.Unlock()
+		for _, t := range ps[0].threads {
+			if t.reads || t.polls() {
+				s.mu.Lock()
+				s.prompt = t.signature()
+				s.mu.Unlock()
+				return
 			}
 		}
-		time.Sleep(time.Millisecond)
+		select {
+		case <-s.gone:
+			return
+		case <-time.After(pause):
+		}
 	}
 }
 
@@ -272,7 +275,7 @@ func (s *session) look(confirm bool) verdict {
 			}
 			at := t.signature() == prompt && prompt != "" && !exec
 			if unstarted {
-				v.stuck = t.reads
+				v.stuck = true
 				return v
 			}
 			if at || exec && isShell(shell.comm) || !exec && turns != "" && t.turns != turns {
