@@ -33,6 +33,8 @@ func inputs(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("100KBToAProgramThatDoesNotRead", func(t *testing.T) {
+		// Known gap: other shells execute what a terminal that is full of unread input holds before the interrupt key.
+		b.need(t, "bash: dropping of unread input")
 		sh := b.open(t)
 		m := b.marker(t)
 		running(t, sh.exec("sleep "+string(m), sandbox.Yield(200*time.Millisecond)))
