@@ -1,0 +1,76 @@
+//go:build linux
+
+package bench
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+)
+
+// BenchmarkNew is New and the first result: of a container beside its creation, its start and one docker exec; elsewhere beside a bare
+// shell's first result.
+func BenchmarkNew(b *testing.B) {
+	places(b, func(b *testing.B, p place) {
+		var old func() // ends the last one; that does not count
+		cleanup := func() {
+			if old != nil {
+				old()
+			}
+			old = nil
+		}
+		defer cleanup()
+		c := comparison{
+			before: cleanup,
+			ours: func() {
+				box, err := p.box(context.Background())
+				noError(b, err)
+				old = func() { noError(b, box.Close()) }
+				execute(b, box, "echo ready")
+			},
+			rounds: 7,
+		}
+		first := func(s stream, err error) *bareShell {
+			noError(b, err)
+			shell := &bareShell{stream: s, t: b, buf: make([]byte, 4096)}
+			shell.typeLine([]byte(`printf '\033]%s\a' ready` + "\n"))
+			shell.until([]byte("\x1b]ready"), 0)
+			return shell
+		}
+		switch p := p.(type) {
+		case local:
+			c.floor = func() {
+				shell := first(p.terminal())
+				old = func() { shell.Close() }
+			}
+		case *sshd:
+			c.floor = func() {
+				conn, err := p.dial(context.Background())
+				noError(b, err)
+				old = func() { conn.Close() }
+				first(sshTerminal(conn))
+			}
+		case *containers:
+			c.maxMore = 60 * time.Millisecond
+			c.floor = func() {
+				id, remove, err := create(context.Background(), p.engine, "sleep", "infinity")
+				noError(b, err)
+				old = remove
+				_, err = p.engine.ContainerStart(context.Background(), id, client.ContainerStartOptions{})
+				noError(b, err)
+				exec, err := p.engine.ExecCreate(context.Background(), id, client.ExecCreateOptions{AttachStdout: true, Cmd: []string{"sh", "-c", "echo ready"}})
+				noError(b, err)
+				attached, err := p.engine.ExecAttach(context.Background(), exec.ID, client.ExecAttachOptions{})
+				noError(b, err)
+				defer attached.Close()
+				if _, err := io.Copy(io.Discard, attached.Reader); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		c.run(b)
+	})
+}

@@ -1,0 +1,115 @@
+//go:build linux
+
+package bench
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+
+	"github.com/sandshell/sandshell/localbox"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"github.com/sandshell/sandshell/sshbox"
+)
+
+// A place is a transport: how a box is reached, and the same without one.
+type place interface {
+	box(ctx context.Context) (sandbox.Sandbox, error)
+	// terminal starts bash on a terminal as boxes have it: with echo, without ONLCR.
+	terminal() (stream, error)
+	// run executes a script without a terminal.
+	run(script string, stdin io.Reader, stdout io.Writer) error
+}
+
+// A stream is what is typed to a terminal and what the terminal shows.
+type stream interface {
+	io.ReadWriteCloser
+}
+
+// places has a benchmark for each transport.
+func places(b *testing.B, f func(b *testing.B, p place)) {
+	b.Run("local", func(b *testing.B) { f(b, local{}) })
+	b.Run("ssh", func(b *testing.B) { f(b, startSSHD(b)) })
+	b.Run("docker", func(b *testing.B) { f(b, startContainer(b)) })
+}
+
+// open makes a box that ends with the benchmark.
+func open(t testing.TB, p place) sandbox.Sandbox {
+	t.Helper()
+	box, err := p.box(t.Context())
+	noError(t, err)
+	t.Cleanup(func() { box.Close() })
+	return box
+}
+
+// execute is Execute for commands that cannot but succeed.
+func execute(t testing.TB, s sandbox.Session, command string, opts ...sandbox.ExecOption) *sandbox.Result {
+	t.Helper()
+	r, err := s.Execute(context.WithoutCancel(t.Context()), command, opts...) // cleanups execute too
+	if err != nil || r.State != sandbox.Exited || r.ExitCode != 0 {
+		t.Fatalf("%s: %+v, %v", command, r, err)
+	}
+	return r
+}
+
+func (local) box(ctx context.Context) (sandbox.Sandbox, error) {
+	return localbox.New(ctx, localbox.Config{})
+}
+
+func (s *sshd) box(ctx context.Context) (sandbox.Sandbox, error) {
+	return sshbox.Dial(ctx, sshbox.DialConfig{Address: s.address, User: s.user, Signer: s.key, HostKey: s.hostKey})
+}
+
+func (c *containers) box(ctx context.Context) (sandbox.Sandbox, error) {
+	return sshbox.New(ctx, sshbox.Config{Image: testImage, Network: "none"})
+}
+
+// shellArgs is the shell that sessions run.
+var shellArgs = []string{"bash", "--noediting", "--norc"}
+
+// A bareShell is a shell on a terminal without the engine. It is typed to as the engine types.
+type bareShell struct {
+	stream
+	t    testing.TB
+	buf  []byte
+	seen []byte
+}
+
+// bare starts a shell that ends with the benchmark.
+func bare(t testing.TB, p place) *bareShell {
+	t.Helper()
+	s, err := p.terminal()
+	noError(t, err)
+	t.Cleanup(func() { s.Close() })
+	return &bareShell{stream: s, t: t, buf: make([]byte, 32<<10)}
+}
+
+// typeLine types.
+func (s *bareShell) typeLine(p []byte) {
+	if _, err := s.Write(p); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// until reads until the terminal shows text and, after it, BEL. The first skip bytes are not searched.
+func (s *bareShell) until(text []byte, skip int) {
+	s.seen = s.seen[:0]
+	for n := 0; ; {
+		m, err := s.Read(s.buf)
+		if err != nil {
+			s.t.Fatalf("%v after %d bytes, before %q: %.200q", err, n, text, s.seen)
+		}
+		if n += m; n < skip {
+			continue
+		}
+		s.seen = append(s.seen, s.buf[:m]...)
+		if i := bytes.Index(s.seen, text); i >= 0 && bytes.IndexByte(s.seen[i:], '\a') >= 0 {
+			return
+		}
+	}
+}
+
+var _ = []place{local{}, (*sshd)(nil), (*containers)(nil)}
+var _ shellbox.Host = local{}

@@ -1,0 +1,161 @@
+// Table prints what package bench measures as one table:
+//
+//	go test -run '^$' -bench . ./bench | go run ./bench/table
+//
+// It passes everything else on to standard error, and fails when the benchmarks did. A number over its limit is no failure: a noisy
+// machine would be one.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+func main() {
+	t, err := read(os.Stdin, os.Stderr)
+	if err == nil {
+		err = t.print(os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "table:", err)
+		os.Exit(1)
+	}
+}
+
+// A table is what go test -bench printed.
+type table struct {
+	rows    []row
+	skipped []string
+}
+
+// A row is one benchmark and its metrics, by unit.
+type row struct {
+	name    string
+	metrics map[string]float64
+}
+
+var procs = regexp.MustCompile(`-\d+$`)
+
+// read reads go test's output, and passes on to rest what it does not understand, and each result, as it comes.
+func read(r io.Reader, rest io.Writer) (*table, error) {
+	t := &table{}
+	skipping := ""
+	failed, ended := false, false
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		line := lines.Text()
+		fmt.Fprintln(rest, line)
+		trimmed := strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(trimmed, "--- SKIP: "); ok {
+			skipping = name
+			continue
+		}
+		if skipping != "" {
+			t.skipped = append(t.skipped, strings.TrimPrefix(skipping, "Benchmark")+": "+trimmed)
+			skipping = ""
+			continue
+		}
+		failed = failed || strings.HasPrefix(trimmed, "--- FAIL") || strings.HasPrefix(line, "FAIL") || strings.HasPrefix(line, "panic:")
+		ended = ended || strings.HasPrefix(line, "ok")
+		if row, ok := parse(line); ok {
+			t.rows = append(t.rows, row)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if failed || !ended {
+		return nil, fmt.Errorf("the benchmarks failed")
+	}
+	return t, nil
+}
+
+// parse reads a line like "BenchmarkX/y-2  10  12.5 unit  3 unit".
+func parse(line string) (row, bool) {
+	fields := strings.Fields(line)
+	if len(fields) < 4 || len(fields)%2 != 0 || !strings.HasPrefix(fields[0], "Benchmark") {
+		return row{}, false
+	}
+	r := row{procs.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), ""), map[string]float64{}}
+	for i := 2; i < len(fields); i += 2 {
+		n, err := strconv.ParseFloat(fields[i], 64)
+		if err != nil {
+			return row{}, false
+		}
+		r.metrics[fields[i+1]] = n
+	}
+	return r, true
+}
+
+func (t *table) print(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "what\tfloor\tours\tratio\tat most\t\t")
+	for _, r := range t.rows {
+		fmt.Fprintln(tw, strings.Join(r.cells(), "\t"))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, s := range t.skipped {
+		fmt.Fprintln(w, "skipped", s)
+	}
+	return nil
+}
+
+// cells are what, floor, ours, ratio, limit, verdict and more.
+func (r row) cells() []string {
+	m := r.metrics
+	unit, show := "ns", duration
+	if _, ok := m["ours-B"]; ok {
+		unit, show = "B", mebibytes
+	}
+	floor, ours := m["floor-"+unit], m["ours-"+unit]
+	cells := []string{r.name, "", show(ours), "", "", "", ""}
+	if floor > 0 {
+		cells[1], cells[3] = show(floor), fmt.Sprintf("%.2f ×", ours/floor)
+	}
+	verdict := func(ok bool) {
+		cells[5] = "over"
+		if ok {
+			cells[5] = "ok"
+		}
+	}
+	if limit, ok := m["max-ratio"]; ok {
+		cells[4] = fmt.Sprintf("%.2f ×", limit)
+		verdict(ours <= floor*limit)
+	}
+	if limit, ok := m["max-more-"+unit]; ok {
+		cells[3], cells[4] = "+"+show(ours-floor), "+"+show(limit)
+		verdict(ours-floor <= limit)
+	}
+	if n, ok := m["ours-MB/s"]; ok {
+		cells[6] = fmt.Sprintf("%.0f of %.0f MB/s", n, m["floor-MB/s"])
+	}
+	if n, ok := m["p50-ns"]; ok {
+		cells[6] = "p99; p50 " + duration(n)
+	}
+	if n, ok := m["runtime-more-B"]; ok {
+		cells[6] = "resident; Go's runtime +" + mebibytes(n)
+	}
+	return cells
+}
+
+func duration(ns float64) string {
+	d := time.Duration(ns)
+	switch {
+	case d.Abs() < time.Millisecond:
+		return fmt.Sprintf("%.1f µs", ns/1e3)
+	case d.Abs() < 10*time.Second:
+		return fmt.Sprintf("%.1f ms", ns/1e6)
+	}
+	return fmt.Sprintf("%.1f s", ns/1e9)
+}
+
+func mebibytes(n float64) string { return fmt.Sprintf("%.1f MiB", n/(1<<20)) }

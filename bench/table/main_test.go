@@ -1,0 +1,44 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestTable(t *testing.T) {
+	const output = `goos: linux
+BenchmarkExecute/local-2   	   60	     50000 floor-ns	         1.250 max-ratio	     60000 ours-ns
+BenchmarkNew/docker-2      	    7	 200000000 floor-ns	  60000000 max-more-ns	 300000000 ours-ns
+--- SKIP: BenchmarkExecute/ssh
+    ssh_test.go:1: no sshd here: install openssh-server
+PASS
+ok  	github.com/sandshell/sandshell/bench	1.234s
+`
+	table, err := read(strings.NewReader(output), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	if err := table.print(&got); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"what floor ours ratio at most",
+		"Execute/local 50.0 µs 60.0 µs 1.20 × 1.25 × ok",
+		"New/docker 200.0 ms 300.0 ms +100.0 ms +60.0 ms over",
+		"skipped Execute/ssh: ssh_test.go:1: no sshd here: install openssh-server",
+	}
+	lines := strings.Split(strings.TrimSpace(got.String()), "\n")
+	for i := range lines {
+		lines[i] = strings.Join(strings.Fields(lines[i]), " ")
+	}
+	if strings.Join(lines, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+	for _, output := range []string{"", "--- FAIL: BenchmarkX\nok\n", "FAIL\texit status 1\n"} {
+		if _, err := read(strings.NewReader(output), io.Discard); err == nil {
+			t.Errorf("%q is not a failure", output)
+		}
+	}
+}

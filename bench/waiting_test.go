@@ -1,0 +1,62 @@
+//go:build linux
+
+package bench
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// BenchmarkWaiting is the time from a program's read to the report that it waits. The program prints the time right before it reads.
+// Its limit is for the slowest but one of a hundred.
+func BenchmarkWaiting(b *testing.B) {
+	for _, program := range []struct {
+		name, before, read string
+		kind               sandbox.InputKind
+		answer             string
+		rounds             int
+	}{
+		{"line", "", `read -r x`, sandbox.Line, "a\n", 60},
+		{"secret", "", `read -rs x`, sandbox.Secret, "a\n", 60},
+		{"key", "", `read -rsn1 x`, sandbox.Keys, "a", 60},
+		{"key-polled", "", `read -rsn1 -t 100 x`, sandbox.Keys, "a", 60},
+		{"line-after-work", "sleep 0.$((RANDOM % 500 + 200));", `read -r x`, sandbox.Line, "a\n", 20}, // the probe has backed off
+	} {
+		b.Run(program.name, func(b *testing.B) {
+			places(b, func(b *testing.B, p place) {
+				box := open(b, p)
+				command := `bash -c '` + program.before + `printf "%s\n" "$EPOCHREALTIME"; ` + program.read + `'`
+				var took []time.Duration
+				ask := func() {
+					r, err := box.Execute(b.Context(), command)
+					now := time.Now()
+					if err != nil || r.State != sandbox.Waiting || r.Awaits != program.kind {
+						b.Fatalf("%+v, %v", r, err)
+					}
+					seconds, micros, _ := strings.Cut(strings.TrimSpace(r.Output), ".")
+					s, err := strconv.ParseInt(seconds+micros, 10, 64)
+					noError(b, err)
+					took = append(took, now.Sub(time.UnixMicro(s)))
+					if r, err := box.Input(b.Context(), program.answer); err != nil || r.State != sandbox.Exited {
+						b.Fatalf("%+v, %v", r, err)
+					}
+				}
+				ask()
+				took = nil
+				for b.Loop() {
+					ask()
+				}
+				for len(took) < program.rounds {
+					ask()
+				}
+				report(b, 0, quantile(took, 0.99))
+				b.ReportMetric(float64(quantile(took, 0.5)), "p50-ns")
+				b.ReportMetric(50e6, "max-more-ns")
+			})
+		})
+	}
+}
