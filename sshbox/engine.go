@@ -27,7 +27,7 @@ func openEngine(ctx context.Context, given *client.Client) (*engine, error) {
 		}
 		c, err := client.New(client.FromEnv)
 		if err != nil {
-			return nil, fmt.Errorf("Docker's environment variables (DOCKER_HOST, DOCKER_CERT_PATH, …): %w", err)
+			return nil, fmt.Errorf("read the environment variables DOCKER_HOST, DOCKER_CERT_PATH, …: %w", err)
 		}
 		e.Client, e.ours = c, true
 	}

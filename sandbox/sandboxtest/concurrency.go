@@ -133,14 +133,14 @@ func basics(session sandbox.Session, name string) error {
 	}
 	res, err := attempt(name, sh.executes(ask))
 	if err != nil || res.State != sandbox.Waiting || res.Awaits != sandbox.Line || res.Output != "name? " {
-		return fmt.Errorf("Execute that asks: %s, %v", show(res), err)
+		return fmt.Errorf("execute that asks: %s, %v", show(res), err)
 	}
 	if err := run(name+"\nhello "+name+"\n", 0, sh.inputs(name+"\n")); err != nil {
 		return err
 	}
 	res, err = attempt(name, sh.executes("sleep 1000", sandbox.Timeout(300*time.Millisecond)))
 	if !errors.Is(err, sandbox.ErrTimeout) || res == nil || res.ExitCode != 130 {
-		return fmt.Errorf("Execute with a Timeout: %s, %v", show(res), err)
+		return fmt.Errorf("execute with a Timeout: %s, %v", show(res), err)
 	}
 	return run(name+"\n", 0, sh.executes(`cd / && rm -rf "$d" && echo "$X"`))
 }
@@ -165,7 +165,7 @@ func boxBasics(box sandbox.Sandbox, name, host string) error {
 		err = expect(res, lines(1, 1000)+name+"\n", 5)
 	}
 	if err != nil {
-		return fmt.Errorf("Background: %w", err)
+		return fmt.Errorf("background: %w", err)
 	}
 	_, err = attempt("copies", empty(func(ctx context.Context) error {
 		in, out, there := filepath.Join(host, name+".in"), filepath.Join(host, name+".out"), "/tmp/sandboxtest."+filepath.Base(filepath.Dir(host))+"."+name

@@ -324,7 +324,7 @@ func repls(t *testing.T, b *box) {
 		res := sh.input("for i in range(3):\n    print('line', i * 7)\n\n")
 		waiting(t, res, sandbox.Keys, sandbox.Line)
 		if !strings.Contains(res.Output, "line 14\n") { // it read part, and then the rest
-			res = sh.wait(sandbox.Until(regexp.MustCompile("line 14\n")))
+			sh.wait(sandbox.Until(regexp.MustCompile("line 14\n")))
 		}
 		exited(t, sh.interrupt())
 		sh.lives()

@@ -12,7 +12,6 @@ type typist struct {
 	mu   sync.Mutex
 	more *sync.Cond
 	todo [][]byte
-	busy bool
 	end  bool
 }
 
