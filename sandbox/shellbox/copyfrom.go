@@ -2,6 +2,7 @@ package shellbox
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -53,63 +54,73 @@ func (b *Box) copyFrom(ctx context.Context, boxPath, hostPath string) error {
 	}
 	defer done()
 
-	r, w := io.Pipe()
-	unpacked := make(chan error, 1)
-	go func() {
-		u := unpacker{parent: parent, name: name}
-		if inside {
-			u.name = ""
-		}
-		err := u.unpack(r)
-		r.CloseWithError(err)
-		unpacked <- err
-	}()
-	// The archive ends with the script: were it cut, the error is the script's.
-	err = b.copyScript(ctx, copyFromScript, []string{boxPath}, nil, w)
-	if err != nil {
-		w.CloseWithError(errCopyEnded)
-	} else {
-		w.Close()
+	u := &unpacker{parent: parent, name: name}
+	if inside {
+		u.name = ""
 	}
-	if uerr := <-unpacked; uerr != nil && !errors.Is(uerr, errCopyEnded) {
-		return uerr
+	err = b.copyScript(ctx, copyFromScript, []string{boxPath}, nil, u)
+	defer u.close()
+	if u.err != nil && err == nil {
+		err = u.err
 	}
-	return err
+	if err != nil { // the archive may be whole all the same, and lack what tar could not read
+		return err
+	}
+	return u.commit()
+}
+
+func (u *unpacker) Write([]byte) (int, error) { return 0, errors.ErrUnsupported }
+
+// ReadFrom implements io.ReaderFrom, which io.Copy prefers.
+func (u *unpacker) ReadFrom(r io.Reader) (int64, error) {
+	u.top, u.err = u.unpack(bufio.NewReaderSize(r, 64<<10))
+	return 0, u.err
 }
 
 // An unpacker writes an archive that is not to be trusted below parent, and nowhere else: os.Root refuses each path that leaves it, by
 // ".." or through a link.
 type unpacker struct {
 	parent *os.Root
+	top    string // the archive's first name
+	err    error  // of the unpacking
 	name   string // of the copy; "": as the archive has it
 	temp   string
 }
 
-func (u *unpacker) unpack(r io.Reader) error {
-	u.temp = fmt.Sprintf(".sandshell-copy-%d-%d", os.Getpid(), time.Now().UnixNano())
-	if err := u.parent.Mkdir(u.temp, 0o700); err != nil {
-		return err
+// unpack writes the archive to a temporary directory beside the destination.
+func (u *unpacker) unpack(r io.Reader) (top string, err error) {
+	temp := fmt.Sprintf(".sandshell-copy-%d-%d", os.Getpid(), time.Now().UnixNano())
+	if err := u.parent.Mkdir(temp, 0o700); err != nil {
+		return "", err
 	}
-	defer u.parent.RemoveAll(u.temp)
+	u.temp = temp
 	root, err := u.parent.OpenRoot(u.temp)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer root.Close()
-	top, err := extract(root, tar.NewReader(r))
-	if err != nil {
-		return err
+	if top, err = extract(root, tar.NewReader(r)); err != nil {
+		return "", err
 	}
-	if _, err := io.Copy(io.Discard, r); err != nil { // the padding, and how the script ended
-		return err
-	}
+	_, err = io.Copy(io.Discard, r) // the padding
+	return top, err
+}
+
+// commit moves what was unpacked to its place.
+func (u *unpacker) commit() error {
 	if u.name == "" {
-		u.name = top
+		u.name = u.top
 	}
-	if top == "" || u.name == "" || u.name == "." || u.name == ".." {
+	if u.top == "" || u.name == "" || u.name == "." || u.name == ".." {
 		return errors.New("the sandbox sent no file: give the copy a name")
 	}
-	return u.move(u.temp+"/"+top, u.name)
+	return u.move(u.temp+"/"+u.top, u.name)
+}
+
+func (u *unpacker) close() {
+	if u.temp != "" {
+		u.parent.RemoveAll(u.temp)
+	}
 }
 
 // move moves what is at from to the name to; directories are merged.
@@ -139,6 +150,14 @@ func (u *unpacker) move(from, to string) error {
 
 // extract writes the archive below root and returns the name of its first entry.
 func extract(root *os.Root, tr *tar.Reader) (top string, err error) {
+	buf := make([]byte, 64<<10)
+	var within *os.Root // the directory of the last file, so that not each file's path is walked from the root
+	var withinName string
+	defer func() {
+		if within != nil {
+			within.Close()
+		}
+	}()
 	var dirs []*tar.Header // their modes and times are set last: a read-only directory takes no files
 	for {
 		h, err := tr.Next()
@@ -165,7 +184,18 @@ func extract(root *os.Root, tr *tar.Reader) (top string, err error) {
 			dirs = append(dirs, h)
 			continue
 		case tar.TypeReg:
-			err = writeFile(root, name, tr)
+			if d := filepath.Dir(name); within == nil || d != withinName {
+				if within != nil {
+					within.Close()
+				}
+				if within, err = root.OpenRoot(d); err != nil {
+					return "", err
+				}
+				withinName = d
+			}
+			if err = writeFile(within, filepath.Base(name), mode.Perm(), h.ModTime, tr, buf); err == nil {
+				continue
+			}
 		case tar.TypeSymlink:
 			err = root.Symlink(h.Linkname, name)
 			if err == nil {
@@ -198,14 +228,17 @@ func extract(root *os.Root, tr *tar.Reader) (top string, err error) {
 	return top, nil
 }
 
-func writeFile(root *os.Root, name string, r io.Reader) error {
+func writeFile(root *os.Root, name string, mode fs.FileMode, modified time.Time, r io.Reader, buf []byte) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(f, r); err != nil {
-		f.Close()
+	_, err = io.CopyBuffer(struct{ io.Writer }{f}, r, buf)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return f.Close()
+	return root.Chtimes(name, modified, modified)
 }

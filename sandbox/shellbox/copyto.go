@@ -2,6 +2,7 @@ package shellbox
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // CopyTo implements sandbox.Sandbox. The copy is made beside its destination and moved there when it is whole, unless
@@ -70,27 +72,67 @@ func (b *Box) copyTo(ctx context.Context, hostPath, boxPath string) error {
 		return err
 	}
 	defer done()
-	r, w := io.Pipe()
-	packed := make(chan error, 1)
-	go func() {
-		err := pack(w, hostPath)
-		w.CloseWithError(err)
-		packed <- err
-	}()
-	err = b.copyScript(ctx, copyToScript, []string{boxPath, name, kind}, r, io.Discard)
-	r.CloseWithError(errCopyEnded)
-	if perr := <-packed; perr != nil && !errors.Is(perr, errCopyEnded) {
+	p := &packer{root: hostPath}
+	err = b.copyScript(ctx, copyToScript, []string{boxPath, name, kind}, p, io.Discard)
+	if perr := p.failed(); perr != nil {
 		return perr
 	}
 	return err
 }
 
-var errCopyEnded = errors.New("the other end of the copy has ended")
+// A packer is an archive to be read, and is packed straight into what it is copied to: a pipe between the two would cost a change of
+// goroutine for each piece.
+type packer struct {
+	root string
+	mu   sync.Mutex
+	err  error // of this side's files
+}
+
+func (p *packer) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
+
+// WriteTo implements io.WriterTo, which io.Copy prefers.
+func (p *packer) WriteTo(w io.Writer) (int64, error) {
+	to := &countedWriter{w: w}
+	buf := bufio.NewWriterSize(to, 64<<10) // a header is 512 bytes: not each a write
+	err := pack(buf, p.root)
+	if err == nil {
+		err = buf.Flush()
+	}
+	if to.err == nil && err != nil {
+		p.mu.Lock()
+		p.err = err
+		p.mu.Unlock()
+	}
+	return to.n, err
+}
+
+func (p *packer) failed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// A countedWriter remembers whether it was the writing that failed.
+type countedWriter struct {
+	w   io.Writer
+	n   int64
+	err error
+}
+
+func (c *countedWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	if err != nil {
+		c.err = err
+	}
+	return n, err
+}
 
 // pack writes path as an archive whose root is named x. The format is GNU's: busybox's tar reads no long names but that way.
 func pack(w io.Writer, root string) error {
 	tw := tar.NewWriter(w)
 	links := map[fileID]string{}
+	buf := make([]byte, 64<<10)
 	err := filepath.WalkDir(root, func(p string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -142,10 +184,11 @@ func pack(w io.Writer, root string) error {
 			return err
 		}
 		defer f.Close()
-		if _, err := io.CopyN(tw, f, h.Size); err != nil {
-			if err == io.EOF {
-				err = errors.New("it became shorter while it was read")
-			}
+		n, err := io.CopyBuffer(struct{ io.Writer }{tw}, io.LimitReader(f, h.Size), buf) // not tw's ReadFrom: a buffer for each file
+		if err == nil && n < h.Size {
+			err = errors.New("it became shorter while it was read")
+		}
+		if err != nil {
 			return &fs.PathError{Op: "copy", Path: p, Err: err}
 		}
 		return nil

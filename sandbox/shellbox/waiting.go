@@ -17,7 +17,7 @@ import (
 const (
 	quietMin   = 4 * time.Millisecond  // before the first look
 	paceMin    = 4 * time.Millisecond  // between looks
-	paceMax    = 30 * time.Millisecond // in the first half minute
+	paceMax    = 20 * time.Millisecond // in the first half minute
 	paceLong   = time.Second           // at last
 	paceAfter  = 30 * time.Second
 	slowMin    = 3 * time.Millisecond   // a timer that fires as late, or a look that takes as long, tells of a busy machine
@@ -29,6 +29,12 @@ type identity struct {
 	pid, tid int
 	turns    string // how often the thread has run, as its schedstat has it
 	kind     sandbox.InputKind
+}
+
+// sameWait compares all but the kind, which the first look does not find out.
+func (i identity) sameWait(j identity) bool {
+	j.kind = i.kind
+	return i == j
 }
 
 // A watch looks, during one call, whether the command waits.
@@ -104,7 +110,7 @@ func (s *session) waiting(c *command, w *watch, v verdict, limit int) *sandbox.R
 	defer s.mu.Unlock()
 	last := w.last
 	w.last, w.looking = v, false
-	if agree := v.seen.Equal(c.active) && v.seen.Equal(last.seen) && v.identity == last.identity && v.prompt == last.prompt && v.stuck == last.stuck; agree {
+	if agree := v.seen.Equal(c.active) && v.seen.Equal(last.seen) && v.identity.sameWait(last.identity) && v.prompt == last.prompt && v.stuck == last.stuck; agree {
 		w.agreed++
 	} else {
 		w.agreed = 1
@@ -140,9 +146,7 @@ func (s *session) waiting(c *command, w *watch, v verdict, limit int) *sandbox.R
 		w.in(max(unanswered, pace(quiet)))
 		return nil
 	}
-	same := v.identity
-	same.kind = c.answered.kind
-	if same == c.answered && !c.inputAt.IsZero() && time.Since(c.inputAt) < unanswered {
+	if v.identity.sameWait(c.answered) && !c.inputAt.IsZero() && time.Since(c.inputAt) < unanswered {
 		w.in(paceMin)
 		return nil
 	}
