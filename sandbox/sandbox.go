@@ -43,6 +43,8 @@ type Session interface {
 
 	// Input types text, as it is, to the unfinished command and goes on waiting for it. An answer to a question needs
 	// its "\n"; "\x04" is the end of input, "\x03" the interrupt key. What the terminal echoes is part of the output.
+	// What the command has not read when it ends, the shell reads, as it would a person's typing ahead; the interrupt
+	// key drops what the terminal still holds of it (4 KiB).
 	// Input returns ErrIdle when no command is unfinished. The end of ctx and Timeout kill the command, as with Execute.
 	Input(ctx context.Context, text string, opts ...ExecOption) (*Result, error)
 
