@@ -12,6 +12,7 @@ type typist struct {
 	mu   sync.Mutex
 	more *sync.Cond
 	todo [][]byte
+	busy bool // in a write
 	end  bool
 }
 
@@ -37,6 +38,13 @@ func (t *typist) interrupt(p []byte) {
 	t.more.Signal()
 }
 
+// idle reports whether all is typed.
+func (t *typist) idle() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.todo) == 0 && !t.busy
+}
+
 // stop ends the goroutine, once the write under way returns: the process has been closed, or will be.
 func (t *typist) stop() {
 	t.mu.Lock()
@@ -58,9 +66,11 @@ func (t *typist) run() {
 		}
 		p := t.todo[0]
 		t.todo = t.todo[1:]
+		t.busy = true
 		t.mu.Unlock()
 		_, err := t.w.Write(p)
 		t.mu.Lock()
+		t.busy = false
 		if err != nil {
 			t.end = true // the reader learns of it too, and tells
 		}

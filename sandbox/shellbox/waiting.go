@@ -110,7 +110,8 @@ func (s *session) waiting(c *command, w *watch, v verdict, limit int) *sandbox.R
 	defer s.mu.Unlock()
 	last := w.last
 	w.last, w.looking = v, false
-	if agree := v.seen.Equal(c.active) && v.seen.Equal(last.seen) && v.identity.sameWait(last.identity) && v.prompt == last.prompt && v.stuck == last.stuck; agree {
+	typed := s.typist.idle() // else the program waits for no more than the rest
+	if agree := typed && v.seen.Equal(c.active) && v.seen.Equal(last.seen) && v.identity.sameWait(last.identity) && v.prompt == last.prompt && v.stuck == last.stuck; agree {
 		w.agreed++
 	} else {
 		w.agreed = 1
