@@ -271,13 +271,15 @@ func notWaiting(t *testing.T, b *box) {
 			m := b.marker(t)
 			running(t, sh.exec(strings.ReplaceAll(c.command, "{n}", string(m)), sandbox.Yield(700*time.Millisecond)))
 			running(t, sh.wait(sandbox.Yield(300*time.Millisecond)))
-			lives := sh.lives
-			if sh.interrupt().Restarted { // busybox ash ends when its wait is interrupted
-				lives = sh.usable
-			}
-			sh.exec("kill -9 $! 2>/dev/null; wait") // what "&" started is the user's to end
+			interrupted := sh.interrupt()
+			next := sh.exec("kill -9 $! 2>/dev/null; wait") // what "&" started is the user's to end
 			b.gone(t, m)
-			lives()
+			if interrupted.Restarted || next.Restarted { // a shell that dies of the key is told of, at once or with the next Result
+				require.Equal(t, "Wait", c.name, "the shell has been restarted")
+				sh.usable()
+			} else {
+				sh.lives()
+			}
 		})
 	}
 }

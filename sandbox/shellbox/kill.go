@@ -44,15 +44,18 @@ func (s *session) kill(c *command) {
 				s.box.signalForeground(shell, "INT")
 			}
 			step = 1
-		case step == 1 && quiet > grace:
+		case step == 1 && quiet > grace/2: // as a person would: a shell between two programs may have missed it
+			typist.interrupt([]byte{3})
+			step = 2
+		case step == 2 && quiet > grace:
 			family = merge(family, s.box.family(shell, c.began, background))
 			s.box.signal(without(family, shell), "TERM")
-			step = 2
-		case step == 2 && quiet > 2*grace:
+			step = 3
+		case step == 3 && quiet > 2*grace:
 			family = merge(family, s.box.family(shell, c.began, background))
 			s.box.signal(without(family, shell), "KILL")
-			step = 3
-		case step == 3 && quiet > 3*grace: // it is the shell itself that does not come back
+			step = 4
+		case step == 4 && quiet > 3*grace: // it is the shell itself that does not come back
 			s.box.log.Warn("killing the shell: it does not come back from a command", "session", s.id)
 			s.box.do("kill -KILL " + itoa(s.shellPID()))
 			since = time.Now()

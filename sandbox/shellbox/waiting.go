@@ -280,7 +280,7 @@ func (s *session) look(confirm bool) verdict {
 			}
 			at := t.signature() == prompt && prompt != "" && !exec
 			if unstarted {
-				v.stuck = true
+				v.stuck = at || t.polls() && s.box.modes(shell.tty).raw // a line editor
 				return v
 			}
 			if at || exec && isShell(shell.comm) || !exec && turns != "" && t.turns != turns {
