@@ -55,6 +55,7 @@ func newSession(b *Box, id string, opts sandbox.SessionOptions) *session {
 		box: b, id: id, opts: opts, rows: opts.Rows, cols: opts.Cols,
 		screen: terminal.NewTail(screenTail),
 		gone:   make(chan struct{}),
+		ready:  make(chan struct{}),
 	}
 }
 
@@ -79,7 +80,12 @@ func (s *session) start(ctx context.Context, dir string, status int) error {
 		return s.err
 	}
 	s.proc, s.pid, s.typist = proc, proc.PID(), newTypist(proc.Stdin())
-	s.ready, s.startErr = make(chan struct{}), nil
+	select {
+	case <-s.ready:
+		s.ready = make(chan struct{})
+	default: // Executes wait for it already
+	}
+	s.startErr = nil
 	s.shell = shell{nonce: rand.Text()}
 	s.startcode, s.prompt = "", ""
 	s.status = status
@@ -275,7 +281,10 @@ func (s *session) shellEnded(status Status, err error) {
 	oneShot := c != nil && c.once
 	if c != nil {
 		c.typed = false // what the fresh shell prints is not the command's
+	} else {
+		s.restarted = true
 	}
+	s.ready = make(chan struct{}) // for an Execute that comes now: it runs in the fresh shell
 	s.mu.Unlock()
 	if err != nil {
 		s.lost(err)
@@ -297,8 +306,6 @@ func (s *session) shellEnded(status Status, err error) {
 	r.Cwd = s.cwd
 	if c != nil {
 		s.ended(c, r)
-	} else {
-		s.restarted = true
 	}
 }
 
