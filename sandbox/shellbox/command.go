@@ -67,6 +67,7 @@ func (c *command) send(t *typist, lines []byte) {
 
 // echoed takes what comes before the output's begin.
 func (c *command) echoed(text []byte) {
+	c.active = time.Now()
 	c.early = append(c.early, text...)
 	if cut := len(c.early) - 2*screenTail; cut > 0 {
 		c.early = append(c.early[:0], c.early[cut+screenTail:]...)

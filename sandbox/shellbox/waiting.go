@@ -124,7 +124,7 @@ func (s *session) waiting(c *command, w *watch, v verdict, limit int) *sandbox.R
 	}
 	quiet := time.Since(c.active)
 	switch {
-	case v.tid == 0 && !v.prompt && !v.stuck:
+	case v.tid == 0 && !v.prompt || w.c.started && v.stuck:
 		w.in(pace(quiet))
 		return nil
 	case w.agreed < needed:
@@ -280,7 +280,10 @@ func (s *session) look(confirm bool) verdict {
 			}
 			at := t.signature() == prompt && prompt != "" && !exec
 			if unstarted {
-				v.stuck = at || t.polls() && s.box.modes(shell.tty).raw // a line editor
+				if at || t.polls() && s.box.modes(shell.tty).raw { // raw: a line editor
+					// A shell that takes line after line is not stuck: its turns tell.
+					v.stuck, v.identity = true, identity{pid: pid, tid: t.tid, turns: t.turns}
+				}
 				return v
 			}
 			if at || exec && isShell(shell.comm) || !exec && turns != "" && t.turns != turns {
