@@ -7,12 +7,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
-	"github.com/creack/pty"
-	"golang.org/x/sys/unix"
-
+	"github.com/sandshell/sandshell/internal/program"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
@@ -23,84 +23,32 @@ type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *os.File
-	stderr *os.File // nil with a terminal
+	stderr *os.File     // nil with a terminal
+	read   atomic.Int64 // of a terminal's output
+	waits  atomic.Bool  // the reader of a terminal's output is done with what it got, and waits for more
+	closed func()       // with a terminal: called by Close
 	once   sync.Once
 	wait   func() (shellbox.Status, error)
 }
 
 // startTerminal starts cmd as the leader of a process session on a new terminal.
-func startTerminal(cmd *exec.Cmd, t *shellbox.Terminal) (shellbox.Process, error) {
-	blocking, tty, err := pty.Open()
+func (h *host) startTerminal(cmd *exec.Cmd, t *shellbox.Terminal) (shellbox.Process, error) {
+	ptm, tty, err := program.OpenTerminal(t.Rows, t.Cols)
 	if err != nil {
 		return nil, err
 	}
 	defer tty.Close()
-	ptm, err := pollable(blocking)
-	blocking.Close()
-	if err != nil {
-		return nil, err
-	}
-	if err := prepare(ptm, tty, t.Rows, t.Cols); err != nil {
-		ptm.Close()
-		return nil, err
-	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd); err != nil {
 		ptm.Close()
 		return nil, err
 	}
-	return newProcess(cmd, noClose{ptm}, ptm, nil), nil
-}
-
-// pollable returns a copy of f that goes through the runtime's poller, so that Close frees a Read. creack/pty calls Fd on its
-// files, which puts them in blocking mode for good.
-func pollable(f *os.File) (*os.File, error) {
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("dup", err)
-	}
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
-		return nil, os.NewSyscallError("set non-blocking mode", err)
-	}
-	return os.NewFile(uintptr(fd), f.Name()), nil
-}
-
-// prepare sets the terminal's size and modes: no ONLCR, and UTF-8 where the system has a mode for it. ECHOCTL is off so that the
-// interrupt key does not show as ^C in the output.
-func prepare(ptm, tty *os.File, rows, cols int) error {
-	if err := resize(ptm, rows, cols); err != nil {
-		return err
-	}
-	conn, err := tty.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var modeErr error
-	err = conn.Control(func(fd uintptr) {
-		var modes *unix.Termios
-		if modes, modeErr = unix.IoctlGetTermios(int(fd), ioctlGetTermios); modeErr != nil {
-			return
-		}
-		modes.Oflag &^= unix.ONLCR
-		modes.Lflag &^= unix.ECHOCTL
-		modes.Iflag |= iutf8
-		modeErr = unix.IoctlSetTermios(int(fd), ioctlSetTermios, modes)
-	})
-	return errors.Join(err, modeErr)
-}
-
-func resize(ptm *os.File, rows, cols int) error {
-	conn, err := ptm.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var sizeErr error
-	err = conn.Control(func(fd uintptr) {
-		sizeErr = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(cols)})
-	})
-	return errors.Join(err, sizeErr)
+	p := newProcess(cmd, nil, ptm, nil)
+	id := strconv.Itoa(p.PID())
+	h.terminals.Store(id, p)
+	p.closed = func() { h.terminals.Delete(id) }
+	return p, nil
 }
 
 // startPipes starts cmd as the leader of a process session on three pipes.
@@ -125,7 +73,7 @@ func startPipes(cmd *exec.Cmd) (shellbox.Process, error) {
 	defer closeAll(theirs)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd); err != nil {
 		closeAll(ours)
 		return nil, err
 	}
@@ -134,6 +82,9 @@ func startPipes(cmd *exec.Cmd) (shellbox.Process, error) {
 
 func newProcess(cmd *exec.Cmd, stdin io.WriteCloser, stdout, stderr *os.File) *process {
 	p := &process{cmd: cmd, stdin: stdin, stdout: stdout, stderr: stderr}
+	if stderr == nil {
+		p.stdin = program.NewKeyboard(stdout, p.read.Load)
+	}
 	p.wait = sync.OnceValues(func() (shellbox.Status, error) {
 		err := cmd.Wait()
 		var exit *exec.ExitError
@@ -154,7 +105,7 @@ func (p *process) Wait() (shellbox.Status, error) { return p.wait() }
 
 func (p *process) Stdout() io.Reader {
 	if p.stderr == nil {
-		return terminalReader{p.stdout}
+		return terminalReader{p}
 	}
 	return p.stdout
 }
@@ -170,7 +121,7 @@ func (p *process) Resize(rows, cols int) error {
 	if p.stderr != nil {
 		return errors.ErrUnsupported
 	}
-	return resize(p.stdout, rows, cols)
+	return program.Resize(p.stdout, rows, cols)
 }
 
 func (p *process) Close() error {
@@ -179,22 +130,28 @@ func (p *process) Close() error {
 		p.stdout.Close()
 		if p.stderr != nil {
 			p.stderr.Close()
+		} else {
+			p.closed()
 		}
 	})
 	return nil
 }
 
-// A terminalReader ends with io.EOF when nobody has the terminal open any more; Linux says EIO.
-type terminalReader struct{ f *os.File }
+// settled reports whether what was printed up to now has been read.
+func (p *process) settled() bool {
+	return p.waits.Load() && !program.Readable(p.stdout) && p.waits.Load()
+}
 
-func (r terminalReader) Read(p []byte) (int, error) {
-	n, err := r.f.Read(p)
+// A terminalReader ends with io.EOF when nobody has the terminal open any more; Linux says EIO.
+type terminalReader struct{ p *process }
+
+func (r terminalReader) Read(b []byte) (int, error) {
+	r.p.waits.Store(true)
+	n, err := r.p.stdout.Read(b)
+	r.p.waits.Store(false)
+	r.p.read.Add(int64(n))
 	if errors.Is(err, syscall.EIO) {
 		err = io.EOF
 	}
 	return n, err
 }
-
-type noClose struct{ io.Writer }
-
-func (noClose) Close() error { return nil }

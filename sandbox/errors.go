@@ -16,6 +16,9 @@ var (
 	ErrIdle error = &sentinel{"no command is unfinished", nil}
 	// ErrTimeout: Timeout has passed, and the command has been killed. It is context.DeadlineExceeded too.
 	ErrTimeout error = &sentinel{"command timed out", context.DeadlineExceeded}
+	// ErrCut: the connection to the sandbox was cut under a copy or a dialed connection, which cannot be gone on with. The sandbox is there, and
+	// is being connected to again: try again. Sessions and jobs go on as if nothing had happened.
+	ErrCut error = &sentinel{"the connection to the sandbox was cut: try again", nil}
 	// ErrLost: the connection or the container is gone. errors.As with a *LostError says why.
 	ErrLost error = &sentinel{"sandbox lost", nil}
 )

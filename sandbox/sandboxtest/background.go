@@ -102,6 +102,9 @@ func ampersands(t *testing.T, b *box) {
 		{"Pipeline", "sleep {n} | cat &"},
 	} {
 		crowd.run(c.name, func(t *testing.T) { // it keeps the terminal open, and delays nothing
+			if program, _, _ := strings.Cut(c.command, " "); program == "nohup" {
+				b.need(t, program)
+			}
 			sh := b.open(t)
 			m := b.marker(t)
 			res := sh.exec(strings.ReplaceAll(c.command, "{n}", string(m)))

@@ -206,9 +206,10 @@ func (b *box) slay(t testing.TB, m marker) {
 }
 
 // processes lists the box's processes that have m in their arguments. The marker goes in by stdin: the look-up must not find itself.
+// (Not as a fixed string: with -F, busybox's grep looks no further than a line's first NUL, which is behind the first argument.)
 func (b *box) processes(t testing.TB, m marker) []string {
 	t.Helper()
-	_, stdout, _ := b.shIn(t, string(m)+"\n", `if [ -r /proc/self/cmdline ]; then grep -lF -f - /proc/[0-9]*/cmdline 2>/dev/null; else ps -A -o pid= -o args= | grep -F -f -; fi`)
+	_, stdout, _ := b.shIn(t, string(m)+"\n", `if [ -r /proc/self/cmdline ]; then grep -l -f - /proc/[0-9]*/cmdline 2>/dev/null; else ps -A -o pid= -o args= | grep -f -; fi`)
 	return strings.FieldsFunc(stdout, func(r rune) bool { return r == '\n' })
 }
 

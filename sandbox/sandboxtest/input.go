@@ -260,6 +260,13 @@ func notWaiting(t *testing.T, b *box) {
 		{"PythonSleep", "python3 -c 'import time; time.sleep({n})'", "python3"},
 		{"PythonServer", "python3 -m http.server --bind 127.0.0.1 0", "python3"},
 		{"PythonSelect", "python3 -c 'import os, select; r, w = os.pipe(); select.select([r], [], [])'", "python3"},
+		// As apt-get has helpers that are another user (only where this one is root), of which /proc tells little.
+		{"HelperOfAnotherUser", `sh -c 'setpriv --reuid 65534 sleep {n} & printf "Reading ... "; while :; do :; done'`, "setpriv"},
+		{"SelectWithHelper", `sh -c 'setpriv --reuid 65534 sleep {n} & exec python3 -c "
+import os, select
+print(\"0% [Connecting]\", end=\"\", flush=True)
+r, w = os.pipe()
+select.select([r], [], [])"'`, "python3"},
 		{"PythonThread", "python3 -c 'import threading; threading.Event().wait()'", "python3"},
 	}
 	crowd := atOnce(t)
@@ -274,12 +281,10 @@ func notWaiting(t *testing.T, b *box) {
 			interrupted := sh.interrupt()
 			next := sh.exec("kill -9 $! 2>/dev/null; wait") // what "&" started is the user's to end
 			b.gone(t, m)
-			if interrupted.Restarted || next.Restarted { // a shell that dies of the key is told of, at once or with the next Result
-				require.Equal(t, "Wait", c.name, "the shell has been restarted")
-				sh.usable()
-			} else {
-				sh.lives()
-			}
+			// What the key ends may end while the shell is at its prompt: a read without line editor in busybox ash takes that
+			// SIGCHLD for the end of its input.
+			require.False(t, interrupted.Restarted || next.Restarted, "the shell has been restarted")
+			sh.lives()
 		})
 	}
 }

@@ -225,20 +225,21 @@ func runCancels(t *testing.T, b *box) {
 			m := b.marker(t)
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			var stdout bytes.Buffer
-			go func() {
-				for end := time.Now().Add(grace); time.Now().Before(end) && !found(b, m); {
-					time.Sleep(20 * time.Millisecond)
-				}
-				cancel()
-			}()
+			stdout := &watcher{text: "before\n", seen: func() {
+				go func() { // the marker alone is in the shell's own arguments
+					for end := time.Now().Add(grace); time.Now().Before(end) && !found(b, m); {
+						time.Sleep(20 * time.Millisecond)
+					}
+					cancel()
+				}()
+			}}
 			begin := time.Now()
 			_, err := within(b, t, "Run", func(context.Context) (int, error) {
-				return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "echo before; " + strings.ReplaceAll(c.command, "{n}", string(m))}, Stdout: &stdout})
+				return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "echo before; " + strings.ReplaceAll(c.command, "{n}", string(m))}, Stdout: stdout})
 			})
 			require.ErrorIs(t, err, context.Canceled)
 			require.Less(t, time.Since(begin), 2*grace)
-			require.Equal(t, "before\n", stdout.String())
+			require.Equal(t, "before\n", stdout.buf.String())
 			b.gone(t, m)
 		})
 	}

@@ -3,7 +3,9 @@
 //
 //	func TestConformance(t *testing.T) {
 //		sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
-//			box, err := mybox.New(t.Context(), mybox.Config{})
+//			ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // t.Context() has ended in a Cleanup
+//			defer cancel()
+//			box, err := mybox.New(ctx, mybox.Config{})
 //			if err != nil {
 //				t.Fatal(err)
 //			}

@@ -356,10 +356,21 @@ func shellJobs(t *testing.T, b *box) {
 	m := b.marker(t)
 	exited(t, sh.exec("sleep "+string(m)+" &"), 0)
 	require.Contains(t, sh.output("jobs"), string(m))
-	sh.exec("kill %1")
+	sh.exec("kill $!")
 	sh.exec("wait")
 	b.gone(t, m)
 	require.NotContains(t, sh.exec("jobs; jobs").Output, "Running")
+	sh.lives()
+
+	// A job that ends while the shell is at its prompt must not end the shell: SIGCHLD interrupts its read.
+	m = b.marker(t)
+	exited(t, sh.exec("kept=1; sleep "+string(m)+" &"), 0)
+	res := sh.exec("echo $!")
+	b.script(t, `kill -9 "$1"`, strings.TrimSpace(res.Output)) // before its exec, it ignores TERM as the shell does
+	b.gone(t, m)
+	res = sh.exec(`wait; echo "<$kept>"`)
+	require.False(t, res.Restarted, "the shell has been restarted")
+	require.Contains(t, res.Output, "<1>\n")
 	sh.lives()
 }
 

@@ -49,6 +49,7 @@ type Box struct {
 
 	mu       sync.Mutex
 	closed   bool
+	detached bool
 	closing  chan struct{} // closed when Close begins
 	sessions map[string]*session
 	jobs     []*job
@@ -64,6 +65,18 @@ var _ sandbox.Sandbox = (*Box)(nil)
 // New starts the main session on the host. The Box owns the host from then on: Close closes it, and so does a New that fails.
 // ctx governs the start.
 func New(ctx context.Context, host Host, opts Options) (*Box, error) {
+	b := newBox(host, opts)
+	main, err := b.open(ctx, "main", nil, sandbox.NewSessionOptions())
+	if err != nil {
+		b.closed = true
+		b.end()
+		return nil, err
+	}
+	b.session = main
+	return b, nil
+}
+
+func newBox(host Host, opts Options) *Box {
 	if opts.Grace <= 0 {
 		opts.Grace = time.Second
 	}
@@ -83,14 +96,7 @@ func New(ctx context.Context, host Host, opts Options) (*Box, error) {
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
-	main, err := b.open(ctx, "main", sandbox.NewSessionOptions())
-	if err != nil {
-		b.closed = true
-		b.end()
-		return nil, err
-	}
-	b.session = main
-	return b, nil
+	return b
 }
 
 // environment returns what is added to the host's for a program of the session of that id. SANDSHELL_SESSION marks all that the
@@ -110,7 +116,7 @@ func (b *Box) String() string { return b.host.String() }
 
 // Open implements sandbox.Sandbox.
 func (b *Box) Open(ctx context.Context, opts ...sandbox.SessionOption) (sandbox.Session, error) {
-	s, err := b.open(ctx, b.name("session"), sandbox.NewSessionOptions(opts...))
+	s, err := b.open(ctx, b.name("session"), nil, sandbox.NewSessionOptions(opts...))
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +131,8 @@ func (b *Box) name(kind string) string {
 	return fmt.Sprintf("%s-%d", kind, b.count[kind])
 }
 
-func (b *Box) open(ctx context.Context, id string, opts sandbox.SessionOptions) (*session, error) {
+// open opens a session; j is the job that it is for, nil if it is for none.
+func (b *Box) open(ctx context.Context, id string, j *job, opts sandbox.SessionOptions) (*session, error) {
 	if err := checkEnv(opts.Env); err != nil {
 		return nil, fmt.Errorf("open %s: %w", id, err)
 	}
@@ -141,6 +148,7 @@ func (b *Box) open(ctx context.Context, id string, opts sandbox.SessionOptions) 
 		opts.Dir = b.opts.Dir
 	}
 	s := newSession(b, id, opts)
+	s.job = j
 	if err := s.start(ctx, opts.Dir, 0); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("open %s: %w", id, b.cause(ctx, err))
@@ -257,7 +265,7 @@ func (b *Box) end() error {
 	b.mu.Lock()
 	sessions, conns := b.sessions, b.conns
 	b.sessions, b.conns = map[string]*session{}, map[net.Conn]struct{}{}
-	jobs := b.jobs
+	jobs, detached := b.jobs, b.detached
 	b.mu.Unlock()
 	for conn := range conns {
 		conn.(*tracked).Conn.Close()
@@ -265,7 +273,7 @@ func (b *Box) end() error {
 	for _, s := range sessions {
 		s.fail(sandbox.ErrClosed)
 	}
-	if len(sessions)+len(jobs) > 0 {
+	if len(sessions)+len(jobs) > 0 && !detached {
 		b.killMarked(b.mark)
 	}
 	for _, s := range sessions {

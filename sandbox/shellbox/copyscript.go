@@ -8,26 +8,49 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 
+	"github.com/sandshell/sandshell/internal/archive"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// copyScript runs one end of a copy in the sandbox. args[0] is the path, relative to the main session's directory.
+// copyPath returns a path in the sandbox as it is sent there: relative to the main session's directory it is made absolute, and so is
+// one that begins with ~ if the box has a HOME of its own, of which the host knows nothing.
+func (b *Box) copyPath(p string) (string, error) {
+	switch {
+	case p == "" || strings.ContainsRune(p, 0):
+		return "", fmt.Errorf("%w: the sandbox's path %q", fs.ErrInvalid, p)
+	case path.IsAbs(p):
+		return p, nil
+	case p == "~" || strings.HasPrefix(p, "~/"):
+		for _, kv := range slices.Backward(b.opts.Env) {
+			if home, ok := strings.CutPrefix(kv, "HOME="); ok {
+				return archive.ExpandHome(p, home), nil
+			}
+		}
+		return p, nil
+	}
+	b.session.mu.Lock()
+	defer b.session.mu.Unlock()
+	return b.session.cwd + "/" + p, nil
+}
+
+// copyFailed returns why a Copier failed.
+func (b *Box) copyFailed(ctx context.Context, err error) error {
+	var typed *fs.PathError
+	if ctx.Err() == nil && !errors.As(err, &typed) {
+		return b.lostOr(err)
+	}
+	return b.cause(ctx, err)
+}
+
+// copyScript runs one end of a copy in the sandbox. args[0] is the path.
 func (b *Box) copyScript(ctx context.Context, script string, args []string, stdin io.Reader, stdout io.Writer) error {
-	p := args[0]
-	if p == "" || strings.ContainsRune(p, 0) {
-		return fmt.Errorf("%w: the sandbox's path %q", fs.ErrInvalid, p)
-	}
-	if !path.IsAbs(p) && p != "~" && !strings.HasPrefix(p, "~/") {
-		b.session.mu.Lock()
-		p = b.session.cwd + "/" + p
-		b.session.mu.Unlock()
-	}
 	var stderr bytes.Buffer
 	cmd := &sandbox.Cmd{
-		Args:  append([]string{"sh", "-c", script, "sh", p}, args[1:]...),
+		Args:  append([]string{"sh", "-c", script, "sh"}, args...),
 		Env:   []string{"LC_ALL=C"},
 		Stdin: stdin, Stdout: stdout, Stderr: &stderr,
 	}
@@ -36,7 +59,7 @@ func (b *Box) copyScript(ctx context.Context, script string, args []string, stdi
 		return err
 	}
 	if code != 0 {
-		return copyError(stderr.String(), p)
+		return copyError(stderr.String(), args[0])
 	}
 	return nil
 }
@@ -70,4 +93,6 @@ var copyErrors = map[string]syscall.Errno{
 	"EROFS":   syscall.EROFS,
 	"EPERM":   syscall.EPERM,
 	"EDQUOT":  syscall.EDQUOT,
+	"EINVAL":  syscall.EINVAL,
+	"EPIPE":   syscall.EPIPE,
 }

@@ -1,21 +1,19 @@
 package shellbox
 
 import (
-	"archive/tar"
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
+
+	"github.com/sandshell/sandshell/internal/archive"
 )
 
 // CopyTo implements sandbox.Sandbox. The copy is made beside its destination and moved there when it is whole, unless
 // it is a directory that goes into one of the same name: then it is added to what is there, file by file.
-// The files belong to the sandbox's user. Needs tar in the sandbox.
+// The files belong to the sandbox's user; sockets and devices are left out. Needs tar in the sandbox, unless the host is a [Copier].
 func (b *Box) CopyTo(ctx context.Context, hostPath, boxPath string) error {
 	if err := b.copyTo(ctx, hostPath, boxPath); err != nil {
 		return fmt.Errorf("copy %s to %s in %s: %w", hostPath, boxPath, b, err)
@@ -23,27 +21,37 @@ func (b *Box) CopyTo(ctx context.Context, hostPath, boxPath string) error {
 	return nil
 }
 
-// copyToScript unpacks the archive on its standard input. Arguments: destination, the source's name, "dir" or "file".
+// copyToScript unpacks the archive on its standard input. Arguments: destination, the source's name, "dir" or "file". tar takes
+// an archive that is cut off between two files for a whole one: it is whole if the empty file that comes last is there.
 const copyToScript = resolveScript + `
 if [ -d "$p" ]; then d=$p n=$2; fi
-[ -d "$d" ] || fail ENOENT "$d"
+[ -d "$d" ] || { [ -e "$d" ] && fail ENOTDIR "$d"; fail ENOENT "$d"; }
+case $n in .) fail EINVAL "$d";; esac
 case $d in /) d=;; esac
+at=$d
 if [ -d "$d/$n" ]; then
 	[ $3 = dir ] || fail EISDIR "$d/$n"
+	at=$d/$n
 elif [ $3 = dir ] && { [ -e "$d/$n" ] || [ -L "$d/$n" ]; }; then
 	fail ENOTDIR "$d/$n"
 fi
-t=$d/.sandshell-copy-$$
-trap 'rm -rf "$t"' EXIT
+t=$at/.sandshell-copy-$$
+trap 'rm -rf "$t" 2>/dev/null || { chmod -R u+rwx "$t" && rm -rf "$t"; }' EXIT
 trap 'exit 1' HUP INT TERM
-mkdir -m 700 "$t" 2>/dev/null || { [ -w "${d:-/}" ] && fail ENOSPC "$d"; fail EACCES "${d:-/}"; }
+mkdir -m 700 "$t" 2>/dev/null || { [ -w "${at:-/}" ] && fail ENOSPC "$at"; fail EACCES "${at:-/}"; }
 (cd "$t" && tar -xpof -) || exit 1
-if [ -d "$d/$n" ] && [ ! -L "$d/$n" ]; then
-	cp -a "$t/x/." "$d/$n/"
+[ -f "$t/` + tarEnd + `" ] || fail EPIPE "$d/$n"
+if [ "$at" != "$d" ]; then
+	cp -a "$t/` + tarRoot + `/." "$at/"
+elif [ -d "$t/` + tarRoot + `" ] && [ ! -w "$t/` + tarRoot + `" ]; then
+	chmod u+w "$t/` + tarRoot + `" && mv -f "$t/` + tarRoot + `" "$d/$n" && chmod u-w "$d/$n"
 else
-	mv -f "$t/x" "$d/$n"
+	mv -f "$t/` + tarRoot + `" "$d/$n"
 fi
 `
+
+// The names of the root and of the last file in an archive for tar.
+const tarRoot, tarEnd = "x", "end"
 
 // resolveScript finds the destination of a copy, $1: its absolute path p, parent d and name n.
 const resolveScript = `
@@ -60,141 +68,102 @@ func (b *Box) copyTo(ctx context.Context, hostPath, boxPath string) error {
 	if err != nil {
 		return err
 	}
-	kind, name := "file", filepath.Base(filepath.Clean(hostPath))
-	if abs, err := filepath.Abs(hostPath); err == nil {
-		name = filepath.Base(abs)
-	}
-	if info.IsDir() {
-		kind = "dir"
+	path, err := b.copyPath(boxPath)
+	if err != nil {
+		return err
 	}
 	ctx, done, err := b.call(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	p := &packer{root: hostPath}
-	err = b.copyScript(ctx, copyToScript, []string{boxPath, name, kind}, p, io.Discard)
-	if perr := p.failed(); perr != nil {
+	src := &source{write: func(w io.Writer) error { return archive.Pack(w, hostPath) }}
+	if c, ok := b.host.(Copier); ok {
+		err = c.Unpack(ctx, path, func(w io.Writer) error { return src.pack(ctx, w) })
+		if err != nil {
+			err = b.copyFailed(ctx, err)
+		}
+	} else {
+		name, nerr := archive.Name(hostPath)
+		if nerr != nil {
+			return nerr
+		}
+		kind := "file"
+		if info.IsDir() {
+			kind = "dir"
+		}
+		src.write = func(w io.Writer) error { return archive.PackForTar(w, hostPath, tarRoot, tarEnd) }
+		err = b.copyScript(ctx, copyToScript, []string{path, name, kind}, packing{ctx, src}, io.Discard)
+	}
+	if perr := src.close(); perr != nil {
 		return perr
 	}
 	return err
 }
 
-// A packer is an archive to be read, and is packed straight into what it is copied to: a pipe between the two would cost a change of
-// goroutine for each piece.
-type packer struct {
-	root string
-	mu   sync.Mutex
-	err  error // of this side's files
+// A source is what is packed, straight into what it is copied to: a pipe between the two would cost a change of goroutine for each piece.
+type source struct {
+	write func(io.Writer) error
+
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup
+	err     error // of this side's files
 }
 
-func (p *packer) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
-
-// WriteTo implements io.WriterTo, which io.Copy prefers.
-func (p *packer) WriteTo(w io.Writer) (int64, error) {
-	to := &countedWriter{w: w}
-	buf := bufio.NewWriterSize(to, 64<<10) // a header is 512 bytes: not each a write
-	err := pack(buf, p.root)
-	if err == nil {
-		err = buf.Flush()
+// pack packs until ctx ends.
+func (s *source) pack(ctx context.Context, w io.Writer) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return os.ErrClosed
 	}
-	if to.err == nil && err != nil {
-		p.mu.Lock()
-		p.err = err
-		p.mu.Unlock()
+	s.running.Add(1)
+	s.mu.Unlock()
+	defer s.running.Done()
+	to := &destination{ctx: ctx, w: w}
+	err := s.write(to)
+	if to.err == nil {
+		s.err = err
 	}
-	return to.n, err
+	return err
 }
 
-func (p *packer) failed() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.err
+// close waits for the packing's end and returns what went wrong on this side.
+func (s *source) close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.running.Wait()
+	return s.err
 }
 
-// A countedWriter remembers whether it was the writing that failed.
-type countedWriter struct {
+// A destination remembers whether it was the writing that failed.
+type destination struct {
+	ctx context.Context
 	w   io.Writer
-	n   int64
 	err error
 }
 
-func (c *countedWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
+func (d *destination) Write(p []byte) (n int, err error) {
+	if d.ctx.Err() != nil {
+		d.err = context.Cause(d.ctx)
+		return 0, d.err
+	}
+	n, err = d.w.Write(p)
 	if err != nil {
-		c.err = err
+		d.err = err
 	}
 	return n, err
 }
 
-// pack writes path as an archive whose root is named x. The format is GNU's: busybox's tar reads no long names but that way.
-func pack(w io.Writer, root string) error {
-	tw := tar.NewWriter(w)
-	links := map[fileID]string{}
-	buf := make([]byte, 64<<10)
-	err := filepath.WalkDir(root, func(p string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		var target string
-		switch {
-		case info.Mode()&fs.ModeSymlink != 0:
-			if target, err = os.Readlink(p); err != nil {
-				return err
-			}
-		case info.Mode()&fs.ModeSocket != 0:
-			return nil // there is nothing in it to copy
-		}
-		h, err := tar.FileInfoHeader(info, target)
-		if err != nil {
-			return &fs.PathError{Op: "copy", Path: p, Err: err}
-		}
-		rel, err := filepath.Rel(root, p)
-		if err != nil {
-			return err
-		}
-		h.Name = "x"
-		if rel != "." {
-			h.Name = "x/" + filepath.ToSlash(rel)
-		}
-		if info.IsDir() {
-			h.Name += "/"
-		}
-		h.Format, h.Uname, h.Gname, h.Uid, h.Gid = tar.FormatGNU, "", "", 0, 0
-		if id, ok := hardLinked(info); ok && info.Mode().IsRegular() {
-			if first, ok := links[id]; ok {
-				h.Typeflag, h.Linkname, h.Size = tar.TypeLink, first, 0
-			} else {
-				links[id] = h.Name
-			}
-		}
-		if err := tw.WriteHeader(h); err != nil {
-			return &fs.PathError{Op: "copy", Path: p, Err: err}
-		}
-		if h.Typeflag != tar.TypeReg {
-			return nil
-		}
-		f, err := os.Open(p)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		n, err := io.CopyBuffer(struct{ io.Writer }{tw}, io.LimitReader(f, h.Size), buf) // not tw's ReadFrom: a buffer for each file
-		if err == nil && n < h.Size {
-			err = errors.New("it became shorter while it was read")
-		}
-		if err != nil {
-			return &fs.PathError{Op: "copy", Path: p, Err: err}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return tw.Close()
+// packing is a source as a command's standard input.
+type packing struct {
+	ctx context.Context
+	*source
 }
+
+func (p packing) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
+
+// WriteTo implements io.WriterTo, which io.Copy prefers.
+func (p packing) WriteTo(w io.Writer) (int64, error) { return 0, p.pack(p.ctx, w) }

@@ -34,6 +34,7 @@ type Program struct {
 	Dir      string    // working directory, absolute; "" is the host's own
 	Env      []string  // "NAME=value", added to the host's; later ones win
 	Terminal *Terminal // nil: three pipes
+	Spool    bool      // a hint to a Keeper: keep all output from the first byte on, and never let the program wait for its reader
 }
 
 // A Terminal is the terminal on which a program is started: a new one, the program's controlling terminal, in

@@ -35,7 +35,7 @@ func (b *Box) Background(ctx context.Context, command string, opts ...sandbox.Se
 func (b *Box) background(ctx context.Context, command string, opts sandbox.SessionOptions) (*job, error) {
 	j := &job{box: b, id: b.name("job"), command: command, done: make(chan struct{})}
 	var err error
-	if j.s, err = b.open(ctx, j.id, opts); err != nil {
+	if j.s, err = b.open(ctx, j.id, j, opts); err != nil {
 		return nil, err
 	}
 	if j.spool, err = newSpool(); err != nil {
@@ -51,15 +51,19 @@ func (b *Box) background(ctx context.Context, command string, opts sandbox.Sessi
 	}
 	b.jobs = append(b.jobs, j)
 	b.mu.Unlock()
-	go func() {
-		defer close(j.done)
-		o := sandbox.ExecOptions{Tee: j.spool, MaxOutput: 1}
-		j.result, j.err = j.s.execute(context.Background(), command, true, o)
-		if j.err == nil {
-			j.s.hangup()
-		}
-	}()
+	go j.run(func() (*sandbox.Result, error) {
+		return j.s.execute(context.Background(), command, true, sandbox.ExecOptions{Tee: j.spool, MaxOutput: 1})
+	})
 	return j, nil
+}
+
+// run waits for the job's end.
+func (j *job) run(execute func() (*sandbox.Result, error)) {
+	defer close(j.done)
+	j.result, j.err = execute()
+	if j.err == nil {
+		j.s.hangup()
+	}
 }
 
 // Job implements sandbox.Sandbox.
@@ -91,6 +95,9 @@ func (j *job) Done() <-chan struct{} { return j.done }
 
 // ended returns os.ErrProcessDone after the job's end, or why it can no longer be reached.
 func (j *job) ended() error {
+	if j.s.over() != nil { // the job's own end is a moment later
+		<-j.done
+	}
 	select {
 	case <-j.done:
 		if j.err != nil {
@@ -98,7 +105,7 @@ func (j *job) ended() error {
 		}
 		return os.ErrProcessDone
 	default:
-		return j.s.over()
+		return nil
 	}
 }
 

@@ -57,7 +57,7 @@ func (s *session) kill(c *command) {
 			step = 4
 		case step == 4 && quiet > 3*grace: // it is the shell itself that does not come back
 			s.box.log.Warn("killing the shell: it does not come back from a command", "session", s.id)
-			s.box.do("kill -KILL " + itoa(s.shellPID()))
+			s.box.do("send KILL " + itoa(s.shellPID()))
 			since = time.Now()
 		}
 		tick := time.NewTimer(killTick)
@@ -95,8 +95,7 @@ func (s *session) tidy() {
 // difference, have an id not greater than background, the shell's $! at the time.
 func (b *Box) family(shell int, began time.Time, background int) []process {
 	ps := b.tree(shell)
-	up, _ := b.do("uptime")
-	now, err := strconv.ParseFloat(strings.TrimSpace(up), 64)
+	now, err := b.uptime()
 	begin := int64((now - time.Since(began).Seconds()) * 100)
 	earlier := map[int]bool{}
 	var family []process
@@ -110,6 +109,12 @@ func (b *Box) family(shell int, began time.Time, background int) []process {
 		family = append(family, p)
 	}
 	return family
+}
+
+// uptime returns the seconds since the start of the host.
+func (b *Box) uptime() (float64, error) {
+	up, _ := b.do("uptime")
+	return strconv.ParseFloat(strings.TrimSpace(up), 64)
 }
 
 // foreground returns the foreground process group of the shell's terminal, 0 if unknown; how often the shell has run, if it is in
@@ -154,7 +159,7 @@ func (b *Box) signalForeground(shell int, sig string) error {
 	if len(programs) == 0 {
 		return os.ErrProcessDone
 	}
-	out, err := b.do("for _p in" + ids(programs) + "; do kill -" + sig + " $_p && echo sent; done")
+	out, err := b.do("send " + sig + ids(programs))
 	if err == nil && out == "" {
 		return errors.New("the processes may not be signalled, or have just ended")
 	}
@@ -174,11 +179,7 @@ func (b *Box) signal(ps []process, names ...string) {
 	if ps = b.alive(ps); len(ps) == 0 {
 		return
 	}
-	line := "for _p in" + ids(ps) + "; do "
-	for _, name := range names {
-		line += "kill -" + name + " $_p; "
-	}
-	b.do(line + "done")
+	b.do("send " + strings.Join(names, ",") + ids(ps))
 }
 
 // alive returns those of ps that have not ended; zombies have.

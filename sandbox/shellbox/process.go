@@ -45,11 +45,11 @@ func (t *thread) signature() string {
 	return ""
 }
 
-// do runs a line in the control shell. Without one there are no answers about processes; that is logged, not fatal.
-func (b *Box) do(line string) (string, error) {
-	out, err := b.control.do(line)
+// do answers a request that control.sh describes. A host may have no answers about processes; that is logged, not fatal.
+func (b *Box) do(request string) (string, error) {
+	out, err := b.control.do(request)
 	if err != nil {
-		b.log.Debug("ask the control shell", "line", line, "error", err)
+		b.log.Debug("ask about processes", "request", request, "error", err)
 	}
 	return out, err
 }
@@ -65,7 +65,7 @@ func parseProcesses(out string) []process {
 	for line := range strings.Lines(out) {
 		f := strings.Fields(line)
 		switch {
-		case len(f) >= 11 && f[0] == "P":
+		case len(f) >= 10 && f[0] == "P": // the name may be empty, or blank
 			ps = append(ps, process{
 				pid: atoi(f[1]), state: f[2], ppid: atoi(f[3]), pgrp: atoi(f[4]), session: atoi(f[5]), tty: atoi(f[6]), tpgid: atoi(f[7]),
 				start: int64(atoi(f[8])), startcode: f[9], comm: strings.Join(f[10:], " "),

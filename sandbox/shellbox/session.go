@@ -21,6 +21,7 @@ type session struct {
 	box  *Box
 	id   string
 	opts sandbox.SessionOptions
+	job  *job // whose session it is; nil if it is none's
 
 	readers sync.WaitGroup
 	gone    chan struct{} // closed when err is set
@@ -40,6 +41,7 @@ type session struct {
 	ready      chan struct{} // closed when the shell is at its first prompt
 	startErr   error         // why it never will be
 	killed     bool          // the last command was
+	anySeq     bool          // after Attach: the number of the command under way is not known
 	restarted  bool          // the shell ended while no command was under way: the next Result says so
 	rows, cols int
 	screen     *terminal.Tail
@@ -93,7 +95,7 @@ func (s *session) start(ctx context.Context, dir string, status int) error {
 	lines := s.shell.initLines(s.seq)
 	ready, typist := s.ready, s.typist
 	s.readers.Go(typist.run)
-	s.readers.Go(func() { s.read(proc, typist) })
+	s.readers.Go(func() { s.read(proc, typist, scanner{nonce: s.shell.nonce}) })
 	s.mu.Unlock()
 	typist.write(lines)
 	select {
@@ -107,6 +109,7 @@ func (s *session) start(ctx context.Context, dir string, status int) error {
 	if s.startErr != nil {
 		return s.startErr
 	}
+	s.note()
 	s.learn()
 	return nil
 }
@@ -118,6 +121,7 @@ func (s *session) launch(ctx context.Context, dir string) (Process, error) {
 		Dir:      dir,
 		Env:      s.box.environment(s.id, s.opts.Env),
 		Terminal: &Terminal{s.rows, s.cols},
+		Spool:    s.job != nil,
 	}
 	proc, err := s.box.host.Start(ctx, p)
 	if errors.Is(err, exec.ErrNotFound) && s.box.opts.Shell == nil && s.box.noBash.CompareAndSwap(false, true) {
@@ -143,8 +147,7 @@ func (s *session) fresh(status int) error {
 }
 
 // read reads the terminal until the shell's end.
-func (s *session) read(proc Process, typist *typist) {
-	scan := scanner{nonce: s.shell.nonce}
+func (s *session) read(proc Process, typist *typist, scan scanner) {
 	eof := make(chan struct{})
 	exited := make(chan struct{})
 	var status Status
@@ -223,6 +226,10 @@ func (s *session) marker(m *marker) {
 	switch {
 	case m.kind == 'D' && m.seq == helloSeq: // from the lines that init a shell
 		s.shell.dialect, s.pid = dialect(m.status), m.pid
+	case s.anySeq && m.kind == 'D' && m.pid == s.pid:
+		s.seq, s.anySeq = m.seq, false
+		s.status, s.cwd = m.status, m.cwd
+		s.ended(c, &sandbox.Result{State: sandbox.Exited, ExitCode: m.status, Cwd: m.cwd})
 	case m.seq != s.seq:
 		if m.kind == 'D' && c != nil && c.again {
 			s.again(c)

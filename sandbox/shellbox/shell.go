@@ -39,6 +39,9 @@ func (sh shell) lineMax() int {
 //   - A command may change PS1 (conda and virtualenv do). A prompt command of bash that does so each time (starship) gets another behind it.
 //   - busybox ash edits lines, at 20 ms each (a usleep after the Enter key), unless the terminal's echo is off at the prompt: its
 //     prompt turns it off. Programs want it on, or nobody could tell a question for a password from another: see commandLines.
+//     Without the editor it reads by fgets, and takes a read that SIGCHLD interrupts for the end of its input: a program in the
+//     background that ended while the shell was at its prompt would end the shell. With ignoreeof it reads on, 50 times between commands.
+//   - What other shells may not be able to parse is in an eval: dash drops the whole line of an array's assignment.
 func (sh shell) initLines(seq int) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `_ss_x=$?;PS2=;_ss_q=%d;_ss_r(){ return "$1"; };_ss_d=0;case $'x' in x)_ss_d=2;;esac;`, seq)
@@ -49,9 +52,10 @@ func (sh shell) initLines(seq int) []byte {
 	b.WriteString("\n")
 	fmt.Fprintf(&b, `_ss_p="$(printf '\033]133;D;$?;$_ss_q;$$;$PWD;%s\007')";`, sh.nonce)
 	b.WriteString(`case ${LC_ALL-}${LC_CTYPE-}${LANG-} in '')export LANG=C.UTF-8;;esac` + "\n")
-	b.WriteString(`[ -z "${BASH_VERSION-}" ]||{ _ss_d=1;set +H;shopt -s promptvars;case "${PROMPT_COMMAND[*]}" in ''|*_ss_p*);;` +
-		`*)PROMPT_COMMAND+=("PS1=\$_ss_p");((BASH_VERSINFO[0]*100+BASH_VERSINFO[1]>=501))||` +
-		`PROMPT_COMMAND=$PROMPT_COMMAND$'\n''PS1=$_ss_p';;esac; }` + "\n")
+	b.WriteString(`[ -z "${BASH_VERSION-}" ]||eval ` + shell{}.quote(`_ss_d=1;set +H;shopt -s promptvars;case "${PROMPT_COMMAND[*]}" in ''|*_ss_p*);;`+
+		`*)PROMPT_COMMAND+=("PS1=\$_ss_p");((BASH_VERSINFO[0]*100+BASH_VERSINFO[1]>=501))||`+
+		`PROMPT_COMMAND=$PROMPT_COMMAND$'\n''PS1=$_ss_p';;esac`) +
+		`;[ "$_ss_d" != 2 ]||set -o ignoreeof 2>/dev/null` + "\n")
 	b.WriteString(`[ "$_ss_d" != 2 ]||_ss_p=${_ss_p%%'$PWD'*}'${PWD//\\/\\\\}'${_ss_p#*'$PWD'}'$(command stty -echo 2>/dev/null)';`)
 	fmt.Fprintf(&b, `printf '\033]133;D;%%s;%d;%%s;%%s;%s\007' `, helloSeq, sh.nonce)
 	fmt.Fprintf(&b, `"$_ss_d" "$$" "$PWD" >/dev/tty;printf '\033]133;D;%%s;%d;%%s;%%s;%s\007' "$_ss_x" "$$" "$PWD" >/dev/tty;PS1=$_ss_p;_ss_r "$_ss_x"`+"\n", seq, sh.nonce)

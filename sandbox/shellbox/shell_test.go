@@ -1,10 +1,14 @@
 package shellbox
 
 import (
+	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 )
 
@@ -52,5 +56,42 @@ func TestBlank(t *testing.T) {
 	}
 	for _, s := range []string{":", "# a\nx", "x # a"} {
 		require.False(t, blank(s), "%q", s)
+	}
+}
+
+// Each shell takes all of initLines: none prints an error, and each line has its effect.
+func TestInitLines(t *testing.T) {
+	for _, c := range []struct {
+		dialect dialect
+		argv    []string
+		effect  string // of the lines that are for this shell only
+		shows   string
+	}{
+		{bash, []string{"bash", "--norc", "--noediting", "-i"}, `printf '%s|' "${PROMPT_COMMAND[@]}"`, `:|PS1=$_ss_p|`},
+		{posix, []string{"dash", "-i"}, `set -o | grep ignoreeof | tr -d ' \t'`, "ignoreeofoff"},
+		{ash, []string{"busybox", "ash", "-i"}, `set -o | grep ignoreeof | tr -d ' \t'`, "ignoreeofon"},
+	} {
+		t.Run(c.argv[0], func(t *testing.T) {
+			if _, err := exec.LookPath(c.argv[0]); err != nil {
+				t.Skip("this machine has no " + c.argv[0])
+			}
+			cmd := exec.Command(c.argv[0], c.argv[1:]...)
+			cmd.Env = append(os.Environ(), "PROMPT_COMMAND=:", "PS1=", "ENV=")
+			ptm, err := pty.Start(cmd)
+			require.NoError(t, err)
+			defer ptm.Close()
+			defer cmd.Wait()
+			// The second time is when the prompt was lost.
+			lines := fmt.Sprintf("stty -echo\n%s%s%s; printf 'end%%s\\n' .\nexit\n", shell{nonce: nonce}.initLines(7), shell{nonce: nonce}.initLines(8), c.effect)
+			_, err = ptm.WriteString(lines)
+			require.NoError(t, err)
+			out, _ := io.ReadAll(ptm) // EIO at the end
+			require.NotContains(t, strings.ToLower(string(out)), "error")
+			require.NotContains(t, string(out), "not found")
+			require.Contains(t, string(out), c.shows)
+			require.Contains(t, string(out), "end.")
+			hello := fmt.Sprintf("\x1b]133;D;%d;%d;", c.dialect, helloSeq)
+			require.Equal(t, 2, strings.Count(string(out), hello), "%q", out)
+		})
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // How a command is found to wait for input. No guess is needed where /proc can be read: a thread of the terminal's foreground process group
-// is blocked in a read of the terminal, or, with the terminal in raw mode, in poll or its like. Two looks some milliseconds apart, with
+// is blocked in a read of the terminal, or, with the terminal in raw mode, in poll or its like. Three looks some milliseconds apart, with
 // neither output nor a turn of that thread on a processor between them, have to agree: that makes sure that what was printed before the read
 // has arrived, and that a reader on its way through its input is not taken for one that waits.
 
@@ -21,6 +21,8 @@ const (
 	paceLong   = time.Second           // at last
 	paceAfter  = 30 * time.Second
 	slowMin    = 3 * time.Millisecond   // a timer that fires as late, or a look that takes as long, tells of a busy machine
+	lostMin    = 100 * time.Millisecond // as long, or ten times as long as the machine is behind, looks have to agree that a prompt is lost
+	stuckMin   = time.Second            // without output until lines are typed again: that costs what the shell may have taken of them
 	unanswered = 250 * time.Millisecond // a program that has not reacted to input after that does not want to
 )
 
@@ -47,7 +49,8 @@ type watch struct {
 	looking  bool          // a look is under way
 	last     verdict       // of the look before
 	agreed   int           // how many looks in a row have found the same
-	slow     time.Duration // by how much the machine is behind
+	since    time.Time     // the first of them
+	slow     time.Duration // by how much the machine is behind: the worst of the last looks
 	killed   bool          // this call has the command killed: only a lost prompt is of interest
 	attended bool          // somebody else answers: only a lost prompt is of interest
 }
@@ -56,7 +59,7 @@ type watch struct {
 type verdict struct {
 	identity      // zero: it does not wait
 	prompt   bool // the shell is at a prompt that is not ours
-	stuck    bool // the shell is at its prompt, and has not taken the command\'s lines
+	stuck    bool // the shell is at its prompt, and has not taken the command's lines
 	at       time.Time
 	took     time.Duration
 	seen     time.Time // the command's last activity, before the look
@@ -83,7 +86,7 @@ func (w *watch) look() {
 	if w.looking {
 		return // its verdict sets the time of the next
 	}
-	w.slow = time.Since(w.due)
+	w.slow = max(time.Since(w.due), w.slow*3/4)
 	w.s.mu.Lock()
 	typed, started, active := w.c.typed, w.c.started, w.c.active
 	w.s.mu.Unlock()
@@ -114,13 +117,14 @@ func (s *session) waiting(c *command, w *watch, v verdict, limit int) *sandbox.R
 	if agree := typed && v.seen.Equal(c.active) && v.seen.Equal(last.seen) && v.identity.sameWait(last.identity) && v.prompt == last.prompt && v.stuck == last.stuck; agree {
 		w.agreed++
 	} else {
-		w.agreed = 1
+		w.agreed, w.since = 1, v.at
 	}
 	// What the program printed before its read has to come through the kernel's and our own queues. On a machine that is behind
 	// with its work that takes longer: then more looks have to agree, farther apart.
-	needed, apart := 2, paceMin
-	if slow := max(w.slow, v.took); slow > slowMin {
-		needed, apart = 4, min(2*slow, paceMax)
+	needed, apart := 3, paceMin
+	w.slow = max(w.slow, v.took)
+	if w.slow > slowMin {
+		needed, apart = 4, min(2*w.slow, paceMax)
 	}
 	quiet := time.Since(c.active)
 	switch {
@@ -128,6 +132,11 @@ func (s *session) waiting(c *command, w *watch, v verdict, limit int) *sandbox.R
 		w.in(pace(quiet))
 		return nil
 	case w.agreed < needed:
+		w.in(apart)
+		return nil
+	case (v.prompt || v.stuck) && time.Since(w.since) < max(lostMin, 10*w.slow), v.stuck && quiet < stuckMin:
+		// The shell that reads at its prompt may have said so long ago, and all that it printed be still on its way. To ask it then would
+		// cost more than to wait.
 		w.in(apart)
 		return nil
 	case c.result != nil:
@@ -165,7 +174,7 @@ func pace(quiet time.Duration) time.Duration {
 // ask asks the shell at a lost prompt for its status, and gives it our prompt back; s.mu is held.
 func (s *session) ask(c *command) {
 	if !c.asked {
-		s.box.log.Info("prompt lost: giving the shell its prompt back", "session", s.id, "command", c.text)
+		s.box.log.Info("prompt lost: giving the shell its prompt back", "session", s.id, "command", abridged(c.text))
 	}
 	c.asked = true
 	c.active = time.Now()
@@ -188,7 +197,7 @@ func (s *session) retype(c *command) {
 		return
 	}
 	c.again = true
-	s.box.log.Info("lines not taken: putting the terminal in order", "session", s.id, "command", c.text)
+	s.box.log.Info("lines not taken: putting the terminal in order", "session", s.id, "command", abridged(c.text))
 	pid, typist := s.pid, s.typist
 	s.readers.Go(func() {
 		for _, p := range s.box.tree(pid) {
@@ -213,7 +222,7 @@ func (s *session) givesUp(c *command) bool {
 	}
 	s.box.log.Warn("killing the shell: it takes no commands any more", "session", s.id)
 	pid := s.pid
-	s.readers.Go(func() { s.box.do("kill -KILL " + itoa(pid)) })
+	s.readers.Go(func() { s.box.do("send KILL " + itoa(pid)) })
 	return true
 }
 
@@ -245,7 +254,7 @@ func (s *session) learn() {
 	}
 }
 
-// look looks once. confirm makes it find out the terminal's modes, which costs a fork.
+// look looks once. confirm makes it find out the terminal's modes, which costs the control shell a fork.
 func (s *session) look(confirm bool) verdict {
 	s.mu.Lock()
 	pid, prompt, startcode := s.pid, s.prompt, s.startcode
@@ -311,13 +320,16 @@ func (b *Box) reader(ps []process, tty int, confirm bool, quiet time.Duration, p
 	v := verdict{at: time.Now()}
 	var poller, closed *process
 	var pollThread *thread
+	works, turns := false, ""
 	for i := range ps {
 		p := &ps[i]
 		if p.tty != tty || p.pgrp != p.tpgid {
 			continue
 		}
+		works = works || p.state == "R" || p.state == "D"
 		for j := range p.threads {
 			t := &p.threads[j]
+			turns += t.turns + " "
 			switch {
 			case t.reads, isShell(p.comm) && t.pollsOne():
 				v.identity = identity{p.pid, t.tid, t.turns, sandbox.Line}
@@ -346,17 +358,31 @@ func (b *Box) reader(ps []process, tty int, confirm bool, quiet time.Duration, p
 		}
 	}
 	switch {
+	case poller != nil && m.raw && b.forks(ps, poller):
 	case poller != nil && m.raw:
 		v.identity = identity{poller.pid, pollThread.tid, pollThread.turns, sandbox.Keys}
 	case closed == nil:
 	case m.known && !m.raw && !m.echo:
 		// Another user's process, which /proc does not show us (sudo, passwd): it has turned the echo off.
-		v.identity = identity{pid: closed.pid, tid: closed.pid, kind: sandbox.Secret}
-	case partial && quiet > unanswered:
-		// Another user's process: an unfinished line and silence are all there is to go by.
-		v.identity = identity{pid: closed.pid, tid: closed.pid, kind: m.kind()}
+		v.identity = identity{closed.pid, closed.pid, turns, sandbox.Secret}
+	case partial && quiet > unanswered && !works && poller == nil:
+		// Another user's process: an unfinished line, silence, and that none of them works are all there is to go by. One that we see
+		// and that waits for something else has them for that: apt-get its downloads.
+		v.identity = identity{closed.pid, closed.pid, turns, m.kind()}
 	}
 	return v
+}
+
+// forks reports whether the process has just forked and its child is on the way to what it is for: so a relay looks before its program is
+// on a terminal of its own.
+func (b *Box) forks(ps []process, parent *process) bool {
+	for _, p := range ps {
+		if p.ppid == parent.pid && p.startcode == parent.startcode && (p.state == "R" || p.state == "D") {
+			now, err := b.uptime()
+			return err == nil && float64(p.start)/100 > now-1
+		}
+	}
+	return false
 }
 
 // modes are a terminal's.

@@ -1,4 +1,4 @@
-package localbox
+package program
 
 import "golang.org/x/sys/unix"
 

@@ -1,6 +1,6 @@
 //go:build darwin || freebsd || netbsd || openbsd
 
-package localbox
+package program
 
 import "golang.org/x/sys/unix"
 

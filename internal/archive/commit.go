@@ -1,0 +1,196 @@
+package archive
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"syscall"
+)
+
+// Commit moves what was unpacked to its place.
+func (u *Unpacker) Commit() error {
+	if !u.whole {
+		return fault(u.pathOf(u.top), io.ErrUnexpectedEOF)
+	}
+	from := path.Join(u.temp, filepath.ToSlash(u.top))
+	if u.merge {
+		return u.add(from, ".")
+	}
+	src, err := u.into.Lstat(from)
+	if err == nil {
+		err = u.place(src, from, u.name)
+	}
+	if err != nil {
+		return fault(u.pathOf(u.top), err)
+	}
+	return nil
+}
+
+// Close removes what was not committed.
+func (u *Unpacker) Close() error {
+	var err error
+	if u.within != nil {
+		u.within.Close()
+	}
+	if u.root != nil {
+		u.root.Close()
+	}
+	if u.temp != "" {
+		err = removeAll(u.into, u.temp)
+	}
+	if u.into != u.parent {
+		u.into.Close()
+	}
+	u.parent.Close()
+	return err
+}
+
+// add moves what is in the directory from into the directory to. Directories that are in both are added likewise.
+func (u *Unpacker) add(from, to string) error {
+	if err := u.into.Chmod(from, 0o700); err != nil { // it is to be emptied, whatever its copy would have been
+		return u.faultIn(to, err)
+	}
+	names, err := list(u.into, from)
+	if err != nil {
+		return u.faultIn(to, err)
+	}
+	for _, name := range names {
+		from, to := path.Join(from, name), path.Join(to, name)
+		src, err := u.into.Lstat(from)
+		if err != nil {
+			return u.faultIn(to, err)
+		}
+		if there, err := u.into.Stat(to); err == nil && there.IsDir() && src.IsDir() {
+			if err := u.add(from, to); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := u.place(src, from, to); err != nil {
+			return u.faultIn(to, err)
+		}
+	}
+	return nil
+}
+
+func (u *Unpacker) faultIn(to string, err error) error {
+	return fault(filepath.Join(u.into.Name(), filepath.FromSlash(to)), err)
+}
+
+// place moves src to a place where there is no directory.
+func (u *Unpacker) place(src fs.FileInfo, from, to string) error {
+	mode := src.Mode()
+	locked := mode.IsDir() && mode&0o200 == 0 // it would not be moved: its ".." changes
+	if locked {
+		if err := u.into.Chmod(from, mode|0o200); err != nil {
+			return err
+		}
+	}
+	err := u.into.Rename(from, to)
+	if errors.Is(err, syscall.EXDEV) { // something is mounted there
+		return transfer(u.into, src, from, to)
+	}
+	if err == nil && locked {
+		err = u.into.Chmod(to, mode)
+	}
+	return err
+}
+
+// transfer is place from one file system to another.
+func transfer(root *os.Root, src fs.FileInfo, from, to string) error {
+	switch {
+	case src.IsDir():
+		return transferDir(root, src, from, to)
+	case src.Mode()&fs.ModeSymlink != 0:
+		target, err := root.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return replace(root, to, func(temp string) error { return root.Symlink(target, temp) })
+	case src.Mode().IsRegular():
+		in, err := root.Open(from)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		return replace(root, to, func(temp string) error {
+			return writeFile(root, temp, src.Mode(), src.ModTime(), func(out *os.File) error {
+				_, err := io.Copy(out, in)
+				return err
+			})
+		})
+	}
+	return syscall.EXDEV
+}
+
+func transferDir(root *os.Root, src fs.FileInfo, from, to string) error {
+	if err := root.Chmod(from, 0o700); err != nil {
+		return err
+	}
+	names, err := list(root, from)
+	if err != nil {
+		return err
+	}
+	if err := root.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	for _, name := range names {
+		from, to := path.Join(from, name), path.Join(to, name)
+		info, err := root.Lstat(from)
+		if err != nil {
+			return err
+		}
+		if err := transfer(root, info, from, to); err != nil {
+			return err
+		}
+	}
+	return finishDir(root, to, dirMode{src.Mode(), src.ModTime()})
+}
+
+// replace makes a file beside its place and moves it there.
+func replace(root *os.Root, to string, write func(temp string) error) error {
+	temp := path.Join(path.Dir(to), tempPrefix+rand.Text())
+	err := write(temp)
+	if err == nil {
+		err = root.Rename(temp, to)
+	}
+	if err != nil {
+		root.Remove(temp)
+	}
+	return err
+}
+
+// list returns the names in a directory. That of root.FS() refuses names that are not UTF-8.
+func list(root *os.Root, dir string) ([]string, error) {
+	f, err := root.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Readdirnames(-1)
+}
+
+// removeAll removes dir although there may be read-only directories in it.
+func removeAll(root *os.Root, dir string) error {
+	err := root.RemoveAll(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		unlock(root, dir)
+		err = root.RemoveAll(dir)
+	}
+	return err
+}
+
+func unlock(root *os.Root, dir string) {
+	root.Chmod(dir, 0o700)
+	names, _ := list(root, dir)
+	for _, name := range names {
+		p := path.Join(dir, name)
+		if info, err := root.Lstat(p); err == nil && info.IsDir() {
+			unlock(root, p)
+		}
+	}
+}

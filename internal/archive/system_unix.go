@@ -1,0 +1,88 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package archive
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// openFlags are for files. When a FIFO has taken a file's place since we looked, O_NONBLOCK keeps us from waiting for a writer; it also
+// saves package os the four system calls by which it finds out that a file cannot be polled.
+const openFlags = syscall.O_NONBLOCK | syscall.O_NOFOLLOW
+
+type fileID struct{ dev, ino uint64 }
+
+// hardLinked returns the identity of a file that has other names too.
+func hardLinked(info fs.FileInfo) (fileID, bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Nlink < 2 {
+		return fileID{}, false
+	}
+	return fileID{uint64(st.Dev), uint64(st.Ino)}, true
+}
+
+func mkfifo(path string) error { return unix.Mkfifo(path, 0o600) }
+
+// A directory is one in which files are made: past package os, which needs twice as many system calls, the most of the time that
+// a small file takes.
+type directory struct{ f *os.File }
+
+func openDirectory(root *os.Root, name string) (directory, error) {
+	f, err := root.Open(name)
+	return directory{f}, err
+}
+
+func (d directory) Close() error { return d.f.Close() }
+
+// create makes a file, whose name is not a path, and nothing may be there: it cannot be made elsewhere through a link.
+func (d directory) create(name string, mode fs.FileMode, modified time.Time, r io.Reader, buf []byte) error {
+	times, err := unix.TimeToTimespec(modified)
+	if err != nil {
+		return err
+	}
+	dir := int(d.f.Fd())
+	fd, err := again(func() (int, error) {
+		return unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyBuffer(descriptor(fd), r, buf)
+	if err == nil {
+		err = unix.Fchmod(fd, uint32(mode.Perm())) // what it was made with was subject to the umask
+	}
+	if closed := unix.Close(fd); err == nil && closed != unix.EINTR {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	return unix.UtimesNanoAt(dir, name, []unix.Timespec{times, times}, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// A descriptor is a file that is written to.
+type descriptor int
+
+func (fd descriptor) Write(p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var m int
+		m, err = again(func() (int, error) { return unix.Write(int(fd), p[n:]) })
+		n += max(m, 0)
+	}
+	return n, err
+}
+
+// again makes a system call until no signal interrupts it.
+func again(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); err != unix.EINTR {
+			return n, err
+		}
+	}
+}

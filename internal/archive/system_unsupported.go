@@ -1,0 +1,36 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd)
+
+package archive
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+const openFlags = 0
+
+type fileID struct{}
+
+func hardLinked(fs.FileInfo) (fileID, bool) { return fileID{}, false }
+
+func mkfifo(string) error { return errors.ErrUnsupported }
+
+// A directory is one in which files are made.
+type directory struct{ root *os.Root }
+
+func openDirectory(root *os.Root, name string) (directory, error) {
+	root, err := root.OpenRoot(name)
+	return directory{root}, err
+}
+
+func (d directory) Close() error { return d.root.Close() }
+
+func (d directory) create(name string, mode fs.FileMode, modified time.Time, r io.Reader, buf []byte) error {
+	return writeFile(d.root, name, mode, modified, func(f *os.File) error {
+		_, err := io.CopyBuffer(struct{ io.Writer }{f}, r, buf) // not its ReadFrom: a buffer for each file
+		return err
+	})
+}

@@ -1,0 +1,359 @@
+package archive
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Options say how an archive is unpacked.
+type Options struct {
+	// Trusted says that the archive comes from whom the copy belongs to: FIFOs are made, the set-user-ID, set-group-ID and sticky bits are
+	// kept, and a link of the copy's name that points to a directory is that directory, wherever it is.
+	// From anyone else, a FIFO blocks who reads it and a set-user-ID file is a gift that one does not take.
+	Trusted bool
+}
+
+// Unpack makes the file or directory at path out of the archive, which it reads to the end: within the directory path if there is
+// one, under its name in the archive, and else as path itself. Whatever the archive says, nothing is written elsewhere.
+func Unpack(r io.Reader, path string, o Options) error {
+	u, err := NewUnpacker(path, o)
+	if err != nil {
+		return err
+	}
+	err = u.Unpack(r)
+	if err == nil {
+		err = u.Commit()
+	}
+	if closed := u.Close(); err == nil && closed != nil {
+		err = fault(u.pathOf(u.top), closed)
+	}
+	return err
+}
+
+// An Unpacker is Unpack in steps, for a caller who learns only behind the archive whether it is what it should be.
+type Unpacker struct {
+	trusted bool
+	parent  *os.Root // the directory in which the copy is to be
+	dir     string   // its path
+	name    string   // the copy's; "": as the archive has it
+
+	into  *os.Root // where temp is: in parent, or in the directory that the copy is added to
+	merge bool     // the copy is added to a directory
+	temp  string   // the directory in which the copy is made
+
+	root       *os.Root           // temp
+	top        string             // the name of the archive's root
+	whole      bool               // the archive has been read to its end
+	dirs       map[string]dirMode // what directories are to be when all files are in them
+	within     *directory         // the directory of the last file, so that not each file's path is walked from the root
+	withinName string
+	buf        []byte
+}
+
+// A dirMode is what is given to a directory in the end: one that is read-only takes no files.
+type dirMode struct {
+	mode     fs.FileMode
+	modified time.Time
+}
+
+// NewUnpacker prepares the unpacking to path. Close must be called.
+func NewUnpacker(path string, o Options) (*Unpacker, error) {
+	dir, name := split(path)
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		dir, name = path, ""
+	} else if name == "" || name == "." || name == ".." {
+		if err == nil {
+			err = syscall.ENOTDIR
+		}
+		return nil, fault(path, err)
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() { // to be opened only if it is one: it could be a FIFO
+		return nil, fault(dir, syscall.ENOTDIR)
+	}
+	parent, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fault(dir, err)
+	}
+	return &Unpacker{
+		trusted: o.Trusted, parent: parent, dir: dir, name: name, into: parent,
+		dirs: map[string]dirMode{}, buf: make([]byte, bufferSize),
+	}, nil
+}
+
+// Unpack reads the archive to its end.
+func (u *Unpacker) Unpack(r io.Reader) error {
+	in := &endReader{r: bufio.NewReaderSize(r, bufferSize)}
+	tr := tar.NewReader(in)
+	for {
+		h, err := tr.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return fault(u.pathOf(u.top), err)
+		}
+		if err := u.entry(h, tr); err != nil {
+			return err
+		}
+	}
+	switch {
+	case in.ended:
+		return fault(u.pathOf(u.top), io.ErrUnexpectedEOF)
+	case u.top == "":
+		return fault(u.pathOf(""), errors.New("the archive is empty"))
+	}
+	if err := u.finish(); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, in); err != nil { // the padding
+		return fault(u.pathOf(u.top), err)
+	}
+	u.whole = true
+	return nil
+}
+
+// An endReader knows whether its end has been read: an archive that has its trailer is done before.
+type endReader struct {
+	r     io.Reader
+	ended bool
+}
+
+func (e *endReader) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	if n == 0 && err == io.EOF {
+		e.ended = true
+	}
+	return n, err
+}
+
+// entry makes one file, link or directory.
+func (u *Unpacker) entry(h *tar.Header, r io.Reader) error {
+	name := path.Clean(h.Name)
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return fault(u.pathOf(name), errors.New("the archive has a path that leads out of it"))
+	}
+	isDir := h.Typeflag == tar.TypeDir
+	switch {
+	case u.top == "":
+		if strings.Contains(name, "/") {
+			return fault(u.pathOf(name), errors.New("the archive does not begin with its root"))
+		}
+		if err := u.begin(name, isDir); err != nil {
+			return err
+		}
+	case u.top != "." && name != u.top && !strings.HasPrefix(name, u.top+"/"):
+		return fault(u.pathOf(name), errors.New("the archive has more than one root"))
+	}
+	local := filepath.FromSlash(name)
+	mode := h.FileInfo().Mode()
+	kept := fs.ModePerm
+	if u.trusted {
+		kept |= fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
+	}
+	var err error
+	switch t := h.Typeflag; {
+	case t == tar.TypeDir:
+		err = u.root.MkdirAll(local, 0o700)
+		u.dirs[local] = dirMode{mode & kept, h.ModTime}
+	case t == tar.TypeReg || t == tar.TypeGNUSparse || t == tar.TypeCont:
+		err = u.file(local, mode&kept, h, r)
+	case t == tar.TypeSymlink:
+		err = u.root.Symlink(h.Linkname, local)
+	case t == tar.TypeLink:
+		err = u.root.Link(filepath.FromSlash(path.Clean(h.Linkname)), local)
+	case t == tar.TypeFifo && u.trusted:
+		err = u.fifo(local, mode&kept)
+	default: // a device, or a FIFO from who knows whom
+		if name == u.top {
+			err = syscall.ENOTSUP
+		}
+	}
+	if err != nil {
+		return fault(u.pathOf(name), err)
+	}
+	return nil
+}
+
+// begin decides, as the archive's root is known now, where the copy is to be, and makes the directory for it.
+func (u *Unpacker) begin(top string, isDir bool) error {
+	u.top = top
+	if u.name == "" {
+		u.name = top
+	}
+	if u.name == "." {
+		return fault(u.dir, errors.New("what is copied has no name: give the copy one"))
+	}
+	place := u.pathOf(top)
+	there, err := u.parent.Stat(u.name)
+	if u.trusted {
+		there, err = os.Stat(place)
+	}
+	_, lerr := u.parent.Lstat(u.name)
+	u.merge = err == nil && there.IsDir() && isDir
+	switch {
+	case u.merge:
+		if u.trusted {
+			u.into, err = os.OpenRoot(place)
+		} else {
+			u.into, err = u.parent.OpenRoot(u.name)
+		}
+		if err != nil {
+			u.into = u.parent
+			return fault(place, err)
+		}
+	case err == nil && there.IsDir():
+		return fault(place, syscall.EISDIR)
+	case isDir && lerr == nil:
+		return fault(place, syscall.ENOTDIR)
+	}
+	temp := tempPrefix + rand.Text()
+	if err := u.into.Mkdir(temp, 0o700); err != nil {
+		if u.merge {
+			return fault(place, err)
+		}
+		return fault(u.dir, err)
+	}
+	u.temp = temp
+	if u.root, err = u.into.OpenRoot(temp); err != nil {
+		return fault(place, err)
+	}
+	return nil
+}
+
+// pathOf returns the path, for errors, of what has that name in the archive.
+func (u *Unpacker) pathOf(name string) string {
+	if below, ok := strings.CutPrefix(name, u.top+"/"); ok {
+		name = below
+	} else if name == u.top {
+		name = ""
+	}
+	return filepath.Join(u.dir, u.name, filepath.FromSlash(name))
+}
+
+func (u *Unpacker) file(name string, mode fs.FileMode, h *tar.Header, r io.Reader) error {
+	if isSparse(h) || mode != mode.Perm() {
+		return writeFile(u.root, name, mode, h.ModTime, func(f *os.File) error { return copySparse(f, r, h.Size, u.buf) })
+	}
+	if dir := filepath.Dir(name); u.within == nil || dir != u.withinName {
+		within, err := openDirectory(u.root, dir)
+		if err != nil {
+			return err
+		}
+		if u.within != nil {
+			u.within.Close()
+		}
+		u.within, u.withinName = &within, dir
+	}
+	return u.within.create(filepath.Base(name), mode, h.ModTime, r, u.buf)
+}
+
+// writeFile makes a file. Its permissions are set when it is there: those that it is made with are subject to the umask.
+func writeFile(dir *os.Root, name string, mode fs.FileMode, modified time.Time, write func(*os.File) error) error {
+	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, 0o600)
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	return dir.Chtimes(name, modified, modified)
+}
+
+// isSparse tells whether a file has holes, which take no place in the archive: macOS's tar writes such.
+func isSparse(h *tar.Header) bool {
+	if h.Typeflag == tar.TypeGNUSparse {
+		return true
+	}
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
+}
+
+// copySparse leaves the holes out: an archive of one block may stand for a file larger than the disk.
+func copySparse(f *os.File, r io.Reader, size int64, buf []byte) error {
+	if err := f.Truncate(size); err != nil {
+		return err
+	}
+	zero := make([]byte, len(buf))
+	for at := int64(0); ; {
+		n, err := io.ReadFull(r, buf)
+		if !bytes.Equal(buf[:n], zero[:n]) {
+			if _, err := f.WriteAt(buf[:n], at); err != nil {
+				return err
+			}
+		}
+		at += int64(n)
+		if err == io.EOF || err == io.ErrUnexpectedEOF && at == size {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// fifo makes a FIFO. There is none of os.Root's: it is made where the archive has no say, and moved.
+func (u *Unpacker) fifo(name string, mode fs.FileMode) error {
+	temp := tempPrefix + rand.Text()
+	err := mkfifo(filepath.Join(u.root.Name(), temp))
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := u.root.Chmod(temp, mode); err != nil {
+		return err
+	}
+	return u.root.Rename(temp, name)
+}
+
+// finish gives the directories their permissions and times, the inner ones first.
+func (u *Unpacker) finish() error {
+	names := make([]string, 0, len(u.dirs))
+	for name := range u.dirs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Backward(names) {
+		d := u.dirs[name]
+		if err := finishDir(u.root, name, d); err != nil {
+			return fault(u.pathOf(filepath.ToSlash(name)), err)
+		}
+	}
+	return nil
+}
+
+func finishDir(root *os.Root, name string, d dirMode) error {
+	f, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Chmod(d.mode); err != nil {
+		return err
+	}
+	return root.Chtimes(name, d.modified, d.modified)
+}

@@ -1,0 +1,81 @@
+package inspect
+
+import (
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// A device is a device's number.
+type device struct{ major, minor uint32 }
+
+// terminal returns the device of a terminal's number as /proc/PID/stat has it.
+func terminal(number uint64) device {
+	return device{uint32(number >> 8 & 0xfff), uint32(number&0xff | number>>12&0xfff00)}
+}
+
+// withTerminal calls f with the pseudoterminal of that number, if there is one and we may open it. Opening does not wait for a carrier,
+// nor does it make the terminal ours.
+func withTerminal(number uint64, f func(fd int)) {
+	d := terminal(number)
+	if d.major < 136 || d.major > 143 { // UNIX98_PTY_SLAVE_MAJOR and the seven behind it
+		return
+	}
+	path := "/dev/pts/" + strconv.FormatUint(uint64(d.minor), 10)
+	fd, err := ignoringEINTR(func() (int, error) {
+		return unix.Open(path, unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	f(fd)
+}
+
+func modes(tty uint64) (answer string, err error) {
+	withTerminal(tty, func(fd int) {
+		m, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		if err != nil {
+			return
+		}
+		word := func(mode uint32, name string) string {
+			if m.Lflag&mode == 0 {
+				return "-" + name
+			}
+			return name
+		}
+		answer = word(unix.ICANON, "icanon") + " " + word(unix.ECHO, "echo") + "\n"
+	})
+	return answer, nil
+}
+
+func sane(tty uint64) (string, error) {
+	withTerminal(tty, func(fd int) {
+		if m, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil {
+			order(m)
+			unix.IoctlSetTermios(fd, unix.TCSETS, m)
+		}
+	})
+	return "", nil
+}
+
+// order changes the modes as stty sane -onlcr -echoctl of the coreutils does.
+func order(m *unix.Termios) {
+	set := func(flags *uint32, on, off uint32) { *flags = *flags&^off | on }
+	set(&m.Cflag, unix.CREAD, 0)
+	set(&m.Iflag, unix.BRKINT|unix.ICRNL|unix.IMAXBEL,
+		unix.IGNBRK|unix.INLCR|unix.IGNCR|unix.IXOFF|unix.IUCLC|unix.IXANY|unix.IUTF8)
+	set(&m.Oflag, unix.OPOST, unix.ONLCR|unix.OLCUC|unix.OCRNL|unix.ONOCR|unix.ONLRET|unix.OFILL|unix.OFDEL|
+		unix.NLDLY|unix.CRDLY|unix.TABDLY|unix.BSDLY|unix.VTDLY|unix.FFDLY)
+	set(&m.Lflag, unix.ISIG|unix.ICANON|unix.IEXTEN|unix.ECHO|unix.ECHOE|unix.ECHOK|unix.ECHOKE,
+		unix.ECHOCTL|unix.ECHONL|unix.NOFLSH|unix.XCASE|unix.TOSTOP|unix.ECHOPRT|unix.FLUSHO|unix.EXTPROC)
+	control := func(key byte) byte { return key &^ 0x60 }
+	for i, c := range map[int]byte{
+		unix.VINTR: control('C'), unix.VQUIT: control('\\'), unix.VERASE: 0x7f, unix.VKILL: control('U'), unix.VEOF: control('D'),
+		unix.VEOL: 0, unix.VEOL2: 0, unix.VSWTC: 0, unix.VSTART: control('Q'), unix.VSTOP: control('S'), unix.VSUSP: control('Z'),
+		unix.VREPRINT: control('R'), unix.VWERASE: control('W'), unix.VLNEXT: control('V'), unix.VDISCARD: control('O'),
+		unix.VMIN: 1, unix.VTIME: 0,
+	} {
+		m.Cc[i] = c
+	}
+}

@@ -1,0 +1,137 @@
+package localbox
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/sandshell/sandshell/internal/archive"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+var _ shellbox.Copier = (*host)(nil)
+
+// Unpack implements shellbox.Copier: both ends of a copy are in this process.
+func (h *host) Unpack(ctx context.Context, path string, pack func(io.Writer) error) error {
+	path, err := expandHome(path)
+	if err != nil {
+		return err
+	}
+	return throughPipe(ctx, pack, func(r io.Reader) error { return archive.Unpack(r, path, archive.Options{Trusted: true}) })
+}
+
+// Pack implements shellbox.Copier.
+func (h *host) Pack(ctx context.Context, path string, unpack func(io.Reader) error) error {
+	path, err := expandHome(path)
+	if err != nil {
+		return err
+	}
+	return throughPipe(ctx, func(w io.Writer) error { return archive.Pack(w, path) }, unpack)
+}
+
+func expandHome(path string) (string, error) {
+	if path == "" || path[0] != '~' {
+		return path, nil
+	}
+	home, err := os.UserHomeDir()
+	return archive.ExpandHome(path, home), err
+}
+
+// throughPipe runs pack and unpack at the ends of a pipe, which the first failure or the end of ctx closes, and returns when both have.
+// Its error is the first one.
+func throughPipe(ctx context.Context, pack func(io.Writer) error, unpack func(io.Reader) error) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	p := newPipe(ctx.Done())
+	packed := make(chan error)
+	go func() {
+		err := pack(p)
+		if err != nil {
+			fail(err)
+		} else {
+			close(p.full)
+		}
+		packed <- err
+	}()
+	err := unpack(p)
+	if err != nil {
+		fail(err)
+	} else {
+		fail(io.ErrClosedPipe) // pack is to return, even if unpack did not read all of it
+	}
+	if perr := <-packed; err == nil && perr == nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// A pipe hands pieces from the one who writes to the one who reads, of which either may be some pieces ahead. In io.Pipe the two
+// work by turns, and the changes of goroutine cost more than the copying.
+type pipe struct {
+	full, free  chan []byte
+	done        <-chan struct{} // ends reads and writes
+	piece, left []byte          // what is being read
+}
+
+const pipePieces, pipePiece = 8, 64 << 10
+
+func newPipe(done <-chan struct{}) *pipe {
+	p := &pipe{full: make(chan []byte, pipePieces), free: make(chan []byte, pipePieces), done: done}
+	for range pipePieces {
+		p.free <- nil // made when needed
+	}
+	return p
+}
+
+func (p *pipe) Write(b []byte) (n int, err error) {
+	for n < len(b) {
+		if isClosed(p.done) { // select would choose at random
+			return n, io.ErrClosedPipe
+		}
+		select {
+		case piece := <-p.free:
+			if piece == nil {
+				piece = make([]byte, pipePiece)
+			}
+			m := copy(piece[:pipePiece], b[n:])
+			n += m
+			p.full <- piece[:m]
+		case <-p.done:
+			return n, io.ErrClosedPipe
+		}
+	}
+	return n, nil
+}
+
+func (p *pipe) Read(b []byte) (int, error) {
+	if len(p.left) == 0 {
+		if p.piece != nil {
+			p.free <- p.piece
+			p.piece = nil
+		}
+		if isClosed(p.done) {
+			return 0, io.ErrClosedPipe
+		}
+		select {
+		case piece, ok := <-p.full:
+			if !ok {
+				return 0, io.EOF
+			}
+			p.piece, p.left = piece, piece
+		case <-p.done:
+			return 0, io.ErrClosedPipe
+		}
+	}
+	n := copy(b, p.left)
+	p.left = p.left[n:]
+	return n, nil
+}
+
+func isClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,99 @@
+package localbox
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+// A counted host says how many processes it has started.
+type counted struct {
+	*host
+	starts atomic.Int32
+}
+
+func (h *counted) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
+	h.starts.Add(1)
+	return h.host.Start(ctx, p)
+}
+
+// A silent host leaves the questions about processes to the control shell.
+type silent struct{ counted }
+
+func (h *silent) Inspect(string) (string, error) { return "", errors.ErrUnsupported }
+
+// With its own answers or the control shell's, a host's box knows who waits and ends what it has started; with its own it starts nothing.
+func TestInspector(t *testing.T) {
+	t.Run("Host", func(t *testing.T) {
+		h := &counted{host: &host{}}
+		inspected(t, h)
+		require.EqualValues(t, 2, h.starts.Load(), "the sessions' shells")
+	})
+	t.Run("ControlShell", func(t *testing.T) {
+		h := &silent{counted{host: &host{}}}
+		inspected(t, h)
+		require.EqualValues(t, 3, h.starts.Load(), "the sessions' shells and the control shell")
+	})
+}
+
+func inspected(t *testing.T, h shellbox.Host) {
+	ctx := t.Context()
+	box, err := shellbox.New(ctx, h, shellbox.Options{Grace: 300 * time.Millisecond, Dir: t.TempDir()})
+	require.NoError(t, err)
+	defer box.Close()
+
+	for _, c := range []struct {
+		command string
+		awaits  sandbox.InputKind
+	}{
+		{"read -r x", sandbox.Line},
+		{"stty -echo; head -n 1 >/dev/null; stty echo", sandbox.Secret},
+		{"stty raw; head -n 1 >/dev/null; stty -raw", sandbox.Keys},
+	} {
+		r, err := box.Execute(ctx, c.command)
+		require.NoError(t, err)
+		require.Equal(t, sandbox.Waiting, r.State, c.command)
+		require.Equal(t, c.awaits, r.Awaits, c.command)
+		r, err = box.Input(ctx, "x\n")
+		require.NoError(t, err)
+		require.Equal(t, sandbox.Exited, r.State, c.command)
+	}
+	r, err := box.Execute(ctx, "trap '' INT TERM; sleep 1000; trap - INT TERM", sandbox.Timeout(100*time.Millisecond))
+	require.ErrorIs(t, err, sandbox.ErrTimeout)
+	require.False(t, r.Restarted)
+
+	job, err := box.Background(ctx, `sh -c 'trap "exit 3" USR1; echo ready; while :; do sleep 0.05; done'`)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		log, _, err := job.Logs(ctx, 0)
+		return err == nil && len(log) > 0
+	}, 20*time.Second, 5*time.Millisecond)
+	require.NoError(t, job.Signal(ctx, syscall.SIGUSR1))
+	r, err = job.Wait(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 3, r.ExitCode)
+
+	r, err = box.Execute(ctx, "setsid sh -c 'sleep 1000 & echo $!; wait' & read -r x; kill -0 $!")
+	require.NoError(t, err)
+	require.Equal(t, sandbox.Waiting, r.State)
+	require.NoError(t, box.Close())
+	require.NotEmpty(t, r.Output)
+	require.Eventually(t, func() bool { return syscall.Kill(atoi(r.Output), 0) != nil }, 20*time.Second, 5*time.Millisecond)
+}
+
+func atoi(s string) (n int) {
+	for _, c := range s {
+		if '0' <= c && c <= '9' {
+			n = 10*n + int(c-'0')
+		}
+	}
+	return n
+}

@@ -1,0 +1,90 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package localbox
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A program that was started with the interrupt key ignored, as nohup and "&" in a script do, does not pass that on to its shells, and
+// goes on ignoring it.
+func TestIgnoredSignals(t *testing.T) {
+	const inside = "SANDSHELL_TEST_IGNORES"
+	if os.Getenv(inside) == "" {
+		cmd := exec.Command("sh", "-c", `trap "" HUP INT QUIT; exec "$@"`, "sh", os.Args[0], "-test.run=^TestIgnoredSignals$", "-test.v")
+		cmd.Env = append(os.Environ(), inside+"=1")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.True(t, bytes.Contains(out, []byte("--- PASS: TestIgnoredSignals/ByItself")), "%s", out)
+		return
+	}
+	t.Run("AtItsStart", func(t *testing.T) { ignoredSignals(t) })
+	t.Run("ByItself", func(t *testing.T) {
+		signal.Reset(syscall.SIGINT)
+		signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
+		ignoredSignals(t)
+	})
+}
+
+func ignoredSignals(t *testing.T) {
+	require.True(t, signal.Ignored(syscall.SIGINT))
+
+	// A program that is hit meanwhile does not die of it.
+	stop := make(chan struct{})
+	var hits sync.WaitGroup
+	hits.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				syscall.Kill(os.Getpid(), syscall.SIGINT)
+			}
+		}
+	})
+	defer func() {
+		close(stop)
+		hits.Wait()
+	}()
+
+	box, err := New(t.Context(), Config{Grace: 20 * time.Second})
+	require.NoError(t, err)
+	defer box.Close()
+	var sessions sync.WaitGroup
+	for range 5 {
+		sessions.Go(func() {
+			s, err := box.Open(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, err = s.Execute(t.Context(), "sh -c 'echo up; exec sleep 100'", sandbox.Until(regexp.MustCompile("up")))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r, err := s.Interrupt(t.Context())
+			if r == nil || r.ExitCode != 130 || r.Duration > 8*time.Second {
+				t.Errorf("not ended by the first interrupt key: %+v, %v", r, err)
+			}
+		})
+	}
+	sessions.Wait()
+	var stdout bytes.Buffer
+	_, err = box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", "kill -INT $$; echo survived"}, Stdout: &stdout})
+	require.NoError(t, err)
+	require.Empty(t, stdout.String())
+	require.True(t, signal.Ignored(syscall.SIGINT))
+}
