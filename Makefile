@@ -3,7 +3,7 @@
 #
 # Both prepare what is missing. With CI=true nothing may be missing: see .ci/run.
 
-.PHONY: demo test bench lint prepare image image-if-engine
+.PHONY: demo test bench lint generate prepare image image-if-engine
 
 demo: image-if-engine
 	go run ./examples/quickstart
@@ -13,18 +13,24 @@ test: prepare $(if $(filter true,$(CI)),image,image-if-engine)
 
 # The project's benchmarks, each beside its floor.
 bench: image-if-engine
-	go test -run '^$$' -bench . -timeout 30m ./bench | go run ./bench/table
+	go test -run '^$$' -bench . -timeout 60m ./bench | go run ./bench/table
 
 lint:
 	bash .ci/run lint
+
+# boxd, compiled and compressed into sshbox/boxd/bin: to be committed with a change of its sources.
+generate:
+	go generate ./sshbox
 
 # The Debian packages that the tests drive; only where root can install them.
 prepare:
 	bash .ci/run prepare
 
-# The image sandshell-test:latest, made where it is missing or old.
+# The images sandshell-test, sandshell-busybox and sandshell-shell, made where they are missing or old.
 image:
 	testdata/image/build
+	testdata/bare/build
 
 image-if-engine:
 	testdata/image/build --if-engine
+	testdata/bare/build --if-engine

@@ -14,7 +14,7 @@
 // # A program
 //
 //	ctx := context.Background()
-//	box, err := sshbox.New(ctx, sshbox.Config{Image: "sandshell-test"})
+//	box, err := sshbox.New(ctx, sshbox.Config{}) // a container from debian:stable-slim
 //	if err != nil {
 //		log.Fatal(err)
 //	}

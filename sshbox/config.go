@@ -9,11 +9,22 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// A Config says which container to make. Only Image is required.
+// A Config says which container to make. The zero value is usable.
 type Config struct {
-	// Image is the image's name, "name", "name:tag" or "name@digest", or its id. It needs OpenSSH's sshd and a POSIX
-	// shell at /bin/sh. Its entrypoint and command do not run; its environment, user and working directory are kept.
+	// Image is the image's name, "name", "name:tag" or "name@digest", or its id: any Linux image for amd64 or arm64 that
+	// has the shell that sessions are to run, static or not. Its environment, user and working directory are kept; its
+	// entrypoint and command run only if Entrypoint says so. Default: DefaultImage.
 	Image string
+	// Server is the SSH server in the container. Default: Boxd.
+	Server Server
+	// Entrypoint has the image's own entrypoint and command run beside the sandbox, with the container's log. The box does not end
+	// with them. Default: they do not run. Boxd only.
+	Entrypoint bool
+	// Keep lets the box outlive its program: see Attach and Detach. Default: it ends by itself when its program has. Boxd only.
+	Keep bool
+	// Linger is for how long a box goes on without its program, which has been killed or cut off, and for how long the
+	// program tries to get back to it. Default: 30 s. A box that is kept goes on for ever. Boxd only.
+	Linger time.Duration
 	// Pull says when the image is pulled. Default: when the engine does not have it.
 	Pull PullPolicy
 	// Progress is called while the image is pulled, one call at a time; it must not block. Default: none.
@@ -24,8 +35,8 @@ type Config struct {
 	// Platform is "os/arch" or "os/arch/variant". Default: the engine's own.
 	Platform string
 
-	// User is the name or the id of the user that all runs as; it needs an entry in the image's /etc/passwd, which
-	// says what its group, home and shell are. Default: the image's user, and root if it has none.
+	// User is the name or the id of the user that all runs as, or "user:group". A name needs an entry in the image's
+	// /etc/passwd; an id does not, unless the server is OpenSSH. Default: the image's user, and root if it has none.
 	User string
 	// WorkDir is the directory in which sessions, jobs and Runs start. It has to exist. Default: the image's working
 	// directory, and the user's home if it has none.
@@ -63,11 +74,11 @@ type Config struct {
 	GPUs int
 
 	// CapAdd are capabilities that root in the container has beside the default ones: CHOWN, DAC_OVERRIDE, FOWNER,
-	// FSETID, SETUID, SETGID, KILL, with which apt-get works, and those that sshd needs. "ALL" adds all.
+	// FSETID, SETUID, SETGID, KILL, with which apt-get works. "ALL" adds all.
 	CapAdd []string
-	// CapDrop are capabilities that it does not have. "ALL" leaves what is in CapAdd, and SETUID, SETGID, SYS_CHROOT,
-	// AUDIT_WRITE and, for a user other than root, CHOWN: without these OpenSSH's sshd does not work, and they cannot
-	// be dropped. (A user other than root has none of them, nor any of CapAdd.)
+	// CapDrop are capabilities that it does not have. "ALL" leaves what is in CapAdd. OpenSSH's sshd does not work without SETUID,
+	// SETGID, SYS_CHROOT, AUDIT_WRITE and, for a user other than root, CHOWN: with it, these cannot be dropped. (A user
+	// other than root has none of them, nor any of CapAdd.)
 	CapDrop []string
 	// AllowNewPrivileges lets programs gain privileges by set-user-id bits and file capabilities. sudo and su need
 	// it. Default: they do not.
@@ -93,6 +104,20 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// DefaultImage is the image of a Config that names none.
+const DefaultImage = "debian:stable-slim"
+
+// A Server is the SSH server of a container.
+type Server string
+
+const (
+	// Boxd is the server that sandshell brings: one static program, mounted read-only into the container, whose init it is. It
+	// needs nothing of the image, no root, no capability, no writable file. Sessions and jobs outlive a cut connection.
+	Boxd Server = "boxd"
+	// OpenSSH is the image's own sshd. The image needs a POSIX shell at /bin/sh too, and the user an entry in /etc/passwd.
+	OpenSSH Server = "openssh"
+)
+
 // A PullPolicy says when an image is pulled.
 type PullPolicy string
 
@@ -113,10 +138,29 @@ type PullProgress struct {
 // defaultPIDs is the limit on processes and threads: enough for parallel builds, and an end to fork bombs.
 const defaultPIDs = 4096
 
+const defaultLinger = 30 * time.Second
+
 // withDefaults fills in what the zero values mean.
 func (c Config) withDefaults() (Config, error) {
 	if c.Image == "" {
-		return c, errors.New("sandbox: Config.Image is empty: give the name of an image with OpenSSH's sshd in it")
+		c.Image = DefaultImage
+	}
+	switch c.Server {
+	case "":
+		c.Server = Boxd
+	case Boxd:
+	case OpenSSH:
+		if c.Keep || c.Entrypoint || c.Linger != 0 {
+			return c, errors.New("sandbox: Config.Keep, Linger and Entrypoint need Config.Server to be Boxd: an sshd ends with its connection")
+		}
+	default:
+		return c, fmt.Errorf("sandbox: Config.Server is %q: it can be Boxd or OpenSSH", c.Server)
+	}
+	if c.Linger == 0 {
+		c.Linger = defaultLinger
+	}
+	if c.Linger < time.Second {
+		return c, fmt.Errorf("sandbox: Config.Linger is %v: it has to be a second or more", c.Linger)
 	}
 	switch c.Pull {
 	case PullMissing, PullAlways, PullNever:

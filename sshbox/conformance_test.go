@@ -23,12 +23,18 @@ func TestConformanceSSHBox(t *testing.T) {
 
 func TestConformanceDockerSSHBox(t *testing.T) {
 	docker(t)
-	for _, user := range []string{"root", "user"} {
-		t.Run(user, func(t *testing.T) {
+	for name, config := range map[string]Config{
+		"boxd":         {Image: testImage},
+		"boxd-bare":    {Image: bareImage, User: "12345:54321", ReadOnlyRoot: true, CapDrop: []string{"ALL"}},
+		"openssh":      {Image: testImage, Server: OpenSSH},
+		"openssh-user": {Image: testImage, Server: OpenSSH, User: "user", AllowNewPrivileges: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config.Network = "none"
 			sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
-				box, err := New(ctx, Config{Image: testImage, User: user, Network: "none", AllowNewPrivileges: user != "root"})
+				box, err := New(ctx, config)
 				noError(t, err)
 				t.Cleanup(func() { box.Close() })
 				return box
@@ -36,3 +42,6 @@ func TestConformanceDockerSSHBox(t *testing.T) {
 		})
 	}
 }
+
+// bareImage has busybox, and nothing else: no bash, no tar, no /etc/passwd.
+const bareImage = "sandshell-busybox:latest"

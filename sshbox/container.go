@@ -19,12 +19,25 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/sandbox"
 )
 
 // containerScript is what the container's main process does.
 //
 //go:embed container.sh
 var containerScript string
+
+// sshdMain makes the image's sshd the main process.
+func sshdMain(config *container.Config, host *container.HostConfig) {
+	config.User = "0:0" // sshd's; the user's programs are the user's
+	// Should this program be killed, the standard input ends, and with it the sshd and the container.
+	config.OpenStdin, config.StdinOnce = true, true
+	config.AttachStdin, config.AttachStdout, config.AttachStderr = true, true, true
+	config.Entrypoint = containerCommand
+	init := true
+	host.Init = &init
+	host.LogConfig = container.LogConfig{Type: "none"} // its output is the SSH connection
+}
 
 // containerCommand is the container's main process. It reads the script instead of having it as an argument, because
 // process 1 keeps its arguments, and everybody who looks at the container's processes would see all of it.
@@ -39,6 +52,9 @@ type containerHandle struct {
 	box    string // the label that tells it from any other
 	id     string // "" until it is known
 	memory int64  // its limit; 0 is none
+	keep   bool
+	server Server
+	linger time.Duration
 }
 
 // needed are the capabilities without which OpenSSH's sshd does not work: to become the user, to confine its
@@ -54,8 +70,10 @@ var usual = []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID"
 
 // capabilities is what the container has in the end, if all runs as user.
 func (c Config) capabilities(user string) []string {
-	needed := slices.Clone(needed)
-	if user != "root" && user != "0" {
+	needed, usual := slices.Clone(needed), slices.Clone(usual)
+	if c.Server == Boxd { // needs none: they are what package managers use
+		needed, usual = nil, slices.Concat(usual, needed[:2])
+	} else if user != "root" && user != "0" {
 		needed = append(needed, neededForUser)
 	}
 	canonical := func(names []string) []string {
@@ -81,26 +99,21 @@ func (c Config) capabilities(user string) []string {
 	return slices.Compact(caps)
 }
 
-// create creates the container. If it fails, there may be one all the same: remove does what is right.
-func (h *containerHandle) create(ctx context.Context, c Config, user string) error {
+// create creates the container, with what main makes its main process. If it fails, there may be one all the same: remove does what is
+// right.
+func (h *containerHandle) create(ctx context.Context, c Config, user string, main func(*container.Config, *container.HostConfig)) error {
 	mounts, tmpfs, err := c.mounts(h.engine.DaemonHost())
 	if err != nil {
 		return err
 	}
-	yes, pids := true, max(c.PIDs, -1)
+	pids := max(c.PIDs, -1)
 	config := &container.Config{
 		Image: c.Image, Hostname: c.Hostname,
-		User: "0:0", // sshd's; the user's programs are the user's
-		// Should this program be killed, the standard input ends, and with it the sshd and the container.
-		OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true,
-		Entrypoint:  containerCommand,
 		Env:         c.environ(),
 		Labels:      h.labels(c.Labels),
 		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}}, // the image's asks for what the entrypoint would have started
 	}
 	host := &container.HostConfig{
-		Init:           &yes,
-		LogConfig:      container.LogConfig{Type: "none"}, // its output is the SSH connection
 		NetworkMode:    container.NetworkMode(c.Network),
 		ExtraHosts:     c.ExtraHosts,
 		Mounts:         mounts,
@@ -133,6 +146,7 @@ func (h *containerHandle) create(ctx context.Context, c Config, user string) err
 	if c.GPUs != 0 {
 		host.DeviceRequests = []container.DeviceRequest{{Count: c.GPUs, Capabilities: [][]string{{"gpu"}}}}
 	}
+	main(config, host)
 	options := client.ContainerCreateOptions{Config: config, HostConfig: host, Name: h.name}
 	if c.Platform != "" {
 		if options.Platform, err = parsePlatform(c.Platform); err != nil {
@@ -170,6 +184,13 @@ func (h *containerHandle) labels(more map[string]string) map[string]string {
 	}
 	labels["sandshell"] = version()
 	labels["sandshell.box"] = h.box
+	labels["sandshell.server"] = string(h.server)
+	if h.server == Boxd {
+		labels["sandshell.linger"] = h.linger.String()
+	}
+	if h.keep {
+		labels["sandshell.keep"] = "true"
+	}
 	labels["sandshell.pid"] = strconv.Itoa(os.Getpid())
 	if name, err := os.Hostname(); err == nil {
 		labels["sandshell.host"] = name
@@ -195,7 +216,8 @@ func version() string {
 
 // newContainer names a container that is to be.
 func newContainer(e *engine, c Config) *containerHandle {
-	h := &containerHandle{engine: e, image: c.Image, name: c.Name, box: strings.ToLower(rand.Text()[:16]), memory: c.Memory}
+	h := &containerHandle{engine: e, image: c.Image, name: c.Name, box: strings.ToLower(rand.Text()[:16]), memory: c.Memory,
+		keep: c.Keep, server: c.Server, linger: c.Linger}
 	if h.name == "" {
 		h.name = "sandshell-" + h.box
 	}
@@ -236,7 +258,10 @@ func (h *containerHandle) start(ctx context.Context) error {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "/bin/sh") && (strings.Contains(text, "no such file") || strings.Contains(text, "not found")):
-		return fmt.Errorf("start container: image %q has no /bin/sh: an image for DockerSSHBox needs a POSIX shell and OpenSSH's sshd: %w", h.image, err)
+		return fmt.Errorf("start container: image %q has no /bin/sh: Config.Server OpenSSH needs a POSIX shell and OpenSSH's sshd; Boxd, the default, does not: %w", h.image, err)
+	case strings.Contains(text, "unable to find user"), strings.Contains(text, "unable to find group"), strings.Contains(text, "no matching entries in"):
+		return fmt.Errorf("start container: image %q has no entry of that name in its /etc/passwd or /etc/group: set Config.User to "+
+			"a name that is there, or to numbers, \"uid\" or \"uid:gid\", which need none: %w", h.image, err)
 	case strings.Contains(text, "network") && strings.Contains(text, "not found"):
 		return fmt.Errorf("start container: there is no such network; docker network ls shows those there are, docker network create makes one: %w", err)
 	}
@@ -274,4 +299,52 @@ func (h *containerHandle) remove(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// end finds out how a container ended that has. One that the engine has removed by then left its last words among the engine's events.
+func (h *containerHandle) end(ctx context.Context, box string) error {
+	lost := func(format string, args ...any) error {
+		return &sandbox.LostError{Box: box, Reason: fmt.Sprintf(format, args...)}
+	}
+	var code int
+	oom, died, destroyed := false, false, false
+	inspected, err := h.engine.ContainerInspect(ctx, h.id, client.ContainerInspectOptions{})
+	if state := inspected.Container.State; err == nil && state != nil {
+		died, code, oom = !state.Running, state.ExitCode, state.OOMKilled
+	} else {
+		events := h.engine.Events(ctx, client.EventsListOptions{
+			Since: strconv.FormatInt(time.Now().Add(-10*time.Minute).Unix(), 10), Until: strconv.FormatInt(time.Now().Unix()+1, 10),
+			Filters: client.Filters{}.Add("container", h.id).Add("type", "container"),
+		})
+		for more := true; more; {
+			select {
+			case m := <-events.Messages:
+				switch m.Action {
+				case "oom":
+					oom = true
+				case "die":
+					died = true
+					code, _ = strconv.Atoi(m.Actor.Attributes["exitCode"])
+				case "destroy":
+					destroyed = true
+				}
+				more = !destroyed
+			case <-events.Err:
+				more = false
+			}
+		}
+	}
+	switch {
+	case oom && code == 137:
+		limit := "the machine's memory"
+		if h.memory > 0 {
+			limit = fmt.Sprintf("its %d MiB", h.memory>>20)
+		}
+		return lost("out of memory: the container used up %s and was killed", limit)
+	case died && code == 137:
+		return lost("the container was killed or removed")
+	case died:
+		return lost("the container ended with status %d", code)
+	}
+	return lost("the container was removed")
 }

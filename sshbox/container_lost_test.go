@@ -153,7 +153,7 @@ func TestContainerSweep(t *testing.T) {
 	left := map[int]string{dead.Process.Pid: "", os.Getppid(): ""}
 	for pid := range left {
 		created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{
-			Image: testImage, Cmd: []string{"true"}, Labels: map[string]string{"sandshell.host": host, "sandshell.pid": strconv.Itoa(pid)}}})
+			Image: testImage, Cmd: []string{"true"}, Labels: map[string]string{"sandshell.box": "x", "sandshell.host": host, "sandshell.pid": strconv.Itoa(pid)}}})
 		noError(t, err)
 		left[pid] = created.ID
 		t.Cleanup(func() {
@@ -165,7 +165,7 @@ func TestContainerSweep(t *testing.T) {
 		return err == nil
 	}
 	h := containerOf(t, nil)
-	<-h.sweeping
+	<-h.sweeper.done
 	if there(dead.Process.Pid) {
 		t.Error("a dead process's container is still there")
 	}

@@ -158,7 +158,7 @@ func TestContainerAptGet(t *testing.T) {
 // The sshd takes nobody but us: not another key, and no password.
 func TestContainerKeys(t *testing.T) {
 	docker(t)
-	c, err := Config{Image: testImage, Network: "none"}.withDefaults()
+	c, err := Config{Image: testImage, Network: "none", Server: OpenSSH}.withDefaults()
 	noError(t, err)
 	e, err := openEngine(t.Context(), nil)
 	noError(t, err)
@@ -168,7 +168,7 @@ func TestContainerKeys(t *testing.T) {
 		"host key": func(k *keys) { k.host = newKey(t, "").PublicKey() },
 	} {
 		h := newContainer(e, c)
-		noError(t, h.create(t.Context(), c, "root"))
+		noError(t, h.create(t.Context(), c, "root", sshdMain))
 		defer h.remove(t.Context())
 		streams, err := h.attach(t.Context(), c.Logger)
 		noError(t, err)

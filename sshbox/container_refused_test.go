@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/moby/moby/client"
 )
@@ -96,7 +97,15 @@ func TestContainerName(t *testing.T) {
 }
 
 func TestContainerSettingsRefused(t *testing.T) {
-	refused(t, Config{}, "Config.Image")
+	refused(t, Config{Pull: PullNever}, DefaultImage)
+	refused(t, Config{Image: testImage, Keep: true}, "Config.Keep", "Boxd")
+	for c, want := range map[*Config]string{
+		{Server: "telnet"}: "telnet", {Linger: time.Millisecond}: "Config.Linger", {Image: "x", Server: OpenSSH, Linger: time.Minute}: "Boxd",
+	} {
+		if _, err := New(t.Context(), *c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", *c, err)
+		}
+	}
 	refused(t, Config{Image: testImage, Pull: "sometimes"}, "sometimes")
 	refused(t, Config{Image: testImage, Runtime: "no-such-runtime"}, "no-such-runtime")
 	refused(t, Config{Image: testImage, Memory: 1 << 20}, "memory")

@@ -130,7 +130,7 @@ func (k *keys) prepare(a *attached, image, user string) (name string, err error)
 	fields := strings.Fields(line)
 	if err != nil || len(fields) < 2 || fields[0] != "sandshell" {
 		if strings.Contains(a.said(), "exec /bin/sh failed") { // the init's words
-			return "", fmt.Errorf("image %q has no /bin/sh: DockerSSHBox needs a POSIX shell and OpenSSH's sshd in the image", image)
+			return "", fmt.Errorf("image %q has no /bin/sh: Config.Server OpenSSH needs a POSIX shell and OpenSSH's sshd in the image; Boxd, the default, does not", image)
 		}
 		if err == nil || errors.Is(err, io.EOF) {
 			err = fmt.Errorf("its shell said %q%s", line, saying(a))
@@ -141,7 +141,7 @@ func (k *keys) prepare(a *attached, image, user string) (name string, err error)
 	case "ok":
 		return strings.TrimPrefix(line, "sandshell ok "), nil
 	case "no-sshd":
-		return "", fmt.Errorf("image %q has no sshd: DockerSSHBox needs OpenSSH's in the image, "+
+		return "", fmt.Errorf("image %q has no sshd: leave Config.Server at Boxd, which needs none, or put OpenSSH's in the image, "+
 			"for example RUN apt-get update && apt-get install -y openssh-server (Debian, Ubuntu), apk add openssh (Alpine)", image)
 	case "no-user":
 		return "", fmt.Errorf("image %q has no user %q: sshd needs an entry in its /etc/passwd; "+

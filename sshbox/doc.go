@@ -13,21 +13,58 @@
 //	defer box.Close()
 //	result, err := box.Execute(ctx, "make test")
 //
-// The image needs OpenSSH's sshd, 7.8 or later, a shell at /bin/sh, and an entry in /etc/passwd for the user; nothing
-// has to be set up for it. The container's main process is that sshd, for one connection, over the standard streams
-// that the engine hands on: there is no port, so that it works with no network, with an engine on another machine,
-// and from within a container. Both sides' keys are made for the one container. The private ones are in this
-// process's memory and in a tmpfs that only root in the container can read, never in arguments, environment, labels
-// or logs.
+// The image can be any Linux image for amd64 or arm64 that has a shell for the sessions. The server is boxd, one static
+// program that this package carries: it lies in a read-only volume of the engine, which is filled once, and is the
+// container's init. It needs no root, no capability, no entry in /etc/passwd, no writable file, and nothing of the image,
+// no tar for copies either. It listens on a socket that has no file and no port; the engine executes it once more in the
+// container ("boxd join"), and the streams of that are the connection. So it works with no network, with an engine on
+// another machine, and from within a container. Both sides' keys are made for the one container and are nowhere but in the
+// memory of this process and of boxd.
+//
+// Config.Server can be [OpenSSH] instead: the image's own sshd, 7.8 or later, as the container's main process. The image
+// needs a shell at /bin/sh then, and an entry in /etc/passwd for the user. What is said below of cuts, of Attach and of
+// SSHConfig does not hold for it.
+//
+// # Cuts
+//
+// A session's shell and a job belong to boxd, not to the connection. When that is cut (the engine restarts and keeps its
+// containers, the network to it fails, the process in the container that joins them is killed), they run on, and the box
+// connects again by itself, for as long as Config.Linger. Calls wait meanwhile. Nothing is lost, and nothing comes twice:
+// what a program printed is asked for from the last byte read on, and what was typed is sent again from the last byte
+// taken on. A program that prints more than half a mebibyte meanwhile waits; a job does not. Copies and dialed connections
+// cannot be gone on with: they return sandbox.ErrCut, and can be tried again.
+//
+// # Boxes that outlive their program
+//
+// A box ends with its program, even one that is killed: boxd stops when nobody has come for Config.Linger, and the engine
+// removes the container. A box made with Config.Keep stays, after [DockerSSHBox.Detach] or whatever end its program had,
+// until somebody closes it. [List] finds boxes, [Attach] takes one over, with its sessions, unfinished commands, and jobs
+// with their logs. [Reap] removes what is left of containers that have ended.
+//
+// # Whom to trust
+//
+// boxd is process 1 and runs as the box's user. What runs in the box as that user, or as root, can send it signals, which
+// the kernel does not let end process 1; it cannot read its memory nor trace it (boxd is not dumpable, and the container
+// has no CAP_SYS_PTRACE), nor change its program (the volume is read-only; a box with CAP_SYS_ADMIN, which could change
+// that, gets one of its own). It can connect to the socket, but is not served: boxd serves only processes that came into
+// the container from outside, whose parent is in no namespace of the container; and it has no key. It can send boxd
+// SIGTERM, which stops the box as docker stop does; kill "boxd join", which is a cut like others; stop programs of the
+// same user, or read and change their memory, terminals included, as on any machine; use up the container's memory,
+// processes and disk; and print anything.
+//
+// So what is returned is what the box's programs made of it. A command's output and exit status come from the shell: a
+// program cannot forge the markers that separate them without reading the shell's memory, but one that runs as the same
+// user can do just that, or put another shell in its place. Where a result counts (a score, a test), have programs that
+// are not trusted run as another user of the box, or look at their files from outside, after the end.
 //
 // By default, programs in the container gain no privileges, root has the capabilities that a package manager needs
-// and no others, there is a limit on processes, and an init reaps orphans. Memory and processors are not limited, and
+// and no others, and there is a limit on processes. Memory and processors are not limited, and
 // the network is the engine's default: set what you need. The engine's socket cannot be mounted. As with any
 // container, all of them share the engine's kernel; Runtime selects another runtime.
 //
-// Close removes the container with its anonymous volumes. When the process ends without Close, even by SIGKILL, the
-// container's streams end, and with them the container; what remains of it is not running, and is removed by the next New
-// on the same machine, or by "docker container prune --filter label=sandshell".
+// Close removes the container with its anonymous volumes.
+//
+// [DockerSSHBox.SSHConfig] is for people: ssh, scp, sftp, rsync, git and editors reach the box with it.
 //
 // # A machine
 //
@@ -48,7 +85,7 @@
 //
 // # Limits
 //
-// A program is started by the user's login shell, whichever it is, which becomes a POSIX shell, which becomes the
-// program. On a terminal, arguments and environment together have to be shorter than about 100 KiB. OpenSSH tells the
-// names of 13 signals only: a program that another one ended has the exit code 128.
+// In an SSHBox, and with OpenSSH in a container, a program is started by the user's login shell, whichever it is, which
+// becomes a POSIX shell, which becomes the program. On a terminal, arguments and environment together have to be shorter
+// than about 100 KiB. OpenSSH tells the names of 13 signals only: a program that another one ended has the exit code 128.
 package sshbox

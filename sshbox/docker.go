@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -19,6 +20,7 @@ import (
 type DockerSSHBox struct {
 	*shellbox.Box
 	container *containerHandle
+	boxd      *boxdHost // nil: the server is OpenSSH
 }
 
 var _ sandbox.Sandbox = (*DockerSSHBox)(nil)
@@ -29,18 +31,18 @@ func (b *DockerSSHBox) ContainerID() string { return b.container.id }
 // ContainerName is the container's name.
 func (b *DockerSSHBox) ContainerName() string { return b.container.name }
 
-// New pulls the image if need be, creates and starts a container, logs in to it, and starts the main session. Close
+// New pulls the image if need be, creates and starts a container, connects to it, and starts the main session. Close
 // removes the container. When New fails, or ctx ends before it has returned, there is no container left.
 //
 // The container has the labels sandshell (this library's version), sandshell.box, sandshell.host and sandshell.pid
-// (the process it belongs to). It ends by itself when this process does; what is then left of it, should this process
-// have been killed, goes with "docker container prune --filter label=sandshell".
+// (the process it belongs to). Unless Config.Keep says otherwise, it ends by itself, and is removed, when this process has been gone for
+// Config.Linger.
 func New(ctx context.Context, c Config) (*DockerSSHBox, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	h, workDir, err := newContainerHost(ctx, c)
+	h, workDir, err := newDockerHost(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -48,23 +50,23 @@ func New(ctx context.Context, c Config) (*DockerSSHBox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("container from image %q: %w", c.Image, err)
 	}
-	return &DockerSSHBox{Box: box, container: h.container}, nil
+	return newDockerSSHBox(box, h), nil
 }
 
-// A containerHost is a container as a host.
-type containerHost struct {
-	*host
-	container *containerHandle
-	streams   *attached
-	removed   error // what its removal said
-
-	sweeping  chan struct{} // closed when sweep is done
-	stopSweep context.CancelFunc
+// A dockerHost is a container as a host.
+type dockerHost interface {
+	shellbox.Host
+	handle() *containerHandle
 }
 
-// newContainerHost makes a container and logs in to it. It returns the directory to work in, too: "" is the user's
-// home.
-func newContainerHost(ctx context.Context, c Config) (_ *containerHost, workDir string, err error) {
+func newDockerSSHBox(box *shellbox.Box, h dockerHost) *DockerSSHBox {
+	b := &DockerSSHBox{Box: box, container: h.handle()}
+	b.boxd, _ = h.(*boxdHost)
+	return b
+}
+
+// newDockerHost makes a container and logs in to it. It returns the directory to work in, too: "" is where the server starts programs.
+func newDockerHost(ctx context.Context, c Config) (_ dockerHost, workDir string, err error) {
 	e, err := openEngine(ctx, c.Docker)
 	if err != nil {
 		return nil, "", err
@@ -74,8 +76,11 @@ func newContainerHost(ctx context.Context, c Config) (_ *containerHost, workDir 
 			e.close()
 		}
 	}()
+	live := make(chan bool, 1)
+	go func() { live <- e.liveRestore(ctx) }()
 	image, err := e.image(ctx, c)
 	if err != nil {
+		<-live
 		return nil, "", err
 	}
 	user, _, _ := strings.Cut(image.user, ":") // the group is the one that /etc/passwd says
@@ -88,61 +93,85 @@ func newContainerHost(ctx context.Context, c Config) (_ *containerHost, workDir 
 	if workDir = c.WorkDir; workDir == "" {
 		workDir = image.workDir
 	}
-	h := &containerHost{container: newContainer(e, c)}
-	if err := h.open(ctx, c, image, user); err != nil {
+	container := newContainer(e, c)
+	if c.Server == OpenSSH {
+		h := &containerHost{container: container}
+		err = container.open(ctx, c, user, sshdMain, func(ctx context.Context) error { return h.up(ctx, c, image, user) })
+		if err != nil {
+			return nil, "", err
+		}
+		h.sweeper = e.sweeper(ctx, c.Logger)
+		return h, workDir, nil
+	}
+	binary, err := boxdFor(c.Image, image.os, image.arch)
+	if err != nil {
 		return nil, "", err
 	}
+	h, err := newBoxdHost(container, c.Logger)
+	if err == nil {
+		boxd, own := binary.mount(), c.mounter(user)
+		if own {
+			boxd = binary.ownMount()
+		}
+		main := boxdMain(c, image, boxd, container.box, <-live)
+		again := func(ctx context.Context) error { return container.create(ctx, c, user, main) }
+		err = container.open(ctx, c, user, main, func(ctx context.Context) error { return h.up(ctx, c, binary, own, again) })
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	h.sweeper = e.sweeper(ctx, c.Logger)
 	return h, workDir, nil
 }
 
-// open creates, starts and logs in, or leaves nothing behind. The end of ctx does not cut the creation short: a
+// open creates a container and has up start it and log in, or leaves nothing behind. The end of ctx does not cut the creation short: a
 // container whose creation is cancelled can come to be after it was looked for in vain.
-func (h *containerHost) open(ctx context.Context, c Config, image *image, user string) error {
+func (h *containerHandle) open(ctx context.Context, c Config, user string,
+	main func(*container.Config, *container.HostConfig), up func(context.Context) error) error {
 	own, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), c.StartTimeout,
 		fmt.Errorf("the container did not come up within %v: %w", c.StartTimeout, context.DeadlineExceeded))
 	defer cancel()
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
+	creation, cancelCreation := context.WithTimeout(context.WithoutCancel(ctx), c.StartTimeout)
+	defer cancelCreation()
+	err := h.create(creation, c, user, main)
+	if err == nil {
+		err = up(own)
+	}
+	if err == nil {
+		return nil
+	}
+	if removal := h.remove(ctx); removal != nil {
+		err = errors.Join(err, removal)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("container from image %q: %w", c.Image, ctx.Err())
+	case own.Err() != nil:
+		return fmt.Errorf("container from image %q: %w", c.Image, context.Cause(own))
+	}
+	return err
+}
 
+// A containerHost is a container with an sshd of its image's as a host.
+type containerHost struct {
+	*host
+	container *containerHandle
+	streams   *attached
+	removed   error // what its removal said
+	sweeper   *sweeper
+}
+
+func (h *containerHost) handle() *containerHandle { return h.container }
+
+// up starts the container and logs in. It does not wait for the engine's word that the container runs: it does so
+// some time before.
+func (h *containerHost) up(ctx context.Context, c Config, image *image, user string) error {
 	k, err := makeKeys()
 	if err != nil {
 		return err
 	}
-	creation, cancelCreation := context.WithTimeout(context.WithoutCancel(ctx), c.StartTimeout)
-	defer cancelCreation()
-	err = h.container.create(creation, c, user)
-	if err == nil {
-		err = h.up(own, c, k, user)
-	}
-	if err != nil {
-		if removal := h.container.remove(ctx); removal != nil {
-			err = errors.Join(err, removal)
-		}
-		switch {
-		case ctx.Err() != nil:
-			return fmt.Errorf("container from image %q: %w", c.Image, ctx.Err())
-		case own.Err() != nil:
-			return fmt.Errorf("container from image %q: %w", c.Image, context.Cause(own))
-		}
-		return err
-	}
-	h.host.env = h.environment(c, image)
-	h.host.scrub = scrubbed
-	h.host.autopsy = h.autopsy
-
-	sweep, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	h.sweeping, h.stopSweep = make(chan struct{}), cancel
-	go func() {
-		defer close(h.sweeping)
-		h.container.engine.sweep(sweep, c.Logger)
-	}()
-	return nil
-}
-
-// up starts the container and logs in. It does not wait for the engine's word that the container runs: it does so
-// some time before.
-func (h *containerHost) up(ctx context.Context, c Config, k *keys, user string) error {
-	var err error
 	if h.streams, err = h.container.attach(ctx, c.Logger); err != nil {
 		return err
 	}
@@ -167,6 +196,9 @@ func (h *containerHost) up(ctx context.Context, c Config, k *keys, user string) 
 		return err
 	}
 	h.host = newHost("DockerSSHBox", nil, newPool(conn, 100000, nil))
+	h.host.env = h.environment(c, image)
+	h.host.scrub = scrubbed
+	h.host.autopsy = h.autopsy
 	return nil
 }
 
@@ -230,9 +262,8 @@ func (h *containerHost) autopsy(ctx context.Context, _ *connection) error {
 // Close ends the connection, removes the container and waits until it is gone.
 func (h *containerHost) Close() error {
 	h.host.closing.Do(func() {
-		h.stopSweep()
+		h.sweeper.stop()
 		h.host.shut()
-		<-h.sweeping
 		h.removed = h.container.remove(context.Background())
 		h.container.engine.close()
 		close(h.host.closed)

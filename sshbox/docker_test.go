@@ -33,14 +33,18 @@ func docker(t testing.TB) *client.Client {
 	return c
 }
 
-// makeContainer makes a container as a host.
+// makeContainer makes a container with OpenSSH's sshd as a host.
 func makeContainer(ctx context.Context, c Config) (*containerHost, error) {
+	c.Server = OpenSSH
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	h, _, err := newContainerHost(ctx, c)
-	return h, err
+	h, _, err := newDockerHost(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return h.(*containerHost), nil
 }
 
 // containerOf makes a container of the test image, which the test's end removes.

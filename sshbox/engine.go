@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/moby/moby/client"
 )
@@ -52,4 +53,20 @@ func (e *engine) unreachable(err error) error {
 		advice = "this user may not use it: add the user to its group (usually docker), or use an engine of the user's own (rootless)"
 	}
 	return fmt.Errorf("no Docker engine answers at %s: %w; %s", e.DaemonHost(), err, advice)
+}
+
+// liveRestores are the engines of which it is known, by address.
+var liveRestores sync.Map
+
+// liveRestore reports whether the engine keeps containers while it restarts.
+func (e *engine) liveRestore(ctx context.Context) bool {
+	if known, ok := liveRestores.Load(e.DaemonHost()); ok {
+		return known.(bool)
+	}
+	info, err := e.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return false
+	}
+	liveRestores.Store(e.DaemonHost(), info.Info.LiveRestoreEnabled)
+	return info.Info.LiveRestoreEnabled
 }

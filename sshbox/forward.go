@@ -20,6 +20,20 @@ import (
 // address of that kind, or "localhost"; other names the server resolves by its own lights. Errors are *net.OpError,
 // and the system's error where the server names one (syscall.ECONNREFUSED, fs.ErrNotExist, …).
 func (h *host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := h.first().dial(ctx, network, address, func(err error) error {
+		if network == "unix" {
+			err = h.socketRefusal(ctx, address, err)
+		}
+		return h.explain(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// dial is Dial on one connection. explain betters the server's refusals.
+func (c *connection) dial(ctx context.Context, network, address string, explain func(error) error) (*forwarded, error) {
 	kind, extra, remote, err := forwarding(network, address)
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
@@ -32,7 +46,6 @@ func (h *host) Dial(ctx context.Context, network, address string) (net.Conn, err
 		conn *forwarded
 		err  error
 	}
-	c := h.first()
 	done := make(chan result)
 	if !c.run(func() {
 		var r result
@@ -59,10 +72,7 @@ func (h *host) Dial(ctx context.Context, network, address string) (net.Conn, err
 	select {
 	case r := <-done:
 		if r.err != nil {
-			if network == "unix" {
-				return nil, fail(h.explain(h.socketRefusal(ctx, address, r.err)))
-			}
-			return nil, fail(h.explain(refusal(r.err)))
+			return nil, fail(refusal(explain(r.err)))
 		}
 		return r.conn, nil
 	case <-ctx.Done():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -15,6 +16,8 @@ import (
 type image struct {
 	user, workDir string
 	env           []string
+	os, arch      string
+	command       []string // its entrypoint and command
 }
 
 // image makes sure that the image is there.
@@ -37,9 +40,13 @@ func (e *engine) image(ctx context.Context, c Config) (*image, error) {
 	case err != nil:
 		return nil, fmt.Errorf("image %q: %w", c.Image, err)
 	case inspected.Config == nil:
-		return &image{}, nil
+		return &image{os: inspected.Os, arch: inspected.Architecture}, nil
 	}
-	return &image{user: inspected.Config.User, workDir: inspected.Config.WorkingDir, env: inspected.Config.Env}, nil
+	config := inspected.Config
+	return &image{
+		user: config.User, workDir: config.WorkingDir, env: config.Env, os: inspected.Os, arch: inspected.Architecture,
+		command: slices.Concat(config.Entrypoint, config.Cmd),
+	}, nil
 }
 
 // inspect looks the image up. One of another platform than that asked for is none.

@@ -83,7 +83,7 @@ func TestImageSettings(t *testing.T) {
 	}
 	c, err := Config{Image: name, Network: "none"}.withDefaults()
 	noError(t, err)
-	other, dir, err := newContainerHost(t.Context(), c)
+	other, dir, err := newDockerHost(t.Context(), c)
 	noError(t, err)
 	noError(t, other.Close())
 	if dir != "/usr/share" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/moby/moby/api/types/mount"
+	"github.com/sandshell/sandshell/sshbox/internal/wire"
 )
 
 // A Mount is a directory or file that a container has from elsewhere.
@@ -50,8 +51,8 @@ func (c Config) mounts(engine string) ([]mount.Mount, map[string]string, error) 
 		switch {
 		case !path.IsAbs(m.Target) || target == "/":
 			return nil, nil, fail("the target has to be an absolute path, and not /")
-		case within(target, keyDir):
-			return nil, nil, fail("%s is the sandbox's own", keyDir)
+		case within(target, keyDir), within(target, wire.Dir):
+			return nil, nil, fail("%s is the sandbox's own", target)
 		case taken[target]:
 			return nil, nil, fail("there are two mounts with that target")
 		}
@@ -77,12 +78,15 @@ func (c Config) mounts(engine string) ([]mount.Mount, map[string]string, error) 
 		}
 		mounts = append(mounts, to)
 	}
-	tmpfs := map[string]string{keyDir: "rw,noexec,nosuid,nodev,size=64k,mode=0755"}
+	tmpfs := map[string]string{}
+	if c.Server == OpenSSH {
+		tmpfs[keyDir] = "rw,noexec,nosuid,nodev,size=64k,mode=0755"
+	}
 	if c.ReadOnlyRoot {
 		if !taken["/tmp"] {
 			tmpfs["/tmp"] = "rw,exec,nosuid,nodev,mode=1777"
 		}
-		if !taken["/run"] && !taken["/run/sshd"] {
+		if c.Server == OpenSSH && !taken["/run"] && !taken["/run/sshd"] {
 			tmpfs["/run/sshd"] = "rw,noexec,nosuid,nodev,size=64k,mode=0755" // Debian's sshd insists on it
 		}
 	}

@@ -59,6 +59,10 @@ func (s *stream) Write(p []byte) (n int, err error) {
 	}
 }
 
+// writeBuffers saves the collector 100 MB for each 100 MB that are written.
+var writeBuffers = sync.Pool{New: func() any { return new([pumpSize]byte) }}
+
+// write writes at most pumpSize bytes.
 func (s *stream) write(p []byte) (int, error) {
 	select {
 	case <-s.closed:
@@ -87,9 +91,11 @@ func (s *stream) write(p []byte) (int, error) {
 		err error
 	}
 	done := make(chan result, 1)
-	buf := append([]byte(nil), p...) // the caller has p back before the write ends, if this side lets go
+	buf := writeBuffers.Get().(*[pumpSize]byte) // the caller has p back before the write ends, if this side lets go
+	length := copy(buf[:], p)
 	if !s.on.run(func() {
-		n, err := s.ch.Write(buf)
+		n, err := s.ch.Write(buf[:length])
+		writeBuffers.Put(buf)
 		<-s.writing
 		done <- result{n, err}
 	}) {
@@ -145,12 +151,18 @@ func (s *stream) closeWrite() error {
 
 // close lets go: reads and writes return. The server is told beside it, because sending can block when the network
 // does.
-func (s *stream) close() {
+func (s *stream) close() { s.closeAfter(func() {}) }
+
+// closeAfter is close, with something to be said to the server before.
+func (s *stream) closeAfter(say func()) {
 	s.once.Do(func() {
 		close(s.closed)
 		if s.letGo != nil {
 			s.letGo()
 		}
-		s.on.run(func() { s.ch.Close() })
+		s.on.run(func() {
+			say()
+			s.ch.Close()
+		})
 	})
 }

@@ -5,35 +5,37 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"strconv"
 	"syscall"
 	"time"
-
-	"github.com/moby/moby/client"
 )
 
-// sweep removes what programs that were killed have left: containers that have ended, and whose label says that they
-// belong to a process of this machine that is no longer there. (The engine's own AutoRemove would do it too, but takes
-// with it what there is to know about a container's end.)
+// A sweeper sweeps once, beside what else goes on.
+type sweeper struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func (e *engine) sweeper(ctx context.Context, log *slog.Logger) *sweeper {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s := &sweeper{cancel, make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		e.sweep(ctx, log)
+	}()
+	return s
+}
+
+func (s *sweeper) stop() {
+	s.cancel()
+	<-s.done
+}
+
+// sweep removes what programs that were killed have left.
 func (e *engine) sweep(ctx context.Context, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	host, err := os.Hostname()
-	if err != nil {
-		return
-	}
-	list, err := e.ContainerList(ctx, client.ContainerListOptions{
-		All: true, Filters: client.Filters{}.Add("label", "sandshell.host="+host).Add("status", "exited", "created", "dead")})
-	if err != nil {
-		return
-	}
-	for _, c := range list.Items {
-		pid, err := strconv.Atoi(c.Labels["sandshell.pid"])
-		if err != nil || !gone(pid) {
-			continue
-		}
-		log.Debug("removing a container that a killed process has left", "container", c.ID, "names", c.Names, "pid", pid)
-		e.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{RemoveVolumes: true}) // not Force: it has ended
+	if _, err := e.reap(ctx, log); err != nil && ctx.Err() == nil {
+		log.Debug("remove what is left of boxes", "error", err)
 	}
 }
 

@@ -1,0 +1,115 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// The children of process 1 are its own and all orphans, and it has to wait for each of them. There is one who waits, for any child; who has
+// started one learns its status from there. (os/exec would wait for its own beside that, and either would take the other's.)
+type children struct {
+	mu    sync.Mutex // held from before a child is started until it is known
+	known map[int]*child
+	none  *sync.Cond // no child is left
+}
+
+// A child is a program that runs.
+type child struct {
+	pid    int
+	ended  chan struct{} // closed when status is set
+	status syscall.WaitStatus
+}
+
+func newChildren() *children {
+	c := &children{known: map[int]*child{}}
+	c.none = sync.NewCond(&c.mu)
+	return c
+}
+
+// reap waits for children, for ever.
+func (c *children) reap() {
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, syscall.SIGCHLD)
+	for {
+		c.collect()
+		<-died
+	}
+}
+
+func (c *children) collect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		if child := c.known[pid]; child != nil {
+			delete(c.known, pid)
+			child.status = status
+			close(child.ended)
+			if len(c.known) == 0 {
+				c.none.Broadcast()
+			}
+		}
+	}
+}
+
+// start starts a program. oom_score_adj is raised: when memory runs out, it is a program that the kernel is to kill, and not boxd.
+func (c *children) start(path string, args []string, attr *syscall.ProcAttr) (*child, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pid, err := syscall.ForkExec(path, args, attr)
+	if err != nil {
+		return nil, err
+	}
+	expendable(pid)
+	child := &child{pid: pid, ended: make(chan struct{})}
+	c.known[pid] = child
+	return child, nil
+}
+
+// signal sends a signal to the process session's... leader group of a child, if it has not been waited for.
+func (c *children) signal(child *child, sig syscall.Signal) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known[child.pid] != child {
+		return os.ErrProcessDone
+	}
+	return syscall.Kill(-child.pid, sig)
+}
+
+// each calls f for each child, with no child being waited for meanwhile.
+func (c *children) each(f func(pid int)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for pid := range c.known {
+		f(pid)
+	}
+}
+
+// wait returns when no child is left that was started here.
+func (c *children) wait() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.known) > 0 {
+		c.none.Wait()
+	}
+}
+
+func expendable(pid int) {
+	f, err := os.OpenFile("/proc/"+itoa(pid)+"/oom_score_adj", os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	f.WriteString("500")
+}

@@ -1,0 +1,129 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"sync/atomic"
+
+	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"golang.org/x/crypto/ssh"
+)
+
+// A conn is a connection that has logged in.
+type conn struct {
+	*ssh.ServerConn
+	s        *server
+	owner    bool
+	forwards forwards
+	open     atomic.Int32 // channels
+	flooded  atomic.Bool  // it has asked for too many
+}
+
+// The most channels that one connection may have open.
+const (
+	ownerChannels = 100000
+	guestChannels = 1000
+)
+
+// serve serves channels and requests until the connection's end.
+func (c *conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
+	defer c.forwards.close()
+	go c.requests(requests)
+	for ch := range channels {
+		if !c.enter() {
+			ch.Reject(ssh.ResourceShortage, "too many channels")
+			continue
+		}
+		go func() {
+			defer c.open.Add(-1)
+			c.channel(ch)
+		}()
+	}
+}
+
+// enter counts a channel, unless there are too many. Who ends it takes it off c.open.
+func (c *conn) enter() bool {
+	limit := int32(guestChannels)
+	if c.owner {
+		limit = ownerChannels
+	}
+	if c.open.Add(1) <= limit {
+		return true
+	}
+	c.open.Add(-1)
+	if !c.flooded.Swap(true) { // told once: the log is on the engine's disk
+		c.s.log.Warn("too many channels on a connection")
+	}
+	return false
+}
+
+// channel serves one channel to its end.
+func (c *conn) channel(ch ssh.NewChannel) {
+	switch kind := ch.ChannelType(); {
+	case kind == "session":
+		c.session(ch)
+	case kind == "direct-tcpip":
+		c.directTCP(ch)
+	case kind == "direct-streamlocal@openssh.com":
+		c.directUnix(ch)
+	case c.owner && kind == wire.ProgramChannel:
+		c.program(ch)
+	case c.owner && kind == wire.PackChannel:
+		c.pack(ch)
+	case c.owner && kind == wire.UnpackChannel:
+		c.unpack(ch)
+	default:
+		ch.Reject(ssh.UnknownChannelType, "unknown channel type")
+	}
+}
+
+// requests answers global requests.
+func (c *conn) requests(requests <-chan *ssh.Request) {
+	for r := range requests {
+		ok, reply := c.request(r)
+		if r.WantReply {
+			r.Reply(ok, reply)
+		}
+	}
+}
+
+func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {
+	switch kind := r.Type; {
+	case kind == "tcpip-forward", kind == "cancel-tcpip-forward", kind == "streamlocal-forward@openssh.com", kind == "cancel-streamlocal-forward@openssh.com":
+		return c.forward(r)
+	case !c.owner: // keepalive@openssh.com among them, whose sender wants any answer
+		return false, nil
+	case kind == wire.InspectRequest:
+		var ask wire.Inspect
+		if ssh.Unmarshal(r.Payload, &ask) != nil {
+			return false, nil
+		}
+		answer, err := c.s.inspect(&ask)
+		if err != nil {
+			return false, []byte(err.Error())
+		}
+		return true, ssh.Marshal(answer)
+	case kind == wire.ListRequest:
+		list, err := json.Marshal(c.s.list())
+		return err == nil, list
+	case kind == wire.HoldRequest:
+		var ids []string
+		if json.Unmarshal(r.Payload, &ids) != nil {
+			return false, nil
+		}
+		c.s.only(c)
+		c.s.hold(ids)
+		return true, nil
+	case kind == wire.GuestRequest:
+		key, err := ssh.ParsePublicKey(r.Payload)
+		if err != nil {
+			return false, nil
+		}
+		c.s.mu.Lock()
+		defer c.s.mu.Unlock()
+		c.s.guests[string(key.Marshal())] = true
+		return true, nil
+	}
+	return false, nil
+}

@@ -1,0 +1,62 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/sandshell/sandshell/internal/archive"
+	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"golang.org/x/crypto/ssh"
+)
+
+// pack serves a PackChannel.
+func (c *conn) pack(nc ssh.NewChannel) {
+	c.copy(nc, func(ch ssh.Channel, path string) error { return archive.Pack(ch, path) })
+}
+
+// unpack serves an UnpackChannel.
+func (c *conn) unpack(nc ssh.NewChannel) {
+	c.copy(nc, func(ch ssh.Channel, path string) error {
+		err := archive.Unpack(ch, path, archive.Options{Trusted: true})
+		if err == nil {
+			_, err = io.Copy(io.Discard, ch)
+		}
+		return err
+	})
+}
+
+// copy makes a copy and says how it went. The client's end of the channel is an end of the archive that lacks its trailer.
+func (c *conn) copy(nc ssh.NewChannel, do func(ch ssh.Channel, path string) error) {
+	path := archive.ExpandHome(string(nc.ExtraData()), c.s.homeDir())
+	ch, requests, err := nc.Accept()
+	if err != nil {
+		return
+	}
+	defer ch.Close()
+	c.s.threads.more(1)
+	defer c.s.threads.more(-1)
+	go ssh.DiscardRequests(requests)
+	var failure []byte
+	if err := do(ch, path); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		failure = wire.Fail(err).Encode()
+	}
+	ch.SendRequest(wire.DoneRequest, false, failure)
+}
+
+// homeDir is the user's home directory.
+func (s *server) homeDir() string {
+	for _, kv := range s.env {
+		if home, ok := strings.CutPrefix(kv, "HOME="); ok && home != "" {
+			return home
+		}
+	}
+	dir, _ := os.Getwd()
+	return dir
+}

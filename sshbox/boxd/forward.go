@@ -1,0 +1,380 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// dialLimit is how long a connection may take that a client asks for.
+const dialLimit = 20 * time.Second
+
+// afterCloseLimit is how long what a client has sent before it closed a channel may take to be taken.
+const afterCloseLimit = 10 * time.Second
+
+// maxListeners is on how many addresses boxd listens for one connection.
+const maxListeners = 1000
+
+// forwards are what a connection has asked to be listened on. The zero value has none.
+type forwards struct {
+	mu        sync.Mutex
+	closed    bool
+	listeners map[forwardKey][]net.Listener
+}
+
+// A forwardKey is an address in the client's words: that is how it names it when it wants it no more, and when a connection has come.
+type forwardKey struct {
+	network, address string // network: tcp or unix
+	port             uint32
+}
+
+var errForwarded = errors.New("it is listened on already")
+
+// add keeps listeners, for the key that it returns: a port that was left open is in it. They are the caller's if there is an error.
+func (f *forwards) add(key forwardKey, listeners []net.Listener) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed:
+		return net.ErrClosed
+	case f.listeners[key] != nil:
+		return errForwarded
+	case len(f.listeners) >= maxListeners:
+		return errors.New("too many addresses are listened on")
+	}
+	if f.listeners == nil {
+		f.listeners = map[forwardKey][]net.Listener{}
+	}
+	f.listeners[key] = listeners
+	return nil
+}
+
+func (f *forwards) cancel(key forwardKey) bool {
+	f.mu.Lock()
+	listeners := f.listeners[key]
+	delete(f.listeners, key)
+	f.mu.Unlock()
+	closeListeners(listeners)
+	return listeners != nil
+}
+
+// close ends all listening. Connections that have come end with their channels.
+func (f *forwards) close() {
+	f.mu.Lock()
+	all := f.listeners
+	f.listeners, f.closed = nil, true
+	f.mu.Unlock()
+	for _, listeners := range all {
+		closeListeners(listeners)
+	}
+}
+
+func closeListeners(listeners []net.Listener) {
+	for _, l := range listeners {
+		l.Close()
+	}
+}
+
+// forward answers the four global requests.
+func (c *conn) forward(r *ssh.Request) (ok bool, reply []byte) {
+	key := forwardKey{network: "tcp"}
+	if strings.Contains(r.Type, "streamlocal") {
+		var socket struct{ Path string }
+		if ssh.Unmarshal(r.Payload, &socket) != nil {
+			return false, nil
+		}
+		key = forwardKey{network: "unix", address: socket.Path}
+	} else {
+		var tcp struct {
+			Address string
+			Port    uint32
+		}
+		if ssh.Unmarshal(r.Payload, &tcp) != nil || tcp.Port > 65535 {
+			return false, nil
+		}
+		key.address, key.port = tcp.Address, tcp.Port
+	}
+	if strings.HasPrefix(r.Type, "cancel-") {
+		return c.forwards.cancel(key), nil
+	}
+	return c.listen(r, key)
+}
+
+func (c *conn) listen(r *ssh.Request, key forwardKey) (ok bool, reply []byte) {
+	var listeners []net.Listener
+	var err error
+	chosen := key.network == "tcp" && key.port == 0
+	if key.network == "unix" {
+		listeners, err = c.listenUnix(key.address)
+	} else {
+		listeners, err = listenTCP(key.address, int(key.port))
+		if chosen && err == nil {
+			key.port = uint32(listeners[0].Addr().(*net.TCPAddr).Port)
+		}
+	}
+	if err == nil {
+		if err = c.forwards.add(key, listeners); err != nil {
+			closeListeners(listeners)
+		}
+	}
+	if err != nil {
+		c.s.log.Info("not listening", "error", err)
+		return false, nil
+	}
+	if chosen {
+		reply = ssh.Marshal(&struct{ Port uint32 }{key.port})
+	}
+	if r.WantReply { // here, before the first connection is announced: until then the client does not know the port
+		r.Reply(true, reply)
+		r.WantReply = false
+	}
+	for _, l := range listeners {
+		go c.accept(l, key)
+	}
+	return true, nil
+}
+
+// listenTCP listens where RFC 4254, section 7.1, says: no address means all, "localhost" both loopback addresses. A machine may have but
+// one of these.
+func listenTCP(address string, port int) ([]net.Listener, error) {
+	if address != "localhost" {
+		if address == "*" {
+			address = ""
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+		return []net.Listener{l}, err
+	}
+	var listeners []net.Listener
+	var first error
+	for _, loopback := range []string{"127.0.0.1", "::1"} {
+		l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+		if errors.Is(err, syscall.EADDRINUSE) && port != 0 && len(listeners) == 0 {
+			return nil, err // half a localhost would be somebody else's
+		}
+		if err != nil {
+			first = errors.Join(first, err)
+			continue
+		}
+		listeners, port = append(listeners, l), l.Addr().(*net.TCPAddr).Port
+	}
+	if len(listeners) == 0 {
+		return nil, first
+	}
+	return listeners, nil
+}
+
+func (c *conn) listenUnix(path string) ([]net.Listener, error) {
+	path, err := c.socketPath(path)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	os.Chmod(path, 0o600) // as sshd has it
+	return []net.Listener{l}, nil
+}
+
+// socketPath is a file's path, where net would take one that begins with "@" for a name without a file.
+func (c *conn) socketPath(path string) (string, error) {
+	if path == "" || strings.Contains(path, "\x00") {
+		return "", syscall.EINVAL
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(c.s.home(), path)
+	}
+	return path, nil
+}
+
+// accept announces the connections that come.
+func (c *conn) accept(l net.Listener, key forwardKey) {
+	for {
+		accepted, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of descriptors, for example
+			c.s.log.Warn("accept", "error", err)
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		if !c.enter() {
+			accepted.Close()
+			continue
+		}
+		go func() {
+			defer c.open.Add(-1)
+			c.announce(accepted.(halfCloser), key)
+		}()
+	}
+}
+
+func (c *conn) announce(accepted halfCloser, key forwardKey) {
+	defer accepted.Close()
+	kind := "forwarded-streamlocal@openssh.com"
+	extra := ssh.Marshal(&struct{ Path, Reserved string }{key.address, ""})
+	if key.network == "tcp" {
+		kind = "forwarded-tcpip"
+		origin := accepted.RemoteAddr().(*net.TCPAddr)
+		extra = ssh.Marshal(&struct {
+			Address    string
+			Port       uint32
+			Origin     string
+			OriginPort uint32
+		}{key.address, key.port, origin.IP.String(), uint32(origin.Port)})
+	}
+	ch, requests, err := c.OpenChannel(kind, extra)
+	if err != nil {
+		return // the client has nothing there to connect it to
+	}
+	relay(ch, requests, accepted)
+}
+
+// directTCP connects to an address.
+func (c *conn) directTCP(newChannel ssh.NewChannel) {
+	var to struct {
+		Host       string
+		Port       uint32
+		Origin     string
+		OriginPort uint32
+	}
+	if ssh.Unmarshal(newChannel.ExtraData(), &to) != nil || to.Port > 65535 {
+		newChannel.Reject(ssh.ConnectionFailed, "Invalid argument")
+		return
+	}
+	c.connect(newChannel, func(ctx context.Context) (net.Conn, error) { return dialTCP(ctx, to.Host, to.Port) })
+}
+
+// directUnix connects to a socket.
+func (c *conn) directUnix(newChannel ssh.NewChannel) {
+	var to struct { // OpenSSH's PROTOCOL, section 2.4
+		Path     string
+		Reserved string
+		Port     uint32
+	}
+	if ssh.Unmarshal(newChannel.ExtraData(), &to) != nil {
+		newChannel.Reject(ssh.ConnectionFailed, "Invalid argument")
+		return
+	}
+	c.connect(newChannel, func(ctx context.Context) (net.Conn, error) {
+		path, err := c.socketPath(to.Path)
+		if err != nil {
+			return nil, err
+		}
+		return dialUnix(ctx, path)
+	})
+}
+
+// connect connects, and serves the channel to its end.
+func (c *conn) connect(newChannel ssh.NewChannel, dial func(context.Context) (net.Conn, error)) {
+	ctx, cancel := context.WithTimeout(context.Background(), dialLimit)
+	dialed, err := dial(ctx)
+	cancel()
+	if err != nil {
+		newChannel.Reject(ssh.ConnectionFailed, reason(err))
+		return
+	}
+	defer dialed.Close()
+	ch, requests, err := newChannel.Accept()
+	if err != nil {
+		return
+	}
+	relay(ch, requests, dialed.(halfCloser))
+}
+
+func dialTCP(ctx context.Context, host string, port uint32) (net.Conn, error) {
+	// Go's own resolver needs neither a C library nor the files that many images lack. "localhost" it knows from one of these alone.
+	dialer := net.Dialer{Resolver: &net.Resolver{PreferGo: true}}
+	address := func(host string) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
+	if host != "" && !strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
+		return dialer.DialContext(ctx, "tcp", address(host))
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", address("127.0.0.1"))
+	if err != nil {
+		if conn, err := dialer.DialContext(ctx, "tcp", address("::1")); err == nil {
+			return conn, nil
+		}
+	}
+	return conn, err
+}
+
+func dialUnix(ctx context.Context, path string) (net.Conn, error) {
+	var dialer net.Dialer
+	for {
+		conn, err := dialer.DialContext(ctx, "unix", path)
+		if !errors.Is(err, syscall.EAGAIN) {
+			return conn, err
+		}
+		select { // as many wait to be accepted there as may; only a blocking connect would wait too
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// reason says why a connection did not come about in the words of the C library, which clients get from sshd, and which sshbox reads.
+func reason(err error) string {
+	var errno syscall.Errno
+	var name *net.DNSError
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &name) && name.IsNotFound:
+		return "Name or service not known: " + name.Name
+	case errors.As(err, &name):
+		return "Temporary failure in name resolution: " + name.Name
+	case errors.As(err, &errno):
+		text := errno.Error()
+		return strings.ToUpper(text[:1]) + text[1:]
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "Connection timed out"
+	}
+	return err.Error()
+}
+
+// A halfCloser is a connection whose directions end one by one.
+type halfCloser interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// relay carries data both ways until both have ended, or the channel is closed.
+func relay(ch ssh.Channel, requests <-chan *ssh.Request, conn halfCloser) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		ssh.DiscardRequests(requests)
+		// The channel is closed: nobody wants what comes here any more, but what was sent before is still to be delivered.
+		now := time.Now()
+		conn.SetReadDeadline(now)
+		conn.SetWriteDeadline(now.Add(afterCloseLimit))
+	}()
+	var both sync.WaitGroup
+	both.Go(func() {
+		if _, err := io.Copy(conn, ch); err != nil {
+			io.Copy(io.Discard, ch) // nobody reads there any more, though something may still be written
+		}
+		conn.CloseWrite()
+	})
+	both.Go(func() {
+		io.Copy(ch, conn)
+		ch.CloseWrite()
+	})
+	both.Wait()
+	conn.Close()
+	ch.Close()
+	<-over
+}

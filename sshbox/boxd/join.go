@@ -1,0 +1,99 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"golang.org/x/sys/unix"
+)
+
+// join hands its standard input and output to the box, and stays for as long as the box has use for them: the engine
+// ends the streams of a process that has ended.
+func join(id string) error {
+	// Not for others of the same user to look into: it is from outside, and they are not.
+	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: wire.SocketName(id), Net: "unix"})
+	// EAGAIN: somebody inside floods the socket, and its queue is full. ECONNREFUSED: boxd has only just been started.
+	for tries := 0; tries < 500 && (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ECONNREFUSED)); tries++ {
+		time.Sleep(10 * time.Millisecond)
+		conn, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: wire.SocketName(id), Net: "unix"})
+	}
+	if err != nil {
+		return fmt.Errorf("reach the box: %w", err)
+	}
+	defer conn.Close()
+	if _, _, err := conn.WriteMsgUnix([]byte{0}, unix.UnixRights(0, 1), nil); err != nil {
+		return fmt.Errorf("hand over the streams: %w", err)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err == nil { // else they stay open here, which delays the end of one when the box closes it
+		unix.Dup3(int(null.Fd()), 0, 0)
+		unix.Dup3(int(null.Fd()), 1, 0)
+	}
+	io.Copy(io.Discard, conn)
+	return nil
+}
+
+// streams are the two that join has handed over, as a connection.
+type streams struct {
+	in, out *direct
+	joined  net.Conn // its end ends join
+}
+
+// receive takes over what join hands over.
+func receive(conn *net.UnixConn) (*streams, error) {
+	oob := make([]byte, unix.CmsgSpace(2*4))
+	var b [1]byte
+	n, oobn, _, _, err := conn.ReadMsgUnix(b[:], oob)
+	if err != nil {
+		return nil, err
+	}
+	var fds []int
+	messages, _ := unix.ParseSocketControlMessage(oob[:oobn])
+	for _, m := range messages {
+		if got, err := unix.ParseUnixRights(&m); err == nil {
+			fds = append(fds, got...)
+		}
+	}
+	if n != 1 || len(fds) != 2 {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		return nil, errors.New("it hands over no streams")
+	}
+	for i, fd := range fds {
+		if err := unix.SetNonblock(fd, true); err != nil {
+			for _, fd := range fds[i:] {
+				unix.Close(fd)
+			}
+			return nil, err
+		}
+	}
+	unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, 1<<20) // fewer turns for much output; a wish
+	in, inErr := newDirect(os.NewFile(uintptr(fds[0]), "input"))
+	out, outErr := newDirect(os.NewFile(uintptr(fds[1]), "output"))
+	return &streams{in, out, conn}, errors.Join(inErr, outErr)
+}
+
+func (s *streams) Read(p []byte) (int, error)  { return s.in.Read(p) }
+func (s *streams) Write(p []byte) (int, error) { return s.out.Write(p) }
+
+func (s *streams) Close() error {
+	return errors.Join(s.in.Close(), s.out.Close(), s.joined.Close())
+}
+
+func (s *streams) LocalAddr() net.Addr  { return s.joined.LocalAddr() }
+func (s *streams) RemoteAddr() net.Addr { return s.joined.RemoteAddr() }
+
+func (s *streams) SetDeadline(t time.Time) error {
+	return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t))
+}
+func (s *streams) SetReadDeadline(t time.Time) error  { return s.in.SetReadDeadline(t) }
+func (s *streams) SetWriteDeadline(t time.Time) error { return s.out.SetWriteDeadline(t) }

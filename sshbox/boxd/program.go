@@ -1,0 +1,421 @@
+//go:build linux
+
+package main
+
+import (
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+
+	programs "github.com/sandshell/sandshell/internal/program"
+	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"golang.org/x/crypto/ssh"
+)
+
+// A program runs for the owner, whether the owner is connected or not.
+type program struct {
+	s      *server
+	id     string
+	child  *child
+	master *direct // of its terminal, nil if it has none
+	in     *input
+	out    *output
+	err    *output // nil with a terminal
+
+	mu         sync.Mutex
+	note       string
+	rows, cols int
+	attached   *attachment
+	released   bool
+}
+
+// An attachment is a channel to a program.
+type attachment struct {
+	ch   ssh.Channel
+	over chan struct{} // closed when another takes its place, or its channel ends
+	once sync.Once
+}
+
+// program serves a ProgramChannel.
+func (c *conn) program(newChannel ssh.NewChannel) {
+	ch, requests, err := newChannel.Accept()
+	if err != nil {
+		return
+	}
+	defer ch.Close()
+	open, err := wire.ReadOpen(ch)
+	var p *program
+	if err == nil {
+		p, err = c.s.program(open)
+	}
+	if err != nil {
+		go ssh.DiscardRequests(requests)
+		ch.SendRequest(wire.FailedRequest, false, wire.Fail(err).Encode())
+		return
+	}
+	p.serve(ch, requests, open.Stdout, open.Stderr)
+}
+
+// program returns the program of that id; one that is not there is started.
+func (s *server) program(open *wire.Open) (*program, error) {
+	s.starting.Lock() // a client whose connection was cut asks again while its first question is still being answered
+	defer s.starting.Unlock()
+	s.mu.Lock()
+	p := s.programs[open.ID]
+	s.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	if open.Start == nil {
+		return nil, os.ErrNotExist
+	}
+	p, err := s.startProgram(open.ID, open.Start)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.programs[open.ID] = p
+	s.mu.Unlock()
+	return p, nil
+}
+
+func texts(list [][]byte) []string {
+	var all []string
+	for _, b := range list {
+		all = append(all, string(b))
+	}
+	return all
+}
+
+func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
+	args := texts(start.Args)
+	if len(args) == 0 {
+		return nil, syscall.EINVAL
+	}
+	prepared, err := s.prepare(args, string(start.Dir), texts(start.Env))
+	if err != nil {
+		return nil, err
+	}
+	p := &program{s: s, id: id, in: newInput(), rows: start.Rows, cols: start.Cols}
+	if start.Spool {
+		if p.out, err = newSpool(); err != nil {
+			return nil, err
+		}
+	} else if start.Rows > 0 {
+		p.out = newOutput(terminalHistory)
+	} else {
+		p.out = newOutput(0)
+	}
+	if start.Rows > 0 {
+		err = p.onTerminal(prepared)
+	} else {
+		err = p.onPipes(prepared)
+	}
+	if err != nil {
+		p.out.free()
+		return nil, err
+	}
+	go func() {
+		<-p.child.ended
+		p.forget()
+	}()
+	return p, nil
+}
+
+func (p *program) start(what *prepared, files []*os.File, sys *syscall.SysProcAttr) (err error) {
+	var fds []uintptr
+	for _, f := range files {
+		fds = append(fds, f.Fd())
+	}
+	p.child, err = p.s.children.start(what.path, what.args, &syscall.ProcAttr{Dir: what.dir, Env: what.env, Files: fds, Sys: sys})
+	if err != nil {
+		return &os.PathError{Op: "execute", Path: what.path, Err: err}
+	}
+	return nil
+}
+
+func (p *program) onTerminal(what *prepared) error {
+	terminal, tty, err := programs.OpenTerminal(p.rows, p.cols)
+	if err != nil {
+		return err
+	}
+	defer tty.Close()
+	master, err := newDirect(terminal)
+	if err != nil {
+		terminal.Close()
+		return err
+	}
+	if err := p.start(what, []*os.File{tty, tty, tty}, &syscall.SysProcAttr{Setsid: true, Setctty: true}); err != nil {
+		master.Close()
+		return err
+	}
+	p.master = master
+	go p.in.drain(programs.NewKeyboard(master, p.out.total))
+	go p.out.fill(master)
+	return nil
+}
+
+func (p *program) onPipes(what *prepared) error {
+	p.err = newOutput(0)
+	var ours, theirs []*os.File
+	closeAll := func(files []*os.File) {
+		for _, f := range files {
+			f.Close()
+		}
+	}
+	defer func() { closeAll(theirs) }()
+	for range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(ours)
+			return err
+		}
+		if len(ours) == 0 {
+			r, w = w, r // standard input goes the other way
+		}
+		ours, theirs = append(ours, r), append(theirs, w)
+	}
+	if err := p.start(what, theirs, &syscall.SysProcAttr{Setsid: true}); err != nil {
+		closeAll(ours)
+		return err
+	}
+	go p.in.drain(ours[0])
+	for i, out := range []*output{p.out, p.err} {
+		go func() {
+			out.fill(ours[i+1])
+			ours[i+1].Close()
+		}()
+	}
+	return nil
+}
+
+// serve is one channel's time with the program.
+func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, stderr int64) {
+	a := &attachment{ch: ch, over: make(chan struct{})}
+	p.mu.Lock()
+	if before := p.attached; before != nil {
+		p.detach(before)
+	}
+	p.attached = a
+	p.mu.Unlock()
+	p.in.wake()
+
+	from := [2]int64{p.out.start(stdout)}
+	state := wire.State{PID: uint64(p.child.pid), Input: uint64(p.in.total()), Stdout: uint64(from[0]), OutTotal: uint64(p.out.total())}
+	if p.err != nil {
+		from[1] = p.err.start(stderr)
+		state.Stderr = uint64(from[1])
+	}
+	if stdout >= 0 {
+		p.out.ack(stdout)
+		if p.err != nil {
+			p.err.ack(stderr)
+		}
+	}
+	ch.SendRequest(wire.StateRequest, false, ssh.Marshal(&state))
+
+	var senders sync.WaitGroup
+	var ended [2]int64
+	send := func(i int, o *output, w io.Writer, offset int64) {
+		senders.Go(func() { ended[i] = a.send(o, w, offset) })
+	}
+	send(0, p.out, ch, from[0])
+	if p.err != nil {
+		send(1, p.err, ch.Stderr(), from[1])
+	}
+	go func() {
+		senders.Wait()
+		if !a.isOver() {
+			ch.SendRequest(wire.OutputEndRequest, false, ssh.Marshal(&wire.Ack{Stdout: uint64(ended[0]), Stderr: uint64(ended[1])}))
+			ch.CloseWrite()
+		}
+	}()
+	go func() {
+		select {
+		case <-p.child.ended:
+			exit := wire.Exit{Code: uint32(p.child.status.ExitStatus())}
+			if status := p.child.status; status.Signaled() {
+				exit = wire.Exit{Code: 128 + uint32(status.Signal()), Signal: uint32(status.Signal())}
+			}
+			ch.SendRequest(wire.ExitRequest, false, ssh.Marshal(&exit))
+		case <-a.over:
+		}
+	}()
+	go p.take(a)
+	for r := range requests {
+		p.request(r)
+		if r.WantReply {
+			r.Reply(false, nil)
+		}
+	}
+	p.mu.Lock()
+	p.detach(a)
+	p.mu.Unlock()
+}
+
+// detach ends an attachment; p.mu is held.
+func (p *program) detach(a *attachment) {
+	a.once.Do(func() { close(a.over) })
+	if p.attached == a {
+		p.attached = nil
+	}
+	go func() { // what blocks in it returns
+		p.out.wake()
+		if p.err != nil {
+			p.err.wake()
+		}
+		p.in.wake()
+		a.ch.Close() // last: it waits as long as the connection takes nothing
+	}()
+}
+
+func (a *attachment) isOver() bool {
+	select {
+	case <-a.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// send sends output from offset on, and returns the offset of its end.
+func (a *attachment) send(o *output, w io.Writer, offset int64) int64 {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := o.read(buf, offset, a.over)
+		if err != nil || n == 0 {
+			return offset
+		}
+		if _, err := w.Write(buf[:n]); err != nil {
+			return offset
+		}
+		offset += int64(n)
+	}
+}
+
+// take takes the client's input.
+func (p *program) take(a *attachment) {
+	buf := make([]byte, 32<<10)
+	var told int64
+	for {
+		n, err := a.ch.Read(buf)
+		if n > 0 {
+			taken, ok := p.in.take(buf[:n], func() bool { return !a.isOver() })
+			if !ok {
+				return
+			}
+			if taken-told >= 16<<10 || told == 0 {
+				told = taken
+				a.ch.SendRequest(wire.AckRequest, false, ssh.Marshal(&wire.Ack{Stdout: uint64(taken)}))
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *program) request(r *ssh.Request) {
+	switch r.Type {
+	case wire.AckRequest:
+		var ack wire.Ack
+		if ssh.Unmarshal(r.Payload, &ack) == nil {
+			p.out.ack(int64(ack.Stdout))
+			if p.err != nil {
+				p.err.ack(int64(ack.Stderr))
+			}
+		}
+	case wire.InputEndRequest:
+		var total wire.Total
+		if ssh.Unmarshal(r.Payload, &total) == nil && p.master == nil {
+			p.in.end(int64(total.Bytes))
+		}
+	case "window-change":
+		var w wire.Window
+		if ssh.Unmarshal(r.Payload, &w) == nil && p.master != nil && w.Rows > 0 && w.Cols > 0 {
+			programs.Resize(p.master, int(w.Rows), int(w.Cols))
+			p.mu.Lock()
+			p.rows, p.cols = int(w.Rows), int(w.Cols)
+			p.mu.Unlock()
+		}
+	case wire.NoteRequest:
+		p.mu.Lock()
+		p.note = string(r.Payload)
+		p.mu.Unlock()
+	case wire.ReleaseRequest:
+		p.release()
+	}
+}
+
+// release lets go of the program: its terminal hangs up, its pipes are closed, and it is forgotten at its end.
+func (p *program) release() {
+	p.mu.Lock()
+	p.released = true
+	p.mu.Unlock()
+	p.in.stop()
+	p.out.close()
+	if p.master != nil {
+		p.master.Close()
+	}
+	if p.err != nil {
+		p.err.close()
+	}
+	p.forget()
+}
+
+// forget drops a program that has ended and that nobody wants any more.
+func (p *program) forget() {
+	p.mu.Lock()
+	released := p.released
+	p.mu.Unlock()
+	select {
+	case <-p.child.ended:
+	default:
+		return
+	}
+	if !released || p.readLater() {
+		return
+	}
+	p.s.mu.Lock()
+	_, there := p.s.programs[p.id]
+	delete(p.s.programs, p.id)
+	p.s.mu.Unlock()
+	if there {
+		p.out.free()
+	}
+}
+
+// readLater reports whether the output is kept for another program: a job's log, in a box that outlives the one that started it.
+func (p *program) readLater() bool { return p.out.spool != nil && p.s.keep }
+
+// hold releases all programs but these.
+func (s *server) hold(ids []string) {
+	s.mu.Lock()
+	var others []*program
+	for id, p := range s.programs {
+		if !slices.Contains(ids, id) {
+			others = append(others, p)
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range others {
+		p.release()
+	}
+}
+
+// list tells of the programs that are there.
+func (s *server) list() []wire.Program {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := []wire.Program{}
+	for _, p := range s.programs {
+		p.mu.Lock()
+		if !p.released || p.readLater() {
+			list = append(list, wire.Program{ID: p.id, PID: p.child.pid, Note: p.note, Rows: p.rows, Cols: p.cols})
+		}
+		p.mu.Unlock()
+	}
+	return list
+}

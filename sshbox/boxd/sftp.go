@@ -1,0 +1,36 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/pkg/sftp"
+)
+
+// runFiles starts the subsystem sftp: boxd once more, as a child with the rights that the user's programs have. It needs nothing of the image. In
+// process 1 itself, a panic would end the box, and to open a FIFO would hold one of its threads.
+func (s *session) runFiles() {
+	err := s.start(&prepared{path: "/proc/self/exe", args: []string{"boxd", "sftp"}, env: s.c.s.env, dir: s.c.s.home()})
+	if err != nil {
+		s.fail(statusNotStarted, fmt.Sprintf("sftp: %v", err))
+	}
+}
+
+// serveFiles is that child.
+func serveFiles() error {
+	server, err := sftp.NewServer(struct {
+		io.Reader
+		io.WriteCloser
+	}{os.Stdin, os.Stdout})
+	if err == nil {
+		err = server.Serve()
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) { // a connection that was cut
+		err = nil
+	}
+	return err
+}

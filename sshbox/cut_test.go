@@ -1,0 +1,407 @@
+package sshbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A cable is the way to the engine, for a program whose connections are to be cut.
+type cable struct {
+	path   string
+	l      net.Listener
+	engine string
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	dead  bool // new ones are cut too
+	wg    sync.WaitGroup
+}
+
+func newCable(t testing.TB) *cable {
+	t.Helper()
+	d := docker(t)
+	engine, ok := strings.CutPrefix(d.DaemonHost(), "unix://")
+	if !ok {
+		t.Skipf("the engine at %s is not reached through a socket", d.DaemonHost())
+	}
+	c := &cable{path: filepath.Join(t.TempDir(), "engine"), engine: engine, conns: map[net.Conn]bool{}}
+	var err error
+	c.l, err = net.Listen("unix", c.path)
+	noError(t, err)
+	c.wg.Go(c.serve)
+	t.Cleanup(func() {
+		c.l.Close()
+		c.cut()
+		c.wg.Wait()
+	})
+	return c
+}
+
+func (c *cable) serve() {
+	for {
+		a, err := c.l.Accept()
+		if err != nil {
+			return
+		}
+		b, err := net.Dial("unix", c.engine)
+		c.mu.Lock()
+		if err != nil || c.dead {
+			c.mu.Unlock()
+			a.Close()
+			if b != nil {
+				b.Close()
+			}
+			continue
+		}
+		c.conns[a], c.conns[b] = true, true
+		c.mu.Unlock()
+		for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
+			c.wg.Go(func() {
+				io.Copy(way[0], way[1])
+				way[0].(*net.UnixConn).CloseWrite()
+			})
+		}
+	}
+}
+
+// cut cuts all connections that there are.
+func (c *cable) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.conns {
+		conn.Close()
+	}
+	clear(c.conns)
+}
+
+// unplug has new connections cut too, or no longer.
+func (c *cable) unplug(dead bool) {
+	c.mu.Lock()
+	c.dead = dead
+	c.mu.Unlock()
+	if dead {
+		c.cut()
+	}
+}
+
+// box makes a box at the end of the cable.
+func (c *cable) box(t testing.TB, change func(*Config)) *DockerSSHBox {
+	t.Helper()
+	d, err := client.New(client.WithHost("unix://" + c.path))
+	noError(t, err)
+	t.Cleanup(func() { d.Close() })
+	config := Config{Image: testImage, Network: "none", Docker: d}
+	if change != nil {
+		change(&config)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	box, err := New(ctx, config)
+	noError(t, err)
+	t.Cleanup(func() {
+		if err := box.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return box
+}
+
+// limit is a generous limit against hanging.
+func limit(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func exited(t testing.TB, r *sandbox.Result, err error, want string) {
+	t.Helper()
+	noError(t, err)
+	if r.State != sandbox.Exited || r.ExitCode != 0 || r.Restarted || r.Output != want {
+		t.Fatalf("got %.200v, want output %q", r, want)
+	}
+}
+
+func TestCutIdle(t *testing.T) {
+	c := newCable(t)
+	box := c.box(t, nil)
+	ctx := limit(t)
+	_, err := box.Execute(ctx, "cd /usr/share; X=1; f() { echo f$X; }")
+	noError(t, err)
+	for range 5 {
+		c.cut()
+		r, err := box.Execute(ctx, "f; pwd; echo $((X+=1))")
+		noError(t, err)
+		if !strings.Contains(r.Output, "/usr/share\n") || r.Restarted {
+			t.Fatalf("got %+v", r)
+		}
+	}
+	r, err := box.Execute(ctx, "f")
+	exited(t, r, err, "f6\n")
+}
+
+func TestCutPrinting(t *testing.T) {
+	c := newCable(t)
+	box := c.box(t, nil)
+	ctx := limit(t)
+	stop := make(chan struct{})
+	var cutting sync.WaitGroup
+	cutting.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Duration(50+rand.IntN(150)) * time.Millisecond):
+				c.cut()
+			}
+		}
+	})
+	r, err := box.Execute(ctx, "head -c 7500000 /dev/urandom | base64 | tee printed", sandbox.MaxOutput(20<<20))
+	close(stop)
+	cutting.Wait()
+	noError(t, err)
+	sum := sha256.Sum256([]byte(r.Output))
+	r, err = box.Execute(ctx, "sha256sum printed")
+	noError(t, err)
+	if !strings.HasPrefix(r.Output, hex.EncodeToString(sum[:])) {
+		t.Errorf("the output is not what was printed: %x, %s", sum, r.Output)
+	}
+}
+
+func TestCutWaiting(t *testing.T) {
+	c := newCable(t)
+	box := c.box(t, nil)
+	ctx := limit(t)
+	r, err := box.Execute(ctx, `read -p "name? " x; echo "hello $x"`)
+	noError(t, err)
+	if r.State != sandbox.Waiting || r.Output != "name? " {
+		t.Fatalf("got %+v", r)
+	}
+	c.cut()
+	r, err = box.Input(ctx, "ann\n")
+	exited(t, r, err, "ann\nhello ann\n")
+
+	// Many lines typed, cut in the middle of them: each arrives once, in order.
+	_, err = box.Execute(ctx, "stty -echo; cat > typed", sandbox.Until(nil), sandbox.Yield(100*time.Millisecond))
+	noError(t, err)
+	var want strings.Builder
+	for i := range 2000 {
+		line := fmt.Sprintf("line %d of those that were typed\n", i)
+		want.WriteString(line)
+		_, err := box.Input(ctx, line, sandbox.Yield(time.Microsecond))
+		noError(t, err)
+		if i%100 == 50 {
+			c.cut()
+		}
+	}
+	r, err = box.Input(ctx, "\x04")
+	noError(t, err)
+	if r.State != sandbox.Exited {
+		t.Fatalf("got %+v", r)
+	}
+	r, err = box.Execute(ctx, "stty echo; cat typed", sandbox.MaxOutput(1<<20))
+	exited(t, r, err, want.String())
+}
+
+func TestCutJob(t *testing.T) {
+	c := newCable(t)
+	box := c.box(t, nil)
+	ctx := limit(t)
+	j, err := box.Background(ctx, "for i in $(seq 20000); do echo $i; [ $((i % 2000)) != 0 ] || sleep 0.1; done")
+	noError(t, err)
+	for range 5 {
+		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
+		c.cut()
+	}
+	r, err := j.Wait(ctx)
+	noError(t, err)
+	var want strings.Builder
+	for i := 1; i <= 20000; i++ {
+		fmt.Fprintln(&want, i)
+	}
+	if r.ExitCode != 0 || r.Output != want.String() {
+		t.Errorf("status %d, %d bytes, want %d", r.ExitCode, len(r.Output), want.Len())
+	}
+}
+
+func TestCutRun(t *testing.T) {
+	c := newCable(t)
+	box := c.box(t, nil)
+	ctx := limit(t)
+	in := strings.Repeat("0123456789abcdef", 500_000)
+	var out strings.Builder
+	done := make(chan error, 1)
+	go func() {
+		code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader(in), Stdout: &out})
+		if err == nil && code != 0 {
+			err = fmt.Errorf("status %d", code)
+		}
+		done <- err
+	}()
+	for range 10 {
+		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
+		c.cut()
+	}
+	noError(t, <-done)
+	if out.String() != in {
+		t.Errorf("%d bytes came of %d", out.Len(), len(in))
+	}
+}
+
+// A copy and a connection cannot be gone on with. They say so soon, and can be made again.
+func TestCutCopyAndDial(t *testing.T) {
+	c := newCable(t)
+	box := c.box(t, nil)
+	ctx := limit(t)
+	big := filepath.Join(t.TempDir(), "big")
+	noError(t, os.WriteFile(big, make([]byte, 200<<20), 0o600))
+	for name, do := range map[string]func() error{
+		"CopyTo": func() error { return box.CopyTo(ctx, big, "/tmp/copy") },
+		"CopyFrom": func() error {
+			return box.CopyFrom(ctx, "/dev/shm/../../tmp/big", filepath.Join(t.TempDir(), "copy"))
+		},
+	} {
+		_, err := box.Execute(ctx, "head -c 200000000 /dev/zero > /tmp/big")
+		noError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- do() }()
+		time.Sleep(60 * time.Millisecond)
+		c.cut()
+		select {
+		case err = <-done:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s hangs", name)
+		}
+		if err != nil && !errors.Is(err, sandbox.ErrCut) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			t.Logf("%s was faster than the cut", name)
+		}
+		noError(t, do())
+	}
+	r, err := box.Execute(ctx, "ls -A /tmp | grep sandshell-copy || echo none")
+	exited(t, r, err, "none\n")
+
+	j, err := box.Background(ctx, `python3 -c '
+import socket
+s = socket.create_server(("127.0.0.1", 7000))
+print("ready", flush=True)
+keep = []
+while True: keep.append(s.accept()[0])'`)
+	noError(t, err)
+	waitFor(t, "the server", func() bool {
+		data, _, _ := j.Logs(ctx, 0)
+		return strings.Contains(string(data), "ready")
+	})
+	conn, err := box.Dial(ctx, "tcp", "127.0.0.1:7000")
+	noError(t, err)
+	defer conn.Close()
+	read := make(chan error, 1)
+	go func() {
+		_, err := conn.Read(make([]byte, 1))
+		read <- err
+	}()
+	c.cut()
+	select {
+	case err = <-read:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the connection hangs")
+	}
+	if !errors.Is(err, sandbox.ErrCut) {
+		t.Errorf("read: %v", err)
+	}
+	if _, err := conn.Write([]byte("x")); !errors.Is(err, sandbox.ErrCut) {
+		t.Errorf("write: %v", err)
+	}
+	again, err := box.Dial(ctx, "tcp", "127.0.0.1:7000")
+	noError(t, err)
+	again.Close()
+}
+
+// Fifty cuts at random moments, with the machine busy: nothing lost, nothing repeated, in any session.
+func TestCutFiftyTimes(t *testing.T) {
+	c := newCable(t)
+	box := c.box(t, nil)
+	ctx := limit(t)
+	busy, rest := context.WithCancel(ctx)
+	var load sync.WaitGroup
+	for range 2 {
+		load.Go(func() {
+			for x := 0; busy.Err() == nil; x++ {
+				_ = sha256.Sum256([]byte{byte(x)})
+			}
+		})
+	}
+	defer load.Wait()
+	defer rest()
+	stop := make(chan struct{})
+	var work sync.WaitGroup
+	for i := range 4 {
+		s, err := box.Open(ctx)
+		noError(t, err)
+		work.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				want := fmt.Sprintf("%d %d", i, n)
+				r, err := s.Execute(ctx, fmt.Sprintf("N=$((N+1)); seq %d %d; echo '%s' $N", n, n+500, want))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				var all strings.Builder
+				for k := n; k <= n+500; k++ {
+					fmt.Fprintln(&all, k)
+				}
+				fmt.Fprintf(&all, "%s %d\n", want, n+1)
+				if r.Output != all.String() || r.ExitCode != 0 || r.State != sandbox.Exited {
+					t.Errorf("%s: state %v, status %d, %q", want, r.State, r.ExitCode, r.Output)
+					return
+				}
+			}
+		})
+	}
+	for range 50 {
+		time.Sleep(time.Duration(rand.IntN(120)) * time.Millisecond)
+		c.cut()
+	}
+	close(stop)
+	work.Wait()
+}
+
+// A box that cannot be reached any more is lost after Linger, with the reason.
+func TestCutForGood(t *testing.T) {
+	c := newCable(t)
+	box := c.box(t, func(config *Config) { config.Linger = 2 * time.Second })
+	id := box.ContainerID()
+	c.unplug(true)
+	ctx := limit(t)
+	_, err := box.Execute(ctx, "sleep 100")
+	if !errors.Is(err, sandbox.ErrLost) {
+		t.Errorf("got %v", err)
+	}
+	d := docker(t)
+	waitFor(t, "the box to end by itself", func() bool {
+		_, err := d.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+		return err != nil
+	})
+	c.unplug(false)
+}

@@ -1,0 +1,252 @@
+// Package wire is what sshbox and boxd say to each other beyond plain SSH. Both come out of one version of this module, so that nothing of
+// it has to last.
+//
+// # The way in
+//
+// boxd listens on an abstract Unix socket, [SocketName]. "boxd join ID", which the engine executes in the container, hands its own standard
+// streams over that socket: from then on they are boxd's, and no byte is copied on the way. What comes on them is SSH; or, first, a line
+//
+//	sandshell authorize PUBLIC-KEY
+//
+// that makes the key's holder the box's owner instead of the one before, whose connections end, and is answered with boxd's host key, see
+// [Authorized]. boxd talks only to a process that came into the container from outside: one whose parent is in no
+// namespace of the container's. Nothing that runs inside can be, or become, such a process.
+//
+// # Programs
+//
+// A program is boxd's, not the connection's. It is started, and found again by its id after the connection was cut, by opening a channel
+// of type [ProgramChannel] and sending an [Open], see [WriteOpen]. boxd answers with [StateRequest] or [FailedRequest]. Then go the
+// program's output and input on the channel, and these requests, none of which wants a reply:
+//
+//	ack           to each other: so many bytes of what you sent have been taken; the sender keeps them until then
+//	window-change to boxd: the terminal's size, as in RFC 4254
+//	input-end     to boxd: the input ends after so many bytes
+//	output-end    to the client: both outputs end after so many bytes
+//	exit          to the client: how the program ended
+//	note          to boxd: a text to be kept with the program, for another client to read
+//	release       to boxd: the program is no longer wanted; its terminal hangs up, and boxd forgets it at its end
+//
+// # The rest
+//
+// Global requests: [InspectRequest], [HoldRequest], [ListRequest], [GuestRequest]. Channels: [PackChannel], [UnpackChannel]. All of these are the
+// owner's alone; a guest, such as a person's ssh, gets plain SSH.
+package wire
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"strings"
+	"syscall"
+)
+
+// Dir is where a container has boxd, and Path boxd itself.
+const (
+	Dir  = "/.sandshell"
+	Path = Dir + "/boxd"
+)
+
+// SocketName is the name of the abstract Unix socket of the box of that id. Containers may share a network namespace, and abstract sockets
+// with it: the id tells them apart.
+func SocketName(id string) string { return "@sandshell-" + id }
+
+// Channel types and requests of ours.
+const (
+	ProgramChannel = "program@sandshell"
+	UnpackChannel  = "unpack@sandshell" // extra data: the path; an archive goes up, then DoneRequest comes down
+	PackChannel    = "pack@sandshell"   // extra data: the path; the archive comes down, then DoneRequest
+
+	InspectRequest = "inspect@sandshell" // global; Inspect; reply: Inspected
+	HoldRequest    = "hold@sandshell"    // global; payload: ids as JSON; boxd releases all programs but these
+	ListRequest    = "list@sandshell"    // global; reply: []Program as JSON
+	GuestRequest   = "guest@sandshell"   // global; payload: a public key in SSH's wire format, whose holder may log in as a guest
+
+	StateRequest     = "state@sandshell"      // State
+	FailedRequest    = "failed@sandshell"     // Failure as JSON: there is no such program
+	AckRequest       = "ack@sandshell"        // Ack
+	InputEndRequest  = "input-end@sandshell"  // Total
+	OutputEndRequest = "output-end@sandshell" // Ack
+	ExitRequest      = "exit@sandshell"       // Exit
+	ReleaseRequest   = "release@sandshell"    // nothing
+	NoteRequest      = "note@sandshell"       // a text that ListRequest tells
+	DoneRequest      = "done@sandshell"       // Failure as JSON, nothing if all went well
+)
+
+// An Open asks for a program. One of that ID that is there is gone on with, whatever Start says: a client that does not know whether its
+// first attempt got through just tries again.
+type Open struct {
+	ID    string
+	Start *Start `json:",omitempty"` // nil: it has to be there
+	// Stdout and Stderr are so many bytes of each that the client has. -1: from the oldest byte on that there is.
+	Stdout, Stderr int64
+}
+
+// openMax bounds an Open: Linux takes no more than 2 MiB of arguments and environment (ARG_MAX with the usual stack), which base64 makes longer.
+const openMax = 8 << 20
+
+// WriteOpen writes an Open, its length first.
+func WriteOpen(w io.Writer, o *Open) error {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
+	return err
+}
+
+// ReadOpen reads what WriteOpen has written.
+func ReadOpen(r io.Reader) (*Open, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(length[:])
+	if n > openMax {
+		return nil, syscall.E2BIG
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return nil, err
+	}
+	o := new(Open)
+	if err := json.Unmarshal(text, o); err != nil {
+		return nil, err
+	}
+	if o.ID == "" {
+		return nil, errors.New("a program needs an id")
+	}
+	return o, nil
+}
+
+// A Start says what to start. All text is bytes, not to be mended into UTF-8 on its way.
+type Start struct {
+	Args       [][]byte
+	Dir        []byte
+	Env        [][]byte
+	Rows, Cols int  // of the terminal; 0: none
+	Spool      bool // all output is kept, in a box that is kept after release too, and the program never waits for its reader
+}
+
+// A Program is what ListRequest tells of one.
+type Program struct {
+	ID         string
+	PID        int
+	Note       string
+	Rows, Cols int
+}
+
+// A State is boxd's first word on a program's channel.
+type State struct {
+	PID            uint64
+	Input          uint64 // so many bytes of the input have been taken
+	Stdout, Stderr uint64 // the output that follows begins at these offsets
+	OutTotal       uint64 // so many bytes of standard output there are by now
+}
+
+// An Ack counts bytes.
+type Ack struct{ Stdout, Stderr uint64 } // of the input: Stdout
+
+// A Total counts bytes.
+type Total struct{ Bytes uint64 }
+
+// An Exit is how a program ended.
+type Exit struct{ Code, Signal uint32 }
+
+// An Inspect asks about processes. Where it asks for the tree of a program, boxd first waits a moment for the program to be given its input, which
+// may be on its way within boxd, and then tells how much output there is: who looks at the processes is not to be ahead of what they have printed.
+type Inspect struct {
+	Request string // as package inspect has it
+	Input   uint64 // so many bytes of input have been sent
+}
+
+// An Inspected is the answer.
+type Inspected struct {
+	Output uint64 // so many bytes of standard output there were after the look; 0: it was not asked for a program's tree
+	Answer string
+}
+
+// A Window is as in RFC 4254, section 6.7.
+type Window struct{ Cols, Rows, Width, Height uint32 }
+
+// A Failure is an error on its way.
+type Failure struct {
+	Op, Path string        `json:",omitempty"` // of an fs.PathError
+	Errno    syscall.Errno `json:",omitempty"`
+	Text     string        // what there is to say beside them
+	NoProg   bool          `json:",omitempty"` // there is no such program
+}
+
+// Fail makes err ready for its way.
+func Fail(err error) *Failure {
+	f := &Failure{Text: err.Error()}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		f.Op, f.Path = path.Op, path.Path
+		f.Text = path.Err.Error()
+	}
+	switch {
+	case errors.As(err, &f.Errno):
+	case errors.Is(err, fs.ErrPermission):
+		f.Errno = syscall.EACCES
+	case errors.Is(err, fs.ErrNotExist):
+		f.Errno = syscall.ENOENT
+	}
+	f.NoProg = errors.Is(err, exec.ErrNotFound)
+	return f
+}
+
+// Encode returns f as text.
+func (f *Failure) Encode() []byte {
+	b, _ := json.Marshal(f)
+	return b
+}
+
+// Decode returns the error that was encoded; text that holds none becomes one itself.
+func Decode(text []byte) error {
+	var f Failure
+	if json.Unmarshal(text, &f) != nil {
+		return fmt.Errorf("boxd: %q", text)
+	}
+	var err error = &failed{f}
+	if f.Op != "" {
+		err = &fs.PathError{Op: f.Op, Path: f.Path, Err: err}
+	}
+	return err
+}
+
+// failed is an error from the other side.
+type failed struct{ f Failure }
+
+func (e *failed) Error() string { return e.f.Text }
+func (e *failed) Is(target error) bool {
+	return e.f.Errno != 0 && errors.Is(e.f.Errno, target) || e.f.NoProg && (target == exec.ErrNotFound || target == fs.ErrNotExist)
+}
+func (e *failed) As(target any) bool {
+	if errno, ok := target.(*syscall.Errno); ok && e.f.Errno != 0 {
+		*errno = e.f.Errno
+		return true
+	}
+	return false
+}
+
+// The lines that may come before SSH.
+const (
+	Authorize  = "sandshell authorize "
+	Authorized = "sandshell host-key " // and boxd's public key, as in authorized_keys
+	Refused    = "sandshell refused "  // and why
+)
+
+// ParseAuthorized returns the host key's text in the answer to Authorize.
+func ParseAuthorized(line string) (key string, err error) {
+	if key, ok := strings.CutPrefix(line, Authorized); ok {
+		return key, nil
+	}
+	if why, ok := strings.CutPrefix(line, Refused); ok {
+		return "", fmt.Errorf("boxd refuses: %s", why)
+	}
+	return "", fmt.Errorf("unexpected answer of boxd: %.100q", line)
+}
