@@ -8,44 +8,54 @@ import (
 	"time"
 )
 
-// A comparison is a floor and what it is the floor of, measured by turns.
+// A comparison is a floor and what it is the floor of, measured by turns; and the same over OpenSSH, where there is such a thing.
 type comparison struct {
 	floor, ours func() // one call of each
+	openSSH     func() // ours, with OpenSSH as the server; nil: there is only one server
 
 	rounds int    // at least so many turns each, whatever -benchtime says
 	batch  int    // calls a turn; 0 is 1. Many when they are short, so that neither wakes a processor that the other let sleep.
 	bytes  int    // that a call moves; for MB/s
 	before func() // what is to be done before each call, and does not count
 
-	maxRatio float64       // limit: ours is at most so many times the floor; 0 is none
-	maxMore  time.Duration // limit: ours is at most so much longer than the floor; 0 is none
+	maxRatio   float64       // limit: ours is at most so many times the floor; 0 is none
+	maxMore    time.Duration // limit: ours is at most so much longer than the floor; 0 is none
+	maxOpenSSH float64       // limit: ours is at most so many times the same over OpenSSH; 0 is none
 }
 
 // run measures, and reports what the table wants (see ./table).
 func (c comparison) run(b *testing.B) {
 	b.Helper()
-	var floor, ours []time.Duration
-	measure := func(f func(), to *[]time.Duration) {
-		for range max(c.batch, 1) {
-			if c.before != nil {
-				c.before()
-			}
-			begin := time.Now()
-			f()
-			*to = append(*to, time.Since(begin))
-		}
+	calls := []func(){c.floor, c.ours}
+	if c.openSSH != nil {
+		calls = append(calls, c.openSSH)
 	}
+	took := make([][]time.Duration, len(calls)) // of each call
+	var ratios []float64                        // of ours and the floor in each turn
 	turn := func(n int) {
-		if n%2 == 0 {
-			measure(c.floor, &floor)
-			measure(c.ours, &ours)
-		} else {
-			measure(c.ours, &ours)
-			measure(c.floor, &floor)
+		medians := make([]time.Duration, len(calls))
+		for k := range calls {
+			i := (n + k) % len(calls) // each is the first as often as the others
+			if n%2 == 1 {
+				i = len(calls) - 1 - i
+			}
+			var these []time.Duration
+			for range max(c.batch, 1) {
+				if c.before != nil {
+					c.before()
+				}
+				begin := time.Now()
+				calls[i]()
+				these = append(these, time.Since(begin))
+			}
+			took[i] = append(took[i], these...)
+			medians[i] = quantile(these, 0.5)
 		}
+		ratios = append(ratios, float64(medians[1])/float64(medians[0]))
 	}
 	turn(0) // caches and first calls
-	floor, ours = nil, nil
+	clear(took)
+	ratios = nil
 	n := 0
 	for ; b.Loop(); n++ {
 		turn(n)
@@ -53,10 +63,20 @@ func (c comparison) run(b *testing.B) {
 	for ; n < c.rounds; n++ {
 		turn(n)
 	}
-	report(b, quantile(floor, 0.5), quantile(ours, 0.5))
+	report(b, quantile(took[0], 0.5), quantile(took[1], 0.5))
+	b.ReportMetric(float64(n), "turns")
+	b.ReportMetric(quantile(ratios, 0.25), "ratio-q1")
+	b.ReportMetric(quantile(ratios, 0.75), "ratio-q3")
+	perSecond := func(i int) float64 { return float64(c.bytes) / 1e6 / quantile(took[i], 0.5).Seconds() }
 	if c.bytes > 0 {
-		b.ReportMetric(float64(c.bytes)/1e6/quantile(floor, 0.5).Seconds(), "floor-MB/s")
-		b.ReportMetric(float64(c.bytes)/1e6/quantile(ours, 0.5).Seconds(), "ours-MB/s")
+		b.ReportMetric(perSecond(0), "floor-MB/s")
+		b.ReportMetric(perSecond(1), "ours-MB/s")
+	}
+	if c.openSSH != nil {
+		b.ReportMetric(float64(quantile(took[2], 0.5)), "openssh-ns")
+		if c.maxOpenSSH > 0 {
+			b.ReportMetric(c.maxOpenSSH, "max-openssh")
+		}
 	}
 	if c.maxRatio > 0 {
 		b.ReportMetric(c.maxRatio, "max-ratio")
@@ -69,11 +89,11 @@ func (c comparison) run(b *testing.B) {
 func report(b *testing.B, floor, ours time.Duration) {
 	b.ReportMetric(float64(floor), "floor-ns")
 	b.ReportMetric(float64(ours), "ours-ns")
-	b.ReportMetric(0, "ns/op") // of both together: says nothing
+	b.ReportMetric(0, "ns/op") // of all together: says nothing
 }
 
-// quantile returns the duration below which the fraction q of all is.
-func quantile(all []time.Duration, q float64) time.Duration {
+// quantile returns what the fraction q of all is below of.
+func quantile[T time.Duration | float64](all []T, q float64) T {
 	all = slices.Sorted(slices.Values(all))
 	return all[min(int(float64(len(all))*q), len(all)-1)]
 }

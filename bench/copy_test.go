@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/sandshell/sandshell/sandbox"
 )
 
 // tree makes what is to be copied, named x, in a new directory. rand's bytes cannot be compressed by whatever is on the way.
@@ -61,25 +63,31 @@ func benchmarkCopy(b *testing.B, to bool) {
 		b.Run(data.name, func(b *testing.B) {
 			places(b, func(b *testing.B, p place) {
 				here := tree(b, data.files, data.size)
-				box := open(b, p)
 				there := "/tmp/sandshell-bench-copy"
 				if data.files > 1 {
 					there = "/dev/shm/sandshell-bench-copy"
 				}
 				prepare := "rm -rf " + there + " && mkdir " + there
-				execute(b, box, prepare)
-				noError(b, p.run(prepare, nil, nil))
-				defer func() {
-					execute(b, box, "rm -rf "+there)
-					noError(b, p.run("rm -rf "+there, nil, nil))
-				}()
-				c := comparison{rounds: 5, bytes: data.files * data.size, maxRatio: 1.2}
-				if to {
-					c.before = func() { // the place is this machine, or the floor's and the box's are two containers
-						execute(b, box, "rm -rf "+there+"/x")
-						noError(b, p.run("rm -rf "+there+"/x", nil, nil))
+				var boxes []sandbox.Sandbox
+				everywhere := func(script string) { // the place is this machine, or the floor's and the boxes' are containers of their own
+					for _, box := range boxes {
+						execute(b, box, script)
 					}
-					c.ours = func() { noError(b, box.CopyTo(b.Context(), filepath.Join(here, "x"), there+"/x")) }
+					noError(b, p.run(script, nil, nil))
+				}
+				back := scratch(b, data.files > 1)
+				c := comparison{rounds: 7, bytes: data.files * data.size, maxRatio: 1.2}
+				c.ours, c.openSSH = withEach(b, p, func(box sandbox.Sandbox) func() {
+					boxes = append(boxes, box)
+					if to {
+						return func() { noError(b, box.CopyTo(b.Context(), filepath.Join(here, "x"), there+"/x")) }
+					}
+					return func() { noError(b, box.CopyFrom(b.Context(), there+"/x", filepath.Join(back, "x"))) }
+				})
+				everywhere(prepare)
+				defer everywhere("rm -rf " + there)
+				if to {
+					c.before = func() { everywhere("rm -rf " + there + "/x") }
 					c.floor = func() {
 						noError(b, tarHere(b.Context(), func(out *exec.Cmd) error {
 							r, err := out.StdoutPipe()
@@ -92,13 +100,13 @@ func benchmarkCopy(b *testing.B, to bool) {
 						}, "-cf", "-", "-C", here, "x"))
 					}
 				} else {
-					noError(b, box.CopyTo(b.Context(), filepath.Join(here, "x"), there+"/x"))
+					for _, box := range boxes {
+						noError(b, box.CopyTo(b.Context(), filepath.Join(here, "x"), there+"/x"))
+					}
 					var archive bytes.Buffer
 					noError(b, tarHere(b.Context(), func(out *exec.Cmd) error { out.Stdout = &archive; return out.Run() }, "-cf", "-", "-C", here, "x"))
 					noError(b, p.run("exec tar -xpof - -C "+there, &archive, nil))
-					back := scratch(b, data.files > 1)
 					c.before = func() { noError(b, os.RemoveAll(filepath.Join(back, "x"))) }
-					c.ours = func() { noError(b, box.CopyFrom(b.Context(), there+"/x", filepath.Join(back, "x"))) }
 					c.floor = func() {
 						noError(b, tarHere(b.Context(), func(in *exec.Cmd) error {
 							w, err := in.StdinPipe()

@@ -13,34 +13,60 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
 )
 
 // BenchmarkMemory is how much more memory this side needs while a command prints 1 GB than when it is idle: what the system counts as
-// resident, in a process of its own.
+// resident, in a process of its own. boxd is the other side of docker: process 1 of the container, at the same time.
 func BenchmarkMemory(b *testing.B) {
-	for _, name := range []string{"local", "ssh"} {
-		b.Run(name, func(b *testing.B) {
-			if name == "ssh" {
-				startSSHD(b) // skips where there is none
-			}
-			for range b.N {
-				cmd := exec.Command(os.Args[0], "-test.run=^TestPrintGigabyte$", "-test.v")
-				cmd.Env = append(os.Environ(), "SANDSHELL_BENCH_PLACE="+name)
-				out, err := cmd.CombinedOutput()
-				var idle, peak, heap float64
-				if i := bytes.Index(out, []byte("idle ")); err != nil || i < 0 {
-					b.Fatalf("%v: %s", err, out)
-				} else if _, err := fmt.Sscanf(string(out[i:]), "idle %g peak %g heap %g", &idle, &peak, &heap); err != nil {
-					b.Fatalf("%v: %s", err, out)
-				}
-				b.ReportMetric(idle, "floor-B")
-				b.ReportMetric(peak, "ours-B")
-				b.ReportMetric(heap, "runtime-more-B")
-				b.ReportMetric(16<<20, "max-more-B")
-				b.ReportMetric(0, "ns/op")
-			}
-		})
+	b.Run("local", func(b *testing.B) { measureMemory(b, "local").report(b) })
+	b.Run("ssh", func(b *testing.B) {
+		startSSHD(b) // skips where there is none
+		measureMemory(b, "ssh").report(b)
+	})
+	var docker memory
+	b.Run("docker", func(b *testing.B) {
+		engine(b)
+		docker = measureMemory(b, "docker")
+		docker.report(b)
+		openSSH := measureMemory(b, "docker-openssh")
+		b.ReportMetric(openSSH.idle, "openssh-idle-B")
+		b.ReportMetric(openSSH.peak, "openssh-B")
+	})
+	b.Run("boxd", func(b *testing.B) {
+		if docker.idle == 0 {
+			b.Skip("it is measured with docker")
+		}
+		memory{idle: docker.insideIdle, peak: docker.insidePeak}.report(b)
+	})
+}
+
+// memory is what one process of TestPrintGigabyte tells.
+type memory struct{ idle, peak, heap, insideIdle, insidePeak float64 }
+
+func measureMemory(b *testing.B, place string) (m memory) {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestPrintGigabyte$", "-test.v")
+	cmd.Env = append(os.Environ(), "SANDSHELL_BENCH_PLACE="+place)
+	out, err := cmd.CombinedOutput()
+	i := bytes.Index(out, []byte("idle "))
+	if err != nil || i < 0 {
+		b.Fatalf("%v: %s", err, out)
 	}
+	if _, err := fmt.Sscanf(string(out[i:]), "idle %g peak %g heap %g inside %g %g", &m.idle, &m.peak, &m.heap, &m.insideIdle, &m.insidePeak); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	return m
+}
+
+func (m memory) report(b *testing.B) {
+	b.ReportMetric(m.idle, "floor-B")
+	b.ReportMetric(m.peak, "ours-B")
+	if m.heap > 0 {
+		b.ReportMetric(m.heap, "runtime-more-B")
+	}
+	b.ReportMetric(16<<20, "max-more-B")
+	b.ReportMetric(0, "ns/op")
 }
 
 // TestPrintGigabyte is the process of BenchmarkMemory.
@@ -51,12 +77,17 @@ func TestPrintGigabyte(t *testing.T) {
 		at = local{}
 	case "ssh":
 		at = startSSHD(t)
+	case "docker":
+		at = &containers{}
+	case "docker-openssh":
+		at = overOpenSSH{}
 	default:
 		t.Skip("it is BenchmarkMemory's")
 	}
 	box := open(t, at)
 	p := newPrinter(t, box)
 	execute(t, box, ":")
+	insideIdle := initStatus(t, box, "VmRSS")
 	debug.FreeOSMemory()
 	idle, runtimeIdle := status(t, "VmRSS"), runtimeMemory()
 	noError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // VmHWM begins anew
@@ -78,7 +109,7 @@ func TestPrintGigabyte(t *testing.T) {
 	p.print(100)
 	peak := status(t, "VmHWM")
 	close(stop)
-	fmt.Printf("idle %d peak %d heap %d\n", idle, peak, <-done-runtimeIdle)
+	fmt.Printf("idle %d peak %d heap %d inside %d %d\n", idle, peak, <-done-runtimeIdle, insideIdle, initStatus(t, box, "VmHWM"))
 }
 
 // status is a line of /proc/self/status, in bytes.
@@ -86,6 +117,17 @@ func status(t testing.TB, name string) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")
 	noError(t, err)
+	return statusIn(t, text, name)
+}
+
+// initStatus is a line of the box's /proc/1/status, in bytes.
+func initStatus(t testing.TB, box sandbox.Sandbox, name string) int {
+	t.Helper()
+	return statusIn(t, []byte(execute(t, box, "cat /proc/1/status").Output), name)
+}
+
+func statusIn(t testing.TB, text []byte, name string) int {
+	t.Helper()
 	m := regexp.MustCompile(name + `:\s*(\d+) kB`).FindSubmatch(text)
 	if m == nil {
 		t.Fatalf("no %s in %s", name, text)

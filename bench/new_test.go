@@ -4,7 +4,6 @@ package bench
 
 import (
 	"context"
-	"io"
 	"testing"
 	"time"
 
@@ -23,16 +22,15 @@ func BenchmarkNew(b *testing.B) {
 			old = nil
 		}
 		defer cleanup()
-		c := comparison{
-			before: cleanup,
-			ours: func() {
+		newBox := func(p place) func() {
+			return func() {
 				box, err := p.box(context.Background())
 				noError(b, err)
 				old = func() { noError(b, box.Close()) }
 				execute(b, box, "echo ready")
-			},
-			rounds: 7,
+			}
 		}
+		c := comparison{before: cleanup, ours: newBox(p), rounds: 12}
 		first := func(s stream, err error) *bareShell {
 			noError(b, err)
 			shell := &bareShell{stream: s, t: b, buf: make([]byte, 4096)}
@@ -54,21 +52,15 @@ func BenchmarkNew(b *testing.B) {
 				first(sshTerminal(conn))
 			}
 		case *containers:
-			c.maxMore = 60 * time.Millisecond
+			c.maxMore, c.maxOpenSSH = 60*time.Millisecond, 1
+			c.openSSH = newBox(overOpenSSH{p})
 			c.floor = func() {
 				id, remove, err := create(context.Background(), p.engine, "sleep", "infinity")
 				noError(b, err)
 				old = remove
 				_, err = p.engine.ContainerStart(context.Background(), id, client.ContainerStartOptions{})
 				noError(b, err)
-				exec, err := p.engine.ExecCreate(context.Background(), id, client.ExecCreateOptions{AttachStdout: true, Cmd: []string{"sh", "-c", "echo ready"}})
-				noError(b, err)
-				attached, err := p.engine.ExecAttach(context.Background(), exec.ID, client.ExecAttachOptions{})
-				noError(b, err)
-				defer attached.Close()
-				if _, err := io.Copy(io.Discard, attached.Reader); err != nil {
-					b.Fatal(err)
-				}
+				execOnce(b, p.engine, id)
 			}
 		}
 		c.run(b)

@@ -16,9 +16,11 @@ type printer struct {
 	box  sandbox.Sandbox
 }
 
+const printed = "/tmp/sandshell-bench-10mb"
+
 // newPrinter prepares 10 MB of lines of 80 bytes, where the box is.
 func newPrinter(t testing.TB, box sandbox.Sandbox) *printer {
-	p := &printer{t, "/tmp/sandshell-bench-10mb", box}
+	p := &printer{t, printed, box}
 	execute(t, box, prepare(p.file))
 	t.Cleanup(func() { execute(t, box, "rm -f "+p.file) })
 	return p
@@ -49,18 +51,21 @@ func BenchmarkOutput(b *testing.B) {
 	for _, times := range []int{1, 10} {
 		b.Run(fmt.Sprintf("%d0MB", times), func(b *testing.B) {
 			places(b, func(b *testing.B, at place) {
-				p := newPrinter(b, open(b, at))
+				ours, openSSH := withEach(b, at, func(box sandbox.Sandbox) func() {
+					p := newPrinter(b, box)
+					return func() { p.print(times) }
+				})
 				shell := bare(b, at)
-				shell.typeLine([]byte(prepare(p.file+"-bare") + `; printf '\033]%s\a' ready` + "\n"))
+				shell.typeLine([]byte(prepare(printed+"-bare") + `; printf '\033]%s\a' ready` + "\n"))
 				shell.until([]byte("\x1b]ready"), 0)
-				b.Cleanup(func() { at.run("rm -f "+p.file+"-bare", nil, nil) })
-				line := []byte((&printer{file: p.file + "-bare"}).command(times) + `; printf '\033]%s\a' done` + "\n")
+				b.Cleanup(func() { at.run("rm -f "+printed+"-bare", nil, nil) })
+				line := []byte((&printer{file: printed + "-bare"}).command(times) + `; printf '\033]%s\a' done` + "\n")
 				comparison{
 					floor: func() {
 						shell.typeLine(line)
 						shell.until([]byte("\x1b]done"), times*10e6)
 					},
-					ours:   func() { p.print(times) },
+					ours: ours, openSSH: openSSH,
 					rounds: 5, bytes: times * 10e6, maxRatio: 1.2,
 				}.run(b)
 			})

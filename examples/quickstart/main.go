@@ -29,7 +29,7 @@ const testImage = "sandshell-test:latest"
 
 func main() {
 	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where it can be had")
-	image := flag.String("image", testImage, "the container's image: a Debian with OpenSSH's sshd, python3, make and dpkg-dev, and without gcc")
+	image := flag.String("image", testImage, "the container's image: a Debian with python3, make and dpkg-dev, and without gcc")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "quickstart: unexpected argument %q\n", flag.Arg(0))
