@@ -20,6 +20,10 @@ type host struct {
 	terminals sync.Map // the processes on terminals, by their id in decimal
 	once      sync.Once
 	err       error
+
+	mu      sync.Mutex
+	plugins string // their directory, to be removed; empty: none yet
+	closed  bool
 }
 
 func (h *host) String() string { return "LocalBox" }
@@ -61,11 +65,29 @@ func (h *host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 // Close implements shellbox.Host.
 func (h *host) Close() error {
 	h.once.Do(func() {
-		if h.temp != "" {
-			h.err = removeAll(h.temp)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.closed = true
+		for _, dir := range []string{h.temp, h.plugins} {
+			if dir != "" {
+				h.err = errors.Join(h.err, removeAll(dir))
+			}
 		}
 	})
 	return h.err
+}
+
+// pluginDir returns the directory for plugins.
+func (h *host) pluginDir() (dir string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return "", os.ErrClosed
+	}
+	if h.plugins == "" {
+		h.plugins, err = os.MkdirTemp("", "sandshell-plugins-")
+	}
+	return h.plugins, err
 }
 
 // removeAll removes dir although there may be read-only directories in it, as Go's module cache has them.

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -40,10 +41,15 @@ type Config struct {
 // A LocalBox is a sandbox on this machine.
 type LocalBox struct {
 	*shellbox.Box
-	dir string
+	*plugin.Mixin
+	host *host
+	dir  string
 }
 
-var _ sandbox.Sandbox = (*LocalBox)(nil)
+var (
+	_ sandbox.Sandbox = (*LocalBox)(nil)
+	_ plugin.Confined = (*LocalBox)(nil)
+)
 
 // New starts a LocalBox. ctx governs the start.
 func New(ctx context.Context, c Config) (*LocalBox, error) {
@@ -78,11 +84,16 @@ func newBox(ctx context.Context, c Config) (*LocalBox, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &LocalBox{box, dir}, nil
+	b := &LocalBox{Box: box, host: h, dir: dir}
+	b.Mixin = plugin.NewMixin(b)
+	return b, nil
 }
 
 // Dir returns the directory in which the box's sessions start.
 func (b *LocalBox) Dir() string { return b.dir }
+
+// PluginDir implements plugin.Confined: plugins change nothing of this machine but a temporary directory, which Close removes.
+func (b *LocalBox) PluginDir() (string, error) { return b.host.pluginDir() }
 
 func isDir(dir string) error {
 	info, err := os.Stat(dir)

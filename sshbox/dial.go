@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"golang.org/x/crypto/ssh"
@@ -74,6 +75,7 @@ type DialConfig struct {
 // does.
 type SSHBox struct {
 	*shellbox.Box
+	*plugin.Mixin
 }
 
 var _ sandbox.Sandbox = (*SSHBox)(nil)
@@ -93,7 +95,9 @@ func Dial(ctx context.Context, c DialConfig) (*SSHBox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ssh %s@%s: %w", c.User, c.Address, err)
 	}
-	return &SSHBox{Box: box}, nil
+	b := &SSHBox{Box: box}
+	b.Mixin = plugin.NewMixin(b)
+	return b, nil
 }
 
 // A DialError says why a machine could not be logged in to.

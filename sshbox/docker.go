@@ -12,6 +12,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -19,6 +20,7 @@ import (
 // A DockerSSHBox is a container as a sandbox.
 type DockerSSHBox struct {
 	*shellbox.Box
+	*plugin.Mixin
 	container *containerHandle
 	boxd      *boxdHost // nil: the server is OpenSSH
 }
@@ -62,6 +64,7 @@ type dockerHost interface {
 func newDockerSSHBox(box *shellbox.Box, h dockerHost) *DockerSSHBox {
 	b := &DockerSSHBox{Box: box, container: h.handle()}
 	b.boxd, _ = h.(*boxdHost)
+	b.Mixin = plugin.NewMixin(b)
 	return b
 }
 

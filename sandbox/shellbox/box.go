@@ -50,6 +50,7 @@ type Box struct {
 	mu       sync.Mutex
 	closed   bool
 	detached bool
+	added    []string      // by AddEnv
 	closing  chan struct{} // closed when Close begins
 	sessions map[string]*session
 	jobs     []*job
@@ -104,8 +105,19 @@ func newBox(host Host, opts Options) *Box {
 func (b *Box) environment(id string, more []string) []string {
 	env := []string{"TERM=xterm", "PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat"}
 	env = append(env, b.opts.Env...)
+	b.mu.Lock()
+	env = append(env, b.added...)
+	b.mu.Unlock()
 	env = append(env, more...)
 	return append(env, b.markOf(id))
+}
+
+// AddEnv adds to the environment of all that is started from now on, in every session, "NAME=value": shells that take the place of one that ended too.
+// Of two of a name the later counts; what a session has of its own comes after.
+func (b *Box) AddEnv(kv ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.added = append(b.added, kv...)
 }
 
 // markOf returns the mark of the session of that id; the box's own mark is the begin of each.

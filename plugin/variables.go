@@ -1,0 +1,91 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The variables of a plugin: "NAME=value", and directories for PATH.
+type variables struct{ env, path []string }
+
+// environmentOf returns Plugin.Env.
+func environmentOf(p Plugin) []string {
+	var env []string
+	for name, value := range p.Env {
+		env = append(env, name+"="+value)
+	}
+	slices.Sort(env)
+	return env
+}
+
+// variables returns those that the plugin has, with what its setup.sh has written.
+func (in *installation) variables(ctx context.Context, p Plugin) (*variables, error) {
+	dir := in.place.dir + "/" + p.Name
+	text, err := in.run(ctx, `for f in "$0.env" "$0.path"; do if [ -f "$f" ]; then cat "$f"; fi; printf '\n\0'; done`, dir)
+	if err != nil {
+		return nil, err
+	}
+	env, rest, _ := strings.Cut(text, "\n\x00")
+	paths, _, _ := strings.Cut(rest, "\n\x00")
+	v := &variables{env: environmentOf(p)}
+	set, err := parseEnv(env)
+	if err != nil {
+		return nil, fmt.Errorf("what setup.sh has written to SANDSHELL_ENV: %w", err)
+	}
+	v.env = append(v.env, set...)
+	for line := range strings.SplitSeq(paths, "\n") {
+		switch {
+		case line == "":
+		case !strings.HasPrefix(line, "/"), strings.ContainsAny(line, ":\x00"):
+			return nil, fmt.Errorf("what setup.sh has written to SANDSHELL_PATH: %q is not an absolute path without colon", line)
+		default:
+			v.path = append(v.path, line)
+		}
+	}
+	return v, nil
+}
+
+// parseEnv reads lines NAME=value, and NAME<<END, lines, END.
+func parseEnv(text string) (env []string, err error) {
+	lines := strings.Split(text, "\n")
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if n, end, here := strings.Cut(line, "<<"); here && validVariable.MatchString(n) {
+			last := slices.Index(lines[i+1:], end)
+			if last < 0 {
+				return nil, fmt.Errorf("line %d: no line %q ends the value of %s", i+1, end, n)
+			}
+			name, value, ok = n, strings.Join(lines[i+1:i+1+last], "\n"), true
+			i += last + 1
+		}
+		if !ok {
+			return nil, fmt.Errorf("line %d: %q is not NAME=value", i+1, line)
+		}
+		if err := checkVariable(name, value); err != nil {
+			return nil, fmt.Errorf("line %d: %w", i+1, err)
+		}
+		env = append(env, name+"="+value)
+	}
+	return env, nil
+}
+
+// exports returns a command that sets them in a shell that runs.
+func (v *variables) exports() string {
+	var b strings.Builder
+	for _, kv := range v.env {
+		name, value, _ := strings.Cut(kv, "=")
+		fmt.Fprintf(&b, "export %s=%s\n", name, quote(value))
+	}
+	for _, dir := range slices.Backward(v.path) {
+		fmt.Fprintf(&b, "case :$PATH: in *:%s:*) ;; *) export PATH=%s:$PATH ;; esac\n", quote(dir), quote(dir))
+	}
+	return b.String()
+}
+
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
