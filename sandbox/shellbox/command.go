@@ -54,11 +54,15 @@ func newCommand(text string, once bool) *command {
 	return c
 }
 
-// send has the command typed.
-func (c *command) send(t *typist, lines []byte) {
+// send has the command typed; paced: see typist.
+func (c *command) send(t *typist, lines []byte, paced bool) {
 	c.typed = true
 	c.lines = lines
-	t.write(lines)
+	if paced {
+		t.writePaced(lines)
+	} else {
+		t.write(lines)
+	}
 	if len(c.ahead) > 0 {
 		t.write(c.ahead)
 		c.ahead = nil

@@ -22,6 +22,7 @@ const (
 	paceAfter  = 30 * time.Second
 	slowMin    = 3 * time.Millisecond   // a timer that fires as late, or a look that takes as long, tells of a busy machine
 	lostMin    = 100 * time.Millisecond // as long, or ten times as long as the machine is behind, looks have to agree that a prompt is lost
+	guessMin   = time.Second            // as long none of a program's processes, which do not show what they wait for, may run: apt-get does twice a second
 	stuckMin   = time.Second            // without output until lines are typed again: that costs what the shell may have taken of them
 	unanswered = 250 * time.Millisecond // a program that has not reacted to input after that does not want to
 )
@@ -60,6 +61,7 @@ type verdict struct {
 	identity      // zero: it does not wait
 	prompt   bool // the shell is at a prompt that is not ours
 	stuck    bool // the shell is at its prompt, and has not taken the command's lines
+	guess    bool // /proc does not tell what it waits for
 	at       time.Time
 	took     time.Duration
 	seen     time.Time // the command's last activity, before the look
@@ -138,6 +140,9 @@ func (s *session) waiting(c *command, w *watch, v verdict, limit int) *sandbox.R
 		// The shell that reads at its prompt may have said so long ago, and all that it printed be still on its way. To ask it then would
 		// cost more than to wait.
 		w.in(apart)
+		return nil
+	case v.guess && time.Since(w.since) < guessMin:
+		w.in(paceMax)
 		return nil
 	case c.result != nil:
 		return nil
@@ -368,7 +373,7 @@ func (b *Box) reader(ps []process, tty int, confirm bool, quiet time.Duration, p
 	case partial && quiet > unanswered && !works && poller == nil:
 		// Another user's process: an unfinished line, silence, and that none of them works are all there is to go by. One that we see
 		// and that waits for something else has them for that: apt-get its downloads.
-		v.identity = identity{closed.pid, closed.pid, turns, m.kind()}
+		v.identity, v.guess = identity{closed.pid, closed.pid, turns, m.kind()}, true
 	}
 	return v
 }
