@@ -24,7 +24,9 @@
 //	SANDSHELL_PLUGIN           the plugin's directory, where it may write; it stays
 //	SANDSHELL_ENV              a file for lines NAME=value; NAME<<END, lines and END for a value of several lines
 //	SANDSHELL_PATH             a file for directories, one a line, that are to come first in PATH
+//	SANDSHELL_CACHE            a directory for downloads that outlives the box, or nothing
 //	DEBIAN_FRONTEND            noninteractive
+//	APT_CONFIG                 where it may call apt-get: so that setups side by side do not get into each other's way
 //
 // What it appends to the two files is in force, once it has ended with 0, in the main session, in each session, job and Run that is started
 // later, and in a shell that takes the place of one that ended; sessions that were open before do not get it. So is Plugin.Env. Plugins that

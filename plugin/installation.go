@@ -1,9 +1,8 @@
 package plugin
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -44,7 +44,7 @@ func newInstallation(ctx context.Context, box sandbox.Sandbox) (*installation, e
 		return fail(err)
 	}
 	return &installation{box: box, place: *place, ambient: []string{
-		"SANDSHELL_BOX=" + box.String(), "SANDSHELL_ROOT=" + place.root, "SANDSHELL_PACKAGE_MANAGER=" + place.packageManager,
+		"SANDSHELL_BOX=" + box.String(), "SANDSHELL_ROOT=" + place.root, "SANDSHELL_PACKAGE_MANAGER=" + place.packageManager, "SANDSHELL_CACHE=" + place.cache,
 		"DEBIAN_FRONTEND=noninteractive",
 	}}, nil
 }
@@ -68,16 +68,14 @@ func (in *installation) plugin(ctx context.Context, p Plugin) error {
 
 // try does it, and notes in failed what is known of setup.sh.
 func (in *installation) try(ctx context.Context, p Plugin, failed *Error) error {
-	dir := in.place.dir + "/" + p.Name
 	there, variables, err := in.before(ctx, p)
 	if err != nil {
 		return err
 	}
-	hash, files, err := copyOf(p)
+	hash, err := p.Digest()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(files)
 	if there == hash || there == "" && p.Check != "" { // what has been set up otherwise is set up anew
 		err := error(nil)
 		if p.Check != "" {
@@ -92,10 +90,14 @@ func (in *installation) try(ctx context.Context, p Plugin, failed *Error) error 
 			return fmt.Errorf("there are no Files to set it up with, and its check fails: %w", err)
 		}
 	}
-	if err := in.setUp(ctx, p, dir, files, failed); err != nil || failed.ExitCode > 0 {
+	if in.place.dir == "" {
+		return errNoPlace
+	}
+	dir := in.place.dir + "/" + p.Name
+	if err := in.setUp(ctx, p, dir, failed); err != nil || failed.ExitCode > 0 {
 		return errors.Join(err, in.remove(p.Name))
 	}
-	variables, err = in.variables(ctx, p)
+	variables, err = in.variables(ctx, p, dir)
 	if err == nil && p.Check != "" {
 		if err = in.check(ctx, p, variables); err != nil {
 			err = fmt.Errorf("setup.sh ended with 0, but the check fails: %w", err)
@@ -113,84 +115,75 @@ func (in *installation) try(ctx context.Context, p Plugin, failed *Error) error 
 	return nil
 }
 
-// copyOf writes the plugin's files to a temporary directory, and returns a hash of all that the setup depends on.
-func copyOf(p Plugin) (hash, dir string, err error) {
-	sum := sha256.New()
-	names := make([]string, 0, len(p.Env))
-	for name := range p.Env {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(sum, "%q=%q\n", name, p.Env[name])
-	}
+// copyOf writes the plugin's files to a temporary directory.
+func copyOf(p Plugin) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "sandshell-plugin-"); err != nil || p.Files == nil {
-		return hex.EncodeToString(sum.Sum(nil)), dir, err
+		return dir, err
 	}
-	if err = os.CopyFS(dir, p.Files); err != nil {
-		os.RemoveAll(dir)
-		return "", "", fmt.Errorf("copy its Files: %w", err)
+	if err = os.CopyFS(dir, p.Files); err == nil {
+		err = makeExecutable(dir)
 	}
-	root, err := os.OpenRoot(dir)
 	if err != nil {
 		os.RemoveAll(dir)
-		return "", "", err
+		return "", fmt.Errorf("copy its Files: %w", err)
+	}
+	return dir, nil
+}
+
+// makeExecutable does that with the files below dir that begin with "#!", and lets the owner read and write all.
+func makeExecutable(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
 	}
 	defer root.Close()
-	err = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
-		if err != nil || name == "." {
+	return fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || name == "." || e.Type() == fs.ModeSymlink {
 			return err
 		}
 		info, err := e.Info()
 		if err != nil {
 			return err
 		}
-		mode := info.Mode()
-		var text []byte
-		switch {
-		case mode.Type() == fs.ModeSymlink:
-			target, err := root.Readlink(name)
-			if err != nil {
-				return err
-			}
-			text = []byte(target)
-		case mode.IsRegular():
-			if text, err = root.ReadFile(name); err != nil {
-				return err
-			}
-			if strings.HasPrefix(string(text), "#!") {
-				mode |= 0o111
-			}
-			mode |= 0o600
-		case mode.IsDir():
+		mode := info.Mode().Perm() | 0o600
+		if e.IsDir() {
 			mode |= 0o700
+		} else if text, err := root.ReadFile(name); err != nil {
+			return err
+		} else if isScript(text) {
+			mode |= 0o111
 		}
-		fmt.Fprintf(sum, "%q %v %d\n", name, mode, len(text))
-		sum.Write(text)
-		if mode.Type() == fs.ModeSymlink {
-			return nil
-		}
-		return root.Chmod(name, mode.Perm())
+		return root.Chmod(name, mode)
 	})
-	if err != nil {
-		os.RemoveAll(dir)
-		return "", "", fmt.Errorf("copy its Files: %w", err)
-	}
-	return hex.EncodeToString(sum.Sum(nil)), dir, nil
 }
 
+func isScript(text []byte) bool { return bytes.HasPrefix(text, []byte("#!")) }
+
 // setUp copies the files and runs setup.sh.
-func (in *installation) setUp(ctx context.Context, p Plugin, dir, files string, failed *Error) error {
+func (in *installation) setUp(ctx context.Context, p Plugin, dir string, failed *Error) (err error) {
 	if err := in.remove(p.Name); err != nil {
 		return err
 	}
 	if p.Files == nil {
 		return nil
 	}
+	files, err := copyOf(p)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(files)
 	if err := in.box.CopyTo(ctx, files, dir); err != nil {
 		return err
 	}
 	env := append(in.environment(p, nil), "SANDSHELL_PLUGIN="+dir, "SANDSHELL_ENV="+dir+".env", "SANDSHELL_PATH="+dir+".path")
+	if in.place.root == "yes" && in.place.packageManager == "apt-get" {
+		apt, err := in.apt(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, apt.close()) }()
+		env = append(env, "APT_CONFIG="+apt.config())
+	}
 	s, err := in.box.Open(ctx, sandbox.Dir(dir), sandbox.Env(slices.Concat(in.ambient, env)...))
 	if err != nil {
 		return err
@@ -250,11 +243,13 @@ func (in *installation) environment(p Plugin, more *variables) []string {
 
 // before returns the hash of what has been set up earlier, empty if nothing has, and its variables.
 func (in *installation) before(ctx context.Context, p Plugin) (hash string, v *variables, err error) {
-	hash, err = in.run(ctx, `if [ -f "$0" ]; then cat "$0"; fi`, in.place.dir+"/"+p.Name+".installed")
-	if err != nil || hash == "" {
+	const script = `n=$0; for d do if [ -f "$d/$n.installed" ]; then cat "$d/$n.installed"; printf ' %s' "$d/$n"; exit; fi; done`
+	out, err := in.run(ctx, script, append([]string{p.Name}, in.place.all...)...)
+	hash, dir, ok := strings.Cut(out, " ")
+	if err != nil || !ok {
 		return "", &variables{env: environmentOf(p)}, err
 	}
-	v, err = in.variables(ctx, p)
+	v, err = in.variables(ctx, p, dir)
 	return hash, v, err
 }
 
@@ -262,13 +257,13 @@ func (in *installation) before(ctx context.Context, p Plugin) (hash string, v *v
 func (in *installation) check(ctx context.Context, p Plugin, v *variables) error {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	var out tail
+	var out lastlines.Writer
 	code, err := in.box.Run(ctx, &sandbox.Cmd{
 		Args: []string{"sh", "-c", p.Check}, Env: slices.Concat(in.ambient, in.environment(p, v)), Stdout: &out, Stderr: &out,
 	})
 	if err == nil && code != 0 {
 		err = fmt.Errorf("%q ended with exit status %d", p.Check, code)
-		if text := lastLines(out.String()); text != "" {
+		if text := out.String(); text != "" {
 			err = fmt.Errorf("%w: %s", err, text)
 		}
 	}
@@ -292,7 +287,7 @@ func (in *installation) enforce(ctx context.Context, v *variables) error {
 		return fmt.Errorf("set its variables in the main session: %w", err)
 	}
 	if res.State != sandbox.Exited || res.ExitCode != 0 {
-		return fmt.Errorf("set its variables in the main session: exit status %d: %s", res.ExitCode, lastLines(res.Output))
+		return fmt.Errorf("set its variables in the main session: exit status %d: %s", res.ExitCode, lastlines.Of(res.Output))
 	}
 	if box, ok := in.box.(interface{ AddEnv(kv ...string) }); ok {
 		box.AddEnv(added...)
@@ -303,10 +298,14 @@ func (in *installation) enforce(ctx context.Context, v *variables) error {
 
 // remove removes what is of a plugin in the box.
 func (in *installation) remove(name string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // also when the caller's is over
+	return in.tidy(`chmod -R u+rwx "$0" 2>/dev/null; rm -rf "$0" "$0.env" "$0.path" "$0.installed"`, path.Join(in.place.dir, name))
+}
+
+// tidy runs a script of ours also when the caller's time is over.
+func (in *installation) tidy(script string, args ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	dir := path.Join(in.place.dir, name)
-	_, err := in.run(ctx, `chmod -R u+rwx "$0" 2>/dev/null; rm -rf "$0" "$0.env" "$0.path" "$0.installed"`, dir)
+	_, err := in.run(ctx, script, args...)
 	return err
 }
 
@@ -317,33 +316,10 @@ func (in *installation) run(ctx context.Context, script string, args ...string) 
 
 func output(ctx context.Context, box sandbox.Sandbox, script string, args ...string) (string, error) {
 	var out strings.Builder
-	var errs tail
+	var errs lastlines.Writer
 	code, err := box.Run(ctx, &sandbox.Cmd{Args: append([]string{"sh", "-c", script}, args...), Stdout: &out, Stderr: &errs})
 	if err == nil && code != 0 {
-		err = fmt.Errorf("exit status %d: %s", code, lastLines(errs.String()))
+		err = fmt.Errorf("exit status %d: %s", code, errs.String())
 	}
 	return out.String(), err
-}
-
-// A tail keeps the end of what is written to it, by one or more.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	const keep = 16 << 10
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if len(t.text) > 2*keep {
-		t.text = slices.Clone(t.text[len(t.text)-keep:])
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
 }

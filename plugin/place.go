@@ -12,32 +12,41 @@ import (
 
 // A place is what there is in a box for plugins.
 type place struct {
-	dir            string // of all plugins
-	root           string // yes or no
+	dir            string   // of all plugins that are set up from now on; "" if no directory can be written
+	all            []string // where there may be some: dir too, and what cannot be written any more, as in a read-only image
+	root           string   // yes or no
 	packageManager string
+	cache          string // SANDSHELL_CACHE
 	path           string // PATH, of what the box starts
 }
 
-// The directory, given or else the first that can be made and written; yes if the user is root; the package manager; and PATH. A directory
-// that another user owns is not used: /tmp is everybody's.
+var errNoPlace = errors.New("no directory for it can be written, of the home directory, /var/tmp, /tmp and where sessions start")
+
+// yes if the user is root, the package manager, SANDSHELL_CACHE and PATH; the first directory that can be written, given or else made; and all
+// that there are. A directory that another user owns is not used: /tmp is everybody's.
 const placeScript = `
-d=
-if [ "$1" ]; then
-  d=$1
-else
-  for b in "$HOME" /var/tmp /tmp "$PWD"; do
-    [ "$b" ] && [ "$b" != / ] || continue
-    p=$b/.sandshell/plugins
-    if (umask 077; mkdir -p "$p") 2>/dev/null && [ -O "$p" ] && [ -O "$b/.sandshell" ] && : >"$p/.w"; then rm -f "$p/.w"; d=$p; break; fi
-  done 2>/dev/null
-fi
 r=no
 [ "$(id -u)" != 0 ] || r=yes
 m=
 for p in apt-get apk dnf yum zypper pacman; do
   if command -v $p >/dev/null; then m=$p; break; fi
 done
-printf '%s\0' "$d" "$r" "$m" "$PATH"
+printf '%s\0' "$r" "$m" "$SANDSHELL_CACHE" "$PATH"
+if [ "$1" ]; then
+  printf '%s\0' "$1" "$1"
+  exit
+fi
+d= n=$#
+for b in "$HOME" /var/tmp /tmp "$PWD"; do
+  [ "$b" ] && [ "$b" != / ] || continue
+  p=$b/.sandshell/plugins
+  [ -z "$d" ] || [ -d "$p" ] || continue
+  (umask 077; mkdir -p "$p") && [ -O "$p" ] && [ -O "$b/.sandshell" ] || continue
+  if [ -z "$d" ] && true >"$p/.w"; then rm -f "$p/.w"; d=$p; fi
+  set -- "$@" "$p"
+done 2>/dev/null
+shift $n
+printf '%s\0' "$d" "$@"
 `
 
 func findPlace(ctx context.Context, box sandbox.Sandbox) (*place, error) {
@@ -53,14 +62,11 @@ func findPlace(ctx context.Context, box sandbox.Sandbox) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := strings.Split(out, "\x00")
-	if len(f) != 5 {
+	f := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
+	if len(f) < 5 {
 		return nil, fmt.Errorf("a shell in it answers %q", out)
 	}
-	p := &place{f[0], f[1], f[2], f[3]}
-	if p.dir == "" {
-		return nil, errors.New("no directory for them can be written, of the home directory, /var/tmp, /tmp and where sessions start")
-	}
+	p := &place{root: f[0], packageManager: f[1], cache: f[2], path: f[3], dir: f[4], all: f[5:]}
 	if ok {
 		p.root = "no"
 	}

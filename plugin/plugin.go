@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -21,7 +22,7 @@ type Plugin struct {
 	Files fs.FS
 	// Env are variables, in force like those that setup.sh sets.
 	Env map[string]string
-	// Requires are names of plugins that have to be there before: among those of the same call, or installed on this box earlier.
+	// Requires are names of plugins that have to be there before: among those of the same call, or installed by an earlier call on the same box value.
 	Requires []string
 	// Check is a shell command that succeeds if the plugin is there: then nothing is run. After setup.sh it has to succeed. It runs with the
 	// variables that an earlier setup.sh of the plugin has set. Default: the plugin is there if the same files have been set up before.
@@ -49,6 +50,12 @@ func Install(ctx context.Context, sb sandbox.Sandbox, plugins ...Plugin) error {
 	return m.install(ctx, sb, plugins)
 }
 
+// Check finds what is wrong with the plugins themselves, as Install does before anything runs: all that they require has to be among them.
+func Check(plugins ...Plugin) error {
+	_, err := inOrder(plugins, nil)
+	return err
+}
+
 // Confined is a Sandbox on a machine that is not for plugins to change. PluginDir names the directory, which exists, that they may write;
 // SANDSHELL_ROOT is no.
 type Confined interface {
@@ -67,7 +74,7 @@ type Error struct {
 
 // Error implements error: one line, or the last that setup.sh printed.
 func (e *Error) Error() string {
-	reason := lastLines(e.Output)
+	reason := lastlines.Of(e.Output)
 	switch {
 	case e.Err != nil && reason != "":
 		reason = e.Err.Error() + ": " + reason
@@ -81,23 +88,6 @@ func (e *Error) Error() string {
 
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }
-
-// lastLines returns the last lines of an output that say something.
-func lastLines(output string) string {
-	const lines, size = 5, 1000
-	var last []string
-	all := strings.Split(output, "\n")
-	for i := len(all) - 1; i >= 0 && len(last) < lines; i-- {
-		if line := strings.TrimRight(all[i], " \t\r"); line != "" {
-			last = append([]string{line}, last...)
-		}
-	}
-	text := strings.Join(last, "\n")
-	if len(text) > size {
-		text = "… " + strings.ToValidUTF8(text[len(text)-size:], "")
-	}
-	return text
-}
 
 var (
 	validName     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)

@@ -11,7 +11,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/boxtest"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
@@ -45,32 +45,13 @@ func boxes(t *testing.T, test func(t *testing.T, b box)) {
 		{"busybox", sshbox.Config{Image: "sandshell-busybox", User: "12345:12345"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			docker(t, c.config.Image)
+			boxtest.NeedDocker(t, c.config.Image)
 			c.config.Network = "none"
 			b, err := sshbox.New(t.Context(), c.config)
 			require.NoError(t, err)
 			defer b.Close()
 			test(t, b)
 		})
-	}
-}
-
-// docker skips the test where there is no engine or no image. With SANDSHELL_REQUIRE_DOCKER=1 it fails then.
-func docker(t *testing.T, images ...string) {
-	t.Helper()
-	fail := t.Skipf
-	if os.Getenv("SANDSHELL_REQUIRE_DOCKER") == "1" {
-		fail = t.Fatalf
-	}
-	engine, err := client.New(client.FromEnv)
-	require.NoError(t, err)
-	defer engine.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for _, image := range images {
-		if _, err := engine.ImageInspect(ctx, image); err != nil {
-			fail("no engine, or no image %s (make image): %v", image, err)
-		}
 	}
 }
 
@@ -149,7 +130,7 @@ echo run >> ran
 
 // What another program has installed in the same box is found, and in force.
 func TestInstalledByAnother(t *testing.T) {
-	docker(t, "sandshell-test")
+	boxtest.NeedDocker(t, "sandshell-test")
 	first, err := sshbox.New(t.Context(), sshbox.Config{Image: "sandshell-test", Network: "none", Keep: true})
 	require.NoError(t, err)
 	defer first.Close()
@@ -259,7 +240,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestDiskFull(t *testing.T) {
-	docker(t, "sandshell-test")
+	boxtest.NeedDocker(t, "sandshell-test")
 	b, err := sshbox.New(t.Context(), sshbox.Config{
 		Image: "sandshell-test", Network: "none", Env: map[string]string{"HOME": "/small"},
 		Mounts: []sshbox.Mount{{Type: sshbox.Tmpfs, Target: "/small", Size: 60 << 20}},
@@ -306,4 +287,19 @@ type writer struct {
 func (w *writer) Write(p []byte) (int, error) {
 	w.once.Do(w.f)
 	return len(p), nil
+}
+
+// Without a cache too, plugins that are set up side by side wait for each other where apt-get would give up.
+func TestAptGetSideBySide(t *testing.T) {
+	boxtest.NeedDocker(t, "sandshell-test")
+	b, err := sshbox.New(t.Context(), sshbox.Config{Image: "sandshell-test"})
+	require.NoError(t, err)
+	defer b.Close()
+	var plugins []plugin.Plugin
+	for _, of := range []string{"hello", "tree", "pv"} {
+		plugins = append(plugins, plugin.Plugin{Name: of, Check: "command -v " + of,
+			Files: setup("apt-get update", "apt-get install -y --no-install-recommends "+of)})
+	}
+	require.NoError(t, b.InitPlugins(t.Context(), plugins...))
+	require.Equal(t, "Hello, world!\n", outputOf(t, b, "hello; ls /var/cache | grep setup-"))
 }

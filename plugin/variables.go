@@ -20,9 +20,8 @@ func environmentOf(p Plugin) []string {
 	return env
 }
 
-// variables returns those that the plugin has, with what its setup.sh has written.
-func (in *installation) variables(ctx context.Context, p Plugin) (*variables, error) {
-	dir := in.place.dir + "/" + p.Name
+// variables returns those that the plugin has, with what its setup.sh has written beside dir.
+func (in *installation) variables(ctx context.Context, p Plugin, dir string) (*variables, error) {
 	text, err := in.run(ctx, `for f in "$0.env" "$0.path"; do if [ -f "$f" ]; then cat "$f"; fi; printf '\n\0'; done`, dir)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -73,7 +74,7 @@ func boxdMain(c Config, image *image, boxd mount.Mount, id string, liveRestore b
 		}
 		config.Entrypoint = append(config.Entrypoint, id)
 		if c.Entrypoint {
-			config.Entrypoint = append(config.Entrypoint, image.command...)
+			config.Entrypoint = slices.Concat(config.Entrypoint, image.entrypoint, image.command)
 		}
 		host.AutoRemove = !c.Keep && !liveRestore
 		host.Mounts = append(host.Mounts, boxd)

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"time"
 
+	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/plugin"
 )
 
 // A Config says which container to make. The zero value is usable.
@@ -27,7 +30,7 @@ type Config struct {
 	Linger time.Duration
 	// Pull says when the image is pulled. Default: when the engine does not have it.
 	Pull PullPolicy
-	// Progress is called while the image is pulled, one call at a time; it must not block. Default: none.
+	// Progress is called while the image is pulled, or made with Plugins, one call at a time; it must not block. Default: none.
 	Progress func(PullProgress)
 	// RegistryAuth is what the registry wants to see, as in the header X-Registry-Auth of the engine's API
 	// (authconfig.Encode of github.com/moby/moby/api). Default: anonymous.
@@ -45,6 +48,17 @@ type Config struct {
 	Env map[string]string
 	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there is no bash.
 	Shell []string
+
+	// Plugins are in the box from the start. The first time, New makes a container of Image, sets them up there and keeps the outcome as an image
+	// of the engine's; later boxes with the same Image, User and Plugins start from that and run no setup. Programs that start such boxes at
+	// the same time make it once. The container of the setups is like the box, but without ReadOnlyRoot, CapDrop and Mounts, of Env it has only
+	// the proxies' variables (HTTP_PROXY and its like), and its network is PluginNetwork. Images and PackageCaches stay on the engine until Prune.
+	Plugins []plugin.Plugin
+	// PluginNetwork is the network on which Plugins are set up, as Network has it. Default: Network.
+	PluginNetwork string
+	// PackageCache is the volume that keeps what setups have downloaded with apt-get and pip. Default: one for each image, since programs
+	// of an image could put there what others then install. Name one for several images if you trust them all.
+	PackageCache string
 
 	// Mounts are what the container has beside its image.
 	Mounts []Mount
@@ -102,6 +116,8 @@ type Config struct {
 	Docker *client.Client
 	// Logger gets what happens beside the results. Default: none.
 	Logger *slog.Logger
+
+	own []mount.Mount // beside Mounts, of this library's
 }
 
 // DefaultImage is the image of a Config that names none.
@@ -127,11 +143,11 @@ const (
 	PullNever   PullPolicy = "never"  // never: an image that is not there is an error
 )
 
-// PullProgress is how far the pulling of an image has got.
+// PullProgress is how far the pulling of an image has got, or its making.
 type PullProgress struct {
 	Image       string
 	Layer       string // the layer's short id; "" if it is about the whole
-	Status      string // the engine's words: "Downloading", "Extracting", "Pull complete", …
+	Status      string // the engine's words: "Downloading", "Extracting", "Pull complete", …; or ours: "Setting up jupyter"
 	Done, Total int64  // bytes; Total is 0 when it is not known
 }
 
@@ -139,6 +155,9 @@ type PullProgress struct {
 const defaultPIDs = 4096
 
 const defaultLinger = 30 * time.Second
+
+// volumeName is what the engine takes (moby's volume/local).
+var volumeName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]+$`)
 
 // withDefaults fills in what the zero values mean.
 func (c Config) withDefaults() (Config, error) {
@@ -166,6 +185,12 @@ func (c Config) withDefaults() (Config, error) {
 	case PullMissing, PullAlways, PullNever:
 	default:
 		return c, fmt.Errorf("sandbox: Config.Pull is %q: it can be PullMissing, PullAlways or PullNever", c.Pull)
+	}
+	if err := plugin.Check(c.Plugins...); err != nil {
+		return c, fmt.Errorf("sandbox: Config.Plugins: %w", err)
+	}
+	if c.PackageCache != "" && !volumeName.MatchString(c.PackageCache) {
+		return c, fmt.Errorf("sandbox: Config.PackageCache is %q: it has to be a volume's name, of letters, digits, \"_\", \".\" and \"-\"", c.PackageCache)
 	}
 	if c.WorkDir != "" && c.WorkDir[0] != '/' {
 		return c, fmt.Errorf("sandbox: Config.WorkDir is %q: it has to be absolute", c.WorkDir)

@@ -116,7 +116,7 @@ func (h *containerHandle) create(ctx context.Context, c Config, user string, mai
 	host := &container.HostConfig{
 		NetworkMode:    container.NetworkMode(c.Network),
 		ExtraHosts:     c.ExtraHosts,
-		Mounts:         mounts,
+		Mounts:         slices.Concat(mounts, c.own),
 		Tmpfs:          tmpfs,
 		ReadonlyRootfs: c.ReadOnlyRoot,
 		CapDrop:        []string{"ALL"},

@@ -34,6 +34,18 @@
 // taken on. A program that prints more than half a mebibyte meanwhile waits; a job does not. Copies and dialed connections
 // cannot be gone on with: they return sandbox.ErrCut, and can be tried again.
 //
+// # Plugins
+//
+// With Config.Plugins a box has them from the start:
+//
+//	box, err := sshbox.New(ctx, sshbox.Config{Plugins: []plugin.Plugin{jupyter.Plugin()}})
+//
+// The first New makes a container of the image, has package plugin set them up there, and commits that as the image
+// sandshell-plugins:KEY; KEY stands for the image, the user, and the plugins with their files and variables. Every later
+// box with the same KEY starts from it and runs no setup, only the plugins' checks. While one program makes an image,
+// others that want the same wait for it. A failed setup leaves nothing, and is New's error. What apt-get and pip have
+// downloaded stays in a volume, so that a changed plugin does not download it again. [Prune] removes images and volumes.
+//
 // # Boxes that outlive their program
 //
 // A box ends with its program, even one that is killed: boxd stops when nobody has come for Config.Linger, and the engine

@@ -44,6 +44,14 @@ func New(ctx context.Context, c Config) (*DockerSSHBox, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(c.Plugins) > 0 {
+		return newWithPlugins(ctx, c)
+	}
+	return newBare(ctx, c)
+}
+
+// newBare makes a box that has no plugins yet.
+func newBare(ctx context.Context, c Config) (*DockerSSHBox, error) {
 	h, workDir, err := newDockerHost(ctx, c)
 	if err != nil {
 		return nil, err
@@ -86,13 +94,7 @@ func newDockerHost(ctx context.Context, c Config) (_ dockerHost, workDir string,
 		<-live
 		return nil, "", err
 	}
-	user, _, _ := strings.Cut(image.user, ":") // the group is the one that /etc/passwd says
-	if c.User != "" {
-		user = c.User
-	}
-	if user == "" {
-		user = "root"
-	}
+	user := c.user(image)
 	if workDir = c.WorkDir; workDir == "" {
 		workDir = image.workDir
 	}
@@ -125,6 +127,17 @@ func newDockerHost(ctx context.Context, c Config) (_ dockerHost, workDir string,
 	}
 	h.sweeper = e.sweeper(ctx, c.Logger)
 	return h, workDir, nil
+}
+
+// user is whom the programs run as.
+func (c Config) user(image *image) string {
+	if c.User != "" {
+		return c.User
+	}
+	if user, _, _ := strings.Cut(image.user, ":"); user != "" { // the group is the one that /etc/passwd says
+		return user
+	}
+	return "root"
 }
 
 // open creates a container and has up start it and log in, or leaves nothing behind. The end of ctx does not cut the creation short: a

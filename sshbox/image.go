@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -14,10 +13,12 @@ import (
 
 // An image is what the container has from its image.
 type image struct {
+	id            string
 	user, workDir string
 	env           []string
 	os, arch      string
-	command       []string // its entrypoint and command
+	entrypoint    []string
+	command       []string
 }
 
 // image makes sure that the image is there.
@@ -40,12 +41,12 @@ func (e *engine) image(ctx context.Context, c Config) (*image, error) {
 	case err != nil:
 		return nil, fmt.Errorf("image %q: %w", c.Image, err)
 	case inspected.Config == nil:
-		return &image{os: inspected.Os, arch: inspected.Architecture}, nil
+		return &image{id: inspected.ID, os: inspected.Os, arch: inspected.Architecture}, nil
 	}
 	config := inspected.Config
 	return &image{
-		user: config.User, workDir: config.WorkingDir, env: config.Env, os: inspected.Os, arch: inspected.Architecture,
-		command: slices.Concat(config.Entrypoint, config.Cmd),
+		id: inspected.ID, user: config.User, workDir: config.WorkingDir, env: config.Env, os: inspected.Os, arch: inspected.Architecture,
+		entrypoint: config.Entrypoint, command: config.Cmd,
 	}, nil
 }
 

@@ -69,6 +69,9 @@ func (e *engine) list(ctx context.Context) ([]BoxInfo, error) {
 	}
 	var boxes []BoxInfo
 	for _, c := range list.Items {
+		if c.Labels["sandshell.box"] == "" { // somebody's container of an image with plugins
+			continue
+		}
 		box := BoxInfo{
 			ID: c.ID, Image: c.Image, State: string(c.State), Created: time.Unix(c.Created, 0), Labels: c.Labels,
 			Server: Server(c.Labels["sandshell.server"]), Keep: c.Labels["sandshell.keep"] != "",
@@ -86,7 +89,7 @@ func (e *engine) list(ctx context.Context) ([]BoxInfo, error) {
 // Attach takes over a running box by the container's id or name: its sessions, with their directories, variables and unfinished commands, and its
 // jobs with their logs (Session, Sessions, Job, Jobs). Runs that were under way are ended. Whoever had the box before, if still there, loses it: their
 // calls return sandbox.ErrLost. The box is this program's from then on, with all that this means: unless it was made with Config.Keep, it ends when
-// this program does. A box whose server is OpenSSH cannot be taken over.
+// this program does. Of its plugins InitPlugins knows again when it is called. A box whose server is OpenSSH cannot be taken over.
 func (e Engine) Attach(ctx context.Context, id string) (_ *DockerSSHBox, err error) {
 	log := e.Logger
 	if log == nil {

@@ -33,6 +33,8 @@ import (
 const (
 	boxdDir  = wire.Dir
 	boxdPath = wire.Path
+
+	boxdLabel = "sandshell.boxd"
 )
 
 // mount is what a container is created with. The engine makes the volume if there is none.
@@ -41,7 +43,7 @@ func (b *boxdBinary) mount() mount.Mount {
 		Type: mount.TypeVolume, Source: b.volume(), Target: boxdDir, ReadOnly: true,
 		VolumeOptions: &mount.VolumeOptions{
 			NoCopy: true, // an empty volume would get what the image has there
-			Labels: map[string]string{"sandshell": version(), "sandshell.boxd": b.sum},
+			Labels: map[string]string{"sandshell": version(), boxdLabel: b.sum},
 		},
 	}
 }

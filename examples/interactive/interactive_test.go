@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +15,7 @@ import (
 	expect "github.com/Netflix/go-expect"
 	"github.com/creack/pty"
 	"github.com/hinshun/vt10x"
-	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/boxtest"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/term"
 )
@@ -156,26 +155,9 @@ const prompt = `.*[$#]`
 func boxes(t *testing.T, test func(t *testing.T, args ...string)) {
 	t.Run("Local", func(t *testing.T) { test(t, "-box", "local") })
 	t.Run("Docker", func(t *testing.T) {
-		needDocker(t)
+		boxtest.NeedDocker(t, testImage)
 		test(t, "-box", "docker")
 	})
-}
-
-// needDocker skips the test where there is no engine or no image. With SANDSHELL_REQUIRE_DOCKER=1 it fails then.
-func needDocker(t *testing.T) {
-	t.Helper()
-	fail := t.Skipf
-	if os.Getenv("SANDSHELL_REQUIRE_DOCKER") == "1" {
-		fail = t.Fatalf
-	}
-	c, err := client.New(client.FromEnv)
-	require.NoError(t, err)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if _, err := c.ImageInspect(ctx, testImage); err != nil {
-		fail("no engine, or no image %s (make image): %v", testImage, err)
-	}
 }
 
 // need skips the test if this machine has no such program. The test image has them all.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/boxtest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,24 +24,6 @@ func build(t *testing.T) string {
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
 	require.NoErrorf(t, err, "%s", out)
 	return program
-}
-
-// needDocker skips the test where there is no engine or no image. With SANDSHELL_REQUIRE_DOCKER=1 it fails then.
-func needDocker(t *testing.T) *client.Client {
-	t.Helper()
-	fail := t.Skipf
-	if os.Getenv("SANDSHELL_REQUIRE_DOCKER") == "1" {
-		fail = t.Fatalf
-	}
-	c, err := client.New(client.FromEnv)
-	require.NoError(t, err)
-	t.Cleanup(func() { c.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if _, err := c.ImageInspect(ctx, testImage); err != nil {
-		fail("no engine, or no image %s (make image): %v", testImage, err)
-	}
-	return c
 }
 
 // take runs the program without a terminal and with a temporary directory of its own, and returns its transcript.
@@ -87,7 +70,7 @@ func TestLocal(t *testing.T) {
 }
 
 func TestDocker(t *testing.T) {
-	needDocker(t)
+	boxtest.NeedDocker(t, testImage)
 	transcript, err := take(t, "-box", "docker")
 	if err != nil && strings.Contains(transcript, `"apt-get -q update" is exited`) {
 		if os.Getenv("SANDSHELL_REQUIRE_DOCKER") == "1" {
@@ -129,7 +112,7 @@ func TestInterrupted(t *testing.T) {
 		interrupt(t, "local", "while :; do :; done")
 	})
 	t.Run("Docker", func(t *testing.T) {
-		engine := needDocker(t)
+		engine := boxtest.NeedDocker(t, testImage)
 		pid := interrupt(t, "docker", "export GREETING")
 		list, err := engine.ContainerList(t.Context(), client.ContainerListOptions{
 			All: true, Filters: make(client.Filters).Add("label", fmt.Sprintf("sandshell.pid=%d", pid)),

@@ -1,0 +1,53 @@
+package plugin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+)
+
+// Digest identifies what the plugin's setup depends on: its files and Env. Plugins with the same Name and Digest are the same to Install, and to the
+// images that sshbox keeps.
+func (p Plugin) Digest() (string, error) {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		fmt.Fprintf(sum, "%q=%q\n", name, p.Env[name])
+	}
+	if p.Files == nil {
+		return hex.EncodeToString(sum.Sum(nil)), nil
+	}
+	err := fs.WalkDir(p.Files, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var text []byte
+		executable := false
+		switch {
+		case e.Type() == fs.ModeSymlink:
+			target, err := fs.ReadLink(p.Files, name)
+			if err != nil {
+				return err
+			}
+			text = []byte(target)
+		case !e.IsDir():
+			info, err := e.Info()
+			if err == nil {
+				text, err = fs.ReadFile(p.Files, name)
+			}
+			if err != nil {
+				return err
+			}
+			executable = info.Mode()&0o111 != 0 || isScript(text)
+		}
+		fmt.Fprintf(sum, "%q %v %v %d\n", name, e.Type(), executable, len(text))
+		sum.Write(text)
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("plugin %s: read its Files: %w", p.Name, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

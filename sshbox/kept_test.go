@@ -1,0 +1,354 @@
+package sshbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/plugin"
+)
+
+// keptBase makes an image on which nothing is kept yet, and sees to it that nothing will be at the test's end.
+func keptBase(t *testing.T, changes ...string) string {
+	t.Helper()
+	name := changed(t, testImage, map[string]string{"etc/" + anImageName(t): ""}, changes...)
+	t.Cleanup(func() {
+		_, err := Prune(context.Background(), name)
+		noError(t, err)
+	})
+	return name
+}
+
+// counted is a plugin whose setup.sh has these lines. It counts the setups.
+func counted(name string, n *atomic.Int64, lines ...string) plugin.Plugin {
+	return plugin.Plugin{Name: name, Output: countSetups{n}, Files: fstest.MapFS{
+		"setup.sh": {Data: []byte("#!/bin/sh\nset -e\necho SETTING-UP\n" + strings.Join(lines, "\n") + "\n")},
+	}}
+}
+
+// countSetups counts what is written at once: the shell writes the line so, and then sleeps or not.
+type countSetups struct{ n *atomic.Int64 }
+
+func (c countSetups) Write(p []byte) (int, error) {
+	c.n.Add(int64(bytes.Count(p, []byte("SETTING-UP"))))
+	return len(p), nil
+}
+
+func TestPluginsAreSetUpOnce(t *testing.T) {
+	base := keptBase(t, `ENTRYPOINT ["/no/entrypoint"]`, `CMD ["x"]`, "ENV FROM_IMAGE=yes", "WORKDIR /usr/share", "LABEL mine=1")
+	var n atomic.Int64
+	p := counted("tool", &n, `printf '#!/bin/sh\necho "tool $TOOL"\n' >/usr/local/bin/tool`, "chmod +x /usr/local/bin/tool",
+		`echo TOOL=sharp >>"$SANDSHELL_ENV"`, `[ -z "$SECRET" ]`, `[ "$https_proxy" = "http://127.0.0.1:1" ]`, `[ -d "$SANDSHELL_CACHE" ]`, "[ -w /opt ]")
+	c := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{p},
+		Env: map[string]string{"SECRET": "a-secret", "https_proxy": "http://127.0.0.1:1"}}
+	var statuses []string
+	c.Progress = func(p PullProgress) { statuses = append(statuses, p.Status) }
+	box := newBox(t, c)
+	if n.Load() != 1 || !slices.Equal(statuses, []string{"Setting up tool", "Keeping the image"}) {
+		t.Errorf("%d setups, progress %q", n.Load(), statuses)
+	}
+	does(t, box, `tool; echo $SECRET $FROM_IMAGE $PWD; ls -A ~/.sandshell/plugins | cat; ls -A /var/cache/sandshell`, 0,
+		"tool sharp\na-secret yes /usr/share\ntool\ntool.env\ntool.installed\n")
+	noError(t, box.Close())
+	for _, change := range []func(*Config){
+		func(c *Config) {},
+		func(c *Config) { c.Server = OpenSSH },
+		func(c *Config) { c.ReadOnlyRoot, c.CapDrop = true, []string{"ALL"} },
+		func(c *Config) { c.Env, c.WorkDir = map[string]string{"OTHER": "1"}, "/tmp" },
+		func(c *Config) { c.Mounts = []Mount{{Type: Tmpfs, Target: "/mnt"}} },
+		func(c *Config) { c.User = "root" }, // as it is already
+	} {
+		other := c
+		change(&other)
+		if other.Server == OpenSSH {
+			other.CapDrop = nil
+		}
+		box := newBox(t, other)
+		does(t, box, "tool", 0, "tool sharp\n")
+		noError(t, box.Close())
+		if n.Load() != 1 {
+			t.Fatalf("set up again for %+v", other)
+		}
+	}
+
+	// The image is like its base, and tells nothing of the box in which it was made.
+	d := docker(t)
+	kept, err := d.ImageInspect(t.Context(), imageOfPlugins(t, base))
+	noError(t, err)
+	of, err := d.ImageInspect(t.Context(), base)
+	noError(t, err)
+	if k, b := kept.Config, of.Config; !slices.Equal(k.Entrypoint, b.Entrypoint) || !slices.Equal(k.Cmd, b.Cmd) || !slices.Equal(k.Env, b.Env) ||
+		k.User != b.User || k.WorkingDir != b.WorkingDir || k.Labels["sandshell.box"] != "" || k.Labels["mine"] != "1" {
+		t.Errorf("%+v\nof %+v", k, b)
+	}
+
+	// What it depends on makes another.
+	p.Env = map[string]string{"TOOL": "blunt"}
+	c.Plugins = []plugin.Plugin{p}
+	noError(t, newBox(t, c).Close())
+	c.User = "user"
+	c.Plugins = []plugin.Plugin{counted("other", &n, "true")}
+	box = newBox(t, c)
+	does(t, box, "ls -A ~/.sandshell/plugins | cat; id -un", 0, "other\nother.installed\nuser\n")
+	noError(t, box.Close())
+	if n.Load() != 3 {
+		t.Errorf("%d setups", n.Load())
+	}
+
+	pruned, err := Prune(t.Context(), base)
+	noError(t, err)
+	if len(pruned.Images) != 3 || len(pruned.Volumes) != 1 {
+		t.Errorf("pruned %q", pruned)
+	}
+	noContainers(t)
+}
+
+// imageOfPlugins is the name of the only image with plugins that is kept for a base.
+func imageOfPlugins(t *testing.T, base string) string {
+	t.Helper()
+	list, err := docker(t).ImageList(t.Context(), client.ImageListOptions{Filters: client.Filters{}.Add("label", keptImageLabel+"="+base)})
+	noError(t, err)
+	if len(list.Items) != 1 || len(list.Items[0].RepoTags) != 1 {
+		t.Fatalf("kept: %+v", list.Items)
+	}
+	return list.Items[0].RepoTags[0]
+}
+
+func TestPluginsOfImagesWithoutAnything(t *testing.T) {
+	imageOf(t, bareImage)
+	base := changed(t, bareImage, map[string]string{"marker": ""})
+	t.Cleanup(func() { Prune(context.Background(), base) })
+	var n atomic.Int64
+	c := Config{Image: base, User: "12345:12345", WorkDir: "/tmp", Network: "none", Plugins: []plugin.Plugin{
+		counted("tool", &n, `mkdir bin; printf '#!/bin/sh\necho tool\n' >bin/tool; chmod +x bin/tool; echo "$PWD/bin" >>"$SANDSHELL_PATH"`,
+			`echo cached >"$SANDSHELL_CACHE/pip/file"`)}}
+	for range 2 {
+		box := newBox(t, c)
+		does(t, box, "tool; id -u", 0, "tool\n12345\n")
+		noError(t, box.Close())
+	}
+	if n.Load() != 1 {
+		t.Errorf("%d setups", n.Load())
+	}
+}
+
+func TestPluginsConcurrently(t *testing.T) {
+	base := keptBase(t)
+	var n atomic.Int64
+	c := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "sleep 1", "touch /tool")}}
+	var all sync.WaitGroup
+	for range 12 {
+		all.Go(func() {
+			box := newBox(t, c)
+			does(t, box, "ls /tool", 0, "/tool\n")
+			noError(t, box.Close())
+		})
+	}
+	all.Wait()
+	if n.Load() != 1 {
+		t.Errorf("%d setups", n.Load())
+	}
+
+	// One that fails fails for all who wait, once.
+	n.Store(0)
+	c.Plugins = []plugin.Plugin{counted("tool", &n, "sleep 3", "echo no luck", "exit 4")}
+	for range 5 {
+		all.Go(func() {
+			_, err := New(t.Context(), c)
+			var failed *plugin.Error
+			if !errors.As(err, &failed) || failed.ExitCode != 4 || !strings.HasPrefix(err.Error(), "failed to install tool on DockerSSHBox: SETTING-UP\nno luck") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	all.Wait()
+	if n.Load() != 1 {
+		t.Errorf("%d setups that fail", n.Load())
+	}
+	noContainers(t)
+}
+
+func TestPluginsCancelled(t *testing.T) {
+	base := keptBase(t)
+	var n atomic.Int64
+	began := make(chan struct{})
+	p := counted("tool", &n, "sleep 2", "touch /tool")
+	p.Output = io.MultiWriter(p.Output, writerFunc(func(b []byte) (int, error) {
+		if bytes.Contains(b, []byte("SETTING-UP")) && n.Load() == 1 {
+			close(began)
+		}
+		return len(b), nil
+	}))
+	c := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{p}}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var all sync.WaitGroup
+	all.Go(func() {
+		if _, err := New(ctx, c); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+	})
+	<-began
+	all.Go(func() { // takes over
+		box := newBox(t, c)
+		does(t, box, "ls /tool", 0, "/tool\n")
+		noError(t, box.Close())
+	})
+	cancel()
+	all.Wait()
+	if n.Load() != 2 {
+		t.Errorf("%d setups", n.Load())
+	}
+	noContainers(t)
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestPluginsOfAnotherProgram(t *testing.T) {
+	base := keptBase(t)
+	var n atomic.Int64
+	c, err := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "touch /tool")}}.withDefaults()
+	noError(t, err)
+	e, err := openEngine(t.Context(), nil)
+	noError(t, err)
+	defer e.close()
+	image, err := e.image(t.Context(), c)
+	noError(t, err)
+	key, err := keyOf(image, c)
+	noError(t, err)
+	others := newBox(t, Config{Image: base, Network: "none", Name: "sandshell-setup-" + key})
+	waits := make(chan struct{})
+	c.Progress = func(p PullProgress) {
+		if strings.HasPrefix(p.Status, "Another") {
+			close(waits)
+		}
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		box := newBox(t, c)
+		does(t, box, "ls /tool", 0, "/tool\n")
+		noError(t, box.Close())
+	})
+	<-waits
+	if n.Load() != 0 {
+		t.Error("set up beside another")
+	}
+	noError(t, others.Close()) // which has given up
+	all.Wait()
+}
+
+func TestPluginsRefused(t *testing.T) {
+	docker(t)
+	var n atomic.Int64
+	requires := func(p plugin.Plugin, names ...string) plugin.Plugin { p.Requires = names; return p }
+	a := counted("a", &n, "true")
+	for _, c := range []struct {
+		config Config
+		want   []string
+	}{
+		{Config{Plugins: []plugin.Plugin{requires(a, "a")}}, []string{"Config.Plugins", "circle"}},
+		{Config{Plugins: []plugin.Plugin{requires(a, "b")}}, []string{"Config.Plugins", "a requires b"}},
+		{Config{Plugins: []plugin.Plugin{a, a}}, []string{"Config.Plugins", "two of that name"}},
+		{Config{Plugins: []plugin.Plugin{{}}}, []string{"Config.Plugins", "a name has letters"}},
+		{Config{Plugins: []plugin.Plugin{{Name: "a", Files: fstest.MapFS{}}}}, []string{"Config.Plugins", "setup.sh"}},
+		{Config{Plugins: []plugin.Plugin{a}, PackageCache: "/tmp/x"}, []string{"Config.PackageCache", "/tmp/x", "volume's name"}},
+		{Config{Plugins: []plugin.Plugin{a}, PluginNetwork: "no-such-network"}, []string{testImage, "no-such-network", "docker network ls"}},
+		{Config{Plugins: []plugin.Plugin{a}, User: "nobody9"}, []string{testImage, "nobody9", "Config.User"}},
+	} {
+		c.config.Image, c.config.Network, c.config.Pull = testImage, "none", PullNever
+		_, err := New(t.Context(), c.config)
+		for _, w := range c.want {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("no %q in %v", w, err)
+			}
+		}
+	}
+	noContainers(t)
+}
+
+// A changed plugin finds what was downloaded for it before; setups side by side do not keep each other from apt-get.
+func TestPackageCache(t *testing.T) {
+	base := keptBase(t)
+	setup := func(of string) plugin.Plugin {
+		return plugin.Plugin{Name: of, Timeout: 5 * time.Minute, Files: fstest.MapFS{"setup.sh": {Data: []byte(
+			"#!/bin/sh\nset -e\napt-get update\napt-get install -y --no-install-recommends " + of + "\n")}}}
+	}
+	var out safeBuffer
+	c := Config{Image: base}
+	for i, version := range []string{"1", "2"} {
+		out.take()
+		c.Plugins = nil
+		for _, of := range []string{"hello", "tree", "pv"} {
+			p := setup(of)
+			p.Env, p.Output = map[string]string{"VERSION": version}, &out
+			c.Plugins = append(c.Plugins, p)
+		}
+		box := newBox(t, c)
+		does(t, box, "hello; command -v tree pv; ls -A /var/lib/apt/lists /var/cache/apt/archives | grep -v -e lock -e partial", 0,
+			"Hello, world!\n/usr/bin/tree\n/usr/bin/pv\n/var/cache/apt/archives:\n\n/var/lib/apt/lists:\n")
+		noError(t, box.Close())
+		text := out.take()
+		if got := strings.Count(text, "Need to get 0 B/"); got != 3*i || !strings.Contains(text, "Need to get ") {
+			t.Errorf("version %s: %d of 3 had all of their packages:\n%s", version, got, text)
+		}
+		if strings.Contains(text, "unsandboxed") || strings.Contains(text, "W:") || strings.Contains(text, "E:") {
+			t.Errorf("%s", text)
+		}
+	}
+}
+
+type safeBuffer struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *safeBuffer) take() string {
+	b.Lock()
+	defer b.Unlock()
+	defer b.Reset()
+	return b.String()
+}
+
+func TestPruneAll(t *testing.T) {
+	d := docker(t)
+	if os.Getenv("SANDSHELL_REQUIRE_DOCKER") != "1" {
+		t.Skip("it would remove what this machine keeps for its boxes: SANDSHELL_REQUIRE_DOCKER=1 allows it")
+	}
+	base := keptBase(t)
+	var n atomic.Int64
+	box := newBox(t, Config{Image: base, Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "true")}})
+	old := "sandshell-boxd-of-an-older-version"
+	_, err := d.VolumeCreate(t.Context(), client.VolumeCreateOptions{Name: old, Labels: map[string]string{boxdLabel: "123"}})
+	noError(t, err)
+	kept := imageOfPlugins(t, base)
+	pruned, err := Prune(t.Context())
+	noError(t, err)
+	if slices.Contains(pruned.Images, kept) || !slices.Contains(pruned.Volumes, old) {
+		t.Errorf("while a box has the image: %q", pruned)
+	}
+	does(t, box, "echo lives", 0, "lives\n")
+	noError(t, box.Close())
+	pruned, err = Prune(t.Context())
+	noError(t, err)
+	if !slices.Equal(pruned.Images, []string{kept}) || len(pruned.Volumes) != 0 {
+		t.Errorf("afterwards: %q", pruned)
+	}
+}
