@@ -1,0 +1,89 @@
+package agentskills_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/plugin"
+	"github.com/sandshell/sandshell/plugin/agentskills"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sshbox"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// each runs test in each kind of box.
+func each(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
+	boxtest.Each(t, test, agentskills.Plugin())
+	busybox(t, test)
+}
+
+// kinds runs a long test with each kind of programs that the commands are made of: those of this machine, and busybox alone.
+func kinds(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
+	t.Run("LocalBox", func(t *testing.T) { test(t, boxtest.Local(t, agentskills.Plugin())) })
+	busybox(t, test)
+}
+
+// busybox is a container of boxd with nothing else, and no root.
+func busybox(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
+	t.Run("busybox", func(t *testing.T) {
+		test(t, boxtest.Container(t, sshbox.Config{
+			Image: "sandshell-busybox", User: "12345:12345", Network: "none", WorkDir: "/tmp",
+		}, agentskills.Plugin()))
+	})
+}
+
+// enter makes a directory and goes there.
+func enter(t *testing.T, s sandbox.Session, name string) {
+	t.Helper()
+	do(t, s, "mkdir "+name+" && cd "+name)
+}
+
+// try runs a command and returns what it prints and its exit status.
+func try(t *testing.T, s sandbox.Session, command string) (output string, status int) {
+	t.Helper()
+	res, err := s.Execute(t.Context(), command)
+	require.NoError(t, err)
+	require.Equalf(t, sandbox.Exited, res.State, "%s: %s", command, res.Output)
+	return res.Output, res.ExitCode
+}
+
+// do runs a command that has to succeed.
+func do(t *testing.T, s sandbox.Session, command string) string {
+	t.Helper()
+	output, status := try(t, s, command)
+	require.Zerof(t, status, "%s: %s", command, output)
+	return output
+}
+
+// refused runs a command that has to end with that status, and say these.
+func refused(t *testing.T, s sandbox.Session, status int, command string, says ...string) {
+	t.Helper()
+	output, got := try(t, s, command)
+	require.Equalf(t, status, got, "%s: %s", command, output)
+	for _, s := range says {
+		require.Contains(t, output, s, command)
+	}
+}
+
+// call runs the tool as a model calls it.
+func call(t *testing.T, s sandbox.Session, name, args string) (output string, status int) {
+	t.Helper()
+	command, err := agentskills.Command(name, []byte(args))
+	require.NoError(t, err)
+	return try(t, s, command)
+}
+
+// numbers writes lines "line 1" to "line n" to a file.
+func numbers(t *testing.T, s sandbox.Session, file string, n int) {
+	t.Helper()
+	do(t, s, fmt.Sprintf("seq %d | sed 's/^/line /' >%s", n, file)) // busybox awk is slow to print
+}
+
+func lines(list ...string) string { return strings.Join(list, "\n") + "\n" }
+
+func plugins() []plugin.Plugin { return []plugin.Plugin{agentskills.Plugin()} }

@@ -1,0 +1,163 @@
+package agentskills
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Command returns the command to Execute for a model's call of a tool: its name, and its arguments, a JSON object. An error is for the model: it says what
+// is wrong with the call.
+func Command(name string, args json.RawMessage) (string, error) {
+	if !slices.Contains(names, name) {
+		return "", fmt.Errorf("there is no tool %q; there are %s", name, strings.Join(names, ", "))
+	}
+	for _, t := range Tools() {
+		if t.Name == name {
+			return t.Command(args)
+		}
+	}
+	panic("unreachable")
+}
+
+// Command returns the command to Execute for a call of the tool. The arguments, a JSON object, are checked against Parameters; an error is for the model.
+// An optional argument that is null or empty counts as left out.
+func (t Tool) Command(args json.RawMessage) (string, error) {
+	if t.Name == "" {
+		return "", errors.New("a Tool that is none of Tools")
+	}
+	values, err := t.values(args)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", t.Name, err)
+	}
+	var options, words []string
+	text, hasText := "", false
+	for _, word := range usageWord.FindAllString(t.Usage, -1)[1:] {
+		switch {
+		case strings.HasPrefix(word, "--"):
+			if values[word] == "true" {
+				options = append(options, word)
+			}
+		case strings.HasPrefix(word, "<<"):
+			text, hasText = values[word[2:]]
+		case strings.Contains(word, ":"):
+			first, last, _ := strings.Cut(word, ":")
+			words = append(words, values[first]+":"+values[last])
+		default:
+			if value, ok := values[word]; ok {
+				words = append(words, quote(value))
+			}
+		}
+	}
+	line := append([]string{t.Name}, options...)
+	if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "'-") }) {
+		line = append(line, "--")
+	}
+	command := strings.Join(append(line, words...), " ")
+	if hasText {
+		command += hereDocument(text)
+	}
+	return command, nil
+}
+
+// usageWord is a word of a usage, without brackets.
+var usageWord = regexp.MustCompile(`[^][\s]+`)
+
+// values returns the arguments by the names they have in the usage.
+func (t Tool) values(args json.RawMessage) (map[string]string, error) {
+	given := map[string]json.RawMessage{}
+	if len(bytes.TrimSpace(args)) > 0 {
+		if err := json.Unmarshal(args, &given); err != nil {
+			return nil, fmt.Errorf("the arguments have to be a JSON object: %w", err)
+		}
+	}
+	values := map[string]string{}
+	known := make([]string, len(t.parameters))
+	for i, p := range t.parameters {
+		known[i] = p.name
+		raw, ok := given[p.name]
+		if missing := !ok || string(raw) == "null"; missing && p.optional {
+			continue
+		} else if missing {
+			return nil, fmt.Errorf("the argument %q is missing: %s", p.name, p.description)
+		}
+		value, err := p.value(raw)
+		if err != nil {
+			return nil, err
+		}
+		if value != "" || !p.optional {
+			values[p.argument] = value
+		}
+	}
+	for name := range given {
+		if !slices.Contains(known, name) {
+			if len(known) == 0 {
+				return nil, fmt.Errorf("there is no argument %q; it takes none", name)
+			}
+			return nil, fmt.Errorf("there is no argument %q; there are: %s", name, strings.Join(known, ", "))
+		}
+	}
+	return values, nil
+}
+
+// value returns what a parameter is given, as a word for the shell.
+func (p *parameter) value(raw json.RawMessage) (string, error) {
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return "", fmt.Errorf("the argument %q: %w", p.name, err)
+	}
+	switch v := value.(type) {
+	case string:
+		if strings.Contains(v, "\x00") {
+			return "", fmt.Errorf("the argument %q has a zero byte, which neither names nor texts can have", p.name)
+		}
+		if p.kind == "string" {
+			return v, nil
+		}
+	case bool:
+		if p.kind == "boolean" {
+			return strconv.FormatBool(v), nil
+		}
+	case float64:
+		if p.kind != "integer" || v != math.Trunc(v) {
+			break
+		}
+		if p.from != nil && v < float64(*p.from) || v >= 1e9 {
+			return "", fmt.Errorf("the argument %q is a number from %d, not %s", p.name, *p.from, raw)
+		}
+		return strconv.Itoa(int(v)), nil
+	}
+	article := "a"
+	if p.kind == "integer" {
+		article = "an"
+	}
+	return "", fmt.Errorf("the argument %q has to be %s %s, not %.100s", p.name, article, p.kind, raw)
+}
+
+// hereDocument returns " <<'END'", the text and "END", or another word if the text has a line END.
+func hereDocument(text string) string {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	end := "END"
+	for i := 2; strings.Contains("\n"+text, "\n"+end+"\n"); i++ {
+		end = "END" + strconv.Itoa(i)
+	}
+	return " <<'" + end + "'\n" + text + end
+}
+
+// plain is a word that means itself to a shell and is no option.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./,:@%+-]*$`)
+
+func quote(s string) string {
+	if plain.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

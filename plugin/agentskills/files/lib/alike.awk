@@ -1,0 +1,16 @@
+# Prints the number of the first line that has OLD's first line, white space aside.
+
+function trim(s) {
+	gsub(/[ \t\r]+/, " ", s)
+	sub(/^ /, "", s)
+	sub(/ $/, "", s)
+	return s
+}
+
+BEGIN {
+	count = split(ENVIRON["OLD"], old, "\n")
+	for (i = 1; i <= count && first == ""; i++) first = trim(old[i])
+	if (first == "") exit
+}
+
+index(trim($0), first) { print NR; exit }

@@ -1,0 +1,153 @@
+# Changing a file: on a copy, which is checked, and then takes the file's place.
+
+. "$lib/syntax.sh"
+
+# workplace makes a directory for what is at work: the plugin's, since of the user's own machine nothing else is ours.
+workplace() {
+	umask_was=$(umask)
+	umask 077
+	work=$(mktemp -d "$sessions/work.XXXXXX" 2>/dev/null || mktemp -d "${TMPDIR:-/tmp}/work.XXXXXX") || fail "There is no room for a copy. Nothing is changed."
+	umask "$umask_was"
+	beside= locked=
+	trap 'rm -rf "$work" ${beside:+"$beside"} ${locked:+"$locked"}' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+}
+
+# text reads TEXT.
+text() {
+	[ ! -t 0 ] || usage "TEXT is missing: end the command's line with <<'END', then come the lines of TEXT, then a line END"
+	cat >"$work/text" || fail "TEXT cannot be kept. Nothing is changed."
+	! has_zero "$work/text" || fail "TEXT has zero bytes. Nothing is changed."
+}
+
+# snapshot [FILE] chooses the file to change, and copies it. target is the file itself where file is a symbolic link.
+snapshot() {
+	if [ "$1" ]; then choose "$1"; else choose; fi
+	target=$(readlink -f -- "$file" && echo x) || fail "There is no telling what $(shown "$file") links to."
+	target=${target%?x}
+	[ -w "$target" ] || fail "$(shown "$file") is read-only for $(id -un 2>/dev/null || id -u). Nothing is changed."
+	workplace
+	cp "$target" "$work/old" || fail "There is no room for a copy. Nothing is changed."
+	! has_zero "$work/old" || fail "$(shown "$file") is binary: it has zero bytes. Nothing is changed."
+	measure "$work/old"
+	was_final=$final was_lines=$lines
+}
+
+# change replaces lines start to end by $work/text, unless that breaks the file; end is start-1 to insert. final is 0 if after it the last line has no newline.
+change() {
+	replaced >"$work/new" || fail "There is no room for the new file. Nothing is changed."
+	measure "$work/new"
+	new_end=$((end + lines - was_lines)) # the last of the new lines
+	broken=
+	if ! checked "$target" "$work/new" "$work/errors"; then
+		if checked "$target" "$work/old" "$work/errors.old"; then refuse; fi
+		broken=yes
+	fi
+	put
+	[ -z "$broken" ] || note_errors "Note that there is a syntax error, as there was before:" "$work/errors" "$target"
+	tell
+	# Not the whole window: what is around is known.
+	first=$((start - 10))
+	[ $((new_end - start + 21)) -ge "$height" ] || height=$((new_end - start + 21))
+	show_window
+}
+
+# replaced prints the file as it is to be. What stays is copied byte by byte; new lines end as those around them.
+replaced() {
+	near=$((start < lines ? start : lines)) cr=0
+	[ "$near" != "$lines" ] || [ "$was_final" = 1 ] || near=$((near - 1))
+	if [ "$near" -ge 1 ] && has_cr "$work/old" "$near"; then cr=1; fi
+	if [ "$start" -gt 1 ]; then
+		head -n $((start - 1)) "$work/old" || return
+	elif has_mark "$work/old" && ! has_mark "$work/text"; then
+		printf "$mark"
+	fi
+	if [ "$start" -gt "$lines" ] && [ "$was_final" = 0 ]; then # after a line that has no end
+		if [ $cr = 1 ]; then printf '\r\n'; else echo; fi
+	fi
+	awk -v cr=$cr -v final=$((end < lines || final)) -f "$lib/ends.awk" "$work/text" || return
+	if [ "$end" = 0 ] && has_mark "$work/old"; then
+		tail -c +4 "$work/old"
+	elif [ "$end" -lt "$lines" ]; then
+		tail -n +$((end + 1)) "$work/old"
+	fi
+}
+
+# mark is the byte order mark of UTF-8, with which some editors begin a file. It is the file's, not line 1's.
+mark='\357\273\277'
+has_mark() { [ "$(dd if="$1" bs=3 count=1 2>/dev/null && echo x)" = "$(printf "$mark")x" ]; }
+
+# tell says in a line what has been done.
+tell() {
+	old=$(count $((end - start + 1)) line) new=$(count $((new_end - start + 1)) line)
+	if [ "$end" -lt "$start" ]; then
+		echo "Inserted $new at line $start."
+	elif [ "$new_end" -lt "$start" ]; then
+		echo "Deleted $old at line $start."
+	else
+		echo "Replaced $old at line $start by $new."
+	fi
+}
+
+# refuse says why and what, and ends.
+refuse() {
+	{
+		note_errors "Refused: the edit would break the syntax. $(shown "$file") is unchanged." "$work/errors" "$target"
+		echo "With the edit it would have been:"
+		some_lines "$work/new" "$new_end" "$lines"
+		echo "It is:"
+		some_lines "$work/old" "$end" "$was_lines"
+		echo "Correct the edit (START, END, the indentation of each line of TEXT) and try again."
+	} >&2
+	exit 1
+}
+
+# some_lines FILE END TOTAL shows start to END with a little around, but not too much.
+some_lines() {
+	from=$((start > 3 ? start - 3 : 1)) to=$(($2 + 3 < $3 ? $2 + 3 : $3))
+	if [ $((to - from)) -lt 50 ]; then
+		show_lines "$1" "$from" "$to"
+	else
+		show_lines "$1" "$from" $((from + 24))
+		echo "($((to - from - 49)) more lines)"
+		show_lines "$1" $((to - 24)) "$to"
+	fi
+}
+
+# put gives the file its new contents: by a rename, so that no one sees the half of it and a full disk does no harm. Where that would change more than
+# the contents (owner, mode, access list, another hard link) or cannot be done (a directory that may not be written, a file that is mounted), in place.
+put() {
+	why="$(shown "$file") has been changed by somebody else in the meantime. Nothing is changed by this: open it again."
+	lock
+	cmp -s "$target" "$work/old" || fail "$why"
+	if beside=$(mktemp "${target%/*}/.edit.XXXXXX" 2>/dev/null); then
+		{ cp -p "$target" "$beside" && cat "$work/new" >"$beside"; } 2>/dev/null || fail "There is no room for the new file. Nothing is changed."
+		if [ "$(like "$target")" = "$(like "$beside")" ] && mv -f "$beside" "$target" 2>/dev/null; then
+			beside=
+		fi
+	fi
+	cmp -s "$target" "$work/new" || cat "$work/new" >"$target" || {
+		cat "$work/old" >"$target"
+		fail "It could not be written. Nothing is changed."
+	}
+	rm -f "$locked"
+	locked=
+}
+
+# lock keeps other edits from the moment between the look at the file and its change. It is a link, since to make one is to see that there is none; flock is not
+# everywhere. It leads to the process that has it, which may have been killed.
+lock() {
+	[ -w "$sessions" ] || return 0
+	link=$sessions/lock tries=0 # one for all files: it is held for milliseconds
+	until ln -s $$ "$link" 2>/dev/null; do
+		holder=$(readlink "$link") && ! kill -0 "$holder" 2>/dev/null && rm -f "$link"
+		tries=$((tries + 1))
+		[ $tries -lt 20 ] || fail "$(shown "$file") is being changed by somebody else, who is slow. Nothing is changed."
+		sleep 1
+	done
+	locked=$link
+}
+
+# like prints what a rename must not change: mode (with a + for an access list), links, owner and group.
+like() { ls -lnd -- "$1" | awk '{ print $1, $2, $3, $4; exit }'; }

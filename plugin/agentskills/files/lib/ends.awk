@@ -1,0 +1,5 @@
+# Prints new lines with the ends that they are to have: cr is 1 for CRLF, final is 0 if the last has no newline.
+cr { sub(/\r$/, "") }
+NR > 1 { print line (cr ? "\r" : "") }
+{ line = $0 }
+END { if (NR) printf "%s%s", line, (final ? (cr ? "\r\n" : "\n") : "") }

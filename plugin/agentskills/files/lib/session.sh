@@ -1,0 +1,59 @@
+# The open file and its window belong to the session: to the shell on this terminal. A command cannot set the shell's variables, so they are in a file that is
+# named after the session's leader and its start. A shell that takes the place of one that ended has no file open. Without a terminal there is no state.
+
+sessions=$plugin/sessions
+state=
+
+# begun PID prints when a process began, in whatever form.
+begun() {
+	if [ -e /proc/self/stat ]; then
+		{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || return
+		set -- ${stat##*) } # the program's name, before it, may have spaces
+		echo "${20}"
+	else
+		ps -o lstart= -p "$1" | tr -cd 0-9A-Za-z
+	fi
+}
+
+if { read -r stat </proc/self/stat; } 2>/dev/null; then
+	leader=$(set -- ${stat##*) } && [ "$5" != 0 ] && echo "$4")
+else
+	tty=$(ps -o tty= -p $$)
+	case $tty in
+	*'?'* | - | '') leader= ;; # none
+	*) leader=$(ps -o pid=,stat= -t "$tty" 2>/dev/null | awk '$2 ~ /s/ { print $1; exit }') ;;
+	esac
+fi
+[ -z "$leader" ] || [ ! -w "$sessions" ] || state=$sessions/$leader-$(begun "$leader")
+
+# recall sets file and first to what is open.
+recall() {
+	file= first=1
+	[ -f "$state" ] || return
+	{
+		read -r first
+		file=$(cat && echo x)
+		file=${file%x}
+	} <"$state"
+}
+
+# remember keeps file and first. The rename makes it whole for whoever reads.
+remember() {
+	[ "$state" ] || return 0
+	[ -f "$state" ] || forget_ended
+	(umask 077 && printf '%s\n%s' "$first" "$file" >"$sessions/new.$$") && mv -f "$sessions/new.$$" "$state"
+}
+
+# forget_ended removes what is of sessions that have ended, and of commands that were killed.
+forget_ended() {
+	for old in "$sessions"/[0-9]*-*; do
+		[ -e "$old" ] || continue
+		pid=${old##*/}
+		pid=${pid%%-*}
+		case $old in
+		"$sessions/$pid-$(begun "$pid")") ;;
+		*) rm -f "$old" ;;
+		esac
+	done
+	find "$sessions" '(' -name 'work.*' -o -name 'new.*' -o -name lock ')' -mtime +0 -exec rm -rf {} + 2>/dev/null
+}

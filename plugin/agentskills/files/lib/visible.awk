@@ -1,0 +1,24 @@
+BEGIN {
+	for (i = 1; i < 32; i++) if (i != 9) caret[sprintf("%c", i)] = "^" substr("ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_", i, 1)
+	caret["\177"] = "^?"
+}
+
+# visible returns a line as it can be shown: of at most so many bytes, and nothing in it that a terminal would obey.
+function visible(s, max,   n, i, c, safe) {
+	n = length(s)
+	if (n > max) {
+		s = substr(s, 1, max)
+		sub(/[\300-\377][\200-\277]*$/, "", s) # not the half of a character
+		n -= length(s)
+	} else
+		n = 0
+	if (s ~ /[\001-\010\012-\037\177]/) {
+		for (i = 1; i <= length(s); i++) {
+			c = substr(s, i, 1)
+			safe = safe (c in caret ? caret[c] : c)
+		}
+		s = safe
+	}
+	gsub(/\302[\200-\237]/, "?", s) # the C1 controls, of UTF-8
+	return n ? s "… (" n " more bytes)" : s
+}

@@ -1,0 +1,107 @@
+package agentskills
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A Tool is one of the commands, as a model's tools are described.
+type Tool struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage // a JSON schema: an object
+	Usage       string          // in the shell: "open PATH [LINE]"
+	Help        string          // what --help prints
+
+	parameters []parameter
+}
+
+// A parameter of a tool is an argument of its command.
+type parameter struct {
+	name        string // in JSON
+	argument    string // in the usage: "LINE", "--regex"
+	kind        string // of JSON schema: string, integer or boolean
+	from        *int   // the least integer
+	optional    bool
+	description string
+}
+
+// Tools returns all commands.
+func Tools() []Tool {
+	tools := make([]Tool, len(names))
+	for i, name := range names {
+		script, err := files.ReadFile("files/bin/" + name)
+		if err != nil {
+			panic(err) // embedded, as a test sees
+		}
+		tools[i] = parse(name, string(script))
+	}
+	return tools
+}
+
+// parameterLine describes an argument in the comment at a script's top.
+var parameterLine = regexp.MustCompile(`^([A-Z]+|--[a-z]+) \((string|integer|boolean)(?: from (\d+))?(, optional)?\): (.+)$`)
+
+// parse reads the comment at a script's top: the usage, what it does, and its arguments.
+func parse(name, script string) Tool {
+	t := Tool{Name: name}
+	var about []string
+	for line := range strings.Lines(script) {
+		line, ok := strings.CutPrefix(line, "#")
+		if !ok {
+			break
+		}
+		if strings.HasPrefix(line, "!") {
+			continue
+		}
+		line = strings.TrimPrefix(line, " ")
+		t.Help += line
+		line = strings.TrimSpace(line)
+		m := parameterLine.FindStringSubmatch(line)
+		switch {
+		case t.Usage == "":
+			t.Usage = line
+		case m == nil:
+			about = append(about, line)
+		default:
+			p := parameter{
+				name: strings.ToLower(strings.TrimPrefix(m[1], "--")), argument: m[1], kind: m[2], optional: m[4] != "", description: m[5],
+			}
+			if from, err := strconv.Atoi(m[3]); err == nil {
+				p.from = &from
+			}
+			t.parameters = append(t.parameters, p)
+		}
+	}
+	t.Description = strings.TrimSpace(strings.Join(about, " "))
+	t.Parameters = t.schema()
+	return t
+}
+
+// schema returns the JSON schema of the parameters, in their order: models fill them in as they come.
+func (t *Tool) schema() json.RawMessage {
+	var properties []string
+	required := []string{}
+	for _, p := range t.parameters {
+		property, err := json.Marshal(struct {
+			Type        string `json:"type"`
+			Minimum     *int   `json:"minimum,omitempty"`
+			Description string `json:"description"`
+		}{p.kind, p.from, p.description})
+		if err != nil {
+			panic(err) // strings
+		}
+		properties = append(properties, fmt.Sprintf("%q:%s", p.name, property))
+		if !p.optional {
+			required = append(required, p.name)
+		}
+	}
+	list, err := json.Marshal(required)
+	if err != nil {
+		panic(err)
+	}
+	return json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{%s},"required":%s,"additionalProperties":false}`, strings.Join(properties, ","), list))
+}
