@@ -1,0 +1,149 @@
+// Browser visits a page in a sandbox: a server runs in the box as a job, Chromium opens its page there, fills in a form, clicks, and takes a photograph.
+//
+//	go run ./examples/browser [-image name] [-screenshot browser.png]
+//
+// It needs a Docker engine. The first time, Chromium is installed, which takes a minute or two and a network; the image with it is kept.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sandshell/sandshell/plugin"
+	"github.com/sandshell/sandshell/plugin/browser"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sshbox"
+)
+
+func main() {
+	image := flag.String("image", "sandshell-test", "the container's image: a Debian with python3")
+	screenshot := flag.String("screenshot", "browser.png", "where to write the photograph")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second ^C ends the program at once
+	if err := run(ctx, *image, *screenshot, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "browser:", err)
+		os.Exit(1)
+	}
+}
+
+// page is what the server in the box serves.
+const page = `<!DOCTYPE html>
+<meta charset="utf-8">
+<title>Guest book</title>
+<body style="font: 20px sans-serif; margin: 40px">
+<h1>Guest book</h1>
+<label>Your name <input id="name"></label>
+<button onclick="list.append(Object.assign(document.createElement('li'), { textContent: document.querySelector('#name').value + ' was here' }))">Sign</button>
+<ul id="list"></ul>
+`
+
+func run(ctx context.Context, image, screenshot string, out io.Writer) (err error) {
+	fmt.Fprintln(out, "Starting a container with Chromium …")
+	box, err := sshbox.New(ctx, sshbox.Config{
+		Image:    image,
+		Plugins:  []plugin.Plugin{browser.Plugin()},
+		Progress: func(p sshbox.PullProgress) { fmt.Fprintln(out, "  ", p.Status) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, box.Close()) }()
+
+	url, err := serve(ctx, box)
+	if err != nil {
+		return err
+	}
+	b, err := browser.Open(ctx, box, browser.Config{Width: 800, Height: 400})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+
+	// The address is the box's own loopback: the browser is in there too.
+	if err := b.Navigate(ctx, url); err != nil {
+		return err
+	}
+	if err := b.Fill(ctx, "#name", "Zoë"); err != nil { // a CSS selector
+		return err
+	}
+	tree, err := b.AccessibilityTree(ctx) // what a model would be shown
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nThe page at %s:\n%s", url, tree)
+	ref := regexp.MustCompile(`button "Sign".* (ref=\d+)`).FindStringSubmatch(tree)
+	if ref == nil {
+		return errors.New("there is no button in the tree")
+	}
+	if err := b.Click(ctx, ref[1]); err != nil { // what a model would answer
+		return err
+	}
+	text, err := b.Text(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nAfter a click on %s it says:\n%s\n", ref[1], text)
+	if !strings.Contains(text, "Zoë was here") {
+		return errors.New("the click has changed nothing")
+	}
+	png, err := b.Screenshot(ctx)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(screenshot, png, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nIts photograph is in %s.\n", screenshot)
+	return nil
+}
+
+// serve has a job of the box serve the page, and returns its URL.
+func serve(ctx context.Context, box sandbox.Sandbox) (url string, err error) {
+	temp, err := os.MkdirTemp("", "browser-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(temp)
+	if err := os.WriteFile(filepath.Join(temp, "index.html"), []byte(page), 0o644); err != nil {
+		return "", err
+	}
+	if err := box.CopyTo(ctx, temp, "/tmp/site"); err != nil {
+		return "", err
+	}
+	// Port 0 is any free one; the server says which.
+	job, err := box.Background(ctx, "python3 -m http.server --bind 127.0.0.1 --directory /tmp/site 0")
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	serving := regexp.MustCompile(`Serving HTTP on \S+ port (\d+)`)
+	for {
+		log, _, err := job.Logs(ctx, 0)
+		if err != nil {
+			return "", err
+		}
+		if m := serving.FindSubmatch(log); m != nil {
+			return "http://127.0.0.1:" + string(m[1]) + "/", nil
+		}
+		select {
+		case <-job.Done():
+			return "", fmt.Errorf("the server has ended: %s", log)
+		case <-ctx.Done():
+			return "", fmt.Errorf("the server says nothing: %w", ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

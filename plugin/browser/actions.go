@@ -1,0 +1,168 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/chromedp/cdproto"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// Navigate goes to a URL, as http, https, file or data, and waits until the page has loaded. What a server answers is a page, be it one that
+// says 404. Errors are *NavigateError where the browser says what is wrong.
+func (t *Tab) Navigate(ctx context.Context, url string) error {
+	t.revive()
+	_, err := bounded(ctx, t, t.navigate(url))
+	var load *chromedp.LoadError
+	var refused *cdproto.Error
+	switch {
+	case errors.As(err, &load):
+		return &NavigateError{URL: url, Reason: load.ErrorText, Err: err}
+	case errors.As(err, &refused):
+		return &NavigateError{URL: url, Reason: refused.Message, Err: err}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &NavigateError{URL: url, Reason: "it has not loaded in time", Err: err}
+	case err != nil:
+		return fmt.Errorf("navigate to %s: %w", url, err)
+	}
+	return nil
+}
+
+// navigate goes to a URL and waits until that page has loaded, or the one that it has made way for while it loaded. chromedp's Navigate takes the first page to
+// come for the one it waits for: right after an error that can be the page that tells of the error.
+func (t *Tab) navigate(url string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		call, done := context.WithCancel(ctx)
+		defer done() // the events end with it
+		events := chromedp.Events(call, page.LifecycleEvent)
+		res, err := cdp.Call(ctx, target, page.Navigate, page.NavigateParams{URL: url})
+		switch {
+		case err != nil:
+			return err
+		case res.ErrorText != "":
+			return &chromedp.LoadError{ErrorText: res.ErrorText}
+		case res.LoaderID == "":
+			return nil // elsewhere in the same page
+		}
+		here := false
+		for e, err := range events {
+			if err != nil {
+				return err
+			}
+			here = here || e.LoaderID == res.LoaderID
+			if here && e.FrameID == t.frame && e.Name == "load" {
+				return nil
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+// URL returns the page's address.
+func (t *Tab) URL(ctx context.Context) (string, error) {
+	return wrap(ctx, t, "read the address", chromedp.Evaluate[string]("location.href"))
+}
+
+// Text returns the text of the page as a person sees it, without that of frames.
+func (t *Tab) Text(ctx context.Context) (string, error) {
+	return wrap(ctx, t, "read the text", chromedp.Evaluate[string]("document.body ? document.body.innerText : document.documentElement.textContent"))
+}
+
+// Screenshot returns a PNG of what is visible of the page, of the size that Config says.
+func (t *Tab) Screenshot(ctx context.Context) ([]byte, error) {
+	return wrap(ctx, t, "take a screenshot", drawn(chromedp.CaptureScreenshot()))
+}
+
+// FullScreenshot returns a PNG of the whole page. Chromium draws at most 16,384 pixels in a row or column.
+func (t *Tab) FullScreenshot(ctx context.Context) ([]byte, error) {
+	return wrap(ctx, t, "take a screenshot", drawn(chromedp.FullScreenshot(100)))
+}
+
+// drawn takes a photograph. Only the front tab of a window is drawn, and a page that opens another is behind that.
+func drawn(photograph chromedp.Action[[]byte]) chromedp.Action[[]byte] {
+	return func(ctx context.Context, target *chromedp.Target) ([]byte, error) {
+		if _, err := cdp.Call(ctx, target, page.BringToFront, cdp.Empty{}); err != nil {
+			return nil, err
+		}
+		return photograph(ctx, target)
+	}
+}
+
+func wrap[T any](ctx context.Context, t *Tab, doing string, action chromedp.Action[T]) (T, error) {
+	v, err := bounded(ctx, t, action)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", doing, err)
+	}
+	return v, err
+}
+
+// Click clicks an element, in the middle, when it is visible and enabled; if that leads to another page, it returns when that has loaded. The
+// selector is CSS, for the first element that matches, or a ref of AccessibilityTree: "ref=12". Errors about the element are *ElementError.
+func (t *Tab) Click(ctx context.Context, selector string) error {
+	return t.act(ctx, "click", selector, chromedp.Click(selector, find(selector), chromedp.NodeVisible))
+}
+
+// Type types text into an element, after what it holds: keys are pressed, and "\n" is Enter. Beyond that it is like Click.
+func (t *Tab) Type(ctx context.Context, selector, text string) error {
+	end := chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := chromedp.Evaluate[bool](`{ const e = document.activeElement; try { e.setSelectionRange(e.value.length, e.value.length) } catch {} } true`)(ctx, target)
+		return err
+	})
+	return t.act(ctx, "type into", selector, chromedp.Steps(chromedp.Focus(selector, find(selector)), end, chromedp.KeyEvent(text)))
+}
+
+// Fill replaces what a field holds. Beyond that it is like Click.
+func (t *Tab) Fill(ctx context.Context, selector, text string) error {
+	replace := chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := chromedp.Evaluate[bool](`{ const e = document.activeElement; e.select ? e.select() : getSelection().selectAllChildren(e) } true`)(ctx, target)
+		if err == nil && text == "" {
+			_, err = chromedp.KeyEvent("\b")(ctx, target)
+		} else if err == nil {
+			_, err = cdp.Call(ctx, target, input.InsertText, input.InsertTextParams{Text: text})
+		}
+		return err
+	})
+	return t.act(ctx, "fill", selector, chromedp.Steps(chromedp.Focus(selector, find(selector)), replace))
+}
+
+// act does something to an element when that is visible and enabled.
+func (t *Tab) act(ctx context.Context, doing, selector string, action chromedp.Action[chromedp.Void]) error {
+	began := time.Now()
+	_, err := bounded(ctx, t, chromedp.Steps(
+		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error { return checkRef(ctx, target, selector) }),
+		chromedp.WaitVisible(selector, find(selector)), chromedp.WaitEnabled(selector, find(selector)), action, chromedp.Func(t.settle),
+	))
+	if err == nil {
+		return nil
+	}
+	var refused *cdproto.Error
+	late := errors.Is(err, context.DeadlineExceeded)
+	if late || errors.As(err, &refused) || errors.Is(err, chromedp.ErrInvalidDimensions) {
+		if state := t.state(ctx, selector); state != "" {
+			err = &ElementError{Selector: selector, State: state, Err: err}
+		} else if late {
+			err = fmt.Errorf("not done after %v: %w", time.Since(began).Round(time.Millisecond), err)
+		}
+	}
+	return fmt.Errorf("%s %q: %w", doing, selector, err)
+}
+
+// settle waits for the page to load, if what was done has led to another.
+func (t *Tab) settle(ctx context.Context, target *chromedp.Target) error {
+	// A form is sent, and a script goes elsewhere, by a task of the page's own: one of ours comes after it. Its context may be gone by then.
+	_, _ = chromedp.Evaluate[bool]("new Promise(done => setTimeout(done, 0, true))", chromedp.EvalAwaitPromise)(ctx, target)
+	t.mu.Lock()
+	loading := t.loading
+	t.mu.Unlock()
+	select {
+	case <-loading:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

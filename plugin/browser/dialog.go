@@ -1,0 +1,51 @@
+package browser
+
+import (
+	"slices"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// A Dialog is what a page asks.
+type Dialog struct {
+	Type    string // alert, confirm, prompt or beforeunload
+	Message string
+	Default string // the text that a prompt proposes
+	URL     string // of the page, or the frame, that asks
+}
+
+// An Answer is a button of a dialog: OK if Accept, else Cancel.
+type Answer struct {
+	Accept bool
+	Text   string // for a prompt
+}
+
+// Dialogs returns the dialogs that have been answered since the last call, at most the last 100.
+func (t *Tab) Dialogs() []Dialog {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	answered := t.answered
+	t.answered = nil
+	return answered
+}
+
+// answer answers dialogs until the end of the tab: a page with an open one stands still, and whoever waits for it with it.
+func (t *Tab) answer() {
+	for {
+		select {
+		case <-t.ctx.Done():
+			return
+		case d := <-t.dialogs:
+			answer := t.browser.config.Dialog(d)
+			t.mu.Lock()
+			t.answered = append(t.answered, d)
+			t.answered = slices.Clone(t.answered[max(0, len(t.answered)-100):])
+			t.mu.Unlock()
+			// An error means that there is none any more, or no page.
+			_, _ = cdp.Call(t.ctx, chromedp.FromContext(t.ctx).Target, page.HandleJavaScriptDialog,
+				page.HandleJavaScriptDialogParams{Accept: answer.Accept, PromptText: answer.Text})
+		}
+	}
+}

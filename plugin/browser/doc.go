@@ -1,0 +1,44 @@
+// Package browser is Chromium in a sandbox, headless, driven from Go.
+//
+//	if err := box.InitPlugins(ctx, browser.Plugin()); err != nil { // Debian's package, if there is none
+//		return err
+//	}
+//	b, err := browser.Open(ctx, box, browser.Config{})
+//	if err != nil {
+//		return err
+//	}
+//	defer b.Close()
+//	err = b.Navigate(ctx, "http://127.0.0.1:8000/") // of the box: a server that runs there as a job
+//	tree, err := b.AccessibilityTree(ctx)           // button "Send" ref=21
+//	err = b.Click(ctx, "ref=21")                    // or a CSS selector, "#send"
+//	text, err := b.Text(ctx)
+//	png, err := b.Screenshot(ctx)
+//	file, err := b.Download(ctx, func(ctx context.Context) error { return b.Click(ctx, "#report") })
+//	err = box.CopyFrom(ctx, file.Path, "report.pdf")
+//
+// It sees what the box sees: its network or none, its loopback, its files by file:///path. What else there is to a browser, chromedp does: Do and Run
+// take its actions, and Context is its context.
+//
+//	title, err := browser.Run(ctx, b.Tab, chromedp.Title())
+//
+// # The box is the sandbox
+//
+// Chromium runs without its own sandbox: containers forbid what that is made of. A page that breaks out of the renderer is a program in the box, as the box's
+// user. Chromium is spoken to over the standard streams of its process (--remote-debugging-pipe): it listens nowhere, and no other process in the box, or page,
+// can drive it. It writes only to a directory of its own in TMPDIR, or else /tmp, which only the box's user can read: so it works for any user, with a read-only
+// root, and without network.
+//
+// # Lifetimes
+//
+// A Browser ends with Close, or with its box; its tabs end with it. Close the browser before a box that outlives its program, or its directory in /tmp
+// may stay. When the connection to the box is cut, the browser is lost: sessions survive that, streams do not.
+//
+// # Concurrency
+//
+// All methods may be called from several goroutines. Those of one tab run one after the other, except Download, which runs what it calls; those of
+// several tabs run side by side. The end of a call's context ends the call, and leaves the tab and the browser usable; a page that was loading goes on.
+//
+// # Dialogs
+//
+// alert, confirm, prompt and the question on leaving a page are answered at once, with OK unless Config.Dialog says otherwise. Dialogs tells which there were.
+package browser

@@ -1,0 +1,85 @@
+package browser
+
+import (
+	"fmt"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// An error that callers tell apart with errors.Is.
+type sentinel struct {
+	text string
+	is   error
+}
+
+func (e *sentinel) Error() string { return e.text }
+func (e *sentinel) Unwrap() error { return e.is }
+
+var (
+	// ErrClosed: the browser or the tab has been closed. It is sandbox.ErrClosed too.
+	ErrClosed error = &sentinel{"browser closed", sandbox.ErrClosed}
+	// ErrMissing: there is no Chromium in the box. Install Plugin.
+	ErrMissing error = &sentinel{"there is no Chromium in the box: install it, with box.InitPlugins(ctx, browser.Plugin())", nil}
+	// ErrCrashed: the process that shows the page has ended: a bug of the browser, a kill, no memory. Navigate starts another.
+	ErrCrashed error = &sentinel{"the page has crashed: navigate again", nil}
+)
+
+// A NavigateError says why a page could not be shown.
+type NavigateError struct {
+	URL    string
+	Reason string // the browser's: "net::ERR_CONNECTION_REFUSED", …
+	Err    error
+}
+
+func (e *NavigateError) Error() string { return "navigate to " + e.URL + ": " + e.Reason }
+
+// Unwrap returns the underlying error.
+func (e *NavigateError) Unwrap() error { return e.Err }
+
+// An ElementError says that an element has not come to be usable in the time that there was.
+type ElementError struct {
+	Selector string
+	State    ElementState
+	Err      error // context.DeadlineExceeded, or what the browser says
+}
+
+// An ElementState is what is wrong with an element.
+type ElementState string
+
+const (
+	NotThere   ElementState = "nothing in the page matches"
+	NotVisible ElementState = "it is there, but not visible"
+	Disabled   ElementState = "it is disabled"
+	Stale      ElementState = "the ref is not of this page: take a new AccessibilityTree"
+	Invalid    ElementState = "it is not a CSS selector, nor a ref of AccessibilityTree"
+	Unusable   ElementState = "it cannot be used"
+)
+
+func (e *ElementError) Error() string { return fmt.Sprintf("element %q: %s", e.Selector, e.State) }
+
+// Unwrap returns the underlying error.
+func (e *ElementError) Unwrap() error { return e.Err }
+
+// An EndedError says that Chromium has ended by itself: it was killed, or has crashed. Open another one.
+type EndedError struct {
+	ExitCode int    // 128+n when signal n ended it; -1 if it is not known
+	Output   string // the end of what it printed
+	Err      error  // of the box, such as sandbox.ErrLost; nil if none
+}
+
+func (e *EndedError) Error() string {
+	s := "the browser has ended"
+	if e.ExitCode >= 0 {
+		s += fmt.Sprintf(" with exit status %d", e.ExitCode)
+	}
+	if e.Err != nil {
+		return s + ": " + e.Err.Error()
+	}
+	if e.Output != "" {
+		s += ": " + e.Output
+	}
+	return s
+}
+
+// Unwrap returns the error of the box.
+func (e *EndedError) Unwrap() error { return e.Err }

@@ -1,0 +1,30 @@
+package browser
+
+import (
+	"embed"
+	"io/fs"
+
+	"github.com/sandshell/sandshell/plugin"
+)
+
+//go:embed setup
+var setup embed.FS
+
+// Plugin makes sure that there is a Chromium in the box: one that is there already, or else the distribution's package, with a font. Installing
+// needs root, a network and, on Debian, 650 MB of disk, and takes a minute or two.
+func Plugin() plugin.Plugin {
+	files, err := fs.Sub(setup, "setup")
+	if err != nil {
+		panic(err) // a constant path
+	}
+	return plugin.Plugin{
+		Name:  "browser",
+		Files: files,
+		// That it links and begins to run; not that it renders, which takes a second.
+		Check: findProgram + `[ "$program" ] && "$program" --version`,
+	}
+}
+
+// findProgram sets program to Chromium's name.
+const findProgram = `program=; for p in chromium chromium-browser google-chrome google-chrome-stable; do ` +
+	`if command -v $p >/dev/null 2>&1; then program=$p; break; fi; done; `

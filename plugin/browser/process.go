@@ -1,0 +1,152 @@
+package browser
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/sandshell/sandshell/internal/lastlines"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// The script becomes nothing: it stays, to remove the directory when Chromium has ended. What it prints first, up to a zero byte, is the
+// directory; then its input and output are Chromium's file descriptors 3 and 4, on which --remote-debugging-pipe speaks. They are made
+// before the "&", which would take the input away. All that Chromium writes goes into the directory.
+const script = findProgram + `
+[ -n "$BROWSER_PROGRAM" ] && program=$BROWSER_PROGRAM
+command -v "$program" >/dev/null 2>&1 || exit 127
+dir=$(mktemp -d "${TMPDIR:-/tmp}/sandshell-browser.XXXXXXXX") && mkdir "$dir/tmp" "$dir/downloads" || exit 1
+remove() { rm -rf "$dir" 2>/dev/null || { sleep 1; rm -rf "$dir"; }; }
+pid=
+trap 'trap "" HUP INT TERM; [ -z "$pid" ] || kill -9 $pid; remove; exit 143' HUP INT TERM
+printf '%s\0' "$dir"
+exec 3<&0 4>&1 </dev/null >&2
+unset BROWSER_PROGRAM XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME
+HOME=$dir TMPDIR=$dir/tmp "$program" --user-data-dir="$dir/profile" "$@" &
+pid=$!
+exec 3<&- 4>&-
+wait $pid
+status=$?
+pid=
+remove
+exit $status
+`
+
+// What Chromium is started with beside Config.Flags. Containers forbid what its own sandbox is made of, and have a /dev/shm of 64 MiB: the box is
+// the sandbox. The rest is what keeps it from talking to anybody but the page, and from asking.
+var flags = []string{
+	"--headless", "--remote-debugging-pipe", "--no-startup-window", "--no-sandbox", "--disable-dev-shm-usage",
+	"--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update", "--disable-default-apps",
+	"--disable-domain-reliability", "--disable-sync", "--disable-breakpad", "--disable-crash-reporter", "--metrics-recording-only",
+	"--disable-client-side-phishing-detection", "--disable-extensions", "--disable-search-engine-choice-screen", "--password-store=basic",
+	// Of a page that comes back out of the BackForwardCache the protocol has no load event, for which chromedp's NavigateBack waits.
+	"--disable-features=BackForwardCache,Translate,MediaRouter,OptimizationHints,OptimizationGuideOnDeviceModel,DialMediaRouteProvider,PaintHolding",
+	"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
+	"--disable-hang-monitor", "--disable-popup-blocking", "--force-color-profile=srgb", "--hide-scrollbars", "--mute-audio",
+}
+
+const (
+	startTimeout = time.Minute      // for Chromium to say a first word
+	exitDelay    = 10 * time.Second // for Chromium to end by itself
+)
+
+// A process is Chromium in the box. The DevTools protocol is spoken over the standard streams of a Run: no port is open, and nobody else can join.
+type process struct {
+	box    sandbox.Sandbox
+	dir    string // in the box; it is removed at the end
+	in     *io.PipeWriter
+	out    *io.PipeReader
+	read   *bufio.Reader // of out
+	errs   lastlines.Writer
+	cancel context.CancelFunc
+	done   chan struct{} // closed when it has ended
+	err    error         // why; to be read when done is closed
+}
+
+// startProcess returns when Chromium is being started. ctx is for the start only.
+func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process, error) {
+	args := slices.Concat([]string{"sh", "-c", script, "sh"}, flags, c.Flags)
+	stdin, in := io.Pipe()
+	out, stdout := io.Pipe()
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p := &process{box: box, in: in, out: out, read: bufio.NewReader(out), cancel: cancel, done: make(chan struct{})}
+	go func() {
+		env := slices.Clone(c.Env)
+		if c.Program != "" {
+			env = append(env, "BROWSER_PROGRAM="+c.Program)
+		}
+		code, err := box.Run(running, &sandbox.Cmd{Args: args, Env: env, Stdin: stdin, Stdout: stdout, Stderr: &p.errs})
+		cancel()
+		p.err = p.why(code, err)
+		close(p.done) // before the streams: who finds them closed asks for the reason
+		stdin.CloseWithError(p.err)
+		stdout.CloseWithError(p.err)
+	}()
+	stop := context.AfterFunc(ctx, cancel)
+	dir, err := p.read.ReadString(0)
+	if !stop() && ctx.Err() != nil || err != nil {
+		p.close()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, p.err
+	}
+	p.dir = strings.TrimSuffix(dir, "\x00")
+	return p, nil
+}
+
+// transport is how chromedp talks to it.
+func (p *process) transport() chromedp.Transport {
+	return chromedp.NewPipeConn(struct {
+		io.Reader
+		io.Closer
+	}{p.read, p.out}, p.in)
+}
+
+// why says why Chromium has ended, by what Run returns.
+func (p *process) why(code int, err error) error {
+	if code == 127 && err == nil {
+		return ErrMissing
+	}
+	return &EndedError{ExitCode: code, Output: p.errs.String(), Err: err}
+}
+
+// close ends Chromium and all its processes, and removes its directory.
+func (p *process) close() error {
+	p.in.Close()  // the end of its input is the end of Chromium, which the script awaits
+	p.out.Close() // nobody reads any more: that must not stop it
+	timer := time.NewTimer(exitDelay)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		p.cancel()
+		return p.remove()
+	case <-timer.C:
+	}
+	p.cancel()
+	<-p.done
+	return p.remove()
+}
+
+// remove removes the directory if the script has not: it was killed, or somebody wrote there meanwhile.
+func (p *process) remove() error {
+	if p.dir == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var errs lastlines.Writer
+	code, err := p.box.Run(ctx, &sandbox.Cmd{Args: []string{"rm", "-rf", p.dir}, Stderr: &errs})
+	switch {
+	case err == nil && code != 0:
+		return fmt.Errorf("remove %s: %s", p.dir, errs.String())
+	case err != nil && gone(err):
+		return nil // with the box
+	}
+	return err
+}

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Makes sure that there is a Chromium, and fonts to render text with.
+set -e
+
+there() {
+	for p in chromium chromium-browser google-chrome google-chrome-stable; do
+		if command -v $p >/dev/null 2>&1; then return 0; fi
+	done
+	return 1
+}
+
+if there; then
+	echo "there is a Chromium"
+	exit 0
+fi
+if [ "$SANDSHELL_ROOT" != yes ]; then
+	echo "there is no Chromium, and packages may not be installed here: install chromium, or use an image that has it"
+	exit 1
+fi
+failed() {
+	echo "$SANDSHELL_PACKAGE_MANAGER could not install chromium (is there a network?)"
+	exit 1
+}
+case $SANDSHELL_PACKAGE_MANAGER in
+apt-get)
+	apt-get -q update && apt-get -q -y install --no-install-recommends \
+		chromium fonts-liberation fonts-dejavu-core fonts-droid-fallback fonts-noto-color-emoji || failed
+	;;
+apk) apk add --wait 600 --no-cache chromium font-dejavu || failed ;;
+dnf | yum) "$SANDSHELL_PACKAGE_MANAGER" -y install chromium-headless dejavu-sans-fonts || failed ;;
+zypper) zypper --non-interactive install chromium dejavu-fonts || failed ;;
+pacman) pacman -Sy --noconfirm --needed chromium ttf-dejavu || failed ;;
+*)
+	echo "there is no Chromium, and no package manager to install it with: use an image that has it"
+	exit 1
+	;;
+esac
+there || { echo "the packages are installed, and yet there is no Chromium in PATH"; exit 1; }
