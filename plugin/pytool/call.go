@@ -1,0 +1,154 @@
+package pytool
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/lastlines"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// script starts the program, with the virtual environment's Python if there is to be one. $1 is the nonce, $2 the environment's key.
+const script = `
+[ "$SANDSHELL_PYTOOL" ] && [ -e "$SANDSHELL_PYTOOL/run.py" ] || { printf '%sp\000\000\000\000' "$1"; exit 1; }
+p=$SANDSHELL_PYTOOL_PYTHON
+if [ "$2" ]; then
+  v=$SANDSHELL_PYTOOL/venvs/$SANDSHELL_PYTOOL_VERSION-$2
+  p=$v/bin/python
+  [ -e "$v/ready" ] && [ -x "$p" ] || { printf '%sv\000\000\000\000' "$1"; exit 1; }
+  export VIRTUAL_ENV="$v" PATH="$v/bin:$PATH"
+fi
+exec "$p" -B "$SANDSHELL_PYTOOL/run.py" "$1"
+`
+
+var (
+	errNoPlugin = errors.New("the box does not have pytool.Plugin(): install it there with InitPlugins or plugin.Install")
+	errNoVenv   = errors.New("no virtual environment")
+)
+
+// An unstartedError says that the function has not been called.
+type unstartedError struct{ error }
+
+func (e unstartedError) Unwrap() error { return e.error }
+
+// Call calls the function in the box, which has to have Plugin. See the package for the errors; those about the call itself (no function named, Args that
+// are no object) are told before anything runs.
+func (t *Tool) Call(ctx context.Context, box sandbox.Sandbox, c Call) (*Result, error) {
+	request, err := t.request(c)
+	if err != nil {
+		return nil, fmt.Errorf("call a Python function: %w", err)
+	}
+	res, err := t.try(ctx, box, c, request)
+	if errors.Is(err, errNoVenv) {
+		if err := t.Prepare(ctx, box); err != nil {
+			return nil, unstartedError{err}
+		}
+		res, err = t.try(ctx, box, c, request)
+	}
+	return res, err
+}
+
+func (t *Tool) try(ctx context.Context, box sandbox.Sandbox, c Call, text []byte) (*Result, error) {
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, sandbox.ErrTimeout)
+		defer cancel()
+	}
+	most := c.MaxOutput
+	if most == 0 {
+		most = maxOutput
+	}
+	stdout, stderr := &capture{max: most, tee: c.Stdout}, &capture{max: most, tee: c.Stderr}
+	python := &capture{max: maxOutput} // what Python itself says, before the function is there, and after
+	d := &decoder{nonce: []byte(rand.Text()), stdout: stdout, stderr: stderr, answers: map[byte][]byte{}}
+	input := &input{r: bytes.NewReader(text)}
+	began := time.Now()
+	code, err := box.Run(ctx, &sandbox.Cmd{
+		Args: []string{"sh", "-c", script, "pytool", string(d.nonce), t.key()},
+		Dir:  c.Dir, Env: environment(t.Env, c.Env), Stdin: input, Stdout: d, Stderr: python,
+	})
+	if _, ok := d.answers['p']; ok {
+		return nil, fmt.Errorf("call %s: %w", t.Function, errNoPlugin)
+	}
+	if _, ok := d.answers['v']; ok {
+		return nil, errNoVenv
+	}
+	if said, _ := python.text(); said != "" {
+		stderr.Write([]byte(said))
+	}
+	res := &Result{Duration: time.Since(began)}
+	res.Stdout, res.StdoutOmitted = stdout.text()
+	res.Stderr, res.StderrOmitted = stderr.text()
+	status, ended := d.answers['x']
+	answerErr := t.answer(d.answers['r'], res)
+	switch {
+	case ended && len(d.answers['r']) > 0:
+		return res, errors.Join(answerErr, stdout.failure(), stderr.failure())
+	case ended:
+		n, err := strconv.Atoi(string(status))
+		if err != nil {
+			return res, fmt.Errorf("call %s: an exit status %q", t.Function, status)
+		}
+		return res, exitError(t.Function, n)
+	case err != nil && ctx.Err() != nil:
+		if err = context.Cause(ctx); errors.Is(err, sandbox.ErrTimeout) && c.Timeout > 0 {
+			return res, fmt.Errorf("%s took longer than %v: %w", t.Function, c.Timeout, err)
+		}
+		return res, fmt.Errorf("call %s: %w", t.Function, err)
+	case err != nil:
+		err = fmt.Errorf("call %s: %w", t.Function, err)
+		if !input.read.Load() {
+			return nil, unstartedError{err}
+		}
+		return res, err
+	case !d.begun:
+		return nil, fmt.Errorf("call %s: Python did not start: exit status %d: %s", t.Function, code, lastlines.Of(res.Stderr))
+	}
+	return res, exitError(t.Function, min(code, 128-code)) // the program itself was killed
+}
+
+// answer puts the result into res, and returns the exception if there is one instead.
+func (t *Tool) answer(text []byte, res *Result) error {
+	if len(text) == 0 {
+		return nil
+	}
+	var a struct {
+		Value, State json.RawMessage
+		Exception    *struct{ Stage, Type, Module, Message, Traceback string }
+	}
+	if err := json.Unmarshal(text, &a); err != nil {
+		return fmt.Errorf("call %s: its result: %w", t.Function, err)
+	}
+	if e := a.Exception; e != nil {
+		return &Exception{t.Function, Stage(e.Stage), e.Type, e.Module, e.Message, e.Traceback}
+	}
+	res.Value, res.State = a.Value, a.State
+	return nil
+}
+
+// exitError makes an ExitError of an exit status, negative if it is a signal.
+func exitError(function string, status int) error {
+	if status < 0 {
+		return &ExitError{function, 128 - status, syscall.Signal(-status)}
+	}
+	return &ExitError{function, status, 0}
+}
+
+// An input knows whether it has been read.
+type input struct {
+	r    *bytes.Reader
+	read atomic.Bool
+}
+
+func (i *input) Read(p []byte) (int, error) {
+	i.read.Store(true)
+	return i.r.Read(p)
+}

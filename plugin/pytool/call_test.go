@@ -1,0 +1,405 @@
+package pytool_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/plugin/pytool"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/stretchr/testify/require"
+)
+
+func TestValues(t *testing.T) {
+	each(t, func(t *testing.T, b boxtest.Box) {
+		for _, c := range []struct {
+			name, source string
+			args         object
+			want         string
+		}{
+			{"None", "def f(): pass", nil, `null`},
+			{"Types", "def f(**a): return [a, (1, 2.5), True]", object{"x": "é\u2028😀", "y": nil, "z": []any{object{}}}, `[{"x":"é\u2028😀","y":null,"z":[{}]},[1,2.5],true]`},
+			{"LargeInteger", "def f(n): return n + 1", object{"n": json.RawMessage("123456789012345678901234567890")}, `123456789012345678901234567891`},
+			{"Surrogate", `def f(): return "\udc80"`, nil, `"\udc80"`},
+			{"Defaults", "def f(a, *, b=2): return [a, b]", object{"a": 1}, `[1,2]`},
+			{"PositionalOnly", "def f(a, b=5, /, c=6, **d): return [a, b, c, d]", object{"a": 1, "c": 3}, `[1,5,3,{}]`},
+			{"Async", "import asyncio\nasync def f(a):\n  await asyncio.sleep(0)\n  return a", object{"a": 1}, `1`},
+			{"Lambda", "f = lambda a: a", object{"a": 1}, `1`},
+			{"Partial", "import functools\nf = functools.partial(dict, a=1)", object{"b": 2}, `{"a":1,"b":2}`},
+			{"Builtin", "f = abs", nil, ``},
+			{"Decorated", "import functools\ndef d(g):\n  @functools.wraps(g)\n  def w(*a, **k): return g(7, *a, **k)\n  return w\n@d\ndef f(injected, a): return [injected, a]", object{"a": 1}, `[7,1]`},
+			{"Class", "class f(dict): pass", object{"a": 1}, `{"a":1}`},
+			{"Dataclass", "import dataclasses\n@dataclasses.dataclass\nclass D:\n  x: 'int'\ndef f(a): return dataclasses.asdict(D(a))", object{"a": 1}, `{"x":1}`},
+			{"Input", "import sys, os\ndef f(): return [sys.stdin.read(), os.read(0, 10).decode()]", nil, `["",""]`},
+			{"Name", "def f(): return [__name__, __import__('sys').argv]\nif __name__ == '__main__': 1 / 0", nil, `["tool",[""]]`},
+			{"Processes", "import multiprocessing\ndef g(x): return x * x\ndef f():\n  with multiprocessing.get_context('fork').Pool(2) as p: return p.map(g, [1, 2, 3])", nil, `[1,4,9]`},
+			{"ThreadGoesOn", "import threading, time\ndef g():\n  time.sleep(.05)\n  print('thread')\ndef f(): threading.Thread(target=g).start()", nil, `null`},
+			{"ForkReturns", "import os\ndef f():\n  if os.fork(): os.wait(); return 'parent'\n  return 'child'", nil, `"parent"`},
+			{"NoNewline", "def f(): return 1\n#", nil, `1`},
+			{"OwnJSON", "import json\njson.dumps = None\ndef f(): return 1", nil, `1`},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				res, err := call(t, b, c.source, pytool.Call{Args: c.args})
+				if c.want == "" {
+					var e *pytool.Exception
+					require.ErrorAs(t, err, &e)
+					return
+				}
+				require.NoError(t, err)
+				require.JSONEq(t, c.want, string(res.Value))
+				require.Nil(t, res.State)
+				require.Empty(t, res.Stderr)
+				require.Positive(t, res.Duration)
+				if c.name == "ThreadGoesOn" {
+					require.Equal(t, "thread\n", res.Stdout)
+				}
+			})
+		}
+		big := json.RawMessage(`"` + strings.Repeat("é", 10<<20) + `"`)
+		res, err := call(t, b, "def f(a): return a", pytool.Call{Args: object{"a": big}})
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(big, res.Value), "20 MB there and back")
+	})
+}
+
+func TestState(t *testing.T) {
+	b := boxtest.Local(t, pytool.Plugin())
+	for _, c := range []struct {
+		name, source string
+		args         object
+		state        any
+		want         string
+	}{
+		{"Changed", "def f(state, by):\n  state['n'] += by\n  state['new'] = [1]\n  return state['n']", object{"by": 2}, object{"n": 1}, `{"n":3,"new":[1]}`},
+		{"List", "def f(state): state.append(1)", nil, []int{}, `[1]`},
+		{"KeywordOnly", "def f(*, state=None): state.clear()", nil, object{"n": 1}, `{}`},
+		{"NotTaken", "def f(): pass", nil, object{"n": 1}, `{"n":1}`},
+		{"Null", "def f(state): return state", nil, json.RawMessage("null"), `null`},
+		{"Method", "class C:\n  def f(self, state): state['n'] = 2\nf = C().f", nil, object{}, `{"n":2}`},
+		{"Partial", "import functools\ndef g(a, state): state['n'] = a\nf = functools.partial(g, 2)", nil, object{}, `{"n":2}`},
+		{"None", "def f(state=5): return state", nil, nil, ``},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			res, err := call(t, b, c.source, pytool.Call{Args: c.args, State: c.state})
+			require.NoError(t, err)
+			if c.want == "" {
+				require.Nil(t, res.State)
+			} else {
+				require.JSONEq(t, c.want, string(res.State))
+			}
+		})
+	}
+	res, err := call(t, b, "def f(state):\n  state['n'] = 2\n  1 / 0", pytool.Call{State: object{}})
+	require.ErrorContains(t, err, "f raised ZeroDivisionError: division by zero")
+	require.Nil(t, res.State)
+	_, err = call(t, b, "def f(state): state['n'] = {1}", pytool.Call{State: object{}})
+	require.ErrorContains(t, err, "not JSON: state['n'] is of type set")
+	_, err = call(t, b, "def f(state): pass", pytool.Call{State: 1, Args: object{"state": 2}})
+	require.ErrorContains(t, err, "given twice")
+}
+
+func TestExceptions(t *testing.T) {
+	b := boxtest.Local(t, pytool.Plugin())
+	for _, c := range []struct {
+		name, source string
+		args         object
+		want         pytool.Exception
+	}{
+		{"Raises", "class Oops(Exception): pass\ndef f():\n  g()\ndef g():\n  raise Oops('so\\nit is')", nil,
+			pytool.Exception{Stage: pytool.Body, Type: "Oops", Module: "tool", Message: "so\nit is", Traceback: "  File \"<tool>\", line 3, in f\n    g()\n"}},
+		{"Cause", "def f():\n  try: 1/0\n  except ZeroDivisionError as e: raise KeyError('k') from e", nil,
+			pytool.Exception{Stage: pytool.Body, Type: "KeyError", Module: "builtins", Message: "'k'", Traceback: "ZeroDivisionError: division by zero\n\nThe above exception was the direct cause"}},
+		{"Async", "async def f(): 1/0", nil,
+			pytool.Exception{Stage: pytool.Body, Type: "ZeroDivisionError", Module: "builtins", Message: "division by zero", Traceback: "Traceback (most recent call last):\n  File \"<tool>\", line 1, in f"}},
+		{"Library", "import json\ndef f(): json.loads('{')", nil,
+			pytool.Exception{Stage: pytool.Body, Type: "JSONDecodeError", Module: "json.decoder", Message: "Expecting property name", Traceback: "in raw_decode"}},
+		{"SysExit", "import sys\ndef f(): sys.exit(3)", nil, pytool.Exception{Stage: pytool.Body, Type: "SystemExit", Module: "builtins", Message: "3", Traceback: "sys.exit(3)"}},
+		{"Recursion", "def f(): f()", nil, pytool.Exception{Stage: pytool.Body, Type: "RecursionError", Module: "builtins", Message: "maximum recursion", Traceback: "[Previous line repeated"}},
+		{"BadStr", "class E(Exception):\n  def __str__(self): 1/0\ndef f(): raise E()", nil, pytool.Exception{Stage: pytool.Body, Type: "E", Module: "tool", Message: "<its str() failed>", Traceback: "line 3"}},
+		{"LongMessage", "def f(): raise Exception('x' * 10**7)", nil, pytool.Exception{Stage: pytool.Body, Type: "Exception", Module: "builtins", Message: "characters left out", Traceback: "line 1"}},
+		{"InnerTypeError", "def f(): g(1)\ndef g(): pass", nil, pytool.Exception{Stage: pytool.Body, Type: "TypeError", Module: "builtins", Message: "g() takes 0 positional arguments", Traceback: "line 1, in f"}},
+		{"Syntax", "def f(:\n", nil, pytool.Exception{Stage: pytool.Compile, Type: "SyntaxError", Module: "builtins", Message: "(<tool>, line 1)", Traceback: "def f(:"}},
+		{"ZeroByte", "def f(): pass\x00", nil, pytool.Exception{Stage: pytool.Compile, Type: "", Module: "builtins", Message: "null bytes", Traceback: ""}},
+		{"Import", "import nowhere_at_all\ndef f(): pass", nil, pytool.Exception{Stage: pytool.Load, Type: "ModuleNotFoundError", Module: "builtins", Message: "No module named 'nowhere_at_all'", Traceback: "line 1, in <module>"}},
+		{"ExitsAtLoad", "raise SystemExit(1)", nil, pytool.Exception{Stage: pytool.Load, Type: "SystemExit", Module: "builtins", Message: "1", Traceback: "line 1"}},
+		{"NoFunction", "def g(): pass\ndef h(): pass", nil, pytool.Exception{Stage: pytool.Find, Type: "NameError", Module: "builtins", Message: "no function f in the source; it has g, h"}},
+		{"NotAFunction", "f = 1", nil, pytool.Exception{Stage: pytool.Find, Type: "TypeError", Module: "builtins", Message: "f is not a function, but of type int"}},
+		{"Missing", "def f(a): pass", nil, pytool.Exception{Stage: pytool.Bind, Type: "TypeError", Module: "builtins", Message: "missing 1 required positional argument: 'a'"}},
+		{"Unexpected", "async def f(a): pass", object{"a": 1, "b": 1}, pytool.Exception{Stage: pytool.Bind, Type: "TypeError", Module: "builtins", Message: "unexpected keyword argument 'b'"}},
+		{"Set", "def f(): return {'a': [1, {2}]}", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "not JSON: result['a'][1] is of type set"}},
+		{"Bytes", "def f(): return b''", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "result is of type bytes"}},
+		{"NaN", "def f(): return [float('nan')]", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "result[0] is nan"}},
+		{"Infinity", "def f(): return {'x': 1e999}", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "result['x'] is inf"}},
+		{"Key", "def f(): return {(1, 2): 1}", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "result has a key of type tuple"}},
+		{"Circle", "def f():\n  a = [0]\n  a.append({'a': a})\n  return a", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "result[1]['a'] contains itself"}},
+		{"Deep", "def f():\n  a = []\n  for i in range(10**6): a = [a]\n  return a", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "nested too deeply"}},
+		{"Generator", "def f(): yield 1", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "result is of type generator"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			res, err := call(t, b, c.source, pytool.Call{Args: c.args})
+			var e *pytool.Exception
+			require.ErrorAs(t, err, &e)
+			require.Contains(t, err.Error(), e.Message)
+			require.Contains(t, e.Message, c.want.Message)
+			require.Contains(t, e.Traceback, c.want.Traceback)
+			require.NotContains(t, e.Traceback, "sandshell_tool.py")
+			if c.want.Traceback == "" && c.want.Stage != pytool.Compile {
+				require.Empty(t, e.Traceback)
+			}
+			require.Less(t, len(e.Message)+len(e.Traceback), 400<<10)
+			if c.want.Type != "" {
+				require.Equal(t, c.want.Type, e.Type)
+			}
+			require.Equal(t, []any{pytool.Stage(c.want.Stage), c.want.Module, "f"}, []any{e.Stage, e.Module, e.Function})
+			require.Nil(t, res.Value)
+			require.Empty(t, res.Stdout)
+		})
+	}
+}
+
+// Whatever a function does with its descriptors and processes, its result is the one that it returns; or none.
+func TestNasty(t *testing.T) {
+	const daemon = `
+import os, subprocess, time
+def daemon():
+  if os.fork() == 0:
+    os.setsid()
+    if os.fork(): os._exit(0)
+    os.write(1, b"daemon\n")
+    os.execvp("env", ["env", "-i", "sleep", "4321"])
+  os.wait()
+`
+	each(t, func(t *testing.T, b boxtest.Box) {
+		for _, c := range []struct {
+			name, source   string
+			value          string // or the error
+			stdout, stderr string
+		}{
+			{"Apart", "import sys, os\ndef f():\n  print('out'); print('err', file=sys.stderr); os.system('echo sub; echo suberr >&2')\n  return 1", `1`, "out\nsub\n", "err\nsuberr\n"},
+			{"ImitatesFrames", "import os\ndef f():\n  for fd in 1, 2: os.write(fd, b'r\\0\\0\\0\\x0c{\"value\": 9}x\\0\\0\\0\\x010')\n  return 1", `1`,
+				"r\x00\x00\x00\x0c{\"value\": 9}x\x00\x00\x00\x010", "r\x00\x00\x00\x0c{\"value\": 9}x\x00\x00\x00\x010"},
+			{"WritesToAll", "import os\ndef f():\n  for fd in range(3, 40):\n    try: os.write(fd, b'{\"value\": 9}')\n    except OSError: pass\n  return 1", `1`, "", ""},
+			{"ClosesOutput", "import os\ndef f():\n  os.close(1); os.close(2)\n  return 1", `1`, "", ""},
+			{"ClosesStdout", "import sys\ndef f():\n  sys.stdout.close(); sys.stderr.close()\n  return 1", `1`, "", ""},
+			{"BrokenUTF8", "import os\ndef f():\n  os.write(1, b'\\xff\\xc3'); print('\\udc80'); return 1", `1`, "\uFFFD\\udc80\n", ""},
+			{"Exit", "import os\ndef f():\n  print('out'); os._exit(0)", "exit status 0, without result", "out\n", ""},
+			{"Exit7", "import os\ndef f(): os._exit(7)", "exit status 7, without result", "", ""},
+			{"KillsGroup", "import os\ndef f():\n  print('out'); os.killpg(0, 9)", "signal 9 (killed; out of memory?), without result", "out\n", ""},
+			{"Signal", "import os\ndef f(): os.kill(os.getpid(), 15)", "signal 15 (terminated)", "", ""},
+			{"KillsParent", "import os, time\ndef f():\n  os.kill(os.getppid(), 9)\n  time.sleep(.1)", "signal 9", "", ""},
+			{"AtExit", "import atexit, os\natexit.register(lambda: (print('bye'), os.abort()))\ndef f(): return 1", `1`, "bye\n", ""},
+			{"Daemon", daemon + "def f():\n  daemon()\n  return 1", `1`, "", ""},
+			{"Background", "import subprocess\ndef f():\n  subprocess.Popen(['sh', '-c', 'yes & sleep 4321'])\n  return 1", `1`, "", ""},
+			{"Limit", "import resource\ndef f():\n  resource.setrlimit(resource.RLIMIT_AS, (1 << 28, 1 << 28))\n  return len('x' * (1 << 30))", "MemoryError", "", ""},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				began := time.Now()
+				res, err := call(t, b, c.source, pytool.Call{Timeout: time.Minute})
+				require.Less(t, time.Since(began), 20*time.Second)
+				if json.Valid([]byte(c.value)) {
+					require.NoError(t, err)
+					require.Equal(t, c.value, string(res.Value))
+				} else {
+					require.ErrorContains(t, err, c.value)
+					require.Nil(t, res.Value)
+					var exit *pytool.ExitError
+					require.Equal(t, c.name != "Limit", errors.As(err, &exit))
+				}
+				switch c.name {
+				case "Daemon":
+					require.Contains(t, []string{"", "daemon\n"}, res.Stdout)
+				case "Background":
+				default:
+					require.Equal(t, []string{c.stdout, c.stderr}, []string{res.Stdout, res.Stderr})
+				}
+			})
+		}
+		_, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", "kill $(pgrep -x yes) $(pgrep -f '^sleep 4321')"}})
+		require.NoError(t, err)
+	})
+}
+
+func TestMuchOutput(t *testing.T) {
+	each(t, func(t *testing.T, b boxtest.Box) {
+		count := new(counter)
+		res, err := call(t, b, `
+def f():
+  print("begin")
+  line = "x" * 999_999
+  for i in range(100): print(line)
+  print("end")
+  return 1
+`, pytool.Call{MaxOutput: 1000, Stdout: count})
+		require.NoError(t, err)
+		require.Equal(t, "1", string(res.Value))
+		require.True(t, strings.HasPrefix(res.Stdout, "begin\nxxx") && strings.HasSuffix(res.Stdout, "xxx\nend\n"), res.Stdout)
+		require.Len(t, res.Stdout, 1000)
+		require.EqualValues(t, 100_000_000+10-1000, res.StdoutOmitted)
+		require.EqualValues(t, 100_000_010, count.n)
+	})
+}
+
+type counter struct{ n int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	return len(p), nil
+}
+
+// What is printed comes while the function runs; and a Writer that fails does not stop it.
+func TestStreams(t *testing.T) {
+	b := boxtest.Local(t, pytool.Plugin())
+	dir := t.TempDir()
+	seen := writerFunc(func(p []byte) (int, error) {
+		if bytes.Contains(p, []byte("ready\n")) {
+			_, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"touch", dir + "/seen"}})
+			return len(p), err
+		}
+		return len(p), nil
+	})
+	const source = `
+import os, time
+def f(dir):
+  print("ready")
+  while not os.path.exists(dir + "/seen"): time.sleep(.01)
+  return 1
+`
+	res, err := call(t, b, source, pytool.Call{Args: object{"dir": dir}, Stdout: seen, Timeout: time.Minute})
+	require.NoError(t, err)
+	require.Equal(t, "1", string(res.Value))
+	res, err = call(t, b, source, pytool.Call{Args: object{"dir": dir}, Stdout: writerFunc(func([]byte) (int, error) { return 0, io.ErrShortWrite })})
+	require.ErrorIs(t, err, io.ErrShortWrite)
+	require.Equal(t, "1", string(res.Value))
+	require.Equal(t, "ready\n", res.Stdout)
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// Time limit and cancellation kill what the call has started, whatever that does against it.
+func TestKilled(t *testing.T) {
+	const source = `
+import os, signal, subprocess, sys, time
+def f():
+  signal.signal(signal.SIGTERM, signal.SIG_IGN)
+  subprocess.Popen(["sh", "-c", "trap '' TERM INT HUP; sleep 7654"])
+  subprocess.Popen(["setsid", "sleep", "7654"])
+  if os.fork() == 0:
+    os.setsid()
+    if os.fork(): os._exit(0)
+    os.execvp("env", ["env", "-i", "sleep", "7654"])
+  os.wait()
+  while subprocess.run(["pgrep", "-cf", "^sleep 7654"], capture_output=True, text=True).stdout != "3\n": pass
+  print("ready")
+  print("err", file=sys.stderr)
+  while True: pass
+`
+	each(t, func(t *testing.T, b boxtest.Box) {
+		gone := func() {
+			code, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"pgrep", "-f", "^sleep 7654"}})
+			require.NoError(t, err)
+			require.Equal(t, 1, code, "none is left")
+		}
+		res, err := call(t, b, source, pytool.Call{Timeout: 3 * time.Second})
+		require.ErrorIs(t, err, sandbox.ErrTimeout)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "f took longer than 3s")
+		require.Equal(t, []string{"ready\n", "err\n"}, []string{res.Stdout, res.Stderr})
+		require.Nil(t, res.Value)
+		gone()
+
+		ctx, cancel := context.WithCancel(t.Context())
+		res, err = (&pytool.Tool{Source: source, Function: "f"}).Call(ctx, b, pytool.Call{Stdout: writerFunc(func(p []byte) (int, error) {
+			cancel()
+			return len(p), nil
+		})})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, "ready\n", res.Stdout)
+		gone()
+		require.EqualValues(t, 1, value(t, b, "def f(): return 1", nil))
+	})
+}
+
+func TestEnvironment(t *testing.T) {
+	each(t, func(t *testing.T, b boxtest.Box) {
+		tool := pytool.Tool{Source: "import os\ndef f(): return [os.environ.get(n) for n in 'ABC'] + [os.getcwd()]", Function: "f",
+			Config: pytool.Config{Env: map[string]string{"A": "tool", "B": "tool"}}}
+		res, err := tool.Call(t.Context(), b, pytool.Call{Env: map[string]string{"B": "a\n'b' $c", "C": "call"}, Dir: "/usr"})
+		require.NoError(t, err)
+		require.JSONEq(t, `["tool", "a\n'b' $c", "call", "/usr"]`, string(res.Value))
+		res, err = tool.Call(t.Context(), b, pytool.Call{})
+		require.NoError(t, err)
+		require.Equal(t, []any{"tool", "tool", nil}, decoded(t, res.Value).([]any)[:3])
+
+		dir := t.TempDir()
+		_, err = b.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", "mkdir -p $0/lib; echo x=7 >$0/lib/beside.py; echo 'print(\"noise\")' >$0/lib/sitecustomize.py", dir}})
+		require.NoError(t, err)
+		res, err = call(t, b, "import beside\ndef f(): return beside.x", pytool.Call{Dir: dir + "/lib"})
+		require.NoError(t, err)
+		require.Equal(t, "7", string(res.Value))
+		res, err = call(t, b, "import beside\ndef f(): return beside.x", pytool.Call{Env: map[string]string{"PYTHONPATH": dir + "/lib"}})
+		require.NoError(t, err)
+		require.Equal(t, "7", string(res.Value))
+		code, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"test", "-e", dir + "/lib/__pycache__"}})
+		require.NoError(t, err)
+		require.Equal(t, 1, code)
+		_, err = call(t, b, "def f(): pass", pytool.Call{Env: map[string]string{"PYTHONHOME": "/nowhere"}})
+		require.ErrorContains(t, err, "Python did not start: exit status 1: ")
+	})
+}
+
+func TestSideBySide(t *testing.T) {
+	each(t, func(t *testing.T, b boxtest.Box) {
+		var all sync.WaitGroup
+		defer all.Wait()
+		for i := range 20 {
+			all.Go(func() {
+				res, err := call(t, b, "import os\ndef f(i):\n  print(i)\n  return [i, os.environ['I']]",
+					pytool.Call{Args: object{"i": i}, Env: map[string]string{"I": fmt.Sprint(i)}})
+				if err != nil || res.Stdout != fmt.Sprintln(i) || string(res.Value) != fmt.Sprintf(`[%d, "%d"]`, i, i) {
+					t.Error(i, res, err)
+				}
+			})
+		}
+	})
+}
+
+func TestWrongInput(t *testing.T) {
+	b := boxtest.Local(t)
+	_, err := call(t, b, "def f(): pass", pytool.Call{})
+	require.ErrorContains(t, err, "the box does not have pytool.Plugin()")
+	_, err = (&pytool.Tool{Function: "f", Config: pytool.Config{Requirements: []string{"x"}}}).Call(t.Context(), b, pytool.Call{})
+	require.ErrorContains(t, err, "the box does not have pytool.Plugin()")
+	require.ErrorContains(t, (&pytool.Tool{Function: "f", Config: pytool.Config{Requirements: []string{"x"}}}).Prepare(t.Context(), b), "the box does not have pytool.Plugin()")
+	require.NoError(t, b.InitPlugins(t.Context(), pytool.Plugin()))
+	for _, c := range []struct {
+		message string
+		call    pytool.Call
+	}{
+		{"Call.Args are [1]: want a JSON object", pytool.Call{Args: []int{1}}},
+		{"Call.Args: json", pytool.Call{Args: json.RawMessage("{")}},
+		{"Call.Args: json: unsupported type", pytool.Call{Args: make(chan int)}},
+		{"Call.State: json: unsupported type", pytool.Call{State: make(chan int)}},
+		{"a Timeout of -1s", pytool.Call{Timeout: -time.Second}},
+		{"a MaxOutput of -1", pytool.Call{MaxOutput: -1}},
+		{"NUL", pytool.Call{Env: map[string]string{"A": "\x00"}}},
+		{"/nowhere", pytool.Call{Dir: "/nowhere"}},
+	} {
+		_, err := call(t, b, "def f(): pass", c.call)
+		require.ErrorContains(t, err, c.message)
+	}
+	_, err = (&pytool.Tool{Source: "def f(): pass"}).Call(t.Context(), b, pytool.Call{})
+	require.ErrorContains(t, err, "Tool.Function is empty")
+	require.NoError(t, b.Close())
+	_, err = call(t, b, "def f(): pass", pytool.Call{})
+	require.ErrorIs(t, err, sandbox.ErrClosed)
+}

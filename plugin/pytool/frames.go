@@ -1,0 +1,128 @@
+package pytool
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+)
+
+// A decoder takes apart what the program in the box writes: see sandshell_tool.py. What comes before the nonce, such as what a
+// sitecustomize.py prints, is dropped.
+type decoder struct {
+	nonce          []byte
+	begun          bool
+	stdout, stderr io.Writer
+	answers        map[byte][]byte // what came of other kinds
+	buf            []byte          // the nonce or a header, as far as it is there; or such an answer
+	kind           byte            // of the frame that is being read; 0: none
+	left           int             // bytes of it to come
+}
+
+const headerSize = 5
+
+func (d *decoder) Write(p []byte) (int, error) {
+	size := len(p)
+	if !d.begun {
+		d.buf = append(d.buf, p...)
+		at := bytes.Index(d.buf, d.nonce)
+		if at < 0 {
+			d.buf = d.buf[max(len(d.buf)-len(d.nonce), 0):]
+			return size, nil
+		}
+		d.begun = true
+		p, d.buf = d.buf[at+len(d.nonce):], nil
+	}
+	for len(p) > 0 {
+		if d.kind == 0 {
+			n := min(headerSize-len(d.buf), len(p))
+			d.buf, p = append(d.buf, p[:n]...), p[n:]
+			if len(d.buf) < headerSize {
+				break
+			}
+			d.kind, d.left = d.buf[0], int(binary.BigEndian.Uint32(d.buf[1:]))
+			d.buf = nil
+		}
+		n := min(d.left, len(p))
+		piece := p[:n]
+		p, d.left = p[n:], d.left-n
+		switch d.kind {
+		case 'o':
+			d.stdout.Write(piece)
+		case 'e':
+			d.stderr.Write(piece)
+		case 'r', 'x', 'p', 'v':
+			d.buf = append(d.buf, piece...)
+			if d.left == 0 {
+				d.answers[d.kind] = d.buf
+			}
+		default:
+			return size, fmt.Errorf("a frame of kind %q", d.kind)
+		}
+		if d.left > 0 {
+			break
+		}
+		d.kind, d.buf = 0, nil
+	}
+	return size, nil
+}
+
+// A capture keeps the begin and the end of what is written to it, and passes it on.
+type capture struct {
+	mu      sync.Mutex
+	max     int
+	head    []byte
+	tail    []byte // up to twice its half of max, then the older half is cut out
+	omitted int64
+	tee     io.Writer // or nil
+	err     error     // of tee: it gets no more then
+}
+
+func (c *capture) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tee != nil && c.err == nil && len(p) > 0 {
+		_, c.err = c.tee.Write(p)
+	}
+	size := len(p)
+	half := max(c.max/2, 1)
+	n := min(half-len(c.head), len(p))
+	c.head, p = append(c.head, p[:n]...), p[n:]
+	if drop := len(p) - half; drop > 0 {
+		c.omitted += int64(len(c.tail) + drop)
+		c.tail, p = c.tail[:0], p[drop:]
+	}
+	c.tail = append(c.tail, p...)
+	if len(c.tail) > 2*half {
+		c.cut(half)
+	}
+	return size, nil
+}
+
+// cut leaves that much of the tail.
+func (c *capture) cut(size int) {
+	cut := len(c.tail) - size
+	c.tail = append(c.tail[:0], c.tail[cut:]...)
+	c.omitted += int64(cut)
+}
+
+// text returns what is kept, and how much is missing in between.
+func (c *capture) text() (string, int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if half := max(c.max/2, 1); len(c.tail) > half {
+		c.cut(half)
+	}
+	if c.omitted == 0 {
+		return strings.ToValidUTF8(string(c.head)+string(c.tail), "\uFFFD"), 0
+	}
+	return strings.ToValidUTF8(string(c.head), "\uFFFD") + strings.ToValidUTF8(string(c.tail), "\uFFFD"), c.omitted
+}
+
+func (c *capture) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}

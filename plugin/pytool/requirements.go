@@ -1,0 +1,99 @@
+package pytool
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sandshell/sandshell/plugin"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+const noPip = 3 // requirements.py's NO_PIP
+
+// Prepare makes the virtual environment of the Requirements, unless it is there. The first Call does so by itself.
+func (t *Tool) Prepare(ctx context.Context, box sandbox.Sandbox) error {
+	requirements := t.normalised()
+	if len(requirements) == 0 {
+		return nil
+	}
+	for _, r := range requirements {
+		if strings.ContainsAny(r, "\n\r\x00") {
+			return fmt.Errorf("install requirements: %q has several lines", r)
+		}
+	}
+	out := &capture{max: maxOutput}
+	code, err := t.makeVenv(ctx, box, requirements, out)
+	if err == nil && code == noPip {
+		if err := plugin.Install(ctx, box, ensurepip()); err != nil {
+			return err
+		}
+		out = &capture{max: maxOutput}
+		code, err = t.makeVenv(ctx, box, requirements, out)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("install the requirements of %s: %w", t.Function, context.Cause(ctx))
+	case err != nil:
+		return fmt.Errorf("install the requirements of %s: %w", t.Function, err)
+	case code == noPlugin:
+		return fmt.Errorf("install the requirements of %s: %w", t.Function, errNoPlugin)
+	case code != 0:
+		failed := &RequirementsError{Requirements: requirements, ExitCode: code}
+		failed.Output, failed.Omitted = out.text()
+		return failed
+	}
+	return nil
+}
+
+const (
+	noPlugin   = 4
+	venvScript = `[ "$SANDSHELL_PYTOOL" ] || exit 4
+exec "$SANDSHELL_PYTOOL_PYTHON" -B "$SANDSHELL_PYTOOL/requirements.py" "$SANDSHELL_PYTOOL_VERSION-$1"`
+)
+
+func (t *Tool) makeVenv(ctx context.Context, box sandbox.Sandbox, requirements []string, out *capture) (int, error) {
+	request, err := json.Marshal(map[string][]string{"requirements": requirements, "pip_args": append([]string{}, t.PipArgs...)})
+	if err != nil {
+		return -1, err
+	}
+	return box.Run(ctx, &sandbox.Cmd{
+		Args: []string{"sh", "-c", venvScript, "pytool", t.key()}, Env: environment(t.Env),
+		Stdin: bytes.NewReader(request), Stdout: out, Stderr: out,
+	})
+}
+
+// normalised returns the requirements, sorted, each once.
+func (c *Config) normalised() []string {
+	var list []string
+	for _, r := range c.Requirements {
+		if r = strings.TrimSpace(r); r != "" {
+			list = append(list, r)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// key names the virtual environment; empty if there is to be none.
+func (c *Config) key() string {
+	requirements := c.normalised()
+	if len(requirements) == 0 {
+		return ""
+	}
+	return hash(requirements, c.PipArgs)
+}
+
+// hash returns a hash of lists of texts.
+func hash(lists ...[]string) string {
+	sum := sha256.New()
+	for _, list := range lists {
+		fmt.Fprintf(sum, "%q\n", list)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:10])
+}

@@ -1,0 +1,306 @@
+"""Runs one function. Python 3.8 or newer, standard library only.
+
+Two processes: the function runs in a child, whose stdout, stderr and result are three pipes. The parent passes on what comes out of
+them as frames on the real stdout, which the child does not have: so nothing that the function prints, by whatever means, can
+be taken for a frame. A fork takes no second start of the interpreter.
+
+The real stdout gets the nonce of argv[1], then frames: a letter, the length in 4 bytes, big-endian, and that many bytes.
+  o, e  a piece of the function's stdout, stderr
+  r     the result, JSON
+  x     the last one: the child's exit status in decimal, or -n if signal n ended it
+"""
+
+import os
+import select
+import signal
+import struct
+import sys
+from json import dumps, loads  # by name: the source may do what it likes to the module
+
+PIECE = 64 << 10
+PIPE_MAX = 1 << 20  # what the kernel holds of a pipe, at most
+RESULT_MAX = 256 << 20
+MESSAGE_MAX = 64 << 10
+FILE = "<tool>"
+
+
+def main():
+    frames = os.dup(1)
+    write_all(frames, sys.argv[1].encode())
+    request = sys.stdin.buffer.read()
+    seal = os.urandom(16)  # the function may write to any descriptor, the result's too: its own text it cannot seal
+    pipes = [os.pipe() for _ in range(4)]
+    ends = [r for r, _ in pipes]
+    for fd in ends + [pipes[3][1]]:
+        os.set_blocking(fd, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(pipes[3][1], warn_on_full_buffer=False)
+    child = os.fork()
+    if child:
+        try:
+            for _, w in pipes[:3]:
+                os.close(w)
+            adopt()
+            watch(child, frames, ends, seal)
+        except OSError:  # nobody reads the frames any more
+            os.killpg(child, signal.SIGKILL)
+        os._exit(0)
+
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for fd, number in ((nothing, 0), (pipes[0][1], 1), (pipes[1][1], 2)):
+        os.dup2(fd, number)
+    result = pipes[2][1]
+    for fd in [frames, nothing] + [fd for pipe in pipes for fd in pipe if fd != result]:
+        os.close(fd)
+    # By lines: what was printed before a kill is not lost. Anew, since Python has looked at what the descriptors were before.
+    sys.stdout, sys.stderr = (open(fd, "w", 1, "utf-8", "backslashreplace", closefd=False) for fd in (1, 2))
+    sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr
+    sys.argv = [""]
+    sys.path[0] = ""  # as python -c has it
+    owner = os.getpid()
+    reply = run(loads(request), owner)
+    if os.getpid() == owner:  # and not what the function has forked, which returns too
+        write_all(result, seal + struct.pack(">Q", len(reply)) + reply)
+        os.close(result)
+    # Now the interpreter ends as ever: threads are waited for, atexit functions run.
+
+
+# The parent.
+
+
+def adopt():
+    """Makes what the child orphans a child of ours: daemons are found below us when the call is to be killed."""
+    try:
+        import ctypes
+
+        one, none = ctypes.c_ulong(1), ctypes.c_ulong(0)
+        ctypes.CDLL(None).prctl(36, one, none, none, none)  # PR_SET_CHILD_SUBREAPER
+    except Exception:  # not on Linux, or without ctypes: they are found by their environment
+        pass
+
+
+def watch(child, frames, ends, seal):
+    out, err, res, wake = ends
+    kinds = {out: b"o", err: b"e"}
+    result = bytearray()
+
+    def take(fd):
+        """Reads a piece; tells how much, 0 if nothing is there."""
+        try:
+            piece = os.read(fd, PIECE)
+        except BlockingIOError:
+            return 0
+        if not piece:
+            readable.discard(fd)
+        elif fd in kinds:
+            frame(frames, kinds[fd], piece)
+        elif fd == res:
+            result.extend(piece)
+        return len(piece)
+
+    readable = set(ends)
+    status = None
+    while status is None:
+        for fd in select.select(list(readable), [], [])[0]:
+            take(fd)
+            if fd == wake:
+                status = reap(child)
+    # What the child has written is in the pipes by now. A process that it left behind may hold them open, and write for ever.
+    for fd in readable - {wake}:
+        left = PIPE_MAX
+        while left > 0:
+            n = take(fd)
+            if n == 0:
+                break
+            left -= n
+    _, _, sealed = result.partition(seal)
+    if len(sealed) >= 8:
+        size = struct.unpack(">Q", sealed[:8])[0]
+        if len(sealed) - 8 >= size:
+            frame(frames, b"r", sealed[8 : 8 + size])
+    frame(frames, b"x", str(status).encode())
+
+
+def reap(child):
+    """Takes note of all that have ended; returns the child's exit status, or None."""
+    status = None
+    while True:
+        try:
+            pid, how = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return status
+        if pid == 0:
+            return status
+        if pid == child:
+            status = -os.WTERMSIG(how) if os.WIFSIGNALED(how) else os.WEXITSTATUS(how)
+
+
+def frame(fd, kind, data):
+    write_all(fd, kind + struct.pack(">I", len(data)) + data)
+
+
+def write_all(fd, data):
+    data = memoryview(data)
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+# The child.
+
+
+def run(request, owner):
+    """Calls the function; returns the result as JSON."""
+    import linecache
+    import types
+
+    source = request["source"]
+    linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)  # for tracebacks
+    stage = "compile"
+    try:
+        code = compile(source, FILE, "exec", dont_inherit=True)
+        stage = "load"
+        module = sys.modules["tool"] = types.ModuleType("tool")
+        exec(code, module.__dict__)
+        stage = "find"
+        function = find(module, request["function"])
+        stage = "bind"
+        positional, named = arguments(function, request)
+        stage = "call"  # to be told apart: bind or body
+        value = function(*positional, **named)
+        if hasattr(value, "__await__"):
+            import asyncio
+
+            stage = "body"
+            value = asyncio.run(wait(value))
+        stage = "return"
+        reply = b'{"value": ' + encode(value, "result")
+        if "state" in request:
+            reply += b', "state": ' + encode(request["state"], "state")
+        reply += b"}"
+        if len(reply) > RESULT_MAX:
+            raise OverflowError("the result has %d bytes of JSON; %d are allowed" % (len(reply), RESULT_MAX))
+        return reply
+    except BaseException as e:
+        if os.getpid() != owner:
+            raise
+        return dumps({"exception": describe(e, stage)}).encode()
+
+
+def find(module, name):
+    function = module.__dict__.get(name)
+    if callable(function):
+        return function
+    if name in module.__dict__:
+        raise TypeError("%s is not a function, but of type %s" % (name, type(function).__name__))
+    has = [n for n, f in module.__dict__.items() if callable(f) and getattr(f, "__module__", "") == "tool"]
+    raise NameError("there is no function %s in the source; it has %s" % (name, ", ".join(has) or "none"))
+
+
+def arguments(function, request):
+    """Returns positional and named arguments; the state among them if the function has a parameter of that name."""
+    inner, named = function, dict(request["args"])
+    while hasattr(inner, "__wrapped__"):
+        inner = inner.__wrapped__
+    code = getattr(inner, "__code__", None)
+    if code:
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        only = names[: code.co_posonlyargcount]
+    else:
+        import inspect  # takes long
+
+        try:
+            parameters = inspect.signature(inner).parameters
+        except (TypeError, ValueError):  # some written in C do not tell
+            parameters = {}
+        names = list(parameters)
+        only = [n for n in names if parameters[n].kind == inspect.Parameter.POSITIONAL_ONLY]
+    if "state" in request and "state" in names:
+        if "state" in named:
+            raise TypeError("state is given twice: as an argument too")
+        named["state"] = request["state"]
+    positional = []
+    for name in only:
+        if name not in named:
+            break
+        positional.append(named.pop(name))
+    return positional, named
+
+
+async def wait(value):
+    return await value
+
+
+def encode(value, name):
+    try:
+        return dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return dumps(value, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as e:
+        try:
+            why = unfit(value, name, [])
+        except RecursionError:
+            why = name + " is nested too deeply"
+        raise TypeError("not JSON: " + (why or str(e))) from None
+
+
+def unfit(value, path, parents):
+    """Says where a value is not JSON, and why."""
+    if value is None or isinstance(value, (str, int)):
+        return None
+    if isinstance(value, float):
+        return None if value - value == 0 else "%s is %r" % (path, value)
+    if not isinstance(value, (dict, list, tuple)):
+        return "%s is of type %s" % (path, type(value).__name__)
+    if any(value is p for p in parents):
+        return path + " contains itself"
+    if isinstance(value, dict):
+        items = value.items()
+        for key in value:
+            if not isinstance(key, (str, int, float, type(None))):
+                return "%s has a key of type %s" % (path, type(key).__name__)
+    else:
+        items = enumerate(value)
+    for key, item in items:
+        why = unfit(item, "%s[%.100r]" % (path, key), parents + [value])
+        if why:
+            return why
+    return None
+
+
+def describe(e, stage):
+    import traceback
+
+    begin = e.__traceback__
+    while begin and begin.tb_frame.f_code.co_filename == __file__:
+        begin = begin.tb_next
+    if stage == "call":  # no frame of the function: the call itself raised
+        stage = "bind" if isinstance(e, TypeError) and begin is None else "body"
+    tb = begin
+    while tb and tb.tb_frame.f_code.co_filename != FILE:
+        tb = tb.tb_next
+    try:
+        message = str(e)
+    except Exception:
+        message = "<its str() failed>"
+    text = ""
+    if stage not in ("find", "bind", "return"):  # these are our own
+        try:
+            text = "".join(traceback.format_exception(type(e), e, tb or begin))
+        except Exception as other:
+            text = "%s: %s\n(no traceback: %r)\n" % (type(e).__name__, message, other)
+    return {
+        "stage": stage,
+        "type": type(e).__qualname__,
+        "module": type(e).__module__,
+        "message": shorten(message, MESSAGE_MAX),
+        "traceback": shorten(text, 4 * MESSAGE_MAX),
+    }
+
+
+def shorten(text, most):
+    if len(text) <= most:
+        return text
+    return "%s\n[%d characters left out]\n%s" % (text[: most // 2], len(text) - most, text[-(most // 2) :])

@@ -1,0 +1,126 @@
+package pytool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+)
+
+// A Tool is a Python function.
+type Tool struct {
+	// Source is the text of a module that defines the function.
+	Source string
+	// Function is its name.
+	Function string
+	Config
+}
+
+// A Config is what a tool needs of a box. A Runner keeps a box as long as it does not change.
+type Config struct {
+	// Image is for Runner.New; nothing else looks at it.
+	Image string
+	// Requirements are lines as in a requirements.txt: "requests>=2", a path, a URL. Their order does not matter. A relative path starts at the directory
+	// in which the box's Runs start. Default: none, and no virtual environment.
+	Requirements []string
+	// PipArgs are added to "pip install", such as "--no-index" and "--find-links=/wheels".
+	PipArgs []string
+	// Env is the environment of each call, and of pip, beside the box's.
+	Env map[string]string
+}
+
+// A Call is what one call of a function is given. The zero value calls it without arguments.
+type Call struct {
+	// Args are the arguments by name: what encoding/json makes a JSON object of. A json.RawMessage is taken as it is. Default, and null: none.
+	Args any
+	// State is the caller's, anything that encoding/json takes; nil is no state.
+	State any
+	// Env is added to Config.Env, for this call.
+	Env map[string]string
+	// Dir is the function's working directory. Default: the box's.
+	Dir string
+	// Timeout bounds the function with the start of Python, but not the installing of requirements. Default: no limit.
+	Timeout time.Duration
+	// Stdout and Stderr get what the function prints, as it comes, beside the Result; one Writer may be both. An error of Write is returned in the end, and
+	// does not stop the function. Default: none.
+	Stdout, Stderr io.Writer
+	// MaxOutput is how many bytes of each the Result holds: of more, the begin and the end. Default: 1 MiB.
+	MaxOutput int
+}
+
+// A Result is what became of a call.
+type Result struct {
+	Value         json.RawMessage // what the function returned; nil if it did not
+	State         json.RawMessage // Call.State, as the function left it; nil if there was none, or the call failed
+	Stdout        string          // valid UTF-8: U+FFFD where it was not
+	StdoutOmitted int64           // bytes cut out of the middle of Stdout
+	Stderr        string
+	StderrOmitted int64
+	Duration      time.Duration // of the call, without the installing of requirements
+}
+
+const maxOutput = 1 << 20
+
+// request returns what the program in the box reads.
+func (t *Tool) request(c Call) ([]byte, error) {
+	switch {
+	case t.Function == "":
+		return nil, errors.New("Tool.Function is empty")
+	case c.Timeout < 0:
+		return nil, fmt.Errorf("a Timeout of %v", c.Timeout)
+	case c.MaxOutput < 0:
+		return nil, fmt.Errorf("a MaxOutput of %d", c.MaxOutput)
+	}
+	// By hand: encoding/json would look through large arguments once more.
+	args, err := marshal("Args", c.Args)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(args) == 0, string(args) == "null": // a nil map
+		args = []byte("{}")
+	case args[0] != '{':
+		return nil, fmt.Errorf("Call.Args are %.100s: want a JSON object of arguments by name", args)
+	}
+	state, err := marshal("State", c.State)
+	if err != nil {
+		return nil, err
+	}
+	if state != nil {
+		state = slices.Concat([]byte(`,"state":`), state)
+	}
+	tool, err := json.Marshal(map[string]string{"source": t.Source, "function": t.Function})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(tool[:len(tool)-1], []byte(`,"args":`), args, state, []byte("}")), nil
+}
+
+// marshal makes JSON of a field of Call, without space around it; nil of nil.
+func marshal(field string, v any) ([]byte, error) {
+	if v == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("marshal Call.%s: %w", field, err)
+	}
+	return text, nil
+}
+
+// environment returns the variables of both, sorted; later ones count.
+func environment(all ...map[string]string) []string {
+	merged := map[string]string{}
+	for _, env := range all {
+		maps.Copy(merged, env)
+	}
+	var list []string
+	for name, value := range merged {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list
+}
