@@ -1,0 +1,220 @@
+"""execute_cli: runs a cell in this box's IPython kernel, and prints what a notebook would show. See main."""
+
+import argparse
+import base64
+import getpass
+import json
+import os
+import re
+import signal
+import sys
+
+from kernels import Failure, Kernel, describe, room
+
+# What of a rich output becomes a file, in the order in which it is looked for.
+FILES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/svg+xml": "svg", "application/pdf": "pdf"}
+
+
+def main():
+    p = argparse.ArgumentParser(
+        prog="execute_cli", usage="execute_cli [--kernel NAME] <CODE, or --restart, or --stop",
+        description="Runs the code on standard input in an IPython kernel, which keeps its state from call to call, and prints what a "
+        "notebook would show: output, the value of the last expression, where the figures are. The exit status is 1 if the code raised, "
+        "130 if it was interrupted. The first call starts the kernel, in the working directory.")
+    p.add_argument("--kernel", metavar="NAME", default="default", help="which kernel; default: %(default)s")
+    p.add_argument("--restart", action="store_true", help="end the kernel, if it runs, and start a fresh one")
+    p.add_argument("--stop", action="store_true", help="end the kernel")
+    for hidden in ("--check", "--connect", "--status"):  # for setup.sh and package jupyter
+        p.add_argument(hidden, action="store_true", help=argparse.SUPPRESS)
+    p.add_argument("--dir", help=argparse.SUPPRESS)
+    p.add_argument("--keep", type=int, help=argparse.SUPPRESS)
+    a = p.parse_args()
+    if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", a.kernel):
+        p.error("a kernel's name has up to 64 letters, digits, \"-\", \"_\" and \".\", and a letter or digit first")
+    kernel = Kernel(a.kernel)
+    if a.check:
+        check()
+    elif a.keep is not None:
+        kernel.keep()
+    elif a.status:
+        with kernel.turn("lock"):
+            print(json.dumps(kernel.status()))
+    elif a.connect:
+        print(json.dumps(kernel.connect(a.dir, fresh=a.restart)))
+    elif a.stop:
+        kernel.stop()
+    elif a.restart:
+        kernel.connect(fresh=True)
+    else:
+        return execute(kernel, sys.stdin.buffer.read().decode(errors="replace"))
+    return 0
+
+
+def check():
+    """Fails if a kernel could not run. It imports little: this is asked of each box."""
+    import importlib.util
+    for module in ("IPython", "ipykernel", "jupyter_client", "zmq"):
+        if importlib.util.find_spec(module) is None:
+            raise Failure("%s has no module %s" % (sys.executable, module))
+    import zmq  # noqa: F401: the one that is compiled
+
+
+def execute(kernel, code):
+    with kernel.turn("lock"):  # not while another one starts or ends it
+        status = kernel.status()
+    if status.get("exit"):
+        if not status["exit"].get("stopped"):
+            raise Failure(died(kernel, status["exit"]))
+        status = {}
+    if "connection" not in status:
+        status = kernel.connect()
+    # Whoever is interrupted while others' cells run has sent nothing yet.
+    with kernel.turn("turn"):
+        return Cell(kernel, status["connection"]).run(code)
+
+
+def died(kernel, how):
+    name = "" if kernel.name == "default" else " --kernel " + kernel.name
+    return "the kernel has died: %s. For a fresh one, without the state: execute_cli%s --restart" % (describe(how), name)
+
+
+class Cell:
+    def __init__(self, kernel, connection):
+        from protocol import Channels
+        self.kernel = kernel
+        self.channels = Channels(connection)
+        self.id = None
+        self.began = self.raised = False
+        self.interrupted = None  # by which signal
+        self.figures = 0
+        self.count = 0
+
+    def run(self, code):
+        """Runs it and returns the exit status."""
+        c = self.channels
+        if not c.subscribe():
+            return self.gone()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self.interrupt)
+        try:
+            terminal = os.open("/dev/tty", os.O_RDWR)
+            os.close(terminal)
+        except OSError:
+            terminal = None
+        self.id = c.send(c.shell, "execute_request", {
+            "code": code, "silent": False, "store_history": True, "user_expressions": {},
+            "allow_stdin": terminal is not None, "stop_on_error": False,
+        })
+        replied = idle = False
+        while not (replied and idle):
+            ready = dict(c.poller.poll())
+            if self.interrupted and not self.began:
+                print("execute_cli: interrupted while the kernel ran another client's cell; this one will run after it", file=sys.stderr)
+                return 128 + self.interrupted
+            if c.iopub in ready:
+                kind, content, parent, _ = c.receive(c.iopub)
+                if parent == self.id:
+                    idle = kind == "status" and content["execution_state"] == "idle"
+                    self.show(kind, content)
+            elif c.shell in ready:
+                kind, content, parent, _ = c.receive(c.shell)
+                if parent == self.id:
+                    replied = True
+                    self.reply(content)
+            elif c.stdin in ready:
+                kind, content, parent, header = c.receive(c.stdin)
+                if kind == "input_request":
+                    c.send(c.stdin, "input_reply", {"value": self.ask(content)}, header)
+            elif c.control in ready:
+                c.receive(c.control)
+            elif c.gone in ready:
+                return self.gone()
+        if self.interrupted and self.raised:
+            return 128 + self.interrupted
+        return 1 if self.raised else 0
+
+    def gone(self):
+        self.kernel.wait_for_end()
+        raise Failure(died(self.kernel, self.kernel.read("exit.json") or {}))
+
+    def interrupt(self, number, frame):
+        self.interrupted = number
+        if self.began:
+            self.channels.send(self.channels.control, "interrupt_request", {})
+
+    def ask(self, content):
+        """Answers input() from the terminal: standard input has the code."""
+        if content.get("password"):
+            return getpass.getpass(content["prompt"])
+        with open("/dev/tty", "r+b", buffering=0) as tty:
+            tty.write(content["prompt"].encode())
+            line = bytearray()
+            while not line.endswith(b"\n"):
+                byte = tty.read(1)
+                if not byte:
+                    break
+                line += byte
+        return line.decode(errors="replace").rstrip("\n")
+
+    def reply(self, content):
+        self.count = content.get("execution_count") or self.count
+        self.raised = content["status"] != "ok"
+        if content["status"] == "aborted":
+            print("execute_cli: the kernel has aborted the cell", file=sys.stderr)
+        for page in content.get("payload") or []:  # what "name?" tells
+            if page.get("source") == "page":
+                self.rich(page["data"])
+
+    def show(self, kind, content):
+        if kind == "execute_input":
+            self.began = True
+            self.count = content["execution_count"]
+        elif kind == "stream":
+            self.write(sys.stderr if content["name"] == "stderr" else sys.stdout, content["text"])
+        elif kind in ("execute_result", "display_data", "update_display_data"):
+            self.rich(content["data"])
+        elif kind == "error":
+            self.write(sys.stderr, plain("\n".join(content["traceback"]) or content["ename"]) + "\n")
+
+    def rich(self, data):
+        for mime, extension in FILES.items():
+            if mime in data:
+                self.write(sys.stdout, "[%s: %s]\n" % (mime, self.save(data[mime], mime, extension)))
+                return
+        text = data.get("text/plain") or next((v for v in data.values() if isinstance(v, str)), "")
+        self.write(sys.stdout, plain(text).rstrip("\n") + "\n")
+
+    def save(self, text, mime, extension):
+        """Writes a figure to a file and returns its name."""
+        self.figures += 1
+        os.makedirs(os.path.join(room(), "figures"), mode=0o700, exist_ok=True)
+        name = os.path.join(room(), "figures", "%s-%d-%d.%s" % (self.kernel.name, self.count, self.figures, extension))
+        with open(name, "wb") as f:
+            f.write(text.encode() if mime.endswith("+xml") else base64.b64decode(text))
+        return name
+
+    def write(self, to, text):
+        to.write(text)
+        to.flush()
+
+
+def plain(text):
+    """Text without the colours that IPython gives it."""
+    return re.sub("\x1b\\[[0-9;]*m", "", text)
+
+
+if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace", encoding="utf-8")
+    try:
+        status = main()
+        sys.stdout.flush()
+    except Failure as e:
+        print("execute_cli:", e, file=sys.stderr)
+        status = 1
+    except KeyboardInterrupt:
+        status = 130
+    except BrokenPipeError:  # nobody reads what the cell prints: the cell goes on, as in a notebook whose window is closed
+        status = 1
+    sys.stderr.flush()
+    os._exit(status)  # without waiting for ZeroMQ, which may have something left to send to a kernel that is gone

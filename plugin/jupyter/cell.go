@@ -1,0 +1,266 @@
+package jupyter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// outputsMax is how many bytes of Outputs a Result keeps.
+const outputsMax = 64 << 20
+
+// The contents of messages, as far as they matter.
+type (
+	displayContent struct {
+		Data      map[string]json.RawMessage `json:"data"`
+		Transient struct {
+			ID string `json:"display_id"`
+		} `json:"transient"`
+	}
+	replyContent struct {
+		Status  string `json:"status"`
+		Count   int    `json:"execution_count"`
+		Payload []struct {
+			Source string                     `json:"source"`
+			Data   map[string]json.RawMessage `json:"data"`
+		} `json:"payload"`
+		errorContent
+	}
+	errorContent struct {
+		Name      string   `json:"ename"`
+		Value     string   `json:"evalue"`
+		Traceback []string `json:"traceback"`
+	}
+)
+
+// take is told what the kernel says of the cell.
+func (c *cell) take(ctx context.Context, m *message) error {
+	if m.channel == control {
+		if m.header.Type == "interrupt_reply" {
+			c.interrupts--
+		}
+		return nil
+	}
+	if m.parent != c.id {
+		c.idle = c.idle || c.probes[m.parent] && m.channel == iopub
+		if m.parent == c.caughtUp {
+			return c.answer(ctx)
+		}
+		return nil
+	}
+	switch {
+	case m.omitted > 0:
+		c.result.Omitted += m.omitted
+		if m.channel == shell {
+			c.replied = true
+			c.result.Error = &Error{Name: "unknown", Value: "the kernel's reply is larger than 64 MiB"}
+		}
+		return nil
+	case m.channel == stdin && m.header.Type == "input_request":
+		return c.hold(m)
+	case m.channel == shell:
+		return c.reply(m)
+	case m.channel == iopub:
+		return c.show(m)
+	}
+	return nil
+}
+
+func (m *message) parse(v any) error {
+	if err := json.Unmarshal(m.content, v); err != nil {
+		return fmt.Errorf("understand the kernel's %s: %w", m.header.Type, err)
+	}
+	return nil
+}
+
+func (c *cell) reply(m *message) error {
+	var reply replyContent
+	if err := m.parse(&reply); err != nil {
+		return err
+	}
+	c.replied = true
+	c.result.ExecutionCount = reply.Count
+	switch reply.Status {
+	case "ok":
+	case "error":
+		c.result.Error = reply.errorContent.error()
+	default:
+		c.result.Error = &Error{Name: reply.Status, Value: "the kernel has not run the cell to its end"}
+	}
+	for _, p := range reply.Payload { // what "name?" tells
+		if p.Source == "page" {
+			o := newOutput(p.Data)
+			if text, ok := o.Data[TextPlain]; ok {
+				o.Data[TextPlain] = []byte(plain(string(text)))
+			}
+			c.add(o)
+		}
+	}
+	return nil
+}
+
+func (e errorContent) error() *Error {
+	return &Error{Name: e.Name, Value: e.Value, Traceback: plain(strings.Join(e.Traceback, "\n"))}
+}
+
+// show is told what the cell shows.
+func (c *cell) show(m *message) error {
+	switch m.header.Type {
+	case "status":
+		var status struct {
+			State string `json:"execution_state"`
+		}
+		err := m.parse(&status)
+		c.idle = c.idle || status.State == "idle"
+		return err
+	case "execute_input":
+		if !c.hasBegun() {
+			close(c.began)
+		}
+	case "stream":
+		var text struct{ Name, Text string }
+		if err := m.parse(&text); err != nil {
+			return err
+		}
+		c.clearIfDue()
+		if text.Name == "stderr" {
+			c.stderr.write(text.Text)
+			c.tell(Event{Stderr: text.Text})
+		} else {
+			c.stdout.write(text.Text)
+			c.tell(Event{Stdout: text.Text})
+		}
+	case "display_data", "execute_result", "update_display_data":
+		var display displayContent
+		if err := m.parse(&display); err != nil {
+			return err
+		}
+		c.clearIfDue()
+		o := newOutput(display.Data)
+		o.Value, o.display = m.header.Type == "execute_result", display.Transient.ID
+		if m.header.Type == "update_display_data" {
+			c.update(o)
+		} else {
+			c.add(o)
+		}
+	case "clear_output":
+		var how struct{ Wait bool }
+		if err := m.parse(&how); err != nil {
+			return err
+		}
+		if c.clear = true; !how.Wait {
+			c.clearIfDue()
+		}
+	case "error":
+		var raised errorContent
+		if err := m.parse(&raised); err != nil {
+			return err
+		}
+		c.clearIfDue()
+		c.tell(Event{Error: raised.error()})
+	}
+	return nil
+}
+
+func (c *cell) tell(e Event) {
+	if c.options.stream != nil {
+		c.options.stream(e)
+	}
+}
+
+func (c *cell) clearIfDue() {
+	if !c.clear {
+		return
+	}
+	c.clear = false
+	c.stdout, c.stderr = clip{max: c.stdout.max}, clip{max: c.stderr.max}
+	c.result.Outputs, c.shown = nil, 0
+	c.tell(Event{Clear: true})
+}
+
+// add adds an output, if there is room for it.
+func (c *cell) add(o *Output) {
+	if size := o.size(); c.shown+size > outputsMax {
+		c.result.Omitted += size
+	} else {
+		c.shown += size
+		c.result.Outputs = append(c.result.Outputs, *o)
+	}
+	c.tell(Event{Output: o})
+}
+
+// update replaces the outputs of the same display.
+func (c *cell) update(o *Output) {
+	for i := range c.result.Outputs {
+		old := &c.result.Outputs[i]
+		if more := o.size() - old.size(); old.display == o.display && o.display != "" && c.shown+more <= outputsMax {
+			c.shown += more
+			old.Data = o.Data
+		}
+	}
+	c.tell(Event{Output: o, Update: true})
+}
+
+// hold keeps a question until what the cell has shown before it is here. That comes by another connection, and is all here when something comes
+// there of a request that the kernel gets now: control, unlike shell, it does not leave waiting.
+func (c *cell) hold(m *message) (err error) {
+	c.question = m
+	c.caughtUp, err = c.conn.also(c.r, control, "kernel_info_request", struct{}{})
+	return err
+}
+
+// answer has the caller answer what the cell asks, if it still does.
+func (c *cell) answer(ctx context.Context) error {
+	m := c.question
+	if c.question, c.caughtUp = nil, ""; m == nil {
+		return nil
+	}
+	var ask struct {
+		Prompt   string
+		Password bool
+	}
+	if err := m.parse(&ask); err != nil {
+		return err
+	}
+	if c.stopping || c.options.input == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-c.conn.gone:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	text, err := c.options.input(ctx, ask.Prompt, ask.Password)
+	cancel()
+	<-watched
+	if err != nil {
+		return err
+	}
+	return c.conn.answer(m, "input_reply", map[string]string{"value": text})
+}
+
+// finish returns what there is.
+func (c *cell) finish() *Result {
+	r := &c.result
+	r.Stdout, r.Stderr = c.stdout.String(), c.stderr.String()
+	c.conn.mu.Lock()
+	r.Omitted += c.stdout.omitted + c.stderr.omitted + c.r.omitted
+	c.conn.mu.Unlock()
+	if i := slices.IndexFunc(r.Outputs, func(o Output) bool { return o.Value }); i >= 0 {
+		r.Text = r.Outputs[i].Text()
+	}
+	return r
+}
+
+// plain returns a text without the colours that IPython gives it.
+func plain(text string) string { return ansi.Strip(text) }

@@ -1,0 +1,355 @@
+package jupyter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sandshell/sandshell/plugin/jupyter/internal/zmtp"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// The channels of a kernel: where requests go, those that are not to wait for a cell, what a cell asks, and what it shows.
+const (
+	shell   = "shell"
+	control = "control"
+	stdin   = "stdin"
+	iopub   = "iopub"
+)
+
+// probeWait is how long after its reply what a request has published may come. A ZeroMQ publisher drops what it cannot get rid of, and
+// what nobody has subscribed to yet.
+const probeWait = 100 * time.Millisecond
+
+// restWait is how long what a dead kernel has shown may take to arrive.
+const restWait = time.Second
+
+// A connection is one to each channel of a kernel.
+type connection struct {
+	kernel   string // its id
+	session  string
+	key      signer
+	channels map[string]*zmtp.Conn
+	work     sync.WaitGroup // all goroutines
+
+	mu       sync.Mutex
+	requests map[string]*request // by the ids of messages
+	err      error               // why it is gone
+	closing  bool
+	gone     chan struct{}
+	shown    chan struct{} // closed at the end of iopub
+}
+
+// dial connects to a kernel.
+func dial(ctx context.Context, box sandbox.Sandbox, k *running) (*connection, error) {
+	c := &connection{
+		kernel: k.ID, session: newID(), key: signer(k.Connection.Key), channels: map[string]*zmtp.Conn{},
+		requests: map[string]*request{}, gone: make(chan struct{}), shown: make(chan struct{}),
+	}
+	type dialed struct {
+		channel string
+		conn    *zmtp.Conn
+		err     error
+	}
+	all := make(chan dialed)
+	for channel, port := range map[string]int{
+		shell: k.Connection.Shell, control: k.Connection.Control, stdin: k.Connection.Stdin, iopub: k.Connection.IOPub,
+	} {
+		go func() {
+			d := dialed{channel: channel}
+			conn, err := box.Dial(ctx, "unix", fmt.Sprintf("%s-%d", k.Connection.IP, port))
+			if d.err = err; err == nil {
+				kind := zmtp.Dealer
+				if channel == iopub {
+					kind = zmtp.Sub
+				}
+				// The kernel asks on stdin whom it has got a cell from on shell: one identity for both.
+				d.conn, d.err = zmtp.NewConn(ctx, conn, kind, c.session)
+			}
+			all <- d
+		}()
+	}
+	var err error
+	for range 4 {
+		d := <-all
+		if d.err != nil {
+			err = fmt.Errorf("connect to the kernel's channel %s: %w", d.channel, d.err)
+			continue
+		}
+		c.channels[d.channel] = d.conn
+	}
+	if err != nil {
+		for _, conn := range c.channels {
+			conn.Close()
+		}
+		return nil, err
+	}
+	for channel, conn := range c.channels {
+		c.work.Go(func() { c.read(channel, conn) })
+	}
+	if err := c.subscribe(ctx); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// subscribe returns when what the kernel publishes arrives.
+func (c *connection) subscribe(ctx context.Context) error {
+	if err := c.channels[iopub].Subscribe(""); err != nil {
+		return err
+	}
+	for {
+		r, err := c.send(control, "kernel_info_request", struct{}{}) // a cell that runs does not keep it waiting
+		if err != nil {
+			return err
+		}
+		heard, err := c.hears(ctx, r)
+		c.forget(r)
+		if heard || err != nil {
+			return err
+		}
+	}
+}
+
+// hears reports whether something that is published about r has come until a while after r's reply.
+func (c *connection) hears(ctx context.Context, r *request) (bool, error) {
+	var late <-chan time.Time
+	for {
+		m, err := c.next(ctx, r, late)
+		switch {
+		case err != nil:
+			return false, err
+		case m == nil:
+			return false, nil
+		case m.channel == iopub:
+			return true, nil
+		}
+		timer := time.NewTimer(probeWait)
+		defer timer.Stop()
+		late = timer.C
+	}
+}
+
+// read passes on what comes from a channel, to its end.
+func (c *connection) read(channel string, conn *zmtp.Conn) {
+	for {
+		z, err := conn.Receive()
+		var m *message
+		if err == nil {
+			m, err = c.key.decode(channel, z)
+		}
+		if err != nil {
+			c.ended(channel, err)
+			return
+		}
+		c.mu.Lock()
+		r := c.requests[m.parent]
+		if r != nil {
+			r.put(m)
+		}
+		unwanted := r != nil && r.abandoned && m.header.Type == "execute_input"
+		if unwanted && !c.closing {
+			c.work.Go(func() {
+				sent, _ := c.send(control, "interrupt_request", struct{}{})
+				c.forget(sent)
+			})
+		}
+		if r != nil && r.abandoned && channel == shell {
+			delete(c.requests, m.parent)
+		}
+		c.mu.Unlock()
+	}
+}
+
+// ended is told that a channel has. When a kernel dies all of them end, but what it has shown last is to be read before.
+func (c *connection) ended(channel string, err error) {
+	if channel == iopub {
+		close(c.shown)
+	} else {
+		rest := time.NewTimer(restWait)
+		defer rest.Stop()
+		select {
+		case <-c.shown:
+		case <-c.gone:
+		case <-rest.C:
+		}
+	}
+	c.fail(err)
+}
+
+// fail ends the connection.
+func (c *connection) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = err
+		close(c.gone)
+		for _, conn := range c.channels {
+			conn.Close()
+		}
+	}
+}
+
+// close ends the connection and waits for its goroutines.
+func (c *connection) close() {
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
+	c.fail(sandbox.ErrClosed)
+	c.work.Wait()
+}
+
+// send sends a request. Who has got it has to forget it.
+func (c *connection) send(channel, kind string, content any) (*request, error) {
+	h := newHeader(c.session, kind)
+	r := &request{ids: []string{h.ID}, ready: make(chan struct{}, 1)}
+	return r, c.sendAs(r, h, channel, nil, content)
+}
+
+// also sends one more request whose answers come as those of r do, and returns its id.
+func (c *connection) also(r *request, channel, kind string, content any) (string, error) {
+	h := newHeader(c.session, kind)
+	c.mu.Lock()
+	r.ids = append(r.ids, h.ID)
+	c.mu.Unlock()
+	return h.ID, c.sendAs(r, h, channel, nil, content)
+}
+
+// answer sends what the kernel has asked for with m.
+func (c *connection) answer(m *message, kind string, content any) error {
+	return c.sendAs(nil, newHeader(c.session, kind), m.channel, m.rawHeader, content)
+}
+
+func (c *connection) sendAs(r *request, h header, channel string, parent json.RawMessage, content any) error {
+	frames, err := c.key.encode(h, parent, content)
+	if err != nil {
+		return err
+	}
+	if r != nil {
+		c.mu.Lock()
+		c.requests[h.ID] = r
+		c.mu.Unlock()
+	}
+	if err := c.channels[channel].Send(frames...); err != nil {
+		c.fail(err)
+		return c.why()
+	}
+	return nil
+}
+
+// why returns why the connection is gone.
+func (c *connection) why() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &goneError{c.err}
+}
+
+// forget ends the interest in a request.
+func (c *connection) forget(r *request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range r.ids {
+		delete(c.requests, id)
+	}
+}
+
+// abandon has the cell of r interrupted as soon as it begins.
+func (c *connection) abandon(r *request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.abandoned, r.messages = true, nil
+}
+
+// A request is something that the kernel has been asked, and what has come about it.
+type request struct {
+	ids   []string
+	ready chan struct{} // has something when messages do
+
+	messages  []*message // under connection.mu
+	size      int64      // of what they show
+	omitted   int64
+	abandoned bool
+}
+
+// put adds a message. The kernel does not wait for who does not read: what is too much is left out.
+func (r *request) put(m *message) {
+	if r.abandoned {
+		return
+	}
+	if m.channel == iopub && m.shows() {
+		if r.size+m.size > pendingMax {
+			r.omitted += m.size
+			return
+		}
+		r.size += m.size + messageCost
+	}
+	r.messages = append(r.messages, m)
+	select {
+	case r.ready <- struct{}{}:
+	default:
+	}
+}
+
+// pendingMax is how much of what a cell shows may wait for the function that Stream has been given, messageCost what each message takes beside
+// its content.
+const (
+	pendingMax  = 64 << 20
+	messageCost = 512
+)
+
+// shows reports whether a message may be left out.
+func (m *message) shows() bool {
+	switch m.header.Type {
+	case "stream", "display_data", "execute_result", "update_display_data":
+		return true
+	}
+	return m.omitted > 0
+}
+
+// next returns the next message about r, waiting for it; nil when late has something first.
+func (c *connection) next(ctx context.Context, r *request, late <-chan time.Time) (*message, error) {
+	for {
+		if err := ctx.Err(); err != nil { // a cell that never stops printing leaves no other moment to look
+			return nil, err
+		}
+		c.mu.Lock()
+		if len(r.messages) > 0 {
+			m := r.messages[0]
+			r.messages = r.messages[1:]
+			if m.channel == iopub && m.shows() {
+				r.size -= m.size + messageCost
+			}
+			c.mu.Unlock()
+			return m, nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-r.ready:
+			continue
+		default:
+		}
+		select {
+		case <-r.ready:
+		case <-late:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-c.gone:
+			select {
+			case <-r.ready: // what came before
+				continue
+			default:
+			}
+			return nil, c.why()
+		}
+	}
+}
+
+// A goneError says that the connection is gone, of which the kernel's death is the most frequent reason.
+type goneError struct{ err error }
+
+func (e *goneError) Error() string { return "the connection to the kernel has ended: " + e.err.Error() }
+func (e *goneError) Unwrap() error { return e.err }

@@ -1,0 +1,253 @@
+package jupyter_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/localbox"
+	"github.com/sandshell/sandshell/plugin/jupyter"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sshbox"
+	"github.com/stretchr/testify/require"
+)
+
+// dies checks that a call has found the kernel dead.
+func dies(t *testing.T, err error) *jupyter.DeadError {
+	t.Helper()
+	require.ErrorIs(t, err, jupyter.ErrDead)
+	var dead *jupyter.DeadError
+	require.ErrorAs(t, err, &dead)
+	return dead
+}
+
+func testDeath(t *testing.T, b boxtest.Box, kernel string) {
+	c := connect(t, b, kernel)
+	// What is printed right before the death may never leave the kernel. What is printed before a question is here when it is asked.
+	answer := jupyter.Input(func(context.Context, string, bool) (string, error) { return "", nil })
+	for code, status := range map[string]int{
+		"os._exit(3)":                          3,
+		"os.kill(os.getpid(), signal.SIGKILL)": 137,
+		"os.kill(os.getpid(), signal.SIGSEGV)": 139,
+	} {
+		began := time.Now()
+		r, err := c.Run(limit(t), "import os, signal\nprint('last words'); input()\n"+code, answer)
+		dead := dies(t, err)
+		require.Equal(t, status, dead.ExitCode)
+		require.False(t, dead.OutOfMemory)
+		require.False(t, dead.Replaced)
+		require.Equal(t, kernel, dead.Kernel)
+		require.Equal(t, "last words\n", r.Stdout)
+		require.Less(t, time.Since(began), 10*time.Second)
+		_, err = c.Run(limit(t), "1")
+		dies(t, err)
+		_, err = c.Complete(limit(t), "1", 1)
+		dies(t, err)
+		require.NoError(t, c.Restart(limit(t)))
+		require.Equal(t, 1, run(t, c, "1").ExecutionCount)
+	}
+	run(t, c, "exit()")
+	err := error(nil)
+	for err == nil { // it takes a moment
+		_, err = c.Run(limit(t), "1")
+	}
+	require.Equal(t, 0, dies(t, err).ExitCode)
+	require.Equal(t, 1, run(t, connect(t, b, kernel), "1").ExecutionCount, "Connect starts a fresh one")
+}
+
+func testRestart(t *testing.T, b boxtest.Box, kernel string) {
+	c, other := connect(t, b, kernel), connect(t, b, kernel)
+	run(t, c, "x = 1; import subprocess; child = subprocess.Popen(['sleep', '1000'])")
+	child := run(t, c, "child.pid").Text
+	var wait sync.WaitGroup
+	_, err := other.Run(limit(t), "print('started', flush=True)\nwhile True: pass", when("started", func() {
+		wait.Go(func() { require.NoError(t, c.Restart(limit(t))) })
+	}))
+	require.True(t, dies(t, err).Replaced)
+	wait.Wait()
+	r, err := c.Run(limit(t), "x")
+	require.NoError(t, err)
+	require.Equal(t, "NameError", r.Error.Name)
+	execute(t, b, "while kill -0 "+child+" 2>/dev/null; do sleep 0.05; done") // what the cell has started is being killed
+	_, err = other.Run(limit(t), "1")
+	dies(t, err)
+	require.NoError(t, c.Stop(limit(t)))
+	require.NoError(t, c.Stop(limit(t)))
+	_, err = c.Run(limit(t), "1")
+	require.True(t, dies(t, err).Replaced)
+	require.NoError(t, c.Restart(limit(t)))
+	require.Equal(t, "1", run(t, c, "1").Text)
+}
+
+func testKernels(t *testing.T, b boxtest.Box, kernel string) {
+	one, again, two := connect(t, b, kernel), connect(t, b, kernel), connect(t, b, kernel+".2", jupyter.Dir("/"))
+	run(t, one, "x = 'one'")
+	run(t, two, "x = 'two'")
+	require.Equal(t, "'one'", run(t, again, "x").Text)
+	require.Equal(t, "('two', '/')", run(t, two, "import os; x, os.getcwd()").Text)
+	require.NoError(t, one.Close())
+	require.NoError(t, one.Close())
+	_, err := one.Run(limit(t), "1")
+	require.ErrorIs(t, err, sandbox.ErrClosed)
+	require.Equal(t, "'one'", run(t, connect(t, b, kernel), "x").Text, "it outlives its clients")
+}
+
+func testGoroutines(t *testing.T, b boxtest.Box, kernel string) {
+	clients := []*jupyter.Client{connect(t, b, kernel), connect(t, b, kernel)}
+	run(t, clients[0], "n = 0")
+	var wait sync.WaitGroup
+	for g := range 4 {
+		wait.Go(func() {
+			for i := range 15 {
+				word := fmt.Sprintf("%d-%d", g, i)
+				r, err := clients[g%2].Run(limit(t), "n += 1; print('"+word+"')\nif n % 7 == 0: 1/0\n'"+word+"'")
+				if err != nil || r.Stdout != word+"\n" || r.Error == nil && r.Text != "'"+word+"'" {
+					t.Errorf("%s: %+v, %v", word, r, err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	require.Equal(t, "60", run(t, clients[1], "n").Text)
+}
+
+func testClose(t *testing.T, b boxtest.Box, kernel string) {
+	c := connect(t, b, kernel)
+	closed := make(chan error, 1)
+	_, err := c.Run(limit(t), "print('started', flush=True)\nimport time; time.sleep(1); x = 1", when("started", func() {
+		go func() { closed <- c.Close() }()
+	}))
+	require.ErrorIs(t, err, sandbox.ErrClosed)
+	require.NoError(t, <-closed)
+	require.Equal(t, "1", run(t, connect(t, b, kernel), "x").Text, "the cell has gone on")
+}
+
+func TestStuck(t *testing.T) {
+	t.Parallel()
+	c := connect(t, local(t), "stuck")
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := c.Run(ctx, `
+while True:
+    try:
+        print('started', flush=True)
+        while True: pass
+    except KeyboardInterrupt: pass`, when("started", cancel))
+	require.ErrorIs(t, err, jupyter.ErrStuck)
+	require.NoError(t, c.Restart(limit(t)))
+	require.Equal(t, "1", run(t, c, "1").Text)
+}
+
+// TestNothingOutside looks for what LocalBox leaves on the user's machine.
+func TestNothingOutside(t *testing.T) {
+	needPython(t, "ipykernel", "jupyter_client", "matplotlib")
+	home, dir := t.TempDir(), t.TempDir()
+	b, err := localbox.New(t.Context(), localbox.Config{Dir: dir, Env: []string{"HOME=" + home}})
+	require.NoError(t, err)
+	defer b.Close()
+	require.NoError(t, b.InitPlugins(t.Context(), jupyter.Plugin()))
+	plugins, err := b.PluginDir()
+	require.NoError(t, err)
+	c := connect(t, b, jupyter.DefaultKernel)
+	run(t, c, "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()\n%history")
+	_, err = c.Complete(limit(t), "plt.pl", 6)
+	require.NoError(t, err)
+	pid := run(t, c, "import os; os.getpid()").Text
+	execute(t, b, "echo 1 | execute_cli")
+	require.NoError(t, b.Close())
+	_, err = c.Run(limit(t), "1")
+	require.ErrorIs(t, err, sandbox.ErrClosed)
+	for _, d := range []string{home, dir} {
+		entries, err := os.ReadDir(d)
+		require.NoError(t, err)
+		require.Empty(t, entries)
+	}
+	_, err = os.Stat(plugins)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	if _, err := os.Stat("/proc/self"); err == nil {
+		_, err = os.Stat("/proc/" + pid)
+		require.ErrorIs(t, err, os.ErrNotExist, "the kernel still runs")
+	}
+}
+
+// TestSecret looks at who could get at a kernel: nobody but its user can enter the directory, nor read the key, which no process shows.
+func TestSecret(t *testing.T) {
+	b := local(t)
+	c := connect(t, b, "secret")
+	file := strings.Trim(run(t, c, "import sys; sys.argv[sys.argv.index('-f') + 1]").Text, "'")
+	for path, mode := range map[string]os.FileMode{file: 0o600, filepath.Dir(file): 0o700} {
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode().Perm(), path)
+	}
+	require.Equal(t, "[]", run(t, c, `
+import json, glob
+key = json.load(open(sys.argv[sys.argv.index('-f') + 1]))['key'].encode()
+def text(name):
+    try: return open(name, 'rb').read()
+    except OSError: return b''
+[f for f in glob.glob('/proc/[0-9]*/cmdline') + glob.glob('/proc/[0-9]*/environ') if key in text(f)]`).Text)
+}
+
+// TestLongDirectory has names of sockets that would be too long.
+func TestLongDirectory(t *testing.T) {
+	needPython(t, "ipykernel", "jupyter_client")
+	dir := filepath.Join(t.TempDir(), strings.Repeat("d", 100))
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	t.Setenv("TMPDIR", dir)
+	b := boxtest.Local(t, jupyter.Plugin())
+	c := connect(t, b, "long")
+	before := run(t, c, "import glob; glob.glob('/tmp/sandshell-*/s-1')").Text
+	require.NotEqual(t, "[]", before)
+	require.NoError(t, c.Stop(limit(t)))
+	left, err := filepath.Glob("/tmp/sandshell-*/s-1")
+	require.NoError(t, err)
+	require.NotContains(t, left, strings.Trim(before, "[']"))
+}
+
+func TestMisuse(t *testing.T) {
+	b := boxtest.Local(t)
+	_, err := jupyter.Connect(t.Context(), b)
+	require.ErrorIs(t, err, jupyter.ErrNotInstalled)
+	require.ErrorContains(t, err, "InitPlugins(ctx, jupyter.Plugin()) first")
+	for _, name := range []string{"", "../x", "-x", "a b", strings.Repeat("x", 65)} {
+		_, err = jupyter.Connect(t.Context(), b, jupyter.Kernel(name))
+		require.ErrorContains(t, err, "a name has up to 64 letters", name)
+	}
+	require.NoError(t, b.Close())
+	_, err = jupyter.Connect(t.Context(), b)
+	require.ErrorIs(t, err, sandbox.ErrClosed)
+
+	installed := local(t)
+	_, err = jupyter.Connect(t.Context(), installed, jupyter.Dir("/nowhere"))
+	require.ErrorContains(t, err, "the kernel's directory is to be /nowhere, which is none")
+}
+
+func TestOutOfMemory(t *testing.T) {
+	b := boxtest.Container(t, sshbox.Config{Memory: 300 << 20}, jupyter.Plugin(), matplotlib())
+	c := connect(t, b, "memory")
+	_, err := c.Run(limit(t), "hog = b'x' * (1 << 30)")
+	dead := dies(t, err)
+	require.True(t, dead.OutOfMemory)
+	require.ErrorContains(t, err, "killed because the memory was full")
+	require.NoError(t, c.Restart(limit(t)))
+	require.Equal(t, "1", run(t, c, "1").Text)
+}
+
+// TestStarterKilled kills who has just begun to start a kernel, at different moments: others go on with that kernel.
+func TestStarterKilled(t *testing.T) {
+	b := local(t)
+	for _, pause := range []string{"0.03", "0.06", "0.1", "0.2", "0.4"} {
+		execute(t, b, "echo 1 | timeout -s KILL "+pause+" execute_cli")
+		require.Equal(t, "2\n", execute(t, b, "echo 2 | execute_cli").Output)
+		require.Zero(t, execute(t, b, "execute_cli --stop").ExitCode)
+		execute(t, b, "echo 1 | timeout -s KILL "+pause+" execute_cli")
+		require.Zero(t, execute(t, b, "execute_cli --restart").ExitCode)
+		require.Zero(t, execute(t, b, "execute_cli --stop").ExitCode)
+	}
+}

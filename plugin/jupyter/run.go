@@ -1,0 +1,272 @@
+package jupyter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A RunOption is an option of Run.
+type RunOption func(*runOptions)
+
+type runOptions struct {
+	stream    func(Event)
+	input     InputFunc
+	maxOutput int
+}
+
+// Stream has f told what the cell shows, as it comes: one call at a time, before Run returns. While f takes its time, up to 64 MiB wait for it.
+// f may cancel Run's ctx; Interrupt, which waits for the cell's end, it can only call in a goroutine.
+func Stream(f func(Event)) RunOption { return func(o *runOptions) { o.stream = f } }
+
+// An InputFunc answers Python's input() and, if secret, getpass(). An error interrupts the cell, and is what Run returns. ctx ends with Run's,
+// and when the kernel dies.
+type InputFunc func(ctx context.Context, prompt string, secret bool) (string, error)
+
+// Input has f answer what the cell asks, when all that it has shown before has come. Default: input() raises an error.
+func Input(f InputFunc) RunOption { return func(o *runOptions) { o.input = f } }
+
+// MaxOutput sets how many bytes are kept of Stdout, and of Stderr, half of them from the head and half from the tail. Default, for zero or less
+// too: sandbox.DefaultMaxOutput, 1 MiB. Stream gets everything.
+func MaxOutput(n int) RunOption { return func(o *runOptions) { o.maxOutput = n } }
+
+// Run runs a cell and waits for its end. That it raises is data, not an error: see Result.Error. Several Runs of a Client wait for each other;
+// cells of other clients are in the kernel's queue with it.
+//
+// When ctx ends, the cell is interrupted, and Run returns what there is, and ctx's error. The kernel and its state are as after a ^C. If the cell
+// swallows ten interrupts, one a second, the error is ErrStuck too, and the cell goes on. A cell that waits in the kernel for another client's
+// is interrupted when its turn comes.
+//
+// The death of the kernel is a *DeadError, and stays one until Restart. Another error, such as sandbox.ErrCut, says that the connection is gone:
+// the next Run makes a new one. With these there is a Result too if the cell was sent, as far as it has got.
+func (c *Client) Run(ctx context.Context, code string, opts ...RunOption) (*Result, error) {
+	o := runOptions{}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.maxOutput <= 0 {
+		o.maxOutput = sandbox.DefaultMaxOutput
+	}
+	var result *Result
+	err := c.inTurn(ctx, func(ctx context.Context, conn *connection) (err error) {
+		result, err = c.run(ctx, conn, code, o)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("run a cell in kernel %s: %w", c.name, err)
+	}
+	return result, err
+}
+
+// inTurn is with, one at a time.
+func (c *Client) inTurn(ctx context.Context, f func(context.Context, *connection) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.life.Done():
+		return sandbox.ErrClosed
+	}
+	return c.with(ctx, f)
+}
+
+func (c *Client) run(ctx context.Context, conn *connection, code string, o runOptions) (*Result, error) {
+	began := time.Now()
+	r, err := conn.send(shell, "execute_request", map[string]any{
+		"code": code, "silent": false, "store_history": true, "user_expressions": struct{}{},
+		"allow_stdin":   o.input != nil,
+		"stop_on_error": false, // it would abort what others have in the queue
+	})
+	cell := &cell{
+		conn: conn, r: r, id: r.ids[0], options: o, probes: map[string]bool{},
+		began: make(chan struct{}), ended: make(chan struct{}),
+		stdout: clip{max: o.maxOutput}, stderr: clip{max: o.maxOutput},
+	}
+	if err != nil {
+		conn.forget(r)
+		return nil, err
+	}
+	c.mu.Lock()
+	c.cell = cell
+	c.mu.Unlock()
+	err = cell.wait(ctx)
+	c.mu.Lock()
+	c.cell = nil
+	c.mu.Unlock()
+	close(cell.ended)
+	cell.interrupting.Wait() // one that is on its way would be the next cell's
+	if !r.abandoned {
+		conn.forget(r)
+	}
+	result := cell.finish()
+	result.Duration = time.Since(began)
+	return result, err
+}
+
+// A cell is being run.
+type cell struct {
+	conn    *connection
+	r       *request
+	id      string
+	options runOptions
+	began   chan struct{} // closed when it runs
+	ended   chan struct{}
+
+	interrupting sync.WaitGroup // calls of Interrupt
+
+	replied, idle bool            // both: it has ended, and everything has come
+	probes        map[string]bool // requests that come after it in the kernel's queue
+	interrupts    int             // that the kernel has not acknowledged
+	question      *message        // what the cell asks, until caughtUp says that what it showed before is here
+	caughtUp      string          // a request's id
+	stopping      bool            // it is to end: nobody answers what it asks
+
+	result         Result
+	stdout, stderr clip
+	shown          int64 // bytes in result.Outputs
+	clear          bool  // before the next output
+}
+
+// How often a cell is interrupted that is to end, and how long after each other.
+const (
+	stopTries = 10
+	stopPause = time.Second
+)
+
+// wait waits for the cell's end.
+func (c *cell) wait(ctx context.Context) error {
+	for !c.over() {
+		late := time.NewTimer(probePause(c.replied || c.question != nil))
+		m, err := c.conn.next(ctx, c.r, late.C)
+		late.Stop()
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return c.stop(context.Cause(ctx))
+		case err != nil:
+			return err
+		case m != nil:
+			if err := c.take(ctx, m); err != nil {
+				return c.stop(err)
+			}
+		case c.question != nil: // an old kernel has no thread for control
+			if err := c.answer(ctx); err != nil {
+				return c.stop(err)
+			}
+		case c.replied:
+			if err := c.probe(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *cell) over() bool { return c.replied && c.idle && c.interrupts == 0 }
+
+// probePause is how long nothing may come. What the kernel publishes after a reply follows within milliseconds, unless ZeroMQ has dropped it.
+func probePause(replied bool) time.Duration {
+	if replied {
+		return time.Second
+	}
+	return time.Hour
+}
+
+// probe asks something that is answered after all that the cell has published.
+func (c *cell) probe() error {
+	id, err := c.conn.also(c.r, shell, "kernel_info_request", struct{}{})
+	c.probes[id] = true
+	return err
+}
+
+// stop interrupts the cell until it has ended, and returns why.
+func (c *cell) stop(why error) error {
+	if errors.Is(why, sandbox.ErrClosed) {
+		return why
+	}
+	c.stopping = true
+	background := context.Background() // the caller's has ended
+	due := time.Now().Add(stopPause)   // the next step
+	for tries := 0; !c.over(); {
+		if now := time.Now(); now.After(due) || tries == 0 && c.hasBegun() {
+			step := c.interrupt
+			switch {
+			case c.replied:
+				step = c.probe
+			case tries == stopTries:
+				c.conn.abandon(c.r)
+				return errors.Join(why, ErrStuck)
+			case !c.hasBegun():
+				c.conn.abandon(c.r)
+				return why
+			}
+			if err := step(); err != nil {
+				return errors.Join(why, err)
+			}
+			tries, due = tries+1, now.Add(stopPause)
+		}
+		pause := time.NewTimer(time.Until(due))
+		m, err := c.conn.next(background, c.r, pause.C)
+		pause.Stop()
+		if err == nil && m != nil {
+			err = c.take(background, m)
+		}
+		if err != nil {
+			return errors.Join(why, err)
+		}
+	}
+	return why
+}
+
+// interrupt interrupts the cell. It is over only when the kernel has acknowledged that: an interrupt that comes late would be the next cell's.
+func (c *cell) interrupt() error {
+	_, err := c.conn.also(c.r, control, "interrupt_request", struct{}{})
+	c.interrupts++
+	return err
+}
+
+// interruptFromOutside is for other goroutines than Run's.
+func (c *cell) interruptFromOutside(ctx context.Context) error {
+	again := time.NewTicker(stopPause)
+	defer again.Stop()
+	began, tries := c.began, 0
+	for {
+		select {
+		case <-began:
+			began = nil
+			again.Reset(stopPause)
+		case <-again.C:
+			if began != nil {
+				continue
+			}
+		case <-c.ended:
+			return nil
+		case <-c.conn.gone:
+			return c.conn.why()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if tries++; tries > stopTries {
+			return ErrStuck
+		}
+		if _, err := c.conn.ask(ctx, control, "interrupt_request", struct{}{}); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *cell) hasBegun() bool {
+	select {
+	case <-c.began:
+		return true
+	default:
+		return false
+	}
+}
