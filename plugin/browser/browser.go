@@ -26,9 +26,11 @@ type Config struct {
 	// Dialog answers what a page asks with alert, confirm, prompt or on leaving it. It is called from a goroutine of the tab, one
 	// call at a time, and the page stands still meanwhile. Default: all are accepted, prompts with the text that they propose.
 	Dialog func(Dialog) Answer
-	// Program is the browser's program in the box. Default: the first there is of chromium, chromium-browser, google-chrome and google-chrome-stable.
+	// Program is the browser's program in the box. Default: the first there is of chromium-headless-shell, chrome-headless-shell,
+	// headless-shell, chromium, chromium-browser, google-chrome and google-chrome-stable.
 	Program string
 	// Flags are further flags of Chromium: "--proxy-server=…", "--lang=de", "--ignore-certificate-errors".
+	// Of --disable-features they add to the package's own.
 	Flags []string
 	// Env are variables of Chromium's, "NAME=value", added to the box's.
 	Env []string

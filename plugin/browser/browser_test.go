@@ -3,10 +3,12 @@ package browser_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"image/color"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +27,7 @@ func TestVisit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			box := container(t, config)
-			url := serve(t, box)
+			url, asked := serve(t, box), nameServer(t, box)
 			began := time.Now()
 			b := open(t, box, browser.Config{Width: 1000, Height: 600})
 			t.Logf("open after %v", time.Since(began))
@@ -43,11 +45,13 @@ func TestVisit(t *testing.T) {
 			t.Run("Photograph", func(t *testing.T) { testPhotograph(t, b, url) })
 			t.Run("Form", func(t *testing.T) { testForm(t, b, url) })
 			t.Run("Links", func(t *testing.T) { testLinks(t, b, url) })
+			t.Run("AsksNobody", func(t *testing.T) { require.Empty(t, asked()) })
 			t.Run("NothingListens", func(t *testing.T) {
-				// The server does, and nothing else; in hexadecimal, 0A is LISTEN.
-				out := run(t, box, `cat /proc/net/tcp /proc/net/tcp6 | grep ' 0A ' | awk '{print $2}'; cat /proc/net/udp /proc/net/udp6 | grep -v local_address`)
-				require.Equal(t, 1, strings.Count(out, "\n"), out)
-				require.True(t, strings.HasPrefix(out, "0100007F:"), out)
+				// The page's server and the name server do, and nothing else; in hexadecimal, 0A is LISTEN.
+				out := run(t, box, `cat /proc/net/tcp /proc/net/tcp6 | grep ' 0A ' | awk '{print $2}'; cat /proc/net/udp /proc/net/udp6 | grep -v local_address | awk '{print $2, $3}'`)
+				port, err := strconv.Atoi(url[strings.LastIndex(url, ":")+1:])
+				require.NoError(t, err)
+				require.Equal(t, fmt.Sprintf("0100007F:%04X\n0100007F:0035 00000000:0000\n", port), out)
 			})
 			require.NoError(t, b.Close())
 			requireNothingLeft(t, box)

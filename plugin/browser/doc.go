@@ -28,6 +28,10 @@
 // can drive it. It writes only to a directory of its own in TMPDIR, or else /tmp, which only the box's user can read: so it works for any user, with a read-only
 // root, and without network.
 //
+// The plugin installs Chromium's headless shell: it talks to nobody but the pages. A full Chromium or Chrome, which is used where an image has only that,
+// also asks its maker's servers, for accounts and updates; Config.Flags can forbid it, for example with
+// --host-resolver-rules=MAP accounts.google.com ~NOTFOUND.
+//
 // # Lifetimes
 //
 // A Browser ends with Close, or with its box; its tabs end with it. Close the browser before a box that outlives its program, or its directory in /tmp

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,28 @@ func listen(t *testing.T, box sandbox.Sandbox, command string) (port string) {
 		return m != nil
 	}, 30*time.Second, 10*time.Millisecond)
 	return port
+}
+
+// nameServer makes a job of the box its only name server, which knows no name, and returns what it has been asked for.
+func nameServer(t *testing.T, box sandbox.Sandbox) (asked func() []string) {
+	t.Helper()
+	require.NoError(t, box.CopyTo(t.Context(), "testdata/nameserver.py", "/tmp/nameserver.py"))
+	job, err := box.Background(t.Context(), "python3 /tmp/nameserver.py")
+	require.NoError(t, err)
+	run(t, box, "echo nameserver 127.0.0.1 >/etc/resolv.conf")
+	require.Eventually(t, func() bool {
+		return run(t, box, "getent hosts control.invalid") == "" && len(names(t, job)) > 0
+	}, 30*time.Second, 10*time.Millisecond)
+	return func() []string {
+		return slices.DeleteFunc(names(t, job), func(s string) bool { return s == "control.invalid" })
+	}
+}
+
+func names(t *testing.T, job sandbox.Job) []string {
+	t.Helper()
+	log, _, err := job.Logs(t.Context(), 0)
+	require.NoError(t, err)
+	return strings.Fields(string(log))
 }
 
 func run(t *testing.T, box sandbox.Sandbox, script string) string {

@@ -11,7 +11,7 @@ import (
 var setup embed.FS
 
 // Plugin makes sure that there is a Chromium in the box: one that is there already, or else the distribution's package, with a font. Installing
-// needs root, a network and, on Debian, 650 MB of disk, and takes a minute or two.
+// needs root, a network and, on Debian, 520 MB of disk, and takes a minute or two.
 func Plugin() plugin.Plugin {
 	files, err := fs.Sub(setup, "setup")
 	if err != nil {
@@ -25,6 +25,7 @@ func Plugin() plugin.Plugin {
 	}
 }
 
-// findProgram sets program to Chromium's name.
-const findProgram = `program=; for p in chromium chromium-browser google-chrome google-chrome-stable; do ` +
+// findProgram sets program to Chromium's name. The headless shell comes first: it has none of a full browser's own services, which ask its maker's
+// servers for accounts, updates, dictionaries and how to fill in a form; and it starts in a third of the time.
+const findProgram = `program=; for p in chromium-headless-shell chrome-headless-shell headless-shell chromium chromium-browser google-chrome google-chrome-stable; do ` +
 	`if command -v $p >/dev/null 2>&1; then program=$p; break; fi; done; `

@@ -38,16 +38,31 @@ exit $status
 `
 
 // What Chromium is started with beside Config.Flags. Containers forbid what its own sandbox is made of, and have a /dev/shm of 64 MiB: the box is
-// the sandbox. The rest is what keeps it from talking to anybody but the page, and from asking.
+// the sandbox. The rest is what keeps it from asking, and a full browser from most of what it would say to others than the page.
 var flags = []string{
 	"--headless", "--remote-debugging-pipe", "--no-startup-window", "--no-sandbox", "--disable-dev-shm-usage",
 	"--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update", "--disable-default-apps",
 	"--disable-domain-reliability", "--disable-sync", "--disable-breakpad", "--disable-crash-reporter", "--metrics-recording-only",
 	"--disable-client-side-phishing-detection", "--disable-extensions", "--disable-search-engine-choice-screen", "--password-store=basic",
-	// Of a page that comes back out of the BackForwardCache the protocol has no load event, for which chromedp's NavigateBack waits.
-	"--disable-features=BackForwardCache,Translate,MediaRouter,OptimizationHints,OptimizationGuideOnDeviceModel,DialMediaRouteProvider,PaintHolding",
 	"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
 	"--disable-hang-monitor", "--disable-popup-blocking", "--force-color-profile=srgb", "--hide-scrollbars", "--mute-audio",
+}
+
+// Of a page that comes back out of the BackForwardCache the protocol has no load event, for which chromedp's NavigateBack waits.
+const disableFeatures = "--disable-features=BackForwardCache,AutofillServerCommunication,NetworkTimeServiceQuerying,Translate,MediaRouter," +
+	"OptimizationHints,OptimizationGuideOnDeviceModel,DialMediaRouteProvider,PaintHolding"
+
+// arguments are the flags with those of the user. Of several --disable-features Chromium takes the last, so they are made one.
+func arguments(user []string) []string {
+	args, disable := slices.Clone(flags), disableFeatures
+	for _, f := range user {
+		if more, ok := strings.CutPrefix(f, "--disable-features="); ok {
+			disable += "," + more
+		} else {
+			args = append(args, f)
+		}
+	}
+	return append(args, disable)
 }
 
 const (
@@ -70,7 +85,7 @@ type process struct {
 
 // startProcess returns when Chromium is being started. ctx is for the start only.
 func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process, error) {
-	args := slices.Concat([]string{"sh", "-c", script, "sh"}, flags, c.Flags)
+	args := slices.Concat([]string{"sh", "-c", script, "sh"}, arguments(c.Flags))
 	stdin, in := io.Pipe()
 	out, stdout := io.Pipe()
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))

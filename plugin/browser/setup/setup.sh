@@ -3,7 +3,7 @@
 set -e
 
 there() {
-	for p in chromium chromium-browser google-chrome google-chrome-stable; do
+	for p in chromium-headless-shell chrome-headless-shell headless-shell chromium chromium-browser google-chrome google-chrome-stable; do
 		if command -v $p >/dev/null 2>&1; then return 0; fi
 	done
 	return 1
@@ -23,11 +23,14 @@ failed() {
 }
 case $SANDSHELL_PACKAGE_MANAGER in
 apt-get)
-	apt-get -q update && apt-get -q -y install --no-install-recommends \
-		chromium fonts-liberation fonts-dejavu-core fonts-droid-fallback fonts-noto-color-emoji || failed
+	apt-get -q update || failed
+	chromium=chromium-headless-shell # older releases have only the full one
+	apt-cache show $chromium >/dev/null 2>&1 || chromium=chromium
+	apt-get -q -y install --no-install-recommends \
+		$chromium fonts-liberation fonts-dejavu-core fonts-droid-fallback fonts-noto-color-emoji || failed
 	;;
 apk) apk add --wait 600 --no-cache chromium font-dejavu || failed ;;
-dnf | yum) "$SANDSHELL_PACKAGE_MANAGER" -y install chromium-headless dejavu-sans-fonts || failed ;;
+dnf | yum) "$SANDSHELL_PACKAGE_MANAGER" -y install chromium dejavu-sans-fonts || failed ;;
 zypper) zypper --non-interactive install chromium dejavu-fonts || failed ;;
 pacman) pacman -Sy --noconfirm --needed chromium ttf-dejavu || failed ;;
 *)
