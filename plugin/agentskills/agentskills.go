@@ -18,7 +18,8 @@
 // # What is safe
 //
 // An edit takes the file's place in one step, where that changes nothing but the contents; mode, owner, symbolic links, line ends (CRLF) and a missing last
-// newline stay. Of two edits at once, none is lost: the later one is refused, and says so, unless it has seen the earlier. The syntax is checked with what is there
+// newline stay. Of two edits at once, none is lost: the later one is refused, and says so. An edit by line
+// numbers is refused too when the open file has changed since the session was last shown it, and the file is shown as it is now. The syntax is checked with what is there
 // (python3, bash, sh, gofmt, node, jq, ruby, php), by what runs nothing of the file. Where a file was broken before, an edit is not refused; nor is a new file.
 //
 // # What it needs

@@ -70,7 +70,7 @@ func TestEdit(t *testing.T) {
 			{"OldCRLF", "a\r\nb\r\nc\r\n", "str_replace", `{"old": "a\nb", "new": "x\ny\nz"}`, "x\r\ny\r\nz\r\nc\r\n"},
 			{"Dash", "-e a\n", "str_replace", `{"old": "-e", "new": "--help"}`, "--help a\n"},
 		} {
-			do(t, b, quoted(c.before)+" >file")
+			do(t, b, quoted(c.before)+" >file; open file")
 			output, status := call(t, b, c.call, c.args)
 			require.Zerof(t, status, "%s: %s", c.name, output)
 			require.Equal(t, c.after, read(t, b, "file"), c.name)
@@ -105,7 +105,7 @@ func TestEditShows(t *testing.T) {
 		require.Contains(t, do(t, b, "edit 1:5 </dev/null"), "Deleted 5 lines at line 1.\n")
 
 		const unchanged = "Nothing is changed."
-		do(t, b, "printf 'one\\n  two\\none\\n' >file; printf 'a\\0b\\n' >binary")
+		do(t, b, "printf 'one\\n  two\\none\\n' >file; open file; printf 'a\\0b\\n' >binary")
 		refused(t, b, 1, "edit 3:4 </dev/null", "file has 3 lines, so there is no line 4. "+unchanged)
 		refused(t, b, 1, "insert 4 <<END\nx\nEND", "so there is no line 4. "+unchanged)
 		refused(t, b, 2, "edit 3:2 </dev/null", "START is 3, which is after END, 2")
@@ -199,7 +199,7 @@ func TestEditsAtOnce(t *testing.T) {
 					switch {
 					case res.ExitCode == 0:
 						done[i]++
-					case res.ExitCode != 1 || !strings.Contains(res.Output, "changed by somebody else in the meantime"):
+					case res.ExitCode != 1 || !strings.Contains(res.Output, "changed by somebody else in the meantime") && !strings.Contains(res.Output, "has changed since it was last shown"):
 						t.Errorf("exit status %d: %s", res.ExitCode, res.Output)
 					}
 				}
@@ -212,6 +212,37 @@ func TestEditsAtOnce(t *testing.T) {
 		require.Equal(t, 2*(done[0]+done[1]), len(text))
 		require.NotZero(t, done[0]+done[1])
 		require.Equal(t, "file\n", do(t, b, "ls -A | cat"))
+	})
+}
+
+// Line numbers that were seen before something else changed the file are not gone by.
+func TestEditOfChanged(t *testing.T) {
+	each(t, func(t *testing.T, b boxtest.Box) {
+		enter(t, b, "changed")
+		numbers(t, b, "file", 40)
+		here := strings.TrimSpace(do(t, b, "pwd"))
+		for _, c := range []struct{ command, after string }{
+			{"edit 30:30 <<'END'\nnew\nEND", "new\nline 31\n"},
+			{"edit 30:31 file <<'END'\nnew\nEND", "new\nline 32\n"},
+			{"insert 30 <<'END'\nnew\nEND", "line 30\nnew\n"},
+		} {
+			do(t, b, "SANDSHELL_WINDOW=12 open file 30; sed -i '1i first' file")
+			refused(t, b, 1, "SANDSHELL_WINDOW=12 "+c.command, here+"/file has changed since it was last shown", "Nothing is changed", "\n30:line 29\n", "\n39:line 38\n")
+			require.NotContains(t, do(t, b, "cat file"), "new")
+			do(t, b, "sed -i 1d file; open file")
+			do(t, b, c.command) // as it was shown
+			require.Contains(t, do(t, b, "cat file"), c.after)
+			do(t, b, c.command) // one's own changes are shown
+			do(t, b, "sed -i '1i first' file")
+			refused(t, b, 1, c.command, "has changed since")
+			do(t, b, c.command) // as it was shown by the refusal
+			numbers(t, b, "file", 40)
+		}
+		// A text goes by no numbers; nor does it matter what has become of a file that is not the open one.
+		do(t, b, "open file; echo more >>file")
+		require.Contains(t, do(t, b, "str_replace 'line 7\n' 'seven\n'"), "7:seven\n")
+		do(t, b, "echo x >other; open other; echo y >>other; open file; edit 1:2 other <<'END'\nz\nEND")
+		require.Equal(t, "z\n", do(t, b, "cat other"))
 	})
 }
 

@@ -34,6 +34,19 @@ snapshot() {
 	was_final=$final was_lines=$lines
 }
 
+# by_number checks that start and end are numbers of lines that are there, and as they were when they were shown: a formatter, or another
+# session, may have been at work since.
+by_number() {
+	if [ "$seen" ] && [ "$seen" != "$(stamp "$work/old")" ]; then
+		echo "$(shown "$file") has changed since it was last shown, so its lines may have other numbers. Nothing is changed by this." \
+			"It is now as follows; if the numbers are right, do the same again." >&2
+		first=$((start - height / 6))
+		show_window
+		exit 1
+	fi
+	[ "$end" -le "$lines" ] || fail "$(shown "$file") has $(count "$lines" line), so there is no line $end. Nothing is changed."
+}
+
 # change replaces lines start to end by $work/text, unless that breaks the file; end is start-1 to insert. final is 0 if after it the last line has no newline.
 change() {
 	replaced >"$work/new" || fail "There is no room for the new file. Nothing is changed."

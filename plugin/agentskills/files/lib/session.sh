@@ -26,22 +26,25 @@ else
 fi
 [ -z "$leader" ] || [ ! -w "$sessions" ] || state=$sessions/$leader-$(begun "$leader")
 
-# recall sets file and first to what is open.
+# recall sets file and first to what is open, and seen to what it was like when it was last shown.
 recall() {
-	file= first=1
+	file= first=1 seen=
 	[ -f "$state" ] || return
 	{
-		read -r first
+		read -r first seen
 		file=$(cat && echo x)
 		file=${file%x}
 	} <"$state"
 }
 
-# remember keeps file and first. The rename makes it whole for whoever reads.
+# stamp FILE prints what tells whether a file has changed. The time of its change does not, within a second.
+stamp() { cksum <"$1"; }
+
+# remember keeps them. The rename makes it whole for whoever reads.
 remember() {
 	[ "$state" ] || return 0
 	[ -f "$state" ] || forget_ended
-	(umask 077 && printf '%s\n%s' "$first" "$file" >"$sessions/new.$$") && mv -f "$sessions/new.$$" "$state"
+	(umask 077 && printf '%s %s\n%s' "$first" "$(stamp "$file")" "$file" >"$sessions/new.$$") && mv -f "$sessions/new.$$" "$state"
 }
 
 # forget_ended removes what is of sessions that have ended, and of commands that were killed.

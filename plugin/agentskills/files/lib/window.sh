@@ -5,13 +5,13 @@ case $SANDSHELL_WINDOW in
 *) height=$SANDSHELL_WINDOW ;;
 esac
 
-# choose [PATH] sets file, first and what measure sets: the file given is opened, else that which is open.
+# choose [PATH] sets file, first, seen and what measure sets: the file given is opened, else that which is open.
 choose() {
 	if [ "$1" ]; then
 		look "$1"
 		given=$file
 		recall
-		[ "$file" = "$given" ] || first=1
+		[ "$file" = "$given" ] || first=1 seen=
 		file=$given
 	else
 		[ $# = 0 ] || usage "a file's name is empty"
