@@ -101,10 +101,11 @@ func wrap[T any](ctx context.Context, t *Tab, doing string, action chromedp.Acti
 	return v, err
 }
 
-// Click clicks an element, in the middle, when it is visible and enabled; if that leads to another page, it returns when that has loaded. The
+// Click clicks an element, in the middle, when it is visible, enabled and not behind another; if that leads to another page, it returns when that has loaded. The
 // selector is CSS, for the first element that matches, or a ref of AccessibilityTree: "ref=12". Errors about the element are *ElementError.
 func (t *Tab) Click(ctx context.Context, selector string) error {
-	return t.act(ctx, "click", selector, chromedp.Click(selector, find(selector), chromedp.NodeVisible))
+	return t.act(ctx, "click", selector, chromedp.Steps(
+		uncovered(selector), chromedp.Click(selector, find(selector), chromedp.NodeVisible)))
 }
 
 // Type types text into an element, after what it holds: keys are pressed, and "\n" is Enter. Beyond that it is like Click.
@@ -143,8 +144,8 @@ func (t *Tab) act(ctx context.Context, doing, selector string, action chromedp.A
 	var refused *cdproto.Error
 	late := errors.Is(err, context.DeadlineExceeded)
 	if late || errors.As(err, &refused) || errors.Is(err, chromedp.ErrInvalidDimensions) {
-		if state := t.state(ctx, selector); state != "" {
-			err = &ElementError{Selector: selector, State: state, Err: err}
+		if state, cover := t.state(ctx, selector); state != "" {
+			err = &ElementError{Selector: selector, State: state, Cover: cover, Err: err}
 		} else if late {
 			err = fmt.Errorf("not done after %v: %w", time.Since(began).Round(time.Millisecond), err)
 		}

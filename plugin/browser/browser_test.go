@@ -68,6 +68,19 @@ func testClick(t *testing.T, b *browser.Browser) {
 	require.NoError(t, b.Click(t.Context(), "#later"))
 	require.NoError(t, b.Click(t.Context(), "#late"))
 	require.Contains(t, text(t, b.Tab), "Ordered: late")
+	// So is what goes away that is in front of it: a click would meet that.
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	require.EqualError(t, b.Click(ctx, "#behind"), `click "#behind": element "#behind": another element is in front of it: <span id="banner" class="x">`)
+	require.Contains(t, text(t, b.Tab), "Ordered: late")
+	require.NoError(t, b.Click(t.Context(), "#banner"))
+	require.NoError(t, b.Click(t.Context(), "#behind"))
+	require.Contains(t, text(t, b.Tab), "Ordered: behind")
+	// A label in front of its field is the field, and what gets the clicks of an element that lets them through is that.
+	require.NoError(t, b.Click(t.Context(), "#green"))
+	require.Contains(t, text(t, b.Tab), "Ordered: green")
+	require.NoError(t, b.Click(t.Context(), "#inner"))
+	require.Contains(t, text(t, b.Tab), "Ordered: inner")
 	// What is in a frame is clicked by its ref.
 	require.NoError(t, b.Click(t.Context(), refOf(t, b.Tab, `button "Framed"`)))
 	refOf(t, b.Tab, `button "Framed and clicked"`)

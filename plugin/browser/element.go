@@ -63,30 +63,35 @@ func checkRef(ctx context.Context, target *chromedp.Target, selector string) err
 	return nil
 }
 
-// state says what is wrong with an element; empty if nothing is.
-func (t *Tab) state(ctx context.Context, selector string) ElementState {
+// resolve returns the element that a selector means, or what is wrong with that.
+func resolve(ctx context.Context, target *chromedp.Target, selector string) (*runtime.RemoteObject, ElementState, error) {
+	if ref, ok := refOf(selector); ok {
+		res, err := cdp.Call(ctx, target, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: ref})
+		if err != nil {
+			return nil, Stale, ctx.Err()
+		}
+		return res.Object, "", nil
+	}
+	res, err := cdp.Call(ctx, target, runtime.Evaluate, runtime.EvaluateParams{Expression: "document.querySelector(" + strconv.Quote(selector) + ")"})
+	switch {
+	case err != nil:
+		return nil, Unusable, err
+	case res.ExceptionDetails != nil:
+		return nil, Invalid, nil
+	case res.Result.ObjectID == "":
+		return nil, NotThere, nil
+	}
+	return res.Result, "", nil
+}
+
+// state says what is wrong with an element, and what covers it; empty if nothing is.
+func (t *Tab) state(ctx context.Context, selector string) (state ElementState, cover string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // also when the caller's time is over
 	defer cancel()
 	state, err := Run(ctx, t, func(ctx context.Context, target *chromedp.Target) (ElementState, error) {
-		ref, isRef := refOf(selector)
-		var object *runtime.RemoteObject
-		if isRef {
-			res, err := cdp.Call(ctx, target, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: ref})
-			if err != nil {
-				return Stale, ctx.Err()
-			}
-			object = res.Object
-		} else {
-			res, err := cdp.Call(ctx, target, runtime.Evaluate, runtime.EvaluateParams{Expression: "document.querySelector(" + strconv.Quote(selector) + ")"})
-			switch {
-			case err != nil:
-				return Unusable, err
-			case res.ExceptionDetails != nil:
-				return Invalid, nil
-			case res.Result.ObjectID == "":
-				return NotThere, nil
-			}
-			object = res.Result
+		object, state, err := resolve(ctx, target, selector)
+		if state != "" || err != nil {
+			return state, err
 		}
 		states, err := chromedp.CallFunctionOn[map[string]bool](`function() {
 			const box = this.getBoundingClientRect(), style = getComputedStyle(this);
@@ -105,12 +110,54 @@ func (t *Tab) state(ctx context.Context, selector string) ElementState {
 		case states["disabled"]:
 			return Disabled, nil
 		}
-		return "", nil
+		if cover, err = coverOf(ctx, target, object); cover != "" {
+			return Covered, err
+		}
+		return "", err
 	})
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	return state
+	return state, cover
+}
+
+// coverOf returns the beginning of what a click into the middle of an element would meet in its place, as HTML. What is in the element stands for it, and what it
+// is in, and its label.
+func coverOf(ctx context.Context, target *chromedp.Target, element *runtime.RemoteObject) (string, error) {
+	return chromedp.CallFunctionOn[string](`function() {
+		this.scrollIntoViewIfNeeded();
+		const box = this.getClientRects()[0];
+		const at = box && this.getRootNode().elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+		if (!at || this.contains(at) || at.contains(this) || [...this.labels || []].some(label => label.contains(at))) return "";
+		const tag = at.cloneNode();
+		for (const name of tag.getAttributeNames()) if (/^(style|on.*)$/.test(name)) tag.removeAttribute(name);
+		return tag.outerHTML.replace(/(?<=>)<\/[^<]*$/, "").slice(0, 200);
+	}`, on(element))(ctx, target)
+}
+
+// coverPoll is how often is looked whether something is still in front of an element, as a dialog that fades away.
+const coverPoll = 50 * time.Millisecond
+
+// uncovered waits until nothing is in front of an element.
+func uncovered(selector string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		for {
+			// An element that has gone meanwhile is not for here to tell.
+			object, state, err := resolve(ctx, target, selector)
+			cover := ""
+			if state == "" && err == nil {
+				cover, err = coverOf(ctx, target, object)
+			}
+			if cover == "" {
+				return err
+			}
+			select {
+			case <-time.After(coverPoll):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})
 }
 
 // on has a function called on an object, and its value returned.

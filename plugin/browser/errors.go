@@ -40,7 +40,8 @@ func (e *NavigateError) Unwrap() error { return e.Err }
 type ElementError struct {
 	Selector string
 	State    ElementState
-	Err      error // context.DeadlineExceeded, or what the browser says
+	Cover    string // what it is covered by, as HTML: "<div id=\"banner\">"; "" if State is another
+	Err      error  // context.DeadlineExceeded, or what the browser says
 }
 
 // An ElementState is what is wrong with an element.
@@ -50,12 +51,19 @@ const (
 	NotThere   ElementState = "nothing in the page matches"
 	NotVisible ElementState = "it is there, but not visible"
 	Disabled   ElementState = "it is disabled"
+	Covered    ElementState = "another element is in front of it"
 	Stale      ElementState = "the ref is not of this page: take a new AccessibilityTree"
 	Invalid    ElementState = "it is not a CSS selector, nor a ref of AccessibilityTree"
 	Unusable   ElementState = "it cannot be used"
 )
 
-func (e *ElementError) Error() string { return fmt.Sprintf("element %q: %s", e.Selector, e.State) }
+func (e *ElementError) Error() string {
+	s := fmt.Sprintf("element %q: %s", e.Selector, e.State)
+	if e.Cover != "" {
+		s += ": " + e.Cover
+	}
+	return s
+}
 
 // Unwrap returns the underlying error.
 func (e *ElementError) Unwrap() error { return e.Err }
