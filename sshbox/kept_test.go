@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -249,6 +250,41 @@ func TestPluginsOfAnotherProgram(t *testing.T) {
 	all.Wait()
 }
 
+// Several programs that want the same at once set it up once.
+func TestPluginsOfManyPrograms(t *testing.T) {
+	const variable = "SANDSHELL_TEST_BASE"
+	var n atomic.Int64
+	c := Config{Image: os.Getenv(variable), Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "sleep 2", "touch /tool")}}
+	if c.Image != "" { // one of them
+		box := newBox(t, c)
+		does(t, box, "ls /tool", 0, "/tool\n")
+		noError(t, box.Close())
+		t.Logf("SETUPS: %d", n.Load())
+		return
+	}
+	base := keptBase(t)
+	self, err := os.Executable()
+	noError(t, err)
+	var out safeBuffer
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestPluginsOfManyPrograms$", "-test.v", "-test.timeout=5m")
+			cmd.Env = append(os.Environ(), variable+"="+base)
+			text, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Errorf("%v\n%s", err, text)
+			}
+			out.Write(text)
+		})
+	}
+	all.Wait()
+	if text := out.take(); strings.Count(text, "SETUPS: 1") != 1 || strings.Count(text, "SETUPS: 0") != 3 {
+		t.Error(text)
+	}
+	noContainers(t)
+}
+
 func TestPluginsRefused(t *testing.T) {
 	docker(t)
 	var n atomic.Int64
@@ -305,6 +341,21 @@ func TestPackageCache(t *testing.T) {
 		}
 		if strings.Contains(text, "unsandboxed") || strings.Contains(text, "W:") || strings.Contains(text, "E:") {
 			t.Errorf("%s", text)
+		}
+	}
+}
+
+// Nor does pip download again what it has installed once.
+func TestPackageCacheOfPip(t *testing.T) {
+	c := Config{Image: keptBase(t), Network: "none"}
+	for i, version := range []string{"1", "2"} {
+		var out safeBuffer
+		c.Plugins = []plugin.Plugin{{Name: "teapot", Files: os.DirFS("testdata/pip"), Env: map[string]string{"VERSION": version}, Output: &out}}
+		box := newBox(t, c)
+		does(t, box, "teapot; ls -A ~/.cache 2>/dev/null", 2, "a teapot\n")
+		noError(t, box.Close())
+		if text := out.take(); strings.Count(text, "GET /simple/teapot/") != 1 || strings.Count(text, "GET /teapot-1.0-py3-none-any.whl") != 1-i {
+			t.Errorf("version %s: %s", version, text)
 		}
 	}
 }

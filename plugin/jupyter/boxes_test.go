@@ -2,12 +2,15 @@ package jupyter_test
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/sandshell/sandshell/internal/boxtest"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/plugin/jupyter"
 	"github.com/sandshell/sandshell/sshbox"
+	"github.com/stretchr/testify/require"
 )
 
 // matplotlib is what figures are made with: the example's, so that one image does for both. On this machine it has to be there.
@@ -72,4 +75,30 @@ func TestConfined(t *testing.T) {
 	testDeath(t, b, "three")
 	testCLI(t, b, "four")
 	testCLIFigure(t, b, "five")
+}
+
+// Who may not install Debian's packages gets a kernel by pip, from the index that pip is told of.
+func TestPip(t *testing.T) {
+	debians := boxtest.Container(t, sshbox.Config{}, jupyter.Plugin())
+	require.NoError(t, debians.CopyTo(t.Context(), "testdata/wheels.py", "/tmp/wheels.py"))
+	require.Zero(t, execute(t, debians, "python3 /tmp/wheels.py /tmp/index").ExitCode)
+	index := filepath.Join(t.TempDir(), "index")
+	require.NoError(t, debians.CopyFrom(t.Context(), "/tmp/index", index))
+
+	b := boxtest.Container(t, sshbox.Config{User: "user", Network: "none", Env: map[string]string{
+		"PIP_INDEX_URL": "http://127.0.0.1:8000/simple/", "LD_LIBRARY_PATH": "/tmp/index/lib",
+	}})
+	require.NoError(t, b.CopyTo(t.Context(), index, "/tmp/index"))
+	_, err := b.Background(t.Context(), "python3 -m http.server --bind 127.0.0.1 --directory /tmp/index 8000")
+	require.NoError(t, err)
+	var out strings.Builder
+	p := jupyter.Plugin()
+	p.Output = &out
+	require.NoError(t, b.InitPlugins(t.Context(), p), "%s", &out)
+	require.Regexp(t, "Successfully installed .*ipykernel-", out.String())
+	r := run(t, connect(t, b, "default"), "import sys, ipykernel; [sys.prefix, ipykernel.__file__]")
+	require.Contains(t, r.Text, "/jupyter/venv'")
+	require.Contains(t, r.Text, "/jupyter/venv/lib/")
+	require.Equal(t, "2\n", execute(t, b, "echo 1 + 1 | execute_cli").Output)
+	require.Equal(t, "", execute(t, b, "ls -A ~/.cache 2>/dev/null").Output)
 }

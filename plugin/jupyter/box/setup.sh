@@ -3,9 +3,8 @@
 set -eu
 
 python=
-works() {
-	python=$(command -v "$1") && "$python" -c 'import IPython, ipykernel, jupyter_client, zmq' 2>/dev/null
-}
+load() { "$1" -c 'import IPython, ipykernel, jupyter_client, zmq'; }
+works() { python=$(command -v "$1") && load "$python" 2>/dev/null; }
 find_python() {
 	for p in python3 /usr/bin/python3 /usr/local/bin/python3 "$SANDSHELL_PLUGIN/venv/bin/python"; do
 		! works "$p" || return 0
@@ -20,12 +19,16 @@ from_debian() {
 
 from_pip() {
 	command -v python3 >/dev/null || { echo "there is no python3 here"; return 1; }
-	python3 -m venv "$SANDSHELL_PLUGIN/venv" && "$SANDSHELL_PLUGIN/venv/bin/pip" install --quiet ipykernel jupyter_client
+	# A cache elsewhere than in the volume for it would be written to the user's home.
+	[ -n "${PIP_CACHE_DIR:-}" ] || export PIP_NO_CACHE_DIR=1
+	python3 -m venv "$SANDSHELL_PLUGIN/venv" &&
+		"$SANDSHELL_PLUGIN/venv/bin/pip" install --disable-pip-version-check --progress-bar off ipykernel jupyter_client
 }
 
 if ! find_python; then
 	from_debian || from_pip || true
 	find_python || {
+		[ ! -x venv/bin/python ] || load venv/bin/python || true # to say why
 		echo "no IPython kernel: no python3 here has ipykernel and jupyter_client, and neither apt-get nor pip could install them (see above);" \
 			"on Debian: apt-get install python3-ipykernel python3-jupyter-client"
 		exit 1
