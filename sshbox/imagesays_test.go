@@ -36,15 +36,7 @@ func changed(t *testing.T, image string, files map[string]string, changes ...str
 	noError(t, err)
 	h.id = created.ID
 	defer func() { noError(t, h.remove(t.Context())) }()
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		noError(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(files[name]))}))
-		_, err := io.WriteString(w, files[name])
-		noError(t, err)
-	}
-	noError(t, w.Close())
-	_, err = d.CopyToContainer(t.Context(), h.id, client.CopyToContainerOptions{DestinationPath: "/", Content: &b})
+	_, err = d.CopyToContainer(t.Context(), h.id, client.CopyToContainerOptions{DestinationPath: "/", Content: strings.NewReader(pack(t, files))})
 	noError(t, err)
 
 	name := anImageName(t)
@@ -168,24 +160,27 @@ func TestImageWithOurDirectory(t *testing.T) {
 	noContainers(t)
 }
 
+// pack makes an archive of files.
+func pack(t *testing.T, files map[string]string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		noError(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(files[name]))}))
+		_, err := io.WriteString(w, files[name])
+		noError(t, err)
+	}
+	noError(t, w.Close())
+	return b.String()
+}
+
 // foreign makes an image that says to be for another platform, as docker save has it: docker import takes it for the engine's own.
 func foreign(t *testing.T, arch string) string {
 	t.Helper()
 	d, name := docker(t), anImageName(t)
-	pack := func(files map[string]string) string {
-		var b bytes.Buffer
-		w := tar.NewWriter(&b)
-		for _, file := range slices.Sorted(maps.Keys(files)) {
-			noError(t, w.WriteHeader(&tar.Header{Name: file, Mode: 0o755, Size: int64(len(files[file]))}))
-			_, err := io.WriteString(w, files[file])
-			noError(t, err)
-		}
-		noError(t, w.Close())
-		return b.String()
-	}
-	layer := pack(map[string]string{"bin/sh": "not for this machine"})
+	layer := pack(t, map[string]string{"bin/sh": "not for this machine"})
 	config := fmt.Sprintf(`{"architecture": %q, "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": ["sha256:%x"]}}`, arch, sha256.Sum256([]byte(layer)))
-	r, err := d.ImageLoad(t.Context(), strings.NewReader(pack(map[string]string{
+	r, err := d.ImageLoad(t.Context(), strings.NewReader(pack(t, map[string]string{
 		"layer.tar": layer, "config.json": config, "manifest.json": fmt.Sprintf(`[{"Config": "config.json", "RepoTags": [%q], "Layers": ["layer.tar"]}]`, name),
 	})))
 	noError(t, err)
