@@ -46,7 +46,8 @@ func (h *boxdHost) Pack(ctx context.Context, path string, unpack func(io.Reader)
 				return err
 			}
 		case <-time.After(10 * time.Millisecond):
-		case <-c.on.gone:
+		}
+		if c.on.ends(ctx) {
 			return sandbox.ErrCut
 		}
 		return unpackErr
@@ -73,7 +74,7 @@ func (h *boxdHost) openCopy(ctx context.Context, kind, path string) (*copyChanne
 		}
 		ch, requests, err := conn.client.OpenChannel(kind, []byte(path))
 		if err != nil {
-			if ctx.Err() == nil && cutOr(conn, err) == errCut {
+			if ctx.Err() == nil && cutOr(ctx, conn, err) == errCut {
 				continue
 			}
 			return nil, err
@@ -114,12 +115,10 @@ func (c *copyChannel) wait(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
-		select {
-		case <-c.on.gone:
-		case <-time.After(time.Second):
-			return errors.New("boxd ended the copy without a word")
+		if c.on.ends(ctx) {
+			return sandbox.ErrCut
 		}
-		return sandbox.ErrCut
+		return errors.New("boxd ended the copy without a word")
 	case <-c.on.gone:
 		return sandbox.ErrCut
 	case <-ctx.Done():

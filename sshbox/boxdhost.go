@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -412,7 +413,7 @@ func (h *boxdHost) Inspect(request string) (string, error) {
 			}
 			return answer.Answer, nil
 		}
-		if ctx.Err() != nil || cutOr(conn, err) != errCut {
+		if ctx.Err() != nil || cutOr(ctx, conn, err) != errCut {
 			return "", err
 		}
 	}
@@ -429,7 +430,7 @@ func (h *boxdHost) Dial(ctx context.Context, network, address string) (net.Conn,
 		if err == nil {
 			return &breakable{conn, c}, nil
 		}
-		if ctx.Err() != nil || cutOr(c, err) != errCut {
+		if ctx.Err() != nil || cutOr(ctx, c, err) != errCut {
 			return nil, err
 		}
 	}
@@ -443,14 +444,6 @@ type breakable struct {
 
 func (b *breakable) Read(p []byte) (int, error) {
 	n, err := b.forwarded.Read(p)
-	if err == io.EOF {
-		// The end of the box's connection looks like the end of this one: if there is an answer, it was not that.
-		select {
-		case <-b.on.ask():
-			return n, err
-		case <-b.on.gone:
-		}
-	}
 	return n, b.why("read", err)
 }
 
@@ -459,16 +452,24 @@ func (b *breakable) Write(p []byte) (int, error) {
 	return n, b.why("write", err)
 }
 
+// why returns what is behind an error. The end of the box's connection looks like that of this one, a moment before it is known: if the box
+// still answers, it was not that.
 func (b *breakable) why(op string, err error) error {
-	if err == nil || !b.on.ended() {
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
 	select {
 	case <-b.forwarded.closed:
 		return err
 	default:
+	}
+	select {
+	case <-b.forwarded.closed:
+	case <-b.on.ask():
+	case <-b.on.gone:
 		return &net.OpError{Op: op, Net: "ssh", Addr: b.RemoteAddr(), Err: sandbox.ErrCut}
 	}
+	return err
 }
 
 // Close ends the connection, removes the container and waits until it is gone.

@@ -109,6 +109,21 @@ func (c *connection) ended() bool {
 	}
 }
 
+// ends reports whether the connection has ended or is about to. Its channels, and what is written to it, fail a moment before it says so itself, and in
+// many words: if the server still answers, it has not. The end of ctx is no.
+func (c *connection) ends(ctx context.Context) bool {
+	if c.ended() {
+		return true
+	}
+	select {
+	case <-c.gone:
+		return true
+	case <-c.ask():
+	case <-ctx.Done():
+	}
+	return false
+}
+
 // keep asks the server every interval whether it is there, and ends the connection when nothing at all has come from
 // it for misses intervals after a question.
 func (c *connection) keep(interval time.Duration, misses int) {

@@ -332,6 +332,18 @@ while True: keep.append(s.accept()[0])'`)
 	if _, err := conn.Write([]byte("x")); !errors.Is(err, sandbox.ErrCut) {
 		t.Errorf("write: %v", err)
 	}
+	for range 20 { // at the moment of the cut
+		conn, err := box.Dial(ctx, "tcp", "127.0.0.1:7000")
+		noError(t, err)
+		time.AfterFunc(time.Duration(rand.IntN(3000))*time.Microsecond, c.cut)
+		for err == nil {
+			_, err = conn.Write([]byte("x"))
+		}
+		if !errors.Is(err, sandbox.ErrCut) {
+			t.Errorf("write: %v", err)
+		}
+		conn.Close()
+	}
 	again, err := box.Dial(ctx, "tcp", "127.0.0.1:7000")
 	noError(t, err)
 	again.Close()

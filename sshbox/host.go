@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
@@ -38,16 +40,8 @@ func (h *host) String() string { return h.name }
 // Lost asks the server for a sign of life, unless the connection is known to have ended.
 func (h *host) Lost(ctx context.Context) error {
 	c := h.first()
-	select {
-	case <-c.gone:
-	default:
-		select {
-		case <-c.gone:
-		case <-c.ask():
-			return nil
-		case <-ctx.Done():
-			return nil // nobody knows
-		}
+	if !c.ends(ctx) {
+		return nil
 	}
 	if h.autopsy != nil {
 		return h.autopsy(ctx, c)
@@ -58,21 +52,13 @@ func (h *host) Lost(ctx context.Context) error {
 
 // explain makes err say that the host is gone or closed, if it is.
 func (h *host) explain(err error) error {
-	c := h.first()
 	select {
 	case <-h.starts.stopped:
 		return sandbox.ErrClosed
-	case <-c.gone:
 	default:
-		if !endOfConnection(err) {
-			return err
-		}
-		// The channels of a connection end a moment before it says so itself.
-		select {
-		case <-c.gone:
-		case <-time.After(time.Second):
-			return err
-		}
+	}
+	if !h.first().ended() && !endOfConnection(err) {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -82,11 +68,15 @@ func (h *host) explain(err error) error {
 	return err
 }
 
-// endOfConnection reports whether err is what the end of a connection looks like from within. (x/crypto says
+// endOfConnection reports whether err may be what the end of a connection looks like from within. (x/crypto says
 // "unexpected packet in response to channel open: <nil>" then.)
 func endOfConnection(err error) bool {
-	return errors.Is(err, errGone) || errors.Is(err, errNoStatus) || errors.Is(err, io.EOF) ||
-		strings.Contains(err.Error(), "unexpected packet in response to channel open: <nil>")
+	for _, end := range []error{errGone, errNoStatus, io.EOF, io.ErrClosedPipe, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return strings.Contains(err.Error(), "unexpected packet in response to channel open: <nil>")
 }
 
 // Close closes all connections, and returns when their goroutines have ended.

@@ -8,7 +8,6 @@ import (
 	"math"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"github.com/sandshell/sandshell/sshbox/internal/wire"
@@ -174,7 +173,7 @@ func (r *remote) connect(ctx context.Context, conn *connection) error {
 	select {
 	case ch = <-opened:
 	case err := <-failed:
-		return cutOr(conn, err)
+		return cutOr(ctx, conn, err)
 	case <-conn.gone:
 		return errCut
 	case <-ctx.Done():
@@ -183,7 +182,7 @@ func (r *remote) connect(ctx context.Context, conn *connection) error {
 	}
 	select {
 	case state := <-ch.state:
-		return r.use(ch, state)
+		return r.use(ctx, ch, state)
 	case err := <-ch.failed:
 		ch.close()
 		r.mu.Lock()
@@ -203,16 +202,10 @@ func (r *remote) connect(ctx context.Context, conn *connection) error {
 }
 
 // cutOr returns errCut if that is what err comes from.
-func cutOr(conn *connection, err error) error {
-	if conn.ended() {
+func cutOr(ctx context.Context, conn *connection, err error) error {
+	var refused *ssh.OpenChannelError
+	if answered := errors.As(err, &refused); !answered && conn.ends(ctx) {
 		return errCut
-	}
-	if endOfConnection(err) {
-		select { // the channels of a connection end a moment before it says so itself
-		case <-conn.gone:
-			return errCut
-		case <-time.After(time.Second):
-		}
 	}
 	return err
 }
@@ -290,7 +283,7 @@ func (r *remote) tookUntil(offset int64) {
 }
 
 // use makes ch the channel, once what boxd has not taken of the input is sent again.
-func (r *remote) use(ch *channel, state wire.State) error {
+func (r *remote) use(ctx context.Context, ch *channel, state wire.State) error {
 	r.mu.Lock()
 	if r.pid == 0 {
 		r.pid = int(state.PID)
@@ -306,7 +299,7 @@ func (r *remote) use(ch *channel, state wire.State) error {
 		rest := r.unacked[r.sent-r.taken:]
 		r.mu.Unlock()
 		if _, err := ch.Write(rest); err != nil {
-			return cutOr(ch.on, err)
+			return cutOr(ctx, ch.on, err)
 		}
 		r.mu.Lock()
 		r.sent = max(r.sent+int64(len(rest)), r.taken)
