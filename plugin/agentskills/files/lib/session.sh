@@ -38,7 +38,7 @@ recall() {
 }
 
 # stamp FILE prints what tells whether a file has changed. The time of its change does not, within a second.
-stamp() { cksum <"$1"; }
+stamp() { { cksum || md5sum; } <"$1" 2>/dev/null; } # POSIX has the first, busybox often only the second
 
 # remember keeps them. The rename makes it whole for whoever reads.
 remember() {
