@@ -11,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -428,48 +427,12 @@ func (h *boxdHost) Dial(ctx context.Context, network, address string) (net.Conn,
 		}
 		conn, err := c.dial(ctx, network, address, func(err error) error { return err })
 		if err == nil {
-			return &breakable{conn, c}, nil
+			return &breakable{conn, c, func() error { return sandbox.ErrCut }}, nil
 		}
 		if ctx.Err() != nil || cutOr(ctx, c, err) != errCut {
 			return nil, err
 		}
 	}
-}
-
-// A breakable is a connection that tells its end from that of the connection it goes over.
-type breakable struct {
-	*forwarded
-	on *connection
-}
-
-func (b *breakable) Read(p []byte) (int, error) {
-	n, err := b.forwarded.Read(p)
-	return n, b.why("read", err)
-}
-
-func (b *breakable) Write(p []byte) (int, error) {
-	n, err := b.forwarded.Write(p)
-	return n, b.why("write", err)
-}
-
-// why returns what is behind an error. The end of the box's connection looks like that of this one, a moment before it is known: if the box
-// still answers, it was not that.
-func (b *breakable) why(op string, err error) error {
-	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		return err
-	}
-	select {
-	case <-b.forwarded.closed:
-		return err
-	default:
-	}
-	select {
-	case <-b.forwarded.closed:
-	case <-b.on.ask():
-	case <-b.on.gone:
-		return &net.OpError{Op: op, Net: "ssh", Addr: b.RemoteAddr(), Err: sandbox.ErrCut}
-	}
-	return err
 }
 
 // Close ends the connection, removes the container and waits until it is gone.

@@ -346,7 +346,10 @@ while True: keep.append(s.accept()[0])'`)
 	}
 	again, err := box.Dial(ctx, "tcp", "127.0.0.1:7000")
 	noError(t, err)
-	again.Close()
+	noError(t, box.Close())
+	if _, err := again.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) || errors.Is(err, sandbox.ErrCut) {
+		t.Errorf("after the box's Close: %v", err)
+	}
 }
 
 // Fifty cuts at random moments, with the machine busy: nothing lost, nothing repeated, in any session.

@@ -395,7 +395,20 @@ func TestLost(t *testing.T) {
 		wire := startProxy(t, s.Address)
 		h := s.host(t, func(c *DialConfig) { c.Address = wire.address })
 		p := sleep(t, h)
-		wire.cut()
+		l := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { io.Copy(io.Discard, c) })
+		conn, err := h.Dial(t.Context(), "tcp", l.Addr().String())
+		noError(t, err)
+		defer conn.Close()
+		time.AfterFunc(5*time.Millisecond, wire.cut)
+		for err == nil {
+			_, err = conn.Write([]byte("x"))
+		}
+		if !errors.Is(err, sandbox.ErrLost) {
+			t.Errorf("write: %v", err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, sandbox.ErrLost) { // io.EOF would say that all has come
+			t.Errorf("read: %v", err)
+		}
 		lost(t, h, p, "closed by the server")
 	})
 	t.Run("silent", func(t *testing.T) {

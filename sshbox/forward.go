@@ -18,9 +18,11 @@ import (
 
 // Dial has the server connect to an address, as the user that has logged in. With "tcp4" and "tcp6" it is an IP
 // address of that kind, or "localhost"; other names the server resolves by its own lights. Errors are *net.OpError,
-// and the system's error where the server names one (syscall.ECONNREFUSED, fs.ErrNotExist, …).
+// and the system's error where the server names one (syscall.ECONNREFUSED, fs.ErrNotExist, …). When the connection to the server ends,
+// reads and writes return a *sandbox.LostError.
 func (h *host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := h.first().dial(ctx, network, address, func(err error) error {
+	c := h.first()
+	conn, err := c.dial(ctx, network, address, func(err error) error {
 		if network == "unix" {
 			err = h.socketRefusal(ctx, address, err)
 		}
@@ -29,7 +31,7 @@ func (h *host) Dial(ctx context.Context, network, address string) (net.Conn, err
 	if err != nil {
 		return nil, err
 	}
-	return conn, nil
+	return &breakable{conn, c, func() error { return h.explain(errGone) }}, nil
 }
 
 // dial is Dial on one connection. explain betters the server's refusals.
@@ -241,4 +243,46 @@ func (f *forwarded) SetReadDeadline(t time.Time) error {
 func (f *forwarded) SetWriteDeadline(t time.Time) error {
 	f.deadline.set(t)
 	return nil
+}
+
+// A breakable is a connection that tells its end from that of the connection it goes over.
+type breakable struct {
+	*forwarded
+	on   *connection
+	lost func() error // what to say then
+}
+
+func (b *breakable) Read(p []byte) (int, error) {
+	n, err := b.forwarded.Read(p)
+	return n, b.why("read", err)
+}
+
+func (b *breakable) Write(p []byte) (int, error) {
+	n, err := b.forwarded.Write(p)
+	return n, b.why("write", err)
+}
+
+// why returns what is behind an error. The end of the other connection looks like that of this one, a moment before it is known: if the server
+// still answers, it was not that.
+func (b *breakable) why(op string, err error) error {
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	select {
+	case <-b.forwarded.closed:
+		return err
+	default:
+	}
+	select {
+	case <-b.forwarded.closed:
+		return err
+	case <-b.on.ask():
+		return err
+	case <-b.on.gone:
+	}
+	err = net.ErrClosed
+	if !errors.Is(b.on.why, net.ErrClosed) { // it was not this side
+		err = b.lost()
+	}
+	return &net.OpError{Op: op, Net: "ssh", Addr: b.RemoteAddr(), Err: err}
 }
