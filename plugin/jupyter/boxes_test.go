@@ -88,8 +88,10 @@ func TestPip(t *testing.T) {
 	b := boxtest.Container(t, sshbox.Config{User: "user", Network: "none", Env: map[string]string{
 		"PIP_INDEX_URL": "http://127.0.0.1:8000/simple/", "LD_LIBRARY_PATH": "/tmp/index/lib",
 	}})
+	err := b.InitPlugins(t.Context(), jupyter.Plugin())
+	require.ErrorContains(t, err, "No matching distribution found for ipykernel\nno IPython kernel: no python3 here has ipykernel", "nothing listens at the index")
 	require.NoError(t, b.CopyTo(t.Context(), index, "/tmp/index"))
-	_, err := b.Background(t.Context(), "python3 -m http.server --bind 127.0.0.1 --directory /tmp/index 8000")
+	_, err = b.Background(t.Context(), "python3 -m http.server --bind 127.0.0.1 --directory /tmp/index 8000")
 	require.NoError(t, err)
 	var out strings.Builder
 	p := jupyter.Plugin()

@@ -22,13 +22,13 @@ from_pip() {
 	# A cache elsewhere than in the volume for it would be written to the user's home.
 	[ -n "${PIP_CACHE_DIR:-}" ] || export PIP_NO_CACHE_DIR=1
 	python3 -m venv "$SANDSHELL_PLUGIN/venv" &&
-		"$SANDSHELL_PLUGIN/venv/bin/pip" install --disable-pip-version-check --progress-bar off ipykernel jupyter_client
+		"$SANDSHELL_PLUGIN/venv/bin/pip" install --disable-pip-version-check --progress-bar off ipykernel jupyter_client &&
+		load "$SANDSHELL_PLUGIN/venv/bin/python" # or say why not
 }
 
 if ! find_python; then
 	from_debian || from_pip || true
 	find_python || {
-		[ ! -x venv/bin/python ] || load venv/bin/python || true # to say why
 		echo "no IPython kernel: no python3 here has ipykernel and jupyter_client, and neither apt-get nor pip could install them (see above);" \
 			"on Debian: apt-get install python3-ipykernel python3-jupyter-client"
 		exit 1
