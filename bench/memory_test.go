@@ -82,7 +82,7 @@ func TestPrintGigabyte(t *testing.T) {
 	case "docker-openssh":
 		at = overOpenSSH{}
 	default:
-		t.Skip("it is BenchmarkMemory's")
+		t.Skip("no test by itself: BenchmarkMemory runs it, as a process of its own: make bench")
 	}
 	box := open(t, at)
 	p := newPrinter(t, box)

@@ -113,7 +113,7 @@ func (c *cable) box(t testing.TB, change func(*Config)) *DockerSSHBox {
 	if change != nil {
 		change(&config)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // plugins may have to be set up first
 	defer cancel()
 	box, err := New(ctx, config)
 	noError(t, err)

@@ -53,9 +53,13 @@ func TestPluginsOverSSH(t *testing.T) {
 		t.Error("the kernel has not stayed")
 	}
 	noError(t, box.Close())
-	if left := processesWith(t, "HOME="+home); len(left) > 0 {
-		t.Errorf("left: %v", left)
+	for _, left := range processesWith(t, "HOME="+home) {
+		if strings.Contains(left, "python") {
+			t.Errorf("left: %s", left)
+		}
 	}
+	// The shell by which SSHBox looks at the machine reads its input's end a moment after the connection's.
+	waitFor(t, "everything to end", func() bool { return len(processesWith(t, "HOME="+home)) == 0 })
 }
 
 // processesWith returns the processes that have a variable of the environment.

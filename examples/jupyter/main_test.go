@@ -33,7 +33,7 @@ func TestDocker(t *testing.T) {
 
 func TestLocal(t *testing.T) {
 	if os.Getenv("CI") != "true" && exec.Command("/usr/bin/python3", "-c", "import ipykernel, jupyter_client, matplotlib").Run() != nil {
-		t.Skip("no ipykernel, jupyter_client and matplotlib for /usr/bin/python3")
+		t.Skip("/usr/bin/python3 lacks some of: apt-get install python3-ipykernel python3-jupyter-client python3-matplotlib")
 	}
 	take(t, "local")
 }

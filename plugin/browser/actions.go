@@ -24,7 +24,7 @@ func (t *Tab) Navigate(ctx context.Context, url string) error {
 	case errors.As(err, &load):
 		return &NavigateError{URL: url, Reason: load.ErrorText, Err: err}
 	case errors.As(err, &refused):
-		return &NavigateError{URL: url, Reason: refused.Message, Err: err}
+		return &NavigateError{URL: url, Reason: refused.Message + " (a URL is whole: http://host/, file:///path)", Err: err}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &NavigateError{URL: url, Reason: "it has not loaded in time", Err: err}
 	case err != nil:

@@ -35,6 +35,9 @@ func TestMissing(t *testing.T) {
 		require.Error(t, err)
 		t.Log(err)
 	}
+	_, err = browser.Open(t.Context(), offline, browser.Config{Program: "no-such"})
+	require.ErrorIs(t, err, browser.ErrMissing)
+	require.ErrorContains(t, err, `Config.Program is "no-such"`)
 	requireNothingLeft(t, offline)
 }
 
@@ -49,8 +52,8 @@ func TestFailures(t *testing.T) {
 			"http://127.0.0.2:45678/": "net::ERR_CONNECTION_REFUSED",
 			"http://nowhere.invalid/": "net::ERR_NAME_NOT_RESOLVED",
 			"file:///no/such":         "net::ERR_FILE_NOT_FOUND",
-			"no url":                  "Cannot navigate to invalid URL",
-			"":                        "Cannot navigate to invalid URL",
+			"no url":                  "Cannot navigate to invalid URL (a URL is whole: http://host/, file:///path)",
+			"":                        "Cannot navigate to invalid URL (a URL is whole: http://host/, file:///path)",
 		} {
 			var failed *browser.NavigateError
 			err := b.Navigate(t.Context(), at)

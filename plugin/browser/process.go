@@ -97,7 +97,9 @@ func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process,
 		}
 		code, err := box.Run(running, &sandbox.Cmd{Args: args, Env: env, Stdin: stdin, Stdout: stdout, Stderr: &p.errs})
 		cancel()
-		p.err = p.why(code, err)
+		if p.err = p.why(code, err); p.err == ErrMissing && c.Program != "" {
+			p.err = fmt.Errorf("Config.Program is %q: %w", c.Program, ErrMissing)
+		}
 		close(p.done) // before the streams: who finds them closed asks for the reason
 		stdin.CloseWithError(p.err)
 		stdout.CloseWithError(p.err)
