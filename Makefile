@@ -20,7 +20,7 @@ lint:
 
 # boxd, compiled and compressed into sshbox/boxd/bin: to be committed with a change of its sources.
 generate:
-	go generate ./sshbox
+	go generate ./sshbox/boxd/bin
 
 # The Debian packages that the tests drive; only where root can install them.
 prepare:

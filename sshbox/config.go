@@ -1,10 +1,10 @@
 package sshbox
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/moby/moby/api/types/mount"
@@ -18,15 +18,13 @@ type Config struct {
 	// has the shell that sessions are to run, static or not. Its environment, user and working directory are kept; its
 	// entrypoint and command run only if Entrypoint says so. Default: DefaultImage.
 	Image string
-	// Server is the SSH server in the container. Default: Boxd.
-	Server Server
 	// Entrypoint has the image's own entrypoint and command run beside the sandbox, with the container's log. The box does not end
-	// with them. Default: they do not run. Boxd only.
+	// with them. Default: they do not run.
 	Entrypoint bool
-	// Keep lets the box outlive its program: see Attach and Detach. Default: it ends by itself when its program has. Boxd only.
+	// Keep lets the box outlive its program: see Attach and Detach. Default: it ends by itself when its program has.
 	Keep bool
 	// Linger is for how long a box goes on without its program, which has been killed or cut off, and for how long the
-	// program tries to get back to it. Default: 30 s. A box that is kept goes on for ever. Boxd only.
+	// program tries to get back to it. Default: 30 s. A box that is kept goes on for ever.
 	Linger time.Duration
 	// Pull says when the image is pulled. Default: when the engine does not have it.
 	Pull PullPolicy
@@ -39,13 +37,13 @@ type Config struct {
 	Platform string
 
 	// User is the name or the id of the user that all runs as, or "user:group". A name needs an entry in the image's
-	// /etc/passwd; an id does not, unless the server is OpenSSH. Default: the image's user, and root if it has none.
+	// /etc/passwd; an id does not. Default: the image's user, and root if it has none.
 	User string
-	// WorkDir is the directory in which sessions, jobs and Runs start. It has to exist. Default: the image's working
+	// Dir is the directory in which sessions, jobs and Runs start. It has to exist. Default: the image's working
 	// directory, and the user's home if it has none.
-	WorkDir string
-	// Env is added to the image's environment.
-	Env map[string]string
+	Dir string
+	// Env is added to the image's environment, "NAME=value"; later ones win.
+	Env []string
 	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there is no bash.
 	Shell []string
 
@@ -90,9 +88,8 @@ type Config struct {
 	// CapAdd are capabilities that root in the container has beside the default ones: CHOWN, DAC_OVERRIDE, FOWNER,
 	// FSETID, SETUID, SETGID, KILL, with which apt-get works. "ALL" adds all.
 	CapAdd []string
-	// CapDrop are capabilities that it does not have. "ALL" leaves what is in CapAdd. OpenSSH's sshd does not work without SETUID,
-	// SETGID, SYS_CHROOT, AUDIT_WRITE and, for a user other than root, CHOWN: with it, these cannot be dropped. (A user
-	// other than root has none of them, nor any of CapAdd.)
+	// CapDrop are capabilities that it does not have. "ALL" leaves what is in CapAdd. (A user other than root has none in any case, nor any of
+	// CapAdd.)
 	CapDrop []string
 	// AllowNewPrivileges lets programs gain privileges by set-user-id bits and file capabilities. sudo and su need
 	// it. Default: they do not.
@@ -114,6 +111,10 @@ type Config struct {
 	// Docker is the engine to use; it stays yours to close. Default: the engine that DOCKER_HOST and its like name,
 	// or the one of this machine.
 	Docker *client.Client
+	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM. Default: 1 s.
+	Grace time.Duration
+	// StartLimit bounds the time that a shell takes to its first prompt. Default: 30 s.
+	StartLimit time.Duration
 	// Logger gets what happens beside the results. Default: none.
 	Logger *slog.Logger
 
@@ -122,17 +123,6 @@ type Config struct {
 
 // DefaultImage is the image of a Config that names none.
 const DefaultImage = "debian:stable-slim"
-
-// A Server is the SSH server of a container.
-type Server string
-
-const (
-	// Boxd is the server that sandshell brings: one static program, mounted read-only into the container, whose init it is. It
-	// needs nothing of the image, no root, no capability, no writable file. Sessions and jobs outlive a cut connection.
-	Boxd Server = "boxd"
-	// OpenSSH is the image's own sshd. The image needs a POSIX shell at /bin/sh too, and the user an entry in /etc/passwd.
-	OpenSSH Server = "openssh"
-)
 
 // A PullPolicy says when an image is pulled.
 type PullPolicy string
@@ -164,36 +154,30 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Image == "" {
 		c.Image = DefaultImage
 	}
-	switch c.Server {
-	case "":
-		c.Server = Boxd
-	case Boxd:
-	case OpenSSH:
-		if c.Keep || c.Entrypoint || c.Linger != 0 {
-			return c, errors.New("sandbox: Config.Keep, Linger and Entrypoint need Config.Server to be Boxd: an sshd ends with its connection")
-		}
-	default:
-		return c, fmt.Errorf("sandbox: Config.Server is %q: it can be Boxd or OpenSSH", c.Server)
-	}
 	if c.Linger == 0 {
 		c.Linger = defaultLinger
 	}
 	if c.Linger < time.Second {
-		return c, fmt.Errorf("sandbox: Config.Linger is %v: it has to be a second or more", c.Linger)
+		return c, fmt.Errorf("sshbox: Config.Linger is %v: it has to be a second or more", c.Linger)
 	}
 	switch c.Pull {
 	case PullMissing, PullAlways, PullNever:
 	default:
-		return c, fmt.Errorf("sandbox: Config.Pull is %q: it can be PullMissing, PullAlways or PullNever", c.Pull)
+		return c, fmt.Errorf("sshbox: Config.Pull is %q: it can be PullMissing, PullAlways or PullNever", c.Pull)
 	}
 	if err := plugin.Check(c.Plugins...); err != nil {
-		return c, fmt.Errorf("sandbox: Config.Plugins: %w", err)
+		return c, fmt.Errorf("sshbox: Config.Plugins: %w", err)
 	}
 	if c.PackageCache != "" && !volumeName.MatchString(c.PackageCache) {
-		return c, fmt.Errorf("sandbox: Config.PackageCache is %q: it has to be a volume's name, of letters, digits, \"_\", \".\" and \"-\"", c.PackageCache)
+		return c, fmt.Errorf("sshbox: Config.PackageCache is %q: it has to be a volume's name, of letters, digits, \"_\", \".\" and \"-\"", c.PackageCache)
 	}
-	if c.WorkDir != "" && c.WorkDir[0] != '/' {
-		return c, fmt.Errorf("sandbox: Config.WorkDir is %q: it has to be absolute", c.WorkDir)
+	if c.Dir != "" && c.Dir[0] != '/' {
+		return c, fmt.Errorf("sshbox: Config.Dir is %q: it has to be absolute", c.Dir)
+	}
+	for _, kv := range c.Env {
+		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
+			return c, fmt.Errorf("sshbox: Config.Env has %q: it has to be NAME=value", kv)
+		}
 	}
 	if c.PIDs == 0 {
 		c.PIDs = defaultPIDs

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -67,6 +69,10 @@ type DialConfig struct {
 	// Default: net.Dialer's.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 
+	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM. Default: 1 s.
+	Grace time.Duration
+	// StartLimit bounds the time that a shell takes to its first prompt, its startup files included. Default: 30 s.
+	StartLimit time.Duration
 	// Logger gets what happens beside the results. Default: none.
 	Logger *slog.Logger
 }
@@ -87,13 +93,14 @@ func Dial(ctx context.Context, c DialConfig) (*SSHBox, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := dialHost(ctx, c)
+	first, err := c.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: c.Dir, Shell: c.Shell, Logger: c.Logger})
+	box, err := shellbox.New(ctx, sshhost.New(first, sshhost.Config{Dial: c.connect, MaxSessions: c.MaxSessions, Env: slices.Clone(c.Env)}),
+		shellbox.Options{Dir: c.Dir, Shell: c.Shell, Grace: c.Grace, StartLimit: c.StartLimit, Logger: c.Logger})
 	if err != nil {
-		return nil, fmt.Errorf("ssh %s@%s: %w", c.User, c.Address, err)
+		return nil, fmt.Errorf("sshbox: dial %s@%s: %w", c.User, c.Address, err)
 	}
 	b := &SSHBox{Box: box}
 	b.Mixin = plugin.NewMixin(b)
@@ -107,25 +114,27 @@ type DialError struct {
 	Err           error // the underlying error
 }
 
-func (e *DialError) Error() string { return "ssh " + e.User + "@" + e.Address + ": " + e.Reason }
+func (e *DialError) Error() string {
+	return "sshbox: dial " + e.User + "@" + e.Address + ": " + e.Reason
+}
 func (e *DialError) Unwrap() error { return e.Err }
 
 // withDefaults fills in what the zero values mean.
 func (c DialConfig) withDefaults() (DialConfig, error) {
 	if c.Address == "" {
-		return c, errors.New("ssh: DialConfig.Address is empty: give \"host\" or \"host:port\"")
+		return c, errors.New("sshbox: DialConfig.Address is empty: give \"host\" or \"host:port\"")
 	}
 	if _, _, err := net.SplitHostPort(c.Address); err != nil {
 		host := strings.TrimSuffix(strings.TrimPrefix(c.Address, "["), "]")
 		c.Address = net.JoinHostPort(host, "22")
 		if _, _, err := net.SplitHostPort(c.Address); err != nil {
-			return c, fmt.Errorf("ssh: DialConfig.Address: %w", err)
+			return c, fmt.Errorf("sshbox: DialConfig.Address: %w", err)
 		}
 	}
 	if c.User == "" {
 		u, err := user.Current()
 		if err != nil {
-			return c, fmt.Errorf("ssh: DialConfig.User is empty, and the current user is not known: %w", err)
+			return c, fmt.Errorf("sshbox: DialConfig.User is empty, and the current user is not known: %w", err)
 		}
 		c.User = u.Username[strings.LastIndexByte(u.Username, '\\')+1:] // Windows has DOMAIN\name
 	}
@@ -139,7 +148,7 @@ func (c DialConfig) withDefaults() (DialConfig, error) {
 		c.KeepAliveMax = 3
 	}
 	if c.MaxSessions <= 0 {
-		c.MaxSessions = defaultMaxSessions
+		c.MaxSessions = sshhost.DefaultMaxSessions
 	}
 	if c.DialContext == nil {
 		c.DialContext = new(net.Dialer).DialContext
@@ -150,30 +159,21 @@ func (c DialConfig) withDefaults() (DialConfig, error) {
 	return c, nil
 }
 
-// dialHost logs in.
-func dialHost(ctx context.Context, c DialConfig) (*host, error) {
-	first, err := c.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return newHost("SSHBox", slices.Clone(c.Env), newPool(first, c.MaxSessions, c.connect)), nil
-}
-
 // connect makes one connection, and keeps it alive. A server that has too many connections that have not logged in
 // hangs up on newcomers at random (MaxStartups): it is tried again, a few times.
-func (c DialConfig) connect(ctx context.Context) (*connection, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.HandshakeTimeout, errNoHandshake)
+func (c DialConfig) connect(ctx context.Context) (*sshconn.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.HandshakeTimeout, sshconn.ErrNoHandshake)
 	defer cancel()
 	pause := 50 * time.Millisecond
 	for attempt := 1; ; attempt++ {
 		conn, err := c.connectOnce(ctx)
 		if err == nil {
 			if c.KeepAlive > 0 {
-				conn.run(func() { conn.keep(c.KeepAlive, c.KeepAliveMax) })
+				conn.Run(func() { conn.Keep(c.KeepAlive, c.KeepAliveMax) })
 			}
 			return conn, nil
 		}
-		var unwelcome *unwelcomeError
+		var unwelcome *sshconn.UnwelcomeError
 		if attempt == 6 || !errors.As(err, &unwelcome) {
 			return nil, err
 		}
@@ -187,7 +187,7 @@ func (c DialConfig) connect(ctx context.Context) (*connection, error) {
 	}
 }
 
-func (c DialConfig) connectOnce(ctx context.Context) (*connection, error) {
+func (c DialConfig) connectOnce(ctx context.Context) (*sshconn.Conn, error) {
 	fail := func(reason string, err error) error {
 		return &DialError{User: c.User, Address: c.Address, Reason: reason, Err: err}
 	}
@@ -208,15 +208,15 @@ func (c DialConfig) connectOnce(ctx context.Context) (*connection, error) {
 		User: c.User, Auth: login.methods,
 		HostKeyCallback: keys.check, HostKeyAlgorithms: keys.algorithms(c.Address, raw.RemoteAddr()),
 	}
-	config.Ciphers = preferredCiphers()
-	conn, err := handshake(ctx, raw, c.Address, config)
+	config.Ciphers = sshconn.PreferredCiphers()
+	conn, err := sshconn.Handshake(ctx, raw, c.Address, config)
 	if err == nil {
 		return conn, nil
 	}
 	if keys.err != nil {
 		return nil, fail(keys.err.Error(), keys.err)
 	}
-	var unwelcome *unwelcomeError
+	var unwelcome *sshconn.UnwelcomeError
 	switch {
 	case ctx.Err() != nil:
 		return nil, fail(dialReason(ctx, err, c.HandshakeTimeout), err)
@@ -233,7 +233,7 @@ func dialReason(ctx context.Context, err error, limit time.Duration) string {
 	var lookup *net.DNSError
 	var op *net.OpError
 	switch {
-	case errors.Is(context.Cause(ctx), errNoHandshake):
+	case errors.Is(context.Cause(ctx), sshconn.ErrNoHandshake):
 		return fmt.Sprintf("no answer, or no SSH handshake, within %v (is it up, reachable, and an SSH server?)", limit)
 	case ctx.Err() != nil:
 		return ctx.Err().Error()

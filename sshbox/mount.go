@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/moby/moby/api/types/mount"
-	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"github.com/sandshell/sandshell/internal/wire"
 )
 
 // A Mount is a directory or file that a container has from elsewhere.
@@ -32,10 +32,6 @@ const (
 	Tmpfs  MountType = "tmpfs"  // memory
 )
 
-// keyDir is where the sshd's own files are: a tmpfs, so that they are neither in the container's layer nor in a
-// commit of it.
-const keyDir = "/run/sandshell"
-
 // mounts translates the mounts and adds the container's own.
 func (c Config) mounts(engine string) ([]mount.Mount, map[string]string, error) {
 	var mounts []mount.Mount
@@ -51,7 +47,7 @@ func (c Config) mounts(engine string) ([]mount.Mount, map[string]string, error) 
 		switch {
 		case !path.IsAbs(m.Target) || target == "/":
 			return nil, nil, fail("the target has to be an absolute path, and not /")
-		case within(target, keyDir), within(target, wire.Dir):
+		case within(target, wire.Dir):
 			return nil, nil, fail("%s is the sandbox's own", target)
 		case taken[target]:
 			return nil, nil, fail("there are two mounts with that target")
@@ -79,15 +75,9 @@ func (c Config) mounts(engine string) ([]mount.Mount, map[string]string, error) 
 		mounts = append(mounts, to)
 	}
 	tmpfs := map[string]string{}
-	if c.Server == OpenSSH {
-		tmpfs[keyDir] = "rw,noexec,nosuid,nodev,size=64k,mode=0755"
-	}
 	if c.ReadOnlyRoot {
 		if !taken["/tmp"] {
 			tmpfs["/tmp"] = "rw,exec,nosuid,nodev,mode=1777"
-		}
-		if c.Server == OpenSSH && !taken["/run"] && !taken["/run/sshd"] {
-			tmpfs["/run/sshd"] = "rw,noexec,nosuid,nodev,size=64k,mode=0755" // Debian's sshd insists on it
 		}
 	}
 	return mounts, tmpfs, nil

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -26,13 +26,9 @@ import (
 // and an editor's remote mode, which takes such a file too. NAME is ContainerName. Beside the configuration lie a key of its own, not the box's, and
 // the box's host key. They go when the box is closed.
 //
-// The clients reach the box through "docker exec", so the docker command has to be there; no port is opened. What they start ends with them. A
-// box whose server is OpenSSH cannot have it: it takes but one connection (errors.ErrUnsupported).
+// The clients reach the box through "docker exec", so the docker command has to be there; no port is opened. What they start ends with them.
 func (b *DockerSSHBox) SSHConfig() (path string, err error) {
-	if b.boxd == nil {
-		return "", fmt.Errorf("ssh configuration of %s: %w: the server is OpenSSH", b, errors.ErrUnsupported)
-	}
-	path, err = b.boxd.guests.config(b.boxd)
+	path, err = b.host.guests.config(b.host)
 	if err != nil {
 		return "", fmt.Errorf("ssh configuration of %s: %w", b, err)
 	}
@@ -46,7 +42,7 @@ type guestConfig struct {
 	closed bool
 }
 
-func (g *guestConfig) config(h *boxdHost) (string, error) {
+func (g *guestConfig) config(h *dockerHost) (string, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -63,24 +59,21 @@ func (g *guestConfig) config(h *boxdHost) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	block, err := ssh.MarshalPrivateKey(private, "sandshell "+h.container.name)
+	block, err := ssh.MarshalPrivateKey(private, "sandshell "+h.container.Name)
 	if err != nil {
 		return "", err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	conn, err := h.link.connection(ctx)
-	if err == nil {
-		_, err = conn.request(ctx, wire.GuestRequest, key.Marshal())
-	}
+	hostKey, err := h.AddGuest(ctx, key)
 	if err != nil {
-		return "", h.explain(err)
+		return "", err
 	}
 	dir, err := os.MkdirTemp("", "sandshell-ssh-")
 	if err != nil {
 		return "", err
 	}
-	name := h.container.name
+	name := h.container.Name
 	config := fmt.Sprintf(`Host %s
 	HostName %s
 	User sandshell
@@ -94,9 +87,9 @@ func (g *guestConfig) config(h *boxdHost) (string, error) {
 	PasswordAuthentication no
 	ControlMaster no
 	ControlPath none
-`, name, name, percent(h.container.engine.DaemonHost()), h.container.id, wire.Path, h.container.box,
+`, name, name, percent(h.engine.DaemonHost()), h.container.ID, wire.Path, h.container.Box,
 		quoteConfig(filepath.Join(dir, "key")), quoteConfig(filepath.Join(dir, "known_hosts")))
-	known := name + " " + string(ssh.MarshalAuthorizedKey(h.hostKey))
+	known := name + " " + string(ssh.MarshalAuthorizedKey(hostKey))
 	err = errors.Join(
 		os.WriteFile(filepath.Join(dir, "key"), pem.EncodeToMemory(block), 0o600),
 		os.WriteFile(filepath.Join(dir, "known_hosts"), []byte(known), 0o600),

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"github.com/sandshell/sandshell/internal/wire"
 )
 
 // What a process in a box, root even, can do to boxd, and what it cannot: as the package's doc says.

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"sync/atomic"
 
-	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/sandshell/sandshell/internal/archive"
-	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
 )
 

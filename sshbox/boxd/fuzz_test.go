@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 )

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 )

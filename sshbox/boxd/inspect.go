@@ -9,7 +9,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/inspect"
 	programs "github.com/sandshell/sandshell/internal/program"
-	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"github.com/sandshell/sandshell/internal/wire"
 )
 
 // settleLimit bounds the time that a look waits for input and output that are on their way within boxd. A program that does not read what is typed

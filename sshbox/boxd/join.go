@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/sys/unix"
 )
 

@@ -24,7 +24,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"github.com/sandshell/sandshell/internal/wire"
 	"go.uber.org/goleak"
 	"golang.org/x/crypto/ssh"
 )

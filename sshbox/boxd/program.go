@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	programs "github.com/sandshell/sandshell/internal/program"
-	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
 )
 

@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 )

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	programs "github.com/sandshell/sandshell/internal/program"
-	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	programs "github.com/sandshell/sandshell/internal/program"
-	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/sys/unix"
 )
 

@@ -2,7 +2,7 @@
 // and SHA256SUMS, which has the hashes of what they hold. The bytes depend on boxd's sources, its dependencies and the
 // compiler alone: not on the machine, the directory or its user's settings.
 //
-//	go generate ./sshbox                         make them
+//	go generate ./sshbox/boxd/bin                         make them
 //	go run ./internal/tools/buildboxd -check     make them elsewhere, and fail unless these are the same
 package main
 
@@ -189,7 +189,7 @@ func compare(dir string, made map[string][]byte) error {
 		return nil
 	}
 	slices.Sort(wrong)
-	return fmt.Errorf("the files in %s are not what the sources make:\n\t%s\nrun \"go generate ./sshbox\" and commit what it writes; "+
+	return fmt.Errorf("the files in %s are not what the sources make:\n\t%s\nrun \"go generate ./sshbox/boxd/bin\" and commit what it writes; "+
 		"if nothing of boxd or its dependencies was changed, find out where these bytes come from", dir, strings.Join(wrong, "\n\t"))
 }
 

@@ -1,0 +1,249 @@
+package boxclient
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"golang.org/x/crypto/ssh"
+)
+
+// begin opens the first channel. The link has the program from here on: when the connection is cut meanwhile, resume asks for it again, and boxd
+// knows by its id whether it has been started.
+func (r *remote) begin(ctx context.Context) error {
+	r.link.mu.Lock()
+	r.link.programs[r.id] = r
+	r.link.mu.Unlock()
+	for {
+		conn, err := r.link.connection(ctx)
+		if err == nil {
+			err = r.connect(ctx, conn)
+		}
+		r.mu.Lock()
+		failed := r.failed
+		r.mu.Unlock()
+		switch {
+		case err == nil && failed == nil:
+			return nil
+		case failed != nil:
+			err = failed
+		case errors.Is(err, errCut):
+			continue
+		}
+		r.Close()
+		return err
+	}
+}
+
+// errCut: the connection was cut, and the link will make a new one.
+var errCut = errors.New("the connection was cut")
+
+// connect opens a channel to the program on conn, unless there is one. It returns errCut when conn is no more.
+func (r *remote) connect(ctx context.Context, conn *sshconn.Conn) error {
+	r.connecting.Lock()
+	defer r.connecting.Unlock()
+	r.mu.Lock()
+	before := r.channel
+	if before != nil && before.on == conn || r.failed != nil {
+		r.mu.Unlock()
+		return nil
+	}
+	r.channel = nil
+	r.mu.Unlock()
+	if before != nil {
+		before.Close()
+	}
+	r.reading[0].Lock() // a read under way counts
+	r.reading[1].Lock()
+	r.mu.Lock()
+	open := r.open
+	if r.pid != 0 {
+		open = wire.Open{ID: r.id, Stdout: r.got[0], Stderr: r.got[1]}
+	}
+	r.mu.Unlock()
+	r.reading[0].Unlock()
+	r.reading[1].Unlock()
+
+	opened, failed := make(chan *channel, 1), make(chan error, 1)
+	if !conn.Run(func() {
+		if ch, err := r.openChannel(conn, &open); err != nil {
+			failed <- err
+		} else {
+			opened <- ch
+		}
+	}) {
+		return errCut
+	}
+	giveUp := func() {
+		conn.Run(func() {
+			select {
+			case ch := <-opened:
+				ch.release()
+			case <-failed:
+			}
+		})
+	}
+	var ch *channel
+	select {
+	case ch = <-opened:
+	case err := <-failed:
+		return cutOr(ctx, conn, err)
+	case <-conn.Gone():
+		return errCut
+	case <-ctx.Done():
+		giveUp()
+		return context.Cause(ctx)
+	}
+	select {
+	case state := <-ch.state:
+		return r.use(ctx, ch, state)
+	case err := <-ch.failed:
+		ch.Close()
+		r.mu.Lock()
+		r.failed = err
+		started := r.pid != 0
+		r.mu.Unlock()
+		if started {
+			r.lose()
+		}
+		return nil
+	case <-conn.Gone():
+		return errCut
+	case <-ctx.Done():
+		ch.release()
+		return context.Cause(ctx)
+	}
+}
+
+// cutOr returns errCut if that is what err comes from.
+func cutOr(ctx context.Context, conn *sshconn.Conn, err error) error {
+	var refused *ssh.OpenChannelError
+	if answered := errors.As(err, &refused); !answered && conn.Ends(ctx) {
+		return errCut
+	}
+	return err
+}
+
+func (r *remote) openChannel(conn *sshconn.Conn, open *wire.Open) (*channel, error) {
+	ssh, requests, err := conn.Client.OpenChannel(wire.ProgramChannel, nil)
+	if err != nil {
+		return nil, err
+	}
+	ch := &channel{Stream: sshconn.NewStream(ssh, conn.Group), on: conn, state: make(chan wire.State, 1), failed: make(chan error, 1)}
+	ch.Credit = math.MaxInt // unackedMax sees to it
+	if !conn.Run(func() {
+		for request := range requests {
+			r.request(ch, request)
+		}
+	}) {
+		return nil, sshconn.ErrGone
+	}
+	if err := wire.WriteOpen(ch, open); err != nil {
+		ch.Close()
+		return nil, err
+	}
+	return ch, nil
+}
+
+// release has boxd let go of the program, and closes the channel.
+func (ch *channel) release() {
+	ch.CloseAfter(func() { ch.Channel.SendRequest(wire.ReleaseRequest, false, nil) })
+}
+
+// request takes what boxd tells on a channel. All of it stays true when the channel is no longer the current one.
+func (r *remote) request(ch *channel, request *ssh.Request) {
+	switch request.Type {
+	case wire.StateRequest:
+		var state wire.State
+		if ssh.Unmarshal(request.Payload, &state) == nil {
+			ch.state <- state
+		}
+	case wire.FailedRequest:
+		ch.failed <- wire.Decode(request.Payload)
+	case wire.AckRequest:
+		var ack wire.Ack
+		if ssh.Unmarshal(request.Payload, &ack) == nil {
+			r.mu.Lock()
+			r.tookUntil(int64(ack.Stdout))
+			r.mu.Unlock()
+		}
+	case wire.OutputEndRequest:
+		r.endsOne.Do(func() {
+			if ssh.Unmarshal(request.Payload, &r.ends) == nil {
+				close(r.endsSet)
+			}
+		})
+	case wire.ExitRequest:
+		r.endOnce.Do(func() {
+			var exit wire.Exit
+			if ssh.Unmarshal(request.Payload, &exit) == nil {
+				r.status = shellbox.Status{Code: int(exit.Code), Signal: int(exit.Signal)}
+				close(r.ended)
+			}
+		})
+	}
+}
+
+// tookUntil notes that boxd has taken the input up to offset; r.mu is held.
+func (r *remote) tookUntil(offset int64) {
+	if n := offset - r.taken; n > 0 && n <= int64(len(r.unacked)) {
+		r.unacked = r.unacked[n:]
+		if len(r.unacked) == 0 {
+			r.unacked = nil
+		}
+		r.taken = offset
+		r.change.Broadcast()
+	}
+}
+
+// use makes ch the channel, once what boxd has not taken of the input is sent again.
+func (r *remote) use(ctx context.Context, ch *channel, state wire.State) error {
+	r.mu.Lock()
+	if r.pid == 0 {
+		r.pid = int(state.PID)
+		r.got = [2]int64{int64(state.Stdout), int64(state.Stderr)}
+		r.acked, r.taken = r.got, int64(state.Input)
+		r.backlog = int64(state.OutTotal - state.Stdout)
+	} else {
+		r.goal = int64(state.OutTotal)
+	}
+	r.tookUntil(int64(state.Input))
+	r.sent = r.taken
+	for r.sent < r.taken+int64(len(r.unacked)) {
+		rest := r.unacked[r.sent-r.taken:]
+		r.mu.Unlock()
+		if _, err := ch.Write(rest); err != nil {
+			return cutOr(ctx, ch.on, err)
+		}
+		r.mu.Lock()
+		r.sent = max(r.sent+int64(len(rest)), r.taken)
+	}
+	if r.inputEnd {
+		ch.endInput(r.sent)
+	}
+	if r.size.Rows > 0 {
+		ch.Channel.SendRequest("window-change", false, ssh.Marshal(&r.size))
+	}
+	if r.note != nil {
+		ch.Channel.SendRequest(wire.NoteRequest, false, r.note)
+	}
+	select {
+	case <-r.closed:
+		r.mu.Unlock()
+		ch.release()
+		return nil
+	default:
+	}
+	r.channel = ch
+	close(r.resumed)
+	r.resumed = make(chan struct{})
+	r.mu.Unlock()
+	return nil
+}
+
+func (ch *channel) endInput(total int64) {
+	ch.Channel.SendRequest(wire.InputEndRequest, false, ssh.Marshal(&wire.Total{Bytes: uint64(total)}))
+}

@@ -1,0 +1,228 @@
+package boxclient
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"golang.org/x/crypto/ssh"
+)
+
+// A Place is where a boxd runs. Its methods may be called from several goroutines.
+type Place interface {
+	// Join connects to boxd.
+	Join(ctx context.Context) (Streams, error)
+	// Fate says what has become of the place that could not be joined: lost is why it is gone for good, "" if it may come back; paused says
+	// that it stands still, so that there is no hurry.
+	Fate(ctx context.Context) (lost string, paused bool)
+}
+
+// Streams are a connection to boxd.
+type Streams interface {
+	net.Conn
+	// Said is the end of what was said beside the connection, on a standard error: "" if nothing was.
+	Said() string
+}
+
+// Config says how a Host uses its boxd.
+type Config struct {
+	Name  string // the Host's String
+	Place Place
+	// Keep says that boxd goes on without its owner, so that Detach makes sense.
+	Keep bool
+	// Patience is for how long the Host tries to get back to a boxd that it was cut off from.
+	Patience time.Duration
+	Logger   *slog.Logger
+}
+
+// A Host is a place with boxd.
+type Host struct {
+	*link
+	Config
+	signer  ssh.Signer    // the owner's key: made for this box, in memory only
+	hostKey ssh.PublicKey // boxd's
+	closing sync.Once
+	down    chan struct{} // closed when Close is done
+}
+
+var (
+	_ shellbox.Keeper    = (*Host)(nil)
+	_ shellbox.Inspector = (*Host)(nil)
+)
+
+// Connect makes the first connection, as the boxd's new owner, and keeps it up until Close. Whoever owned it before loses it. ctx governs the
+// connecting.
+func Connect(ctx context.Context, c Config) (*Host, error) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{Config: c, signer: signer, down: make(chan struct{})}
+	conn, err := h.reach(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	h.link = newLink(conn, h)
+	h.link.Run(h.link.keep)
+	return h, nil
+}
+
+// hopeless says, after an attempt to connect has failed, why trying on is of no use: nil if it may be. paused says that it is not for us to give
+// up.
+func (h *Host) hopeless(ctx context.Context, dialed error) (lost error, paused bool) {
+	if refused(dialed) {
+		return h.lostError(nil, "another program has taken the box over"), false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	why, paused := h.Place.Fate(ctx)
+	if why != "" {
+		return h.lostError(nil, why), false
+	}
+	return nil, paused
+}
+
+func (h *Host) lostError(err error, reason string) error {
+	return &sandbox.LostError{Box: h.Name, Reason: reason, Err: err}
+}
+
+// String names the kind of sandbox.
+func (h *Host) String() string { return h.Name }
+
+// Lost returns why the place is gone; nil if it is there, or nobody knows yet.
+func (h *Host) Lost(ctx context.Context) error {
+	_, err := h.link.connection(ctx)
+	return h.explain(err)
+}
+
+// explain makes a link's error say that the box is lost, if it does not.
+func (h *Host) explain(err error) error {
+	if why := h.link.why(); why != nil && !errors.Is(why, sandbox.ErrClosed) {
+		if errors.Is(why, sandbox.ErrLost) {
+			return why
+		}
+		return h.lostError(why, "the connection to the box broke")
+	}
+	return err
+}
+
+// Start implements shellbox.Host. Errors about the directory and the program are *fs.PathError.
+func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	what := &wire.Start{Dir: []byte(p.Dir), Spool: p.Spool}
+	for _, arg := range p.Args {
+		what.Args = append(what.Args, []byte(arg))
+	}
+	for _, kv := range p.Env {
+		what.Env = append(what.Env, []byte(kv))
+	}
+	if p.Terminal != nil {
+		what.Rows, what.Cols = p.Terminal.Rows, p.Terminal.Cols
+	}
+	r, err := h.link.start(ctx, what)
+	if err != nil {
+		return nil, h.explain(err)
+	}
+	return r, nil
+}
+
+// Kept implements shellbox.Keeper.
+func (h *Host) Kept(ctx context.Context) ([]shellbox.Kept, error) {
+	conn, err := h.link.connection(ctx)
+	if err != nil {
+		return nil, h.explain(err)
+	}
+	reply, err := conn.Request(ctx, wire.ListRequest, nil)
+	if err != nil {
+		return nil, err
+	}
+	var programs []wire.Program
+	if err := json.Unmarshal(reply, &programs); err != nil {
+		return nil, fmt.Errorf("boxd's list of programs: %w", err)
+	}
+	var kept []shellbox.Kept
+	for _, p := range programs {
+		r, err := h.link.attach(ctx, p)
+		if err != nil {
+			return nil, h.explain(err)
+		}
+		kept = append(kept, shellbox.Kept{Process: r, Note: p.Note, Rows: p.Rows, Cols: p.Cols, Backlog: r.backlog})
+	}
+	return kept, nil
+}
+
+// Detach implements shellbox.Keeper.
+func (h *Host) Detach() { h.Abandon() }
+
+// Abandon makes Close leave everything running, whatever becomes of it then.
+func (h *Host) Abandon() {
+	h.link.mu.Lock()
+	defer h.link.mu.Unlock()
+	h.link.detached = true
+}
+
+// Abandoned reports whether Close leaves everything running.
+func (h *Host) Abandoned() bool {
+	h.link.mu.Lock()
+	defer h.link.mu.Unlock()
+	return h.link.detached
+}
+
+// Dial implements shellbox.Host. A connection does not outlive the one to the box: it fails with sandbox.ErrCut then.
+func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	for {
+		c, err := h.link.connection(ctx)
+		if err != nil {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: h.explain(err)}
+		}
+		conn, err := c.Dial(ctx, network, address, func(err error) error { return err }, func() error { return sandbox.ErrCut })
+		if err == nil {
+			return conn, nil
+		}
+		if ctx.Err() != nil || cutOr(ctx, c, err) != errCut {
+			return nil, err
+		}
+	}
+}
+
+// AddGuest lets the holder of a key log in as a guest: with plain SSH, as a person's ssh does. It returns the key that boxd is known by.
+func (h *Host) AddGuest(ctx context.Context, key ssh.PublicKey) (hostKey ssh.PublicKey, err error) {
+	conn, err := h.link.connection(ctx)
+	if err == nil {
+		_, err = conn.Request(ctx, wire.GuestRequest, key.Marshal())
+	}
+	if err != nil {
+		return nil, h.explain(err)
+	}
+	return h.hostKey, nil
+}
+
+// Close ends the connection, and returns when nothing is left that ran on it. It does not end boxd: without an owner that ends by itself.
+func (h *Host) Close() error {
+	h.closing.Do(func() {
+		h.link.close()
+		close(h.down)
+	})
+	<-h.down
+	return nil
+}
+
+// connect makes the link's next connection.
+func (h *Host) connect(ctx context.Context) (*sshconn.Conn, error) { return h.reach(ctx, false) }

@@ -1,0 +1,277 @@
+package boxclient
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A link is the connection to a boxd, made again whenever it is cut. The programs that were started through it run on meanwhile, and are found
+// again.
+type link struct {
+	host *Host
+	log  *slog.Logger
+	*sshconn.Group
+
+	mu       sync.Mutex
+	current  *sshconn.Conn // nil while it is cut
+	change   chan struct{} // closed, and made anew, when current or lost changes
+	detached bool          // what runs is left running
+	lost     error         // there will be no connection any more
+	programs map[string]*remote
+}
+
+// The pace of the attempts to connect again.
+const (
+	redialFirst = 20 * time.Millisecond
+	redialMost  = time.Second
+)
+
+// newLink begins with a first connection.
+func newLink(first *sshconn.Conn, h *Host) *link {
+	return &link{
+		host: h, log: h.Logger, Group: sshconn.NewGroup(),
+		current: first, change: make(chan struct{}), programs: map[string]*remote{},
+	}
+}
+
+// keep keeps the connection up until close.
+func (l *link) keep() {
+	for {
+		conn := l.current // written by this goroutine alone
+		conn.Run(func() { conn.Keep(keepaliveInterval, keepaliveMisses) })
+		select {
+		case <-conn.Gone():
+		case <-l.Stopped():
+			return
+		}
+		l.set(nil, nil)
+		reason, _ := conn.Reason()
+		l.log.Warn("the connection to the box was cut: making a new one", "reason", reason)
+		conn.Close()
+		began := time.Now()
+		next, err := l.redial(began)
+		if err != nil {
+			l.set(nil, err)
+			return
+		}
+		l.log.Info("the connection to the box is there again", "after", time.Since(began))
+		l.set(next, nil)
+	}
+}
+
+// For a container that is paused, as for one on an engine that has gone silent, no answer comes for that long.
+const (
+	keepaliveInterval = 15 * time.Second
+	keepaliveMisses   = 4
+)
+
+// redial connects again, and finds the programs again.
+func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if !l.Run(func() {
+		select {
+		case <-l.Stopped():
+			cancel()
+		case <-ctx.Done():
+		}
+	}) {
+		return nil, sandbox.ErrClosed
+	}
+	for pause := redialFirst; ; pause = min(2*pause, redialMost) {
+		attempt, done := context.WithTimeout(ctx, 15*time.Second)
+		conn, err := l.host.connect(attempt)
+		if err == nil {
+			if err = l.resume(attempt, conn); err != nil {
+				conn.Close()
+			}
+		}
+		done()
+		if err == nil {
+			return conn, nil
+		}
+		if ctx.Err() != nil {
+			return nil, sandbox.ErrClosed
+		}
+		l.log.Debug("connect to the box again", "error", err)
+		lost, paused := l.host.hopeless(ctx, err)
+		if lost != nil {
+			return nil, lost
+		}
+		if paused {
+			began = time.Now()
+		}
+		if tried := time.Since(began); tried > l.host.Patience {
+			return nil, fmt.Errorf("no connection for %v: %w", tried.Round(time.Second), err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, sandbox.ErrClosed
+		}
+	}
+}
+
+// resume tells boxd which programs are still wanted, and goes on with them.
+func (l *link) resume(ctx context.Context, conn *sshconn.Conn) error {
+	l.mu.Lock()
+	ids := []string{}
+	var programs []*remote
+	for id, p := range l.programs {
+		ids = append(ids, id)
+		programs = append(programs, p)
+	}
+	l.mu.Unlock()
+	if err := hold(ctx, conn, ids); err != nil {
+		return err
+	}
+	var wait sync.WaitGroup
+	errs := make([]error, len(programs))
+	for i, p := range programs {
+		wait.Go(func() { errs[i] = p.connect(ctx, conn) })
+	}
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold has boxd release all programs but these.
+func hold(ctx context.Context, conn *sshconn.Conn, ids []string) error {
+	payload, err := json.Marshal(ids)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Request(ctx, wire.HoldRequest, payload)
+	return err
+}
+
+// set changes the connection, or says that there will be none.
+func (l *link) set(conn *sshconn.Conn, lost error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.current, l.lost = conn, lost
+	close(l.change)
+	l.change = make(chan struct{})
+	if lost != nil {
+		for _, p := range l.programs {
+			p.lose()
+		}
+	}
+}
+
+// connection returns the connection, and waits for it while it is cut.
+func (l *link) connection(ctx context.Context) (*sshconn.Conn, error) {
+	for {
+		l.mu.Lock()
+		conn, lost, change := l.current, l.lost, l.change
+		l.mu.Unlock()
+		switch {
+		case lost != nil:
+			return nil, lost
+		case conn != nil && !conn.Ended():
+			return conn, nil
+		case conn != nil: // it has not been noticed yet
+			select {
+			case <-change:
+			case <-l.Stopped():
+				return nil, sandbox.ErrClosed
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+			continue
+		}
+		select {
+		case <-change:
+		case <-l.Stopped():
+			return nil, sandbox.ErrClosed
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// caughtUpLimit bounds a wait for output to be read: it is there, or about to come.
+const caughtUpLimit = 2 * time.Second
+
+// caughtUp waits until the output has been read that is known to be there, so that who looks at the processes does not see them ahead of it.
+func (l *link) caughtUp(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, caughtUpLimit)
+	defer cancel()
+	for pause := 20 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
+		l.mu.Lock()
+		behind := false
+		for _, p := range l.programs {
+			behind = behind || p.behind()
+		}
+		l.mu.Unlock()
+		if !behind {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.Stopped():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// askedOf returns the program whose tree a request asks for, nil if it asks for none.
+func (l *link) askedOf(request string) *remote {
+	text, ok := strings.CutPrefix(request, "tree ")
+	pid, err := strconv.Atoi(text)
+	if !ok || err != nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.programs {
+		if p.terminal && p.PID() == pid {
+			return p
+		}
+	}
+	return nil
+}
+
+// why returns why there is no connection any more, nil if there is one or will be.
+func (l *link) why() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
+}
+
+// close ends the connection, and waits for all that ran on it.
+func (l *link) close() {
+	l.Stop()
+	l.mu.Lock()
+	conn := l.current
+	l.mu.Unlock()
+	if conn != nil {
+		conn.Close()
+	}
+	l.Wait()
+	l.mu.Lock() // one may have been made meanwhile
+	last := l.current
+	for _, p := range l.programs {
+		p.lose()
+	}
+	l.mu.Unlock()
+	if last != nil && last != conn {
+		last.Close()
+	}
+}

@@ -1,0 +1,93 @@
+package boxclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/internal/wire"
+	"golang.org/x/crypto/ssh"
+)
+
+// reach makes a connection: with authorize as the new owner, else as the owner that this host is already.
+func (h *Host) reach(ctx context.Context, authorize bool) (*sshconn.Conn, error) {
+	streams, err := h.Place.Join(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) error {
+		streams.Close()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err = fmt.Errorf("reach boxd: %w", err)
+		if said := streams.Said(); said != "" {
+			err = fmt.Errorf("%w; it said %q", err, said)
+		}
+		return err
+	}
+	if authorize {
+		stop := context.AfterFunc(ctx, func() { streams.Close() })
+		err := h.authorize(streams)
+		if !stop() && err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, fail(err)
+		}
+	}
+	config := &ssh.ClientConfig{
+		User: "sandshell", Auth: []ssh.AuthMethod{ssh.PublicKeys(h.signer)},
+		HostKeyCallback: ssh.FixedHostKey(h.hostKey), HostKeyAlgorithms: []string{ssh.KeyAlgoED25519},
+	}
+	// Nothing leaves the machine, or the engine's own TLS: the shortest key exchange will do.
+	config.KeyExchanges = []string{ssh.KeyExchangeCurve25519}
+	config.Ciphers = sshconn.PreferredCiphers()
+	conn, err := sshconn.Handshake(ctx, streams, "box", config)
+	if err != nil {
+		return nil, fail(err)
+	}
+	return conn, nil
+}
+
+// authorize tells boxd the owner's key, and learns boxd's.
+func (h *Host) authorize(streams io.ReadWriter) error {
+	if _, err := fmt.Fprintf(streams, "%s%s", wire.Authorize, ssh.MarshalAuthorizedKey(h.signer.PublicKey())); err != nil {
+		return err
+	}
+	line, err := readLine(streams)
+	if err != nil {
+		return err
+	}
+	text, err := wire.ParseAuthorized(line)
+	if err != nil {
+		return err
+	}
+	h.hostKey, _, _, _, err = ssh.ParseAuthorizedKey([]byte(text))
+	return err
+}
+
+// readLine reads a line, and nothing after it.
+func readLine(r io.Reader) (string, error) {
+	var line []byte
+	var b [1]byte
+	for len(line) < 4<<10 {
+		if _, err := io.ReadFull(r, b[:]); err != nil {
+			return string(line), err
+		}
+		if b[0] == '\n' {
+			return string(line), nil
+		}
+		line = append(line, b[0])
+	}
+	return string(line), fmt.Errorf("unexpected answer of boxd: %.100q", line)
+}
+
+// refused reports whether boxd has not taken this host for its owner: it has another one now.
+func refused(err error) bool {
+	var auth *ssh.ServerAuthError
+	return errors.As(err, &auth) || strings.Contains(err.Error(), "unable to authenticate")
+}

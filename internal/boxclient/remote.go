@@ -1,0 +1,218 @@
+package boxclient
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"golang.org/x/crypto/ssh"
+)
+
+// A remote is a program that boxd runs. Apart from the time it takes, it does not notice when the connection is cut and made again: what the
+// program printed is asked for from the last byte read on, and what was typed is sent again from the last byte on that boxd has taken.
+type remote struct {
+	link     *link
+	id       string
+	terminal bool
+
+	connecting sync.Mutex    // held while a channel is opened
+	writing    sync.Mutex    // held during a write
+	reading    [2]sync.Mutex // held during a read of each output
+
+	mu       sync.Mutex
+	change   *sync.Cond    // broadcast when unacked shrinks, and at the end
+	pid      int           // 0 until it is known
+	open     wire.Open     // how it was asked for
+	failed   error         // boxd has no such program
+	channel  *channel      // nil while the connection is cut
+	resumed  chan struct{} // closed, and made anew, when channel is set
+	unacked  []byte        // typed, and maybe not taken by boxd
+	taken    int64         // so many bytes before that have been
+	sent     int64         // so many bytes have been sent on the channel that is being opened
+	inputEnd bool
+	got      [2]int64 // so much of each output has been read
+	acked    [2]int64 // and boxd knows
+	goal     int64    // so much standard output there is, as far as is known
+	backlog  int64    // so much of it was there to be read at first
+	size     wire.Window
+	note     []byte
+
+	ends    wire.Ack // where both outputs end
+	endsSet chan struct{}
+	endsOne sync.Once
+
+	ended   chan struct{} // closed when status is set
+	endOnce sync.Once
+	status  shellbox.Status
+
+	closed    chan struct{} // by Close
+	closeOnce sync.Once
+	gone      chan struct{} // there will be no connection any more
+	goneOnce  sync.Once
+}
+
+var _ shellbox.Process = (*remote)(nil)
+
+// A channel is the way to a program, on one connection.
+type channel struct {
+	*sshconn.Stream
+	on     *sshconn.Conn
+	state  chan wire.State // boxd's first word,
+	failed chan error      // or that there is no such program
+}
+
+// unackedMax bounds what is typed ahead. It is less than an SSH channel's window (2 MiB), so that sending it does not block.
+const unackedMax = 256 << 10
+
+// ackEvery is how much output is acknowledged at once.
+const ackEvery = 64 << 10
+
+func newRemote(l *link, open wire.Open, rows, cols int) *remote {
+	r := &remote{
+		link: l, id: open.ID, open: open, terminal: rows > 0, resumed: make(chan struct{}),
+		endsSet: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{}), gone: make(chan struct{}),
+	}
+	r.change = sync.NewCond(&r.mu)
+	return r
+}
+
+// start starts a program. ctx governs the start.
+func (l *link) start(ctx context.Context, what *wire.Start) (*remote, error) {
+	r := newRemote(l, wire.Open{ID: rand.Text(), Start: what}, what.Rows, what.Cols)
+	return r, r.begin(ctx)
+}
+
+// attach goes on with a program that runs, from the oldest output on that there is.
+func (l *link) attach(ctx context.Context, p wire.Program) (*remote, error) {
+	r := newRemote(l, wire.Open{ID: p.ID, Stdout: -1, Stderr: -1}, p.Rows, p.Cols)
+	return r, r.begin(ctx)
+}
+
+// typed returns how many bytes of input have been written.
+func (r *remote) typed() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.taken + int64(len(r.unacked))
+}
+
+// expect says that there is so much standard output.
+func (r *remote) expect(total int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.goal = max(r.goal, total)
+}
+
+// behind reports whether output that is known to be there has not been read yet.
+func (r *remote) behind() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.closed:
+		return false
+	case <-r.gone:
+		return false
+	default:
+		return r.terminal && r.got[0] < r.goal
+	}
+}
+
+// lose says that there will be no connection any more.
+func (r *remote) lose() {
+	r.goneOnce.Do(func() { close(r.gone) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.change.Broadcast()
+}
+
+func (r *remote) PID() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pid
+}
+
+func (r *remote) Stdin() io.WriteCloser { return remoteInput{r} }
+func (r *remote) Stdout() io.Reader     { return remoteOutput{r, 0} }
+
+func (r *remote) Stderr() io.Reader {
+	if r.terminal {
+		return nil
+	}
+	return remoteOutput{r, 1}
+}
+
+func (r *remote) Resize(rows, cols int) error {
+	if !r.terminal {
+		return errors.New("resize: the program has no terminal")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.over(); err != nil {
+		return err
+	}
+	r.size = wire.Window{Rows: uint32(rows), Cols: uint32(cols)}
+	if ch := r.channel; ch != nil {
+		payload := ssh.Marshal(&r.size)
+		r.mu.Unlock()
+		ch.Channel.SendRequest("window-change", false, payload)
+		r.mu.Lock()
+	}
+	return nil
+}
+
+// SetNote has boxd keep a text with the program.
+func (r *remote) SetNote(note string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.note = []byte(note)
+	if ch := r.channel; ch != nil {
+		ch.on.Run(func() { ch.Channel.SendRequest(wire.NoteRequest, false, []byte(note)) })
+	}
+	return nil
+}
+
+var errNoStatus = errors.New("boxd told no exit status")
+
+func (r *remote) Wait() (shellbox.Status, error) {
+	select {
+	case <-r.ended:
+		return r.status, nil
+	default:
+	}
+	select {
+	case <-r.ended:
+		return r.status, nil
+	case <-r.closed:
+		return shellbox.Status{}, net.ErrClosed
+	case <-r.gone:
+		return shellbox.Status{}, errNoStatus
+	}
+}
+
+// Close lets go of the program. If the connection is cut just now, boxd learns of it when there is one again.
+func (r *remote) Close() error {
+	r.closeOnce.Do(func() {
+		close(r.closed)
+		r.link.mu.Lock()
+		delete(r.link.programs, r.id)
+		detached := r.link.detached
+		r.link.mu.Unlock()
+		r.mu.Lock()
+		ch := r.channel
+		r.change.Broadcast()
+		r.mu.Unlock()
+		switch {
+		case ch == nil:
+		case detached:
+			ch.Close()
+		default:
+			ch.release()
+		}
+	})
+	return nil
+}

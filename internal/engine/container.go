@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/sshbox/boxd/bin"
+)
+
+// A Spec says which container to make. Config and Host are as users want them: Start adds boxd, labels, and what follows from Keep.
+type Spec struct {
+	Name     string // "": one of its own
+	Platform *ocispec.Platform
+	Config   container.Config
+	Host     container.HostConfig
+
+	Boxd    *bin.Binary
+	OwnBoxd bool          // boxd is not shared with other containers: processes in this one may change its mounts
+	Linger  time.Duration // for how long boxd goes on without an owner
+	Keep    bool          // for ever
+	Command []string      // is run beside boxd, with the container's streams; none: nothing is
+
+	Logger *slog.Logger
+}
+
+// A Container is one of ours, from before its creation until after its removal. Once it has been started its methods may be called from several
+// goroutines.
+type Container struct {
+	ID   string // "" until it is known
+	Name string
+	Box  string // the label that tells it from any other
+	Spec
+
+	engine *Engine
+	words  *lastWords // nil once boxd has answered
+}
+
+func (e *Engine) newContainer(s Spec) *Container {
+	c := &Container{Name: s.Name, Box: strings.ToLower(rand.Text()[:16]), Spec: s, engine: e}
+	if c.Name == "" {
+		c.Name = "sandshell-" + c.Box
+	}
+	return c
+}
+
+// create creates the container. If it fails, there may be one all the same: Remove does what is right.
+//
+// The end of ctx does not cut the creation short: a container whose creation is cancelled can come to be after it was looked for in vain.
+func (c *Container) create(ctx context.Context, liveRestore bool) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	creation, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	config, host := c.Config, c.Host
+	config.Labels = c.labels(config.Labels)
+	c.boxd(&config, &host, liveRestore)
+	c.ID = ""
+	created, err := c.engine.ContainerCreate(creation, client.ContainerCreateOptions{
+		Config: &config, HostConfig: &host, Platform: c.Platform, Name: c.Name,
+	})
+	if err != nil {
+		return c.explainCreate(err)
+	}
+	c.ID = created.ID
+	for _, warning := range created.Warnings {
+		c.Logger.Warn("the engine warns about the container", "container", c.Name, "warning", warning)
+	}
+	return nil
+}
+
+// boxd makes boxd the main process.
+//
+// An engine that keeps containers while it restarts (live-restore) ends those that it is to remove when they end (seen with Docker 20.10.24): there, what
+// is left of a box that has ended by itself stays until somebody calls Reap, as New does.
+//
+// The image's health check never runs: it would come into the container from outside, and could make itself the owner.
+func (c *Container) boxd(config *container.Config, host *container.HostConfig, liveRestore bool) {
+	config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
+	config.Entrypoint = []string{wire.Path, "serve", "-linger", c.Linger.String()}
+	if c.Keep {
+		config.Entrypoint = append(config.Entrypoint, "-keep")
+	}
+	config.Entrypoint = slices.Concat(config.Entrypoint, []string{c.Box}, c.Command)
+	host.AutoRemove = !c.Keep && !liveRestore
+	boxd := sharedMount(c.Boxd)
+	if c.OwnBoxd {
+		boxd = ownMount()
+	}
+	host.Mounts = append(slices.Clone(host.Mounts), boxd)
+	host.LogConfig = container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "1m"}} // bounded: boxes live for hours
+}
+
+// The labels of a container: whose it is, and what it needs to be known for when its program has gone. None of them is secret.
+const (
+	versionLabel = "sandshell"        // this library's version
+	boxLabel     = "sandshell.box"    // tells the box from any other
+	lingerLabel  = "sandshell.linger" // Spec.Linger
+	keepLabel    = "sandshell.keep"   // "true" if Spec.Keep
+	hostLabel    = "sandshell.host"   // the machine
+	pidLabel     = "sandshell.pid"    // and the process that made it
+)
+
+// labels are the container's, with more of the user's.
+func (c *Container) labels(more map[string]string) map[string]string {
+	labels := map[string]string{}
+	for k, v := range more {
+		if k != versionLabel && !strings.HasPrefix(k, "sandshell.") {
+			labels[k] = v
+		}
+	}
+	labels[versionLabel] = Version()
+	labels[boxLabel] = c.Box
+	labels[lingerLabel] = c.Linger.String()
+	if c.Keep {
+		labels[keepLabel] = "true"
+	}
+	labels[pidLabel] = strconv.Itoa(os.Getpid())
+	if name, err := os.Hostname(); err == nil {
+		labels[hostLabel] = name
+	}
+	return labels
+}
+
+// Version is this module's version.
+func Version() string {
+	const module = "github.com/sandshell/sandshell"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if info.Main.Path == module && info.Main.Version != "" {
+			return info.Main.Version
+		}
+		for _, dep := range info.Deps {
+			if dep.Path == module {
+				return dep.Version
+			}
+		}
+	}
+	return "(devel)"
+}
+
+// explainCreate says what an engine's refusal to create the container means.
+func (c *Container) explainCreate(err error) error {
+	text := err.Error()
+	switch {
+	case errdefs.IsConflict(err) && strings.Contains(text, c.Name):
+		return fmt.Errorf("create container: the name %q is taken: give another Config.Name, or remove the other container (docker rm -f %s): %w",
+			c.Name, c.Name, err)
+	case strings.Contains(text, "bind source path does not exist"):
+		_, source, _ := strings.Cut(text, "bind source path does not exist: ")
+		return fmt.Errorf("create container: %w", &fs.PathError{Op: "mount", Path: source, Err: missingSource{err}})
+	case client.IsErrConnectionFailed(err):
+		return c.engine.unreachable(err)
+	}
+	return fmt.Errorf("create container: %w", err)
+}
+
+// missingSource is the engine's word that a path is not there, on the engine's machine.
+type missingSource struct{ err error }
+
+func (e missingSource) Error() string {
+	return "it does not exist on the engine's machine; make it, or correct Config.Mounts"
+}
+func (e missingSource) Is(target error) bool { return target == fs.ErrNotExist }
+func (e missingSource) Unwrap() error        { return e.err }
+
+// removeLimit bounds a removal. An engine under load takes seconds.
+const removeLimit = 30 * time.Second
+
+// Remove removes the container, with what runs in it and its anonymous volumes, and waits until it is gone. There
+// being none is success. It has time of its own: it is called when ctx has ended, too.
+func (c *Container) Remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
+	defer cancel()
+	id := c.ID
+	if id == "" { // the answer to its creation was lost, or there was none: it is ours if it says so
+		inspected, err := c.engine.ContainerInspect(ctx, c.Name, client.ContainerInspectOptions{})
+		if err != nil || inspected.Container.Config == nil || inspected.Container.Config.Labels[boxLabel] != c.Box {
+			return nil
+		}
+		id = inspected.Container.ID
+	}
+	_, err := c.engine.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	for err != nil && !errdefs.IsNotFound(err) {
+		if !errdefs.IsConflict(err) { // "removal … is already in progress"
+			return fmt.Errorf("remove container %s: %w", c.Name, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("remove container %s: %w", c.Name, errors.Join(err, ctx.Err()))
+		case <-time.After(20 * time.Millisecond):
+		}
+		if _, err = c.engine.ContainerInspect(ctx, id, client.ContainerInspectOptions{}); err == nil {
+			_, err = c.engine.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/boxclient"
+	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/sshbox/boxd/bin"
+)
+
+var _ boxclient.Place = (*Container)(nil)
+
+// Join executes boxd join in the container: its streams are a connection to boxd.
+func (c *Container) Join(ctx context.Context) (boxclient.Streams, error) {
+	created, err := c.engine.ExecCreate(ctx, c.ID, client.ExecCreateOptions{
+		AttachStdin: true, AttachStdout: true, AttachStderr: true, Cmd: []string{wire.Path, "join", c.Box},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("execute boxd join in the container: %w", err)
+	}
+	r, err := c.engine.ExecAttach(ctx, created.ID, client.ExecAttachOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("execute boxd join in the container: %w", err)
+	}
+	return &attached{Conn: r.Conn, r: bufio.NewReaderSize(r.Reader, 64<<10), log: c.Logger}, nil
+}
+
+// Fate implements boxclient.Place: it asks the engine about the container.
+func (c *Container) Fate(ctx context.Context) (lost string, paused bool) {
+	inspected, err := c.engine.ContainerInspect(ctx, c.ID, client.ContainerInspectOptions{})
+	state := inspected.Container.State
+	switch {
+	case errdefs.IsNotFound(err), err == nil && state != nil && !state.Running && !state.Restarting:
+		return c.end(ctx), false
+	case err == nil && state != nil && state.Paused:
+		return "", true
+	}
+	return "", false
+}
+
+// end says how a container ended that has. One that the engine has removed by then left its last words among the engine's events.
+func (c *Container) end(ctx context.Context) string {
+	var code int
+	oom, died := false, false
+	inspected, err := c.engine.ContainerInspect(ctx, c.ID, client.ContainerInspectOptions{})
+	if state := inspected.Container.State; err == nil && state != nil {
+		died, code, oom = !state.Running, state.ExitCode, state.OOMKilled
+	} else {
+		died, code, oom = c.endInEvents(ctx)
+	}
+	switch {
+	case oom && code == 137:
+		limit := "the machine's memory"
+		if c.Host.Memory > 0 {
+			limit = fmt.Sprintf("its %d MiB", c.Host.Memory>>20)
+		}
+		return "out of memory: the container used up " + limit + " and was killed"
+	case died && code == 137:
+		return "the container was killed or removed"
+	case died:
+		return fmt.Sprintf("the container ended with status %d", code)
+	}
+	return "the container was removed"
+}
+
+func (c *Container) endInEvents(ctx context.Context) (died bool, code int, oom bool) {
+	events := c.engine.Events(ctx, client.EventsListOptions{
+		Since: strconv.FormatInt(time.Now().Add(-10*time.Minute).Unix(), 10), Until: strconv.FormatInt(time.Now().Unix()+1, 10),
+		Filters: client.Filters{}.Add("container", c.ID).Add("type", "container"),
+	})
+	for {
+		select {
+		case m := <-events.Messages:
+			switch m.Action {
+			case "oom":
+				oom = true
+			case "die":
+				died = true
+				code, _ = strconv.Atoi(m.Actor.Attributes["exitCode"])
+			case "destroy":
+				return died, code, oom
+			}
+		case <-events.Err:
+			return died, code, oom
+		}
+	}
+}
+
+// PostMortem says why boxd has not answered, as far as the container has had a last word. err is what joining it said.
+func (c *Container) PostMortem(ctx context.Context, err error) error {
+	if !c.words.ended(ctx) {
+		return err
+	}
+	said := c.words.Said()
+	if said == "" { // of a program that its machine cannot run, some engines keep the word to themselves
+		if v, err := c.engine.ServerVersion(ctx, client.ServerVersionOptions{}); err == nil {
+			if b := bin.For(v.Arch); b != nil && b.Arch != c.Boxd.Arch {
+				said = "exec format error"
+			}
+		}
+	}
+	if why := c.wrongArchitecture(said); why != nil {
+		return why
+	}
+	err = errors.New(c.end(ctx))
+	if said != "" {
+		err = fmt.Errorf("%w; it said %.300q", err, said)
+	}
+	return fmt.Errorf("it ended before boxd answered: %w", err)
+}
+
+// wrongArchitecture says what is meant by the words with which a container ended, or did not start, because its machine does
+// not run boxd. Of other words it says nothing.
+func (c *Container) wrongArchitecture(said string) error {
+	if !strings.Contains(strings.ToLower(said), "exec format error") {
+		return nil
+	}
+	return fmt.Errorf("image %q says that it is for linux/%s, and the engine's machine does not run programs for that (exec format error): "+
+		"use an image for the machine's own architecture (Config.Platform chooses), or have the machine emulate this one (binfmt_misc with qemu)",
+		c.Config.Image, c.Boxd.Arch)
+}
+
+// lastWords are what the main process says on its standard error before boxd answers.
+type lastWords struct {
+	*attached
+	done chan struct{} // closed at the stream's end: the container has ended
+}
+
+// listen is to be called before the container starts.
+func (c *Container) listen(ctx context.Context) (*lastWords, error) {
+	r, err := c.engine.ContainerAttach(ctx, c.ID, client.ContainerAttachOptions{Stream: true, Stderr: true})
+	if err != nil {
+		return nil, fmt.Errorf("attach to container: %w", err)
+	}
+	w := &lastWords{&attached{Conn: r.Conn, r: bufio.NewReader(r.Reader), log: slog.New(slog.DiscardHandler)}, make(chan struct{})}
+	go func() {
+		io.Copy(io.Discard, w)
+		close(w.done)
+	}()
+	return w, nil
+}
+
+// ended waits a while for the container's end. (A program that is executed in one that ends fails before the engine has noticed the end.)
+func (w *lastWords) ended(ctx context.Context) bool {
+	if w == nil {
+		return false
+	}
+	select {
+	case <-w.done:
+		return true
+	case <-time.After(2 * time.Second):
+	case <-ctx.Done():
+	}
+	return false
+}
+
+func (w *lastWords) close() {
+	if w != nil {
+		w.attached.Close()
+		<-w.done
+	}
+}

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+)
+
+// An image that is kept for boxes to come is keptRepository:KEY, where KEY says of what it was made. Whoever finds none makes it, in a container
+// whose name holds KEY: the engine lets only one have that name, of whatever program, and the others wait until that has come to its end.
+
+const keptRepository = "sandshell-plugins"
+
+// The labels of such an image.
+const (
+	keptLabel      = "sandshell.plugins" // KEY
+	keptBaseLabel  = "sandshell.base"    // the base image's id
+	keptImageLabel = "sandshell.image"   // and what it was called
+)
+
+// CacheDir is where a container in which such an image is made has the volume for downloads; cacheLabel is that of the volume.
+const (
+	CacheDir   = "/var/cache/sandshell"
+	cacheLabel = "sandshell.cache"
+)
+
+// A Kept is an image that is kept, or is to be.
+type Kept struct {
+	Key       string
+	Base      *Image
+	BaseName  string // what the base image was called
+	Make      func(ctx context.Context, container string) error
+	Elsewhere func() // is called when another program makes it
+	Logger    *slog.Logger
+}
+
+// ErrTaken is what Kept.Make returns when there is a container of that name already.
+var ErrTaken = errors.New("another program makes it")
+
+// Name is the image's name.
+func (k *Kept) Name() string { return keptRepository + ":" + k.Key }
+
+// Keep makes sure that the image is there. If it is not, Make makes it, by Commit of a container of the name that it is given; many calls at once, of many
+// programs, make it once.
+func (e *Engine) Keep(ctx context.Context, k *Kept) error {
+	for {
+		_, err := e.ImageInspect(ctx, k.Name())
+		if err == nil {
+			return nil
+		}
+		if !errdefs.IsNotFound(err) {
+			return fmt.Errorf("image %q: %w", k.Name(), err)
+		}
+		if err := e.makeOrWait(ctx, k); err != nil {
+			return err
+		}
+	}
+}
+
+// A making is under way in this process. Those who want the same wait for it, and share its error: a setup that fails is not tried by
+// each of a hundred boxes in turn.
+type making struct {
+	done chan struct{}
+	err  error
+}
+
+var makings = struct {
+	sync.Mutex
+	of map[string]*making
+}{of: map[string]*making{}}
+
+// makeOrWait makes the image, or waits until another has, or has failed at it or given up. Then the image is there or it is to be called again.
+func (e *Engine) makeOrWait(ctx context.Context, k *Kept) error {
+	id := e.DaemonHost() + " " + k.Key
+	makings.Lock()
+	m, others := makings.of[id]
+	if !others {
+		m = &making{done: make(chan struct{})}
+		makings.of[id] = m
+	}
+	makings.Unlock()
+	if others {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.done:
+			return m.err
+		}
+	}
+	name := "sandshell-setup-" + k.Key
+	err := k.Make(ctx, name)
+	if errors.Is(err, ErrTaken) {
+		k.Elsewhere()
+		err = e.waitFor(ctx, k, name)
+	}
+	if ctx.Err() == nil { // else it is this call's own affair
+		m.err = err
+	}
+	makings.Lock()
+	delete(makings.of, id)
+	makings.Unlock()
+	close(m.done)
+	return err
+}
+
+// waitFor waits until a container, another program's, has gone, or the image is there.
+func (e *Engine) waitFor(ctx context.Context, k *Kept, name string) error {
+	for {
+		if _, err := e.ImageInspect(ctx, k.Name()); err == nil {
+			return nil
+		}
+		_, err := e.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
+		if errdefs.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			_, err = e.Reap(ctx, k.Logger) // should it be what is left of one
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("wait for container %s, in which another program sets up the plugins: %w", name, ctx.Err())
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// Commit makes the image of a container. What the engine is not told it takes from the container, whose main process and labels are not to be the
+// image's.
+func (e *Engine) Commit(ctx context.Context, k *Kept, c *Container) error {
+	config := &container.Config{
+		User: k.Base.User, WorkingDir: k.Base.WorkDir,
+		Entrypoint: append([]string{}, k.Base.Entrypoint...), Cmd: k.Base.Command,
+		Labels: map[string]string{keptLabel: k.Key, keptBaseLabel: k.Base.ID, keptImageLabel: k.BaseName},
+	}
+	for label := range c.labels(nil) {
+		if label != versionLabel {
+			config.Labels[label] = ""
+		}
+	}
+	_, err := e.ContainerCommit(ctx, c.ID, client.ContainerCommitOptions{
+		Reference: k.Name(), Comment: "sandshell: " + k.BaseName + " with plugins", Config: config,
+	})
+	if err != nil {
+		return fmt.Errorf("keep the image with the plugins: %w", err)
+	}
+	return nil
+}
+
+// CacheMount is the volume of that name for what setups download. FillCache puts into it what setups expect there.
+func (k *Kept) CacheMount(volume string) mount.Mount {
+	return mount.Mount{
+		Type: mount.TypeVolume, Source: volume, Target: CacheDir,
+		VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: map[string]string{
+			versionLabel: Version(), cacheLabel: k.Base.ID, keptImageLabel: k.BaseName,
+		}},
+	}
+}
+
+// FillCache makes what a cache begins with: who sets up may be any user.
+func (e *Engine) FillCache(ctx context.Context, c *Container) error {
+	var cache bytes.Buffer
+	w := tar.NewWriter(&cache)
+	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "pip/", Mode: 0o1777})
+	if err == nil {
+		err = w.Close()
+	}
+	if err == nil {
+		_, err = e.CopyToContainer(ctx, c.ID, client.CopyToContainerOptions{DestinationPath: CacheDir, Content: &cache})
+	}
+	if err != nil {
+		return fmt.Errorf("prepare the package cache: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+)
+
+// A Listed is what List tells of a container.
+type Listed struct {
+	ID, Name, Image string
+	State           string // as the engine has it
+	Created         time.Time
+	Keep            bool
+	Host            string // the machine of the process that made it
+	PID             int    // and its id there
+	Labels          map[string]string
+}
+
+// List finds the boxes on the engine, and what is left of them, the youngest first.
+func (e *Engine) List(ctx context.Context) ([]Listed, error) {
+	list, err := e.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", boxLabel)})
+	if err != nil {
+		return nil, fmt.Errorf("list boxes: %w", err)
+	}
+	var boxes []Listed
+	for _, c := range list.Items {
+		if c.Labels[boxLabel] == "" { // somebody's container of an image with plugins
+			continue
+		}
+		box := Listed{
+			ID: c.ID, Image: c.Image, State: string(c.State), Created: time.Unix(c.Created, 0), Labels: c.Labels,
+			Keep: c.Labels[keepLabel] != "", Host: c.Labels[hostLabel],
+		}
+		box.PID, _ = strconv.Atoi(c.Labels[pidLabel])
+		if len(c.Names) > 0 {
+			box.Name = c.Names[0][1:] // the engine puts a slash before it
+		}
+		boxes = append(boxes, box)
+	}
+	return boxes, nil
+}
+
+// Find finds a running box by the container's id or name.
+func (e *Engine) Find(ctx context.Context, id string, log *slog.Logger) (*Container, error) {
+	inspected, err := e.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	c := inspected.Container
+	switch {
+	case errdefs.IsNotFound(err):
+		return nil, fmt.Errorf("there is no such container; sshbox.List shows the boxes there are: %w", err)
+	case err != nil:
+		return nil, err
+	case c.Config == nil || c.Config.Labels[boxLabel] == "":
+		return nil, errors.New("it is a container, but not one of sandshell's")
+	case c.State == nil || !c.State.Running:
+		return nil, errors.New("it has ended")
+	}
+	found := &Container{
+		ID: c.ID, Name: c.Name[1:], Box: c.Config.Labels[boxLabel], engine: e,
+		Spec: Spec{Config: container.Config{Image: c.Config.Image}, Keep: c.Config.Labels[keepLabel] != "", Logger: log},
+	}
+	if found.Linger, err = time.ParseDuration(c.Config.Labels[lingerLabel]); err != nil {
+		return nil, fmt.Errorf("its label %s: %w", lingerLabel, err)
+	}
+	if c.HostConfig != nil {
+		found.Host.Memory = c.HostConfig.Memory
+	}
+	return found, nil
+}
+
+// reapAge is how old a container has to be that was never started, if nobody here can tell whether its owner still means to.
+const reapAge = 10 * time.Minute
+
+// Reap removes what is left of boxes whose owners have ended: containers that have ended too, or were never started. It returns how many it has
+// removed.
+func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err error) {
+	boxes, err := e.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	host, _ := os.Hostname()
+	var errs []error
+	for _, b := range boxes {
+		ours := b.Host == host && b.PID > 0
+		switch {
+		case b.State != "exited" && b.State != "created" && b.State != "dead":
+			continue
+		case ours && !gone(b.PID):
+			continue
+		case !ours && b.State == "created" && time.Since(b.Created) < reapAge:
+			continue
+		}
+		if log != nil {
+			log.Debug("removing what is left of a box", "container", b.ID, "name", b.Name, "host", b.Host, "pid", b.PID)
+		}
+		// Not Force: it has ended.
+		_, err := e.ContainerRemove(ctx, b.ID, client.ContainerRemoveOptions{RemoveVolumes: true})
+		switch {
+		case err == nil:
+			removed++
+		case errdefs.IsNotFound(err), errdefs.IsConflict(err): // another is removing it
+		default:
+			errs = append(errs, fmt.Errorf("remove container %s: %w", b.Name, err))
+		}
+	}
+	return removed, errors.Join(errs...)
+}

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/moby/moby/client"
+)
+
+// Start creates and starts a container. When it fails, there is none left. The container runs when Start returns; whether boxd does, who joins it learns:
+// see Answered and PostMortem.
+func (e *Engine) Start(ctx context.Context, s Spec) (*Container, error) {
+	c := e.newContainer(s)
+	up := c.withSharedBoxd
+	if s.OwnBoxd {
+		up = c.withOwnBoxd
+	}
+	err := up(ctx, e.liveRestore(ctx))
+	if err == nil {
+		return c, nil
+	}
+	if why := c.wrongArchitecture(err.Error()); why != nil {
+		err = why
+	}
+	c.Answered()
+	return nil, errors.Join(err, c.Remove(ctx))
+}
+
+// withOwnBoxd starts the container after boxd has been put into a volume that it does not share.
+func (c *Container) withOwnBoxd(ctx context.Context, liveRestore bool) error {
+	if err := c.create(ctx, liveRestore); err != nil {
+		return err
+	}
+	program, err := c.Boxd.Program()
+	if err == nil {
+		err = c.engine.putBoxd(ctx, c.ID, program)
+	}
+	if err != nil {
+		return fmt.Errorf("put boxd into the container: %w", err)
+	}
+	return c.start(ctx)
+}
+
+// withSharedBoxd starts the container with the volume that all containers share. Should that turn out to be empty, it is filled, and the container made
+// again: the engine removes a container that did not start, as one that has ended (AutoRemove).
+func (c *Container) withSharedBoxd(ctx context.Context, liveRestore bool) error {
+	const attempts = 3
+	for attempt := 1; ; attempt++ {
+		seen := c.engine.fills(c.Boxd).done.Load()
+		err := c.create(ctx, liveRestore)
+		if err == nil {
+			err = c.start(ctx)
+		}
+		if attempt == attempts || !missingBoxd(err) {
+			return err
+		}
+		if attempt > 1 {
+			seen = math.MaxInt64 // what other goroutines did was of no help
+		}
+		if err := c.Remove(ctx); err != nil {
+			return err
+		}
+		if err := c.engine.fillBoxd(ctx, c, seen); err != nil {
+			return err
+		}
+	}
+}
+
+// start starts the container, and listens to its last words.
+func (c *Container) start(ctx context.Context) (err error) {
+	c.words.close()
+	if c.words, err = c.listen(ctx); err != nil {
+		return err
+	}
+	_, err = c.engine.ContainerStart(ctx, c.ID, client.ContainerStartOptions{})
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "unable to find user"), strings.Contains(text, "unable to find group"), strings.Contains(text, "no matching entries in"):
+		return fmt.Errorf("start container: image %q has no entry of that name in its /etc/passwd or /etc/group: set Config.User to "+
+			"a name that is there, or to numbers, \"uid\" or \"uid:gid\", which need none: %w", c.Config.Image, err)
+	case strings.Contains(text, "network") && strings.Contains(text, "not found"):
+		return fmt.Errorf("start container: there is no such network; docker network ls shows those there are, docker network create makes one: %w", err)
+	}
+	return fmt.Errorf("start container: %w", err)
+}
+
+// Answered says that boxd has answered: what the container says from now on is not listened to.
+func (c *Container) Answered() {
+	c.words.close()
+	c.words = nil
+}

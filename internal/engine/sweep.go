@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"syscall"
+	"time"
+)
+
+// A Sweeper removes what programs that were killed have left: once, beside what else goes on.
+type Sweeper struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// Sweep starts a Sweeper. Its Stop is to be called before the engine is closed.
+func (e *Engine) Sweep(ctx context.Context, log *slog.Logger) *Sweeper {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s := &Sweeper{cancel, make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		e.sweep(ctx, log)
+	}()
+	return s
+}
+
+// Stop ends the sweeping, and returns when it has ended.
+func (s *Sweeper) Stop() {
+	s.cancel()
+	<-s.done
+}
+
+func (e *Engine) sweep(ctx context.Context, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if _, err := e.Reap(ctx, log); err != nil && ctx.Err() == nil {
+		log.Debug("remove what is left of boxes", "error", err)
+	}
+}
+
+// gone reports whether there is certainly no process of that id. Another one of the same id counts as the same.
+func gone(pid int) bool {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return true // Windows opens it
+	}
+	defer p.Release()
+	return errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}

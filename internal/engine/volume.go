@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/sshbox/boxd/bin"
+)
+
+// A container has boxd from a volume of its engine, read only, so that starting one copies nothing. There is a volume
+// for each boxd that was ever used there; its label sandshell.boxd is the program's SHA-256. It stays when the last
+// container has gone; "docker volume ls --filter label=sandshell.boxd" shows it, and docker volume rm removes it
+// while no container has it. The next container finds it empty then, and it is filled again.
+//
+// A process that has CAP_SYS_ADMIN could make the volume writable for itself, and so change what other containers run. A
+// container that can have such processes (Spec.OwnBoxd) gets boxd in a volume of its own, which goes with it.
+
+// boxdDir is where a container has the volume, boxdPath the program in it.
+const (
+	boxdDir  = wire.Dir
+	boxdPath = wire.Path
+
+	boxdLabel = "sandshell.boxd"
+)
+
+// volumeOf is the name of the engine's volume that holds the program: another program, another volume.
+func volumeOf(b *bin.Binary) string { return "sandshell-boxd-" + b.Sum[:12] + "-" + b.Arch }
+
+// sharedMount is what a container is created with that shares boxd. The engine makes the volume if there is none.
+func sharedMount(b *bin.Binary) mount.Mount {
+	return mount.Mount{
+		Type: mount.TypeVolume, Source: volumeOf(b), Target: boxdDir, ReadOnly: true,
+		VolumeOptions: &mount.VolumeOptions{
+			NoCopy: true, // an empty volume would get what the image has there
+			Labels: map[string]string{versionLabel: Version(), boxdLabel: b.Sum},
+		},
+	}
+}
+
+// ownMount is what a container is created with that does not share boxd. putBoxd fills it, which needs it to be writable.
+func ownMount() mount.Mount {
+	return mount.Mount{Type: mount.TypeVolume, Target: boxdDir, VolumeOptions: &mount.VolumeOptions{NoCopy: true}}
+}
+
+// missingBoxd reports whether a container did not start because its volume has no boxd. The words are those of runc
+// (stat /.sandshell/boxd: no such file or directory) and crun (open executable: No such file or directory).
+func missingBoxd(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := strings.ToLower(err.Error())
+	if !strings.Contains(text, boxdPath) && !strings.Contains(text, "executable") {
+		return false
+	}
+	// Busy: the engine, filling it, has started another process just then, which for a moment has the file open too.
+	return strings.Contains(text, "no such file") || strings.Contains(text, "not found") || strings.Contains(text, "text file busy")
+}
+
+// fillBoxd puts boxd into the volume that a container is to have, unless another goroutine of this process did so after there were seen fills. It
+// may race with other processes, and with containers that start.
+func (e *Engine) fillBoxd(ctx context.Context, c *Container, seen int64) error {
+	f := e.fills(c.Boxd)
+	select {
+	case f.turn <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("fill volume %s: %w", volumeOf(c.Boxd), context.Cause(ctx))
+	}
+	defer func() { <-f.turn }()
+	if f.done.Load() > seen {
+		return nil
+	}
+	if err := e.fill(ctx, c); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return fmt.Errorf("fill volume %s: %w", volumeOf(c.Boxd), err)
+	}
+	f.done.Add(1)
+	return nil
+}
+
+// fill fills the volume by way of a container that has it, and never runs. Its image is the one that the box will
+// have: it is there.
+func (e *Engine) fill(ctx context.Context, c *Container) (err error) {
+	helper := e.newContainer(Spec{Boxd: c.Boxd})
+	defer func() {
+		if removal := helper.Remove(ctx); err == nil {
+			err = removal
+		}
+	}()
+	writable := sharedMount(c.Boxd)
+	writable.ReadOnly = false
+	// A creation that is cancelled can come to be after the container was looked for in vain.
+	creation, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	created, err := e.ContainerCreate(creation, client.ContainerCreateOptions{
+		Name: helper.Name, Platform: c.Platform,
+		Config:     &container.Config{Image: c.Config.Image, Entrypoint: []string{boxdPath}, Labels: helper.labels(nil)},
+		HostConfig: &container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{writable}},
+	})
+	if err != nil {
+		return helper.explainCreate(err)
+	}
+	helper.ID = created.ID
+	program, err := c.Boxd.Program()
+	if err != nil {
+		return err
+	}
+	if stat, err := e.ContainerStatPath(ctx, helper.ID, client.ContainerStatPathOptions{Path: boxdPath}); err == nil && stat.Stat.Size == int64(len(program)) {
+		return nil // another process was faster
+	}
+	return e.putBoxd(ctx, helper.ID, program)
+}
+
+// putBoxd puts boxd into a container's volume.
+func (e *Engine) putBoxd(ctx context.Context, id string, program []byte) error {
+	archive, err := archiveBoxd(program)
+	if err != nil {
+		return err
+	}
+	_, err = e.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: boxdDir, Content: archive})
+	return err
+}
+
+// archiveBoxd makes what is unpacked into the volume. The program comes under a name of its own and is then linked to
+// the one that containers start: so it appears there whole, and with nobody who writes to it, which the kernel would
+// not start (ETXTBSY).
+func archiveBoxd(program []byte) (io.Reader, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	own := ".boxd-" + strings.ToLower(rand.Text()[:12])
+	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: own, Mode: 0o755, Size: int64(len(program))})
+	if err == nil {
+		_, err = w.Write(program)
+	}
+	if err == nil {
+		err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: path.Base(boxdPath), Linkname: own, Mode: 0o755})
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("archive boxd: %w", err)
+	}
+	return &out, nil
+}
+
+// fills are those of one volume by this process. The goroutines of a program that starts many boxes at once take
+// turns, and all but the first have nothing to do.
+type fills struct {
+	turn chan struct{} // has room for the one whose turn it is
+	done atomic.Int64
+}
+
+// allFills are by engine and volume. Every box has a client of its own: what they share is shared by the process.
+var allFills sync.Map
+
+func (e *Engine) fills(b *bin.Binary) *fills {
+	f, _ := allFills.LoadOrStore(e.DaemonHost()+" "+volumeOf(b), &fills{turn: make(chan struct{}, 1)})
+	return f.(*fills)
+}

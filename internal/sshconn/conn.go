@@ -1,0 +1,238 @@
+package sshconn
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// A Conn is one SSH connection, and what runs on it. All methods may be called from several goroutines.
+type Conn struct {
+	*Group
+	Client *ssh.Client // its channels and global requests
+	line   *meter
+
+	gone chan struct{} // closed when the connection has ended
+	why  error         // and why it has; set before
+
+	mu    sync.Mutex
+	cause error // why this side ended it
+}
+
+// Handshake makes an SSH connection out of a byte stream, which it owns from now on. It ends with ctx:
+// x/crypto itself bounds nothing of it, and a server may accept and then say nothing for ever.
+func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.ClientConfig) (*Conn, error) {
+	line := &meter{Conn: raw, r: bufio.NewReaderSize(raw, 64<<10)}
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		raw.Close()
+		close(interrupted)
+	})
+	c, channels, requests, err := ssh.NewClientConn(line, address, config)
+	if !stop() {
+		<-interrupted
+		if err == nil {
+			c.Close()
+		}
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		raw.Close()
+		if line.received.Load() == 0 {
+			return nil, &UnwelcomeError{err}
+		}
+		return nil, err
+	}
+	conn := &Conn{Group: NewGroup(), Client: ssh.NewClient(c, channels, requests), line: line, gone: make(chan struct{})}
+	conn.Run(conn.watch)
+	return conn, nil
+}
+
+// ErrNoHandshake is the cause of a context that bounds a handshake and has ended.
+var ErrNoHandshake = errors.New("no SSH handshake")
+
+// An UnwelcomeError says that the server hung up without a word, as OpenSSH does when too many have connected who
+// have not logged in yet (MaxStartups).
+type UnwelcomeError struct{ err error }
+
+func (e *UnwelcomeError) Error() string {
+	return "the server closed the connection before it said anything: " + e.err.Error()
+}
+func (e *UnwelcomeError) Unwrap() error { return e.err }
+
+// watch learns the connection's end.
+func (c *Conn) watch() {
+	err := c.Client.Wait()
+	c.mu.Lock()
+	if c.cause != nil {
+		err = c.cause
+	}
+	c.mu.Unlock()
+	c.why = err
+	close(c.gone)
+}
+
+// Abort ends the connection because of cause.
+func (c *Conn) Abort(cause error) {
+	c.mu.Lock()
+	if c.cause == nil {
+		c.cause = cause
+	}
+	c.mu.Unlock()
+	c.Client.Close()
+}
+
+// Close ends the connection and waits for all that ran on it.
+func (c *Conn) Close() {
+	c.Stop()
+	c.Abort(net.ErrClosed)
+	c.Wait()
+}
+
+// Gone is closed when the connection has ended.
+func (c *Conn) Gone() <-chan struct{} { return c.gone }
+
+// Err returns why a connection that is gone has ended: net.ErrClosed if it was this side.
+func (c *Conn) Err() error { return c.why }
+
+// Ended reports whether the connection is gone.
+func (c *Conn) Ended() bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// Ends reports whether the connection has ended or is about to. Its channels, and what is written to it, fail a moment before it says so itself, and in
+// many words: if the server still answers, it has not. The end of ctx is no.
+func (c *Conn) Ends(ctx context.Context) bool {
+	if c.Ended() {
+		return true
+	}
+	select {
+	case <-c.gone:
+		return true
+	case <-c.Ask():
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// Keep asks the server every interval whether it is there, and ends the connection when nothing at all has come from
+// it for misses intervals after a question.
+func (c *Conn) Keep(interval time.Duration, misses int) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	var asked <-chan struct{} // closed by the answer
+	var unanswered int
+	var received uint64
+	for {
+		select {
+		case <-c.gone:
+			return
+		case <-c.Stopped():
+			return
+		case <-tick.C:
+		}
+		if now := c.line.received.Load(); now != received {
+			received, unanswered = now, 0 // it lives, even if the answer waits behind other output
+		}
+		if asked != nil {
+			select {
+			case <-asked:
+				asked, unanswered = nil, 0
+			default:
+				if unanswered++; unanswered >= misses {
+					c.Abort(fmt.Errorf("%w for %v", errSilent, time.Duration(misses)*interval))
+					return
+				}
+				continue
+			}
+		}
+		asked = c.Ask()
+	}
+}
+
+var errSilent = errors.New("no answer")
+
+// Ask asks the server for a sign of life; the channel is closed when it has come.
+func (c *Conn) Ask() <-chan struct{} {
+	answer := make(chan struct{})
+	c.Run(func() {
+		// Every server answers a global request that wants a reply, if only that it does not know it.
+		if _, _, err := c.Client.SendRequest("keepalive@openssh.com", true, nil); err == nil {
+			close(answer)
+		}
+	})
+	return answer
+}
+
+// ErrGone: the connection has ended.
+var ErrGone = errors.New("the connection is gone")
+
+// Request makes a global request. A server that refuses it is an error with what the server says.
+func (c *Conn) Request(ctx context.Context, name string, payload []byte) (reply []byte, err error) {
+	type answer struct {
+		ok    bool
+		reply []byte
+		err   error
+	}
+	answered := make(chan answer, 1)
+	if !c.Run(func() {
+		var a answer
+		a.ok, a.reply, a.err = c.Client.SendRequest(name, true, payload)
+		answered <- a
+	}) {
+		return nil, ErrGone
+	}
+	select {
+	case a := <-answered:
+		if a.err == nil && !a.ok {
+			a.err = fmt.Errorf("the server refuses %s: %s", name, a.reply)
+		}
+		return a.reply, a.err
+	case <-c.gone:
+		return nil, ErrGone
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Reason puts the end of the connection in words.
+func (c *Conn) Reason() (string, error) {
+	switch {
+	case errors.Is(c.why, errSilent):
+		return "the server does not answer", c.why
+	case errors.Is(c.why, io.EOF), errors.Is(c.why, io.ErrUnexpectedEOF):
+		return "connection closed by the server", nil
+	case errors.Is(c.why, syscall.ECONNRESET), errors.Is(c.why, syscall.EPIPE):
+		return "connection reset by the server", nil
+	case errors.Is(c.why, net.ErrClosed):
+		return "connection closed", nil
+	}
+	return "connection broken", c.why
+}
+
+// A meter counts what comes, and reads it in large pieces: x/crypto reads 4 KiB at a time.
+type meter struct {
+	net.Conn
+	r        *bufio.Reader
+	received atomic.Uint64
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	m.received.Add(uint64(n))
+	return n, err
+}

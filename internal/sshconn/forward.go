@@ -1,0 +1,245 @@
+package sshconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"golang.org/x/crypto/ssh"
+)
+
+// Dial has the server connect to an address, as the user that has logged in. With "tcp4" and "tcp6" it is an IP
+// address of that kind, or "localhost"; other names the server resolves by its own lights. Errors are *net.OpError,
+// and the system's error where the server names one (syscall.ECONNREFUSED, fs.ErrNotExist, …). explain betters the server's refusals;
+// lost says what reads and writes return when it is this connection that has ended under them.
+func (c *Conn) Dial(ctx context.Context, network, address string, explain func(error) error, lost func() error) (net.Conn, error) {
+	kind, extra, remote, err := forwarding(network, address)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+	}
+	fail := func(err error) error { return &net.OpError{Op: "dial", Net: network, Addr: remote, Err: err} }
+	if err := ctx.Err(); err != nil {
+		return nil, fail(err)
+	}
+	type result struct {
+		conn *forwarded
+		err  error
+	}
+	done := make(chan result)
+	if !c.Run(func() {
+		var r result
+		var ch ssh.Channel
+		var requests <-chan *ssh.Request
+		if ch, requests, r.err = c.Client.OpenChannel(kind, extra); r.err == nil {
+			r.conn = &forwarded{Stream: NewStream(ch, c.Group), local: localAddr(network), remote: remote}
+			if KnowsCredit(string(c.Client.ServerVersion())) {
+				r.conn.Credit = FirstCredit
+			}
+			c.Run(func() { ssh.DiscardRequests(requests) })
+		}
+		select {
+		case done <- r:
+		case <-ctx.Done():
+			if r.err == nil {
+				r.conn.Close()
+			}
+		case <-c.Stopped():
+		}
+	}) {
+		return nil, fail(sandbox.ErrClosed)
+	}
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, fail(Refusal(explain(r.err)))
+		}
+		return &breakable{r.conn, c, lost}, nil
+	case <-ctx.Done():
+		return nil, fail(ctx.Err())
+	case <-c.Stopped():
+		return nil, fail(sandbox.ErrClosed)
+	}
+}
+
+// forwarding is the channel that reaches an address.
+func forwarding(network, address string) (kind string, extra []byte, remote net.Addr, err error) {
+	switch network {
+	case "unix":
+		if address == "" || address[0] != '/' {
+			return "", nil, nil, fmt.Errorf("address %q: a socket's path is absolute", address)
+		}
+		// OpenSSH's PROTOCOL, section 2.4
+		extra = ssh.Marshal(&struct {
+			Path     string
+			Reserved string
+			Port     uint32
+		}{Path: address})
+		return "direct-streamlocal@openssh.com", extra, &net.UnixAddr{Name: address, Net: "unix"}, nil
+	case "tcp", "tcp4", "tcp6":
+	default:
+		return "", nil, nil, net.UnknownNetworkError(network)
+	}
+	name, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		return "", nil, nil, &net.AddrError{Err: "the port is not a number from 0 to 65535", Addr: address}
+	}
+	if name == "" {
+		name = "localhost"
+	}
+	if name == "localhost" {
+		switch network {
+		case "tcp4":
+			name = "127.0.0.1"
+		case "tcp6":
+			name = "::1"
+		}
+	}
+	if ip := net.ParseIP(name); ip != nil && (network == "tcp4" && ip.To4() == nil || network == "tcp6" && ip.To4() != nil) {
+		return "", nil, nil, &net.AddrError{Err: "not an address of " + network, Addr: address}
+	}
+	// RFC 4254, section 7.2
+	extra = ssh.Marshal(&struct {
+		Host       string
+		Port       uint32
+		Origin     string
+		OriginPort uint32
+	}{name, uint32(port), "127.0.0.1", 0})
+	return "direct-tcpip", extra, hostPort{network, net.JoinHostPort(name, service)}, nil
+}
+
+// hostPort is an address by name.
+type hostPort struct{ network, address string }
+
+func (a hostPort) Network() string { return a.network }
+func (a hostPort) String() string  { return a.address }
+
+// localAddr is this end of a forwarded connection, which has no address of its own.
+func localAddr(network string) net.Addr {
+	if network == "unix" {
+		return &net.UnixAddr{Net: "unix"}
+	}
+	return &net.TCPAddr{IP: net.IPv4zero}
+}
+
+// refusals are what OpenSSH's strerror says, on any system with a POSIX libc.
+var refusals = []struct {
+	text  string
+	errno syscall.Errno
+}{
+	{"Connection refused", syscall.ECONNREFUSED},
+	{"No such file or directory", syscall.ENOENT},
+	{"Permission denied", syscall.EACCES},
+	{"Network is unreachable", syscall.ENETUNREACH},
+	{"Network unreachable", syscall.ENETUNREACH}, // musl
+	{"No route to host", syscall.EHOSTUNREACH},
+	{"Host is unreachable", syscall.EHOSTUNREACH}, // musl
+	{"Connection timed out", syscall.ETIMEDOUT},
+	{"Operation timed out", syscall.ETIMEDOUT}, // musl
+	{"Address family not supported", syscall.EAFNOSUPPORT},
+}
+
+// Refusal puts a server's refusal to connect in the system's words, where they are known.
+func Refusal(err error) error {
+	var open *ssh.OpenChannelError
+	if !errors.As(err, &open) {
+		return err
+	}
+	for _, r := range refusals {
+		if strings.HasPrefix(open.Message, r.text) {
+			return os.NewSyscallError("connect", r.errno)
+		}
+	}
+	switch open.Reason {
+	case ssh.Prohibited:
+		return fmt.Errorf("the server does not forward it: %s (AllowTcpForwarding, AllowStreamLocalForwarding, PermitOpen?)", open.Message)
+	case ssh.UnknownChannelType:
+		return fmt.Errorf("the server cannot: %s: %w", open.Message, errors.ErrUnsupported)
+	}
+	return fmt.Errorf("%s: %s", open.Reason, open.Message)
+}
+
+// forwarded is a connection that the server has made.
+type forwarded struct {
+	*Stream
+	local, remote net.Addr
+}
+
+var _ net.Conn = (*forwarded)(nil)
+
+func (f *forwarded) Read(p []byte) (int, error) { return f.Out.Read(p) }
+func (f *forwarded) CloseWrite() error          { return f.CloseWrite() }
+func (f *forwarded) LocalAddr() net.Addr        { return f.local }
+func (f *forwarded) RemoteAddr() net.Addr       { return f.remote }
+
+func (f *forwarded) Close() error {
+	f.Stream.Close()
+	return nil
+}
+
+func (f *forwarded) SetDeadline(t time.Time) error {
+	f.SetReadDeadline(t)
+	return f.SetWriteDeadline(t)
+}
+
+func (f *forwarded) SetReadDeadline(t time.Time) error {
+	f.Out.deadline.set(t)
+	return nil
+}
+
+func (f *forwarded) SetWriteDeadline(t time.Time) error {
+	f.deadline.set(t)
+	return nil
+}
+
+// A breakable is a connection that tells its end from that of the connection it goes over.
+type breakable struct {
+	*forwarded
+	on   *Conn
+	lost func() error // what to say then
+}
+
+func (b *breakable) Read(p []byte) (int, error) {
+	n, err := b.forwarded.Read(p)
+	return n, b.why("read", err)
+}
+
+func (b *breakable) Write(p []byte) (int, error) {
+	n, err := b.forwarded.Write(p)
+	return n, b.why("write", err)
+}
+
+// why returns what is behind an error. The end of the other connection looks like that of this one, a moment before it is known: if the server
+// still answers, it was not that.
+func (b *breakable) why(op string, err error) error {
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	select {
+	case <-b.forwarded.closed:
+		return err
+	default:
+	}
+	select {
+	case <-b.forwarded.closed:
+		return err
+	case <-b.on.Ask():
+		return err
+	case <-b.on.gone:
+	}
+	err = net.ErrClosed
+	if !errors.Is(b.on.why, net.ErrClosed) { // it was not this side
+		err = b.lost()
+	}
+	return &net.OpError{Op: op, Net: "ssh", Addr: b.RemoteAddr(), Err: err}
+}

@@ -1,0 +1,158 @@
+package sshhost
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+// A command is what the server is asked to execute so that a program runs.
+//
+// SSH knows neither arguments, nor directories, nor process ids: it hands one string to the user's login shell,
+// whichever that is. So the string makes a POSIX shell take the login shell's place; that goes to the directory,
+// finds the program, prints its own process id behind a mark that nobody can guess, and becomes the program: the
+// process that the login shell was. Whatever a startup file of the login shell prints comes before the mark and is
+// dropped.
+type command struct {
+	line  string // for the login shell
+	input string // the first line of the program's standard input, which the shell reads; "" is none
+}
+
+// maxLine is the longest string for the login shell. Linux takes at most 128 KiB in one argument (MAX_ARG_STRLEN),
+// and the login shell gets it in one. What is longer goes over the standard input.
+const maxLine = 100 << 10
+
+// Answers of the script, in place of a process id.
+const (
+	noDirectory     = "dir-none"
+	noPermission    = "dir-perm"
+	notADirectory   = "dir-file"
+	noProgram       = "prog-none"
+	notExecutable   = "prog-perm"
+	programIsFolder = "prog-dir"
+	noTerminal      = "no-tty"
+)
+
+var errRelative = errors.New("the directory of a program is an absolute path")
+
+// makeCommand makes the command for p, with mark (letters and digits) to tell its output by.
+func makeCommand(p shellbox.Program, env []string, mark string) (command, error) {
+	if len(p.Args) == 0 || p.Args[0] == "" {
+		return command{}, fmt.Errorf("start a program: no name given: %w", syscall.EINVAL)
+	}
+	if p.Dir != "" && p.Dir[0] != '/' {
+		return command{}, &fs.PathError{Op: "chdir", Path: p.Dir, Err: errRelative}
+	}
+	for _, list := range [][]string{p.Args, env, {p.Dir}} {
+		for _, s := range list {
+			if strings.IndexByte(s, 0) >= 0 {
+				return command{}, fmt.Errorf("start %q: a NUL byte in %.60q: %w", p.Args[0], s, syscall.EINVAL)
+			}
+		}
+	}
+	script := makeScript(p, env, mark)
+	if line := "exec /bin/sh -c " + quoteForAnyShell(script("\n")); len(line) <= maxLine {
+		return command{line: line}, nil
+	}
+	if p.Terminal != nil {
+		// A terminal cuts lines at 4,096 bytes, and shows them.
+		return command{}, fmt.Errorf("start %q on a terminal: arguments and environment of more than %d bytes: %w",
+			p.Args[0], maxLine, syscall.E2BIG)
+	}
+	// read takes byte by byte from what cannot be rewound, so that the program's input stays untouched.
+	return command{
+		line:  "exec /bin/sh -c " + quoteForAnyShell("__n='\n'; IFS= read -r __s && eval \"$__s\""),
+		input: script(`'"$__n"'`) + "\n",
+	}, nil
+}
+
+// makeScript returns the script as a function of how a newline in a quoted string is written. It is one line apart
+// from those, uses nothing but builtins, and leaves no variable behind.
+func makeScript(p shellbox.Program, env []string, mark string) func(newline string) string {
+	return func(newline string) string {
+		quote := func(s string) string { return strings.ReplaceAll(quotePOSIX(s), "\n", newline) }
+		var b strings.Builder
+		// If nobody reads any more, printf fails or SIGPIPE kills the shell: the program is not started for nobody.
+		fmt.Fprintf(&b, `__say() { printf "\036%s %%s\n" "$1" || exit 1; }; __no() { __say "$1"; exit 126; }; `, mark)
+		if p.Terminal != nil {
+			b.WriteString(`[ -t 0 ] || __no ` + noTerminal + `; `)
+		}
+		var odd []string // variables that a shell cannot set; env(1) can
+		for _, kv := range env {
+			name, value, _ := strings.Cut(kv, "=")
+			if !settable(name) {
+				if name != "" {
+					odd = append(odd, kv)
+				}
+				continue
+			}
+			b.WriteString("export " + name + "=" + quote(value) + "; ")
+		}
+		if p.Dir != "" {
+			// cd says in each shell's own words why it failed. So look for the first parent that is there.
+			b.WriteString("set -- " + quote(p.Dir) + `; unset CDPATH; cd -- "$1" >/dev/null 2>&1 || { ` +
+				`[ -d "$1" ] && __no ` + noPermission + `; [ -e "$1" ] && __no ` + notADirectory + `; ` +
+				`while [ -n "$1" ] && ! [ -e "$1" ]; do set -- "${1%/*}"; done; [ -d "${1:-/}" ] && ! [ -x "${1:-/}" ] && __no ` + noPermission + `; ` +
+				`[ -e "$1" ] && ! [ -d "$1" ] && __no ` + notADirectory + `; __no ` + noDirectory + `; }; unset OLDPWD; `)
+		}
+		b.WriteString("set --")
+		for _, arg := range p.Args {
+			b.WriteString(" " + quote(arg))
+		}
+		// The lookup that execvp does. command -v would find builtins too, and fork.
+		b.WriteString(`; __at=; case $1 in ` +
+			`*/*) [ -d "$1" ] && __no ` + programIsFolder + `; [ -e "$1" ] || __no ` + noProgram + `; [ -x "$1" ] || __no ` + notExecutable + `;; ` +
+			`*) set -f; IFS=:; for __d in $PATH; do [ -f "${__d:-.}/$1" ] || continue; __at=1; [ -x "${__d:-.}/$1" ] && { __at=2; break; }; done; ` +
+			`case $__at in "") __no ` + noProgram + `;; 1) __no ` + notExecutable + `;; esac;; esac; unset __at __d; `)
+		if p.Terminal == nil {
+			fmt.Fprintf(&b, `printf "\036%s\n" >&2; `, mark)
+		}
+		b.WriteString(`__say "$$"; `)
+		if len(odd) > 0 {
+			b.WriteString("exec env --")
+			for _, kv := range odd {
+				b.WriteString(" " + quote(kv))
+			}
+			b.WriteString(` "$@"`)
+		} else {
+			b.WriteString(`exec "$@"`)
+		}
+		return b.String()
+	}
+}
+
+// quotePOSIX quotes s for a POSIX shell.
+func quotePOSIX(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// quoteForAnyShell quotes s for sh, bash, zsh, ksh and fish; without newlines in s for csh and tcsh too. In fish a
+// backslash before a backslash or a quote is special inside single quotes, and in csh an exclamation mark is: all
+// three stand outside.
+var anyShell = strings.NewReplacer(`'`, `'\''`, `\`, `'\\'`, `!`, `'\!'`)
+
+func quoteForAnyShell(s string) string { return "'" + anyShell.Replace(s) + "'" }
+
+// settable reports whether a shell can export a variable of that name: it is a name, and not one that some shell
+// keeps to itself (bash refuses UID, which images do set, and leaves a script for it), nor one of ours.
+func settable(name string) bool {
+	switch name {
+	case "", "_", "UID", "EUID", "GID", "PPID", "GROUPS", "IFS", "OPTIND", "OPTARG", "LINENO", "RANDOM", "SRANDOM", "SECONDS",
+		"SHELLOPTS", "DIRSTACK", "FUNCNAME", "FUNCNEST", "PIPESTATUS", "HISTCMD", "EPOCHSECONDS", "EPOCHREALTIME", "CDPATH":
+		return false
+	}
+	if strings.HasPrefix(name, "BASH") || strings.HasPrefix(name, "__") {
+		return false
+	}
+	for i, c := range []byte(name) {
+		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || '9' < c) {
+			return false
+		}
+	}
+	return true
+}

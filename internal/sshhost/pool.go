@@ -1,0 +1,218 @@
+package sshhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"golang.org/x/crypto/ssh"
+)
+
+// DefaultMaxSessions is OpenSSH's MaxSessions unless its configuration says otherwise.
+const DefaultMaxSessions = 10
+
+// relearn is for how long a limit that a refusal taught is believed: a program that outlives its channel holds a
+// session of the server's until it ends.
+const relearn = 30 * time.Second
+
+// idleConnection is how long a connection beside the first one is kept without a session.
+const idleConnection = time.Minute
+
+// A pool is the connections to one server. It begins with one, opens one more when a session is asked for and all are
+// full, and closes those that have long been idle. The first one stays, and its end is the pool's.
+type pool struct {
+	dial        func(context.Context) (*sshconn.Conn, error) // one more connection
+	maxSessions int
+
+	dialing chan struct{} // held while dialing: a server that drops many newcomers (MaxStartups) sees one at a time
+
+	mu          sync.Mutex
+	connections []*member
+	closed      bool
+}
+
+// A member is a connection and how it is used, which the pool's lock guards.
+type member struct {
+	*sshconn.Conn
+	sessions int       // open or being opened, as the server counts
+	held     int       // not let go of by this side: there may be output to read
+	limit    int       // more the server has refused
+	refused  time.Time // when it has; zero if never
+	idle     time.Time // when a session was last let go of
+}
+
+func newPool(first *sshconn.Conn, maxSessions int, dial func(context.Context) (*sshconn.Conn, error)) *pool {
+	return &pool{dial: dial, maxSessions: maxSessions, dialing: make(chan struct{}, 1), connections: []*member{{Conn: first}}}
+}
+
+// first is the connection whose end is the pool's.
+func (p *pool) first() *member {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.connections[0]
+}
+
+// A session is a session channel, on the connection that it is on.
+type session struct {
+	ssh.Channel
+	requests <-chan *ssh.Request
+	on       *member
+	pool     *pool
+}
+
+// session opens a session channel, on a new connection if need be. Its ended is to be called once the server has
+// closed it, and its letGo once nobody will read from it any more.
+func (p *pool) session(ctx context.Context) (*session, error) {
+	for {
+		on, err := p.reserve(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ch, requests, err := on.Client.OpenChannel("session", nil)
+		if err == nil {
+			return &session{Channel: ch, requests: requests, on: on, pool: p}, nil
+		}
+		s := &session{on: on, pool: p}
+		var refusal *ssh.OpenChannelError
+		refused := errors.As(err, &refusal)
+		again := refused && !p.learn(on)
+		s.ended()
+		s.letGo()
+		switch {
+		case again:
+		case refused:
+			return nil, fmt.Errorf("open a session: the server refuses it: %w", err)
+		default:
+			return nil, fmt.Errorf("open a session: %w", err)
+		}
+	}
+}
+
+func (s *session) ended() {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.on.sessions--
+}
+
+func (s *session) letGo() {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.on.held--
+	s.on.idle = time.Now()
+}
+
+// reserve finds a connection with room for one more session, or makes one.
+func (p *pool) reserve(ctx context.Context) (*member, error) {
+	if c, err := p.room(); c != nil || err != nil {
+		return c, err
+	}
+	select {
+	case p.dialing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-p.dialing }()
+	if c, err := p.room(); c != nil || err != nil { // somebody else has dialed
+		return c, err
+	}
+	conn, err := p.dial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open one more connection: %w", err)
+	}
+	c := &member{Conn: conn, sessions: 1, held: 1}
+	p.mu.Lock()
+	closed := p.closed
+	if !closed {
+		p.connections = append(p.connections, c)
+		if len(p.connections) == 2 {
+			p.connections[0].Run(p.prune)
+		}
+	}
+	p.mu.Unlock()
+	if closed {
+		c.Close()
+		return nil, errClosed
+	}
+	return c, nil
+}
+
+func (p *pool) room() (*member, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errClosed
+	}
+	if p.connections[0].Ended() {
+		return nil, sshconn.ErrGone
+	}
+	for _, c := range p.connections {
+		limit := p.maxSessions
+		if time.Since(c.refused) < relearn {
+			limit = min(limit, c.limit)
+		}
+		if c.sessions < limit && !c.Ended() {
+			c.sessions++
+			c.held++
+			return c, nil
+		}
+	}
+	return nil, nil
+}
+
+var errClosed = errors.New("closed")
+
+// learn notes that c has been refused one more session. It reports whether c has none at all, so that another
+// connection would fare no better.
+func (p *pool) learn(c *member) (hopeless bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.limit, c.refused = c.sessions-1, time.Now()
+	return c.limit == 0
+}
+
+// prune closes, for as long as there is more than one connection, those beside the first that nobody has used for a
+// while.
+func (p *pool) prune() {
+	first := p.first()
+	tick := time.NewTicker(idleConnection / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-first.Stopped():
+			return
+		case <-tick.C:
+		}
+		var idle []*member
+		p.mu.Lock()
+		p.connections = slices.DeleteFunc(p.connections, func(c *member) bool {
+			old := c != first && c.sessions == 0 && c.held == 0 && (c.Ended() || time.Since(c.idle) > idleConnection)
+			if old {
+				idle = append(idle, c)
+			}
+			return old
+		})
+		alone := len(p.connections) == 1
+		p.mu.Unlock()
+		for _, c := range idle {
+			c.Close()
+		}
+		if alone {
+			return
+		}
+	}
+}
+
+// close closes all connections and waits for what ran on them.
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	connections := p.connections
+	p.mu.Unlock()
+	for _, c := range slices.Backward(connections) {
+		c.Close()
+	}
+}

@@ -1,0 +1,135 @@
+package sshhost
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"golang.org/x/crypto/ssh"
+)
+
+// A process is a program on a channel of its own.
+//
+// Both of its outputs have to be read, or the program's output is to be small: the two of them share the channel's
+// window of 2 MiB, so that a standard error that nobody reads ends by blocking the standard output too. What one
+// channel leaves unread blocks no other.
+type process struct {
+	*sshconn.Stream
+	on       *sshconn.Conn
+	pid      int
+	terminal bool
+	stderr   io.Reader // nil with a terminal
+
+	endOnce sync.Once
+	status  shellbox.Status
+	endErr  error
+	ended   chan struct{} // closed when status or endErr is set
+}
+
+var _ shellbox.Process = (*process)(nil)
+
+// newProcess takes over a session.
+func newProcess(s *session, p shellbox.Program) *process {
+	proc := &process{Stream: sshconn.NewStream(s, s.on.Group), on: s.on.Conn, terminal: p.Terminal != nil, ended: make(chan struct{})}
+	proc.LetGo = s.letGo
+	if !s.on.Run(func() {
+		for r := range s.requests { // unread, they would block the whole connection
+			status, ok := parseStatus(r)
+			if ok {
+				proc.end(status, nil)
+			}
+			if r.WantReply {
+				r.Reply(ok, nil)
+			}
+		}
+		proc.end(shellbox.Status{}, errNoStatus)
+		s.ended()
+	}) {
+		s.ended() // the connection is being closed, and with it all that is on it
+	}
+	return proc
+}
+
+func (p *process) end(s shellbox.Status, err error) {
+	p.endOnce.Do(func() {
+		p.status, p.endErr = s, err
+		close(p.ended)
+	})
+}
+
+func (p *process) PID() int              { return p.pid }
+func (p *process) Stdin() io.WriteCloser { return stdin{p} }
+func (p *process) Stdout() io.Reader     { return p.Out }
+func (p *process) Stderr() io.Reader     { return p.stderr }
+
+// Resize sends the size. The server applies it in its own time; there is no answer.
+func (p *process) Resize(rows, cols int) error {
+	if !p.terminal {
+		return errors.New("resize: the program has no terminal")
+	}
+	select {
+	case <-p.Closed():
+		return net.ErrClosed
+	default:
+	}
+	_, err := p.Channel.SendRequest("window-change", false, ssh.Marshal(&windowSize{Cols: uint32(cols), Rows: uint32(rows)}))
+	return err
+}
+
+// windowSize is as in RFC 4254, section 6.7; pixels are 0, which means that they are not known.
+type windowSize struct{ Cols, Rows, Width, Height uint32 }
+
+// Wait returns when the server has told the status, or will not.
+func (p *process) Wait() (shellbox.Status, error) {
+	select {
+	case <-p.ended:
+		return p.status, p.endErr
+	default:
+	}
+	select {
+	case <-p.ended:
+		return p.status, p.endErr
+	case <-p.Closed():
+		return shellbox.Status{}, net.ErrClosed
+	case <-p.on.Stopped():
+		return shellbox.Status{}, net.ErrClosed
+	}
+}
+
+// Close closes the channel. A program without a terminal goes on, without its streams.
+func (p *process) Close() error {
+	p.Stream.Close()
+	return nil
+}
+
+// stdin is the writing half of a process.
+type stdin struct{ p *process }
+
+func (w stdin) Write(b []byte) (int, error) { return w.p.Write(b) }
+
+func (w stdin) Close() error {
+	if w.p.terminal {
+		return nil
+	}
+	return w.p.CloseWrite()
+}
+
+// afterMark reads a stream from the line after mark on: what a login shell's startup file writes to the standard
+// error is not the program's.
+type afterMark struct {
+	r    *sshconn.Pump
+	mark []byte
+	once sync.Once
+	err  error
+}
+
+func (a *afterMark) Read(p []byte) (int, error) {
+	a.once.Do(func() { _, _, a.err = a.r.SkipPast(a.mark) })
+	if a.err != nil {
+		return 0, a.err
+	}
+	return a.r.Read(p)
+}

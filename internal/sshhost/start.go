@@ -1,0 +1,263 @@
+package sshhost
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"golang.org/x/crypto/ssh"
+)
+
+// abandonGrace is how long a Start whose ctx has ended waits for what it has begun to be undone. It is undone in any
+// case, later if need be.
+const abandonGrace = time.Second
+
+// Start starts a program on a channel of its own: two round trips, and the login shell's start.
+//
+// Errors about the directory and the program are *fs.PathError. That a program is there and executable is all that is
+// checked: one whose interpreter is missing starts, and ends with the status 126 or 127 and the shell's message.
+func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	mark := make([]byte, 16)
+	rand.Read(mark)
+	a := &attempt{host: h, program: p, mark: hex.EncodeToString(mark)}
+	env := append(append([]string(nil), h.env...), p.Env...)
+	cmd, err := makeCommand(p, env, a.mark)
+	if err != nil {
+		return nil, err
+	}
+
+	started := make(chan *process)
+	failed := make(chan error, 1)
+	abandoned, undone := make(chan struct{}), make(chan struct{})
+	if !h.starts.Run(func() {
+		defer close(undone)
+		proc, err := a.start(ctx, cmd, termOf(env))
+		if err != nil {
+			failed <- err
+			return
+		}
+		select {
+		case started <- proc:
+		case <-abandoned:
+			a.kill(proc)
+		}
+	}) {
+		return nil, sandbox.ErrClosed
+	}
+	select {
+	case proc := <-started:
+		return proc, nil
+	case err := <-failed:
+		return nil, h.explain(err)
+	case <-ctx.Done():
+	}
+	close(abandoned)
+	timer := time.AfterFunc(abandonGrace, a.abort)
+	defer timer.Stop()
+	select {
+	case <-undone:
+	case <-time.After(abandonGrace):
+	}
+	return nil, fmt.Errorf("start %q: %w", p.Args[0], ctx.Err())
+}
+
+// An attempt is one Start.
+type attempt struct {
+	host    *Host
+	program shellbox.Program
+	mark    string
+
+	mu      sync.Mutex
+	proc    *process
+	aborted bool
+}
+
+func (a *attempt) start(ctx context.Context, cmd command, term string) (*process, error) {
+	s, err := a.host.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	proc := newProcess(s, a.program)
+	a.mu.Lock()
+	if a.proc = proc; a.aborted {
+		proc.Close()
+	}
+	a.mu.Unlock()
+	if err := a.exec(s, proc, cmd, term); err != nil {
+		proc.Close()
+		return nil, err
+	}
+	return proc, nil
+}
+
+func (a *attempt) exec(s *session, proc *process, cmd command, term string) error {
+	name := a.program.Args[0]
+	if t := a.program.Terminal; t != nil {
+		// Not worth a round trip of its own: the script sees whether there is a terminal.
+		if _, err := s.SendRequest("pty-req", false, ssh.Marshal(&ptyRequest{
+			Term: term, Cols: uint32(t.Cols), Rows: uint32(t.Rows), Modes: terminalModes,
+		})); err != nil {
+			return fmt.Errorf("start %q: %w", name, err)
+		}
+	}
+	ok, err := s.SendRequest("exec", true, ssh.Marshal(&struct{ Command string }{cmd.line}))
+	if err != nil {
+		return fmt.Errorf("start %q: %w", name, err)
+	}
+	if !ok {
+		return fmt.Errorf("start %q: the server refuses to execute commands", name)
+	}
+	if sshconn.KnowsCredit(string(s.on.Client.ServerVersion())) {
+		proc.Credit = sshconn.FirstCredit
+	}
+	if cmd.input != "" {
+		if _, err := io.WriteString(proc, cmd.input); err != nil {
+			return fmt.Errorf("start %q: %w", name, err)
+		}
+	}
+	line, dropped, err := proc.Out.SkipPast([]byte("\x1e" + a.mark + " "))
+	if err != nil {
+		return fmt.Errorf("start %q: %w", name, a.silent(proc, dropped, err))
+	}
+	if proc.pid, err = strconv.Atoi(string(line)); err != nil {
+		return a.answer(string(line))
+	}
+	if a.program.Terminal == nil {
+		proc.stderr = &afterMark{r: proc.Err, mark: []byte("\x1e" + a.mark)}
+	}
+	return nil
+}
+
+// ptyRequest is as in RFC 4254, section 6.2.
+type ptyRequest struct {
+	Term                      string
+	Cols, Rows, Width, Height uint32 // the last two in pixels: not known
+	Modes                     string
+}
+
+// terminalModes leaves the server's defaults as they are but for these (RFC 4254, section 8): echo; no ONLCR, which
+// costs a byte a line and on OpenSSH three quarters of the speed; no ECHOCTL, so that the interrupt key does not show as ^C
+// in the output; and erasing whole characters of UTF-8.
+var terminalModes = string([]byte{
+	ssh.ECHO, 0, 0, 0, 1,
+	ssh.ONLCR, 0, 0, 0, 0,
+	ssh.ECHOCTL, 0, 0, 0, 0,
+	42 /* IUTF8, RFC 8160 */, 0, 0, 0, 1,
+	0, // TTY_OP_END
+})
+
+// termOf is the type of terminal that env says, "xterm" if it does not.
+func termOf(env []string) string {
+	term := "xterm"
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "TERM="); ok && v != "" {
+			term = v
+		}
+	}
+	return term
+}
+
+// answer is the error that the script reports.
+func (a *attempt) answer(code string) error {
+	dir := func(err error) error { return &fs.PathError{Op: "chdir", Path: a.program.Dir, Err: err} }
+	program := func(err error) error { return &fs.PathError{Op: "exec", Path: a.program.Args[0], Err: err} }
+	switch code {
+	case noDirectory:
+		return dir(syscall.ENOENT)
+	case noPermission:
+		return dir(syscall.EACCES)
+	case notADirectory:
+		return dir(syscall.ENOTDIR)
+	case noProgram:
+		return program(notFound{})
+	case notExecutable:
+		return program(syscall.EACCES)
+	case programIsFolder:
+		return program(isFolder{})
+	case noTerminal:
+		return fmt.Errorf("start %q: the server gives no terminal (PermitTTY, or out of pseudo-terminals?)", a.program.Args[0])
+	}
+	return fmt.Errorf("start %q: unexpected answer %q", a.program.Args[0], code)
+}
+
+// notFound is what os/exec and the file system both say of a program that is not there.
+type notFound struct{}
+
+func (notFound) Error() string        { return "executable file not found" }
+func (notFound) Is(target error) bool { return target == exec.ErrNotFound || target == fs.ErrNotExist }
+
+// isFolder is the EACCES of executing a directory, in words that help.
+type isFolder struct{}
+
+func (isFolder) Error() string { return "is a directory" }
+func (isFolder) Unwrap() error { return syscall.EACCES }
+
+// silent explains that the channel ended before the shell said anything: the login shell does not execute commands.
+func (a *attempt) silent(proc *process, dropped []byte, err error) error {
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	select {
+	case <-proc.ended:
+	case <-time.After(time.Second):
+	}
+	status, werr := proc.Wait()
+	if werr != nil {
+		return werr
+	}
+	said, _ := io.ReadAll(io.LimitReader(proc.Err, 4<<10))
+	said = append(dropped, said...)
+	return fmt.Errorf("the user's login shell ended with status %d and did not execute it; it said %q (is the account allowed to log in?)",
+		status.Code, strings.TrimSpace(string(said)))
+}
+
+// abort gives the attempt up wherever it is. A shell that is later than that finds nobody to report to, and ends.
+func (a *attempt) abort() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.aborted = true
+	if a.proc != nil {
+		a.proc.Close()
+	}
+}
+
+// kill ends a program that nobody wants any more, and its process group.
+func (a *attempt) kill(proc *process) {
+	defer proc.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	s, err := a.host.session(ctx)
+	if err != nil {
+		return
+	}
+	killer := newProcess(s, shellbox.Program{})
+	defer killer.Close()
+	line := fmt.Sprintf("exec /bin/sh -c 'kill -KILL -%d; kill -KILL %d'", proc.pid, proc.pid)
+	if ok, err := s.SendRequest("exec", true, ssh.Marshal(&struct{ Command string }{line})); err != nil || !ok {
+		return
+	}
+	select {
+	case <-killer.ended:
+	case <-ctx.Done():
+	}
+	select {
+	case <-proc.ended:
+	case <-ctx.Done():
+	}
+}
