@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -77,7 +78,7 @@ func TestProgram(t *testing.T) {
 		}
 		wg.Wait()
 	case "keep":
-		box, err := New(ctx, Config{Image: testImage, Network: "none", Keep: true, Env: map[string]string{"FROM": "config"}, WorkDir: "/usr"})
+		box, err := New(ctx, Config{Image: testImage, Network: "none", Keep: true, Env: []string{"FROM=config"}, Dir: "/usr"})
 		must(err)
 		_, err = box.Execute(ctx, "cd /usr/share; X=kept; f() { echo f $X; }; false")
 		must(err)
@@ -159,7 +160,7 @@ func TestAttach(t *testing.T) {
 	infos, err := List(ctx)
 	noError(t, err)
 	at := slices.IndexFunc(infos, func(b BoxInfo) bool { return b.ID == ids[0] })
-	if at < 0 || !infos[at].Keep || infos[at].State != "running" || infos[at].Image != testImage || infos[at].Server != Boxd ||
+	if at < 0 || !infos[at].Keep || infos[at].State != "running" || infos[at].Image != testImage ||
 		infos[at].Owner.PID == 0 || infos[at].Age() > time.Hour || !strings.HasPrefix(infos[at].Name, "sandshell-") {
 		t.Fatalf("List: %+v", infos)
 	}
@@ -258,10 +259,15 @@ func TestAttach(t *testing.T) {
 }
 
 func TestAttachRefused(t *testing.T) {
-	h := containerOf(t, nil)
+	d := docker(t)
+	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{Image: testImage, Cmd: []string{"true"}}})
+	noError(t, err)
+	t.Cleanup(func() {
+		d.ContainerRemove(context.Background(), created.ID, client.ContainerRemoveOptions{Force: true})
+	})
 	for id, want := range map[string]string{
 		"no-such-box":       "no such container",
-		h.container.id:      "openssh",
+		created.ID:          "not one of sandshell's",
 		"not a name/at:all": "not a name",
 	} {
 		if box, err := Attach(t.Context(), id); err == nil || !strings.Contains(err.Error(), want) {

@@ -110,7 +110,7 @@ func TestBoxLost(t *testing.T) {
 
 func TestBoxWorkDir(t *testing.T) {
 	docker(t)
-	box, err := New(t.Context(), Config{Image: testImage, User: "user", WorkDir: "/usr/share", Env: map[string]string{"A": "b"}})
+	box, err := New(t.Context(), Config{Image: testImage, User: "user", Dir: "/usr/share", Env: []string{"A=b"}})
 	noError(t, err)
 	r, err := box.Execute(t.Context(), "pwd; echo $A; id -un")
 	noError(t, err)
@@ -118,7 +118,7 @@ func TestBoxWorkDir(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	noError(t, box.Close())
-	_, err = New(t.Context(), Config{Image: testImage, WorkDir: "/no/such/directory"})
+	_, err = New(t.Context(), Config{Image: testImage, Dir: "/no/such/directory"})
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "/no/such/directory") || !strings.Contains(err.Error(), testImage) {
 		t.Errorf("got %v", err)
 	}

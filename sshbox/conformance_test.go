@@ -24,10 +24,8 @@ func TestConformanceSSHBox(t *testing.T) {
 func TestConformanceDockerSSHBox(t *testing.T) {
 	docker(t)
 	for name, config := range map[string]Config{
-		"boxd":         {Image: testImage},
-		"boxd-bare":    {Image: bareImage, User: "12345:54321", ReadOnlyRoot: true, CapDrop: []string{"ALL"}},
-		"openssh":      {Image: testImage, Server: OpenSSH},
-		"openssh-user": {Image: testImage, Server: OpenSSH, User: "user", AllowNewPrivileges: true},
+		"boxd":      {Image: testImage},
+		"boxd-bare": {Image: bareImage, User: "12345:54321", ReadOnlyRoot: true, CapDrop: []string{"ALL"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config.Network = "none"

@@ -42,14 +42,14 @@ func TestContainerStartTimeout(t *testing.T) {
 
 func TestContainerLost(t *testing.T) {
 	d := docker(t)
-	running := func(t *testing.T, change func(*Config)) (*containerHost, shellbox.Process) {
+	running := func(t *testing.T, change func(*Config)) (*dockerHost, shellbox.Process) {
 		h := containerOf(t, change)
 		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sleep", "60"}, Terminal: &shellbox.Terminal{Rows: 24, Cols: 80}})
 		noError(t, err)
 		t.Cleanup(func() { p.Close() })
 		return h, p
 	}
-	lost := func(t *testing.T, h *containerHost, p shellbox.Process, want string) {
+	lost := func(t *testing.T, h *dockerHost, p shellbox.Process, want string) {
 		t.Helper()
 		begin := time.Now()
 		if _, err := p.Wait(); err == nil {
@@ -78,19 +78,19 @@ func TestContainerLost(t *testing.T) {
 	})
 	t.Run("removed", func(t *testing.T) {
 		h, p := running(t, nil)
-		_, err := d.ContainerRemove(t.Context(), h.container.id, client.ContainerRemoveOptions{Force: true})
+		_, err := d.ContainerRemove(t.Context(), h.container.ID, client.ContainerRemoveOptions{Force: true})
 		noError(t, err)
 		lost(t, h, p, "removed")
 	})
 	t.Run("killed", func(t *testing.T) {
 		h, p := running(t, nil)
-		_, err := d.ContainerKill(t.Context(), h.container.id, client.ContainerKillOptions{Signal: "KILL"})
+		_, err := d.ContainerKill(t.Context(), h.container.ID, client.ContainerKillOptions{Signal: "KILL"})
 		noError(t, err)
 		lost(t, h, p, "killed")
 	})
 	t.Run("stopped", func(t *testing.T) {
 		h, p := running(t, nil)
-		_, err := d.ContainerStop(t.Context(), h.container.id, client.ContainerStopOptions{})
+		_, err := d.ContainerStop(t.Context(), h.container.ID, client.ContainerStopOptions{})
 		noError(t, err)
 		lost(t, h, p, "the container ended with status")
 	})
@@ -102,7 +102,7 @@ func TestContainerLost(t *testing.T) {
 	})
 	t.Run("paused", func(t *testing.T) {
 		h, p := running(t, nil)
-		_, err := d.ContainerPause(t.Context(), h.container.id, client.ContainerPauseOptions{})
+		_, err := d.ContainerPause(t.Context(), h.container.ID, client.ContainerPauseOptions{})
 		noError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
@@ -112,16 +112,16 @@ func TestContainerLost(t *testing.T) {
 		if _, err := h.Start(ctx, sh("true")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Start: %v", err)
 		}
-		_, err = d.ContainerUnpause(t.Context(), h.container.id, client.ContainerUnpauseOptions{})
+		_, err = d.ContainerUnpause(t.Context(), h.container.ID, client.ContainerUnpauseOptions{})
 		noError(t, err)
-		if r := run(t, h, sh("echo alive")); r.stdout != "alive\n" {
+		if r := run(t, h, sh("echo alive")); r.Stdout != "alive\n" {
 			t.Errorf("got %+v", r)
 		}
 		p.Close()
 	})
 	t.Run("closed while paused", func(t *testing.T) {
 		h, _ := running(t, nil)
-		_, err := d.ContainerPause(t.Context(), h.container.id, client.ContainerPauseOptions{})
+		_, err := d.ContainerPause(t.Context(), h.container.ID, client.ContainerPauseOptions{})
 		noError(t, err)
 		begin := time.Now()
 		noError(t, h.Close())
@@ -129,17 +129,6 @@ func TestContainerLost(t *testing.T) {
 			t.Errorf("Close took %v", d)
 		}
 		noContainers(t)
-	})
-}
-
-// The container of a program that is killed ends by itself: its streams do.
-func TestContainerOutlivesNobody(t *testing.T) {
-	h := containerOf(t, nil)
-	h.streams.Conn.Close() // what the kernel does for a dead process
-	waitFor(t, "the container to end", func() bool {
-		inspected, err := h.container.engine.ContainerInspect(t.Context(), h.container.id, client.ContainerInspectOptions{})
-		noError(t, err)
-		return !inspected.Container.State.Running
 	})
 }
 
@@ -165,7 +154,7 @@ func TestContainerSweep(t *testing.T) {
 		return err == nil
 	}
 	h := containerOf(t, nil)
-	<-h.sweeper.done
+	h.sweeper.Stop()
 	if there(dead.Process.Pid) {
 		t.Error("a dead process's container is still there")
 	}
@@ -201,8 +190,8 @@ func TestTwentyContainers(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if r := run(t, h, sh(fmt.Sprint("echo ", i))); r.stdout != fmt.Sprintln(i) {
-				t.Errorf("%d: got %q", i, r.stdout)
+			if r := run(t, h, sh(fmt.Sprint("echo ", i))); r.Stdout != fmt.Sprintln(i) {
+				t.Errorf("%d: got %q", i, r.Stdout)
 			}
 			if err := h.Close(); err != nil {
 				t.Error(err)

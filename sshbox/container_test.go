@@ -23,24 +23,24 @@ func TestContainerUser(t *testing.T) {
 	} {
 		t.Run(c.user, func(t *testing.T) {
 			h := containerOf(t, func(config *Config) { config.User = c.user })
-			if r := run(t, h, sh(`echo $(id -u) $USER $HOME; pwd`)); r.stdout != c.want+"\n"+strings.Fields(c.want)[2]+"\n" {
-				t.Errorf("got %q, %q", r.stdout, r.stderr)
+			if r := run(t, h, sh(`echo $(id -u) $USER $HOME; pwd`)); r.Stdout != c.want+"\n"+strings.Fields(c.want)[2]+"\n" {
+				t.Errorf("got %q, %q", r.Stdout, r.Stderr)
 			}
 		})
 	}
-	for user, want := range map[string]string{"nobody-of-that-name": "/etc/passwd", "4711": "/etc/passwd", "nobody": "/usr/sbin/nologin"} {
-		t.Run(user, func(t *testing.T) { refused(t, Config{Image: testImage, User: user}, user, testImage, want) })
-	}
+	t.Run("unknown", func(t *testing.T) {
+		refused(t, Config{Image: testImage, User: "nobody-of-that-name"}, "nobody-of-that-name", testImage, "/etc/passwd")
+	})
 }
 
 func TestContainerEnvironment(t *testing.T) {
 	h := containerOf(t, func(c *Config) {
 		c.Hostname = "here"
-		c.Env = map[string]string{"A": "1", "TEXT": "a b'c\n\"$HOME\" ü", "UID": "7", "LANG": "C"}
+		c.Env = []string{"A=1", "TEXT=a b'c\n\"$HOME\" ü", "UID=7", "LANG=C"}
 	})
 	r := run(t, h, shellbox.Program{Args: []string{"env", "-0"}, Env: []string{"A=2"}})
 	env := map[string]string{}
-	for kv := range strings.SplitSeq(r.stdout, "\x00") {
+	for kv := range strings.SplitSeq(r.Stdout, "\x00") {
 		name, value, _ := strings.Cut(kv, "=")
 		env[name] = value
 	}
@@ -60,27 +60,27 @@ func TestContainerEnvironment(t *testing.T) {
 func TestContainerProcess(t *testing.T) {
 	h := containerOf(t, nil)
 	r := run(t, h, sh(`printf 'out\0'; echo err >&2; exit 3`))
-	if r.stdout != "out\x00" || r.stderr != "err\n" || r.status.Code != 3 {
+	if r.Stdout != "out\x00" || r.Stderr != "err\n" || r.Status.Code != 3 {
 		t.Errorf("got %+v", r)
 	}
 	p := sh(`stty size; printf 'a\nb\r\n'`)
 	p.Terminal = &shellbox.Terminal{Rows: 33, Cols: 111}
-	if r := run(t, h, p); r.stdout != "33 111\na\nb\r\n" {
-		t.Errorf("on a terminal: got %q", r.stdout)
+	if r := run(t, h, p); r.Stdout != "33 111\na\nb\r\n" {
+		t.Errorf("on a terminal: got %q", r.Stdout)
 	}
-	if r := run(t, h, sh("head -c 52428800 /dev/zero")); len(r.stdout) != 50<<20 {
-		t.Errorf("got %d bytes", len(r.stdout))
+	if r := run(t, h, sh("head -c 52428800 /dev/zero")); len(r.Stdout) != 50<<20 {
+		t.Errorf("got %d bytes", len(r.Stdout))
 	}
 	// Orphans are reaped.
 	run(t, h, sh("(sleep 0.01 & ) ; exit 0"))
 	waitFor(t, "the orphan to be reaped", func() bool {
-		return !strings.Contains(run(t, h, shellbox.Program{Args: []string{"ps", "-e", "-o", "stat,comm"}}).stdout, "sleep")
+		return !strings.Contains(run(t, h, shellbox.Program{Args: []string{"ps", "-e", "-o", "stat,comm"}}).Stdout, "sleep")
 	})
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
-			if r := run(t, h, sh(fmt.Sprint("sleep 0.3; echo ", i))); r.stdout != fmt.Sprintln(i) {
-				t.Errorf("%d: got %q", i, r.stdout)
+			if r := run(t, h, sh(fmt.Sprint("sleep 0.3; echo ", i))); r.Stdout != fmt.Sprintln(i) {
+				t.Errorf("%d: got %q", i, r.Stdout)
 			}
 		})
 	}
@@ -89,11 +89,11 @@ func TestContainerProcess(t *testing.T) {
 
 func TestContainerWorkDir(t *testing.T) {
 	h := containerOf(t, nil)
-	if r := run(t, h, shellbox.Program{Args: []string{"pwd"}, Dir: "/usr/lib"}); r.stdout != "/usr/lib\n" {
-		t.Errorf("got %q", r.stdout)
+	if r := run(t, h, shellbox.Program{Args: []string{"pwd"}, Dir: "/usr/lib"}); r.Stdout != "/usr/lib\n" {
+		t.Errorf("got %q", r.Stdout)
 	}
-	if _, err := makeContainer(t.Context(), Config{Image: testImage, WorkDir: "relative"}); err == nil {
-		t.Error("took a relative WorkDir")
+	if _, err := makeContainer(t.Context(), Config{Image: testImage, Dir: "relative"}); err == nil {
+		t.Error("took a relative Dir")
 	}
 }
 
@@ -114,11 +114,11 @@ func TestContainerMounts(t *testing.T) {
 	})
 	r := run(t, h, sh(`cat /host/file; echo written >/host/new; echo x >/ro/x; echo x >/volume/x; echo x >/anonymous/x
 		head -c 2000000 /dev/zero >/memory/x; wc -c </memory/x`))
-	if b, _ := os.ReadFile(filepath.Join(dir, "new")); string(b) != "written\n" || r.stdout != "from the host1048576\n" ||
-		strings.Count(r.stderr, "Read-only file system") != 1 {
-		t.Errorf("got %q, %q, %q", b, r.stdout, r.stderr)
+	if b, _ := os.ReadFile(filepath.Join(dir, "new")); string(b) != "written\n" || r.Stdout != "from the host1048576\n" ||
+		strings.Count(r.Stderr, "Read-only file system") != 1 {
+		t.Errorf("got %q, %q, %q", b, r.Stdout, r.Stderr)
 	}
-	inspected, err := h.container.engine.ContainerInspect(t.Context(), h.container.id, client.ContainerInspectOptions{})
+	inspected, err := h.engine.ContainerInspect(t.Context(), h.container.ID, client.ContainerInspectOptions{})
 	noError(t, err)
 	noError(t, h.Close())
 	for _, m := range inspected.Container.Mounts {
@@ -134,8 +134,8 @@ func TestContainerMounts(t *testing.T) {
 func TestContainerNetwork(t *testing.T) {
 	t.Run("none", func(t *testing.T) {
 		h := containerOf(t, nil)
-		if r := run(t, h, sh("tail -n +3 /proc/net/dev | cut -d: -f1")); strings.TrimSpace(r.stdout) != "lo" {
-			t.Errorf("interfaces: %q", r.stdout)
+		if r := run(t, h, sh("tail -n +3 /proc/net/dev | cut -d: -f1")); strings.TrimSpace(r.Stdout) != "lo" {
+			t.Errorf("interfaces: %q", r.Stdout)
 		}
 		// Its own loopback is reached all the same.
 		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"python3", "-u", "-c",
@@ -160,8 +160,8 @@ func TestContainerNetwork(t *testing.T) {
 		})
 		r := run(t, h, sh("tail -n +3 /proc/net/dev; grep elsewhere /etc/hosts; cat /etc/resolv.conf"))
 		for _, want := range []string{"eth0", "192.0.2.7", "nameserver 192.0.2.53"} {
-			if !strings.Contains(r.stdout, want) {
-				t.Errorf("no %q in %q", want, r.stdout)
+			if !strings.Contains(r.Stdout, want) {
+				t.Errorf("no %q in %q", want, r.Stdout)
 			}
 		}
 	})
@@ -183,8 +183,8 @@ func TestContainerThroughSSHBox(t *testing.T) {
 	noError(t, err)
 	defer d.Close()
 	c := containerOf(t, func(c *Config) { c.Docker = d })
-	if r := run(t, c, sh("head -c 10000000 /dev/zero; exit 3")); len(r.stdout) != 10000000 || r.status.Code != 3 {
-		t.Errorf("got %d bytes, %+v", len(r.stdout), r.status)
+	if r := run(t, c, sh("head -c 10000000 /dev/zero; exit 3")); len(r.Stdout) != 10000000 || r.Status.Code != 3 {
+		t.Errorf("got %d bytes, %+v", len(r.Stdout), r.Status)
 	}
 	noError(t, c.Close())
 }

@@ -93,12 +93,11 @@ func Dial(ctx context.Context, c DialConfig) (*SSHBox, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, err := c.connect(ctx)
+	h, err := c.host(ctx)
 	if err != nil {
 		return nil, err
 	}
-	box, err := shellbox.New(ctx, sshhost.New(first, sshhost.Config{Dial: c.connect, MaxSessions: c.MaxSessions, Env: slices.Clone(c.Env)}),
-		shellbox.Options{Dir: c.Dir, Shell: c.Shell, Grace: c.Grace, StartLimit: c.StartLimit, Logger: c.Logger})
+	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: c.Dir, Shell: c.Shell, Grace: c.Grace, StartLimit: c.StartLimit, Logger: c.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("sshbox: dial %s@%s: %w", c.User, c.Address, err)
 	}
@@ -157,6 +156,15 @@ func (c DialConfig) withDefaults() (DialConfig, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c, nil
+}
+
+// host logs in.
+func (c DialConfig) host(ctx context.Context) (*sshhost.Host, error) {
+	first, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return sshhost.New(first, sshhost.Config{Dial: c.connect, MaxSessions: c.MaxSessions, Env: slices.Clone(c.Env)}), nil
 }
 
 // connect makes one connection, and keeps it alive. A server that has too many connections that have not logged in

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"golang.org/x/crypto/ssh"
@@ -30,7 +31,7 @@ func dialError(t *testing.T, c DialConfig, want ...string) *DialError {
 	t.Helper()
 	c, err := c.withDefaults()
 	noError(t, err)
-	h, err := dialHost(t.Context(), c)
+	h, err := c.host(t.Context())
 	if err == nil {
 		h.Close()
 		t.Fatal("logged in")
@@ -79,7 +80,7 @@ func TestDialUnreachable(t *testing.T) {
 		begin := time.Now()
 		c, err := c.withDefaults()
 		noError(t, err)
-		if _, err := dialHost(ctx, c); !errors.Is(err, context.Canceled) {
+		if _, err := c.host(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 		if d := time.Since(begin); d > 5*time.Second {
@@ -168,7 +169,7 @@ func TestLogin(t *testing.T) {
 		t.Helper()
 		c, err := c.withDefaults()
 		noError(t, err)
-		h, err := dialHost(t.Context(), c)
+		h, err := c.host(t.Context())
 		noError(t, err)
 		h.Close()
 	}
@@ -236,7 +237,7 @@ func TestKnownHosts(t *testing.T) {
 			if c.want == nil {
 				config, err := config.withDefaults()
 				noError(t, err)
-				h, err := dialHost(t.Context(), config)
+				h, err := config.host(t.Context())
 				noError(t, err)
 				h.Close()
 				return
@@ -272,7 +273,7 @@ func TestKnownHostsWithAnotherKind(t *testing.T) {
 		c.HostKey, c.KnownHosts = nil, []string{file}
 		c, err := c.withDefaults()
 		noError(t, err)
-		h, err := dialHost(t.Context(), c)
+		h, err := c.host(t.Context())
 		if err != nil {
 			t.Errorf("known by %s: %v", key.Type(), err)
 			continue
@@ -297,7 +298,7 @@ func TestKnownHostsAuthority(t *testing.T) {
 	c.HostKey, c.KnownHosts = nil, []string{file}
 	c, err = c.withDefaults()
 	noError(t, err)
-	h, err := dialHost(t.Context(), c)
+	h, err := c.host(t.Context())
 	noError(t, err)
 	h.Close()
 }
@@ -352,7 +353,7 @@ func (p *proxy) cut() {
 
 func TestLost(t *testing.T) {
 	s := startSSHD(t)
-	lost := func(t *testing.T, h *host, p shellbox.Process, want string) {
+	lost := func(t *testing.T, h *sshhost.Host, p shellbox.Process, want string) {
 		t.Helper()
 		done := make(chan error)
 		go func() { _, err := p.Wait(); done <- err }()
@@ -379,7 +380,7 @@ func TestLost(t *testing.T) {
 		}
 		p.Close()
 	}
-	sleep := func(t *testing.T, h *host) shellbox.Process {
+	sleep := func(t *testing.T, h *sshhost.Host) shellbox.Process {
 		t.Helper()
 		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sleep", "30"}, Terminal: &shellbox.Terminal{Rows: 24, Cols: 80}})
 		noError(t, err)
@@ -420,8 +421,8 @@ func TestLost(t *testing.T) {
 	})
 	t.Run("alive under load", func(t *testing.T) {
 		h := s.host(t, func(c *DialConfig) { c.KeepAlive, c.KeepAliveMax = 100*time.Millisecond, 10 })
-		if r := run(t, h, sh("head -c 100000000 /dev/zero")); len(r.stdout) != 100000000 {
-			t.Errorf("got %d bytes", len(r.stdout))
+		if r := run(t, h, sh("head -c 100000000 /dev/zero")); len(r.Stdout) != 100000000 {
+			t.Errorf("got %d bytes", len(r.Stdout))
 		}
 	})
 	t.Run("close of a silent one", func(t *testing.T) {

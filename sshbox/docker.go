@@ -47,23 +47,13 @@ func New(ctx context.Context, c Config) (*DockerSSHBox, error) {
 
 // newBare makes a box that has no plugins yet.
 func newBare(ctx context.Context, c Config) (*DockerSSHBox, error) {
-	e, err := engine.Open(ctx, c.Docker)
+	h, image, err := newHost(ctx, c)
 	if err != nil {
-		return nil, err
-	}
-	image, err := e.Image(ctx, c.source())
-	if err != nil {
-		e.Close()
-		return nil, err
-	}
-	h, err := newDockerHost(ctx, e, c, image)
-	if err != nil {
-		e.Close()
 		return nil, err
 	}
 	dir := c.Dir
 	if dir == "" {
-		dir = image.WorkDir
+		dir = image.WorkDir // "": where boxd starts programs
 	}
 	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: dir, Shell: c.Shell, Grace: c.Grace, StartLimit: c.StartLimit, Logger: c.Logger})
 	if err != nil {
@@ -90,8 +80,26 @@ type dockerHost struct {
 	closed  error // what Close returns
 }
 
-// newDockerHost makes a container and connects to it, or leaves nothing behind. The engine is the host's when it succeeds.
-func newDockerHost(ctx context.Context, e *engine.Engine, c Config, image *engine.Image) (*dockerHost, error) {
+// newHost makes a container and connects to it, or leaves nothing behind.
+func newHost(ctx context.Context, c Config) (h *dockerHost, image *engine.Image, err error) {
+	e, err := engine.Open(ctx, c.Docker)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			e.Close()
+		}
+	}()
+	if image, err = e.Image(ctx, c.source()); err != nil {
+		return nil, nil, err
+	}
+	h, err = c.start(ctx, e, image)
+	return h, image, err
+}
+
+// start makes a container from an image, and connects to it. The engine is the host's when it succeeds.
+func (c Config) start(ctx context.Context, e *engine.Engine, image *engine.Image) (*dockerHost, error) {
 	spec, err := c.spec(image, e.DaemonHost())
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ func ExampleNew() {
 		Image:   "sandshell-test:latest",
 		Network: "none",
 		Memory:  1 << 30,
-		Env:     map[string]string{"CI": "1"},
+		Env:     []string{"CI=1"},
 		Mounts:  []sshbox.Mount{{Source: "/srv/project", Target: "/project", ReadOnly: true}},
 		Progress: func(p sshbox.PullProgress) {
 			fmt.Fprintf(os.Stderr, "%s %s %d/%d\n", p.Layer, p.Status, p.Done, p.Total)

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/engine"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
@@ -26,14 +28,14 @@ func derive(t *testing.T, script string) string {
 	t.Helper()
 	d := docker(t)
 	h := containerOf(t, nil)
-	if r := run(t, h, sh(script)); r.status.Code != 0 {
+	if r := run(t, h, sh(script)); r.Status.Code != 0 {
 		t.Fatalf("%s: %+v", script, r)
 	}
 	name := imageName(t)
-	_, err := d.ContainerCommit(t.Context(), h.container.id, client.ContainerCommitOptions{Reference: name,
+	_, err := d.ContainerCommit(t.Context(), h.container.ID, client.ContainerCommitOptions{Reference: name,
 		Changes: []string{`ENTRYPOINT ["/no/entrypoint"]`, "ENV FROM_IMAGE=yes", "WORKDIR /usr/share", `HEALTHCHECK CMD /no/healthcheck`}})
 	noError(t, err)
-	removeImage(t, d, name)
+	dockertest.RemoveImage(t, d, name)
 	noError(t, h.Close())
 	return name
 }
@@ -51,7 +53,7 @@ func imported(t *testing.T, name string, size int64) string {
 	noError(t, err)
 	io.Copy(io.Discard, r)
 	r.Close()
-	removeImage(t, d, name)
+	dockertest.RemoveImage(t, d, name)
 	return name
 }
 
@@ -59,51 +61,14 @@ func imageName(t *testing.T) string {
 	return strings.ToLower(fmt.Sprintf("sandshell-%s-%d:latest", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid()))
 }
 
-func removeImage(t *testing.T, d *client.Client, name string) {
-	t.Cleanup(func() {
-		d.ImageRemove(context.Background(), name, client.ImageRemoveOptions{Force: true, PruneChildren: true})
-	})
-}
-
-func TestImageWithoutSSHD(t *testing.T) {
-	name := derive(t, "rm /usr/sbin/sshd")
-	refused(t, Config{Image: name, Network: "none"}, name, "has no sshd", "apt-get install -y openssh-server")
-}
-
-func TestImageWithoutShell(t *testing.T) {
-	name := imported(t, imageName(t), 1)
-	refused(t, Config{Image: name, Network: "none"}, name, "no /bin/sh")
-}
-
 func TestImageSettings(t *testing.T) {
 	name := derive(t, "true")
 	h := containerOf(t, func(c *Config) { c.Image = name })
-	if r := run(t, h, sh("echo $FROM_IMAGE")); r.stdout != "yes\n" {
+	if r := run(t, h, sh("echo $FROM_IMAGE")); r.Stdout != "yes\n" {
 		t.Errorf("got %+v", r)
 	}
-	c, err := Config{Image: name, Network: "none"}.withDefaults()
-	noError(t, err)
-	other, dir, err := newDockerHost(t.Context(), c)
-	noError(t, err)
-	noError(t, other.Close())
-	if dir != "/usr/share" {
-		t.Errorf("the working directory is %q", dir)
-	}
-}
-
-// useradd makes accounts that sshd takes for locked.
-func TestLockedAccount(t *testing.T) {
-	name := derive(t, "useradd -m locked && grep -q '^locked:!' /etc/shadow")
-	for _, readOnly := range []bool{false, true} {
-		h := containerOf(t, func(c *Config) { c.Image, c.User, c.ReadOnlyRoot = name, "locked", readOnly })
-		if r := run(t, h, sh("id -un")); r.stdout != "locked\n" {
-			t.Errorf("read-only %v: got %+v", readOnly, r)
-		}
-		p := sh("tty >/dev/null && echo terminal")
-		p.Terminal = &shellbox.Terminal{Rows: 24, Cols: 80}
-		if r := run(t, h, p); r.stdout != "terminal\n" {
-			t.Errorf("read-only %v: got %+v", readOnly, r)
-		}
+	if r := run(t, h, shellbox.Program{Args: []string{"pwd"}}); r.Stdout != "/usr/share\n" {
+		t.Errorf("the working directory is %q", r.Stdout)
 	}
 }
 
@@ -131,7 +96,7 @@ func startRegistry(t *testing.T) string {
 	config := fmt.Sprintf("version: 0.1\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\nlog: {level: error}\n", dir, address)
 	file := filepath.Join(t.TempDir(), "config.yml")
 	noError(t, os.WriteFile(file, []byte(config), 0o600))
-	log := &syncBuffer{}
+	log := &safeBuffer{}
 	cmd := exec.Command(binary, "serve", file)
 	cmd.Stdout, cmd.Stderr = log, log
 	noError(t, cmd.Start())
@@ -161,9 +126,9 @@ func TestPull(t *testing.T) {
 	noError(t, err)
 	noError(t, push.Wait(t.Context()))
 
-	e, err := openEngine(t.Context(), nil)
+	e, err := engine.Open(t.Context(), nil)
 	noError(t, err)
-	defer e.close()
+	defer e.Close()
 	forget := func() {
 		t.Helper()
 		_, err := d.ImageRemove(t.Context(), name, client.ImageRemoveOptions{})
@@ -171,7 +136,7 @@ func TestPull(t *testing.T) {
 	}
 	made := func(pull PullPolicy) (progress []PullProgress) {
 		t.Helper()
-		_, err := e.image(t.Context(), Config{Image: name, Pull: pull, Progress: func(p PullProgress) { progress = append(progress, p) }})
+		_, err := e.Image(t.Context(), Config{Image: name, Pull: pull, Progress: func(p PullProgress) { progress = append(progress, p) }}.source())
 		noError(t, err)
 		return progress
 	}

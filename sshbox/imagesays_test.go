@@ -19,6 +19,8 @@ import (
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/wire"
 )
 
 // anImageName is another one each time.
@@ -30,19 +32,19 @@ func anImageName(t *testing.T) string {
 func changed(t *testing.T, image string, files map[string]string, changes ...string) string {
 	t.Helper()
 	d := imageOf(t, image)
-	h := newContainer(&engine{Client: d}, Config{Image: image})
-	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{
-		Name: h.name, Config: &container.Config{Image: image, Labels: h.labels(nil)}})
+	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{Image: image}})
 	noError(t, err)
-	h.id = created.ID
-	defer func() { noError(t, h.remove(t.Context())) }()
-	_, err = d.CopyToContainer(t.Context(), h.id, client.CopyToContainerOptions{DestinationPath: "/", Content: strings.NewReader(pack(t, files))})
+	defer func() {
+		_, err := d.ContainerRemove(t.Context(), created.ID, client.ContainerRemoveOptions{Force: true})
+		noError(t, err)
+	}()
+	_, err = d.CopyToContainer(t.Context(), created.ID, client.CopyToContainerOptions{DestinationPath: "/", Content: strings.NewReader(pack(t, files))})
 	noError(t, err)
 
 	name := anImageName(t)
-	_, err = d.ContainerCommit(t.Context(), h.id, client.ContainerCommitOptions{Reference: name, Changes: changes})
+	_, err = d.ContainerCommit(t.Context(), created.ID, client.ContainerCommitOptions{Reference: name, Changes: changes})
 	noError(t, err)
-	removeImage(t, d, name)
+	dockertest.RemoveImage(t, d, name)
 	return name
 }
 
@@ -140,12 +142,12 @@ func TestImageEntrypoint(t *testing.T) {
 
 func TestImageEnvironment(t *testing.T) {
 	name := changed(t, bareImage, map[string]string{"usr/share/file": ""}, "WORKDIR /usr/share", "ENV FROM_IMAGE=yes OTHER=image HOME=/usr PATH=/bin:/own")
-	box := newBox(t, Config{Image: name, User: "12345", Network: "none", Env: map[string]string{"OTHER": "config"}})
+	box := newBox(t, Config{Image: name, User: "12345", Network: "none", Env: []string{"OTHER=config"}})
 	does(t, box, "pwd; echo $FROM_IMAGE $OTHER $HOME $PATH", 0, "/usr/share\nyes config /usr /bin:/own\n")
 	if got := runs(t, box, "pwd; echo $FROM_IMAGE $OTHER $HOME $PATH"); got != "/usr/share\nyes config /usr /bin:/own\n" {
 		t.Errorf("Run: %q", got)
 	}
-	other := newBox(t, Config{Image: name, WorkDir: "/bin", Network: "none"})
+	other := newBox(t, Config{Image: name, Dir: "/bin", Network: "none"})
 	does(t, other, "pwd", 0, "/bin\n")
 }
 
@@ -186,7 +188,7 @@ func foreign(t *testing.T, arch string) string {
 	noError(t, err)
 	io.Copy(io.Discard, r)
 	r.Close()
-	removeImage(t, d, name)
+	dockertest.RemoveImage(t, d, name)
 	return name
 }
 
@@ -256,7 +258,7 @@ func TestBoxThatMounts(t *testing.T) {
 		r, err := d.ContainerInspect(t.Context(), box.ContainerID(), client.ContainerInspectOptions{})
 		noError(t, err)
 		for _, m := range r.Container.Mounts {
-			if m.Destination == boxdDir {
+			if m.Destination == wire.Dir {
 				return m
 			}
 		}

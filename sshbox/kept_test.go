@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/engine"
 	"github.com/sandshell/sandshell/plugin"
 )
 
@@ -51,7 +52,7 @@ func TestPluginsAreSetUpOnce(t *testing.T) {
 	p := counted("tool", &n, `printf '#!/bin/sh\necho "tool $TOOL"\n' >/usr/local/bin/tool`, "chmod +x /usr/local/bin/tool",
 		`echo TOOL=sharp >>"$SANDSHELL_ENV"`, `[ -z "$SECRET" ]`, `[ "$https_proxy" = "http://127.0.0.1:1" ]`, `[ -d "$SANDSHELL_CACHE" ]`, "[ -w /opt ]")
 	c := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{p},
-		Env: map[string]string{"SECRET": "a-secret", "https_proxy": "http://127.0.0.1:1"}}
+		Env: []string{"SECRET=a-secret", "https_proxy=http://127.0.0.1:1"}}
 	var statuses []string
 	c.Progress = func(p PullProgress) { statuses = append(statuses, p.Status) }
 	box := newBox(t, c)
@@ -63,17 +64,13 @@ func TestPluginsAreSetUpOnce(t *testing.T) {
 	noError(t, box.Close())
 	for _, change := range []func(*Config){
 		func(c *Config) {},
-		func(c *Config) { c.Server = OpenSSH },
 		func(c *Config) { c.ReadOnlyRoot, c.CapDrop = true, []string{"ALL"} },
-		func(c *Config) { c.Env, c.WorkDir = map[string]string{"OTHER": "1"}, "/tmp" },
+		func(c *Config) { c.Env, c.Dir = []string{"OTHER=1"}, "/tmp" },
 		func(c *Config) { c.Mounts = []Mount{{Type: Tmpfs, Target: "/mnt"}} },
 		func(c *Config) { c.User = "root" }, // as it is already
 	} {
 		other := c
 		change(&other)
-		if other.Server == OpenSSH {
-			other.CapDrop = nil
-		}
 		box := newBox(t, other)
 		does(t, box, "tool", 0, "tool sharp\n")
 		noError(t, box.Close())
@@ -117,7 +114,7 @@ func TestPluginsAreSetUpOnce(t *testing.T) {
 // imageOfPlugins is the name of the only image with plugins that is kept for a base.
 func imageOfPlugins(t *testing.T, base string) string {
 	t.Helper()
-	list, err := docker(t).ImageList(t.Context(), client.ImageListOptions{Filters: client.Filters{}.Add("label", keptImageLabel+"="+base)})
+	list, err := docker(t).ImageList(t.Context(), client.ImageListOptions{Filters: client.Filters{}.Add("label", "sandshell.image="+base)})
 	noError(t, err)
 	if len(list.Items) != 1 || len(list.Items[0].RepoTags) != 1 {
 		t.Fatalf("kept: %+v", list.Items)
@@ -130,7 +127,7 @@ func TestPluginsOfImagesWithoutAnything(t *testing.T) {
 	base := changed(t, bareImage, map[string]string{"marker": ""})
 	t.Cleanup(func() { Prune(context.Background(), base) })
 	var n atomic.Int64
-	c := Config{Image: base, User: "12345:12345", WorkDir: "/tmp", Network: "none", Plugins: []plugin.Plugin{
+	c := Config{Image: base, User: "12345:12345", Dir: "/tmp", Network: "none", Plugins: []plugin.Plugin{
 		counted("tool", &n, `mkdir bin; printf '#!/bin/sh\necho tool\n' >bin/tool; chmod +x bin/tool; echo "$PWD/bin" >>"$SANDSHELL_PATH"`,
 			`echo cached >"$SANDSHELL_CACHE/pip/file"`)}}
 	for range 2 {
@@ -222,10 +219,10 @@ func TestPluginsOfAnotherProgram(t *testing.T) {
 	var n atomic.Int64
 	c, err := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "touch /tool")}}.withDefaults()
 	noError(t, err)
-	e, err := openEngine(t.Context(), nil)
+	e, err := engine.Open(t.Context(), nil)
 	noError(t, err)
-	defer e.close()
-	image, err := e.image(t.Context(), c)
+	defer e.Close()
+	image, err := e.Image(t.Context(), c.source())
 	noError(t, err)
 	key, err := keyOf(image, c)
 	noError(t, err)
@@ -371,11 +368,17 @@ func (b *safeBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
+func (b *safeBuffer) String() string {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.String()
+}
+
 func (b *safeBuffer) take() string {
 	b.Lock()
 	defer b.Unlock()
 	defer b.Reset()
-	return b.String()
+	return b.Buffer.String()
 }
 
 func TestPruneAll(t *testing.T) {
@@ -387,7 +390,7 @@ func TestPruneAll(t *testing.T) {
 	var n atomic.Int64
 	box := newBox(t, Config{Image: base, Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "true")}})
 	old := "sandshell-boxd-of-an-older-version"
-	_, err := d.VolumeCreate(t.Context(), client.VolumeCreateOptions{Name: old, Labels: map[string]string{boxdLabel: "123"}})
+	_, err := d.VolumeCreate(t.Context(), client.VolumeCreateOptions{Name: old, Labels: map[string]string{"sandshell.boxd": "123"}})
 	noError(t, err)
 	kept := imageOfPlugins(t, base)
 	pruned, err := Prune(t.Context())

@@ -7,7 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/hosttest"
+	"github.com/sandshell/sandshell/internal/sshdtest"
+	"github.com/sandshell/sandshell/internal/sshhost"
 	"go.uber.org/goleak"
+	"golang.org/x/crypto/ssh"
 )
 
 // TestMain checks that the tests leave no goroutine and no container behind.
@@ -15,7 +20,7 @@ func TestMain(m *testing.M) {
 	status := m.Run()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if names, err := ownContainers(ctx); err == nil && len(names) > 0 { // an error: there is no engine
+	if names, err := dockertest.Containers(ctx); err == nil && len(names) > 0 { // an error: there is no engine
 		fmt.Fprintln(os.Stderr, "containers left behind:", names)
 		status = 1
 	}
@@ -24,4 +29,50 @@ func TestMain(m *testing.M) {
 		status = 1
 	}
 	os.Exit(status)
+}
+
+var (
+	run     = hosttest.Run
+	finish  = hosttest.Finish
+	sh      = hosttest.Sh
+	waitFor = hosttest.WaitFor
+	newKey  = sshdtest.NewKey
+	listen  = hosttest.Listen
+	execute = hosttest.Execute
+	alive   = hosttest.Alive
+	kill    = hosttest.Kill
+)
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An sshd is a server to Dial.
+type sshd struct{ *sshdtest.Server }
+
+func startSSHD(t testing.TB, lines ...string) *sshd {
+	t.Helper()
+	return &sshd{sshdtest.Start(t, lines...)}
+}
+
+func (s *sshd) config() DialConfig {
+	return DialConfig{Address: s.Address, User: s.User, Signer: s.Key, HostKey: ssh.FixedHostKey(s.HostKey)}
+}
+
+// host logs in as Dial does, and closes the connections when the test ends.
+func (s *sshd) host(t testing.TB, change func(*DialConfig)) *sshhost.Host {
+	t.Helper()
+	c := s.config()
+	if change != nil {
+		change(&c)
+	}
+	c, err := c.withDefaults()
+	noError(t, err)
+	h, err := c.host(t.Context())
+	noError(t, err)
+	t.Cleanup(func() { h.Close() })
+	return h
 }

@@ -153,7 +153,7 @@ func TestSSHConfig(t *testing.T) {
 	docker(t)
 	haveClients(t)
 	dir := oddDir(t)
-	box := newBox(t, Config{Image: testImage, User: "user", Network: "none", Env: map[string]string{"FROM_CONFIG": "yes"}})
+	box := newBox(t, Config{Image: testImage, User: "user", Network: "none", Env: []string{"FROM_CONFIG=yes"}})
 	p := personOf(t, box)
 	t.Run("Command", func(t *testing.T) {
 		p := personOf(t, box)
@@ -480,14 +480,6 @@ func TestSSHConfigOfBareImages(t *testing.T) {
 		t.Errorf("without a shell: %d, %q", code, errs)
 	}
 	sftp(t, p, "/sftp", "/")
-}
-
-func TestSSHConfigRefused(t *testing.T) {
-	docker(t)
-	box := newBox(t, Config{Image: testImage, Server: OpenSSH, Network: "none"})
-	if path, err := box.SSHConfig(); !errors.Is(err, errors.ErrUnsupported) || path != "" || !strings.Contains(err.Error(), "OpenSSH") {
-		t.Errorf("got %q, %v", path, err)
-	}
 }
 
 // What a guest runs does not keep a box whose owner has gone.

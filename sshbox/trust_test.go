@@ -39,7 +39,7 @@ func TestBoxdAgainstItsOwnRoot(t *testing.T) {
 		t.Errorf("boxd can be removed: %q", out)
 	}
 	out := said("{ echo 'sandshell authorize ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl x'; sleep 2; } | " +
-		wire.Path + " join " + box.container.box)
+		wire.Path + " join " + box.host.container.Box)
 	if strings.Contains(out, wire.Authorized) {
 		t.Errorf("a process inside says who the owner is: %q", out)
 	}

@@ -178,7 +178,6 @@ type forwarded struct {
 var _ net.Conn = (*forwarded)(nil)
 
 func (f *forwarded) Read(p []byte) (int, error) { return f.Out.Read(p) }
-func (f *forwarded) CloseWrite() error          { return f.CloseWrite() }
 func (f *forwarded) LocalAddr() net.Addr        { return f.local }
 func (f *forwarded) RemoteAddr() net.Addr       { return f.remote }
 

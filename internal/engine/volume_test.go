@@ -1,4 +1,4 @@
-package sshbox
+package engine
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +22,8 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
-	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/sshbox/boxd/bin"
 )
 
 // guest is what stands for boxd: it says who it is, and tries to write where it lies.
@@ -76,7 +77,7 @@ var guests sync.Map // by architecture
 
 // fresh carries a program that no volume holds yet: what follows an ELF file is nothing to the kernel. The test's end
 // removes the volume.
-func fresh(t testing.TB, arch string, program []byte) *boxdBinary {
+func fresh(t testing.TB, arch string, program []byte) *bin.Binary {
 	t.Helper()
 	program = append(bytes.Clone(program), rand.Text()...)
 	var compressed bytes.Buffer
@@ -85,14 +86,14 @@ func fresh(t testing.TB, arch string, program []byte) *boxdBinary {
 	_, err = w.Write(program)
 	noError(t, errors.Join(err, w.Close()))
 	sum := sha256.Sum256(program)
-	b := &boxdBinary{arch: arch, sum: hex.EncodeToString(sum[:]), compressed: compressed.String()}
+	b := &bin.Binary{Arch: arch, Sum: hex.EncodeToString(sum[:]), Compressed: compressed.String()}
 	d := docker(t)
 	t.Cleanup(func() { noError(t, removeVolume(d, b)) })
 	return b
 }
 
-func removeVolume(d *client.Client, b *boxdBinary) error {
-	_, err := d.VolumeRemove(context.Background(), b.volume(), client.VolumeRemoveOptions{})
+func removeVolume(d *client.Client, b *bin.Binary) error {
+	_, err := d.VolumeRemove(context.Background(), volumeOf(b), client.VolumeRemoveOptions{})
 	if errdefs.IsNotFound(err) {
 		return nil
 	}
@@ -100,48 +101,56 @@ func removeVolume(d *client.Client, b *boxdBinary) error {
 }
 
 // ownEngine is an engine with a client of its own.
-func ownEngine(t *testing.T) *engine {
+func ownEngine(t *testing.T) *Engine {
 	t.Helper()
 	docker(t)
-	e, err := openEngine(t.Context(), nil)
+	e, err := Open(t.Context(), nil)
 	noError(t, err)
-	t.Cleanup(e.close)
+	t.Cleanup(e.Close)
 	return e
 }
 
-// guestBox creates a container that is to run the program.
-func guestBox(t *testing.T, e *engine, b *boxdBinary, change func(*container.Config, *container.HostConfig)) *containerHandle {
-	t.Helper()
-	h := newContainer(e, Config{Image: testImage})
-	config := &container.Config{Image: testImage, Entrypoint: []string{boxdPath}, Labels: h.labels(nil), AttachStdout: true, AttachStderr: true}
-	host := &container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{b.mount()}, SecurityOpt: []string{"no-new-privileges"}}
-	if change != nil {
-		change(config, host)
+// guestSpec is a container that is to run the program in place of boxd: it stays when it has ended, to be asked what it said.
+func guestSpec(b *bin.Binary, change func(*Spec)) Spec {
+	s := Spec{
+		Config: container.Config{Image: testImage},
+		Host:   container.HostConfig{NetworkMode: "none", SecurityOpt: []string{"no-new-privileges"}},
+		Boxd:   b, Linger: time.Minute, Keep: true, Logger: slog.New(slog.DiscardHandler),
 	}
-	t.Cleanup(func() { noError(t, h.remove(context.Background())) })
-	created, err := e.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: config, HostConfig: host, Name: h.name})
-	noError(t, err)
-	h.id = created.ID
-	return h
+	if change != nil {
+		change(&s)
+	}
+	return s
 }
 
-// runGuest starts it as a box is started, attached before, and returns what it said. A start that fails ends the
-// attachment: the next needs one of its own.
-func runGuest(ctx context.Context, h *containerHandle, b *boxdBinary) (string, error) {
+// runGuest starts it as a box is started, and returns what it said.
+func runGuest(t *testing.T, e *Engine, s Spec) (string, error) {
+	c, err := e.Start(t.Context(), s)
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		c.Answered()
+		noError(t, c.Remove(context.Background()))
+	}()
+	ended(t, e, c.ID)
+	r, err := e.ContainerLogs(t.Context(), c.ID, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true})
+	noError(t, err)
+	defer r.Close()
 	var out bytes.Buffer
-	err := h.engine.withBoxd(ctx, b, Config{Image: testImage}, func(ctx context.Context) error {
-		attached, err := h.engine.ContainerAttach(ctx, h.id, client.ContainerAttachOptions{Stream: true, Stdout: true, Stderr: true})
-		if err != nil {
-			return err
-		}
-		defer attached.Close()
-		if err := h.start(ctx); err != nil {
-			return err
-		}
-		_, err = stdcopy.StdCopy(&out, &out, attached.Reader)
-		return err
-	})
-	return out.String(), err
+	_, err = stdcopy.StdCopy(&out, &out, r)
+	noError(t, err)
+	return out.String(), nil
+}
+
+func ended(t *testing.T, e *Engine, id string) {
+	t.Helper()
+	waiting := e.ContainerWait(t.Context(), id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+	select {
+	case <-waiting.Result:
+	case err := <-waiting.Error:
+		t.Fatal(err)
+	}
 }
 
 // intact expects the guest to have run as owner, and to have changed nothing.
@@ -158,21 +167,18 @@ func intact(t *testing.T, said, owner string) {
 
 func TestBoxdVolumeTogether(t *testing.T) {
 	b := fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH))
-	engines := []*engine{ownEngine(t), ownEngine(t)}
-	handles := make([]*containerHandle, 10)
-	for i := range handles {
-		handles[i] = guestBox(t, engines[i%2], b, nil)
-	}
+	engines := []*Engine{ownEngine(t), ownEngine(t)}
 	// Without single flight too, as among processes.
 	var wg sync.WaitGroup
-	for i, h := range handles {
+	for i := range 10 {
+		e := engines[i%2]
 		wg.Go(func() {
 			if i < 3 {
-				if err := h.engine.fill(t.Context(), b, Config{Image: testImage}); err != nil {
+				if err := e.fill(t.Context(), e.newContainer(guestSpec(b, nil))); err != nil {
 					t.Error(err)
 				}
 			}
-			said, err := runGuest(t.Context(), h, b)
+			said, err := runGuest(t, e, guestSpec(b, nil))
 			if err != nil {
 				t.Error(err)
 				return
@@ -184,9 +190,9 @@ func TestBoxdVolumeTogether(t *testing.T) {
 	if n := engines[0].fills(b).done.Load(); n > 1 {
 		t.Errorf("filled %d times", n)
 	}
-	v, err := engines[0].VolumeInspect(t.Context(), b.volume(), client.VolumeInspectOptions{})
+	v, err := engines[0].VolumeInspect(t.Context(), volumeOf(b), client.VolumeInspectOptions{})
 	noError(t, err)
-	if labels := v.Volume.Labels; labels["sandshell.boxd"] != b.sum || labels["sandshell"] != version() {
+	if labels := v.Volume.Labels; labels["sandshell.boxd"] != b.Sum || labels["sandshell"] != Version() {
 		t.Errorf("labels %v", labels)
 	}
 }
@@ -195,33 +201,17 @@ func TestBoxdVolumeConfined(t *testing.T) {
 	program := compileGuest(t, runtime.GOARCH)
 	e := ownEngine(t)
 	// Every one of them with an empty volume.
-	for owner, change := range map[string]func(*container.Config, *container.HostConfig){
-		"0 0": nil,
-		"12345 54321": func(c *container.Config, h *container.HostConfig) {
-			c.User = "12345:54321"
-			h.ReadonlyRootfs, h.CapDrop = true, []string{"ALL"}
-		},
-		"0 54321": func(c *container.Config, h *container.HostConfig) {
-			c.User = "0:54321"
-			h.ReadonlyRootfs, h.CapDrop = true, []string{"ALL"}
-		},
-	} {
-		b := fresh(t, runtime.GOARCH, program)
-		said, err := runGuest(t.Context(), guestBox(t, e, b, change), b)
+	confined := func(user string) func(*Spec) {
+		return func(s *Spec) {
+			s.Config.User, s.Host.ReadonlyRootfs, s.Host.CapDrop = user, true, []string{"ALL"}
+		}
+	}
+	for owner, change := range map[string]func(*Spec){"0 0": nil, "12345 54321": confined("12345:54321"), "0 54321": confined("0:54321")} {
+		said, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, program), change))
 		noError(t, err)
 		intact(t, said, owner)
 	}
-	noHelpers(t, 3)
-}
-
-// noHelpers expects as many containers as the test itself has made.
-func noHelpers(t *testing.T, want int) {
-	t.Helper()
-	names, err := ownContainers(t.Context())
-	noError(t, err)
-	if len(names) != want {
-		t.Errorf("there are %d containers, not %d: %v", len(names), want, names)
-	}
+	noContainers(t)
 }
 
 // A volume that was removed after it was filled is filled again.
@@ -229,31 +219,37 @@ func TestBoxdVolumeRemoved(t *testing.T) {
 	b := fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH))
 	e := ownEngine(t)
 	for range 2 {
-		h := guestBox(t, e, b, nil)
-		said, err := runGuest(t.Context(), h, b)
+		said, err := runGuest(t, e, guestSpec(b, nil))
 		noError(t, err)
 		intact(t, said, "0 0")
-		noError(t, h.remove(t.Context()))
 		noError(t, removeVolume(e.Client, b))
 	}
 	if n := e.fills(b).done.Load(); n != 2 {
 		t.Errorf("filled %d times", n)
 	}
-	noHelpers(t, 0)
+	noContainers(t)
 }
 
 // The engine's own words.
 func TestMissingBoxd(t *testing.T) {
 	b := fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH))
 	e := ownEngine(t)
-	h := guestBox(t, e, b, nil)
-	err := h.start(t.Context())
+	starts := func(s Spec) error {
+		c := e.newContainer(s)
+		defer func() {
+			c.Answered()
+			noError(t, c.Remove(context.Background()))
+		}()
+		noError(t, c.create(t.Context(), false))
+		return c.start(t.Context())
+	}
+	err := starts(guestSpec(b, nil))
 	t.Log(err)
 	if !missingBoxd(err) {
 		t.Errorf("not recognised: %v", err)
 	}
-	other := guestBox(t, e, b, func(_ *container.Config, h *container.HostConfig) { h.NetworkMode = "no-such-network" })
-	if err := other.start(t.Context()); err == nil || missingBoxd(err) {
+	err = starts(guestSpec(b, func(s *Spec) { s.Host.NetworkMode = "no-such-network" }))
+	if err == nil || missingBoxd(err) {
 		t.Errorf("taken for a missing boxd: %v", err)
 	}
 	for _, text := range []string{
@@ -272,21 +268,26 @@ func TestMissingBoxd(t *testing.T) {
 func TestBoxdOfAnotherArchitecture(t *testing.T) {
 	arch := map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]
 	b := fresh(t, arch, compileGuest(t, arch))
-	said, err := runGuest(t.Context(), guestBox(t, ownEngine(t), b, nil), b)
-	if err != nil { // some runtimes say it at the start
-		said = err.Error()
+	e := ownEngine(t)
+	c, err := e.Start(t.Context(), guestSpec(b, nil))
+	if err == nil { // some runtimes say it at the start
+		defer func() {
+			c.Answered()
+			noError(t, c.Remove(context.Background()))
+		}()
+		ended(t, e, c.ID)
+		err = c.PostMortem(t.Context(), errors.New("nobody answers"))
 	}
-	t.Log(said)
-	if strings.HasPrefix(said, boxdPath) {
+	t.Log(err)
+	if strings.Contains(err.Error(), "status 0") {
 		t.Skip("this machine emulates " + arch)
 	}
-	explained := b.explain(testImage, said)
 	for _, want := range []string{testImage, "linux/" + arch, "Platform"} {
-		if explained == nil || !strings.Contains(explained.Error(), want) {
-			t.Errorf("no %q in %v", want, explained)
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %v", want, err)
 		}
 	}
-	if err := b.explain(testImage, "another trouble"); err != nil {
+	if err := e.newContainer(guestSpec(b, nil)).wrongArchitecture("another trouble"); err != nil {
 		t.Errorf("explained %v", err)
 	}
 }
@@ -295,63 +296,65 @@ func TestBoxdOfAnotherArchitecture(t *testing.T) {
 func TestBoxdVolumeCancelled(t *testing.T) {
 	e := ownEngine(t)
 	program := compileGuest(t, runtime.GOARCH)
-	c := Config{Image: testImage}
 	for _, after := range []time.Duration{0, 20 * time.Millisecond, 80 * time.Millisecond} {
 		b := fresh(t, runtime.GOARCH, program)
+		c := e.newContainer(guestSpec(b, nil))
 		ctx, cancel := context.WithTimeout(t.Context(), after)
-		if err := e.fillBoxd(ctx, b, c, 0); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		if err := e.fillBoxd(ctx, c, 0); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("after %v: %v", after, err)
 		}
 		cancel()
-		noHelpers(t, 0)
-		noError(t, e.fillBoxd(t.Context(), b, c, 0)) // and its turn is over
-		noHelpers(t, 0)
+		noContainers(t)
+		noError(t, e.fillBoxd(t.Context(), c, 0)) // and its turn is over
+		noContainers(t)
 	}
 	b := fresh(t, runtime.GOARCH, program)
-	b.compressed = b.compressed[:100]
-	if err := e.fillBoxd(t.Context(), b, c, 0); err == nil || !strings.Contains(err.Error(), b.volume()) {
+	b.Compressed = b.Compressed[:100]
+	c := e.newContainer(guestSpec(b, nil))
+	if err := e.fillBoxd(t.Context(), c, 0); err == nil || !strings.Contains(err.Error(), volumeOf(b)) {
 		t.Errorf("a damaged program: %v", err)
 	}
-	if err := e.fillBoxd(t.Context(), b, Config{Image: "no-such-image"}, 0); err == nil || !strings.Contains(err.Error(), "no-such-image") {
+	c.Config.Image = "no-such-image"
+	if err := e.fillBoxd(t.Context(), c, 0); err == nil || !strings.Contains(err.Error(), "no-such-image") {
 		t.Errorf("no image: %v", err)
 	}
-	noHelpers(t, 0)
+	noContainers(t)
 }
 
 // What the image has where boxd is to be neither comes into the volume nor in its way.
 func TestBoxdVolumeOverImage(t *testing.T) {
 	e := ownEngine(t)
-	h := guestBox(t, e, fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH)), func(c *container.Config, h *container.HostConfig) {
-		c.Entrypoint = []string{"sh", "-c", "mkdir /.sandshell && chmod 700 /.sandshell && echo '#!/bin/sh' >/.sandshell/boxd && chmod 755 /.sandshell/boxd"}
-		h.Mounts = nil
+	created, err := e.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{
+		Image:      testImage,
+		Entrypoint: []string{"sh", "-c", "mkdir /.sandshell && chmod 700 /.sandshell && echo '#!/bin/sh' >/.sandshell/boxd && chmod 755 /.sandshell/boxd"},
+	}})
+	noError(t, err)
+	t.Cleanup(func() {
+		e.ContainerRemove(context.Background(), created.ID, client.ContainerRemoveOptions{Force: true})
 	})
-	noError(t, h.start(t.Context()))
-	waiting := e.ContainerWait(t.Context(), h.id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
-	select {
-	case <-waiting.Result:
-	case err := <-waiting.Error:
-		t.Fatal(err)
-	}
-	committed, err := e.ContainerCommit(t.Context(), h.id, client.ContainerCommitOptions{})
+	_, err = e.ContainerStart(t.Context(), created.ID, client.ContainerStartOptions{})
+	noError(t, err)
+	ended(t, e, created.ID)
+	committed, err := e.ContainerCommit(t.Context(), created.ID, client.ContainerCommitOptions{})
 	noError(t, err)
 	t.Cleanup(func() {
 		_, err := e.ImageRemove(context.Background(), committed.ID, client.ImageRemoveOptions{})
 		noError(t, err)
 	})
 	b := fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH))
-	said, err := runGuest(t.Context(), guestBox(t, e, b, func(c *container.Config, _ *container.HostConfig) { c.Image = committed.ID }), b)
+	said, err := runGuest(t, e, guestSpec(b, func(s *Spec) { s.Config.Image = committed.ID }))
 	noError(t, err)
 	intact(t, said, "0 0")
 }
 
 func BenchmarkFillBoxd(b *testing.B) {
-	e := &engine{Client: docker(b)}
-	program, err := boxdOf(runtime.GOARCH).program()
+	e := &Engine{Client: docker(b)}
+	program, err := bin.For(runtime.GOARCH).Program()
 	noError(b, err)
 	for b.Loop() {
 		b.StopTimer()
 		binary := fresh(b, runtime.GOARCH, program)
 		b.StartTimer()
-		noError(b, e.fill(b.Context(), binary, Config{Image: testImage}))
+		noError(b, e.fill(b.Context(), e.newContainer(guestSpec(binary, nil))))
 	}
 }

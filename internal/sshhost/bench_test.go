@@ -1,16 +1,17 @@
-package sshbox
+package sshhost
 
 import (
 	"io"
 	"testing"
 
+	"github.com/sandshell/sandshell/internal/sshdtest"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"golang.org/x/crypto/ssh"
 )
 
 // benchmarkHost measures a host beside x/crypto's own sessions on the same connection, which are its floor.
-func benchmarkHost(b *testing.B, h *host) {
-	client := h.first().client
+func benchmarkHost(b *testing.B, h *Host) {
+	client := h.first().Client
 	b.Run("Start", func(b *testing.B) {
 		for b.Loop() {
 			p, err := h.Start(b.Context(), shellbox.Program{Args: []string{"true"}})
@@ -114,4 +115,4 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-func BenchmarkSSH(b *testing.B) { benchmarkHost(b, startSSHD(b).host(b, nil)) }
+func BenchmarkSSH(b *testing.B) { benchmarkHost(b, hostOf(b, sshdtest.Start(b), Config{})) }

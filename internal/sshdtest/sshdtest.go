@@ -1,4 +1,5 @@
-package sshbox
+// Package sshdtest starts an OpenSSH server for a test.
+package sshdtest
 
 import (
 	"bytes"
@@ -15,16 +16,16 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 )
 
-// sshd is an OpenSSH server on loopback, of this test's own: its own configuration, host key and port.
-type sshd struct {
+// A Server is an OpenSSH server on loopback, of one test's own: its own configuration, host key and port.
+type Server struct {
 	Address string
 	Dir     string
 	Key     ssh.Signer // logs in
@@ -53,29 +54,23 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-func newKey(t testing.TB, file string) ssh.Signer {
+// NewKey makes a key, and keeps it in that file unless it is "".
+func NewKey(t testing.TB, file string) ssh.Signer {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	noError(t, err)
+	require.NoError(t, err)
 	block, err := ssh.MarshalPrivateKey(private, "")
-	noError(t, err)
+	require.NoError(t, err)
 	if file != "" {
-		noError(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
+		require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
 	}
 	signer, err := ssh.NewSignerFromKey(private)
-	noError(t, err)
+	require.NoError(t, err)
 	return signer
 }
 
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// startSSHD starts a server with lines added to its configuration. Where OpenSSH has none, the test is skipped.
-func startSSHD(t testing.TB, lines ...string) *sshd {
+// Start starts a server with lines added to its configuration. Where OpenSSH has none, the test is skipped.
+func Start(t testing.TB, lines ...string) *Server {
 	t.Helper()
 	binary, err := exec.LookPath("/usr/sbin/sshd")
 	if err != nil {
@@ -90,20 +85,20 @@ func startSSHD(t testing.TB, lines ...string) *sshd {
 	}
 	// Not t.TempDir: what it makes is readable by nobody else, and for another user the server reads as that user.
 	dir, err := os.MkdirTemp("", "sandshell-sshd-")
-	noError(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	noError(t, os.Chmod(dir, 0o755))
-	s := &sshd{Dir: dir, KeyFile: filepath.Join(dir, "id"), log: &syncBuffer{}}
-	s.Key = newKey(t, s.KeyFile)
-	s.HostKey = newKey(t, filepath.Join(dir, "hostkey")).PublicKey()
+	require.NoError(t, os.Chmod(dir, 0o755))
+	s := &Server{Dir: dir, KeyFile: filepath.Join(dir, "id"), log: &syncBuffer{}}
+	s.Key = NewKey(t, s.KeyFile)
+	s.HostKey = NewKey(t, filepath.Join(dir, "hostkey")).PublicKey()
 	u, err := user.Current()
-	noError(t, err)
+	require.NoError(t, err)
 	s.User = u.Username
-	noError(t, os.WriteFile(filepath.Join(dir, "authorized_keys"), ssh.MarshalAuthorizedKey(s.Key.PublicKey()), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "authorized_keys"), ssh.MarshalAuthorizedKey(s.Key.PublicKey()), 0o644))
 
 	for attempt := 0; ; attempt++ {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		noError(t, err)
+		require.NoError(t, err)
 		s.Address = l.Addr().String()
 		l.Close()
 		_, port, _ := net.SplitHostPort(s.Address)
@@ -113,10 +108,10 @@ func startSSHD(t testing.TB, lines ...string) *sshd {
 			"PermitRootLogin prohibit-password", "SetEnv SHLVL=2", // bash, for which it is not the first shell, leaves ~/.bashrc alone
 			"PasswordAuthentication no", "KbdInteractiveAuthentication no", "UseDNS no",
 		}, lines...), "\n") + "\n"
-		noError(t, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o644))
 		s.cmd = exec.Command(binary, "-D", "-e", "-f", filepath.Join(dir, "config"))
 		s.cmd.Stderr = s.log
-		noError(t, s.cmd.Start())
+		require.NoError(t, s.cmd.Start())
 		if s.up() {
 			break
 		}
@@ -127,7 +122,7 @@ func startSSHD(t testing.TB, lines ...string) *sshd {
 		}
 	}
 	t.Cleanup(func() {
-		s.stop()
+		s.Stop()
 		if t.Failed() {
 			t.Logf("sshd's log:\n%s", s.log)
 		}
@@ -135,7 +130,7 @@ func startSSHD(t testing.TB, lines ...string) *sshd {
 	return s
 }
 
-func (s *sshd) up() bool {
+func (s *Server) up() bool {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if c, err := net.Dial("tcp", s.Address); err == nil {
 			b := make([]byte, 4)
@@ -147,8 +142,8 @@ func (s *sshd) up() bool {
 	return false
 }
 
-// stop ends the server, and the children that have connections.
-func (s *sshd) stop() {
+// Stop ends the server, and the children that have connections.
+func (s *Server) Stop() {
 	if s.cmd.ProcessState != nil {
 		return
 	}
@@ -161,81 +156,13 @@ func (s *sshd) stop() {
 	}
 }
 
-func (s *sshd) config() DialConfig {
-	return DialConfig{Address: s.Address, User: s.User, Signer: s.Key, HostKey: ssh.FixedHostKey(s.HostKey)}
-}
-
-// host logs in, and checks at the end that Close leaves nothing behind.
-func (s *sshd) host(t testing.TB, change func(*DialConfig)) *host {
-	t.Helper()
-	c := s.config()
-	if change != nil {
-		change(&c)
+// Connect logs in.
+func (s *Server) Connect(ctx context.Context) (*sshconn.Conn, error) {
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
+	if err != nil {
+		return nil, err
 	}
-	c, err := c.withDefaults()
-	noError(t, err)
-	h, err := dialHost(t.Context(), c)
-	noError(t, err)
-	t.Cleanup(func() { h.Close() })
-	return h
-}
-
-// result is what a program printed and how it ended.
-type result struct {
-	stdout, stderr string
-	status         shellbox.Status
-	err            error
-}
-
-// finish reads a process to its end.
-func finish(p shellbox.Process) (r result) {
-	var wg sync.WaitGroup
-	read := func(to *string, from io.Reader) {
-		if from != nil {
-			wg.Go(func() {
-				b, _ := io.ReadAll(from)
-				*to = string(b)
-			})
-		}
-	}
-	read(&r.stdout, p.Stdout())
-	read(&r.stderr, p.Stderr())
-	wg.Wait()
-	r.status, r.err = p.Wait()
-	p.Close()
-	return r
-}
-
-func run(t testing.TB, h shellbox.Host, p shellbox.Program) result {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	proc, err := h.Start(ctx, p)
-	noError(t, err)
-	if p.Terminal == nil {
-		proc.Stdin().Close()
-	}
-	r := finish(proc)
-	noError(t, r.err)
-	return r
-}
-
-func sh(script string) shellbox.Program { return shellbox.Program{Args: []string{"sh", "-c", script}} }
-
-func execute(t testing.TB, name string, args ...string) {
-	t.Helper()
-	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v: %s", name, err, out)
-	}
-}
-
-func kill(pid int) {
-	if p, err := os.FindProcess(pid); err == nil {
-		p.Kill()
-	}
-}
-
-func alive(pid int) bool {
-	p, err := os.FindProcess(pid)
-	return err == nil && p.Signal(syscall.Signal(0)) == nil
+	return sshconn.Handshake(ctx, raw, s.Address, &ssh.ClientConfig{
+		User: s.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(s.Key)}, HostKeyCallback: ssh.FixedHostKey(s.HostKey),
+	})
 }

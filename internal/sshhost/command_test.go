@@ -1,4 +1,4 @@
-package sshbox
+package sshhost
 
 import (
 	"os/exec"
@@ -29,7 +29,7 @@ func TestAnyLoginShell(t *testing.T) {
 				if long {
 					env = append(env, "LONG="+strings.Repeat("x", maxLine))
 				}
-				cmd, err := makeCommand(p, env, "mark", []string{"SSH_CLIENT"})
+				cmd, err := makeCommand(p, env, "mark")
 				noError(t, err)
 				if (cmd.input != "") != long {
 					t.Fatalf("over the standard input: %v", !long)

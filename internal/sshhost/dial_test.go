@@ -1,4 +1,4 @@
-package sshbox
+package sshhost
 
 import (
 	"bytes"
@@ -15,40 +15,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// listen serves connections on this machine, which is the box too.
-func listen(t *testing.T, network, address string, serve func(net.Conn)) net.Listener {
-	t.Helper()
-	l, err := net.Listen(network, address)
-	if err != nil && strings.Contains(address, "::1") {
-		t.Skipf("no IPv6 here: %v", err)
-	}
-	noError(t, err)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer c.Close()
-				serve(c)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		wg.Wait()
-	})
-	return l
-}
+	"github.com/sandshell/sandshell/internal/hosttest"
+	"github.com/sandshell/sandshell/internal/sshdtest"
+)
 
 func echo(c net.Conn) { io.Copy(c, c) }
 
 func TestDial(t *testing.T) {
-	h := startSSHD(t).host(t, nil)
+	h := hostOf(t, sshdtest.Start(t), Config{})
 	for _, c := range []struct{ network, listen, address string }{
 		{"tcp", "127.0.0.1:0", "127.0.0.1"},
 		{"tcp", "127.0.0.1:0", "localhost"},
@@ -61,9 +36,9 @@ func TestDial(t *testing.T) {
 		t.Run(c.network+" "+c.address, func(t *testing.T) {
 			address := filepath.Join(t.TempDir(), "socket")
 			if c.network == "unix" {
-				listen(t, "unix", address, echo)
+				hosttest.Listen(t, "unix", address, echo)
 			} else {
-				_, port, _ := net.SplitHostPort(listen(t, c.network, c.listen, echo).Addr().String())
+				_, port, _ := net.SplitHostPort(hosttest.Listen(t, c.network, c.listen, echo).Addr().String())
 				address = net.JoinHostPort(c.address, port)
 			}
 			conn, err := h.Dial(t.Context(), c.network, address)
@@ -91,7 +66,7 @@ func TestDial(t *testing.T) {
 }
 
 func TestDialRefused(t *testing.T) {
-	h := startSSHD(t).host(t, nil)
+	h := hostOf(t, sshdtest.Start(t), Config{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	noError(t, err)
 	unused := l.Addr().String()
@@ -129,9 +104,9 @@ func TestDialRefused(t *testing.T) {
 }
 
 func TestDialForbidden(t *testing.T) {
-	h := startSSHD(t, "AllowTcpForwarding no", "AllowStreamLocalForwarding no").host(t, nil)
+	h := hostOf(t, sshdtest.Start(t, "AllowTcpForwarding no", "AllowStreamLocalForwarding no"), Config{})
 	socket := filepath.Join(t.TempDir(), "socket")
-	listen(t, "unix", socket, echo)
+	hosttest.Listen(t, "unix", socket, echo)
 	for network, address := range map[string]string{"tcp": "127.0.0.1:1", "unix": socket} {
 		if _, err := h.Dial(t.Context(), network, address); err == nil || !strings.Contains(err.Error(), "does not forward") {
 			t.Errorf("%s: got %v", network, err)
@@ -140,7 +115,7 @@ func TestDialForbidden(t *testing.T) {
 }
 
 func TestDialCancelled(t *testing.T) {
-	h := startSSHD(t).host(t, nil)
+	h := hostOf(t, sshdtest.Start(t), Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := h.Dial(ctx, "tcp", "127.0.0.1:1"); !errors.Is(err, context.Canceled) {
@@ -149,9 +124,9 @@ func TestDialCancelled(t *testing.T) {
 }
 
 func TestDialDeadlines(t *testing.T) {
-	h := startSSHD(t).host(t, nil)
+	h := hostOf(t, sshdtest.Start(t), Config{})
 	block := make(chan struct{})
-	l := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { <-block; echo(c) })
+	l := hosttest.Listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { <-block; echo(c) })
 	conn, err := h.Dial(t.Context(), "tcp", l.Addr().String())
 	noError(t, err)
 	defer conn.Close()
@@ -178,7 +153,7 @@ func TestDialDeadlines(t *testing.T) {
 		t.Errorf("after the deadlines: %v", err)
 	}
 	// A deadline that moves frees a read under way.
-	conn2, err := h.Dial(t.Context(), "tcp", listen(t, "tcp", "127.0.0.1:0", echo).Addr().String())
+	conn2, err := h.Dial(t.Context(), "tcp", hosttest.Listen(t, "tcp", "127.0.0.1:0", echo).Addr().String())
 	noError(t, err)
 	defer conn2.Close()
 	done := make(chan error)
@@ -190,8 +165,8 @@ func TestDialDeadlines(t *testing.T) {
 }
 
 func TestDialMany(t *testing.T) {
-	h := startSSHD(t).host(t, nil)
-	address := listen(t, "tcp", "127.0.0.1:0", echo).Addr().String()
+	h := hostOf(t, sshdtest.Start(t), Config{})
+	address := hosttest.Listen(t, "tcp", "127.0.0.1:0", echo).Addr().String()
 	var wg sync.WaitGroup
 	for i := range 100 {
 		wg.Go(func() {
@@ -212,8 +187,8 @@ func TestDialMany(t *testing.T) {
 }
 
 func TestDialClose(t *testing.T) {
-	h := startSSHD(t).host(t, nil)
-	conn, err := h.Dial(t.Context(), "tcp", listen(t, "tcp", "127.0.0.1:0", echo).Addr().String())
+	h := hostOf(t, sshdtest.Start(t), Config{})
+	conn, err := h.Dial(t.Context(), "tcp", hosttest.Listen(t, "tcp", "127.0.0.1:0", echo).Addr().String())
 	noError(t, err)
 	done := make(chan error)
 	go func() { _, err := conn.Read(make([]byte, 1)); done <- err }()

@@ -1,0 +1,74 @@
+// Package dockertest is the Docker engine as tests have it.
+package dockertest
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+	"github.com/stretchr/testify/require"
+)
+
+// The images that "make image" makes.
+const (
+	Image   = "sandshell-test:latest"    // Debian, with bash, python3 and much else
+	Busybox = "sandshell-busybox:latest" // busybox, and nothing else: no bash, no tar, no /etc/passwd
+	Shell   = "sandshell-shell:latest"   // a shell, and nothing else
+)
+
+// Engine returns a client of the engine, and skips the test where there is no engine or no such image. With SANDSHELL_REQUIRE_DOCKER=1 it
+// fails then.
+func Engine(t testing.TB, images ...string) *client.Client {
+	t.Helper()
+	fail := t.Skipf
+	if os.Getenv("SANDSHELL_REQUIRE_DOCKER") == "1" {
+		fail = t.Fatalf
+	}
+	engine, err := client.New(client.FromEnv)
+	require.NoError(t, err)
+	t.Cleanup(func() { engine.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for _, image := range images {
+		if _, err := engine.ImageInspect(ctx, image); err != nil {
+			fail("no engine, or no image %s (make image): %v", image, err)
+		}
+	}
+	return engine
+}
+
+// Containers are the names of those containers that this process has made and not removed.
+func Containers(ctx context.Context) ([]string, error) {
+	c, err := client.New(client.FromEnv)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	list, err := c.ContainerList(ctx, client.ContainerListOptions{
+		All: true, Filters: client.Filters{}.Add("label", "sandshell.pid="+strconv.Itoa(os.Getpid()))})
+	var names []string
+	for _, item := range list.Items {
+		names = append(names, item.Names...)
+	}
+	return names, err
+}
+
+// NoContainers fails the test if this process has containers.
+func NoContainers(t testing.TB) {
+	t.Helper()
+	names, err := Containers(t.Context())
+	require.NoError(t, err)
+	if len(names) > 0 {
+		t.Errorf("left behind: %v", names)
+	}
+}
+
+// RemoveImage has the test's end remove an image.
+func RemoveImage(t testing.TB, d *client.Client, name string) {
+	t.Cleanup(func() {
+		d.ImageRemove(context.Background(), name, client.ImageRemoveOptions{Force: true, PruneChildren: true})
+	})
+}
