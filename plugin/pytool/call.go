@@ -66,8 +66,8 @@ func (t *Tool) try(ctx context.Context, box sandbox.Sandbox, c Call, text []byte
 	if most == 0 {
 		most = maxOutput
 	}
-	stdout, stderr := &capture{max: most, tee: c.Stdout}, &capture{max: most, tee: c.Stderr}
-	python := &capture{max: maxOutput} // what Python itself says, before the function is there, and after
+	stdout, stderr := newCapture(most, c.Stdout), newCapture(most, c.Stderr)
+	python := newCapture(maxOutput, nil) // what Python itself says, before the function is there, and after
 	d := &decoder{nonce: []byte(rand.Text()), stdout: stdout, stderr: stderr, answers: map[byte][]byte{}}
 	input := &input{r: bytes.NewReader(text)}
 	began := time.Now()

@@ -27,13 +27,13 @@ func (t *Tool) Prepare(ctx context.Context, box sandbox.Sandbox) error {
 			return fmt.Errorf("install requirements: %q has several lines", r)
 		}
 	}
-	out := &capture{max: maxOutput}
+	out := newCapture(maxOutput, nil)
 	code, err := t.makeVenv(ctx, box, requirements, out)
 	if err == nil && code == noPip {
 		if err := plugin.Install(ctx, box, ensurepip()); err != nil {
 			return err
 		}
-		out = &capture{max: maxOutput}
+		out = newCapture(maxOutput, nil)
 		code, err = t.makeVenv(ctx, box, requirements, out)
 	}
 	switch {
