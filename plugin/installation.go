@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/lastlines"
+	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -218,9 +219,9 @@ func commandLine(p Plugin) string {
 	if err != nil || !ok || interpreter == "" {
 		return "sh ./setup.sh"
 	}
-	command := quote(interpreter)
+	command := shellquote.Quote(interpreter)
 	if argument = strings.TrimSpace(argument); argument != "" {
-		command += " " + quote(argument)
+		command += " " + shellquote.Quote(argument)
 	}
 	return command + " ./setup.sh"
 }

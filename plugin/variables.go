@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sandshell/sandshell/internal/shellquote"
 )
 
 // The variables of a plugin: "NAME=value", and directories for PATH.
@@ -79,12 +81,10 @@ func (v *variables) exports() string {
 	var b strings.Builder
 	for _, kv := range v.env {
 		name, value, _ := strings.Cut(kv, "=")
-		fmt.Fprintf(&b, "export %s=%s\n", name, quote(value))
+		fmt.Fprintf(&b, "export %s=%s\n", name, shellquote.Quote(value))
 	}
 	for _, dir := range slices.Backward(v.path) {
-		fmt.Fprintf(&b, "case :$PATH: in *:%s:*) ;; *) export PATH=%s:$PATH ;; esac\n", quote(dir), quote(dir))
+		fmt.Fprintf(&b, "case :$PATH: in *:%s:*) ;; *) export PATH=%s:$PATH ;; esac\n", shellquote.Quote(dir), shellquote.Quote(dir))
 	}
 	return b.String()
 }
-
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

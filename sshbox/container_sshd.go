@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/shellquote"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -111,7 +112,7 @@ func (k *keys) login(ctx context.Context, streams *attached, image, user string)
 // script is what the container's main process reads: what to do, without comments, and the private key.
 func (k *keys) script(user string) []byte {
 	public := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k.user.PublicKey())))
-	lines := []string{"set -- " + quotePOSIX(user) + " " + quotePOSIX(public) + " " + quotePOSIX(sshdConfig)}
+	lines := []string{"set -- " + shellquote.Quote(user) + " " + shellquote.Quote(public) + " " + shellquote.Quote(sshdConfig)}
 	for line := range strings.Lines(containerScript) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
 			lines = append(lines, line)
