@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/sandshell/sandshell/sandbox"
@@ -230,10 +231,7 @@ func commandLine(p Plugin) string {
 func (in *installation) environment(p Plugin, more *variables) []string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	env := slices.Clone(in.inForce)
-	for name, value := range p.Env {
-		env = append(env, name+"="+value)
-	}
+	env := slices.Concat(in.inForce, p.Env)
 	dirs := in.pathDirs
 	if more != nil {
 		env = append(env, more.env...)
@@ -248,7 +246,7 @@ func (in *installation) before(ctx context.Context, p Plugin) (hash string, v *v
 	out, err := in.run(ctx, script, append([]string{p.Name}, in.place.all...)...)
 	hash, dir, ok := strings.Cut(out, " ")
 	if err != nil || !ok {
-		return "", &variables{env: environmentOf(p)}, err
+		return "", &variables{env: environ.Merge(p.Env)}, err
 	}
 	v, err = in.variables(ctx, p, dir)
 	return hash, v, err
@@ -290,7 +288,7 @@ func (in *installation) enforce(ctx context.Context, v *variables) error {
 	if res.State != sandbox.Exited || res.ExitCode != 0 {
 		return fmt.Errorf("set its variables in the main session: exit status %d: %s", res.ExitCode, lastlines.Of(res.Output))
 	}
-	if box, ok := in.box.(interface{ AddEnv(kv ...string) }); ok {
+	if box, ok := in.box.(Environment); ok {
 		box.AddEnv(added...)
 	}
 	in.inForce, in.pathDirs = env, dirs

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A box is any of ours.
 type box interface {
 	sandbox.Sandbox
-	InitPlugins(ctx context.Context, plugins ...plugin.Plugin) error
+	plugin.Installer
 }
 
 // boxes runs test in each kind of box.
@@ -80,7 +80,7 @@ func TestInstall(t *testing.T) {
 	boxes(t, func(t *testing.T, b box) {
 		var live bytes.Buffer
 		p := plugin.Plugin{
-			Name: "greet", Env: map[string]string{"GREETING": "it's me"}, Output: &live,
+			Name: "greet", Env: []string{"GREETING=nobody", "GREETING=it's me"}, Output: &live,
 			Files: files("bin/greet", "#!/bin/sh\necho \"$GREETING, $NAME\"\n", "data/name", "ann\nlee\n", "setup.sh", `#!/bin/sh
 set -e
 echo "setting up in $PWD"
@@ -163,7 +163,9 @@ func TestOrder(t *testing.T) {
 		{"two of that name", []plugin.Plugin{step("a"), step("a")}},
 		{"a name has letters", []plugin.Plugin{step("../a")}},
 		{"a name has letters", []plugin.Plugin{step("")}},
-		{"not a variable's name", []plugin.Plugin{step("z"), {Name: "a", Env: map[string]string{"a-b": ""}}}},
+		{"not a variable's name", []plugin.Plugin{step("z"), {Name: "a", Env: []string{"a-b="}}}},
+		{`plugin: install plugins: a: Env: "A" is not NAME=value`, []plugin.Plugin{step("z"), {Name: "a", Env: []string{"B=1", "A"}}}},
+		{"the value of A has a zero byte", []plugin.Plugin{step("z"), {Name: "a", Env: []string{"A=\x00"}}}},
 		{"setup.sh in its root", []plugin.Plugin{step("z"), {Name: "a", Files: files("x", "")}}},
 		{"CRLF", []plugin.Plugin{step("z"), {Name: "a", Files: files("setup.sh", "#!/bin/sh\r\necho\r\n")}}},
 	} {

@@ -21,7 +21,7 @@ const Image = "sandshell-test"
 // A Box is any of ours.
 type Box interface {
 	sandbox.Sandbox
-	InitPlugins(ctx context.Context, plugins ...plugin.Plugin) error
+	plugin.Installer
 }
 
 // Each runs test in a LocalBox and in containers with boxd and with OpenSSH, which have the plugins.

@@ -47,7 +47,7 @@ func TestRunner(t *testing.T) {
 	w := &works{}
 	r := &pytool.Runner{New: w.make}
 	defer r.Close()
-	tool := pytool.Tool{Source: "import os\ndef f(): return os.getcwd()", Function: "f", Config: pytool.Config{Image: "a", Env: map[string]string{"A": "1", "B": "2"}}}
+	tool := pytool.Tool{Source: "import os\ndef f(): return os.getcwd()", Function: "f", Config: pytool.Config{Image: "a", Env: []string{"A=1", "B=2"}}}
 	dirOf := func(tool pytool.Tool) string {
 		res, err := r.Call(t.Context(), tool, pytool.Call{})
 		require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestRunner(t *testing.T) {
 	// Each change of the configuration makes a new one, and closes the old one.
 	for i, change := range []func(c *pytool.Config){
 		func(c *pytool.Config) { c.Image = "b" },
-		func(c *pytool.Config) { c.Env = map[string]string{"A": "1"} },
+		func(c *pytool.Config) { c.Env = []string{"A=1"} },
 		func(c *pytool.Config) { c.PipArgs = []string{"-q"} },
 	} {
 		change(&tool.Config)
