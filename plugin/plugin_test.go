@@ -41,7 +41,6 @@ func boxes(t *testing.T, test func(t *testing.T, b box)) {
 		config sshbox.Config
 	}{
 		{"boxd", sshbox.Config{Image: "sandshell-test"}},
-		{"openssh", sshbox.Config{Image: "sandshell-test", Server: sshbox.OpenSSH}},
 		{"busybox", sshbox.Config{Image: "sandshell-busybox", User: "12345:12345"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,7 +76,7 @@ func outputOf(t *testing.T, s sandbox.Session, command string) string {
 }
 
 func TestInstall(t *testing.T) {
-	boxes(t, func(t *testing.T, b box) {
+	test := func(t *testing.T, b box) {
 		var live bytes.Buffer
 		p := plugin.Plugin{
 			Name: "greet", Env: []string{"GREETING=nobody", "GREETING=it's me"}, Output: &live,
@@ -125,7 +124,22 @@ echo run >> ran
 		require.NoError(t, b.InitPlugins(t.Context(), p, plugin.Plugin{Name: "more", Requires: []string{"greet"}, Files: setup(`[ "$(greet)" = "it's me, bob" ]`)}))
 		require.Equal(t, "it's me, bob\n", outputOf(t, b, "greet"))
 		require.NoError(t, b.InitPlugins(t.Context(), plugin.Plugin{Name: "most", Requires: []string{"more"}, Check: `[ "$(greet)" = "it's me, bob" ]`}))
-	})
+	}
+	boxes(t, test)
+	t.Run("SSHBox", func(t *testing.T) { test(t, boxtest.SSH(t)) }) // which copies by tar
+}
+
+// A sandbox that is neither an Installer nor an Environment has the variables in the main session.
+func TestOtherSandbox(t *testing.T) {
+	t.Setenv("HOME", t.TempDir()) // it is not Confined either
+	b, err := localbox.New(t.Context(), localbox.Config{})
+	require.NoError(t, err)
+	defer b.Close()
+	other := struct{ sandbox.Sandbox }{b}
+	p := plugin.Plugin{Name: "one", Env: []string{"X=7"}, Files: setup(`[ "$X" = 7 ]`, `echo Y=8 >>"$SANDSHELL_ENV"`)}
+	require.NoError(t, plugin.Install(t.Context(), other, p))
+	require.Equal(t, "7 8\n", outputOf(t, other, "echo $X $Y"))
+	require.ErrorContains(t, plugin.Install(t.Context(), other, plugin.Plugin{Name: "two", Requires: []string{"one"}}), "plugin: install plugins: two requires one, which is neither given nor installed")
 }
 
 // What another program has installed in the same box is found, and in force.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/sshdtest"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"golang.org/x/crypto/ssh"
 )
@@ -164,8 +165,8 @@ func TestContainerKeys(t *testing.T) {
 	noError(t, err)
 	defer e.close()
 	for name, spoil := range map[string]func(*keys){
-		"user key": func(k *keys) { k.user = newKey(t, "") },
-		"host key": func(k *keys) { k.host = newKey(t, "").PublicKey() },
+		"user key": func(k *keys) { k.user = sshdtest.NewKey(t, "") },
+		"host key": func(k *keys) { k.host = sshdtest.NewKey(t, "").PublicKey() },
 	} {
 		h := newContainer(e, c)
 		noError(t, h.create(t.Context(), c, "root", sshdMain))

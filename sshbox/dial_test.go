@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/sshdtest"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"golang.org/x/crypto/ssh"
@@ -109,7 +110,7 @@ func TestLoginRefused(t *testing.T) {
 	s := startSSHD(t)
 	t.Run("wrong key", func(t *testing.T) {
 		c := s.config()
-		c.Signer = newKey(t, "")
+		c.Signer = sshdtest.NewKey(t, "")
 		dialError(t, c, "login refused", ssh.FingerprintSHA256(c.Signer.PublicKey()))
 	})
 	t.Run("wrong user", func(t *testing.T) {
@@ -211,7 +212,7 @@ func TestKnownHosts(t *testing.T) {
 	t.Setenv("HOME", home)
 	file := filepath.Join(home, ".ssh", "known_hosts")
 	noError(t, os.Mkdir(filepath.Dir(file), 0o700))
-	other := newKey(t, "").PublicKey()
+	other := sshdtest.NewKey(t, "").PublicKey()
 	line := func(key ssh.PublicKey) string { return knownhosts.Line([]string{s.Address}, key) + "\n" }
 	for _, c := range []struct {
 		name, file string

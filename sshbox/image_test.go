@@ -131,7 +131,7 @@ func startRegistry(t *testing.T) string {
 	config := fmt.Sprintf("version: 0.1\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\nlog: {level: error}\n", dir, address)
 	file := filepath.Join(t.TempDir(), "config.yml")
 	noError(t, os.WriteFile(file, []byte(config), 0o600))
-	log := &syncBuffer{}
+	log := new(bytes.Buffer)
 	cmd := exec.Command(binary, "serve", file)
 	cmd.Stdout, cmd.Stderr = log, log
 	noError(t, cmd.Start())

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/sshdtest"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
 )
 
 // Image is the test image, Debian with bash and python3: make image.
@@ -24,11 +26,10 @@ type Box interface {
 	plugin.Installer
 }
 
-// Each runs test in a LocalBox and in containers with boxd and with OpenSSH, which have the plugins.
+// Each runs test in a LocalBox and in a container, which have the plugins.
 func Each(t *testing.T, test func(t *testing.T, b Box), plugins ...plugin.Plugin) {
 	t.Run("LocalBox", func(t *testing.T) { test(t, Local(t, plugins...)) })
-	t.Run("boxd", func(t *testing.T) { test(t, Container(t, sshbox.Config{}, plugins...)) })
-	t.Run("openssh", func(t *testing.T) { test(t, Container(t, sshbox.Config{Server: sshbox.OpenSSH}, plugins...)) })
+	t.Run("DockerSSHBox", func(t *testing.T) { test(t, Container(t, sshbox.Config{}, plugins...)) })
 }
 
 // Local makes a LocalBox with the plugins, and closes it when the test ends.
@@ -53,6 +54,20 @@ func Container(t testing.TB, c sshbox.Config, plugins ...plugin.Plugin) *sshbox.
 	b, err := sshbox.New(t.Context(), c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return b
+}
+
+// SSH makes an SSHBox over an sshd of this machine, with a home directory of its own, and closes it when the test ends. What is installed there
+// is installed on this machine: nothing outside of the home directory may be.
+func SSH(t testing.TB, plugins ...plugin.Plugin) *sshbox.SSHBox {
+	t.Helper()
+	s := sshdtest.Start(t)
+	b, err := sshbox.Dial(t.Context(), sshbox.DialConfig{
+		Address: s.Address, User: s.User, Signer: s.Key, HostKey: ssh.FixedHostKey(s.HostKey), Env: []string{"HOME=" + t.TempDir()},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	require.NoError(t, b.InitPlugins(t.Context(), plugins...))
 	return b
 }
 

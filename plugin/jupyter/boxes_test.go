@@ -60,10 +60,7 @@ func TestBoxes(t *testing.T) {
 		needPython(t, "ipykernel", "jupyter_client", "matplotlib")
 		return boxtest.Local(t, plugins...)
 	})
-	in("boxd", func(t *testing.T) boxtest.Box { return boxtest.Container(t, sshbox.Config{}, plugins...) })
-	in("openssh", func(t *testing.T) boxtest.Box {
-		return boxtest.Container(t, sshbox.Config{Server: sshbox.OpenSSH}, plugins...)
-	})
+	in("DockerSSHBox", func(t *testing.T) boxtest.Box { return boxtest.Container(t, sshbox.Config{}, plugins...) })
 }
 
 // TestConfined does the least in a box that may do the least, with what has been set up where more was allowed.

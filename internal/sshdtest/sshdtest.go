@@ -1,0 +1,137 @@
+// Package sshdtest runs a real sshd for tests.
+package sshdtest
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
+)
+
+// A Server is an OpenSSH server on loopback, of one test's own: its own configuration, host key and port.
+type Server struct {
+	Address string     // host and port
+	User    string     // this process's, who may log in
+	Key     ssh.Signer // with this
+	KeyFile string     // the same
+	HostKey ssh.PublicKey
+	Dir     string // its files: removed with it
+
+	cmd *exec.Cmd
+	log bytes.Buffer // to be read when cmd has ended
+}
+
+// NewKey makes a key, and writes it to file unless that is empty.
+func NewKey(t testing.TB, file string) ssh.Signer {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	require.NoError(t, err)
+	if file != "" {
+		require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	require.NoError(t, err)
+	return signer
+}
+
+// Start starts a server, with lines added to its configuration, that ends with the test. Where there is no sshd, the test is skipped.
+func Start(t testing.TB, lines ...string) *Server {
+	t.Helper()
+	binary, err := exec.LookPath("/usr/sbin/sshd")
+	if err != nil {
+		if binary, err = exec.LookPath("sshd"); err != nil {
+			t.Skip("no sshd here: install openssh-server")
+		}
+	}
+	if os.Getuid() == 0 {
+		if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // Debian's privilege separation directory
+			t.Skipf("sshd as root needs /run/sshd: %v", err)
+		}
+	}
+	// Not t.TempDir: what it makes is readable by nobody else, and for another user the server reads as that user.
+	dir, err := os.MkdirTemp("", "sandshell-sshd-")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	s := &Server{Dir: dir, KeyFile: filepath.Join(dir, "id")}
+	s.Key = NewKey(t, s.KeyFile)
+	s.HostKey = NewKey(t, filepath.Join(dir, "hostkey")).PublicKey()
+	u, err := user.Current()
+	require.NoError(t, err)
+	s.User = u.Username
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "authorized_keys"), ssh.MarshalAuthorizedKey(s.Key.PublicKey()), 0o644))
+
+	for attempt := 0; ; attempt++ {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		s.Address = l.Addr().String()
+		l.Close()
+		_, port, _ := net.SplitHostPort(s.Address)
+		config := strings.Join(append([]string{
+			"ListenAddress 127.0.0.1", "Port " + port, "HostKey " + filepath.Join(dir, "hostkey"), "PidFile none",
+			"AuthorizedKeysFile " + filepath.Join(dir, "authorized_keys"), "StrictModes no", "UsePAM no", "PrintLastLog no",
+			"PermitRootLogin prohibit-password", "SetEnv SHLVL=2", // bash, for which it is not the first shell, leaves ~/.bashrc alone
+			"PasswordAuthentication no", "KbdInteractiveAuthentication no", "UseDNS no",
+		}, lines...), "\n") + "\n"
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o644))
+		s.cmd = exec.Command(binary, "-D", "-e", "-f", filepath.Join(dir, "config"))
+		s.cmd.Stderr = &s.log
+		require.NoError(t, s.cmd.Start())
+		if s.up() {
+			break
+		}
+		s.cmd.Process.Kill()
+		s.cmd.Wait()
+		if attempt == 3 { // somebody else took the port three times: it is not the port
+			t.Fatalf("sshd does not come up: %s", &s.log)
+		}
+	}
+	t.Cleanup(func() {
+		s.Stop()
+		if t.Failed() {
+			t.Logf("sshd's log:\n%s", &s.log)
+		}
+	})
+	return s
+}
+
+func (s *Server) up() bool {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if c, err := net.Dial("tcp", s.Address); err == nil {
+			b := make([]byte, 4)
+			_, err := io.ReadFull(c, b)
+			c.Close()
+			return err == nil && string(b) == "SSH-"
+		}
+	}
+	return false
+}
+
+// Stop ends the server, and its children, which have the connections.
+func (s *Server) Stop() {
+	if s.cmd.ProcessState != nil {
+		return
+	}
+	// The children's ids, before their parent is gone and they belong to init.
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.cmd.Process.Pid, s.cmd.Process.Pid))
+	s.cmd.Process.Kill()
+	s.cmd.Wait()
+	for _, pid := range strings.Fields(string(children)) {
+		exec.Command("kill", pid).Run()
+	}
+}
