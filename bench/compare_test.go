@@ -8,28 +8,23 @@ import (
 	"time"
 )
 
-// A comparison is a floor and what it is the floor of, measured by turns; and the same over OpenSSH, where there is such a thing.
+// A comparison is a floor and what it is the floor of, measured by turns.
 type comparison struct {
 	floor, ours func() // one call of each
-	openSSH     func() // ours, with OpenSSH as the server; nil: there is only one server
 
 	rounds int    // at least so many turns each, whatever -benchtime says
 	batch  int    // calls a turn; 0 is 1. Many when they are short, so that neither wakes a processor that the other let sleep.
 	bytes  int    // that a call moves; for MB/s
 	before func() // what is to be done before each call, and does not count
 
-	maxRatio   float64       // limit: ours is at most so many times the floor; 0 is none
-	maxMore    time.Duration // limit: ours is at most so much longer than the floor; 0 is none
-	maxOpenSSH float64       // limit: ours is at most so many times the same over OpenSSH; 0 is none
+	maxRatio float64       // limit: ours is at most so many times the floor; 0 is none
+	maxMore  time.Duration // limit: ours is at most so much longer than the floor; 0 is none
 }
 
 // run measures, and reports what the table wants (see ./table).
 func (c comparison) run(b *testing.B) {
 	b.Helper()
 	calls := []func(){c.floor, c.ours}
-	if c.openSSH != nil {
-		calls = append(calls, c.openSSH)
-	}
 	took := make([][]time.Duration, len(calls)) // of each call
 	var ratios []float64                        // of ours and the floor in each turn
 	turn := func(n int) {
@@ -71,12 +66,6 @@ func (c comparison) run(b *testing.B) {
 	if c.bytes > 0 {
 		b.ReportMetric(perSecond(0), "floor-MB/s")
 		b.ReportMetric(perSecond(1), "ours-MB/s")
-	}
-	if c.openSSH != nil {
-		b.ReportMetric(float64(quantile(took[2], 0.5)), "openssh-ns")
-		if c.maxOpenSSH > 0 {
-			b.ReportMetric(c.maxOpenSSH, "max-openssh")
-		}
 	}
 	if c.maxRatio > 0 {
 		b.ReportMetric(c.maxRatio, "max-ratio")

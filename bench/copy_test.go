@@ -11,8 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-
-	"github.com/sandshell/sandshell/sandbox"
 )
 
 // tree makes what is to be copied, named x, in a new directory. rand's bytes cannot be compressed by whatever is on the way.
@@ -68,25 +66,17 @@ func benchmarkCopy(b *testing.B, to bool) {
 					there = "/dev/shm/sandshell-bench-copy"
 				}
 				prepare := "rm -rf " + there + " && mkdir " + there
-				var boxes []sandbox.Sandbox
-				everywhere := func(script string) { // the place is this machine, or the floor's and the boxes' are containers of their own
-					for _, box := range boxes {
-						execute(b, box, script)
-					}
+				box := open(b, p)
+				everywhere := func(script string) { // the place is this machine, or the floor's and the box's are containers of their own
+					execute(b, box, script)
 					noError(b, p.run(script, nil, nil))
 				}
 				back := scratch(b, data.files > 1)
 				c := comparison{rounds: 7, bytes: data.files * data.size, maxRatio: 1.2}
-				c.ours, c.openSSH = withEach(b, p, func(box sandbox.Sandbox) func() {
-					boxes = append(boxes, box)
-					if to {
-						return func() { noError(b, box.CopyTo(b.Context(), filepath.Join(here, "x"), there+"/x")) }
-					}
-					return func() { noError(b, box.CopyFrom(b.Context(), there+"/x", filepath.Join(back, "x"))) }
-				})
 				everywhere(prepare)
 				defer everywhere("rm -rf " + there)
 				if to {
+					c.ours = func() { noError(b, box.CopyTo(b.Context(), filepath.Join(here, "x"), there+"/x")) }
 					c.before = func() { everywhere("rm -rf " + there + "/x") }
 					c.floor = func() {
 						noError(b, tarHere(b.Context(), func(out *exec.Cmd) error {
@@ -100,9 +90,8 @@ func benchmarkCopy(b *testing.B, to bool) {
 						}, "-cf", "-", "-C", here, "x"))
 					}
 				} else {
-					for _, box := range boxes {
-						noError(b, box.CopyTo(b.Context(), filepath.Join(here, "x"), there+"/x"))
-					}
+					c.ours = func() { noError(b, box.CopyFrom(b.Context(), there+"/x", filepath.Join(back, "x"))) }
+					noError(b, box.CopyTo(b.Context(), filepath.Join(here, "x"), there+"/x"))
 					var archive bytes.Buffer
 					noError(b, tarHere(b.Context(), func(out *exec.Cmd) error { out.Stdout = &archive; return out.Run() }, "-cf", "-", "-C", here, "x"))
 					noError(b, p.run("exec tar -xpof - -C "+there, &archive, nil))

@@ -5,7 +5,7 @@
 // durations cannot. What is reported are medians.
 //
 // Each benchmark has a variant for each transport: local is a LocalBox beside a pseudo-terminal of creack/pty; ssh is an SSHBox beside a plain
-// session of x/crypto/ssh, both with an OpenSSH server on loopback of the benchmark's own; docker is a DockerSSHBox with boxd, and one with
-// OpenSSH, beside a plain session with an sshd on the streams of another container of the same image, all three in turn. Where sshd, an
-// engine or the image is missing, they skip and say so.
+// session of x/crypto/ssh, both with an OpenSSH server on loopback of the benchmark's own; docker is a DockerSSHBox beside a
+// plain session with an sshd on the streams of another container of the same image. Where sshd, an engine or the image is missing, they
+// skip and say so.
 package bench

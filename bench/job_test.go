@@ -5,8 +5,6 @@ package bench
 import (
 	"fmt"
 	"testing"
-
-	"github.com/sandshell/sandshell/sandbox"
 )
 
 // BenchmarkJob is a Background job that prints 100 MB, to its end, beside the same command on a terminal that is read bare. A job has a shell
@@ -14,18 +12,8 @@ import (
 func BenchmarkJob(b *testing.B) {
 	places(b, func(b *testing.B, at place) {
 		const times = 10
-		ours, openSSH := withEach(b, at, func(box sandbox.Sandbox) func() {
-			command := newPrinter(b, box).command(times)
-			return func() {
-				j, err := box.Background(b.Context(), command)
-				noError(b, err)
-				r, err := j.Wait(b.Context())
-				noError(b, err)
-				if n := int64(len(r.Output)) + r.Omitted; r.ExitCode != 0 || n != times*10e6 {
-					b.Fatalf("status %d, %d bytes", r.ExitCode, n)
-				}
-			}
-		})
+		box := open(b, at)
+		command := newPrinter(b, box).command(times)
 		noError(b, at.run(prepare(printed+"-bare"), nil, nil))
 		b.Cleanup(func() { at.run("rm -f "+printed+"-bare", nil, nil) })
 		line := []byte((&printer{file: printed + "-bare"}).command(times) + `; printf '\033]%s\a' done` + "\n")
@@ -38,7 +26,15 @@ func BenchmarkJob(b *testing.B) {
 				shell.typeLine(line)
 				shell.until([]byte("\x1b]done"), times*10e6)
 			},
-			ours: ours, openSSH: openSSH,
+			ours: func() {
+				j, err := box.Background(b.Context(), command)
+				noError(b, err)
+				r, err := j.Wait(b.Context())
+				noError(b, err)
+				if n := int64(len(r.Output)) + r.Omitted; r.ExitCode != 0 || n != times*10e6 {
+					b.Fatalf("status %d, %d bytes", r.ExitCode, n)
+				}
+			},
 			rounds: 5, bytes: times * 10e6,
 		}.run(b)
 	})
@@ -47,14 +43,7 @@ func BenchmarkJob(b *testing.B) {
 // BenchmarkSessions is what a box costs to have one more session, or job, beside one more bare terminal and its shell's first prompt.
 func BenchmarkSessions(b *testing.B) {
 	places(b, func(b *testing.B, at place) {
-		ours, openSSH := withEach(b, at, func(box sandbox.Sandbox) func() {
-			return func() {
-				s, err := box.Open(b.Context())
-				noError(b, err)
-				execute(b, s, "echo ready")
-				noError(b, s.Close())
-			}
-		})
+		box := open(b, at)
 		n := 0
 		comparison{
 			floor: func() {
@@ -66,7 +55,13 @@ func BenchmarkSessions(b *testing.B) {
 				shell.typeLine(fmt.Appendf(nil, `printf '\033]%%s\a' ready-%d`+"\n", n))
 				shell.until(fmt.Appendf(nil, "\x1b]ready-%d", n), 0)
 			},
-			ours: ours, openSSH: openSSH, rounds: 20,
+			ours: func() {
+				s, err := box.Open(b.Context())
+				noError(b, err)
+				execute(b, s, "echo ready")
+				noError(b, s.Close())
+			},
+			rounds: 20,
 		}.run(b)
 	})
 }

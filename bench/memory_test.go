@@ -30,9 +30,6 @@ func BenchmarkMemory(b *testing.B) {
 		engine(b)
 		docker = measureMemory(b, "docker")
 		docker.report(b)
-		openSSH := measureMemory(b, "docker-openssh")
-		b.ReportMetric(openSSH.idle, "openssh-idle-B")
-		b.ReportMetric(openSSH.peak, "openssh-B")
 	})
 	b.Run("boxd", func(b *testing.B) {
 		if docker.idle == 0 {
@@ -79,8 +76,6 @@ func TestPrintGigabyte(t *testing.T) {
 		at = startSSHD(t)
 	case "docker":
 		at = &containers{}
-	case "docker-openssh":
-		at = overOpenSSH{}
 	default:
 		t.Skip("no test by itself: BenchmarkMemory runs it, as a process of its own: make bench")
 	}

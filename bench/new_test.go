@@ -22,15 +22,12 @@ func BenchmarkNew(b *testing.B) {
 			old = nil
 		}
 		defer cleanup()
-		newBox := func(p place) func() {
-			return func() {
-				box, err := p.box(context.Background())
-				noError(b, err)
-				old = func() { noError(b, box.Close()) }
-				execute(b, box, "echo ready")
-			}
-		}
-		c := comparison{before: cleanup, ours: newBox(p), rounds: 12}
+		c := comparison{before: cleanup, rounds: 12, ours: func() {
+			box, err := p.box(context.Background())
+			noError(b, err)
+			old = func() { noError(b, box.Close()) }
+			execute(b, box, "echo ready")
+		}}
 		first := func(s stream, err error) *bareShell {
 			noError(b, err)
 			shell := &bareShell{stream: s, t: b, buf: make([]byte, 4096)}
@@ -52,8 +49,7 @@ func BenchmarkNew(b *testing.B) {
 				first(sshTerminal(conn))
 			}
 		case *containers:
-			c.maxMore, c.maxOpenSSH = 60*time.Millisecond, 1
-			c.openSSH = newBox(overOpenSSH{p})
+			c.maxMore = 60 * time.Millisecond
 			c.floor = func() {
 				id, remove, err := create(context.Background(), p.engine, "sleep", "infinity")
 				noError(b, err)

@@ -51,10 +51,7 @@ func BenchmarkOutput(b *testing.B) {
 	for _, times := range []int{1, 10} {
 		b.Run(fmt.Sprintf("%d0MB", times), func(b *testing.B) {
 			places(b, func(b *testing.B, at place) {
-				ours, openSSH := withEach(b, at, func(box sandbox.Sandbox) func() {
-					p := newPrinter(b, box)
-					return func() { p.print(times) }
-				})
+				p := newPrinter(b, open(b, at))
 				shell := bare(b, at)
 				shell.typeLine([]byte(prepare(printed+"-bare") + `; printf '\033]%s\a' ready` + "\n"))
 				shell.until([]byte("\x1b]ready"), 0)
@@ -65,7 +62,7 @@ func BenchmarkOutput(b *testing.B) {
 						shell.typeLine(line)
 						shell.until([]byte("\x1b]done"), times*10e6)
 					},
-					ours: ours, openSSH: openSSH,
+					ours:   func() { p.print(times) },
 					rounds: 5, bytes: times * 10e6, maxRatio: 1.2,
 				}.run(b)
 			})

@@ -44,17 +44,6 @@ func open(t testing.TB, p place) sandbox.Sandbox {
 	return box
 }
 
-// withEach has f make the same call for each box there is to be had at p: ours, and openSSH, one with OpenSSH as its server where the one has
-// boxd; else nil.
-func withEach(t testing.TB, p place, f func(box sandbox.Sandbox) func()) (ours, openSSH func()) {
-	t.Helper()
-	ours = f(open(t, p))
-	if c, ok := p.(*containers); ok {
-		openSSH = f(open(t, overOpenSSH{c}))
-	}
-	return ours, openSSH
-}
-
 // execute is Execute for commands that cannot but succeed.
 func execute(t testing.TB, s sandbox.Session, command string, opts ...sandbox.ExecOption) *sandbox.Result {
 	t.Helper()
@@ -75,13 +64,6 @@ func (s *sshd) box(ctx context.Context) (sandbox.Sandbox, error) {
 
 func (c *containers) box(ctx context.Context) (sandbox.Sandbox, error) {
 	return sshbox.New(ctx, sshbox.Config{Image: testImage, Network: "none"})
-}
-
-// overOpenSSH is containers whose boxes have the image's sshd instead of boxd.
-type overOpenSSH struct{ *containers }
-
-func (overOpenSSH) box(ctx context.Context) (sandbox.Sandbox, error) {
-	return sshbox.New(ctx, sshbox.Config{Image: testImage, Network: "none", Server: sshbox.OpenSSH})
 }
 
 // shellArgs is the shell that sessions run.

@@ -9,14 +9,10 @@ import (
 	"encoding/pem"
 	"io"
 	"net"
-	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/sandshell/sandshell/internal/sshdtest"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -98,46 +94,11 @@ type sshd struct {
 // startSSHD starts a server that ends with the benchmark.
 func startSSHD(t testing.TB) *sshd {
 	t.Helper()
-	binary, err := exec.LookPath("/usr/sbin/sshd")
-	if err != nil {
-		t.Skip("no sshd here: install openssh-server")
-	}
-	if os.Getuid() == 0 {
-		noError(t, os.MkdirAll("/run/sshd", 0o755)) // Debian's privilege separation directory
-	}
-	dir := t.TempDir()
-	u, err := user.Current()
+	server := sshdtest.Start(t)
+	s := &sshd{login: login{server.User, server.Key, ssh.FixedHostKey(server.HostKey)}, address: server.Address}
+	var err error
+	s.client, err = s.dial(t.Context())
 	noError(t, err)
-	s := &sshd{}
-	var hostKey, authorized string
-	s.login, hostKey, authorized = newLogin(t, u.Username)
-	noError(t, os.WriteFile(filepath.Join(dir, "hostkey"), []byte(hostKey), 0o600))
-	noError(t, os.WriteFile(filepath.Join(dir, "authorized_keys"), []byte(authorized), 0o644))
-
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	noError(t, err)
-	s.address = l.Addr().String()
-	l.Close()
-	_, port, _ := net.SplitHostPort(s.address)
-	config := strings.Join([]string{
-		"ListenAddress 127.0.0.1", "Port " + port, "HostKey " + dir + "/hostkey", "PidFile none",
-		"AuthorizedKeysFile " + dir + "/authorized_keys", "StrictModes no", "UsePAM no", "PrintLastLog no",
-		"PermitRootLogin prohibit-password", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "UseDNS no",
-		"SetEnv SHLVL=2", // bash, for which it is not the first shell, leaves ~/.bashrc alone
-		"",
-	}, "\n")
-	noError(t, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o644))
-	cmd := exec.Command(binary, "-D", "-e", "-f", filepath.Join(dir, "config"))
-	noError(t, cmd.Start())
-	t.Cleanup(func() {
-		cmd.Process.Kill() // the connections' own processes end with the connections
-		cmd.Wait()
-	})
-	for end := time.Now().Add(5 * time.Second); s.client == nil; time.Sleep(5 * time.Millisecond) {
-		if s.client, err = s.dial(t.Context()); err != nil && time.Now().After(end) {
-			t.Fatalf("sshd does not come up: %v", err)
-		}
-	}
 	t.Cleanup(func() { s.client.Close() })
 	return s
 }

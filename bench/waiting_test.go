@@ -29,8 +29,9 @@ func BenchmarkWaiting(b *testing.B) {
 		b.Run(program.name, func(b *testing.B) {
 			places(b, func(b *testing.B, p place) {
 				command := `bash -c '` + program.before + `printf "%s\n" "$EPOCHREALTIME"; ` + program.read + `'`
-				took := map[sandbox.Sandbox][]time.Duration{}
-				ask := func(box sandbox.Sandbox) {
+				box := open(b, p)
+				var took []time.Duration
+				turn := func() {
 					r, err := box.Execute(b.Context(), command)
 					now := time.Now()
 					if err != nil || r.State != sandbox.Waiting || r.Awaits != program.kind {
@@ -39,22 +40,13 @@ func BenchmarkWaiting(b *testing.B) {
 					seconds, micros, _ := strings.Cut(strings.TrimSpace(r.Output), ".")
 					s, err := strconv.ParseInt(seconds+micros, 10, 64)
 					noError(b, err)
-					took[box] = append(took[box], now.Sub(time.UnixMicro(s)))
+					took = append(took, now.Sub(time.UnixMicro(s)))
 					if r, err := box.Input(b.Context(), program.answer); err != nil || r.State != sandbox.Exited {
 						b.Fatalf("%+v, %v", r, err)
 					}
 				}
-				boxes := []sandbox.Sandbox{open(b, p)}
-				if c, ok := p.(*containers); ok {
-					boxes = append(boxes, open(b, overOpenSSH{c}))
-				}
-				turn := func() {
-					for _, box := range boxes {
-						ask(box)
-					}
-				}
 				turn()
-				clear(took)
+				took = nil
 				n := 0
 				for ; b.Loop(); n++ {
 					turn()
@@ -62,14 +54,10 @@ func BenchmarkWaiting(b *testing.B) {
 				for ; n < program.rounds; n++ {
 					turn()
 				}
-				report(b, 0, quantile(took[boxes[0]], 0.99))
+				report(b, 0, quantile(took, 0.99))
 				b.ReportMetric(float64(n), "turns")
-				b.ReportMetric(float64(quantile(took[boxes[0]], 0.5)), "p50-ns")
+				b.ReportMetric(float64(quantile(took, 0.5)), "p50-ns")
 				b.ReportMetric(50e6, "max-more-ns")
-				if len(boxes) > 1 {
-					b.ReportMetric(float64(quantile(took[boxes[1]], 0.99)), "openssh-ns")
-					b.ReportMetric(float64(quantile(took[boxes[1]], 0.5)), "openssh-p50-ns")
-				}
 			})
 		})
 	}

@@ -47,8 +47,10 @@ type LocalBox struct {
 }
 
 var (
-	_ sandbox.Sandbox = (*LocalBox)(nil)
-	_ plugin.Confined = (*LocalBox)(nil)
+	_ sandbox.Sandbox    = (*LocalBox)(nil)
+	_ plugin.Installer   = (*LocalBox)(nil)
+	_ plugin.Environment = (*LocalBox)(nil)
+	_ plugin.Confined    = (*LocalBox)(nil)
 )
 
 // New starts a LocalBox. ctx governs the start.

@@ -5,16 +5,18 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"maps"
-	"slices"
+	"strings"
+
+	"github.com/sandshell/sandshell/internal/environ"
 )
 
-// Digest identifies what the plugin's setup depends on: its files and Env. Plugins with the same Name and Digest are the same to Install, and to the
-// images that sshbox keeps.
+// Digest identifies what the plugin's setup depends on: its files and its variables, in whichever order Env has them. Plugins with the same
+// Name and Digest are the same to Install, and to the images that sshbox keeps.
 func (p Plugin) Digest() (string, error) {
 	sum := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
-		fmt.Fprintf(sum, "%q=%q\n", name, p.Env[name])
+	for _, kv := range environ.Merge(p.Env) {
+		name, value, _ := strings.Cut(kv, "=")
+		fmt.Fprintf(sum, "%q=%q\n", name, value)
 	}
 	if p.Files == nil {
 		return hex.EncodeToString(sum.Sum(nil)), nil
@@ -47,7 +49,7 @@ func (p Plugin) Digest() (string, error) {
 		return nil
 	})
 	if err != nil {
-		return "", fmt.Errorf("plugin %s: read its Files: %w", p.Name, err)
+		return "", fmt.Errorf("digest of plugin %s: read its Files: %w", p.Name, err)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }

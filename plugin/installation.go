@@ -14,7 +14,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/lastlines"
+	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -218,9 +220,9 @@ func commandLine(p Plugin) string {
 	if err != nil || !ok || interpreter == "" {
 		return "sh ./setup.sh"
 	}
-	command := quote(interpreter)
+	command := shellquote.Quote(interpreter)
 	if argument = strings.TrimSpace(argument); argument != "" {
-		command += " " + quote(argument)
+		command += " " + shellquote.Quote(argument)
 	}
 	return command + " ./setup.sh"
 }
@@ -229,10 +231,7 @@ func commandLine(p Plugin) string {
 func (in *installation) environment(p Plugin, more *variables) []string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	env := slices.Clone(in.inForce)
-	for name, value := range p.Env {
-		env = append(env, name+"="+value)
-	}
+	env := slices.Concat(in.inForce, p.Env)
 	dirs := in.pathDirs
 	if more != nil {
 		env = append(env, more.env...)
@@ -247,7 +246,7 @@ func (in *installation) before(ctx context.Context, p Plugin) (hash string, v *v
 	out, err := in.run(ctx, script, append([]string{p.Name}, in.place.all...)...)
 	hash, dir, ok := strings.Cut(out, " ")
 	if err != nil || !ok {
-		return "", &variables{env: environmentOf(p)}, err
+		return "", &variables{env: environ.Merge(p.Env)}, err
 	}
 	v, err = in.variables(ctx, p, dir)
 	return hash, v, err
@@ -289,7 +288,7 @@ func (in *installation) enforce(ctx context.Context, v *variables) error {
 	if res.State != sandbox.Exited || res.ExitCode != 0 {
 		return fmt.Errorf("set its variables in the main session: exit status %d: %s", res.ExitCode, lastlines.Of(res.Output))
 	}
-	if box, ok := in.box.(interface{ AddEnv(kv ...string) }); ok {
+	if box, ok := in.box.(Environment); ok {
 		box.AddEnv(added...)
 	}
 	in.inForce, in.pathDirs = env, dirs

@@ -3,12 +3,13 @@ package plugin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Mixin is embedded in a box: it remembers what is installed there. NewMixin makes one.
+// A Mixin is embedded in a box: it remembers what is installed there, and makes an Installer of the box. NewMixin makes one.
 type Mixin struct {
 	box sandbox.Sandbox
 
@@ -17,71 +18,71 @@ type Mixin struct {
 }
 
 // NewMixin returns the Mixin of a box.
-func NewMixin(box sandbox.Sandbox) *Mixin { return &Mixin{box: box} }
+func NewMixin(box sandbox.Sandbox) *Mixin { return &Mixin{box: box, there: map[string]bool{}} }
+
+var _ Installer = (*Mixin)(nil)
 
 // InitPlugins makes sure that the plugins are in the box: see Install.
 func (m *Mixin) InitPlugins(ctx context.Context, plugins ...Plugin) error {
-	return m.install(ctx, m.box, plugins)
-}
-
-func (m *Mixin) pluginMixin() *Mixin { return m }
-
-func (m *Mixin) install(ctx context.Context, sb sandbox.Sandbox, plugins []Plugin) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ordered, err := inOrder(plugins, m.there)
-	if err != nil || len(ordered) == 0 {
-		return err
-	}
-	in, err := newInstallation(ctx, sb)
 	if err != nil {
-		return err
+		return fmt.Errorf("install plugins: %w", err)
 	}
-	if m.there == nil {
-		m.there = map[string]bool{}
+	if len(ordered) == 0 {
+		return nil
 	}
-
-	ended := map[string]chan struct{}{}
-	var mu sync.Mutex
-	failed := map[string]error{}
+	in, err := newInstallation(ctx, m.box)
+	if err != nil {
+		return fmt.Errorf("install plugins: %w", err)
+	}
+	outcomes := map[string]*outcome{}
 	for _, p := range ordered {
-		ended[p.Name] = make(chan struct{})
+		outcomes[p.Name] = &outcome{ended: make(chan struct{})}
 	}
 	var all sync.WaitGroup
 	for _, p := range ordered {
 		all.Go(func() {
-			defer close(ended[p.Name])
-			err := func() error {
-				for _, name := range p.Requires {
-					if done, given := ended[name]; given {
-						<-done
-						mu.Lock()
-						err := failed[name]
-						mu.Unlock()
-						if err != nil {
-							return &Error{Plugin: p.Name, Box: sb.String(), ExitCode: -1, Err: &missingError{name}}
-						}
-					}
-				}
-				return in.plugin(ctx, p)
-			}()
-			mu.Lock()
-			failed[p.Name] = err
-			mu.Unlock()
+			o := outcomes[p.Name]
+			defer close(o.ended)
+			o.err = in.inTurn(ctx, p, outcomes)
 		})
 	}
 	all.Wait()
 	var errs []error
 	for _, p := range ordered {
-		if failed[p.Name] == nil {
+		err := outcomes[p.Name].err
+		if err == nil {
 			m.there[p.Name] = true
 		}
-		errs = append(errs, failed[p.Name])
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// A missingError says that a plugin was not tried since one that it requires has failed.
+// An outcome is what becomes of one plugin.
+type outcome struct {
+	ended chan struct{}
+	err   error // to be read when ended is closed
+}
+
+// inTurn installs a plugin when those that it requires are installed.
+func (in *installation) inTurn(ctx context.Context, p Plugin, outcomes map[string]*outcome) error {
+	for _, name := range p.Requires {
+		o, given := outcomes[name]
+		if !given {
+			continue
+		}
+		<-o.ended
+		if o.err != nil {
+			return &Error{Plugin: p.Name, Box: in.box.String(), ExitCode: -1, Err: &missingError{name}}
+		}
+	}
+	return in.plugin(ctx, p)
+}
+
+// A missingError says that a plugin was not tried because one that it requires has failed.
 type missingError struct{ name string }
 
 func (e *missingError) Error() string { return "it requires " + e.name }

@@ -14,7 +14,7 @@ func inOrder(plugins []Plugin, there map[string]bool) ([]Plugin, error) {
 			return nil, err
 		}
 		if _, twice := byName[p.Name]; twice {
-			return nil, fmt.Errorf("plugin %s: there are two of that name", p.Name)
+			return nil, fmt.Errorf("%s: there are two of that name", p.Name)
 		}
 		byName[p.Name] = p
 	}
@@ -27,9 +27,9 @@ func inOrder(plugins []Plugin, there map[string]bool) ([]Plugin, error) {
 		case !given && there[name], done[name]:
 			return nil
 		case !given:
-			return fmt.Errorf("plugin %s requires %s, which is neither given nor installed", trail[len(trail)-1], name)
+			return fmt.Errorf("%s requires %s, which is neither given nor installed", trail[len(trail)-1], name)
 		case slices.Contains(trail, name):
-			return fmt.Errorf("plugins require each other in a circle: %s", strings.Join(append(trail[slices.Index(trail, name):], name), ", "))
+			return fmt.Errorf("they require each other in a circle: %s", strings.Join(append(trail[slices.Index(trail, name):], name), ", "))
 		}
 		trail = append(trail[:len(trail):len(trail)], name)
 		for _, required := range p.Requires {

@@ -20,8 +20,8 @@ type Plugin struct {
 	// Files are copied into the box. In the root there must be setup.sh, which is run by what its first line names, or by sh. Files that begin with
 	// "#!" are made executable: an embed.FS has no permissions. Default: none, for a plugin that has only variables or a check.
 	Files fs.FS
-	// Env are variables, in force like those that setup.sh sets.
-	Env map[string]string
+	// Env are variables, each "NAME=value", in force like those that setup.sh sets. Of several of a name the last counts.
+	Env []string
 	// Requires are names of plugins that have to be there before: among those of the same call, or installed by an earlier call on the same box value.
 	Requires []string
 	// Check is a shell command that succeeds if the plugin is there: then nothing is run. After setup.sh it has to succeed. It runs with the
@@ -43,23 +43,22 @@ const timeout = 10 * time.Minute
 //
 // No command may be unfinished in the main session: sandbox.ErrBusy. One Install at a time works on a box that has a Mixin; others wait.
 func Install(ctx context.Context, sb sandbox.Sandbox, plugins ...Plugin) error {
-	m := new(Mixin)
-	if has, ok := sb.(interface{ pluginMixin() *Mixin }); ok {
-		m = has.pluginMixin()
+	box, ok := sb.(Installer)
+	if !ok {
+		box = NewMixin(sb)
 	}
-	return m.install(ctx, sb, plugins)
+	if err := box.InitPlugins(ctx, plugins...); err != nil {
+		return fmt.Errorf("plugin: %w", err)
+	}
+	return nil
 }
 
 // Check finds what is wrong with the plugins themselves, as Install does before anything runs: all that they require has to be among them.
 func Check(plugins ...Plugin) error {
-	_, err := inOrder(plugins, nil)
-	return err
-}
-
-// Confined is a Sandbox on a machine that is not for plugins to change. PluginDir names the directory, which exists, that they may write;
-// SANDSHELL_ROOT is no.
-type Confined interface {
-	PluginDir() (string, error)
+	if _, err := inOrder(plugins, nil); err != nil {
+		return fmt.Errorf("plugin: %w", err)
+	}
+	return nil
 }
 
 // An Error says why a plugin is not there.
@@ -97,31 +96,35 @@ var (
 // check finds what is wrong with a plugin before it is used.
 func (p *Plugin) check() error {
 	if !validName.MatchString(p.Name) {
-		return fmt.Errorf("plugin %q: a name has letters, digits, \"-\", \"_\" and \".\", and a letter or digit first", p.Name)
+		return fmt.Errorf("%q: a name has letters, digits, \"-\", \"_\" and \".\", and a letter or digit first", p.Name)
 	}
-	for name, value := range p.Env {
-		if err := checkVariable(name, value); err != nil {
-			return fmt.Errorf("plugin %s: Env: %w", p.Name, err)
+	for _, kv := range p.Env {
+		if err := checkVariable(kv); err != nil {
+			return fmt.Errorf("%s: Env: %w", p.Name, err)
 		}
 	}
 	if p.Timeout < 0 {
-		return fmt.Errorf("plugin %s: a Timeout of %v", p.Name, p.Timeout)
+		return fmt.Errorf("%s: a Timeout of %v", p.Name, p.Timeout)
 	}
 	if p.Files == nil {
 		return nil
 	}
 	text, err := fs.ReadFile(p.Files, "setup.sh")
 	if err != nil {
-		return fmt.Errorf("plugin %s: Files has to have setup.sh in its root: %w", p.Name, err)
+		return fmt.Errorf("%s: Files has to have setup.sh in its root: %w", p.Name, err)
 	}
 	if first, _, _ := strings.Cut(string(text), "\n"); strings.HasSuffix(first, "\r") {
-		return fmt.Errorf("plugin %s: the lines of setup.sh end as on Windows (CRLF), which no shell understands: save it with LF", p.Name)
+		return fmt.Errorf("%s: the lines of setup.sh end as on Windows (CRLF), which no shell understands: save it with LF", p.Name)
 	}
 	return nil
 }
 
-func checkVariable(name, value string) error {
+// checkVariable finds what is wrong with "NAME=value". A shell has to export it, which takes fewer names than an environment does.
+func checkVariable(kv string) error {
+	name, value, ok := strings.Cut(kv, "=")
 	switch {
+	case !ok:
+		return fmt.Errorf("%q is not NAME=value", kv)
 	case !validVariable.MatchString(name):
 		return fmt.Errorf("%q is not a variable's name", name)
 	case strings.Contains(value, "\x00"):

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A box is any of ours.
 type box interface {
 	sandbox.Sandbox
-	InitPlugins(ctx context.Context, plugins ...plugin.Plugin) error
+	plugin.Installer
 }
 
 // boxes runs test in each kind of box.
@@ -41,11 +42,10 @@ func boxes(t *testing.T, test func(t *testing.T, b box)) {
 		config sshbox.Config
 	}{
 		{"boxd", sshbox.Config{Image: "sandshell-test"}},
-		{"openssh", sshbox.Config{Image: "sandshell-test", Server: sshbox.OpenSSH}},
 		{"busybox", sshbox.Config{Image: "sandshell-busybox", User: "12345:12345"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			boxtest.NeedDocker(t, c.config.Image)
+			dockertest.Engine(t, c.config.Image)
 			c.config.Network = "none"
 			b, err := sshbox.New(t.Context(), c.config)
 			require.NoError(t, err)
@@ -77,10 +77,10 @@ func outputOf(t *testing.T, s sandbox.Session, command string) string {
 }
 
 func TestInstall(t *testing.T) {
-	boxes(t, func(t *testing.T, b box) {
+	test := func(t *testing.T, b box) {
 		var live bytes.Buffer
 		p := plugin.Plugin{
-			Name: "greet", Env: map[string]string{"GREETING": "it's me"}, Output: &live,
+			Name: "greet", Env: []string{"GREETING=nobody", "GREETING=it's me"}, Output: &live,
 			Files: files("bin/greet", "#!/bin/sh\necho \"$GREETING, $NAME\"\n", "data/name", "ann\nlee\n", "setup.sh", `#!/bin/sh
 set -e
 echo "setting up in $PWD"
@@ -125,12 +125,27 @@ echo run >> ran
 		require.NoError(t, b.InitPlugins(t.Context(), p, plugin.Plugin{Name: "more", Requires: []string{"greet"}, Files: setup(`[ "$(greet)" = "it's me, bob" ]`)}))
 		require.Equal(t, "it's me, bob\n", outputOf(t, b, "greet"))
 		require.NoError(t, b.InitPlugins(t.Context(), plugin.Plugin{Name: "most", Requires: []string{"more"}, Check: `[ "$(greet)" = "it's me, bob" ]`}))
-	})
+	}
+	boxes(t, test)
+	t.Run("SSHBox", func(t *testing.T) { test(t, boxtest.SSH(t)) }) // which copies by tar
+}
+
+// A sandbox that is neither an Installer nor an Environment has the variables in the main session.
+func TestOtherSandbox(t *testing.T) {
+	t.Setenv("HOME", t.TempDir()) // it is not Confined either
+	b, err := localbox.New(t.Context(), localbox.Config{})
+	require.NoError(t, err)
+	defer b.Close()
+	other := struct{ sandbox.Sandbox }{b}
+	p := plugin.Plugin{Name: "one", Env: []string{"X=7"}, Files: setup(`[ "$X" = 7 ]`, `echo Y=8 >>"$SANDSHELL_ENV"`)}
+	require.NoError(t, plugin.Install(t.Context(), other, p))
+	require.Equal(t, "7 8\n", outputOf(t, other, "echo $X $Y"))
+	require.ErrorContains(t, plugin.Install(t.Context(), other, plugin.Plugin{Name: "two", Requires: []string{"one"}}), "plugin: install plugins: two requires one, which is neither given nor installed")
 }
 
 // What another program has installed in the same box is found, and in force.
 func TestInstalledByAnother(t *testing.T) {
-	boxtest.NeedDocker(t, "sandshell-test")
+	dockertest.Engine(t, "sandshell-test")
 	first, err := sshbox.New(t.Context(), sshbox.Config{Image: "sandshell-test", Network: "none", Keep: true})
 	require.NoError(t, err)
 	defer first.Close()
@@ -163,7 +178,9 @@ func TestOrder(t *testing.T) {
 		{"two of that name", []plugin.Plugin{step("a"), step("a")}},
 		{"a name has letters", []plugin.Plugin{step("../a")}},
 		{"a name has letters", []plugin.Plugin{step("")}},
-		{"not a variable's name", []plugin.Plugin{step("z"), {Name: "a", Env: map[string]string{"a-b": ""}}}},
+		{"not a variable's name", []plugin.Plugin{step("z"), {Name: "a", Env: []string{"a-b="}}}},
+		{`plugin: install plugins: a: Env: "A" is not NAME=value`, []plugin.Plugin{step("z"), {Name: "a", Env: []string{"B=1", "A"}}}},
+		{"the value of A has a zero byte", []plugin.Plugin{step("z"), {Name: "a", Env: []string{"A=\x00"}}}},
 		{"setup.sh in its root", []plugin.Plugin{step("z"), {Name: "a", Files: files("x", "")}}},
 		{"CRLF", []plugin.Plugin{step("z"), {Name: "a", Files: files("setup.sh", "#!/bin/sh\r\necho\r\n")}}},
 	} {
@@ -240,9 +257,9 @@ func TestFailures(t *testing.T) {
 }
 
 func TestDiskFull(t *testing.T) {
-	boxtest.NeedDocker(t, "sandshell-test")
+	dockertest.Engine(t, "sandshell-test")
 	b, err := sshbox.New(t.Context(), sshbox.Config{
-		Image: "sandshell-test", Network: "none", Env: map[string]string{"HOME": "/small"},
+		Image: "sandshell-test", Network: "none", Env: []string{"HOME=/small"},
 		Mounts: []sshbox.Mount{{Type: sshbox.Tmpfs, Target: "/small", Size: 60 << 20}},
 	})
 	require.NoError(t, err)
@@ -291,7 +308,7 @@ func (w *writer) Write(p []byte) (int, error) {
 
 // Without a cache too, plugins that are set up side by side wait for each other where apt-get would give up.
 func TestAptGetSideBySide(t *testing.T) {
-	boxtest.NeedDocker(t, "sandshell-test")
+	dockertest.Engine(t, "sandshell-test")
 	b, err := sshbox.New(t.Context(), sshbox.Config{Image: "sandshell-test"})
 	require.NoError(t, err)
 	defer b.Close()

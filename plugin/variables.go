@@ -5,20 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sandshell/sandshell/internal/environ"
+	"github.com/sandshell/sandshell/internal/shellquote"
 )
 
 // The variables of a plugin: "NAME=value", and directories for PATH.
 type variables struct{ env, path []string }
-
-// environmentOf returns Plugin.Env.
-func environmentOf(p Plugin) []string {
-	var env []string
-	for name, value := range p.Env {
-		env = append(env, name+"="+value)
-	}
-	slices.Sort(env)
-	return env
-}
 
 // variables returns those that the plugin has, with what its setup.sh has written beside dir.
 func (in *installation) variables(ctx context.Context, p Plugin, dir string) (*variables, error) {
@@ -28,7 +21,7 @@ func (in *installation) variables(ctx context.Context, p Plugin, dir string) (*v
 	}
 	env, rest, _ := strings.Cut(text, "\n\x00")
 	paths, _, _ := strings.Cut(rest, "\n\x00")
-	v := &variables{env: environmentOf(p)}
+	v := &variables{env: environ.Merge(p.Env)}
 	set, err := parseEnv(env)
 	if err != nil {
 		return nil, fmt.Errorf("what setup.sh has written to SANDSHELL_ENV: %w", err)
@@ -54,22 +47,19 @@ func parseEnv(text string) (env []string, err error) {
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
-		name, value, ok := strings.Cut(line, "=")
+		kv := line
 		if n, end, here := strings.Cut(line, "<<"); here && validVariable.MatchString(n) {
 			last := slices.Index(lines[i+1:], end)
 			if last < 0 {
 				return nil, fmt.Errorf("line %d: no line %q ends the value of %s", i+1, end, n)
 			}
-			name, value, ok = n, strings.Join(lines[i+1:i+1+last], "\n"), true
+			kv = n + "=" + strings.Join(lines[i+1:i+1+last], "\n")
 			i += last + 1
 		}
-		if !ok {
-			return nil, fmt.Errorf("line %d: %q is not NAME=value", i+1, line)
-		}
-		if err := checkVariable(name, value); err != nil {
+		if err := checkVariable(kv); err != nil {
 			return nil, fmt.Errorf("line %d: %w", i+1, err)
 		}
-		env = append(env, name+"="+value)
+		env = append(env, kv)
 	}
 	return env, nil
 }
@@ -79,12 +69,10 @@ func (v *variables) exports() string {
 	var b strings.Builder
 	for _, kv := range v.env {
 		name, value, _ := strings.Cut(kv, "=")
-		fmt.Fprintf(&b, "export %s=%s\n", name, quote(value))
+		fmt.Fprintf(&b, "export %s=%s\n", name, shellquote.Quote(value))
 	}
 	for _, dir := range slices.Backward(v.path) {
-		fmt.Fprintf(&b, "case :$PATH: in *:%s:*) ;; *) export PATH=%s:$PATH ;; esac\n", quote(dir), quote(dir))
+		fmt.Fprintf(&b, "case :$PATH: in *:%s:*) ;; *) export PATH=%s:$PATH ;; esac\n", shellquote.Quote(dir), shellquote.Quote(dir))
 	}
 	return b.String()
 }
-
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

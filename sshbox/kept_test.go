@@ -91,7 +91,7 @@ func TestPluginsAreSetUpOnce(t *testing.T) {
 	}
 
 	// What it depends on makes another.
-	p.Env = map[string]string{"TOOL": "blunt"}
+	p.Env = []string{"TOOL=blunt"}
 	c.Plugins = []plugin.Plugin{p}
 	noError(t, newBox(t, c).Close())
 	c.User = "user"
@@ -325,7 +325,7 @@ func TestPackageCache(t *testing.T) {
 		c.Plugins = nil
 		for _, of := range []string{"hello", "tree", "pv"} {
 			p := setup(of)
-			p.Env, p.Output = map[string]string{"VERSION": version}, &out
+			p.Env, p.Output = []string{"VERSION=" + version}, &out
 			c.Plugins = append(c.Plugins, p)
 		}
 		box := newBox(t, c)
@@ -347,7 +347,7 @@ func TestPackageCacheOfPip(t *testing.T) {
 	c := Config{Image: keptBase(t), Network: "none"}
 	for i, version := range []string{"1", "2"} {
 		var out safeBuffer
-		c.Plugins = []plugin.Plugin{{Name: "teapot", Files: os.DirFS("testdata/pip"), Env: map[string]string{"VERSION": version}, Output: &out}}
+		c.Plugins = []plugin.Plugin{{Name: "teapot", Files: os.DirFS("testdata/pip"), Env: []string{"VERSION=" + version}, Output: &out}}
 		box := newBox(t, c)
 		does(t, box, "teapot; ls -A ~/.cache 2>/dev/null", 2, "a teapot\n")
 		noError(t, box.Close())

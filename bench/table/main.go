@@ -96,7 +96,7 @@ func parse(line string) (row, bool) {
 
 func (t *table) print(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, strings.Join([]string{"what", "floor", "ours", "ratio", "at most", "", "OpenSSH", "ratio", "at most", "", "", ""}, "\t"))
+	fmt.Fprintln(tw, strings.Join([]string{"what", "floor", "ours", "ratio", "at most", "", "", ""}, "\t"))
 	for _, r := range t.rows {
 		fmt.Fprintln(tw, strings.Join(r.cells(), "\t"))
 	}
@@ -109,7 +109,7 @@ func (t *table) print(w io.Writer) error {
 	return nil
 }
 
-// cells are what, floor, ours, ratio, limit and verdict; the same over OpenSSH, its ratio, limit and verdict; spread; and more.
+// cells are what, floor, ours, ratio, limit and verdict; spread; and more.
 func (r row) cells() []string {
 	m := r.metrics
 	unit, show := "ns", duration
@@ -117,7 +117,7 @@ func (r row) cells() []string {
 		unit, show = "B", mebibytes
 	}
 	floor, ours := m["floor-"+unit], m["ours-"+unit]
-	cells := make([]string, 12)
+	cells := make([]string, 8)
 	cells[0], cells[2] = r.name, show(ours)
 	if floor > 0 {
 		cells[1], cells[3] = show(floor), times(ours/floor)
@@ -134,32 +134,20 @@ func (r row) cells() []string {
 	if limit, ok := m["max-more-"+unit]; ok {
 		cells[3], cells[4], cells[5] = more(show, ours-floor), more(show, limit), verdict(ours-floor <= limit)
 	}
-	if openSSH, ok := m["openssh-"+unit]; ok {
-		cells[6], cells[7] = show(openSSH), times(ours/openSSH)
-		if limit, ok := m["max-openssh"]; ok {
-			cells[8], cells[9] = times(limit), verdict(ours <= openSSH*limit)
-		}
-	}
 	if n, ok := m["turns"]; ok {
-		cells[10] = fmt.Sprintf("%.0f turns", n)
+		cells[6] = fmt.Sprintf("%.0f turns", n)
 		if q1, ok := m["ratio-q1"]; ok {
-			cells[10] += fmt.Sprintf(", half of them %.2f–%.2f ×", q1, m["ratio-q3"])
+			cells[6] += fmt.Sprintf(", half of them %.2f–%.2f ×", q1, m["ratio-q3"])
 		}
 	}
 	if n, ok := m["ours-MB/s"]; ok {
-		cells[11] = fmt.Sprintf("%.0f of %.0f MB/s", n, m["floor-MB/s"])
+		cells[7] = fmt.Sprintf("%.0f of %.0f MB/s", n, m["floor-MB/s"])
 	}
 	if n, ok := m["p50-ns"]; ok {
-		cells[11] = "p99; p50 " + duration(n)
-		if n, ok := m["openssh-p50-ns"]; ok {
-			cells[11] += ", OpenSSH " + duration(n)
-		}
+		cells[7] = "p99; p50 " + duration(n)
 	}
 	if n, ok := m["runtime-more-B"]; ok {
-		cells[11] = "resident; Go's runtime " + more(mebibytes, n)
-	}
-	if n, ok := m["openssh-idle-B"]; ok {
-		cells[11] += "; with OpenSSH " + more(mebibytes, m["openssh-B"]-n)
+		cells[7] = "resident; Go's runtime " + more(mebibytes, n)
 	}
 	return cells
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -15,10 +15,10 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRun(t *testing.T) {
-	boxtest.NeedDocker(t, boxtest.Image)
+	dockertest.Engine(t, dockertest.Image)
 	shot := filepath.Join(t.TempDir(), "shot.png")
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), boxtest.Image, shot, &out), out.String())
+	require.NoError(t, run(t.Context(), dockertest.Image, shot, &out), out.String())
 	require.Contains(t, out.String(), `textbox "Your name" value="Zoë" focused ref=`)
 	require.Contains(t, out.String(), "Zoë was here")
 	data, err := os.ReadFile(shot)
@@ -31,7 +31,7 @@ func TestRun(t *testing.T) {
 
 func TestNoEngine(t *testing.T) {
 	t.Setenv("DOCKER_HOST", "unix:///no/such/docker.sock")
-	err := run(t.Context(), boxtest.Image, filepath.Join(t.TempDir(), "shot.png"), &bytes.Buffer{})
+	err := run(t.Context(), dockertest.Image, filepath.Join(t.TempDir(), "shot.png"), &bytes.Buffer{})
 	require.ErrorContains(t, err, "docker")
 	t.Log(err)
 }

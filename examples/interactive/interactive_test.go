@@ -15,7 +15,7 @@ import (
 	expect "github.com/Netflix/go-expect"
 	"github.com/creack/pty"
 	"github.com/hinshun/vt10x"
-	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/term"
 )
@@ -155,7 +155,7 @@ const prompt = `.*[$#]`
 func boxes(t *testing.T, test func(t *testing.T, args ...string)) {
 	t.Run("Local", func(t *testing.T) { test(t, "-box", "local") })
 	t.Run("Docker", func(t *testing.T) {
-		boxtest.NeedDocker(t, testImage)
+		dockertest.Engine(t, testImage)
 		test(t, "-box", "docker")
 	})
 }

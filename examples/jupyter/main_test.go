@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -27,7 +27,7 @@ func take(t *testing.T, kind string) {
 }
 
 func TestDocker(t *testing.T) {
-	boxtest.NeedDocker(t, testImage)
+	dockertest.Engine(t, testImage)
 	take(t, "docker")
 }
 

@@ -91,7 +91,7 @@ func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 // open opens a box of that kind. Install takes any sandbox.Sandbox.
 func open(ctx context.Context, kind, image string) (sandbox.Sandbox, error) {
 	if kind == "docker" || kind == "auto" {
-		c := sshbox.Config{Image: image, WorkDir: "/tmp", Network: "none"}
+		c := sshbox.Config{Image: image, Dir: "/tmp", Network: "none"}
 		if image == testImage {
 			c.Pull = sshbox.PullNever
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -40,7 +40,7 @@ func TestLocal(t *testing.T) {
 }
 
 func TestDocker(t *testing.T) {
-	boxtest.NeedDocker(t, testImage)
+	dockertest.Engine(t, testImage)
 	take(t, "docker", `^== Setting up, in DockerSSHBox$`, `^in DockerSSHBox, checkpoints are kept in /`)
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -70,7 +70,7 @@ func TestLocal(t *testing.T) {
 }
 
 func TestDocker(t *testing.T) {
-	boxtest.NeedDocker(t, testImage)
+	dockertest.Engine(t, testImage)
 	transcript, err := take(t, "-box", "docker")
 	if err != nil && strings.Contains(transcript, `"apt-get -q update" is exited`) {
 		if os.Getenv("SANDSHELL_REQUIRE_DOCKER") == "1" {
@@ -112,7 +112,7 @@ func TestInterrupted(t *testing.T) {
 		interrupt(t, "local", "while :; do :; done")
 	})
 	t.Run("Docker", func(t *testing.T) {
-		engine := boxtest.NeedDocker(t, testImage)
+		engine := dockertest.Engine(t, testImage)
 		pid := interrupt(t, "docker", "export GREETING")
 		list, err := engine.ContainerList(t.Context(), client.ContainerListOptions{
 			All: true, Filters: make(client.Filters).Add("label", fmt.Sprintf("sandshell.pid=%d", pid)),

@@ -2,33 +2,28 @@
 package boxtest
 
 import (
-	"context"
-	"os"
 	"testing"
-	"time"
 
-	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/sshdtest"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
 )
-
-// Image is the test image, Debian with bash and python3: make image.
-const Image = "sandshell-test"
 
 // A Box is any of ours.
 type Box interface {
 	sandbox.Sandbox
-	InitPlugins(ctx context.Context, plugins ...plugin.Plugin) error
+	plugin.Installer
 }
 
-// Each runs test in a LocalBox and in containers with boxd and with OpenSSH, which have the plugins.
+// Each runs test in a LocalBox and in a container, which have the plugins.
 func Each(t *testing.T, test func(t *testing.T, b Box), plugins ...plugin.Plugin) {
 	t.Run("LocalBox", func(t *testing.T) { test(t, Local(t, plugins...)) })
-	t.Run("boxd", func(t *testing.T) { test(t, Container(t, sshbox.Config{}, plugins...)) })
-	t.Run("openssh", func(t *testing.T) { test(t, Container(t, sshbox.Config{Server: sshbox.OpenSSH}, plugins...)) })
+	t.Run("DockerSSHBox", func(t *testing.T) { test(t, Container(t, sshbox.Config{}, plugins...)) })
 }
 
 // Local makes a LocalBox with the plugins, and closes it when the test ends.
@@ -46,9 +41,9 @@ func Local(t testing.TB, plugins ...plugin.Plugin) *localbox.LocalBox {
 func Container(t testing.TB, c sshbox.Config, plugins ...plugin.Plugin) *sshbox.DockerSSHBox {
 	t.Helper()
 	if c.Image == "" {
-		c.Image = Image
+		c.Image = dockertest.Image
 	}
-	NeedDocker(t, c.Image)
+	dockertest.Engine(t, c.Image)
 	c.Plugins = plugins
 	b, err := sshbox.New(t.Context(), c)
 	require.NoError(t, err)
@@ -56,23 +51,16 @@ func Container(t testing.TB, c sshbox.Config, plugins ...plugin.Plugin) *sshbox.
 	return b
 }
 
-// NeedDocker returns a client of the engine, and skips the test where there is no engine or no such image. With SANDSHELL_REQUIRE_DOCKER=1 it
-// fails then.
-func NeedDocker(t testing.TB, images ...string) *client.Client {
+// SSH makes an SSHBox over an sshd of this machine, with a home directory of its own, and closes it when the test ends. What is installed there
+// is installed on this machine: nothing outside of the home directory may be.
+func SSH(t testing.TB, plugins ...plugin.Plugin) *sshbox.SSHBox {
 	t.Helper()
-	fail := t.Skipf
-	if os.Getenv("SANDSHELL_REQUIRE_DOCKER") == "1" {
-		fail = t.Fatalf
-	}
-	engine, err := client.New(client.FromEnv)
+	s := sshdtest.Start(t)
+	b, err := sshbox.Dial(t.Context(), sshbox.DialConfig{
+		Address: s.Address, User: s.User, Signer: s.Key, HostKey: ssh.FixedHostKey(s.HostKey), Env: []string{"HOME=" + t.TempDir()},
+	})
 	require.NoError(t, err)
-	t.Cleanup(func() { engine.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for _, image := range images {
-		if _, err := engine.ImageInspect(ctx, image); err != nil {
-			fail("no engine, or no image %s (make image): %v", image, err)
-		}
-	}
-	return engine
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	require.NoError(t, b.InitPlugins(t.Context(), plugins...))
+	return b
 }

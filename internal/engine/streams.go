@@ -8,9 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/sandshell/sandshell/internal/lastlines"
 )
 
 // attached is the standard streams of a process in a container, as a net.Conn.
@@ -23,8 +23,7 @@ type attached struct {
 	left     int // of the frame of standard output that is being read
 	log      *slog.Logger
 
-	mu     sync.Mutex
-	stderr []byte
+	stderr lastlines.Writer
 }
 
 func (a *attached) Read(p []byte) (int, error) {
@@ -54,8 +53,7 @@ func (a *attached) Read(p []byte) (int, error) {
 }
 
 func (a *attached) readStderr(length int) error {
-	const keep = 4 << 10
-	text := make([]byte, min(length, keep))
+	text := make([]byte, min(length, 4<<10))
 	if _, err := io.ReadFull(a.r, text); err != nil {
 		return err
 	}
@@ -63,16 +61,9 @@ func (a *attached) readStderr(length int) error {
 		return err
 	}
 	a.log.Debug("boxd", "said", strings.TrimSpace(string(text)))
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.stderr = append(a.stderr, text...)
-	a.stderr = a.stderr[max(0, len(a.stderr)-keep):]
+	a.stderr.Write(text)
 	return nil
 }
 
 // Said is the end of what the process has said on standard error.
-func (a *attached) Said() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return strings.TrimSpace(string(a.stderr))
-}
+func (a *attached) Said() string { return a.stderr.String() }

@@ -1,4 +1,4 @@
-// Package sshdtest starts an OpenSSH server for a test.
+// Package sshdtest runs a real sshd for tests.
 package sshdtest
 
 import (
@@ -15,7 +15,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,35 +25,18 @@ import (
 
 // A Server is an OpenSSH server on loopback, of one test's own: its own configuration, host key and port.
 type Server struct {
-	Address string
-	Dir     string
-	Key     ssh.Signer // logs in
+	Address string     // host and port
+	User    string     // this process's, who may log in
+	Key     ssh.Signer // with this
 	KeyFile string     // the same
 	HostKey ssh.PublicKey
-	User    string
+	Dir     string // its files: removed with it
 
 	cmd *exec.Cmd
-	log *syncBuffer
+	log bytes.Buffer // to be read when cmd has ended
 }
 
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// NewKey makes a key, and keeps it in that file unless it is "".
+// NewKey makes a key, and writes it to file unless that is empty.
 func NewKey(t testing.TB, file string) ssh.Signer {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -69,7 +51,7 @@ func NewKey(t testing.TB, file string) ssh.Signer {
 	return signer
 }
 
-// Start starts a server with lines added to its configuration. Where OpenSSH has none, the test is skipped.
+// Start starts a server, with lines added to its configuration, that ends with the test. Where there is no sshd, the test is skipped.
 func Start(t testing.TB, lines ...string) *Server {
 	t.Helper()
 	binary, err := exec.LookPath("/usr/sbin/sshd")
@@ -88,7 +70,7 @@ func Start(t testing.TB, lines ...string) *Server {
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))
-	s := &Server{Dir: dir, KeyFile: filepath.Join(dir, "id"), log: &syncBuffer{}}
+	s := &Server{Dir: dir, KeyFile: filepath.Join(dir, "id")}
 	s.Key = NewKey(t, s.KeyFile)
 	s.HostKey = NewKey(t, filepath.Join(dir, "hostkey")).PublicKey()
 	u, err := user.Current()
@@ -110,7 +92,7 @@ func Start(t testing.TB, lines ...string) *Server {
 		}, lines...), "\n") + "\n"
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o644))
 		s.cmd = exec.Command(binary, "-D", "-e", "-f", filepath.Join(dir, "config"))
-		s.cmd.Stderr = s.log
+		s.cmd.Stderr = &s.log
 		require.NoError(t, s.cmd.Start())
 		if s.up() {
 			break
@@ -118,13 +100,13 @@ func Start(t testing.TB, lines ...string) *Server {
 		s.cmd.Process.Kill()
 		s.cmd.Wait()
 		if attempt == 3 { // somebody else took the port three times: it is not the port
-			t.Fatalf("sshd does not come up: %s", s.log)
+			t.Fatalf("sshd does not come up: %s", &s.log)
 		}
 	}
 	t.Cleanup(func() {
 		s.Stop()
 		if t.Failed() {
-			t.Logf("sshd's log:\n%s", s.log)
+			t.Logf("sshd's log:\n%s", &s.log)
 		}
 	})
 	return s
@@ -142,7 +124,7 @@ func (s *Server) up() bool {
 	return false
 }
 
-// Stop ends the server, and the children that have connections.
+// Stop ends the server, and its children, which have the connections.
 func (s *Server) Stop() {
 	if s.cmd.ProcessState != nil {
 		return

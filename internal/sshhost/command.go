@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
@@ -74,7 +75,7 @@ func makeCommand(p shellbox.Program, env []string, mark string) (command, error)
 // from those, uses nothing but builtins, and leaves no variable behind.
 func makeScript(p shellbox.Program, env []string, mark string) func(newline string) string {
 	return func(newline string) string {
-		quote := func(s string) string { return strings.ReplaceAll(quotePOSIX(s), "\n", newline) }
+		quote := func(s string) string { return strings.ReplaceAll(shellquote.Quote(s), "\n", newline) }
 		var b strings.Builder
 		// If nobody reads any more, printf fails or SIGPIPE kills the shell: the program is not started for nobody.
 		fmt.Fprintf(&b, `__say() { printf "\036%s %%s\n" "$1" || exit 1; }; __no() { __say "$1"; exit 126; }; `, mark)
@@ -123,11 +124,6 @@ func makeScript(p shellbox.Program, env []string, mark string) func(newline stri
 		}
 		return b.String()
 	}
-}
-
-// quotePOSIX quotes s for a POSIX shell.
-func quotePOSIX(s string) string {
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // quoteForAnyShell quotes s for sh, bash, zsh, ksh and fish; without newlines in s for csh and tcsh too. In fish a

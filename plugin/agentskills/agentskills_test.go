@@ -32,7 +32,7 @@ func kinds(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
 func busybox(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
 	t.Run("busybox", func(t *testing.T) {
 		test(t, boxtest.Container(t, sshbox.Config{
-			Image: "sandshell-busybox", User: "12345:12345", Network: "none", WorkDir: "/tmp",
+			Image: "sandshell-busybox", User: "12345:12345", Network: "none", Dir: "/tmp",
 		}, agentskills.Plugin()))
 	})
 }

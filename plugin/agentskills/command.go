@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sandshell/sandshell/internal/shellquote"
 )
 
 // Command returns the command to Execute for a model's call of a tool: its name, and its arguments, a JSON object. An error is for the model: it says what
@@ -51,7 +53,7 @@ func (t Tool) Command(args json.RawMessage) (string, error) {
 			words = append(words, values[first]+":"+values[last])
 		default:
 			if value, ok := values[word]; ok {
-				words = append(words, quote(value))
+				words = append(words, shellquote.Readable(value))
 			}
 		}
 	}
@@ -150,14 +152,4 @@ func hereDocument(text string) string {
 		end = "END" + strconv.Itoa(i)
 	}
 	return " <<'" + end + "'\n" + text + end
-}
-
-// plain is a word that means itself to a shell and is no option.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./,:@%+-]*$`)
-
-func quote(s string) string {
-	if plain.MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

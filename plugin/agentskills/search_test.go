@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/stretchr/testify/require"
 )
 
@@ -65,11 +66,10 @@ func TestOddNames(t *testing.T) {
 		for _, name := range []string{
 			"it's a \"b\" ünï→", "--help", "-dash", "new\nline", "\nfirst and last\n", "*", "$HOME`id`;#!&", "a=b", "~", "back\\slash\\n", "tab\there\x1b[31m", " ",
 		} {
-			quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 			json := func(format string) string {
 				return fmt.Sprintf(format, strings.ReplaceAll(fmt.Sprintf("%q", name), `\x1b`, `\u001b`))
 			}
-			do(t, b, "mkdir ./"+quote(name)+" && cd ./"+quote(name))
+			do(t, b, "mkdir ./"+shellquote.Quote(name)+" && cd ./"+shellquote.Quote(name))
 			output, status := call(t, b, "create", json(`{"path": %s, "text": "some\ntext"}`))
 			require.Zero(t, status, output)
 			output, status = call(t, b, "edit", json(`{"file": %s, "start": 2, "end": 2, "text": "word"}`))
@@ -77,7 +77,7 @@ func TestOddNames(t *testing.T) {
 			require.NotContains(t, output, "\x1b")
 			output, status = call(t, b, "insert", `{"line": 0, "text": "top", "file": null}`)
 			require.Zero(t, status, output)
-			require.Equal(t, "top\nsome\nword\n", do(t, b, "cat ./"+quote(name)))
+			require.Equal(t, "top\nsome\nword\n", do(t, b, "cat ./"+shellquote.Quote(name)))
 			output, status = call(t, b, "search_file", json(`{"term": "word", "file": %s}`))
 			require.Zero(t, status, output)
 			require.Equal(t, "3:word\n", output)
@@ -92,7 +92,7 @@ func TestOddNames(t *testing.T) {
 			require.Zero(t, status, output)
 			require.Equal(t, 1, strings.Count(output, "\n"), output)
 			require.NotContains(t, output, "\x1b")
-			require.Equal(t, "1\n", do(t, b, "ls ./"+quote(name)+" | wc -l | tr -d ' ' | sed 's/[2-9]/1/'"))
+			require.Equal(t, "1\n", do(t, b, "ls ./"+shellquote.Quote(name)+" | wc -l | tr -d ' ' | sed 's/[2-9]/1/'"))
 		}
 		output, status := call(t, b, "search_dir", `{"term": "word"}`)
 		require.Zero(t, status)

@@ -38,7 +38,7 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Width < 0 || c.Height < 0 {
-		return c, fmt.Errorf("browser: a page of %d × %d pixels", c.Width, c.Height)
+		return c, fmt.Errorf("Config.Width and Config.Height: a page of %d × %d pixels", c.Width, c.Height)
 	}
 	if c.Width == 0 {
 		c.Width = 1280
@@ -50,7 +50,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Timeout = 30 * time.Second
 	}
 	if c.DownloadDir != "" && c.DownloadDir[0] != '/' {
-		return c, fmt.Errorf("browser: Config.DownloadDir is %q: it has to be absolute", c.DownloadDir)
+		return c, fmt.Errorf("Config.DownloadDir is %q: it has to be absolute", c.DownloadDir)
 	}
 	if c.Dialog == nil {
 		c.Dialog = func(d Dialog) Answer { return Answer{Accept: true, Text: d.Default} }
@@ -79,7 +79,7 @@ type Browser struct {
 func Open(ctx context.Context, box sandbox.Sandbox, c Config) (*Browser, error) {
 	b, err := open(ctx, box, c)
 	if err != nil {
-		return nil, fmt.Errorf("open a browser in %s: %w", box, err)
+		return nil, fmt.Errorf("browser: open in %s: %w", box, err)
 	}
 	return b, nil
 }

@@ -22,41 +22,35 @@ import (
 
 // A page that a job of the box serves is visited, used and photographed.
 func TestVisit(t *testing.T) {
-	for name, config := range map[string]sshbox.Config{
-		"boxd": {}, "openssh": {Server: sshbox.OpenSSH},
-	} {
-		t.Run(name, func(t *testing.T) {
-			box := container(t, config)
-			url, asked := serve(t, box), nameServer(t, box)
-			began := time.Now()
-			b := open(t, box, browser.Config{Width: 1000, Height: 600})
-			t.Logf("open after %v", time.Since(began))
-			require.NoError(t, b.Navigate(t.Context(), url))
-			t.Run("Read", func(t *testing.T) {
-				require.Contains(t, text(t, b.Tab), "Thé, Grüner Tee, お茶 & чай ☕\n\nOpen every day.")
-				at, err := b.URL(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, url+"/", at)
-				title, err := browser.Run(t.Context(), b.Tab, chromedp.Title())
-				require.NoError(t, err)
-				require.Equal(t, "Tea shop", title)
-			})
-			t.Run("Click", func(t *testing.T) { testClick(t, b) })
-			t.Run("Photograph", func(t *testing.T) { testPhotograph(t, b, url) })
-			t.Run("Form", func(t *testing.T) { testForm(t, b, url) })
-			t.Run("Links", func(t *testing.T) { testLinks(t, b, url) })
-			t.Run("AsksNobody", func(t *testing.T) { require.Empty(t, asked()) })
-			t.Run("NothingListens", func(t *testing.T) {
-				// The page's server and the name server do, and nothing else; in hexadecimal, 0A is LISTEN.
-				out := run(t, box, `cat /proc/net/tcp /proc/net/tcp6 | grep ' 0A ' | awk '{print $2}'; cat /proc/net/udp /proc/net/udp6 | grep -v local_address | awk '{print $2, $3}'`)
-				port, err := strconv.Atoi(url[strings.LastIndex(url, ":")+1:])
-				require.NoError(t, err)
-				require.Equal(t, fmt.Sprintf("0100007F:%04X\n0100007F:0035 00000000:0000\n", port), out)
-			})
-			require.NoError(t, b.Close())
-			requireNothingLeft(t, box)
-		})
-	}
+	box := container(t, sshbox.Config{})
+	url, asked := serve(t, box), nameServer(t, box)
+	began := time.Now()
+	b := open(t, box, browser.Config{Width: 1000, Height: 600})
+	t.Logf("open after %v", time.Since(began))
+	require.NoError(t, b.Navigate(t.Context(), url))
+	t.Run("Read", func(t *testing.T) {
+		require.Contains(t, text(t, b.Tab), "Thé, Grüner Tee, お茶 & чай ☕\n\nOpen every day.")
+		at, err := b.URL(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, url+"/", at)
+		title, err := browser.Run(t.Context(), b.Tab, chromedp.Title())
+		require.NoError(t, err)
+		require.Equal(t, "Tea shop", title)
+	})
+	t.Run("Click", func(t *testing.T) { testClick(t, b) })
+	t.Run("Photograph", func(t *testing.T) { testPhotograph(t, b, url) })
+	t.Run("Form", func(t *testing.T) { testForm(t, b, url) })
+	t.Run("Links", func(t *testing.T) { testLinks(t, b, url) })
+	t.Run("AsksNobody", func(t *testing.T) { require.Empty(t, asked()) })
+	t.Run("NothingListens", func(t *testing.T) {
+		// The page's server and the name server do, and nothing else; in hexadecimal, 0A is LISTEN.
+		out := run(t, box, `cat /proc/net/tcp /proc/net/tcp6 | grep ' 0A ' | awk '{print $2}'; cat /proc/net/udp /proc/net/udp6 | grep -v local_address | awk '{print $2, $3}'`)
+		port, err := strconv.Atoi(url[strings.LastIndex(url, ":")+1:])
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprintf("0100007F:%04X\n0100007F:0035 00000000:0000\n", port), out)
+	})
+	require.NoError(t, b.Close())
+	requireNothingLeft(t, box)
 }
 
 func testClick(t *testing.T, b *browser.Browser) {

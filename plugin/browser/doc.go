@@ -35,7 +35,7 @@
 // # Lifetimes
 //
 // A Browser ends with Close, or with its box; its tabs end with it. Close the browser before a box that outlives its program, or its directory in /tmp
-// may stay. A browser survives a cut of the connection to the box where Run does: in a container, but for one with OpenSSH.
+// may stay. A browser survives a cut of the connection to the box where Run does: in a container.
 //
 // # Concurrency
 //

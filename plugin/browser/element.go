@@ -88,7 +88,7 @@ func resolve(ctx context.Context, target *chromedp.Target, selector string) (*ru
 func (t *Tab) state(ctx context.Context, selector string) (state ElementState, cover string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // also when the caller's time is over
 	defer cancel()
-	state, err := Run(ctx, t, func(ctx context.Context, target *chromedp.Target) (ElementState, error) {
+	state, err := run(ctx, t, func(ctx context.Context, target *chromedp.Target) (ElementState, error) {
 		object, state, err := resolve(ctx, target, selector)
 		if state != "" || err != nil {
 			return state, err

@@ -1,27 +1,20 @@
 package browser
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// An error that callers tell apart with errors.Is.
-type sentinel struct {
-	text string
-	is   error
-}
-
-func (e *sentinel) Error() string { return e.text }
-func (e *sentinel) Unwrap() error { return e.is }
-
+// The errors that callers tell apart with errors.Is.
 var (
 	// ErrClosed: the browser or the tab has been closed. It is sandbox.ErrClosed too.
-	ErrClosed error = &sentinel{"browser closed", sandbox.ErrClosed}
+	ErrClosed = fmt.Errorf("browser closed: %w", sandbox.ErrClosed)
 	// ErrMissing: there is no Chromium in the box. Install Plugin.
-	ErrMissing error = &sentinel{"there is no Chromium in the box: install it, with box.InitPlugins(ctx, browser.Plugin())", nil}
+	ErrMissing = errors.New("there is no Chromium in the box: install it, with box.InitPlugins(ctx, browser.Plugin())")
 	// ErrCrashed: the process that shows the page has ended: a bug of the browser, a kill, no memory. Navigate starts another.
-	ErrCrashed error = &sentinel{"the page has crashed: navigate again", nil}
+	ErrCrashed = errors.New("the page has crashed: navigate again")
 )
 
 // A NavigateError says why a page could not be shown.

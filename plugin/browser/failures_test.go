@@ -21,7 +21,7 @@ func TestMissing(t *testing.T) {
 	box := boxtest.Container(t, sshbox.Config{Network: "none", User: "12345"})
 	_, err := browser.Open(t.Context(), box, browser.Config{})
 	require.ErrorIs(t, err, browser.ErrMissing)
-	require.EqualError(t, err, "open a browser in DockerSSHBox: there is no Chromium in the box: install it, with box.InitPlugins(ctx, browser.Plugin())")
+	require.EqualError(t, err, "browser: open in DockerSSHBox: there is no Chromium in the box: install it, with box.InitPlugins(ctx, browser.Plugin())")
 	err = box.InitPlugins(t.Context(), browser.Plugin())
 	var failed *plugin.Error
 	require.ErrorAs(t, err, &failed)

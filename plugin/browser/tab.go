@@ -128,13 +128,23 @@ func (t *Tab) Context() context.Context { return t.ctx }
 
 // Do runs actions of chromedp in the tab.
 func (t *Tab) Do(ctx context.Context, steps ...chromedp.Action[chromedp.Void]) error {
-	_, err := Run(ctx, t, chromedp.Steps(steps...))
-	return err
+	if _, err := run(ctx, t, chromedp.Steps(steps...)); err != nil {
+		return fmt.Errorf("run actions: %w", err)
+	}
+	return nil
 }
 
 // Run runs an action of chromedp in a tab, and returns its value. Unlike chromedp.Run it takes the context of the call, whose end leaves
 // the tab as it is; and its errors say what has become of the page and the browser.
-func Run[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (v T, err error) {
+func Run[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (T, error) {
+	v, err := run(ctx, t, action)
+	if err != nil {
+		err = fmt.Errorf("browser: run an action: %w", err)
+	}
+	return v, err
+}
+
+func run[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (v T, err error) {
 	select {
 	case t.token <- struct{}{}:
 		defer func() { <-t.token }()
@@ -152,14 +162,14 @@ func Run[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (v T, er
 	return v, err
 }
 
-// bounded runs an action as Run does, within the time that the Config gives it.
+// bounded is run, within the time that the Config gives it.
 func bounded[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (T, error) {
 	if d := t.browser.config.Timeout; d > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
-	return Run(ctx, t, action)
+	return run(ctx, t, action)
 }
 
 // within returns a context of chromedp's that ends with ctx too.

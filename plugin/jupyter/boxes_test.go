@@ -60,10 +60,7 @@ func TestBoxes(t *testing.T) {
 		needPython(t, "ipykernel", "jupyter_client", "matplotlib")
 		return boxtest.Local(t, plugins...)
 	})
-	in("boxd", func(t *testing.T) boxtest.Box { return boxtest.Container(t, sshbox.Config{}, plugins...) })
-	in("openssh", func(t *testing.T) boxtest.Box {
-		return boxtest.Container(t, sshbox.Config{Server: sshbox.OpenSSH}, plugins...)
-	})
+	in("DockerSSHBox", func(t *testing.T) boxtest.Box { return boxtest.Container(t, sshbox.Config{}, plugins...) })
 }
 
 // TestConfined does the least in a box that may do the least, with what has been set up where more was allowed.
@@ -85,8 +82,8 @@ func TestPip(t *testing.T) {
 	index := filepath.Join(t.TempDir(), "index")
 	require.NoError(t, debians.CopyFrom(t.Context(), "/tmp/index", index))
 
-	b := boxtest.Container(t, sshbox.Config{User: "user", Network: "none", Env: map[string]string{
-		"PIP_INDEX_URL": "http://127.0.0.1:8000/simple/", "LD_LIBRARY_PATH": "/tmp/index/lib",
+	b := boxtest.Container(t, sshbox.Config{User: "user", Network: "none", Env: []string{
+		"PIP_INDEX_URL=http://127.0.0.1:8000/simple/", "LD_LIBRARY_PATH=/tmp/index/lib",
 	}})
 	err := b.InitPlugins(t.Context(), jupyter.Plugin())
 	require.ErrorContains(t, err, "No matching distribution found for ipykernel\nno IPython kernel: no python3 here has ipykernel", "nothing listens at the index")

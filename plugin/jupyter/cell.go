@@ -128,10 +128,10 @@ func (c *cell) show(m *message) error {
 		}
 		c.clearIfDue()
 		if text.Name == "stderr" {
-			c.stderr.write(text.Text)
+			c.stderr.WriteString(text.Text)
 			c.tell(Event{Stderr: text.Text})
 		} else {
-			c.stdout.write(text.Text)
+			c.stdout.WriteString(text.Text)
 			c.tell(Event{Stdout: text.Text})
 		}
 	case "display_data", "execute_result", "update_display_data":
@@ -177,7 +177,8 @@ func (c *cell) clearIfDue() {
 		return
 	}
 	c.clear = false
-	c.stdout, c.stderr = clip{max: c.stdout.max}, clip{max: c.stderr.max}
+	c.stdout.Reset()
+	c.stderr.Reset()
 	c.result.Outputs, c.shown = nil, 0
 	c.tell(Event{Clear: true})
 }
@@ -252,9 +253,11 @@ func (c *cell) answer(ctx context.Context) error {
 // finish returns what there is.
 func (c *cell) finish() *Result {
 	r := &c.result
-	r.Stdout, r.Stderr = c.stdout.String(), c.stderr.String()
+	var stdout, stderr int64
+	r.Stdout, stdout = c.stdout.Text()
+	r.Stderr, stderr = c.stderr.Text()
 	c.conn.mu.Lock()
-	r.Omitted += c.stdout.omitted + c.stderr.omitted + c.r.omitted
+	r.Omitted += stdout + stderr + c.r.omitted
 	c.conn.mu.Unlock()
 	if i := slices.IndexFunc(r.Outputs, func(o Output) bool { return o.Value }); i >= 0 {
 		r.Text = r.Outputs[i].Text()

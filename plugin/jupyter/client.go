@@ -46,12 +46,12 @@ func Connect(ctx context.Context, sb sandbox.Sandbox, opts ...ConnectOption) (*C
 		opt(c)
 	}
 	if !validName.MatchString(c.name) {
-		return nil, fmt.Errorf("connect to kernel %q: a name has up to 64 letters, digits, \"-\", \"_\" and \".\", and a letter or digit first", c.name)
+		return nil, fmt.Errorf("jupyter: connect to kernel %q: a name has up to 64 letters, digits, \"-\", \"_\" and \".\", and a letter or digit first", c.name)
 	}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	if err := c.start(ctx); err != nil {
 		c.end(nil)
-		return nil, fmt.Errorf("connect to kernel %s: %w", c.name, err)
+		return nil, fmt.Errorf("jupyter: connect to kernel %s: %w", c.name, err)
 	}
 	return c, nil
 }

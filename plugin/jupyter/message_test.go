@@ -2,7 +2,6 @@ package jupyter
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/sandshell/sandshell/plugin/jupyter/internal/zmtp"
@@ -71,22 +70,6 @@ func TestDecodeMIME(t *testing.T) {
 	} {
 		require.Equal(t, c.want, string(decodeMIME(c.mime, json.RawMessage(c.raw))), c.mime)
 	}
-}
-
-func TestClip(t *testing.T) {
-	c := clip{max: 10}
-	for range 1000 {
-		c.write("0123456789")
-	}
-	require.Equal(t, "0123456789", c.String())
-	require.EqualValues(t, 9990, c.omitted)
-	c = clip{max: 6}
-	c.write("aüö" + strings.Repeat("-", 100) + "öüz")
-	require.Equal(t, "aü"+"üz", c.String())
-	c = clip{max: 5}
-	c.write("abcde")
-	require.Equal(t, "abcde", c.String())
-	require.Zero(t, c.omitted)
 }
 
 func TestPositions(t *testing.T) {

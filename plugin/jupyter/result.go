@@ -108,36 +108,3 @@ func (o *Output) size() int64 {
 	}
 	return size
 }
-
-// A clip keeps the head and the tail of a text.
-type clip struct {
-	max     int
-	head    []byte
-	tail    []byte
-	omitted int64
-}
-
-func (c *clip) write(text string) {
-	n := min(len(text), c.max/2-len(c.head))
-	c.head = append(c.head, text[:n]...)
-	c.tail = append(c.tail, text[n:]...)
-	if keep := c.max - c.max/2; len(c.tail) > 2*keep {
-		c.trim(keep)
-	}
-}
-
-func (c *clip) trim(keep int) {
-	if more := len(c.tail) - keep; more > 0 {
-		c.omitted += int64(more)
-		c.tail = append(c.tail[:0], c.tail[more:]...)
-	}
-}
-
-// String returns what is kept, without halves of characters where it was cut.
-func (c *clip) String() string {
-	c.trim(c.max - c.max/2)
-	if c.omitted == 0 {
-		return string(c.head) + string(c.tail)
-	}
-	return strings.ToValidUTF8(string(c.head), "") + strings.ToValidUTF8(string(c.tail), "")
-}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/headtail"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -88,7 +89,7 @@ func (c *Client) run(ctx context.Context, conn *connection, code string, o runOp
 	cell := &cell{
 		conn: conn, r: r, id: r.ids[0], options: o, probes: map[string]bool{},
 		began: make(chan struct{}), ended: make(chan struct{}),
-		stdout: clip{max: o.maxOutput}, stderr: clip{max: o.maxOutput},
+		stdout: headtail.Buffer{Max: o.maxOutput}, stderr: headtail.Buffer{Max: o.maxOutput},
 	}
 	if err != nil {
 		conn.forget(r)
@@ -130,7 +131,7 @@ type cell struct {
 	stopping      bool            // it is to end: nobody answers what it asks
 
 	result         Result
-	stdout, stderr clip
+	stdout, stderr headtail.Buffer
 	shown          int64 // bytes in result.Outputs
 	clear          bool  // before the next output
 }

@@ -17,10 +17,7 @@ func BenchmarkCall(b *testing.B) {
 		box  func(b *testing.B) boxtest.Box
 	}{
 		{"LocalBox", func(b *testing.B) boxtest.Box { return boxtest.Local(b, pytool.Plugin()) }},
-		{"boxd", func(b *testing.B) boxtest.Box { return boxtest.Container(b, sshbox.Config{}, pytool.Plugin()) }},
-		{"openssh", func(b *testing.B) boxtest.Box {
-			return boxtest.Container(b, sshbox.Config{Server: sshbox.OpenSSH}, pytool.Plugin())
-		}},
+		{"DockerSSHBox", func(b *testing.B) boxtest.Box { return boxtest.Container(b, sshbox.Config{}, pytool.Plugin()) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			box := c.box(b)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -66,14 +67,14 @@ func (t *Tool) try(ctx context.Context, box sandbox.Sandbox, c Call, text []byte
 	if most == 0 {
 		most = maxOutput
 	}
-	stdout, stderr := &capture{max: most, tee: c.Stdout}, &capture{max: most, tee: c.Stderr}
-	python := &capture{max: maxOutput} // what Python itself says, before the function is there, and after
+	stdout, stderr := newCapture(most, c.Stdout), newCapture(most, c.Stderr)
+	python := newCapture(maxOutput, nil) // what Python itself says, before the function is there, and after
 	d := &decoder{nonce: []byte(rand.Text()), stdout: stdout, stderr: stderr, answers: map[byte][]byte{}}
 	input := &input{r: bytes.NewReader(text)}
 	began := time.Now()
 	code, err := box.Run(ctx, &sandbox.Cmd{
 		Args: []string{"sh", "-c", script, "pytool", string(d.nonce), t.key()},
-		Dir:  c.Dir, Env: environment(t.Env, c.Env), Stdin: input, Stdout: d, Stderr: python,
+		Dir:  c.Dir, Env: environ.Merge(t.Env, c.Env), Stdin: input, Stdout: d, Stderr: python,
 	})
 	if _, ok := d.answers['p']; ok {
 		return nil, fmt.Errorf("call %s: %w", t.Function, errNoPlugin)
@@ -100,7 +101,7 @@ func (t *Tool) try(ctx context.Context, box sandbox.Sandbox, c Call, text []byte
 		return res, exitError(t.Function, n)
 	case err != nil && ctx.Err() != nil:
 		if err = context.Cause(ctx); errors.Is(err, sandbox.ErrTimeout) && c.Timeout > 0 {
-			return res, fmt.Errorf("%s took longer than %v: %w", t.Function, c.Timeout, err)
+			return res, fmt.Errorf("call %s: not done after %v: %w", t.Function, c.Timeout, err)
 		}
 		return res, fmt.Errorf("call %s: %w", t.Function, err)
 	case err != nil:

@@ -312,7 +312,7 @@ def f():
 		res, err := call(t, b, source, pytool.Call{Timeout: 3 * time.Second})
 		require.ErrorIs(t, err, sandbox.ErrTimeout)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "f took longer than 3s")
+		require.ErrorContains(t, err, "call f: not done after 3s")
 		require.Equal(t, []string{"ready\n", "err\n"}, []string{res.Stdout, res.Stderr})
 		require.Nil(t, res.Value)
 		gone()
@@ -332,8 +332,8 @@ def f():
 func TestEnvironment(t *testing.T) {
 	each(t, func(t *testing.T, b boxtest.Box) {
 		tool := pytool.Tool{Source: "import os\ndef f(): return [os.environ.get(n) for n in 'ABC'] + [os.getcwd()]", Function: "f",
-			Config: pytool.Config{Env: map[string]string{"A": "tool", "B": "tool"}}}
-		res, err := tool.Call(t.Context(), b, pytool.Call{Env: map[string]string{"B": "a\n'b' $c", "C": "call"}, Dir: "/usr"})
+			Config: pytool.Config{Env: []string{"A=tool", "B=tool"}}}
+		res, err := tool.Call(t.Context(), b, pytool.Call{Env: []string{"B=a\n'b' $c", "C=call"}, Dir: "/usr"})
 		require.NoError(t, err)
 		require.JSONEq(t, `["tool", "a\n'b' $c", "call", "/usr"]`, string(res.Value))
 		res, err = tool.Call(t.Context(), b, pytool.Call{})
@@ -346,13 +346,13 @@ func TestEnvironment(t *testing.T) {
 		res, err = call(t, b, "import beside\ndef f(): return beside.x", pytool.Call{Dir: dir + "/lib"})
 		require.NoError(t, err)
 		require.Equal(t, "7", string(res.Value))
-		res, err = call(t, b, "import beside\ndef f(): return beside.x", pytool.Call{Env: map[string]string{"PYTHONPATH": dir + "/lib"}})
+		res, err = call(t, b, "import beside\ndef f(): return beside.x", pytool.Call{Env: []string{"PYTHONPATH=" + dir + "/lib"}})
 		require.NoError(t, err)
 		require.Equal(t, "7", string(res.Value))
 		code, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"test", "-e", dir + "/lib/__pycache__"}})
 		require.NoError(t, err)
 		require.Equal(t, 1, code)
-		_, err = call(t, b, "def f(): pass", pytool.Call{Env: map[string]string{"PYTHONHOME": "/nowhere"}})
+		_, err = call(t, b, "def f(): pass", pytool.Call{Env: []string{"PYTHONHOME=/nowhere"}})
 		require.ErrorContains(t, err, "Python did not start: exit status 1: ")
 	})
 }
@@ -364,7 +364,7 @@ func TestSideBySide(t *testing.T) {
 		for i := range 20 {
 			all.Go(func() {
 				res, err := call(t, b, "import os\ndef f(i):\n  print(i)\n  return [i, os.environ['I']]",
-					pytool.Call{Args: object{"i": i}, Env: map[string]string{"I": fmt.Sprint(i)}})
+					pytool.Call{Args: object{"i": i}, Env: []string{fmt.Sprint("I=", i)}})
 				if err != nil || res.Stdout != fmt.Sprintln(i) || string(res.Value) != fmt.Sprintf(`[%d, "%d"]`, i, i) {
 					t.Error(i, res, err)
 				}
@@ -391,7 +391,8 @@ func TestWrongInput(t *testing.T) {
 		{"Call.State: json: unsupported type", pytool.Call{State: make(chan int)}},
 		{"a Timeout of -1s", pytool.Call{Timeout: -time.Second}},
 		{"a MaxOutput of -1", pytool.Call{MaxOutput: -1}},
-		{"NUL", pytool.Call{Env: map[string]string{"A": "\x00"}}},
+		{"NUL", pytool.Call{Env: []string{"A=\x00"}}},
+		{`environment "A": want NAME=value`, pytool.Call{Env: []string{"A"}}},
 		{"/nowhere", pytool.Call{Dir: "/nowhere"}},
 	} {
 		_, err := call(t, b, "def f(): pass", c.call)

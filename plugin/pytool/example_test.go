@@ -53,7 +53,7 @@ def buy(item, price, state):
 // A Runner makes the box when it is needed, and anew when the tool needs another.
 func ExampleRunner() {
 	runner := &pytool.Runner{New: func(ctx context.Context, c pytool.Config) (sandbox.Sandbox, error) {
-		box, err := sshbox.New(ctx, sshbox.Config{Image: c.Image, Env: c.Env})
+		box, err := sshbox.New(ctx, sshbox.Config{Image: c.Image})
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+
+	"github.com/sandshell/sandshell/internal/headtail"
 )
 
 // A decoder takes apart what the program in the box writes: see sandshell_tool.py. What comes before the nonce, such as what a
@@ -69,15 +71,16 @@ func (d *decoder) Write(p []byte) (int, error) {
 	return size, nil
 }
 
-// A capture keeps the begin and the end of what is written to it, and passes it on.
+// A capture keeps head and tail of what is written to it, and passes it on. It is for several goroutines.
 type capture struct {
-	mu      sync.Mutex
-	max     int
-	head    []byte
-	tail    []byte // up to twice its half of max, then the older half is cut out
-	omitted int64
-	tee     io.Writer // or nil
-	err     error     // of tee: it gets no more then
+	mu   sync.Mutex
+	kept headtail.Buffer
+	tee  io.Writer // or nil
+	err  error     // of tee: it gets no more then
+}
+
+func newCapture(most int, tee io.Writer) *capture {
+	return &capture{kept: headtail.Buffer{Max: most}, tee: tee}
 }
 
 func (c *capture) Write(p []byte) (int, error) {
@@ -86,39 +89,15 @@ func (c *capture) Write(p []byte) (int, error) {
 	if c.tee != nil && c.err == nil && len(p) > 0 {
 		_, c.err = c.tee.Write(p)
 	}
-	size := len(p)
-	half := max(c.max/2, 1)
-	n := min(half-len(c.head), len(p))
-	c.head, p = append(c.head, p[:n]...), p[n:]
-	if drop := len(p) - half; drop > 0 {
-		c.omitted += int64(len(c.tail) + drop)
-		c.tail, p = c.tail[:0], p[drop:]
-	}
-	c.tail = append(c.tail, p...)
-	if len(c.tail) > 2*half {
-		c.cut(half)
-	}
-	return size, nil
+	return c.kept.Write(p)
 }
 
-// cut leaves that much of the tail.
-func (c *capture) cut(size int) {
-	cut := len(c.tail) - size
-	c.tail = append(c.tail[:0], c.tail[cut:]...)
-	c.omitted += int64(cut)
-}
-
-// text returns what is kept, and how much is missing in between.
+// text returns what is kept, and how many bytes are missing in between.
 func (c *capture) text() (string, int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if half := max(c.max/2, 1); len(c.tail) > half {
-		c.cut(half)
-	}
-	if c.omitted == 0 {
-		return strings.ToValidUTF8(string(c.head)+string(c.tail), "\uFFFD"), 0
-	}
-	return strings.ToValidUTF8(string(c.head), "\uFFFD") + strings.ToValidUTF8(string(c.tail), "\uFFFD"), c.omitted
+	text, omitted := c.kept.Text()
+	return strings.ToValidUTF8(text, "\uFFFD"), omitted
 }
 
 func (c *capture) failure() error {

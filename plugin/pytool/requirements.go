@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -24,16 +25,16 @@ func (t *Tool) Prepare(ctx context.Context, box sandbox.Sandbox) error {
 	}
 	for _, r := range requirements {
 		if strings.ContainsAny(r, "\n\r\x00") {
-			return fmt.Errorf("install requirements: %q has several lines", r)
+			return fmt.Errorf("install the requirements of %s: %q has several lines", t.Function, r)
 		}
 	}
-	out := &capture{max: maxOutput}
+	out := newCapture(maxOutput, nil)
 	code, err := t.makeVenv(ctx, box, requirements, out)
 	if err == nil && code == noPip {
 		if err := plugin.Install(ctx, box, ensurepip()); err != nil {
-			return err
+			return fmt.Errorf("install the requirements of %s: %w", t.Function, err)
 		}
-		out = &capture{max: maxOutput}
+		out = newCapture(maxOutput, nil)
 		code, err = t.makeVenv(ctx, box, requirements, out)
 	}
 	switch {
@@ -63,7 +64,7 @@ func (t *Tool) makeVenv(ctx context.Context, box sandbox.Sandbox, requirements [
 		return -1, err
 	}
 	return box.Run(ctx, &sandbox.Cmd{
-		Args: []string{"sh", "-c", venvScript, "pytool", t.key()}, Env: environment(t.Env),
+		Args: []string{"sh", "-c", venvScript, "pytool", t.key()}, Env: environ.Merge(t.Env),
 		Stdin: bytes.NewReader(request), Stdout: out, Stderr: out,
 	})
 }

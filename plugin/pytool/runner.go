@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -55,7 +56,7 @@ func (r *Runner) Call(ctx context.Context, t Tool, c Call) (*Result, error) {
 	return res, err
 }
 
-var errRunnerClosed = fmt.Errorf("call of a closed Runner: %w", sandbox.ErrClosed)
+var errRunnerClosed = fmt.Errorf("call a Python function: the Runner is closed: %w", sandbox.ErrClosed)
 
 // gone reports whether there is no use in trying again in the same box.
 func gone(err error) bool {
@@ -74,7 +75,7 @@ func (r *Runner) try(ctx context.Context, t *Tool, c Call) (*Result, error) {
 
 // acquire returns a box that has been made.
 func (r *Runner) acquire(ctx context.Context, c Config) (*kept, error) {
-	config := hash([]string{c.Image}, c.normalised(), c.PipArgs, environment(c.Env))
+	config := hash([]string{c.Image}, c.normalised(), c.PipArgs, environ.Merge(c.Env))
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/plugin/pytool"
 	"github.com/sandshell/sandshell/sandbox"
@@ -47,7 +47,7 @@ func TestRunner(t *testing.T) {
 	w := &works{}
 	r := &pytool.Runner{New: w.make}
 	defer r.Close()
-	tool := pytool.Tool{Source: "import os\ndef f(): return os.getcwd()", Function: "f", Config: pytool.Config{Image: "a", Env: map[string]string{"A": "1", "B": "2"}}}
+	tool := pytool.Tool{Source: "import os\ndef f(): return os.getcwd()", Function: "f", Config: pytool.Config{Image: "a", Env: []string{"A=1", "B=2"}}}
 	dirOf := func(tool pytool.Tool) string {
 		res, err := r.Call(t.Context(), tool, pytool.Call{})
 		require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestRunner(t *testing.T) {
 	// Each change of the configuration makes a new one, and closes the old one.
 	for i, change := range []func(c *pytool.Config){
 		func(c *pytool.Config) { c.Image = "b" },
-		func(c *pytool.Config) { c.Env = map[string]string{"A": "1"} },
+		func(c *pytool.Config) { c.Env = []string{"A=1"} },
 		func(c *pytool.Config) { c.PipArgs = []string{"-q"} },
 	} {
 		change(&tool.Config)
@@ -171,7 +171,7 @@ func TestRunnerMaking(t *testing.T) {
 
 // A container that is gone between two calls, or under one.
 func TestRunnerLost(t *testing.T) {
-	boxtest.NeedDocker(t, boxtest.Image)
+	dockertest.Engine(t, dockertest.Image)
 	var boxes []*sshbox.DockerSSHBox
 	r := &pytool.Runner{New: func(ctx context.Context, c pytool.Config) (sandbox.Sandbox, error) {
 		b, err := sshbox.New(ctx, sshbox.Config{Image: c.Image, Linger: time.Second})
@@ -182,7 +182,7 @@ func TestRunnerLost(t *testing.T) {
 		return b, nil
 	}}
 	defer r.Close()
-	tool := pytool.Tool{Source: "import os, signal, time\ndef f(die):\n  print('began')\n  while die: time.sleep(1)\n  return 1", Function: "f", Config: pytool.Config{Image: boxtest.Image}}
+	tool := pytool.Tool{Source: "import os, signal, time\ndef f(die):\n  print('began')\n  while die: time.sleep(1)\n  return 1", Function: "f", Config: pytool.Config{Image: dockertest.Image}}
 	for _, during := range []bool{false, true} {
 		res, err := r.Call(t.Context(), tool, pytool.Call{Args: object{"die": false}})
 		require.NoError(t, err)

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/environ"
 )
 
 // A Tool is a Python function.
@@ -28,8 +29,8 @@ type Config struct {
 	Requirements []string
 	// PipArgs are added to "pip install", such as "--no-index" and "--find-links=/wheels".
 	PipArgs []string
-	// Env is the environment of each call, and of pip, beside the box's.
-	Env map[string]string
+	// Env is the environment of each call, and of pip, beside the box's: "NAME=value" each. Of several of a name the last counts.
+	Env []string
 }
 
 // A Call is what one call of a function is given. The zero value calls it without arguments.
@@ -39,7 +40,7 @@ type Call struct {
 	// State is the caller's, anything that encoding/json takes; nil is no state.
 	State any
 	// Env is added to Config.Env, for this call.
-	Env map[string]string
+	Env []string
 	// Dir is the function's working directory. Default: the box's.
 	Dir string
 	// Timeout bounds the function with the start of Python, but not the installing of requirements. Default: no limit.
@@ -73,6 +74,9 @@ func (t *Tool) request(c Call) ([]byte, error) {
 		return nil, fmt.Errorf("a Timeout of %v", c.Timeout)
 	case c.MaxOutput < 0:
 		return nil, fmt.Errorf("a MaxOutput of %d", c.MaxOutput)
+	}
+	if err := environ.Check(slices.Concat(t.Env, c.Env)); err != nil {
+		return nil, err
 	}
 	// By hand: encoding/json would look through large arguments once more.
 	args, err := marshal("Args", c.Args)
@@ -109,18 +113,4 @@ func marshal(field string, v any) ([]byte, error) {
 		return nil, fmt.Errorf("marshal Call.%s: %w", field, err)
 	}
 	return text, nil
-}
-
-// environment returns the variables of both, sorted; later ones count.
-func environment(all ...map[string]string) []string {
-	merged := map[string]string{}
-	for _, env := range all {
-		maps.Copy(merged, env)
-	}
-	var list []string
-	for name, value := range merged {
-		list = append(list, name+"="+value)
-	}
-	slices.Sort(list)
-	return list
 }

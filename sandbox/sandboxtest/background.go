@@ -73,6 +73,9 @@ func (j *job) ends(codes ...int) *sandbox.Result {
 	require.NoError(j.t, err, "Wait")
 	require.Equalf(j.t, sandbox.Exited, res.State, "%s", show(res))
 	require.Containsf(j.t, codes, res.ExitCode, "%s", show(res))
+	if len(res.Output) < 1000 {
+		require.Zerof(j.t, res.Omitted, "Omitted: %s", show(res))
+	}
 	select {
 	case <-j.Done():
 	default:

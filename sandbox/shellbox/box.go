@@ -8,11 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"path"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -145,7 +145,7 @@ func (b *Box) name(kind string) string {
 
 // open opens a session; j is the job that it is for, nil if it is for none.
 func (b *Box) open(ctx context.Context, id string, j *job, opts sandbox.SessionOptions) (*session, error) {
-	if err := checkEnv(opts.Env); err != nil {
+	if err := environ.Check(opts.Env); err != nil {
 		return nil, fmt.Errorf("open %s: %w", id, err)
 	}
 	if opts.Rows <= 0 || opts.Cols <= 0 || opts.Rows > 10000 || opts.Cols > 10000 {
@@ -313,14 +313,4 @@ func (b *Box) shellArgs() []string {
 		args = []string{args[0], "--noediting", "--norc"}
 	}
 	return args
-}
-
-func checkEnv(env []string) error {
-	for _, kv := range env {
-		name, _, ok := strings.Cut(kv, "=")
-		if !ok || name == "" || strings.ContainsRune(kv, 0) {
-			return fmt.Errorf("environment %q: want NAME=value without NUL bytes", name)
-		}
-	}
-	return nil
 }

@@ -47,9 +47,9 @@ func newCommand(text string, once bool) *command {
 		matched: make(chan struct{}, 1),
 		done:    make(chan struct{}),
 	}
-	c.out.max = sandbox.DefaultMaxOutput // whatever the first call asks for: the next may ask for more
+	c.out.kept.Max = sandbox.DefaultMaxOutput // whatever the first call asks for: the next may ask for more
 	if once {
-		c.out.max = 4 << 10 // the spool has it all
+		c.out.kept.Max = 4 << 10 // the spool has it all
 	}
 	return c
 }

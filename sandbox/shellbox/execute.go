@@ -146,13 +146,13 @@ func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, 
 		defer c.tee.set(nil)
 	}
 	s.mu.Lock()
-	c.out.max = max(c.out.max, o.MaxOutput)
+	c.out.kept.Max = max(c.out.kept.Max, o.MaxOutput)
 	c.match = nil
 	select {
 	case <-c.matched:
 	default:
 	}
-	if p := c.out.expect(o.Until); p != nil {
+	if p := c.out.expect(o.Until, o.MaxOutput); p != nil {
 		c.setMatch(p)
 	}
 	if s.cmd == c { // else it has ended meanwhile
@@ -212,7 +212,6 @@ func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, 
 			if p == nil {
 				continue
 			}
-			p.limit(o.MaxOutput)
 			return &sandbox.Result{State: sandbox.Running, Output: p.text, Omitted: p.omitted, Matched: p.matched, Duration: time.Since(c.began)}, nil
 		case <-watch.timer.C:
 			watch.look()

@@ -7,7 +7,6 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/sandshell/sandshell/internal/terminal"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -204,28 +203,11 @@ func (j *job) wait(ctx context.Context) (*sandbox.Result, error) {
 		return nil, j.err
 	}
 	r := *j.result
-	const half = sandbox.DefaultMaxOutput / 2
-	head, err := j.spool.read(0, 2*half)
-	if err != nil {
+	var err error
+	if r.Output, r.Omitted, err = j.spool.text(); err != nil {
 		return nil, err
 	}
-	var tail []byte
-	if size := j.spool.length(); size > 2*half {
-		r.Omitted = size - 2*half
-		head = head[:half]
-		if tail, err = j.spool.read(size-half, half); err != nil {
-			return nil, err
-		}
-	}
-	r.Output = clean(head) + clean(tail)
 	return &r, nil
-}
-
-func clean(raw []byte) string {
-	var c terminal.Cleaner
-	text := c.Append(nil, raw)
-	c.Flush()
-	return string(append(text, c.Line()...))
 }
 
 // release waits for the job's goroutine, which ends with its session, and frees the spool.

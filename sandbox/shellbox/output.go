@@ -4,20 +4,19 @@ import (
 	"bytes"
 	"regexp"
 
+	"github.com/sandshell/sandshell/internal/headtail"
 	"github.com/sandshell/sandshell/internal/terminal"
 )
 
 // An output is what a command printed since its last Result, cleaned: head and tail, in bounded memory.
 type output struct {
 	cleaner terminal.Cleaner
-	head    []byte
-	tail    []byte // up to twice its half of max, then the older half is cut out
-	omitted int64
-	max     int
-	shown   []byte // what of the unfinished line earlier Results have shown
-	buf     []byte // for the cleaner to append to
+	kept    headtail.Buffer // what is final: complete lines
+	shown   []byte          // what of the unfinished line earlier Results have shown
+	buf     []byte          // for the cleaner to append to
 
 	until  *regexp.Regexp
+	limit  int    // of the Result that until is for
 	window []byte // complete lines to search, none of them matched so far
 }
 
@@ -35,7 +34,7 @@ const matchMax = 4 << 10
 func (o *output) write(raw []byte) *piece {
 	o.buf = o.cleaner.Append(o.buf[:0], raw)
 	text := o.unshown(o.buf)
-	o.keep(text)
+	o.kept.Write(text)
 	if o.until == nil {
 		return nil
 	}
@@ -65,13 +64,13 @@ func (o *output) line() []byte {
 	return bytes.TrimPrefix(o.cleaner.Line(), o.shown)
 }
 
-// expect makes write look for re, from what is there on; nil ends that.
-func (o *output) expect(re *regexp.Regexp) *piece {
-	o.until, o.window = re, nil
+// expect makes write look for re, from what is there on, for a Result of at most limit bytes; nil ends that.
+func (o *output) expect(re *regexp.Regexp, limit int) *piece {
+	o.until, o.limit, o.window = re, limit, nil
 	if re == nil {
 		return nil
 	}
-	o.window = append(append(o.window, o.head...), o.tail...)
+	o.window = o.kept.Bytes()
 	return o.search()
 }
 
@@ -85,66 +84,17 @@ func (o *output) search() *piece {
 		}
 		return nil
 	}
-	p := &piece{matched: string(text[at[0]:at[1]])}
-	rest := bytes.Clone(text[at[1]:min(max(at[1], len(o.window)), len(text))])
-	if at[1] > len(o.window) {
-		rest = nil
-	}
-	shownLine := max(at[1]-len(o.window), 0)
-	o.dropLast(len(rest))
-	p.text, p.omitted = o.committed()
-	p.text += string(line[:shownLine])
-	if shownLine > 0 {
+	matched := string(text[at[0]:at[1]])
+	rest := max(len(o.window)-at[1], 0) // of the complete lines: after the match, and not in the Result
+	line = line[:max(at[1]-len(o.window), 0)]
+	if len(line) > 0 {
 		all := o.cleaner.Line()
-		o.shown = bytes.Clone(all[:len(all)-len(line)+shownLine])
+		o.shown = bytes.Clone(all[:len(all)-len(o.line())+len(line)])
 	}
+	p := o.commit(max(o.kept.Len()-rest, 0), line, o.limit)
+	p.matched = matched
 	o.until, o.window = nil, nil
-	o.keep(rest)
 	return p
-}
-
-// keep appends text to head and tail.
-func (o *output) keep(text []byte) {
-	half := o.max / 2
-	if len(o.tail) == 0 && len(o.head) < half {
-		n := min(half-len(o.head), len(text))
-		o.head = append(o.head, text[:n]...)
-		text = text[n:]
-	}
-	for len(text) > 0 {
-		n := min(len(text), 2*half-len(o.tail))
-		o.tail = append(o.tail, text[:n]...)
-		text = text[n:]
-		if len(o.tail) >= 2*half && len(text) > 0 {
-			cut := len(o.tail) - half
-			o.tail = append(o.tail[:0], o.tail[cut:]...)
-			o.omitted += int64(cut)
-		}
-	}
-}
-
-// dropLast takes the last n bytes back.
-func (o *output) dropLast(n int) {
-	k := min(n, len(o.tail))
-	o.tail = o.tail[:len(o.tail)-k]
-	o.head = o.head[:len(o.head)-min(n-k, len(o.head))]
-}
-
-// committed returns the complete lines and starts anew.
-func (o *output) committed() (string, int64) {
-	half := o.max / 2
-	omitted := o.omitted
-	tail := o.tail
-	if len(tail) > half {
-		omitted += int64(len(tail) - half)
-		tail = tail[len(tail)-half:]
-	}
-	text := string(o.head) + string(tail)
-	o.head, o.tail, o.omitted = o.head[:0], o.tail[:0], 0
-	if cap(o.head)+cap(o.tail) > 64<<10 { // a job or an idle session keeps no megabyte for later
-		o.head, o.tail = nil, nil
-	}
-	return text, omitted
 }
 
 // take returns all output since the last piece, in at most limit bytes, and starts anew. At the command's end the
@@ -153,22 +103,19 @@ func (o *output) take(limit int, end bool) *piece {
 	if end {
 		o.cleaner.Flush()
 	}
-	p := new(piece)
-	p.text, p.omitted = o.committed()
-	p.text += string(o.line())
+	p := o.commit(o.kept.Len(), o.line(), limit)
 	o.shown = bytes.Clone(o.cleaner.Line())
 	o.window = nil
-	return p.limit(limit)
+	return p
 }
 
-// limit cuts the middle out of p, so that at most n bytes stay.
-func (p *piece) limit(n int) *piece {
-	if cut := len(p.text) - n; cut > 0 {
-		head := n / 2
-		p.text = p.text[:head] + p.text[head+cut:]
-		p.omitted += int64(cut)
-	}
-	return p
+// commit returns the first n bytes that are kept of the complete lines, and line after them, in at most limit bytes. The rest is the next piece's.
+func (o *output) commit(n int, line []byte, limit int) *piece {
+	first := o.kept.Next(n)
+	first.Write(line)
+	first.Max = limit
+	text, omitted := first.Text()
+	return &piece{text: text, omitted: omitted}
 }
 
 // trimTrace cuts off what set -x traces of the call that ends a command, see shell.commandLines.

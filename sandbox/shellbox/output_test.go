@@ -7,11 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sandshell/sandshell/internal/headtail"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
 func TestOutputIsGivenOnce(t *testing.T) {
-	o := output{max: sandbox.DefaultMaxOutput}
+	o := output{kept: headtail.Buffer{Max: sandbox.DefaultMaxOutput}}
 	take := func(end bool) string { return o.take(sandbox.DefaultMaxOutput, end).text }
 	o.write([]byte("one\nname? "))
 	require.Equal(t, "one\nname? ", take(false))
@@ -25,7 +26,7 @@ func TestOutputIsGivenOnce(t *testing.T) {
 }
 
 func TestOutputKeepsHeadAndTail(t *testing.T) {
-	o := output{max: 100}
+	o := output{kept: headtail.Buffer{Max: 100}}
 	var all strings.Builder
 	for range 1000 {
 		all.WriteString("0123456789\n")
@@ -36,7 +37,6 @@ func TestOutputKeepsHeadAndTail(t *testing.T) {
 	require.Equal(t, all.String()[:50], p.text[:50])
 	require.Equal(t, all.String()[all.Len()-50:], p.text[50:])
 	require.EqualValues(t, all.Len()-100, p.omitted)
-	require.LessOrEqual(t, cap(o.head)+cap(o.tail), 1000)
 }
 
 func TestUntil(t *testing.T) {
@@ -54,8 +54,8 @@ func TestUntil(t *testing.T) {
 		{"Empty", "", []string{"a\n"}, "", "a\n", "", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := output{max: sandbox.DefaultMaxOutput}
-			o.until = regexp.MustCompile(c.re)
+			o := output{kept: headtail.Buffer{Max: sandbox.DefaultMaxOutput}}
+			o.until, o.limit = regexp.MustCompile(c.re), sandbox.DefaultMaxOutput
 			var p *piece
 			for i, chunk := range c.chunks {
 				if q := o.write([]byte(chunk)); q != nil {
@@ -70,6 +70,37 @@ func TestUntil(t *testing.T) {
 			require.Equal(t, c.rest, o.take(sandbox.DefaultMaxOutput, true).text)
 		})
 	}
+}
+
+// What earlier calls have left may be cut. Until finds a match on either side, and of the rest nothing is lost.
+func TestUntilBesideACut(t *testing.T) {
+	const half = 50
+	for _, c := range []struct {
+		re, text             string
+		omitted, restOmitted int
+	}{
+		{"^b", "b", 0, 1000},
+		{"y$", strings.Repeat("b", half) + strings.Repeat("e", half-1) + "y", 1000, 0},
+	} {
+		o := output{kept: headtail.Buffer{Max: 2 * half}}
+		before := strings.Repeat("b", half) + strings.Repeat("-", 999) + "\n" + strings.Repeat("e", half-1) + "y"
+		o.kept.WriteString(before)
+		p := o.expect(regexp.MustCompile(c.re), 2*half)
+		require.NotNil(t, p)
+		require.Equal(t, c.text, p.text)
+		require.EqualValues(t, c.omitted, p.omitted)
+		rest := o.take(2*half, true)
+		require.Len(t, p.text+rest.text, 2*half)
+		require.EqualValues(t, c.restOmitted, rest.omitted)
+	}
+}
+
+func TestOutputIsCutBetweenRunes(t *testing.T) {
+	o := output{kept: headtail.Buffer{Max: sandbox.DefaultMaxOutput}}
+	o.write([]byte(strings.Repeat("€", 100)))
+	p := o.take(100, false)
+	require.Equal(t, strings.Repeat("€", 32), p.text)
+	require.EqualValues(t, 300-96, p.omitted)
 }
 
 // What set -x traces of the engine's own is no output; what it traces of the command is.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -31,7 +32,7 @@ func (b *Box) Run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 }
 
 func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
-	if err := checkEnv(cmd.Env); err != nil {
+	if err := environ.Check(cmd.Env); err != nil {
 		return -1, err
 	}
 	ctx, done, err := b.call(ctx)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"github.com/sandshell/sandshell/internal/shellquote"
 )
 
 // A dialect is what a shell has beyond POSIX, as far as it matters for typing commands to it.
@@ -52,7 +54,7 @@ func (sh shell) initLines(seq int) []byte {
 	b.WriteString("\n")
 	fmt.Fprintf(&b, `_ss_p="$(printf '\033]133;D;$?;$_ss_q;$$;$PWD;%s\007')";`, sh.nonce)
 	b.WriteString(`case ${LC_ALL-}${LC_CTYPE-}${LANG-} in '')export LANG=C.UTF-8;;esac` + "\n")
-	b.WriteString(`[ -z "${BASH_VERSION-}" ]||eval ` + shell{}.quote(`_ss_d=1;set +H;shopt -s promptvars;case "${PROMPT_COMMAND[*]}" in ''|*_ss_p*);;`+
+	b.WriteString(`[ -z "${BASH_VERSION-}" ]||eval ` + shellquote.Quote(`_ss_d=1;set +H;shopt -s promptvars;case "${PROMPT_COMMAND[*]}" in ''|*_ss_p*);;`+
 		`*)PROMPT_COMMAND+=("PS1=\$_ss_p");((BASH_VERSINFO[0]*100+BASH_VERSINFO[1]>=501))||`+
 		`PROMPT_COMMAND=$PROMPT_COMMAND$'\n''PS1=$_ss_p';;esac`) +
 		`;[ "$_ss_d" != 2 ]||set -o ignoreeof 2>/dev/null` + "\n")

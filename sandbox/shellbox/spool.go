@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/headtail"
+	"github.com/sandshell/sandshell/internal/terminal"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -65,6 +67,36 @@ func (s *spool) read(offset int64, max int) ([]byte, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// text returns what a Result shows of it, cleaned, and how many bytes are omitted in the middle.
+func (s *spool) text() (string, int64, error) {
+	kept := headtail.Buffer{Max: sandbox.DefaultMaxOutput}
+	size, half := s.length(), kept.Max/2
+	if size <= int64(kept.Max) {
+		all, err := s.read(0, kept.Max)
+		return clean(all), 0, err
+	}
+	head, err := s.read(0, half)
+	if err != nil {
+		return "", 0, err
+	}
+	tail, err := s.read(size-int64(half), half)
+	if err != nil {
+		return "", 0, err
+	}
+	kept.WriteString(clean(head))
+	kept.Skip(size - 2*int64(half))
+	kept.WriteString(clean(tail))
+	text, omitted := kept.Text()
+	return text, omitted, nil
+}
+
+func clean(raw []byte) string {
+	var c terminal.Cleaner
+	text := c.Append(nil, raw)
+	c.Flush()
+	return string(append(text, c.Line()...))
 }
 
 func (s *spool) close() {

@@ -63,7 +63,7 @@ func NewConn(ctx context.Context, conn net.Conn, kind, identity string) (*Conn, 
 	}
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("ZeroMQ handshake: %w", err)
+		return nil, fmt.Errorf("zmtp: handshake: %w", err)
 	}
 	return c, nil
 }

@@ -1,0 +1,121 @@
+// Package headtail keeps the beginning and the end of an output that may be longer than memory should hold.
+package headtail
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// A Buffer keeps the head and the tail of what is written to it, up to Max bytes in all, and counts the bytes in between. It is for one
+// goroutine at a time. The zero value with a Max is ready for use.
+//
+// It cuts between runes: a rune that would be kept in part is left out as a whole. Bytes that are not UTF-8 are kept like others, but for at most
+// three on each side of the cut.
+type Buffer struct {
+	// Max is how many bytes Text returns: the first Max/2, and as the tail the others. It may be changed: a larger one is for what is
+	// written from then on, a smaller one for what is there already, too.
+	Max int
+
+	head    []byte
+	omitted int64  // bytes between head and tail
+	tail    []byte // up to twice what is kept, then the older half is dropped: each byte is moved once at most
+}
+
+// Write implements io.Writer. It takes all of p, and never fails.
+func (b *Buffer) Write(p []byte) (int, error) {
+	write(b, p)
+	return len(p), nil
+}
+
+// WriteString implements io.StringWriter, as Write.
+func (b *Buffer) WriteString(s string) (int, error) {
+	write(b, s)
+	return len(s), nil
+}
+
+func write[T []byte | string](b *Buffer, p T) {
+	half := max(b.Max, 0) / 2
+	if b.omitted == 0 && len(b.tail) == 0 && len(b.head) < half {
+		n := min(half-len(b.head), len(p))
+		b.head, p = append(b.head, p[:n]...), p[n:]
+	}
+	keep := max(b.Max, 0) - half
+	if more := len(p) - keep; more > 0 {
+		b.omitted += int64(len(b.tail) + more)
+		b.tail, p = b.tail[:0], p[more:]
+	}
+	if size := len(b.tail) + len(p); size > 2*keep {
+		b.omitted += int64(size - keep)
+		b.tail = append(b.tail[:0], b.tail[size-keep:]...)
+	}
+	b.tail = append(b.tail, p...)
+}
+
+// Skip counts n bytes as written and omitted. What is written after them belongs to the tail.
+func (b *Buffer) Skip(n int64) {
+	b.omitted += n + int64(len(b.tail))
+	b.tail = b.tail[:0]
+}
+
+// Len returns how many bytes there are for Next to take, which may be more than Text returns.
+func (b *Buffer) Len() int { return len(b.head) + len(b.tail) }
+
+// Bytes returns a copy of the bytes that there are for Next to take.
+func (b *Buffer) Bytes() []byte { return slices.Concat(b.head, b.tail) }
+
+// Next takes the first n of the bytes that there are away from b and returns them as a Buffer of the same Max. Bytes omitted before
+// the last of them go with them.
+func (b *Buffer) Next(n int) Buffer {
+	if n < len(b.head) {
+		first := Buffer{Max: b.Max, head: b.head[:n:n]}
+		b.head = slices.Clone(b.head[n:])
+		return first
+	}
+	n -= len(b.head)
+	first := Buffer{Max: b.Max, head: b.head, omitted: b.omitted, tail: b.tail[:n:n]}
+	rest := b.tail[n:]
+	b.Reset()
+	b.Write(rest)
+	return first
+}
+
+// Reset forgets everything but Max, and frees the memory.
+func (b *Buffer) Reset() { *b = Buffer{Max: b.Max} }
+
+// Text returns head and tail in one, and how many bytes are omitted between the two. What is not longer than Max is returned whole.
+func (b *Buffer) Text() (text string, omitted int64) {
+	head, tail, most := string(b.head), string(b.tail), max(b.Max, 0)
+	written := b.omitted + int64(b.Len())
+	if b.omitted == 0 {
+		all := head + tail
+		if len(all) <= most {
+			return all, 0
+		}
+		head, tail = all, all
+	}
+	head = trimEnd(head[:min(most/2, len(head))])
+	tail = trimStart(tail[max(len(tail)-(most-most/2), 0):])
+	return head + tail, written - int64(len(head)+len(tail))
+}
+
+// trimEnd cuts off the beginning of a rune that does not end in s.
+func trimEnd(s string) string {
+	for i := len(s) - 1; i >= max(len(s)-utf8.UTFMax+1, 0); i-- {
+		if utf8.RuneStart(s[i]) {
+			if !utf8.FullRuneInString(s[i:]) {
+				return s[:i]
+			}
+			break
+		}
+	}
+	return s
+}
+
+// trimStart cuts off the rest of a rune that may have begun before s.
+func trimStart(s string) string {
+	n := 0
+	for n < min(len(s), utf8.UTFMax-1) && !utf8.RuneStart(s[n]) {
+		n++
+	}
+	return s[n:]
+}
