@@ -63,11 +63,16 @@ func (c *children) collect() {
 	}
 }
 
-// start starts a program. oom_score_adj is raised: when memory runs out, it is a program that the kernel is to kill, and not boxd.
-func (c *children) start(path string, args []string, attr *syscall.ProcAttr) (*child, error) {
+// start starts a program on these streams as the leader of a process session, of which they are the terminal if terminal is set. When memory runs
+// out, the kernel is to kill a program and not boxd: the program's oom_score_adj is raised.
+func (c *children) start(p *prepared, streams [3]*os.File, terminal bool) (*child, error) {
+	attr := &syscall.ProcAttr{Dir: p.dir, Env: p.env, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: terminal}}
+	for _, f := range streams {
+		attr.Files = append(attr.Files, f.Fd())
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pid, err := syscall.ForkExec(path, args, attr)
+	pid, err := syscall.ForkExec(p.path, p.args, attr)
 	if err != nil {
 		return nil, err
 	}
@@ -112,4 +117,10 @@ func expendable(pid int) {
 	}
 	defer f.Close()
 	f.WriteString("500")
+}
+
+func closeAll(files [3]*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
 }

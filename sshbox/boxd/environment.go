@@ -8,7 +8,7 @@ import (
 	"strings"
 	"syscall"
 
-	programs "github.com/sandshell/sandshell/internal/program"
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
 // An account is what the image's /etc/passwd says about the user that all runs as. Many images have no entry, or no such file.

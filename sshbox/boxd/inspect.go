@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/inspect"
-	programs "github.com/sandshell/sandshell/internal/program"
+	"github.com/sandshell/sandshell/internal/tty"
 	"github.com/sandshell/sandshell/sshbox/internal/wire"
 )
 
@@ -20,17 +20,17 @@ const settleLimit = 20 * time.Millisecond
 func (s *server) inspect(ask *wire.Inspect) (*wire.Inspected, error) {
 	p := s.terminalOf(ask.Request)
 	if p != nil {
-		programs.Within(settleLimit, func() bool { return p.in.given(int64(ask.Input)) })
+		tty.Within(settleLimit, func() bool { return p.in.given(int64(ask.Input)) })
 	}
 	answer, err := inspect.Answer(ask.Request)
 	if err != nil || p == nil {
 		return &wire.Inspected{Answer: answer}, err
 	}
 	var total int64
-	programs.Within(settleLimit, func() bool { // what had been written before the look is in the output when the terminal has nothing more, twice
+	tty.Within(settleLimit, func() bool { // what had been written before the look is in the output when the terminal has nothing more, twice
 		before := total
 		total = p.out.total()
-		return !programs.Readable(p.master) && total == before
+		return !tty.Readable(p.master) && total == before
 	})
 	return &wire.Inspected{Answer: answer, Output: uint64(total)}, nil
 }

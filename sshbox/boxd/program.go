@@ -9,7 +9,7 @@ import (
 	"sync"
 	"syscall"
 
-	programs "github.com/sandshell/sandshell/internal/program"
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"github.com/sandshell/sandshell/sshbox/internal/wire"
 	"golang.org/x/crypto/ssh"
 )
@@ -124,13 +124,8 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 	return p, nil
 }
 
-func (p *program) start(what *prepared, files []*os.File, sys *syscall.SysProcAttr) (err error) {
-	var fds []uintptr
-	for _, f := range files {
-		fds = append(fds, f.Fd())
-	}
-	p.child, err = p.s.children.start(what.path, what.args, &syscall.ProcAttr{Dir: what.dir, Env: what.env, Files: fds, Sys: sys})
-	if err != nil {
+func (p *program) start(what *prepared, streams [3]*os.File, terminal bool) (err error) {
+	if p.child, err = p.s.children.start(what, streams, terminal); err != nil {
 		return &os.PathError{Op: "execute", Path: what.path, Err: err}
 	}
 	return nil
@@ -147,7 +142,7 @@ func (p *program) onTerminal(what *prepared) error {
 		terminal.Close()
 		return err
 	}
-	if err := p.start(what, []*os.File{tty, tty, tty}, &syscall.SysProcAttr{Setsid: true, Setctty: true}); err != nil {
+	if err := p.start(what, [3]*os.File{tty, tty, tty}, true); err != nil {
 		master.Close()
 		return err
 	}
@@ -159,25 +154,13 @@ func (p *program) onTerminal(what *prepared) error {
 
 func (p *program) onPipes(what *prepared) error {
 	p.err = newOutput(0)
-	var ours, theirs []*os.File
-	closeAll := func(files []*os.File) {
-		for _, f := range files {
-			f.Close()
-		}
+	ours, theirs, err := programs.OpenPipes()
+	if err != nil {
+		return err
 	}
-	defer func() { closeAll(theirs) }()
-	for range 3 {
-		r, w, err := os.Pipe()
-		if err != nil {
-			closeAll(ours)
-			return err
-		}
-		if len(ours) == 0 {
-			r, w = w, r // standard input goes the other way
-		}
-		ours, theirs = append(ours, r), append(theirs, w)
-	}
-	if err := p.start(what, theirs, &syscall.SysProcAttr{Setsid: true}); err != nil {
+	err = p.start(what, theirs, false)
+	closeAll(theirs)
+	if err != nil {
 		closeAll(ours)
 		return err
 	}

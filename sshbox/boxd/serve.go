@@ -187,7 +187,8 @@ func (s *server) startCommand() error {
 	if err != nil {
 		return err
 	}
-	child, err := s.children.start(p.path, p.args, &syscall.ProcAttr{Env: p.env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	p.dir = "" // the container's own, also where that is the root
+	child, err := s.children.start(p, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, false)
 	if err != nil {
 		return err
 	}

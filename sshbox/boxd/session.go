@@ -14,7 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	programs "github.com/sandshell/sandshell/internal/program"
+	"github.com/sandshell/sandshell/internal/tty"
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"github.com/sandshell/sandshell/sshbox/internal/wire"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
@@ -187,26 +188,21 @@ func (s *session) fail(status uint32, why string) {
 
 // start starts the program.
 func (s *session) start(p *prepared) error {
-	sys := &syscall.SysProcAttr{Setsid: true, Setctty: s.tty != nil}
-	theirs := []*os.File{s.tty, s.tty, s.tty}
-	var in *os.File
-	if s.tty == nil {
+	terminal := s.tty != nil
+	ours, theirs := [3]*os.File{s.master}, [3]*os.File{s.tty, s.tty, s.tty}
+	s.tty = nil
+	if terminal {
+		s.outputs = []*os.File{s.master}
+	} else {
 		var err error
-		if in, theirs, err = s.openPipes(); err != nil {
+		if ours, theirs, err = programs.OpenPipes(); err != nil {
 			return err
 		}
-	} else {
-		in, s.outputs = s.master, []*os.File{s.master}
+		s.outputs = ours[1:]
 	}
-	s.tty = nil
-	var fds []uintptr
-	for _, f := range theirs {
-		fds = append(fds, f.Fd())
-	}
-	child, err := s.c.s.children.start(p.path, p.args, &syscall.ProcAttr{Dir: p.dir, Env: p.env, Files: fds, Sys: sys})
-	for _, f := range theirs {
-		f.Close()
-	}
+	in := ours[0]
+	child, err := s.c.s.children.start(p, theirs, terminal)
+	closeAll(theirs)
 	if err != nil {
 		in.Close()
 		return err
@@ -215,25 +211,6 @@ func (s *session) start(p *prepared) error {
 	go s.feed(in)
 	go s.deliver(child)
 	return nil
-}
-
-// openPipes makes the program's standard streams where it has no terminal: our end of its input, and its three ends.
-func (s *session) openPipes() (in *os.File, theirs []*os.File, err error) {
-	for i := range 3 {
-		r, w, err := os.Pipe()
-		if err != nil {
-			for _, f := range append(theirs, in) {
-				f.Close()
-			}
-			return nil, nil, err
-		}
-		if i == 0 {
-			in, theirs = w, append(theirs, r)
-		} else {
-			s.outputs, theirs = append(s.outputs, r), append(theirs, w)
-		}
-	}
-	return in, theirs, nil
 }
 
 // feed gives the program its input. When it reads no more, the rest is thrown away, and OpenSSH is told so: a client that waits until all
@@ -287,7 +264,7 @@ func drain(w io.Writer, master *os.File) {
 	buf := make([]byte, 128<<10)
 	for left := len(buf); left > 0; {
 		var n int
-		if programs.Control(master, func(fd int) (err error) { n, err = unix.Read(fd, buf[:left]); return err }) != nil || n <= 0 {
+		if tty.Control(master, func(fd int) (err error) { n, err = unix.Read(fd, buf[:left]); return err }) != nil || n <= 0 {
 			return
 		}
 		left -= n

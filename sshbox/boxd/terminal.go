@@ -7,7 +7,8 @@ import (
 	"os"
 	"strings"
 
-	programs "github.com/sandshell/sandshell/internal/program"
+	"github.com/sandshell/sandshell/internal/tty"
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"github.com/sandshell/sandshell/sshbox/internal/wire"
 	"golang.org/x/sys/unix"
 )
@@ -29,23 +30,18 @@ func (s *session) openTerminal(want *ptyRequest) bool {
 	if !ok {
 		return false
 	}
-	master, tty, err := programs.OpenTerminal(0, 0)
+	master, end, err := programs.OpenTerminal(0, 0)
 	if err != nil {
 		s.c.s.log.Warn("no terminal", "error", err)
 		return false
 	}
-	s.master, s.tty, s.term = master, tty, want.Term
-	err = programs.Control(master, func(fd int) error {
-		modes, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-		if err != nil {
-			return err
-		}
+	s.master, s.tty, s.term = master, end, want.Term
+	err = tty.ChangeModes(master, func(modes *unix.Termios) {
 		modes.Oflag |= unix.ONLCR
 		modes.Lflag |= unix.ECHOCTL
 		for _, c := range changes {
 			c.apply(modes)
 		}
-		return unix.IoctlSetTermios(fd, unix.TCSETS, modes)
 	})
 	if err == nil {
 		err = setWindow(master, wire.Window{Cols: want.Cols, Rows: want.Rows, Width: want.Width, Height: want.Height})
@@ -55,7 +51,7 @@ func (s *session) openTerminal(want *ptyRequest) bool {
 
 func setWindow(master *os.File, w wire.Window) error {
 	size := func(n uint32) uint16 { return uint16(min(n, 1<<16-1)) }
-	return programs.Control(master, func(fd int) error {
+	return tty.Control(master, func(fd int) error {
 		ws := unix.Winsize{Row: size(w.Rows), Col: size(w.Cols), Xpixel: size(w.Width), Ypixel: size(w.Height)}
 		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &ws)
 	})
