@@ -5,8 +5,10 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sandshell/sandshell/sandbox/shellbox"
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -19,7 +21,9 @@ type process struct {
 	*stream
 	pid      int
 	terminal bool
-	stderr   io.Reader // nil with a terminal
+	stderr   io.Reader          // nil with a terminal
+	keyboard *programs.Keyboard // nil without
+	shown    atomic.Int64       // so much of the terminal's output has been read
 
 	endOnce sync.Once
 	status  shellbox.Status
@@ -33,6 +37,9 @@ var _ shellbox.Process = (*process)(nil)
 func newProcess(s *session, p shellbox.Program) *process {
 	proc := &process{stream: newStream(s, s.on.group), terminal: p.Terminal != nil, ended: make(chan struct{})}
 	proc.letGo = s.letGo
+	if proc.terminal {
+		proc.keyboard = programs.NewKeyboard(proc.stream, proc.shown.Load)
+	}
 	if !s.on.run(func() {
 		for r := range s.requests { // unread, they would block the whole connection
 			status, ok := parseStatus(r)
@@ -58,10 +65,22 @@ func (p *process) end(s shellbox.Status, err error) {
 	})
 }
 
-func (p *process) PID() int              { return p.pid }
-func (p *process) Stdin() io.WriteCloser { return stdin{p} }
-func (p *process) Stdout() io.Reader     { return p.out }
-func (p *process) Stderr() io.Reader     { return p.stderr }
+func (p *process) PID() int          { return p.pid }
+func (p *process) Stderr() io.Reader { return p.stderr }
+
+func (p *process) Stdin() io.WriteCloser {
+	if p.terminal {
+		return p.keyboard
+	}
+	return stdin{p}
+}
+
+func (p *process) Stdout() io.Reader {
+	if p.terminal {
+		return screen{p}
+	}
+	return p.out
+}
 
 // Resize sends the size. The server applies it in its own time; there is no answer.
 func (p *process) Resize(rows, cols int) error {
@@ -103,16 +122,19 @@ func (p *process) Close() error {
 	return nil
 }
 
-// stdin is the writing half of a process.
+// stdin is the standard input of a process without a terminal.
 type stdin struct{ p *process }
 
 func (w stdin) Write(b []byte) (int, error) { return w.p.Write(b) }
+func (w stdin) Close() error                { return w.p.closeWrite() }
 
-func (w stdin) Close() error {
-	if w.p.terminal {
-		return nil
-	}
-	return w.p.closeWrite()
+// A screen is what a process's terminal shows. It is counted for the keyboard.
+type screen struct{ p *process }
+
+func (s screen) Read(b []byte) (int, error) {
+	n, err := s.p.out.Read(b)
+	s.p.shown.Add(int64(n))
+	return n, err
 }
 
 // afterMark reads a stream from the line after mark on: what a login shell's startup file writes to the standard
