@@ -1,0 +1,241 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sandshell/sandshell/sshbox/internal/wire"
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+)
+
+// maxCallers is how many may have connected that have not logged in. One more drops the oldest: so whoever opens connections without end
+// cannot keep others out.
+const maxCallers = 64
+
+// loginLimit bounds the time from the connection to the login. Tests shorten it.
+var loginLimit = 20 * time.Second
+
+// called serves one connection to the socket.
+//
+// One that comes from inside is refused before anything is taken from it. No client of ours does; and descriptors are not like a network:
+// whoever hands them over can still change what boxd has of them, such as put them in blocking mode, in which not even Close returns.
+func (s *server) called(c *net.UnixConn) {
+	c.SetDeadline(time.Now().Add(loginLimit))
+	var joined *streams
+	err := errors.New("it comes from inside of the container")
+	if fromOutside(c) {
+		joined, err = receive(c)
+	}
+	if err != nil {
+		s.refused(err)
+		c.Close()
+		return
+	}
+	c.SetDeadline(time.Time{})
+	defer joined.Close()
+	s.serveStreams(joined)
+}
+
+// refused notes that a connection came to nothing. Of many it notes few: the log is on the engine's disk, and anyone inside may connect.
+func (s *server) refused(err error) {
+	if n := s.refusals.Add(1); n <= 100 || n%1000 == 0 {
+		s.log.Warn("refused", "error", err, "refusals", n)
+	}
+}
+
+// serveStreams serves one connection.
+func (s *server) serveStreams(raw net.Conn) {
+	s.waiting(raw, true)
+	raw.SetDeadline(time.Now().Add(loginLimit))
+	in := bufio.NewReaderSize(raw, 64<<10) // x/crypto reads 4 KiB at a time
+	err := s.authorize(in, raw)
+	var sc *ssh.ServerConn
+	var channels <-chan ssh.NewChannel
+	var requests <-chan *ssh.Request
+	if err == nil {
+		sc, channels, requests, err = ssh.NewServerConn(&bufferedConn{raw, in}, s.config())
+	}
+	s.waiting(raw, false)
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			s.refused(err)
+		}
+		return
+	}
+	defer sc.Close()
+	raw.SetDeadline(time.Time{})
+	c := &conn{ServerConn: sc, s: s, owner: sc.Permissions.Extensions["role"] == "owner"}
+	if !s.arrived(c, sc.Permissions.Extensions["key"]) {
+		return
+	}
+	defer s.left(c)
+	c.serve(channels, requests)
+}
+
+// waiting notes who has not logged in yet.
+func (s *server) waiting(raw net.Conn, begins bool) {
+	var dropped net.Conn
+	s.mu.Lock()
+	if !begins {
+		s.callers = slices.DeleteFunc(s.callers, func(c net.Conn) bool { return c == raw })
+	} else {
+		if len(s.callers) >= maxCallers {
+			dropped, s.callers = s.callers[0], s.callers[1:]
+		}
+		s.callers = append(s.callers, raw)
+	}
+	s.mu.Unlock()
+	if dropped != nil { // not under the lock: neither a log nor a Close is sure to return at once
+		s.refused(errors.New("too many that do not log in: the oldest is dropped"))
+		dropped.Close()
+	}
+}
+
+// authorize handles the line that may come before SSH.
+func (s *server) authorize(in *bufio.Reader, out io.Writer) error {
+	begin, err := in.Peek(len("SSH-"))
+	if err != nil {
+		return err
+	}
+	if string(begin) == "SSH-" {
+		return nil
+	}
+	line, err := in.ReadSlice('\n')
+	if err != nil || !strings.HasPrefix(string(line), wire.Authorize) {
+		return fmt.Errorf("it speaks neither SSH nor ours: %.40q", line)
+	}
+	key, _, _, _, err := ssh.ParseAuthorizedKey(line[len(wire.Authorize):])
+	if err != nil {
+		fmt.Fprintf(out, "%s%v\n", wire.Refused, err)
+		return fmt.Errorf("authorize: %w", err)
+	}
+	s.mu.Lock()
+	s.owner = string(key.Marshal())
+	s.mu.Unlock()
+	s.only(nil)
+	_, err = fmt.Fprintf(out, "%s%s", wire.Authorized, ssh.MarshalAuthorizedKey(s.hostKey.PublicKey()))
+	return err
+}
+
+// config lets in who has a key. The user's name does not matter: a box has but one.
+func (s *server) config() *ssh.ServerConfig {
+	config := &ssh.ServerConfig{
+		ServerVersion: "SSH-2.0-sandshell_boxd",
+		MaxAuthTries:  20, // a person's agent may offer many keys
+		PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			role := ""
+			switch text := string(key.Marshal()); {
+			case text == s.owner:
+				role = "owner"
+			case s.guests[text]:
+				role = "guest"
+			default:
+				return nil, errors.New("unknown key")
+			}
+			return &ssh.Permissions{Extensions: map[string]string{"role": role, "key": string(key.Marshal())}}, nil
+		},
+	}
+	config.AddHostKey(s.hostKey)
+	return config
+}
+
+// arrived notes that c has logged in, unless its key has been replaced meanwhile.
+func (s *server) arrived(c *conn, key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.owner && key != s.owner {
+		return false
+	}
+	s.conns[c] = struct{}{}
+	if c.owner && s.alone != nil {
+		s.alone.Stop()
+	}
+	return true
+}
+
+// only closes all owner's connections but c: an owner has one at a time, and makes another when that is cut, of which boxd may not have heard.
+func (s *server) only(c *conn) {
+	s.mu.Lock()
+	var others []*conn
+	for other := range s.conns {
+		if other.owner && other != c {
+			others = append(others, other)
+		}
+	}
+	s.mu.Unlock()
+	for _, other := range others {
+		other.Close()
+	}
+}
+
+func (s *server) left(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	for c := range s.conns {
+		if c.owner {
+			return
+		}
+	}
+	if c.owner && !s.keep && s.alone != nil {
+		s.alone.Reset(s.linger)
+	}
+}
+
+// fromOutside reports whether the process at the other end came into the container from outside: its parent is in no namespace of the
+// container's, and shows as 0. A process cannot make itself such a one; its children have it, or process 1, as their parent.
+//
+// The process may have ended, and its number be another's by now, such as that of the next one from outside: by its pidfd, which is sure to
+// be its own, it is seen to be there still. (Before Linux 6.5 there is none to be had.)
+func fromOutside(c *net.UnixConn) bool {
+	conn, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var cred *unix.Ucred
+	pidfd := -1
+	conn.Control(func(fd uintptr) {
+		if pidfd, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD); err != nil && err != unix.ENOPROTOOPT {
+			return
+		}
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if pidfd >= 0 {
+		defer unix.Close(pidfd)
+	}
+	if err != nil || cred == nil || cred.Pid <= 1 || !parentless(int(cred.Pid)) {
+		return false
+	}
+	return pidfd < 0 || unix.PidfdSendSignal(pidfd, 0, nil, 0) != unix.ESRCH
+}
+
+// parentless reports whether a process has its parent outside.
+func parentless(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, ok := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	return ok && len(fields) > 1 && fields[1] == "0"
+}
+
+// A bufferedConn is read through a buffer.
+type bufferedConn struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (b *bufferedConn) Read(p []byte) (int, error) { return b.r.Read(p) }
