@@ -10,14 +10,15 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// An attachment is a channel to a program.
+// An attachment is a client's channel to a program. A program has one at most: a new one takes the place of the one before.
 type attachment struct {
 	ch   ssh.Channel
 	over chan struct{} // closed when another takes its place, or its channel ends
 	once sync.Once
 }
 
-// serve is one channel's time with the program.
+// serve attaches a channel to the program, and returns when the channel is closed. stdout and stderr are the offsets from which on the client wants the
+// outputs; -1 is the oldest byte that there is.
 func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, stderr int64) {
 	a := &attachment{ch: ch, over: make(chan struct{})}
 	p.mu.Lock()
@@ -87,13 +88,13 @@ func (p *program) detach(a *attachment) {
 	if p.attached == a {
 		p.attached = nil
 	}
-	go func() { // what blocks in it returns
+	go func() { // frees the goroutines of this attachment
 		p.out.wake()
 		if p.err != nil {
 			p.err.wake()
 		}
 		p.in.wake()
-		a.ch.Close() // last: it waits as long as the connection takes nothing
+		a.ch.Close() // last: it blocks while the connection takes nothing
 	}()
 }
 
@@ -106,7 +107,7 @@ func (a *attachment) isOver() bool {
 	}
 }
 
-// send sends output from offset on, and returns the offset of its end.
+// send sends an output from offset on, until its end or the attachment's, and returns the offset up to which it has been sent.
 func (a *attachment) send(o *output, w io.Writer, offset int64) int64 {
 	buf := make([]byte, 32<<10)
 	for {
@@ -121,7 +122,7 @@ func (a *attachment) send(o *output, w io.Writer, offset int64) int64 {
 	}
 }
 
-// take takes the client's input.
+// take passes the client's input on to the program, and acknowledges it.
 func (p *program) take(a *attachment) {
 	buf := make([]byte, 32<<10)
 	var told int64

@@ -28,13 +28,13 @@ type box struct {
 	id, dir string
 	pid     int
 	log     *safeBuffer
-	logEnd  *os.File   // where it is read
+	logEnd  *os.File   // the end of the log that is read
 	key     ssh.Signer // the owner's
 	hostKey ssh.PublicKey
 	clients []*ssh.Client
 }
 
-// startBox starts one, and makes key its owner. Its user is root, its home and directory box.dir.
+// startBox starts a box, and makes its key the owner's. Its user is root, whose home is dir; programs start there.
 func startBox(t testing.TB, env ...string) *box {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -110,7 +110,7 @@ func (b *box) authorize() {
 	}
 }
 
-// say says one line to a new connection, and returns the line that answers.
+// say sends one line on a new connection, and returns the line that answers.
 func (b *box) say(line string) string {
 	b.t.Helper()
 	c := b.dial()
@@ -121,12 +121,12 @@ func (b *box) say(line string) string {
 	return answer
 }
 
-// joinCommand is how one comes in from outside: as the engine's exec does.
+// joinCommand returns the command that joins the box from outside, as the engine's exec does.
 func (b *box) joinCommand() []string {
 	return []string{"nsenter", "--target", strconv.Itoa(b.pid), "--pid", "env", actAs + "=1", dontLinger, executable(b.t), "join", b.id}
 }
 
-// dial connects from outside.
+// dial connects to boxd from outside.
 func (b *box) dial() *joined {
 	b.t.Helper()
 	theirIn, in, err := os.Pipe()
@@ -205,7 +205,7 @@ func (b *box) closeAllBut(one *ssh.Client) {
 	}
 }
 
-// owner is a connection of the owner's.
+// owner returns a new connection of the owner's.
 func (b *box) owner() *ssh.Client {
 	b.t.Helper()
 	client, err := b.login(b.key)
@@ -215,7 +215,7 @@ func (b *box) owner() *ssh.Client {
 	return client
 }
 
-// admit lets a guest in, and returns its key.
+// admit makes key a guest's.
 func (b *box) admit(key ssh.Signer) {
 	b.t.Helper()
 	owner := b.owner()
@@ -225,7 +225,7 @@ func (b *box) admit(key ssh.Signer) {
 	}
 }
 
-// guest is a connection of a guest's.
+// guest returns a new connection of a guest's.
 func (b *box) guest() *ssh.Client {
 	b.t.Helper()
 	key := newKey(b.t)
@@ -237,7 +237,7 @@ func (b *box) guest() *ssh.Client {
 	return client
 }
 
-// A level is what boxd holds.
+// A level says how much boxd holds.
 type level struct {
 	goroutines, fds int
 	dump            string
@@ -263,7 +263,7 @@ func (b *box) level() level {
 	return l
 }
 
-// steady is what boxd holds once it has done what it was about to.
+// steady returns what boxd holds once that no longer changes.
 func (b *box) steady() level {
 	b.t.Helper()
 	was := b.level()
@@ -277,7 +277,7 @@ func (b *box) steady() level {
 	return was
 }
 
-// settled waits until boxd holds no more than before.
+// settled waits until boxd holds no more than it did before.
 func (b *box) settled(before level) {
 	b.t.Helper()
 	var now level

@@ -9,12 +9,13 @@ import (
 	"syscall"
 )
 
-// The children of process 1 are its own and all orphans, and it has to wait for each of them. There is one who waits, for any child; who has
-// started one learns its status from there. (os/exec would wait for its own beside that, and either would take the other's.)
+// Children are the programs that boxd has started. As process 1, boxd also inherits all orphans, and has to wait for each process that ends. One
+// goroutine waits, for any process, and hands each child its status. (os/exec would wait for its own child beside it, and each of the two would take
+// statuses that the other needs.)
 type children struct {
-	mu    sync.Mutex // held from before a child is started until it is known
+	mu    sync.Mutex // held while a child is started, until it is in known
 	known map[int]*child
-	none  *sync.Cond // no child is left
+	none  *sync.Cond // signalled when no child is left
 }
 
 // A child is a program that runs.
@@ -63,8 +64,7 @@ func (c *children) collect() {
 	}
 }
 
-// start starts a program on these streams as the leader of a process session, of which they are the terminal if terminal is set. When memory runs
-// out, the kernel is to kill a program and not boxd: the program's oom_score_adj is raised.
+// start starts a program on these streams, as the leader of a process session; terminal says that the streams are that session's terminal.
 func (c *children) start(p *prepared, streams [3]*os.File, terminal bool) (*child, error) {
 	attr := &syscall.ProcAttr{Dir: p.dir, Env: p.env, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: terminal}}
 	for _, f := range streams {
@@ -82,7 +82,8 @@ func (c *children) start(p *prepared, streams [3]*os.File, terminal bool) (*chil
 	return child, nil
 }
 
-// signal sends a signal to the process session's... leader group of a child, if it has not been waited for.
+// signal sends a signal to the process group that the child leads. Once the child has been waited for, its number may be another process's, and
+// nothing is sent.
 func (c *children) signal(child *child, sig syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +93,7 @@ func (c *children) signal(child *child, sig syscall.Signal) error {
 	return syscall.Kill(-child.pid, sig)
 }
 
-// each calls f for each child, with no child being waited for meanwhile.
+// each calls f for each child. No child is waited for meanwhile, so each pid is still the child's.
 func (c *children) each(f func(pid int)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +102,7 @@ func (c *children) each(f func(pid int)) {
 	}
 }
 
-// wait returns when no child is left that was started here.
+// wait returns when all children have ended.
 func (c *children) wait() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,6 +111,7 @@ func (c *children) wait() {
 	}
 }
 
+// expendable raises a program's oom_score_adj: when memory runs out, the kernel is to kill the program, and not boxd.
 func expendable(pid int) {
 	f, err := os.OpenFile("/proc/"+itoa(pid)+"/oom_score_adj", os.O_WRONLY, 0)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// answering listens, and answers each connection once its input has ended: with what came, and "end".
+// answering listens, and answers each connection once its input has ended: with that input, and "end".
 func answering(t testing.TB, network, address string) net.Listener {
 	t.Helper()
 	l, err := net.Listen(network, address)
@@ -46,7 +46,7 @@ func answer(l net.Listener) {
 	}
 }
 
-// asks sends data, ends, and reads the answer.
+// asks sends data, ends its output, and reads the answer.
 func asks(c net.Conn, data []byte) error {
 	defer c.Close()
 	go func() {
@@ -196,7 +196,7 @@ func TestDirectClosed(t *testing.T) {
 	}
 	theirs.Close()
 
-	// The server takes nothing, then ends by a reset.
+	// The server takes nothing, and then resets the connection.
 	ours, theirs = both()
 	wrote := make(chan struct{})
 	go func() {
@@ -209,7 +209,7 @@ func TestDirectClosed(t *testing.T) {
 	ours.Close()
 	b.settled(before)
 
-	// The server reads no more, and has yet to say something: the client is not to be stuck before it hears it.
+	// The server reads no more, and says something later: the client must not be stuck until then.
 	socket, err := net.Listen("unix", filepath.Join(b.dir, "socket"))
 	if err != nil {
 		t.Fatal(err)
@@ -281,7 +281,7 @@ func TestDirectRefused(t *testing.T) {
 	}
 }
 
-// TestReasons has errors that are hard to come by.
+// TestReasons tests the words for errors that are hard to provoke.
 func TestReasons(t *testing.T) {
 	for err, want := range map[error]string{
 		&net.OpError{Err: os.NewSyscallError("connect", syscall.EACCES)}:       "Permission denied",

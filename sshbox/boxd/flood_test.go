@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUnreadAnswers has a guest that reads nothing, until boxd can write no more to it, and that then goes on asking.
+// TestUnreadAnswers has a guest read nothing until boxd can write no more to it, and then go on asking.
 func TestUnreadAnswers(t *testing.T) {
 	b := startBox(t)
 	w := b.witness()
@@ -48,7 +48,7 @@ func TestUnreadAnswers(t *testing.T) {
 		s := newSession(t, client)
 		s.Stdout = io.Discard
 		deaf.mu.Lock()
-		go s.Start("yes") // whose answer it does not read
+		go s.Start("yes") // the guest does not read the answer
 		waitFor(t, "boxd can write no more", deaf.full)
 		deaf.SetWriteDeadline(time.Now().Add(time.Second))
 		for range 3000 {
@@ -68,7 +68,7 @@ func TestUnreadAnswers(t *testing.T) {
 	b.settled(before)
 }
 
-// A deafConn reads nothing while mu is held.
+// A deafConn is a connection that is not read while mu is held.
 type deafConn struct {
 	*joined
 	mu sync.Mutex
@@ -81,7 +81,7 @@ func (d *deafConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// full reports whether nothing more comes into the pipe.
+// full reports whether the pipe from boxd is full.
 func (d *deafConn) full() bool {
 	conn, err := d.out.SyscallConn()
 	if err != nil {
@@ -166,7 +166,7 @@ func TestManyCallers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts 300 processes")
 	}
-	b := startBox(t, loginLimitIn+"=1m") // none is to time out meanwhile
+	b := startBox(t, loginLimitIn+"=1m") // so that none times out meanwhile
 	w := b.witness()
 	before := b.steady()
 	var silent []*joined

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A witness is a session of the owner's that was there before the bad guest came.
+// A witness is a session of the owner's from before the bad guest came.
 type witness struct {
 	t      testing.TB
 	client *ssh.Client
@@ -40,7 +40,7 @@ func (b *box) witness() *witness {
 	return w
 }
 
-// works checks that the session still is what it was.
+// works checks that the session still answers.
 func (w *witness) works() {
 	w.t.Helper()
 	w.n++
@@ -90,7 +90,7 @@ func TestWrongLogins(t *testing.T) {
 	b.settled(before)
 }
 
-// An impostor signs with its own key for that of another.
+// An impostor claims another's key, and signs with its own.
 type impostor struct {
 	ssh.Signer
 	other ssh.PublicKey
@@ -121,7 +121,7 @@ func TestRubbish(t *testing.T) {
 			t.Parallel()
 			c := b.dial()
 			defer c.Close()
-			go c.Write(says) // it is not to take all of it
+			go c.Write(says) // boxd need not take all of it
 			if strings.Contains(name, "half") || name == "nothing" {
 				c.in.Close()
 			}
@@ -144,7 +144,7 @@ func TestRubbish(t *testing.T) {
 	})
 }
 
-// TestOwnersRights asks as a guest for all that is the owner's alone.
+// TestOwnersRights has a guest ask for everything that only the owner may do.
 func TestOwnersRights(t *testing.T) {
 	b := startBox(t)
 	w := b.witness()
@@ -169,7 +169,7 @@ func TestOwnersRights(t *testing.T) {
 	w.works()
 }
 
-// TestLogNobodyReads takes the log's reader away: the signal of a broken pipe must not end boxd.
+// TestLogNobodyReads closes the log's reading end: SIGPIPE must not end boxd.
 func TestLogNobodyReads(t *testing.T) {
 	b := startBox(t)
 	b.logEnd.Close()

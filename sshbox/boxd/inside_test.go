@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside runs this test's binary in the box's namespaces, as a child of boxd, to misuse the socket.
+// inside runs this test's binary in the box's namespaces, as a child of boxd, which misuses the socket in the way of that name.
 func (b *box) inside(how string) string {
 	b.t.Helper()
 	out, errs, err := runs(b.t, b.owner(), fmt.Sprintf("%s=%s exec '%s' -test.run '^TestInside$' %s", insideAs, how, executable(b.t), b.id))
@@ -29,7 +29,7 @@ func (b *box) inside(how string) string {
 
 const insideAs = "SANDSHELL_TEST_INSIDE"
 
-// TestInside is what runs inside.
+// TestInside is what inside runs.
 func TestInside(t *testing.T) {
 	how, id := os.Getenv(insideAs), os.Args[len(os.Args)-1]
 	if how == "" {
@@ -51,7 +51,7 @@ func TestInside(t *testing.T) {
 			c.Write(randomBytes(1000))
 		case "one":
 			c.WriteMsgUnix([]byte{0}, unix.UnixRights(pipes[0]), nil)
-		case "pipe": // that nobody reads
+		case "pipe": // hands over one that nobody reads
 			c.WriteMsgUnix([]byte{0}, unix.UnixRights(pipes[0], pipes[1]), nil)
 		case "many":
 			fds := make([]int, 200)
@@ -90,8 +90,7 @@ func TestFromInside(t *testing.T) {
 	b.settled(before)
 }
 
-// TestAuthorizeFromInside tries to become the owner with join, from inside: as a child of boxd, as an orphan, and in a nested pid
-// namespace.
+// TestAuthorizeFromInside tries to become the owner by join from inside: as a child of boxd, as an orphan, and in a nested pid namespace.
 func TestAuthorizeFromInside(t *testing.T) {
 	b := startBox(t)
 	w := b.witness()
@@ -116,7 +115,7 @@ func TestAuthorizeFromInside(t *testing.T) {
 	b.logged("it comes from inside of the container")
 }
 
-// TestOwnerReplaced has the owner's place taken from outside.
+// TestOwnerReplaced makes another key the owner's, from outside.
 func TestOwnerReplaced(t *testing.T) {
 	b := startBox(t)
 	before := b.steady()

@@ -12,8 +12,8 @@ import (
 	"github.com/sandshell/sandshell/sshbox/internal/wire"
 )
 
-// settleLimit bounds the time that a look waits for input and output that are on their way within boxd. A program that does not read what is typed
-// takes none of it, and one that prints without end is never settled.
+// settleLimit bounds the time that a look waits for input and output that are on their way within boxd. A program may leave its input unread, or
+// print without end.
 const settleLimit = 20 * time.Millisecond
 
 // inspect answers a question about processes.
@@ -35,7 +35,7 @@ func (s *server) inspect(ask *wire.Inspect) (*wire.Inspected, error) {
 	return &wire.Inspected{Answer: answer, Output: uint64(total)}, nil
 }
 
-// terminalOf returns the program on a terminal whose tree a request asks for, nil if it asks for none.
+// terminalOf returns the program whose tree of processes a request asks for, nil if there is none or it has no terminal.
 func (s *server) terminalOf(request string) *program {
 	text, ok := strings.CutPrefix(request, "tree ")
 	pid, err := strconv.Atoi(text)

@@ -18,17 +18,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxCallers is how many may have connected that have not logged in. One more drops the oldest: so whoever opens connections without end
-// cannot keep others out.
+// maxCallers bounds the connections that have not logged in. One more, and the oldest is dropped: so nobody can keep others out by opening connections
+// without end.
 const maxCallers = 64
 
-// loginLimit bounds the time from the connection to the login. Tests shorten it.
+// loginLimit is how long a connection may take to log in. Tests shorten it.
 var loginLimit = 20 * time.Second
 
-// called serves one connection to the socket.
+// called serves one connection to the socket. A process connects and hands over two streams, on which the client speaks SSH: see join.
 //
-// One that comes from inside is refused before anything is taken from it. No client of ours does; and descriptors are not like a network:
-// whoever hands them over can still change what boxd has of them, such as put them in blocking mode, in which not even Close returns.
+// A process from inside the container is refused before anything is taken from it. No client of ours comes from inside; and descriptors are not like a
+// network: a process that has handed them over still shares them, and could put them in blocking mode, in which not even Close returns.
 func (s *server) called(c *net.UnixConn) {
 	c.SetDeadline(time.Now().Add(loginLimit))
 	var joined *streams
@@ -46,14 +46,14 @@ func (s *server) called(c *net.UnixConn) {
 	s.serveStreams(joined)
 }
 
-// refused notes that a connection came to nothing. Of many it notes few: the log is on the engine's disk, and anyone inside may connect.
+// refused logs that a connection was refused. When there are many, it logs few of them: the log is on the engine's disk, and anyone inside may connect.
 func (s *server) refused(err error) {
 	if n := s.refusals.Add(1); n <= 100 || n%1000 == 0 {
 		s.log.Warn("refused", "error", err, "refusals", n)
 	}
 }
 
-// serveStreams serves one connection.
+// serveStreams serves one connection, from the login to its end.
 func (s *server) serveStreams(raw net.Conn) {
 	s.waiting(raw, true)
 	raw.SetDeadline(time.Now().Add(loginLimit))
@@ -82,7 +82,7 @@ func (s *server) serveStreams(raw net.Conn) {
 	c.serve(channels, requests)
 }
 
-// waiting notes who has not logged in yet.
+// waiting keeps the list of the connections that have not logged in yet: raw becomes one, or no longer is one.
 func (s *server) waiting(raw net.Conn, begins bool) {
 	var dropped net.Conn
 	s.mu.Lock()
@@ -101,7 +101,7 @@ func (s *server) waiting(raw net.Conn, begins bool) {
 	}
 }
 
-// authorize handles the line that may come before SSH.
+// authorize handles the line that may come before SSH: it makes its key the owner's.
 func (s *server) authorize(in *bufio.Reader, out io.Writer) error {
 	begin, err := in.Peek(len("SSH-"))
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *server) authorize(in *bufio.Reader, out io.Writer) error {
 	return err
 }
 
-// config lets in who has a key. The user's name does not matter: a box has but one.
+// config has the owner's key and the guests' keys accepted, as the box's one user, whatever name the client gives.
 func (s *server) config() *ssh.ServerConfig {
 	config := &ssh.ServerConfig{
 		ServerVersion: "SSH-2.0-sandshell_boxd",
@@ -151,7 +151,7 @@ func (s *server) config() *ssh.ServerConfig {
 	return config
 }
 
-// arrived notes that c has logged in, unless its key has been replaced meanwhile.
+// arrived adds c to the connections. It reports false if c's key was the owner's when it logged in and no longer is.
 func (s *server) arrived(c *conn, key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *server) arrived(c *conn, key string) bool {
 	return true
 }
 
-// only closes all owner's connections but c: an owner has one at a time, and makes another when that is cut, of which boxd may not have heard.
+// only closes all of the owner's connections but c. The owner has one at a time; an older one was cut, and boxd may not have noticed.
 func (s *server) only(c *conn) {
 	s.mu.Lock()
 	var others []*conn
@@ -180,6 +180,7 @@ func (s *server) only(c *conn) {
 	}
 }
 
+// left removes c from the connections. Without any of the owner's, the box ends after the time that it lingers.
 func (s *server) left(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,11 +195,11 @@ func (s *server) left(c *conn) {
 	}
 }
 
-// fromOutside reports whether the process at the other end came into the container from outside: its parent is in no namespace of the
-// container's, and shows as 0. A process cannot make itself such a one; its children have it, or process 1, as their parent.
+// fromOutside reports whether the process at the other end came into the container from outside, as an engine's exec does: then its parent is in no
+// namespace of the container's, and its parent's id shows as 0. No process inside can get such a parent: an orphan's parent is process 1.
 //
-// The process may have ended, and its number be another's by now, such as that of the next one from outside: by its pidfd, which is sure to
-// be its own, it is seen to be there still. (Before Linux 6.5 there is none to be had.)
+// The process may have ended meanwhile, and its id be another process's, maybe of one from outside. Its pidfd cannot be another's, and tells whether
+// the process is still there. (Linux has pidfds of a socket's peer since 6.5.)
 func fromOutside(c *net.UnixConn) bool {
 	conn, err := c.SyscallConn()
 	if err != nil {
@@ -221,7 +222,7 @@ func fromOutside(c *net.UnixConn) bool {
 	return pidfd < 0 || unix.PidfdSendSignal(pidfd, 0, nil, 0) != unix.ESRCH
 }
 
-// parentless reports whether a process has its parent outside.
+// parentless reports whether the parent's id of a process shows as 0.
 func parentless(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + itoa(pid) + "/stat")
 	if err != nil {

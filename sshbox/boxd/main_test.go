@@ -23,13 +23,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// actAs has the test's binary be boxd, so that what is tested has the race detector, and the coverage, that the test has.
+// actAs makes the test's binary act as boxd, so that boxd is tested under the race detector and counted for coverage when the test is.
 const actAs = "SANDSHELL_TEST_ACT_AS_BOXD"
 
-// dontLinger has a program with the race detector end at once, not after a second.
+// dontLinger makes a program that has the race detector end at once, not after a second.
 const dontLinger = "GORACE=atexit_sleep_ms=0"
 
-// What else a test may want of it.
+// Variables by which a test sets boxd up.
 const (
 	loginLimitIn = "SANDSHELL_TEST_LOGIN_LIMIT"
 	rootIn       = "SANDSHELL_TEST_ROOT"
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// becomeBoxd makes of a process in new namespaces what a container's init finds.
+// becomeBoxd makes a process in new namespaces what a container's init is, and runs boxd in it.
 func becomeBoxd() error {
 	if os.Args[1] != "serve" {
 		return nil
@@ -66,7 +66,7 @@ func becomeBoxd() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	if root := os.Getenv(rootIn); root != "" { // an image in which nothing is
+	if root := os.Getenv(rootIn); root != "" { // stands for an image with nothing in it
 		for _, dir := range []string{"proc", "dev", "tmp"} {
 			if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
 				return err
@@ -88,7 +88,7 @@ func becomeBoxd() error {
 
 func goroutinesSocket(id string) string { return "@sandshell-test-" + id }
 
-// tellGoroutines tells who asks what goroutines there are.
+// tellGoroutines serves a socket that tells which goroutines there are.
 func tellGoroutines(id string) {
 	l, err := net.Listen("unix", goroutinesSocket(id))
 	if err != nil {
@@ -119,7 +119,7 @@ func newKey(t testing.TB) ssh.Signer {
 	return signer
 }
 
-// newKeyFile makes a key, and its text as ssh wants it in a file.
+// newKeyFile makes a key, and returns it with its text as ssh wants it in a file.
 func newKeyFile(t testing.TB) (ssh.Signer, []byte) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -137,7 +137,7 @@ func newKeyFile(t testing.TB) (ssh.Signer, []byte) {
 	return signer, pem.EncodeToMemory(block)
 }
 
-// A safeBuffer may be written to and read at once.
+// A safeBuffer may be written to and read by several goroutines at once.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A program runs for the owner, whether the owner is connected or not.
+// A program is one that the owner has started. It goes on when the owner's connection is cut, and waits for the next.
 type program struct {
 	s      *server
 	id     string
@@ -50,9 +50,9 @@ func (c *conn) program(newChannel ssh.NewChannel) {
 	p.serve(ch, requests, open.Stdout, open.Stderr)
 }
 
-// program returns the program of that id; one that is not there is started.
+// program returns the program of that id, and starts it if there is none and the client says how.
 func (s *server) program(open *wire.Open) (*program, error) {
-	s.starting.Lock() // a client whose connection was cut asks again while its first question is still being answered
+	s.starting.Lock() // a client whose connection was cut may ask again before its first request has been dealt with
 	defer s.starting.Unlock()
 	s.mu.Lock()
 	p := s.programs[open.ID]
@@ -198,7 +198,7 @@ func (p *program) request(r *ssh.Request) {
 	}
 }
 
-// release lets go of the program: its terminal hangs up, its pipes are closed, and it is forgotten at its end.
+// release says that the owner no longer wants the program: its terminal hangs up, its pipes are closed, and boxd forgets it at its end.
 func (p *program) release() {
 	p.mu.Lock()
 	p.released = true
@@ -214,7 +214,7 @@ func (p *program) release() {
 	p.forget()
 }
 
-// forget drops a program that has ended and that nobody wants any more.
+// forget drops the program if it has ended and nobody wants it any more.
 func (p *program) forget() {
 	p.mu.Lock()
 	released := p.released
@@ -236,10 +236,11 @@ func (p *program) forget() {
 	}
 }
 
-// readLater reports whether the output is kept for another program: a job's log, in a box that outlives the one that started it.
+// readLater reports whether the program's output is kept although its owner has let go: it is a job's log, in a box that outlives its owner, and the
+// next owner may read it.
 func (p *program) readLater() bool { return p.out.spool != nil && p.s.keep }
 
-// hold releases all programs but these.
+// hold releases all programs but those with these ids.
 func (s *server) hold(ids []string) {
 	s.mu.Lock()
 	var others []*program
@@ -254,7 +255,7 @@ func (s *server) hold(ids []string) {
 	}
 }
 
-// list tells of the programs that are there.
+// list returns the programs that a new owner can go on with.
 func (s *server) list() []wire.Program {
 	s.mu.Lock()
 	defer s.mu.Unlock()

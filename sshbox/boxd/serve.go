@@ -23,31 +23,31 @@ import (
 
 type options struct {
 	id      string
-	command []string // the image's own
+	command []string // the image's own entrypoint and command; none if it is not to run
 	linger  time.Duration
 	keep    bool
 }
 
-// A server is a box.
+// A server is what boxd is: the box's programs, and the connections to it.
 type server struct {
 	options
 	log      *slog.Logger
-	env      []string // of what it starts
+	env      []string // of the programs
 	hostKey  ssh.Signer
 	children *children
 	threads  threads
 	main     *child       // the image's command; nil if it does not run
 	refusals atomic.Int64 // connections that were refused
 
-	starting sync.Mutex // held while a program is looked for, and started
+	starting sync.Mutex // held while a program is looked up and started
 
 	mu       sync.Mutex
-	owner    string              // the key that may do everything, in SSH's wire format; "" until there is one
-	guests   map[string]bool     // keys that may log in
-	conns    map[*conn]struct{}  // logged in
-	callers  []net.Conn          // not logged in, the oldest first
+	owner    string              // the owner's key, in SSH's wire format; "" until there is one
+	guests   map[string]bool     // the guests' keys
+	conns    map[*conn]struct{}  // those that have logged in
+	callers  []net.Conn          // those that have not, the oldest first
 	programs map[string]*program // by id
-	alone    *time.Timer         // fires when no owner has been there for long
+	alone    *time.Timer         // fires when the owner has been away for too long
 }
 
 func newServer(o options, log *slog.Logger) (*server, error) {
@@ -65,13 +65,13 @@ func newServer(o options, log *slog.Logger) (*server, error) {
 	}, nil
 }
 
-// serve is the box's life.
+// serve runs the box. It returns only if that cannot begin.
 func serve(o options, log *slog.Logger) error {
 	runtime.GOMAXPROCS(1)
-	// Neither the keys nor what the programs print is for other processes of the same user to read.
+	// Other processes of the same user must not read boxd's memory: the keys are in it, and what programs print.
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)    // where it is not process 1
-	unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) // what the engine may have left open is not for the programs
+	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)    // for when it is not process 1
+	unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) // the programs must not get what the engine may have left open
 	s, err := newServer(o, log)
 	if err != nil {
 		return err
@@ -80,7 +80,8 @@ func serve(o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	// A write to a standard stream that nobody reads any more, as when the engine has lost the log, would else end a Go program.
+	// Go programs end when they write to a standard stream that nobody reads any more, as when the engine has lost the log. A handled SIGPIPE
+	// prevents that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go s.children.reap()
 	if len(o.command) > 0 {
@@ -106,13 +107,15 @@ func serve(o options, log *slog.Logger) error {
 	}
 }
 
-// A threads counts who has much to do at once. boxd mostly hands small pieces from one goroutine to the next, and with one scheduler thread that
-// takes half the processor time, since no other is to be woken each time: a command is a fifth faster. A copy, which has work for two, gets two.
+// Threads sets how many of boxd's threads run Go code at a time. Mostly it is one: boxd hands small pieces of data from one goroutine to the next, and
+// where no second thread has to be woken for that, it takes half the processor time, and a command is a fifth faster. While there are copies, which
+// have work for two, it is two.
 type threads struct {
 	mu   sync.Mutex
 	busy int
 }
 
+// more adds n to the number of copies under way.
 func (t *threads) more(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,23 +129,23 @@ func (t *threads) more(n int) {
 	}
 }
 
-// abandoned ends the box, and with process 1 all others.
+// abandoned ends the box: as boxd is process 1, the kernel ends all others with it.
 func (s *server) abandoned() {
 	s.log.Info("nobody has come for long: the box ends")
 	os.Exit(0)
 }
 
-// stopLimit is how long programs have to end when the box is stopped: docker stop kills after 10 s.
+// stopLimit is how long programs may take to end when the box is stopped. It is less than the 10 s after which docker stop kills.
 const stopLimit = 8 * time.Second
 
 // obey ends the box when it is told to stop, and passes all other signals on to the image's command.
 func (s *server) obey() {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals) // all: Go's runtime would end the box at kill -SEGV 1, and at others for which it has a handler
+	signal.Notify(signals) // all of them: at kill -SEGV 1, for one, Go's runtime would end the box
 	stopping := false
 	for sig := range signals {
 		switch sig {
-		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPIPE: // for the server itself
+		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPIPE: // sent to boxd by the kernel and Go's runtime
 		case syscall.SIGTERM, syscall.SIGINT:
 			if !stopping {
 				stopping = true
@@ -157,19 +160,19 @@ func (s *server) obey() {
 	}
 }
 
-// stop ends all that was started here, softly at first, and the box.
+// stop ends the box. All programs are asked to end before; those that have not within stopLimit are killed with it.
 func (s *server) stop() {
 	s.children.each(func(pid int) {
 		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGCONT} { // interactive shells ignore SIGTERM
 			syscall.Kill(-pid, sig)
 		}
 	})
-	time.AfterFunc(stopLimit, func() { os.Exit(0) }) // process 1: the kernel ends the others
+	time.AfterFunc(stopLimit, func() { os.Exit(0) }) // the kernel ends all with process 1
 	s.children.wait()
 	os.Exit(0)
 }
 
-// startCommand starts the image's own entrypoint and command, with the container's standard streams. The box does not end with it.
+// startCommand starts the image's own entrypoint and command on the container's standard streams. When it ends, the box goes on.
 func (s *server) startCommand() error {
 	p, err := s.prepare(s.command, "", nil)
 	if err != nil {

@@ -197,7 +197,7 @@ func TestUnreadInput(t *testing.T) {
 		copied := make(chan struct{})
 		go func() {
 			defer close(copied)
-			io.Copy(in, zeros{}) // for ever: until the channel is closed
+			io.Copy(in, zeros{}) // until the channel is closed
 		}()
 		out, err := s.Output(command)
 		<-copied
@@ -220,7 +220,7 @@ func TestLargeOutput(t *testing.T) {
 	if err := s.Start(`head -c 104857600 /dev/zero & head -c 104857600 /dev/zero >&2; wait`); err != nil {
 		t.Fatal(err)
 	}
-	// While it waits for its reader, others go on.
+	// While this session waits for its reader, others go on.
 	if got, _, err := runs(t, client, "echo beside"); got != "beside\n" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}

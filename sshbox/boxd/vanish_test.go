@@ -12,7 +12,7 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// TestClientVanishes has a client end in each of the states that leave something to be ended in the box.
+// TestClientVanishes cuts a client's connection in each of the states in which boxd then has something to end.
 func TestClientVanishes(t *testing.T) {
 	b := startBox(t)
 	watcher := b.owner()
@@ -77,7 +77,7 @@ func TestNothingIsLeft(t *testing.T) {
 		s.RequestPty("xterm", 24, 80, nil)
 		s.Run("echo x")
 		s.Close()
-		abandoned := newSession(t, client) // a terminal that nothing runs on
+		abandoned := newSession(t, client) // has a terminal, and nothing runs on it
 		abandoned.RequestPty("xterm", 24, 80, nil)
 		abandoned.Close()
 		files, err := sftp.NewClient(client)
