@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// snapshot returns what is below dir, one line each: path, mode, and content or target.
+// snapshot returns a line for each file below dir: its path, mode, and content or target.
 func snapshot(t testing.TB, dir string) []string {
 	t.Helper()
 	lines := []string{}
@@ -52,7 +52,7 @@ func snapshot(t testing.TB, dir string) []string {
 	return lines
 }
 
-// build makes what the lines name: "d/" a directory, "l->t" a link, "f=content" a file.
+// build makes a file for each line: "d/" is a directory, "l->t" a link, "f=content" a regular file.
 func build(t testing.TB, dir string, lines ...string) string {
 	t.Helper()
 	for _, line := range lines {
@@ -75,7 +75,7 @@ func packed(t testing.TB, path string) []byte {
 	return b.Bytes()
 }
 
-// isFault checks an error as it is to be sent over a wire.
+// isFault checks that an error is of the kind that can be sent over a wire.
 func isFault(t testing.TB, err, want error) {
 	t.Helper()
 	var typed *fs.PathError
@@ -129,10 +129,10 @@ func TestRoundTrip(t *testing.T) {
 func TestDestination(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		there string // what there is, space-separated
+		there string // what exists before, space-separated
 		from  string
 		to    string
-		want  any // what is at that path then, or the error
+		want  any // what is at the path after, or the error
 	}{
 		{"NewFile", "", "f", "g", "g=F"},
 		{"NewFileSlash", "", "f", "g/", "g=F"},
@@ -175,7 +175,7 @@ func TestDestination(t *testing.T) {
 			err := Unpack(bytes.NewReader(packed(t, filepath.Join(src, c.from))), to, Options{Trusted: true})
 			if errno, ok := c.want.(syscall.Errno); ok {
 				isFault(t, err, errno)
-				if !strings.HasPrefix(c.name, "Merge") { // which goes file by file
+				if !strings.HasPrefix(c.name, "Merge") { // that goes file by file
 					require.Equal(t, before, snapshot(t, dir))
 				}
 			} else {
@@ -262,7 +262,7 @@ func TestSpecial(t *testing.T) {
 	archive = packed(t, dir+"/d/fifo")
 	require.NoError(t, Unpack(bytes.NewReader(archive), dir+"/p", Options{Trusted: true}))
 	isFault(t, Unpack(bytes.NewReader(archive), dir+"/q", Options{}), syscall.ENOTSUP)
-	isFault(t, Unpack(bytes.NewReader(archive), dir+"/p/x", Options{}), syscall.ENOTDIR) // and is not opened
+	isFault(t, Unpack(bytes.NewReader(archive), dir+"/p/x", Options{}), syscall.ENOTDIR) // it is not opened
 	noTemp(t, dir+"/other")
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An entry of an archive that is made by hand.
+// dirEntry and the others make the entries of an archive that is made by hand.
 func dirEntry(name string) *tar.Header {
 	return &tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: 0o755}
 }
@@ -44,7 +44,7 @@ func handmade(headers ...*tar.Header) []byte {
 	return b.Bytes()
 }
 
-// short is an archive of one file, most of whose content is not there.
+// short returns an archive of one file that lacks most of the content.
 func short(h *tar.Header) []byte {
 	var b bytes.Buffer
 	if err := tar.NewWriter(&b).WriteHeader(h); err != nil {
@@ -111,16 +111,17 @@ func TestMalicious(t *testing.T) {
 	}
 }
 
-// TestPlantedLink: a box's first copy leaves a link, through which its second would be written.
+// TestPlantedLink: a box's first copy leaves a link, and its second must not be written through it.
 func TestPlantedLink(t *testing.T) {
 	dir := build(t, t.TempDir(), "outside/", "dst/")
 	require.NoError(t, Unpack(bytes.NewReader(handmade(linkEntry("x", dir+"/outside"))), dir+"/dst", Options{}))
 	require.Error(t, Unpack(bytes.NewReader(handmade(dirEntry("x"), fileEntry("x/f"))), dir+"/dst", Options{}))
-	require.NoError(t, Unpack(bytes.NewReader(handmade(fileEntry("x"))), dir+"/dst", Options{})) // in its place
+	require.NoError(t, Unpack(bytes.NewReader(handmade(fileEntry("x"))), dir+"/dst", Options{})) // in place of the link
 	require.Equal(t, []string{`"dst" drwxr-xr-x`, `"dst/x" -rw-r--r-- 4 "evil"`, `"outside" drwxr-xr-x`}, snapshot(t, dir))
 }
 
-// FuzzUnpack: nothing is written but the copy. To be run with -fuzzminimizetime 10x: each run takes other ways through package os.
+// FuzzUnpack: nothing is written but the copy. Run it with -fuzzminimizetime 10x: each run takes other ways through package os, and minimizing would
+// not end.
 func FuzzUnpack(f *testing.F) {
 	for _, c := range malicious {
 		f.Add(c.archive)
@@ -153,7 +154,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// names returns what is in dir and in its directory dst.
+// names returns the names in dir and in its directory dst.
 func names(t *testing.T, dir string) (all []string) {
 	for _, at := range []string{"", "dst"} {
 		entries, err := os.ReadDir(filepath.Join(dir, at))

@@ -60,7 +60,7 @@ func TestTar(t *testing.T) {
 	require.Equal(t, snapshot(t, dir+"/d"), snapshot(t, dir+"/back"))
 }
 
-// TestMounts: a disk that is full, and a file system within a directory that is added to.
+// TestMounts: a full disk, and a file system mounted within the directory to which a copy is added.
 func TestMounts(t *testing.T) {
 	src := build(t, t.TempDir(), "d/a=A", "d/m/f=F", "d/m/s/g=G", "d/m/l->f", "d/big="+strings.Repeat("b", 1<<20))
 	require.NoError(t, os.Chmod(src+"/d/m/s", 0o555))
@@ -81,10 +81,10 @@ func TestMounts(t *testing.T) {
 	isFault(t, Unpack(bytes.NewReader(packed(t, src+"/d")), dir+"/small", Options{}), syscall.EROFS)
 }
 
-// TestUnprivileged: what root may do all the same. Root runs it again as nobody.
+// TestUnprivileged: permissions, which do not bind root. Root runs it again as nobody.
 func TestUnprivileged(t *testing.T) {
 	if os.Getuid() == 0 {
-		dir, err := os.MkdirTemp("", "sandshell-unprivileged-") // not the test's: its parents are closed to others
+		dir, err := os.MkdirTemp("", "sandshell-unprivileged-") // not t.TempDir: others cannot enter its parents
 		require.NoError(t, err)
 		defer os.RemoveAll(dir)
 		require.NoError(t, os.Chmod(dir, 0o777))
