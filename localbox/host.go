@@ -6,11 +6,9 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 
-	"github.com/sandshell/sandshell/internal/program"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
@@ -42,24 +40,11 @@ func (h *host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if p.Dir != "" {
-		if err := isDir(p.Dir); err != nil {
-			return nil, err
-		}
-	}
-	cmd := &exec.Cmd{Args: p.Args, Dir: p.Dir, Env: append(os.Environ(), p.Env...)}
-	if p.Dir != "" {
-		cmd.Env = append(cmd.Env, "PWD="+p.Dir)
-	}
-	path, err := program.LookPath(p.Args[0], cmd.Env, p.Dir)
+	proc, err := h.start(p)
 	if err != nil {
 		return nil, err
 	}
-	cmd.Path = path
-	if p.Terminal != nil {
-		return h.startTerminal(cmd, p.Terminal)
-	}
-	return startPipes(cmd)
+	return proc, nil
 }
 
 // Close implements shellbox.Host.

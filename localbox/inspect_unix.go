@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/inspect"
-	"github.com/sandshell/sandshell/internal/program"
 )
 
 // settleLimit bounds the time that a look waits for output that is on its way. A program that prints without end is never settled.
@@ -19,7 +18,7 @@ func (h *host) Inspect(request string) (string, error) {
 	answer, err := inspect.Answer(request)
 	if pid, ok := strings.CutPrefix(request, "tree "); ok && err == nil {
 		if p, ok := h.terminals.Load(pid); ok {
-			program.Within(settleLimit, p.(*process).settled)
+			p.(*process).Settle(settleLimit)
 		}
 	}
 	return answer, err

@@ -21,6 +21,7 @@ import (
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
 // A Config says what a LocalBox is to be. The zero value is usable.
@@ -63,7 +64,7 @@ func New(ctx context.Context, c Config) (*LocalBox, error) {
 }
 
 func newBox(ctx context.Context, c Config) (*LocalBox, error) {
-	if !supported {
+	if !program.Supported {
 		return nil, fmt.Errorf("%w on this system, which has no terminals as Unix has them: use package sshbox, or WSL", errors.ErrUnsupported)
 	}
 	h := &host{}

@@ -3,16 +3,16 @@
 //
 // # What is in an archive
 //
-// One root, a file, a link or a directory, whose entry is the first and whose name is that of what was packed: it is the copy's name
-// where nobody gives another. All other entries are below it. Links are kept as links, several names of one file as hard links.
-// Permissions and times are there, owners are not: a copy belongs to whoever makes it. Sockets and devices are left out, for there is
-// nothing in them to copy. The format is GNU's: busybox's tar reads no long names but that way.
+// One root, which is a file, a link or a directory. Its entry is the first, and has the name of what was packed: that is the copy's name unless another
+// is given. All other entries are below it. Links are kept as links, several names of one file as hard links. Permissions and times are kept, owners
+// are not: a copy belongs to the user who makes it. Sockets and devices are left out, for there is nothing in them to copy. The format is GNU's, the
+// only one in which busybox's tar reads long names.
 //
 // # A copy is whole or is not
 //
-// [Pack] ends an archive with tar's trailer only if all went well, and [Unpack] wants to see it: tar itself takes an archive that
-// breaks off between two files for a whole one. Until then the copy is in a temporary directory beside its destination, and is moved
-// there at last. A directory that is copied onto a directory is added to it, file by file.
+// [Pack] ends an archive with tar's trailer only if all went well, and [Unpack] fails without one: tar itself takes an archive that breaks off
+// between two files for a whole one. Unpack makes the copy in a temporary directory beside its destination, and moves it there in the end. A directory
+// that is copied onto a directory is added to it, file by file.
 //
 // # Errors
 //
@@ -27,8 +27,8 @@ import (
 	"strings"
 )
 
-// tempPrefix begins the names of the directories in which copies are made. Pack leaves such a directory out: it is a copy under way, and
-// might be the one of that very archive.
+// tempPrefix begins the names of the directories in which copies are made. Pack leaves such directories out: in one of them the archive that it is
+// writing may be being unpacked.
 const tempPrefix = ".sandshell-copy-"
 
 // ExpandHome replaces a leading ~, alone or before a slash, by the directory home.
@@ -39,8 +39,8 @@ func ExpandHome(path, home string) string {
 	return path
 }
 
-// split returns the directory and the last element of a path, slashes at its end left out. It does not clean the path, which would make
-// another one of "link/..". dir is "." if there is none, name "" if path is a root of the file system.
+// split returns the directory and the last element of a path, without slashes at the path's end. It does not clean the path: cleaned, "link/.." would
+// name another directory. dir is "." if the path has none; name is "" if the path is a root of the file system.
 func split(path string) (dir, name string) {
 	volume := len(filepath.VolumeName(path))
 	for len(path) > volume+1 && os.IsPathSeparator(path[len(path)-1]) {
@@ -52,7 +52,7 @@ func split(path string) (dir, name string) {
 	return dir, name
 }
 
-// fault makes err an error about path: os.Root's name paths as it sees them.
+// fault makes err an error about path, in place of the path in it: errors of os.Root have one that is relative to the root.
 func fault(path string, err error) error {
 	var inPath *fs.PathError
 	var inLink *os.LinkError

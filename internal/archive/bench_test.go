@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// BenchmarkPack and BenchmarkUnpack are each end by itself, for 2,000 small files and for one of 64 MiB.
+// BenchmarkPack and BenchmarkUnpack measure each end by itself, with 2,000 small files and with one of 64 MiB.
 func BenchmarkPack(b *testing.B) {
 	benchmark(b, func(b *testing.B, dir string, archive []byte) {
 		if err := Pack(io.Discard, filepath.Join(dir, "x")); err != nil {
@@ -38,7 +38,7 @@ func benchmark(b *testing.B, f func(b *testing.B, dir string, archive []byte)) {
 	}{{"2000files", 2000, 1 << 10}, {"64MiB", 1, 64 << 20}} {
 		b.Run(c.name, func(b *testing.B) {
 			dir := b.TempDir()
-			if memory, err := os.MkdirTemp("/dev/shm", "sandshell-"); err == nil { // else it is the disk that is measured
+			if memory, err := os.MkdirTemp("/dev/shm", "sandshell-"); err == nil { // on a disk, the disk would be measured
 				dir = memory
 				b.Cleanup(func() { os.RemoveAll(memory) })
 			}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Commit moves what was unpacked to its place.
+// Commit moves what has been unpacked to its destination.
 func (u *Unpacker) Commit() error {
 	if !u.whole {
 		return fault(u.pathOf(u.top), io.ErrUnexpectedEOF)
@@ -30,7 +30,7 @@ func (u *Unpacker) Commit() error {
 	return nil
 }
 
-// Close removes what was not committed.
+// Close removes what has not been committed.
 func (u *Unpacker) Close() error {
 	var err error
 	if u.within != nil {
@@ -49,9 +49,9 @@ func (u *Unpacker) Close() error {
 	return err
 }
 
-// add moves what is in the directory from into the directory to. Directories that are in both are added likewise.
+// add moves the contents of the directory from into the directory to. A directory that is there already is added to in the same way.
 func (u *Unpacker) add(from, to string) error {
-	if err := u.into.Chmod(from, 0o700); err != nil { // it is to be emptied, whatever its copy would have been
+	if err := u.into.Chmod(from, 0o700); err != nil { // a read-only one could not be emptied
 		return u.faultIn(to, err)
 	}
 	names, err := list(u.into, from)
@@ -81,17 +81,17 @@ func (u *Unpacker) faultIn(to string, err error) error {
 	return fault(filepath.Join(u.into.Name(), filepath.FromSlash(to)), err)
 }
 
-// place moves src to a place where there is no directory.
+// place moves src to a path at which there is no directory.
 func (u *Unpacker) place(src fs.FileInfo, from, to string) error {
 	mode := src.Mode()
-	locked := mode.IsDir() && mode&0o200 == 0 // it would not be moved: its ".." changes
+	locked := mode.IsDir() && mode&0o200 == 0 // to move a directory changes its "..", so it must be writable
 	if locked {
 		if err := u.into.Chmod(from, mode|0o200); err != nil {
 			return err
 		}
 	}
 	err := u.into.Rename(from, to)
-	if errors.Is(err, syscall.EXDEV) { // something is mounted there
+	if errors.Is(err, syscall.EXDEV) { // the destination is another file system, mounted within the directory
 		return transfer(u.into, src, from, to)
 	}
 	if err == nil && locked {
@@ -151,7 +151,7 @@ func transferDir(root *os.Root, src fs.FileInfo, from, to string) error {
 	return finishDir(root, to, dirMode{src.Mode(), src.ModTime()})
 }
 
-// replace makes a file beside its place and moves it there.
+// replace has write make a file beside to, and moves it there.
 func replace(root *os.Root, to string, write func(temp string) error) error {
 	temp := path.Join(path.Dir(to), tempPrefix+rand.Text())
 	err := write(temp)
@@ -164,7 +164,7 @@ func replace(root *os.Root, to string, write func(temp string) error) error {
 	return err
 }
 
-// list returns the names in a directory. That of root.FS() refuses names that are not UTF-8.
+// list returns the names in a directory. (ReadDir of root.FS() refuses names that are not UTF-8.)
 func list(root *os.Root, dir string) ([]string, error) {
 	f, err := root.Open(dir)
 	if err != nil {
@@ -174,7 +174,7 @@ func list(root *os.Root, dir string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// removeAll removes dir although there may be read-only directories in it.
+// removeAll removes dir, read-only directories in it included.
 func removeAll(root *os.Root, dir string) error {
 	err := root.RemoveAll(dir)
 	if errors.Is(err, fs.ErrPermission) {

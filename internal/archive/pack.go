@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// bufferSize is that of the pieces in which files are read and written. An archive's headers are gathered in such a piece.
+// bufferSize is the size of the pieces in which files are read and written. Small files and headers are gathered into such pieces.
 const bufferSize = 64 << 10
 
-// Pack writes the file or directory at path as an archive. The first error ends it, and the archive lacks its end then.
+// Pack writes the file or directory at path as an archive. It returns the first error; the archive then lacks its trailer.
 func Pack(w io.Writer, path string) error {
 	path, name, err := resolve(path)
 	if err != nil {
@@ -26,8 +26,8 @@ func Pack(w io.Writer, path string) error {
 	return pack(w, path, name, "")
 }
 
-// PackForTar is Pack for tar(1) at the other end. The root is named root, and last comes an empty file named end: if it is there
-// when tar is done, the archive was whole.
+// PackForTar is Pack for tar(1) at the other end. The root gets the name root. The last entry is an empty file of the name end: if tar has made it, the
+// archive was whole.
 func PackForTar(w io.Writer, path, root, end string) error {
 	path, _, err := resolve(path)
 	if err != nil {
@@ -36,21 +36,21 @@ func PackForTar(w io.Writer, path, root, end string) error {
 	return pack(w, path, root, end)
 }
 
-// Name returns the name of a copy of what is at path.
+// Name returns the name that a copy of the file or directory at path has unless it is given another; "." for a root of the file system.
 func Name(path string) (string, error) {
 	_, name, err := resolve(path)
 	return name, err
 }
 
-// resolve returns path as one that names can be joined to, which cleans it, and the name of what is there; "." is that of a root of the
-// file system.
+// resolve returns the name of what is at path, "." for a root of the file system, and a path to it that has no "..": names can be joined to that, and
+// filepath.Join may clean it.
 func resolve(path string) (resolved, name string, err error) {
 	if path == "" {
 		return "", "", &fs.PathError{Op: "copy", Path: path, Err: syscall.ENOENT}
 	}
 	dir, name := split(path)
 	switch name {
-	case "", ".", "..": // nameless: whoever stands there asks for the name, as pwd -P does
+	case "", ".", "..": // no name: that of the directory is found as pwd -P finds it
 		if !filepath.IsAbs(path) {
 			wd, err := os.Getwd()
 			if err != nil {
@@ -176,12 +176,12 @@ func (p *packer) file(path, name string) error {
 	if err := p.writeHeader(h, path); err != nil {
 		return err
 	}
-	if h.Size > bufferSize { // with nothing before them, whole pieces go past the buffer
+	if h.Size > bufferSize { // into an empty buffer, whole pieces are not copied
 		if err := p.out.Flush(); err != nil {
 			return err
 		}
 	}
-	n, err := io.CopyBuffer(struct{ io.Writer }{p.tar}, io.LimitReader(f, h.Size), p.buf) // not its ReadFrom: a buffer for each file
+	n, err := io.CopyBuffer(struct{ io.Writer }{p.tar}, io.LimitReader(f, h.Size), p.buf) // without ReadFrom, which would allocate a buffer for each file
 	if err == nil && n < h.Size {
 		err = &fs.PathError{Op: "copy", Path: path, Err: errors.New("it became shorter while it was read")}
 	}
@@ -209,7 +209,8 @@ func header(info fs.FileInfo, path, name, target string) (*tar.Header, error) {
 	return h, nil
 }
 
-// An anonymous file has an owner without a name. For one that has none indeed, package tar would read /etc/passwd file by file.
+// An anonymous file names no owner. Without it, package tar would look up the owner's name; for an owner that has none, it would read /etc/passwd once
+// for each file.
 type anonymous struct{ fs.FileInfo }
 
 func (anonymous) Uname() (string, error) { return "", nil }

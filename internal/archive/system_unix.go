@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFlags are for files. When a FIFO has taken a file's place since we looked, O_NONBLOCK keeps us from waiting for a writer; it also
-// saves package os the four system calls by which it finds out that a file cannot be polled.
+// openFlags are for opening files. O_NONBLOCK keeps the open from waiting for a writer if a FIFO has taken the file's place meanwhile; it also saves
+// package os the four system calls by which it finds out that a file cannot be polled.
 const openFlags = syscall.O_NONBLOCK | syscall.O_NOFOLLOW
 
 type fileID struct{ dev, ino uint64 }
@@ -29,8 +29,8 @@ func hardLinked(info fs.FileInfo) (fileID, bool) {
 
 func mkfifo(path string) error { return unix.Mkfifo(path, 0o600) }
 
-// A directory is one in which files are made: past package os, which needs twice as many system calls, the most of the time that
-// a small file takes.
+// A directory makes files in a directory. It goes past package os, which needs twice as many system calls, and these are most of the time that a small
+// file takes.
 type directory struct{ f *os.File }
 
 func openDirectory(root *os.Root, name string) (directory, error) {
@@ -40,7 +40,7 @@ func openDirectory(root *os.Root, name string) (directory, error) {
 
 func (d directory) Close() error { return d.f.Close() }
 
-// create makes a file, whose name is not a path, and nothing may be there: it cannot be made elsewhere through a link.
+// create makes a file. Its name must not be a path, and nothing of that name may exist: so no link can lead it elsewhere.
 func (d directory) create(name string, mode fs.FileMode, modified time.Time, r io.Reader, buf []byte) error {
 	times, err := unix.TimeToTimespec(modified)
 	if err != nil {
@@ -55,7 +55,7 @@ func (d directory) create(name string, mode fs.FileMode, modified time.Time, r i
 	}
 	_, err = io.CopyBuffer(descriptor(fd), r, buf)
 	if err == nil {
-		err = unix.Fchmod(fd, uint32(mode.Perm())) // what it was made with was subject to the umask
+		err = unix.Fchmod(fd, uint32(mode.Perm())) // the mode given to Openat was subject to the umask
 	}
 	if closed := unix.Close(fd); err == nil && closed != unix.EINTR {
 		err = closed

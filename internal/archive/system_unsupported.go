@@ -18,7 +18,7 @@ func hardLinked(fs.FileInfo) (fileID, bool) { return fileID{}, false }
 
 func mkfifo(string) error { return errors.ErrUnsupported }
 
-// A directory is one in which files are made.
+// A directory makes files in a directory.
 type directory struct{ root *os.Root }
 
 func openDirectory(root *os.Root, name string) (directory, error) {
@@ -30,7 +30,7 @@ func (d directory) Close() error { return d.root.Close() }
 
 func (d directory) create(name string, mode fs.FileMode, modified time.Time, r io.Reader, buf []byte) error {
 	return writeFile(d.root, name, mode, modified, func(f *os.File) error {
-		_, err := io.CopyBuffer(struct{ io.Writer }{f}, r, buf) // not its ReadFrom: a buffer for each file
+		_, err := io.CopyBuffer(struct{ io.Writer }{f}, r, buf) // without ReadFrom, which would allocate a buffer for each file
 		return err
 	})
 }

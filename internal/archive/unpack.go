@@ -19,14 +19,14 @@ import (
 
 // Options say how an archive is unpacked.
 type Options struct {
-	// Trusted says that the archive comes from whom the copy belongs to: FIFOs are made, the set-user-ID, set-group-ID and sticky bits are
-	// kept, and a link of the copy's name that points to a directory is that directory, wherever it is.
-	// From anyone else, a FIFO blocks who reads it and a set-user-ID file is a gift that one does not take.
+	// Trusted says that the archive comes from the user to whom the copy belongs: FIFOs are made, the set-user-ID, set-group-ID and sticky bits are
+	// kept, and if the destination is a link to a directory, the copy goes into that directory, wherever it is.
+	// From anyone else, a FIFO might block a program that reads the copy, and a set-user-ID file would run with the rights of this user.
 	Trusted bool
 }
 
-// Unpack makes the file or directory at path out of the archive, which it reads to the end: within the directory path if there is
-// one, under its name in the archive, and else as path itself. Whatever the archive says, nothing is written elsewhere.
+// Unpack reads an archive to its end and makes a copy of what is in it. If path is a directory, the copy is made in it, under the name in the archive;
+// if not, the copy is path itself. Whatever the archive says, nothing is written elsewhere.
 func Unpack(r io.Reader, path string, o Options) error {
 	u, err := NewUnpacker(path, o)
 	if err != nil {
@@ -42,12 +42,12 @@ func Unpack(r io.Reader, path string, o Options) error {
 	return err
 }
 
-// An Unpacker is Unpack in steps, for a caller who learns only behind the archive whether it is what it should be.
+// An Unpacker is Unpack in steps, for a caller who learns only after the archive's end whether the archive is good.
 type Unpacker struct {
 	trusted bool
 	parent  *os.Root // the directory in which the copy is to be
 	dir     string   // its path
-	name    string   // the copy's; "": as the archive has it
+	name    string   // the copy's; "": the one in the archive
 
 	into  *os.Root // where temp is: in parent, or in the directory that the copy is added to
 	merge bool     // the copy is added to a directory
@@ -56,13 +56,13 @@ type Unpacker struct {
 	root       *os.Root           // temp
 	top        string             // the name of the archive's root
 	whole      bool               // the archive has been read to its end
-	dirs       map[string]dirMode // what directories are to be when all files are in them
-	within     *directory         // the directory of the last file, so that not each file's path is walked from the root
+	dirs       map[string]dirMode // what directories get once all files are in them
+	within     *directory         // the directory of the last file: kept open, so that the path is not walked for each file
 	withinName string
 	buf        []byte
 }
 
-// A dirMode is what is given to a directory in the end: one that is read-only takes no files.
+// A dirMode is what a directory gets in the end: no files could be made in one that is read-only from the beginning.
 type dirMode struct {
 	mode     fs.FileMode
 	modified time.Time
@@ -79,7 +79,7 @@ func NewUnpacker(path string, o Options) (*Unpacker, error) {
 		}
 		return nil, fault(path, err)
 	}
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() { // to be opened only if it is one: it could be a FIFO
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() { // a FIFO, for one, must not be opened
 		return nil, fault(dir, syscall.ENOTDIR)
 	}
 	parent, err := os.OpenRoot(dir)
@@ -124,7 +124,7 @@ func (u *Unpacker) Unpack(r io.Reader) error {
 	return nil
 }
 
-// An endReader knows whether its end has been read: an archive that has its trailer is done before.
+// An endReader knows whether its end has been read: package tar reads that far only if an archive has no trailer.
 type endReader struct {
 	r     io.Reader
 	ended bool
@@ -175,7 +175,7 @@ func (u *Unpacker) entry(h *tar.Header, r io.Reader) error {
 		err = u.root.Link(filepath.FromSlash(path.Clean(h.Linkname)), local)
 	case t == tar.TypeFifo && u.trusted:
 		err = u.fifo(local, mode&kept)
-	default: // a device, or a FIFO from who knows whom
+	default: // a device, or a FIFO that is not trusted
 		if name == u.top {
 			err = syscall.ENOTSUP
 		}
@@ -186,7 +186,7 @@ func (u *Unpacker) entry(h *tar.Header, r io.Reader) error {
 	return nil
 }
 
-// begin decides, as the archive's root is known now, where the copy is to be, and makes the directory for it.
+// begin is called with the archive's root. It decides where the copy goes, and makes the temporary directory for it.
 func (u *Unpacker) begin(top string, isDir bool) error {
 	u.top = top
 	if u.name == "" {
@@ -232,7 +232,7 @@ func (u *Unpacker) begin(top string, isDir bool) error {
 	return nil
 }
 
-// pathOf returns the path, for errors, of what has that name in the archive.
+// pathOf returns the path, for errors, of the copy's file that has that name in the archive.
 func (u *Unpacker) pathOf(name string) string {
 	if below, ok := strings.CutPrefix(name, u.top+"/"); ok {
 		name = below
@@ -259,7 +259,7 @@ func (u *Unpacker) file(name string, mode fs.FileMode, h *tar.Header, r io.Reade
 	return u.within.create(filepath.Base(name), mode, h.ModTime, r, u.buf)
 }
 
-// writeFile makes a file. Its permissions are set when it is there: those that it is made with are subject to the umask.
+// writeFile makes a file. Its mode is set in the end: that given to OpenFile is subject to the umask.
 func writeFile(dir *os.Root, name string, mode fs.FileMode, modified time.Time, write func(*os.File) error) error {
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, 0o600)
 	if err != nil {
@@ -278,7 +278,7 @@ func writeFile(dir *os.Root, name string, mode fs.FileMode, modified time.Time, 
 	return dir.Chtimes(name, modified, modified)
 }
 
-// isSparse tells whether a file has holes, which take no place in the archive: macOS's tar writes such.
+// isSparse reports whether a file has holes that take no place in the archive, as macOS's tar writes them.
 func isSparse(h *tar.Header) bool {
 	if h.Typeflag == tar.TypeGNUSparse {
 		return true
@@ -291,7 +291,7 @@ func isSparse(h *tar.Header) bool {
 	return false
 }
 
-// copySparse leaves the holes out: an archive of one block may stand for a file larger than the disk.
+// copySparse makes holes where there are only zeros: an archive of one block may stand for a file larger than the disk.
 func copySparse(f *os.File, r io.Reader, size int64, buf []byte) error {
 	if err := f.Truncate(size); err != nil {
 		return err
@@ -314,7 +314,7 @@ func copySparse(f *os.File, r io.Reader, size int64, buf []byte) error {
 	}
 }
 
-// fifo makes a FIFO. There is none of os.Root's: it is made where the archive has no say, and moved.
+// fifo makes a FIFO. os.Root cannot, so it is made by a path that no name of the archive's is part of, and then moved.
 func (u *Unpacker) fifo(name string, mode fs.FileMode) error {
 	temp := tempPrefix + rand.Text()
 	err := mkfifo(filepath.Join(u.root.Name(), temp))

@@ -5,9 +5,11 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -21,7 +23,9 @@ type process struct {
 	on       *sshconn.Conn
 	pid      int
 	terminal bool
-	stderr   io.Reader // nil with a terminal
+	stderr   io.Reader          // nil with a terminal
+	keyboard *programs.Keyboard // nil without
+	shown    atomic.Int64       // so much of the terminal's output has been read
 
 	endOnce sync.Once
 	status  shellbox.Status
@@ -35,6 +39,9 @@ var _ shellbox.Process = (*process)(nil)
 func newProcess(s *session, p shellbox.Program) *process {
 	proc := &process{Stream: sshconn.NewStream(s, s.on.Group), on: s.on.Conn, terminal: p.Terminal != nil, ended: make(chan struct{})}
 	proc.LetGo = s.letGo
+	if proc.terminal {
+		proc.keyboard = programs.NewKeyboard(proc.Stream, proc.shown.Load)
+	}
 	if !s.on.Run(func() {
 		for r := range s.requests { // unread, they would block the whole connection
 			status, ok := parseStatus(r)
@@ -60,10 +67,22 @@ func (p *process) end(s shellbox.Status, err error) {
 	})
 }
 
-func (p *process) PID() int              { return p.pid }
-func (p *process) Stdin() io.WriteCloser { return stdin{p} }
-func (p *process) Stdout() io.Reader     { return p.Out }
-func (p *process) Stderr() io.Reader     { return p.stderr }
+func (p *process) PID() int          { return p.pid }
+func (p *process) Stderr() io.Reader { return p.stderr }
+
+func (p *process) Stdin() io.WriteCloser {
+	if p.terminal {
+		return p.keyboard
+	}
+	return stdin{p}
+}
+
+func (p *process) Stdout() io.Reader {
+	if p.terminal {
+		return screen{p}
+	}
+	return p.Out
+}
 
 // Resize sends the size. The server applies it in its own time; there is no answer.
 func (p *process) Resize(rows, cols int) error {
@@ -105,16 +124,19 @@ func (p *process) Close() error {
 	return nil
 }
 
-// stdin is the writing half of a process.
+// stdin is the standard input of a process without a terminal.
 type stdin struct{ p *process }
 
 func (w stdin) Write(b []byte) (int, error) { return w.p.Write(b) }
+func (w stdin) Close() error                { return w.p.CloseWrite() }
 
-func (w stdin) Close() error {
-	if w.p.terminal {
-		return nil
-	}
-	return w.p.CloseWrite()
+// A screen is what a process's terminal shows. It is counted for the keyboard.
+type screen struct{ p *process }
+
+func (s screen) Read(b []byte) (int, error) {
+	n, err := s.p.Out.Read(b)
+	s.p.shown.Add(int64(n))
+	return n, err
 }
 
 // afterMark reads a stream from the line after mark on: what a login shell's startup file writes to the standard

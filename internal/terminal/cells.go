@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// A cell is one column of an edited line. A wide rune takes two, a tab up to eight: it is in the first, and the others
-// are spanned.
+// A cell is one column of an edited line. A wide rune takes two cells, a tab up to eight: the first holds it, and the
+// others are spanned.
 type cell struct {
-	r     rune   // or blank, spanned, or a byte that is no UTF-8, as invalid0 - its value
+	r     rune   // or blank, or spanned, or, for a byte that is not UTF-8, invalid0 less the byte
 	marks string // combining marks, at most maxMarks bytes
 }
 
 const (
-	blank    rune = 0 // never written to, or erased: a space, unless nothing follows
+	blank    rune = 0 // never written to, or erased: shows as a space, but not at the line's end
 	spanned  rune = -1
 	invalid0 rune = -2
 
@@ -37,7 +37,7 @@ func appendCells(dst []byte, cells []cell) []byte {
 	return dst
 }
 
-// put writes the first character of s at the cursor, or a stretch of ASCII, and returns how many bytes it took.
+// put writes the first character of s at the cursor, or all ASCII that s begins with, and returns how many bytes it wrote.
 func (l *line) put(s []byte) int {
 	if n := min(asciiLen(s), max(maxLine-l.col, 1)); n > 0 {
 		l.claim(n)
@@ -93,7 +93,7 @@ func (l *line) mark(m []byte) bool {
 	return true
 }
 
-// tab moves the cursor to the next tab stop. Within the line that is all; at its end, the text gets a tab.
+// tab moves the cursor to the next tab stop. If that is beyond the line's end, the line also gets a tab there.
 func (l *line) tab() {
 	stop := (l.col/tabWidth + 1) * tabWidth
 	if end := len(l.cells); stop > end {
@@ -104,7 +104,7 @@ func (l *line) tab() {
 	l.col = stop
 }
 
-// claim makes sure that the n cells from the cursor on are there, and parts of no span that others belong to.
+// claim makes sure that the n cells from the cursor on exist, and that no character is partly in them and partly outside.
 func (l *line) claim(n int) {
 	end := l.col + n
 	l.split(l.col)
@@ -116,8 +116,8 @@ func (l *line) claim(n int) {
 	}
 }
 
-// split blanks the character that has cells on both sides of the border before cell i, as a terminal does with a wide
-// rune of which it overwrites a half.
+// split blanks a character that has cells both before cell i and from it on: a terminal does so with a wide rune when one
+// half of it is overwritten.
 func (l *line) split(i int) {
 	if i <= 0 || i >= len(l.cells) || l.cells[i].r != spanned {
 		return
@@ -129,7 +129,7 @@ func (l *line) split(i int) {
 	l.blank(from)
 }
 
-// untab turns the tabs from cell i on into blanks: they are about to be moved, and would have another width there.
+// untab turns the tabs from cell i on into blanks: they are about to be moved, and would change their width.
 func (l *line) untab(i int) {
 	for ; i < len(l.cells); i++ {
 		if l.cells[i].r == '\t' {

@@ -3,15 +3,15 @@ package terminal
 import "unicode/utf8"
 
 // A Cleaner turns what a program writes to its terminal into the text that a person reads there. Colours, titles,
-// queries and modes vanish; what returns in its line and writes over it ("\r", backspace, cursor moves, erasures)
-// leaves the last state of the line. Lines have no width: nothing is wrapped.
+// queries and modes vanish. Of a line that is written over ("\r", backspace, cursor moves, erasures), the last state
+// remains. Lines have no width: nothing is wrapped.
 //
-// A log has no rows to go back to. What moves the cursor to another row, or clears the screen, ends the line if there is
-// something on it, and writing goes on with a new one. What a program shows on the alternate screen is no part of the
-// log.
+// A log has no rows to go back to. A control that moves the cursor to another row, or clears the screen, ends the line if
+// there is something on it, and writing goes on with a new line. What a program shows on the alternate screen is no part
+// of the log.
 //
-// Text without controls passes byte for byte, invalid UTF-8 included. However the stream is cut into calls of Append,
-// the text is the same. Memory is bounded: of an unfinished line, 64 KiB can still be written over.
+// Text without controls passes byte for byte, invalid UTF-8 included. The text does not depend on how the stream is cut
+// into calls of Append. Memory is bounded: only the last 64 KiB of an unfinished line can still be written over.
 //
 // The zero value is ready for use.
 type Cleaner struct {
@@ -21,8 +21,8 @@ type Cleaner struct {
 	alt  bool   // the alternate screen is on
 }
 
-// Append takes the next bytes of the stream, and appends to dst the text that is final by them: lines that are complete,
-// each with a "\n" at its end, and the begin of a line that has got too long to be kept.
+// Append takes the next bytes of the stream, and appends to dst the text that can no longer change: complete lines, each
+// with a "\n" at its end, and the begin of a line that has got too long to be kept.
 func (c *Cleaner) Append(dst, raw []byte) []byte {
 	c.line.out = dst
 	raw = c.finishRune(raw)
@@ -46,12 +46,12 @@ func (c *Cleaner) Append(dst, raw []byte) []byte {
 	return dst
 }
 
-// Line returns the unfinished line as it stands. The bytes are valid until the next call of a method.
-// Bytes at its end that may yet become a rune are not shown.
+// Line returns the unfinished line as it is now, without an incomplete rune at its end. The bytes are valid until the
+// next call of a method.
 func (c *Cleaner) Line() []byte { return c.line.show() }
 
-// Flush says that what has begun will not go on: an escape sequence is dropped, and the bytes of a rune become part of
-// the line as they are.
+// Flush says that the stream has ended: an incomplete escape sequence is dropped, and the bytes of an incomplete rune
+// become part of the line as they are.
 func (c *Cleaner) Flush() {
 	c.seq.state = ground
 	if !c.alt {
@@ -60,12 +60,12 @@ func (c *Cleaner) Flush() {
 	c.rune = c.rune[:0]
 }
 
-// Reset forgets everything: the unfinished line, and that the alternate screen was on. The Cleaner is as good as new.
+// Reset forgets everything, the unfinished line and the alternate screen included. The Cleaner is as good as new.
 func (c *Cleaner) Reset() {
 	*c = Cleaner{line: line{text: c.line.text[:0]}, rune: c.rune[:0]}
 }
 
-// finishRune completes the rune that has begun, or finds that it is broken, and returns the rest of raw.
+// finishRune completes the incomplete rune, or finds that it is broken, and returns the rest of raw.
 func (c *Cleaner) finishRune(raw []byte) []byte {
 	if len(c.rune) == 0 {
 		return raw
@@ -89,7 +89,7 @@ func (c *Cleaner) text(s []byte) {
 	}
 }
 
-// sequence gives bytes to the open sequence, does what there is to do, and returns how many it took.
+// sequence gives bytes to the open sequence, obeys it once it is complete, and returns how many bytes it took.
 func (c *Cleaner) sequence(raw []byte) int {
 	n, e := c.seq.scan(raw)
 	switch e {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clean returns what a Cleaner makes of pieces of a stream, with the unfinished line at its end.
+// clean returns the text that a Cleaner makes of pieces of a stream, with the unfinished line at its end.
 func clean(pieces ...[]byte) []byte {
 	var c Cleaner
 	var text []byte
@@ -224,7 +224,7 @@ func TestCleanerDoesNotMindPieces(t *testing.T) {
 	}
 }
 
-// randomOutput returns n pieces of output of the kinds that interact.
+// randomOutput returns n random pieces of output, of kinds that affect each other.
 func randomOutput(r *rand.Rand, n int) (raw []byte) {
 	kinds := []string{
 		"\r", "\n", "\r\n", "\b", "\t", "abc", "word and word", "漢字", "e\u0301", "\u0301", "\xff", "\xe2\x82", "\xf0\x9f\x98", "\x80",

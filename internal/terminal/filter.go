@@ -7,13 +7,13 @@ import (
 	"github.com/hinshun/vt10x"
 )
 
-// A filter writes to a vt10x terminal, which shows what it gets, but must not get everything: a negative parameter
-// panics it, a large one keeps it busy for minutes, broken runes stop it, and it takes private sequences for others that
-// end alike. So the filter passes text, and those sequences that vt10x obeys, with sane parameters; it drops the others,
-// and colours, which nobody sees here.
+// A filter stands before a vt10x terminal and protects it from its input: vt10x panics at a negative parameter, a large
+// one keeps it busy for minutes, it stops at a broken rune, and it mistakes private sequences for others with the same
+// last byte. The filter passes text, and the sequences that vt10x knows, with sane parameters. It drops all others, and
+// colours, which nobody sees here.
 //
-// It also makes up for what vt10x lacks or does wrong: wide runes, combining marks, insert mode, REP, SO and SI, RIS,
-// ED 1 on the second row, a switch to the screen that it is on.
+// The filter also does what vt10x lacks or does wrong: wide runes, combining marks, insert mode, REP, SO and SI, RIS,
+// ED 1 on the second row, and a switch to the screen that is on already.
 type filter struct {
 	vt         vt10x.Terminal
 	rows, cols int
@@ -30,25 +30,25 @@ type filter struct {
 	numbers  map[string]rune
 }
 
-// A glyph is a character as vt10x knows it, and its width in columns. In vt10x each rune takes one cell; so a wide one
-// is followed by secondHalf, and a character of several runes has a number in plane 16 of Unicode: firstCluster and its
-// index in clusters. Characters that really are in that plane, which is for private use, get such numbers too.
+// A glyph is a character as vt10x knows it, and its width in columns. In vt10x each rune takes one cell. So a wide rune
+// is followed by secondHalf, and for a character of several runes a number stands in plane 16 of Unicode: firstCluster
+// plus its index in clusters. Runes that really are in that plane, which is for private use, get such numbers too.
 type glyph struct {
 	r     rune
 	width int
 }
 
 const (
-	firstPrintable = 0xa0 // beyond ASCII; before it, there are C1 controls
+	firstPrintable = 0xa0 // the first beyond ASCII: C1 controls come before it
 	firstCluster   = 0x100000
 	secondHalf     = utf8.MaxRune
 
-	// Of vt10x's Cursor.State, whose names for them are not exported.
+	// Bits of vt10x's Cursor.State, which does not export their names.
 	wrapNext   = 1 << 1 // the last column has been written to, and the next character wraps
 	originMode = 1 << 2 // rows count from the top of the scrolling region
 )
 
-// write filters raw. What has been passed is on vt after flush.
+// write filters raw. vt has what was passed after the next flush.
 func (f *filter) write(raw []byte) {
 	for len(raw) > 0 {
 		if f.seq.open() {
@@ -66,11 +66,11 @@ func (f *filter) write(raw []byte) {
 }
 
 func (f *filter) flush() {
-	f.vt.Write(f.buf) // never fails: it is whole runes
+	f.vt.Write(f.buf) // never fails, as it gets whole runes
 	f.buf = f.buf[:0]
 }
 
-// cursor returns the cursor of vt as of now.
+// cursor returns vt's cursor after all that was passed.
 func (f *filter) cursor() vt10x.Cursor {
 	f.flush()
 	return f.vt.Cursor()
@@ -164,7 +164,7 @@ func (f *filter) put(g glyph) {
 	f.last = g
 	if g.width == 2 {
 		if cur := f.cursor(); cur.X == f.cols-1 && cur.State&wrapNext == 0 {
-			f.pass(" ") // no room for both halves; they go to the next line
+			f.pass(" ") // there is no room for both halves: they go to the next line
 		}
 	}
 	if f.insert && f.cursor().State&wrapNext == 0 {
@@ -210,7 +210,7 @@ func (f *filter) control(b byte) {
 	}
 }
 
-// charset makes the character set in use vt's G0, the only one it has.
+// charset makes the character set in use vt's G0, as vt has no other.
 func (f *filter) charset() {
 	if f.charsets[f.shift] == '0' {
 		f.pass("\x1b(0")
@@ -237,7 +237,7 @@ func (f *filter) escape() {
 			f.buf = append(f.buf, esc, final)
 		case 'c': // RIS
 			f.alt, f.insert, f.charsets, f.shift = false, false, [2]byte{}, 0
-			f.pass("\x1bc\x1b[2J") // vt10x itself takes rows for columns, and clears a part
+			f.pass("\x1bc\x1b[2J") // vt10x itself mistakes rows for columns, and clears only a part
 		}
 	}
 }
@@ -303,7 +303,7 @@ func (f *filter) eraseScreen(mode int) {
 	f.passCSI('J', mode)
 }
 
-// privateModes passes DECSET and DECRST of the modes that show.
+// privateModes passes DECSET and DECRST of the modes that change what is shown.
 func (f *filter) privateModes() {
 	on := f.seq.final == 'h'
 	if !on && f.seq.final != 'l' {
@@ -319,8 +319,8 @@ func (f *filter) privateModes() {
 	}
 }
 
-// screen switches between the normal and the alternate screen. Asked to leave the alternate screen that it is not on,
-// vt10x enters it.
+// screen switches between the normal and the alternate screen. (vt10x, when asked to leave the alternate screen while it
+// is on the normal one, enters it.)
 func (f *filter) screen(on bool, mode int) {
 	if on == f.alt {
 		return

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	maxLine  = 64 << 10 // bytes, or cells, of a line that can still be written over
+	maxLine  = 64 << 10 // how many bytes, or cells, of a line can still be written over
 	maxGap   = 4096     // columns: how far beyond the end of the line the cursor, or an edit, can get
 	tabWidth = 8
 )
 
-// A line is the one on which the cursor is. Most lines are only ever written to at their end, and stay plain text. With
-// the first write elsewhere, a line is taken apart into cells; the next line is plain again.
+// A line is the line that the cursor is on. Most lines are only written to at their end, and stay plain text. At the
+// first write elsewhere, a line is taken apart into cells; the next line is plain again.
 type line struct {
-	out    []byte // where text goes when it is final
+	out    []byte // text that can no longer change
 	text   []byte // a plain line
 	atHome bool   // of a plain line: the cursor is at its begin, not at its end
 	edited bool   // the line is in cells, not in text
@@ -25,7 +25,7 @@ type line struct {
 	shown  []byte
 }
 
-// append writes s at the cursor, and what gets final by it to out: each "\n" in s ends a line.
+// append writes s at the cursor. Each "\n" in s ends a line, which goes to out.
 func (l *line) append(s []byte) {
 	for len(s) > 0 {
 		switch {
@@ -47,19 +47,19 @@ func (l *line) append(s []byte) {
 
 // appendPlain appends to a plain line, and returns the rest of s if the line gets too long.
 func (l *line) appendPlain(s []byte) []byte {
-	if bytes.IndexByte(s, '\n') >= 0 { // there mostly is none, and LastIndexByte is slow
+	if bytes.IndexByte(s, '\n') >= 0 { // mostly there is none, and LastIndexByte is slow
 		i := bytes.LastIndexByte(s, '\n')
 		l.out = append(l.out, l.text...)
 		l.out = append(l.out, s[:i+1]...)
 		l.reset()
 		s = s[i+1:]
 	}
-	n := min(len(s), max(maxLine-len(l.text), 0)) // Flush may have gone beyond
+	n := min(len(s), max(maxLine-len(l.text), 0)) // after Flush it may be longer
 	l.text = append(l.text, s[:n]...)
 	return s[n:]
 }
 
-// write writes the begin of s, which has no "\n", at the cursor: as much as makes the line no longer than maxLine.
+// write writes s, which has no "\n", at the cursor, as far as the line gets no longer than maxLine.
 func (l *line) write(s []byte) (n int) {
 	if len(s) == 0 {
 		return 0
@@ -75,8 +75,8 @@ func (l *line) write(s []byte) (n int) {
 	return n
 }
 
-// shorten gives out the older part of a line that has got too long. That happens at lengths that depend on the line
-// alone, not on the pieces in which it came.
+// shorten moves the older part of a line that has got too long to out. At which lengths depends on the line alone, not on
+// the pieces in which it came.
 func (l *line) shorten() {
 	const cut = maxLine / 2
 	for len(l.text) >= maxLine {
@@ -168,7 +168,7 @@ func (l *line) column() int {
 	return l.col
 }
 
-// moveTo moves the cursor to a column. It can get maxGap beyond the begin, or to the end if that is farther.
+// moveTo moves the cursor to a column, but not farther than column maxGap or the line's end, whichever is farther.
 func (l *line) moveTo(col int) {
 	l.edit()
 	l.col = min(max(col, 0), max(len(l.cells), maxGap))
@@ -184,7 +184,7 @@ func (l *line) save() {
 	l.settle()
 }
 
-// restore moves the cursor back to the column saved; that may be on another row.
+// restore moves the cursor back to the saved column. If that was saved on another row, the line ends.
 func (l *line) restore() {
 	if l.saved == 0 {
 		l.end()
@@ -196,7 +196,7 @@ func (l *line) restore() {
 // erase erases from the cursor to the end (mode 0), from the begin to the cursor (1), or all (2).
 func (l *line) erase(mode int) {
 	if !l.edited && !l.atHome && mode == 0 {
-		return // as compilers and grep have it after each colour
+		return // compilers and grep write it after each colour
 	}
 	l.edit()
 	switch mode {
@@ -239,7 +239,7 @@ func (l *line) insertCells(n int) {
 	}
 }
 
-// section edits the line, and returns which cells the n from the cursor on are, once no span crosses their borders.
+// section edits the line, and returns the range of the n cells from the cursor on. No character crosses its borders.
 func (l *line) section(n int) (from, to int) {
 	l.edit()
 	l.split(l.col)

@@ -50,7 +50,7 @@ func start(t *testing.T, needs []string, script string, args ...string) *program
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
-		tty.Close() // hangs up on what the shell has started, and that ends the reading
+		tty.Close() // hangs up on the programs that the shell has started, which ends the reading
 		<-read
 	})
 	return p

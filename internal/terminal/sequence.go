@@ -14,12 +14,12 @@ const (
 	del = 0x7f
 )
 
-// A sequence is the escape sequence that is coming in, if there is one. It goes by the state machine of the VT500
-// (https://vt100.net/emu/dec_ansi_parser) and xterm, but a broken sequence must not take the rest of the output with it:
-// strings other than DCS end with the line, and all strings after maxString bytes.
+// A sequence parses the escape sequence that is coming in, if there is one. It follows the state machine of the VT500
+// (https://vt100.net/emu/dec_ansi_parser) and xterm, with one difference: a broken sequence must not swallow the rest of
+// the output. So strings other than DCS end with the line, and all strings after maxString bytes.
 //
-// The decoder of charmbracelet/x/ansi, as of v0.11.9, does not serve: it panics at the 33rd parameter, lets large
-// parameters overflow, takes bytes of UTF-8 for 8-bit controls, and wants each sequence in one piece.
+// The decoder of charmbracelet/x/ansi, as of v0.11.9, cannot be used: it panics at the 33rd parameter, lets large
+// parameters overflow, mistakes bytes of UTF-8 for 8-bit controls, and needs each sequence in one piece.
 type sequence struct {
 	state  sequenceState
 	prefix byte  // private marker of a CSI, one of "<=>?", or 0
@@ -42,23 +42,23 @@ const (
 
 const (
 	maxParams = 32
-	maxParam  = 1<<15 - 1 // and larger ones mean this
+	maxParam  = 1<<15 - 1 // larger ones mean this
 	maxString = 16 << 20  // images come in strings
 )
 
-// An event is what scan has come upon.
+// An event is what scan has found.
 type event uint8
 
 const (
 	none     event = iota // nothing to do
-	control               // the last byte is a C0 control, to be obeyed at once: they may stand inside of a sequence
+	control               // the last byte is a C0 control, to be obeyed at once, also inside a sequence
 	escEnded              // an escape sequence is complete: inter, final
 	csiEnded              // a control sequence is complete: prefix, params, inter, final
 )
 
 func (s *sequence) open() bool { return s.state != ground }
 
-// begin opens a sequence: there was an ESC.
+// begin opens a sequence, after an ESC.
 func (s *sequence) begin() {
 	*s = sequence{state: escape, params: s.params[:0]}
 }
@@ -176,7 +176,7 @@ func (s *sequence) param(c byte) {
 	}
 }
 
-// arg returns a parameter, or def if it was omitted or 0, which mean the same wherever there is a default.
+// arg returns a parameter, or def if it was omitted or is 0: wherever there is a default, these mean the same.
 func (s *sequence) arg(i, def int) int {
 	if i < len(s.params) && s.params[i] > 0 {
 		return s.params[i]
@@ -184,7 +184,7 @@ func (s *sequence) arg(i, def int) int {
 	return def
 }
 
-// switches tells whether a control sequence chooses the screen, and if it is the alternate one.
+// switches reports whether a control sequence chooses the screen, and whether it chooses the alternate one.
 func (s *sequence) switches() (on, ok bool) {
 	if s.prefix != '?' || s.inter != 0 || s.final != 'h' && s.final != 'l' {
 		return false, false

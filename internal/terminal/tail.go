@@ -4,7 +4,7 @@ package terminal
 type Tail struct {
 	max  int
 	data []byte // grows up to max, and is a ring from then on
-	next int    // of a ring: where the oldest byte is, and the next one goes
+	next int    // in a ring: the index of the oldest byte, which the next one replaces
 }
 
 // NewTail returns a Tail that keeps n bytes; its memory grows as they come.
@@ -25,7 +25,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// grow appends to data what still fits, and returns how much that was.
+// grow appends as much of p to data as fits, and returns how much that was.
 func (t *Tail) grow(p []byte) int {
 	n := min(len(p), t.max-len(t.data))
 	if need := len(t.data) + n; need > cap(t.data) {

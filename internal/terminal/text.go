@@ -8,8 +8,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// textLen returns how many bytes of b come before the first control; "\n" and "\t" are text. This is where the bytes
-// of ordinary output spend their time, so it looks at eight of them at once.
+// textLen returns how many bytes of b come before the first control; "\n" and "\t" are text. Ordinary output spends most
+// of its time here, so eight bytes are looked at at once.
 func textLen(b []byte) int {
 	const (
 		ones = 0x0101010101010101
@@ -19,7 +19,7 @@ func textLen(b []byte) int {
 	for ; i+8 <= len(b); i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])
 		d := w ^ del*ones
-		// The high bit of each byte that is below ' ' or is DEL. A borrow may set some too many, never too few.
+		// The high bit of each byte that is below ' ' or is DEL. A borrow may set too many of them, never too few.
 		suspects := ((w-' '*ones)&^w | (d-ones)&^d) & high
 		for ; suspects != 0; suspects &= suspects - 1 {
 			if j := i + bits.TrailingZeros64(suspects)/8; isControl(b[j]) {
@@ -47,7 +47,7 @@ func asciiLen(b []byte) int {
 	return len(b)
 }
 
-// wholeRunes returns the length of b without a rune at its end of which bytes are yet to come.
+// wholeRunes returns the length of b without an incomplete rune at its end.
 func wholeRunes(b []byte) int {
 	for i := len(b) - 1; i >= 0 && i > len(b)-utf8.UTFMax; i-- {
 		if utf8.RuneStart(b[i]) {
@@ -60,8 +60,8 @@ func wholeRunes(b []byte) int {
 	return len(b)
 }
 
-// runeWidth returns how many columns r takes: 0 for combining marks and the like, 2 for wide runes. Like wcwidth(3),
-// by which the programs count, it looks at runes one by one: a family of emoji is as wide as its members.
+// runeWidth returns how many columns r takes: 0 for combining marks and the like, 2 for wide runes. It looks at runes one
+// by one, as wcwidth(3) does, by which programs count: a family of emoji is as wide as its members together.
 func runeWidth(r rune) int {
 	switch {
 	case r < 0x80, r >= 0xa0 && r < 0x300: // no marks and nothing wide before U+0300

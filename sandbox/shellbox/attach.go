@@ -143,7 +143,7 @@ func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
 	opts := sandbox.NewSessionOptions()
 	opts.Rows, opts.Cols, opts.Env = k.Rows, k.Cols, n.Env
 	s := newSession(b, n.ID, opts)
-	s.proc, s.pid, s.typist = k.Process, k.Process.PID(), newTypist(k.Process.Stdin(), &s.heard)
+	s.proc, s.pid, s.typist = k.Process, k.Process.PID(), newTypist(k.Process.Stdin())
 	s.shell = shell{nonce: n.Nonce, dialect: n.Dialect}
 	s.cwd = n.Dir
 	b.mu.Lock()

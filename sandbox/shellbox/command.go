@@ -54,15 +54,11 @@ func newCommand(text string, once bool) *command {
 	return c
 }
 
-// send has the command typed; paced: see typist.
-func (c *command) send(t *typist, lines []byte, paced bool) {
+// send has the command typed.
+func (c *command) send(t *typist, lines []byte) {
 	c.typed = true
 	c.lines = lines
-	if paced {
-		t.writePaced(lines)
-	} else {
-		t.write(lines)
-	}
+	t.write(lines)
 	if len(c.ahead) > 0 {
 		t.write(c.ahead)
 		c.ahead = nil

@@ -1,5 +1,6 @@
 // Package shellbox makes a [sandbox.Sandbox] out of any [Host]: a place that can start processes, with or without a
-// terminal. Package localbox and package sshbox are such places.
+// terminal. Package localbox and package sshbox are such places. For one of your own, package program has the terminal and what else starting
+// processes takes; the package example is a whole Host.
 //
 // # How it works
 //

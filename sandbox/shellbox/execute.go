@@ -57,7 +57,7 @@ func (s *session) execute(ctx context.Context, text string, once bool, o sandbox
 			lines = append(s.shell.tidyLine(), lines...)
 		}
 		s.killed = false
-		c.send(s.typist, lines, len(lines) > s.shell.lineMax() && s.shell.dialect != ash) // whose echo is off at the prompt
+		c.send(s.typist, lines)
 	})
 }
 

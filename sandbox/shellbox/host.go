@@ -47,7 +47,7 @@ type Process interface {
 	PID() int
 
 	// Stdin is written to the program's standard input or terminal. Closing it is the program's end of input; with
-	// a terminal, it does nothing.
+	// a terminal, it does nothing. On a terminal, the Host types no faster than what it echoes is read: see program.Keyboard.
 	Stdin() io.WriteCloser
 
 	// Stdout is the standard output or what the terminal shows. It must be read, and ends with io.EOF.

@@ -9,7 +9,6 @@ import (
 	"path"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/terminal"
@@ -26,7 +25,6 @@ type session struct {
 
 	readers sync.WaitGroup
 	gone    chan struct{} // closed when err is set
-	heard   atomic.Int64  // how much the terminal has shown, in bytes
 
 	mu         sync.Mutex
 	err        error // ErrClosed or ErrLost: the session is over
@@ -83,7 +81,7 @@ func (s *session) start(ctx context.Context, dir string, status int) error {
 		proc.Wait()
 		return s.err
 	}
-	s.proc, s.pid, s.typist = proc, proc.PID(), newTypist(proc.Stdin(), &s.heard)
+	s.proc, s.pid, s.typist = proc, proc.PID(), newTypist(proc.Stdin())
 	select {
 	case <-s.ready:
 		s.ready = make(chan struct{})
@@ -168,7 +166,6 @@ func (s *session) read(proc Process, typist *typist, scan scanner) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := proc.Stdout().Read(buf)
-		s.heard.Add(int64(n))
 		for chunk := buf[:n]; len(chunk) > 0; {
 			var text []byte
 			var m *marker

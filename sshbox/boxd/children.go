@@ -9,12 +9,13 @@ import (
 	"syscall"
 )
 
-// The children of process 1 are its own and all orphans, and it has to wait for each of them. There is one who waits, for any child; who has
-// started one learns its status from there. (os/exec would wait for its own beside that, and either would take the other's.)
+// Children are the programs that boxd has started. As process 1, boxd also inherits all orphans, and has to wait for each process that ends. One
+// goroutine waits, for any process, and hands each child its status. (os/exec would wait for its own child beside it, and each of the two would take
+// statuses that the other needs.)
 type children struct {
-	mu    sync.Mutex // held from before a child is started until it is known
+	mu    sync.Mutex // held while a child is started, until it is in known
 	known map[int]*child
-	none  *sync.Cond // no child is left
+	none  *sync.Cond // signalled when no child is left
 }
 
 // A child is a program that runs.
@@ -63,11 +64,15 @@ func (c *children) collect() {
 	}
 }
 
-// start starts a program. oom_score_adj is raised: when memory runs out, it is a program that the kernel is to kill, and not boxd.
-func (c *children) start(path string, args []string, attr *syscall.ProcAttr) (*child, error) {
+// start starts a program on these streams, as the leader of a process session; terminal says that the streams are that session's terminal.
+func (c *children) start(p *prepared, streams [3]*os.File, terminal bool) (*child, error) {
+	attr := &syscall.ProcAttr{Dir: p.dir, Env: p.env, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: terminal}}
+	for _, f := range streams {
+		attr.Files = append(attr.Files, f.Fd())
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pid, err := syscall.ForkExec(path, args, attr)
+	pid, err := syscall.ForkExec(p.path, p.args, attr)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +82,8 @@ func (c *children) start(path string, args []string, attr *syscall.ProcAttr) (*c
 	return child, nil
 }
 
-// signal sends a signal to the process session's... leader group of a child, if it has not been waited for.
+// signal sends a signal to the process group that the child leads. Once the child has been waited for, its number may be another process's, and
+// nothing is sent.
 func (c *children) signal(child *child, sig syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +93,7 @@ func (c *children) signal(child *child, sig syscall.Signal) error {
 	return syscall.Kill(-child.pid, sig)
 }
 
-// each calls f for each child, with no child being waited for meanwhile.
+// each calls f for each child. No child is waited for meanwhile, so each pid is still the child's.
 func (c *children) each(f func(pid int)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +102,7 @@ func (c *children) each(f func(pid int)) {
 	}
 }
 
-// wait returns when no child is left that was started here.
+// wait returns when all children have ended.
 func (c *children) wait() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,6 +111,7 @@ func (c *children) wait() {
 	}
 }
 
+// expendable raises a program's oom_score_adj: when memory runs out, the kernel is to kill the program, and not boxd.
 func expendable(pid int) {
 	f, err := os.OpenFile("/proc/"+itoa(pid)+"/oom_score_adj", os.O_WRONLY, 0)
 	if err != nil {
@@ -112,4 +119,10 @@ func expendable(pid int) {
 	}
 	defer f.Close()
 	f.WriteString("500")
+}
+
+func closeAll(files [3]*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
 }

@@ -21,14 +21,14 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A person has OpenSSH's programs, and a configuration for one box.
+// A person uses OpenSSH's programs with a configuration for one box.
 type person struct {
 	t           testing.TB
 	box         *box
 	dir, config string
 }
 
-// newPerson lets one in. programs are what the test needs beside ssh.
+// newPerson admits a person to the box. The test is skipped if one of the programs that it needs beside ssh is missing.
 func newPerson(t testing.TB, programs ...string) *person {
 	t.Helper()
 	for _, program := range append(programs, "ssh") {
@@ -77,7 +77,7 @@ func (p *person) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// does runs a program that is to succeed.
+// does runs a program that has to succeed.
 func (p *person) does(name string, args ...string) string {
 	p.t.Helper()
 	var errs bytes.Buffer
@@ -171,7 +171,7 @@ func TestOpenSSHForwards(t *testing.T) {
 	}
 }
 
-// tree makes a directory of files, and says what is in it.
+// tree makes a directory of files, and returns its sum.
 func (p *person) tree(name string) (path, sum string) {
 	p.t.Helper()
 	path = filepath.Join(p.dir, name)
@@ -187,7 +187,7 @@ func (p *person) tree(name string) (path, sum string) {
 	return path, sumOf(p.t, path)
 }
 
-// sumOf sums up a directory's names, modes and contents.
+// sumOf returns a checksum of the names, modes and contents in a directory.
 func sumOf(t testing.TB, dir string) string {
 	t.Helper()
 	h := sha256.New()

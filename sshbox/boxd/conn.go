@@ -17,7 +17,7 @@ type conn struct {
 	owner    bool
 	forwards forwards
 	open     atomic.Int32 // channels
-	flooded  atomic.Bool  // it has asked for too many
+	flooded  atomic.Bool  // the client has asked for too many
 }
 
 // The most channels that one connection may have open.
@@ -42,7 +42,7 @@ func (c *conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 	}
 }
 
-// enter counts a channel, unless there are too many. Who ends it takes it off c.open.
+// enter counts a channel in c.open, and reports false if there are too many. Whoever ends the channel subtracts it.
 func (c *conn) enter() bool {
 	limit := int32(guestChannels)
 	if c.owner {
@@ -52,7 +52,7 @@ func (c *conn) enter() bool {
 		return true
 	}
 	c.open.Add(-1)
-	if !c.flooded.Swap(true) { // told once: the log is on the engine's disk
+	if !c.flooded.Swap(true) { // logged once: the log is on the engine's disk
 		c.s.log.Warn("too many channels on a connection")
 	}
 	return false
@@ -92,7 +92,7 @@ func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {
 	switch kind := r.Type; {
 	case kind == "tcpip-forward", kind == "cancel-tcpip-forward", kind == "streamlocal-forward@openssh.com", kind == "cancel-streamlocal-forward@openssh.com":
 		return c.forward(r)
-	case !c.owner: // keepalive@openssh.com among them, whose sender wants any answer
+	case !c.owner: // also refuses keepalive@openssh.com, whose sender is content with any answer
 		return false, nil
 	case kind == wire.InspectRequest:
 		var ask wire.Inspect

@@ -29,7 +29,7 @@ func (c *conn) unpack(nc ssh.NewChannel) {
 	})
 }
 
-// copy makes a copy and says how it went. The client's end of the channel is an end of the archive that lacks its trailer.
+// copy makes a copy, and tells the client how it went. A client that closes the channel has given up: the archive ends without its trailer then.
 func (c *conn) copy(nc ssh.NewChannel, do func(ch ssh.Channel, path string) error) {
 	path := archive.ExpandHome(string(nc.ExtraData()), c.s.homeDir())
 	ch, requests, err := nc.Accept()
@@ -50,7 +50,7 @@ func (c *conn) copy(nc ssh.NewChannel, do func(ch ssh.Channel, path string) erro
 	ch.SendRequest(wire.DoneRequest, false, failure)
 }
 
-// homeDir is the user's home directory.
+// homeDir returns the user's home directory, or the working directory if there is none.
 func (s *server) homeDir() string {
 	for _, kv := range s.env {
 		if home, ok := strings.CutPrefix(kv, "HOME="); ok && home != "" {

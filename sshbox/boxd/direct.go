@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A direct is a file in non-blocking mode that is read and written without a word to Go's scheduler, as the calls never wait. Of a call that it
-// is told of, and that is still under way when its monitor looks, which it does each 20 µs, it thinks that it waits: it gives the only turn to run to
-// another thread, which costs more than the call.
+// A direct is a file in non-blocking mode whose system calls are made without telling Go's scheduler. The scheduler takes a call that lasts longer
+// than 20 µs for one that waits, and hands the only turn to run (GOMAXPROCS is 1) to another thread, which costs more than the call. These calls
+// never wait.
 type direct struct {
 	*os.File
 	conn syscall.RawConn
@@ -46,7 +46,7 @@ func (d *direct) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// call reads or writes p once; when, of a RawConn, waits until that can be.
+// call reads or writes p once. when is the RawConn's Read or Write, which waits until the file is ready.
 func call(number uintptr, when func(func(fd uintptr) bool) error, p []byte) (n int, err error) {
 	var result uintptr
 	var errno unix.Errno

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"syscall"
 
-	programs "github.com/sandshell/sandshell/internal/program"
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
-// An account is what the image's /etc/passwd says about the user that all runs as. Many images have no entry, or no such file.
+// An account is what the image's /etc/passwd says about boxd's user, as whom all programs run. Many images have no entry, or no such file.
 type account struct{ name, home, shell string }
 
 func ourAccount() account {
-	f, err := os.OpenFile("/etc/passwd", os.O_RDONLY|syscall.O_NONBLOCK, 0) // whatever a program has put there, it is not waited for
+	f, err := os.OpenFile("/etc/passwd", os.O_RDONLY|syscall.O_NONBLOCK, 0) // a program may have put a FIFO there: opening it must not block
 	if err != nil {
 		return account{}
 	}
@@ -34,7 +34,7 @@ func ourAccount() account {
 
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment is what a program gets: the container's, and what a login adds where that does not say.
+// environment returns the environment of programs: the container's, and what a login would add for the variables that the container does not set.
 func environment(container []string) []string {
 	us := ourAccount()
 	if us.home == "" {
@@ -55,7 +55,7 @@ func environment(container []string) []string {
 	return env
 }
 
-// last keeps of each variable the last value: some shells take the first.
+// last removes all but the last value of each variable. Of several, some shells would take the first.
 func last(env []string) []string {
 	at := map[string]int{}
 	var kept []string
@@ -71,7 +71,7 @@ func last(env []string) []string {
 	return kept
 }
 
-// home is where programs start that are told no directory: the container's working directory, or if that is the root, the user's home.
+// home returns the directory in which programs start by default: the container's working directory or, if that is the root, the user's home.
 func (s *server) home() string {
 	dir, err := os.Getwd()
 	if err == nil && dir != "/" {
@@ -85,7 +85,7 @@ func (s *server) home() string {
 	return dir
 }
 
-// A prepared program is ready to be started.
+// A prepared is a program that has been found and can be started.
 type prepared struct {
 	path string
 	args []string
@@ -93,7 +93,7 @@ type prepared struct {
 	dir  string
 }
 
-// prepare finds a program.
+// prepare finds the program args[0]. Its environment is the box's and env; its directory is dir, or home() if dir is "".
 func (s *server) prepare(args []string, dir string, env []string) (*prepared, error) {
 	all := append(append([]string(nil), s.env...), env...)
 	if dir == "" {

@@ -18,23 +18,23 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// dialLimit is how long a connection may take that a client asks for.
+// dialLimit is how long boxd tries to make a connection that a client asks for.
 const dialLimit = 20 * time.Second
 
-// afterCloseLimit is how long what a client has sent before it closed a channel may take to be taken.
+// afterCloseLimit is how long boxd goes on, after a client has closed a channel, to deliver what the client sent before.
 const afterCloseLimit = 10 * time.Second
 
-// maxListeners is on how many addresses boxd listens for one connection.
+// maxListeners is on how many addresses boxd listens for one client's connection.
 const maxListeners = 1000
 
-// forwards are what a connection has asked to be listened on. The zero value has none.
+// Forwards are the addresses that boxd listens on for one client's connection. The zero value has none.
 type forwards struct {
 	mu        sync.Mutex
 	closed    bool
 	listeners map[forwardKey][]net.Listener
 }
 
-// A forwardKey is an address in the client's words: that is how it names it when it wants it no more, and when a connection has come.
+// A forwardKey is an address in the client's words. The client cancels by these words, and is told by them where a connection has come.
 type forwardKey struct {
 	network, address string // network: tcp or unix
 	port             uint32
@@ -42,7 +42,7 @@ type forwardKey struct {
 
 var errForwarded = errors.New("it is listened on already")
 
-// add keeps listeners, for the key that it returns: a port that was left open is in it. They are the caller's if there is an error.
+// add keeps the listeners of an address. If it returns an error, the caller has to close them.
 func (f *forwards) add(key forwardKey, listeners []net.Listener) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,7 +87,7 @@ func closeListeners(listeners []net.Listener) {
 	}
 }
 
-// forward answers the four global requests.
+// forward answers the four global requests that begin and end listening.
 func (c *conn) forward(r *ssh.Request) (ok bool, reply []byte) {
 	key := forwardKey{network: "tcp"}
 	if strings.Contains(r.Type, "streamlocal") {
@@ -136,7 +136,7 @@ func (c *conn) listen(r *ssh.Request, key forwardKey) (ok bool, reply []byte) {
 	if chosen {
 		reply = ssh.Marshal(&struct{ Port uint32 }{key.port})
 	}
-	if r.WantReply { // here, before the first connection is announced: until then the client does not know the port
+	if r.WantReply { // here, before a connection is announced: until then the client does not know the port
 		r.Reply(true, reply)
 		r.WantReply = false
 	}
@@ -146,8 +146,8 @@ func (c *conn) listen(r *ssh.Request, key forwardKey) (ok bool, reply []byte) {
 	return true, nil
 }
 
-// listenTCP listens where RFC 4254, section 7.1, says: no address means all, "localhost" both loopback addresses. A machine may have but
-// one of these.
+// listenTCP listens on the addresses that RFC 4254, section 7.1, gives these names: "" means all, "localhost" both loopback addresses. A machine may
+// have only one of the two.
 func listenTCP(address string, port int) ([]net.Listener, error) {
 	if address != "localhost" {
 		if address == "*" {
@@ -184,11 +184,11 @@ func (c *conn) listenUnix(path string) ([]net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	os.Chmod(path, 0o600) // as sshd has it
+	os.Chmod(path, 0o600) // as sshd does
 	return []net.Listener{l}, nil
 }
 
-// socketPath is a file's path, where net would take one that begins with "@" for a name without a file.
+// socketPath returns the absolute path of a socket. (Package net would take a relative one that begins with "@" for the name of an abstract socket.)
 func (c *conn) socketPath(path string) (string, error) {
 	if path == "" || strings.Contains(path, "\x00") {
 		return "", syscall.EINVAL
@@ -199,7 +199,7 @@ func (c *conn) socketPath(path string) (string, error) {
 	return path, nil
 }
 
-// accept announces the connections that come.
+// accept announces each connection that comes to the client.
 func (c *conn) accept(l net.Listener, key forwardKey) {
 	for {
 		accepted, err := l.Accept()
@@ -238,7 +238,7 @@ func (c *conn) announce(accepted halfCloser, key forwardKey) {
 	}
 	ch, requests, err := c.OpenChannel(kind, extra)
 	if err != nil {
-		return // the client has nothing there to connect it to
+		return // the client has nothing to connect it to
 	}
 	relay(ch, requests, accepted)
 }
@@ -296,7 +296,7 @@ func (c *conn) connect(newChannel ssh.NewChannel, dial func(context.Context) (ne
 }
 
 func dialTCP(ctx context.Context, host string, port uint32) (net.Conn, error) {
-	// Go's own resolver needs neither a C library nor the files that many images lack. "localhost" it knows from one of these alone.
+	// Go's own resolver needs no C library, and none of the files that many images lack. But "localhost" it only knows from /etc/hosts, one of them.
 	dialer := net.Dialer{Resolver: &net.Resolver{PreferGo: true}}
 	address := func(host string) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
 	if host != "" && !strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
@@ -318,7 +318,7 @@ func dialUnix(ctx context.Context, path string) (net.Conn, error) {
 		if !errors.Is(err, syscall.EAGAIN) {
 			return conn, err
 		}
-		select { // as many wait to be accepted there as may; only a blocking connect would wait too
+		select { // the socket's queue is full; only a blocking connect would wait for room
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -326,7 +326,7 @@ func dialUnix(ctx context.Context, path string) (net.Conn, error) {
 	}
 }
 
-// reason says why a connection did not come about in the words of the C library, which clients get from sshd, and which sshbox reads.
+// reason says why a connection failed in the C library's words: clients get these from sshd, and sshbox reads them.
 func reason(err error) string {
 	var errno syscall.Errno
 	var name *net.DNSError
@@ -357,7 +357,7 @@ func relay(ch ssh.Channel, requests <-chan *ssh.Request, conn halfCloser) {
 	go func() {
 		defer close(over)
 		ssh.DiscardRequests(requests)
-		// The channel is closed: nobody wants what comes here any more, but what was sent before is still to be delivered.
+		// The client has closed the channel: it takes nothing more, but what it sent before is still to be delivered.
 		now := time.Now()
 		conn.SetReadDeadline(now)
 		conn.SetWriteDeadline(now.Add(afterCloseLimit))
@@ -365,7 +365,7 @@ func relay(ch ssh.Channel, requests <-chan *ssh.Request, conn halfCloser) {
 	var both sync.WaitGroup
 	both.Go(func() {
 		if _, err := io.Copy(conn, ch); err != nil {
-			io.Copy(io.Discard, ch) // nobody reads there any more, though something may still be written
+			io.Copy(io.Discard, ch) // the other end reads no more, but may still write
 		}
 		conn.CloseWrite()
 	})

@@ -29,7 +29,8 @@ func silentServer(t testing.TB) *server {
 	return s
 }
 
-// FuzzAuthorize reads what comes before SSH. It is SSH, or a key that then is the owner's, or refused; and of what follows nothing is lost.
+// FuzzAuthorize sends what may come before SSH. Either it is SSH, or it is a key that becomes the owner's, or it is refused; and nothing of what follows
+// is lost.
 func FuzzAuthorize(f *testing.F) {
 	key := string(ssh.MarshalAuthorizedKey(newKey(f).PublicKey()))
 	for _, seed := range []string{
@@ -141,7 +142,7 @@ func FuzzGlobalRequest(f *testing.F) {
 	f.Add("keepalive@openssh.com", []byte{}, false)
 	f.Fuzz(func(t *testing.T, kind string, payload []byte, owner bool) {
 		if kind == wire.InspectRequest || kind == "tcpip-forward" || kind == "streamlocal-forward@openssh.com" {
-			return // the first has its own target, the others listen
+			return // inspecting has its own target, and forwarding listens on this machine
 		}
 		s := &server{guests: map[string]bool{}, programs: map[string]*program{}, log: slog.New(slog.DiscardHandler)}
 		c := &conn{s: s, owner: owner}

@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// An input is what has been taken from the client and not been written to the program. One goroutine writes; who brings more waits
-// while there is much.
+// An input is a queue between the client and the program's standard input or terminal. One goroutine, drain, writes to the program; take, which
+// adds to the queue, blocks while the queue is long.
 type input struct {
 	mu     sync.Mutex
 	change *sync.Cond
 	queue  [][]byte
 	queued int
-	taken  int64 // so many bytes came from the client
-	ends   int64 // after so many the input ends; -1: not known
-	over   bool  // nothing is written any more
+	taken  int64 // how many bytes have come from the client
+	ends   int64 // how many bytes there are in all; -1 while that is not known
+	over   bool  // nothing more is written to the program
 }
 
 const inputMax = 64 << 10
@@ -27,7 +27,7 @@ func newInput() *input {
 	return i
 }
 
-// take takes p from a client that is there as long as current says so, and returns how much has been taken in all.
+// take adds p to the queue, and returns how many bytes have been taken in all. It fails once current reports that the client is gone.
 func (i *input) take(p []byte, current func() bool) (taken int64, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -38,7 +38,7 @@ func (i *input) take(p []byte, current func() bool) (taken int64, ok bool) {
 		return 0, false
 	}
 	i.taken += int64(len(p))
-	if !i.over { // else the program reads no more, and what is brought is dropped
+	if !i.over { // else the program reads no more, and p is dropped
 		i.queue = append(i.queue, append([]byte(nil), p...))
 		i.queued += len(p)
 	}
@@ -46,7 +46,7 @@ func (i *input) take(p []byte, current func() bool) (taken int64, ok bool) {
 	return i.taken, true
 }
 
-// end says after how many bytes the input ends.
+// end says that the input ends after total bytes.
 func (i *input) end(total int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -60,21 +60,21 @@ func (i *input) total() int64 {
 	return i.taken
 }
 
-// given reports whether the program has been given its input, up to that byte.
+// given reports whether the first until bytes have been written to the program.
 func (i *input) given(until int64) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.over || i.taken >= until && i.queued == 0
 }
 
-// wake has those who wait look whether they are still to.
+// wake has every blocked take look again whether its client is still there.
 func (i *input) wake() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.change.Broadcast()
 }
 
-// stop drops what is there.
+// stop drops the queue: nothing more is written to the program.
 func (i *input) stop() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -82,7 +82,7 @@ func (i *input) stop() {
 	i.change.Broadcast()
 }
 
-// drain writes to w until the input's end or stop, and then closes it.
+// drain writes the queue to w until the input's end or stop, and then closes w.
 func (i *input) drain(w io.WriteCloser) {
 	defer w.Close()
 	for {

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// join hands its standard input and output to the box, and stays for as long as the box has use for them: the engine
-// ends the streams of a process that has ended.
+// join hands its standard input and output to the box, and stays until the box has no more use for them: the engine closes the streams of a process
+// when it ends.
 func join(id string) error {
-	// Not for others of the same user to look into: it is from outside, and they are not.
+	// Processes inside, of the same user, must not trace this one: it came from outside, and boxd trusts it.
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: wire.SocketName(id), Net: "unix"})
 	// EAGAIN: somebody inside floods the socket, and its queue is full. ECONNREFUSED: boxd has only just been started.
@@ -33,7 +33,7 @@ func join(id string) error {
 		return fmt.Errorf("hand over the streams: %w", err)
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err == nil { // else they stay open here, which delays the end of one when the box closes it
+	if err == nil { // else they stay open here, and the client sees the end of a stream later than the box closes it
 		unix.Dup3(int(null.Fd()), 0, 0)
 		unix.Dup3(int(null.Fd()), 1, 0)
 	}
@@ -41,13 +41,13 @@ func join(id string) error {
 	return nil
 }
 
-// streams are the two that join has handed over, as a connection.
+// Streams are the input and output that join has handed over, as a net.Conn.
 type streams struct {
 	in, out *direct
-	joined  net.Conn // its end ends join
+	joined  net.Conn // to join, which ends when it is closed
 }
 
-// receive takes over what join hands over.
+// receive takes the streams that join hands over.
 func receive(conn *net.UnixConn) (*streams, error) {
 	oob := make([]byte, unix.CmsgSpace(2*4))
 	var b [1]byte
@@ -76,7 +76,7 @@ func receive(conn *net.UnixConn) (*streams, error) {
 			return nil, err
 		}
 	}
-	unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, 1<<20) // fewer turns for much output; a wish
+	unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, 1<<20) // fewer turns for much output; it may fail
 	in, inErr := newDirect(os.NewFile(uintptr(fds[0]), "input"))
 	out, outErr := newDirect(os.NewFile(uintptr(fds[1]), "output"))
 	return &streams{in, out, conn}, errors.Join(inErr, outErr)

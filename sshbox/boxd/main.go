@@ -4,8 +4,8 @@
 // privileges, no files and no configuration, and listens on a socket that only the container's inside and the engine's
 // exec can reach. Package wire says how sshbox talks to it.
 //
-//	boxd serve [-linger 30s] [-keep] ID [COMMAND ARGUMENT...]    be the box of that id; start the image's own command beside it
-//	boxd join ID                                                 hand the standard streams to the box of that id
+//	boxd serve [-linger 30s] [-keep] ID [COMMAND ARGUMENT...]    be the box with that id, and start the image's own command in it
+//	boxd join ID                                                 hand the standard streams to the box with that id
 package main
 
 import (
@@ -35,8 +35,8 @@ func run(args []string) int {
 	case "serve":
 		var o options
 		flags := flag.NewFlagSet("boxd serve", flag.ExitOnError)
-		flags.DurationVar(&o.linger, "linger", 30*time.Second, "end after so long without a connection of the owner's")
-		flags.BoolVar(&o.keep, "keep", false, "do not")
+		flags.DurationVar(&o.linger, "linger", 30*time.Second, "end when the owner has not been connected for this long")
+		flags.BoolVar(&o.keep, "keep", false, "never end by itself")
 		flags.Parse(args[1:])
 		if flags.NArg() < 1 {
 			fmt.Fprintln(os.Stderr, usage)
@@ -51,7 +51,7 @@ func run(args []string) int {
 			return 2
 		}
 		err = join(args[1])
-	case "sftp": // by boxd itself
+	case "sftp": // started by boxd itself, see runFiles
 		err = serveFiles()
 	default:
 		fmt.Fprintln(os.Stderr, usage)

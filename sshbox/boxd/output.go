@@ -11,28 +11,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An output is what a program has written to one of its outputs and what may still be asked for. It has one writer, and readers that may
+// An output keeps what a program has written to its standard output or error and a client may still ask for. It has one writer, and readers that
 // come and go.
 //
-// It is a ring in memory: what the client has acknowledged makes room, and when there is none, the program waits, as at a full pipe. So
-// nothing is lost while nobody is connected. Or it is a spool, a file without a name: then it is all there is, and the program never waits.
+// Mostly it is a ring in memory: what the client has acknowledged makes room, and when there is no room, the program waits, as at a full pipe. So
+// nothing is lost while no client is connected. For jobs it is a spool, a file without a name: that keeps everything, and the program never waits.
 type output struct {
 	mu      sync.Mutex
 	change  *sync.Cond
 	ring    []byte // the byte at offset i is at ring[i % len(ring)]
-	history int    // so much of what was acknowledged stays, for a client that has seen none of it
+	history int    // how many acknowledged bytes are kept all the same, for a client that has seen none of them
 	spool   *os.File
-	base    int64 // the byte at this offset is the first in it
-	begin   int64 // the oldest byte that there is
-	end     int64 // behind the newest
-	acked   int64 // the client has what is before
+	base    int64 // the offset of the first byte in the spool
+	begin   int64 // the offset of the oldest byte kept
+	end     int64 // the offset behind the newest
+	acked   int64 // the client has everything before this offset
 	closed  bool  // nothing more comes
 }
 
 const (
 	ringFirst = 4 << 10
 	ringMax   = 512 << 10
-	// terminalHistory is what a program that takes a box over gets to see of a session's past: as much as the screen is rendered from.
+	// terminalHistory is how much of a session's past output a client can read that takes the box over: as much as a screen is rendered from.
 	terminalHistory = 256 << 10
 )
 
@@ -42,7 +42,7 @@ func newOutput(history int) *output {
 	return o
 }
 
-// newSpool makes an output in a file without a name: on a disk where one can be written, else in memory.
+// newSpool makes an output in a file without a name: on a disk if one can be written to, else in memory.
 func newSpool() (*output, error) {
 	o := newOutput(0)
 	for _, dir := range []string{"/tmp", "/var/tmp", ".", "/dev/shm"} {
@@ -60,7 +60,7 @@ func newSpool() (*output, error) {
 	return o, nil
 }
 
-// fill takes all that r gives, until its end.
+// fill writes all that r gives, until its end, and closes the output.
 func (o *output) fill(r io.Reader) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -75,7 +75,7 @@ func (o *output) fill(r io.Reader) {
 	o.close()
 }
 
-// write appends p. It waits while there is no room, and returns false when nobody wants the output any more.
+// write appends p. It blocks while there is no room, and returns false once the output is closed.
 func (o *output) write(p []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,8 +119,8 @@ func (o *output) write(p []byte) bool {
 	return true
 }
 
-// shrink makes room in a spool whose disk is full: it begins anew with what the client has not acknowledged. That this is little is worth
-// waiting for: the client is about to read the rest.
+// shrink makes room in a spool whose disk is full: it drops what the client has acknowledged. It reports false if there is nothing to drop, or if
+// more is left than should be held in memory meanwhile: a client that reads on makes that less.
 func (o *output) shrink() bool {
 	if o.end-o.acked > ringMax || o.acked <= o.base {
 		return false
@@ -139,7 +139,7 @@ func (o *output) shrink() bool {
 	return true
 }
 
-// room makes room for up to n bytes and returns for how many there is.
+// room makes room in the ring for up to n bytes, and returns for how many it could.
 func (o *output) room(n int) int {
 	wanted := min(n, ringMax)
 	o.begin = max(o.begin, min(o.acked, o.end-int64(o.history)))
@@ -166,15 +166,16 @@ func (o *output) grow(size int) {
 	o.ring = ring
 }
 
-// start returns the offset at which a reader begins that wants the byte at offset: -1 is the oldest.
+// start returns the offset at which a reader begins: the one that it wants or, if that byte is gone or not there yet, the nearest. -1 asks for the
+// oldest byte.
 func (o *output) start(offset int64) int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return min(max(offset, o.begin), o.end)
 }
 
-// read copies what there is from offset on, and waits for the first of it. It returns io.EOF at the end, and 0 without an error once over is
-// closed and wake has been called.
+// read copies what there is from offset on; if there is nothing yet, it waits. It returns io.EOF at the output's end. To end a read, close over and
+// call wake: it then returns 0 and no error.
 func (o *output) read(p []byte, offset int64, over <-chan struct{}) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -190,7 +191,7 @@ func (o *output) read(p []byte, offset int64, over <-chan struct{}) (int, error)
 		o.change.Wait()
 	}
 	n := int(min(int64(len(p)), o.end-offset))
-	if offset < o.begin { // a reader that came too late: another has acknowledged it
+	if offset < o.begin { // too late: another reader has acknowledged it
 		return 0, io.ErrUnexpectedEOF
 	}
 	if o.spool != nil {
@@ -202,14 +203,14 @@ func (o *output) read(p []byte, offset int64, over <-chan struct{}) (int, error)
 	return n, nil
 }
 
-// wake has readers look whether they are over.
+// wake has all blocked readers look again whether they are to end, and a blocked writer whether there is room.
 func (o *output) wake() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.change.Broadcast()
 }
 
-// ack notes that the client has what is before offset.
+// ack says that the client has everything before offset.
 func (o *output) ack(offset int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -219,14 +220,14 @@ func (o *output) ack(offset int64) {
 	}
 }
 
-// total returns how much has been written.
+// total returns how many bytes have been written.
 func (o *output) total() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.end
 }
 
-// close says that nothing more comes, and frees a writer.
+// close ends the output: nothing more is written, and a blocked writer returns.
 func (o *output) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -234,7 +235,7 @@ func (o *output) close() {
 	o.change.Broadcast()
 }
 
-// free lets go of what is kept. Nobody reads any more.
+// free closes the output and drops what it keeps. No reader is left.
 func (o *output) free() {
 	o.close()
 	o.mu.Lock()

@@ -3,18 +3,17 @@
 package main
 
 import (
-	"io"
 	"os"
 	"slices"
 	"sync"
 	"syscall"
 
-	programs "github.com/sandshell/sandshell/internal/program"
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
 )
 
-// A program runs for the owner, whether the owner is connected or not.
+// A program is one that the owner has started. It goes on when the owner's connection is cut, and waits for the next.
 type program struct {
 	s      *server
 	id     string
@@ -29,13 +28,6 @@ type program struct {
 	rows, cols int
 	attached   *attachment
 	released   bool
-}
-
-// An attachment is a channel to a program.
-type attachment struct {
-	ch   ssh.Channel
-	over chan struct{} // closed when another takes its place, or its channel ends
-	once sync.Once
 }
 
 // program serves a ProgramChannel.
@@ -58,9 +50,9 @@ func (c *conn) program(newChannel ssh.NewChannel) {
 	p.serve(ch, requests, open.Stdout, open.Stderr)
 }
 
-// program returns the program of that id; one that is not there is started.
+// program returns the program of that id, and starts it if there is none and the client says how.
 func (s *server) program(open *wire.Open) (*program, error) {
-	s.starting.Lock() // a client whose connection was cut asks again while its first question is still being answered
+	s.starting.Lock() // a client whose connection was cut may ask again before its first request has been dealt with
 	defer s.starting.Unlock()
 	s.mu.Lock()
 	p := s.programs[open.ID]
@@ -124,13 +116,8 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 	return p, nil
 }
 
-func (p *program) start(what *prepared, files []*os.File, sys *syscall.SysProcAttr) (err error) {
-	var fds []uintptr
-	for _, f := range files {
-		fds = append(fds, f.Fd())
-	}
-	p.child, err = p.s.children.start(what.path, what.args, &syscall.ProcAttr{Dir: what.dir, Env: what.env, Files: fds, Sys: sys})
-	if err != nil {
+func (p *program) start(what *prepared, streams [3]*os.File, terminal bool) (err error) {
+	if p.child, err = p.s.children.start(what, streams, terminal); err != nil {
 		return &os.PathError{Op: "execute", Path: what.path, Err: err}
 	}
 	return nil
@@ -147,7 +134,7 @@ func (p *program) onTerminal(what *prepared) error {
 		terminal.Close()
 		return err
 	}
-	if err := p.start(what, []*os.File{tty, tty, tty}, &syscall.SysProcAttr{Setsid: true, Setctty: true}); err != nil {
+	if err := p.start(what, [3]*os.File{tty, tty, tty}, true); err != nil {
 		master.Close()
 		return err
 	}
@@ -159,25 +146,13 @@ func (p *program) onTerminal(what *prepared) error {
 
 func (p *program) onPipes(what *prepared) error {
 	p.err = newOutput(0)
-	var ours, theirs []*os.File
-	closeAll := func(files []*os.File) {
-		for _, f := range files {
-			f.Close()
-		}
+	ours, theirs, err := programs.OpenPipes()
+	if err != nil {
+		return err
 	}
-	defer func() { closeAll(theirs) }()
-	for range 3 {
-		r, w, err := os.Pipe()
-		if err != nil {
-			closeAll(ours)
-			return err
-		}
-		if len(ours) == 0 {
-			r, w = w, r // standard input goes the other way
-		}
-		ours, theirs = append(ours, r), append(theirs, w)
-	}
-	if err := p.start(what, theirs, &syscall.SysProcAttr{Setsid: true}); err != nil {
+	err = p.start(what, theirs, false)
+	closeAll(theirs)
+	if err != nil {
 		closeAll(ours)
 		return err
 	}
@@ -189,132 +164,6 @@ func (p *program) onPipes(what *prepared) error {
 		}()
 	}
 	return nil
-}
-
-// serve is one channel's time with the program.
-func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, stderr int64) {
-	a := &attachment{ch: ch, over: make(chan struct{})}
-	p.mu.Lock()
-	if before := p.attached; before != nil {
-		p.detach(before)
-	}
-	p.attached = a
-	p.mu.Unlock()
-	p.in.wake()
-
-	from := [2]int64{p.out.start(stdout)}
-	state := wire.State{PID: uint64(p.child.pid), Input: uint64(p.in.total()), Stdout: uint64(from[0]), OutTotal: uint64(p.out.total())}
-	if p.err != nil {
-		from[1] = p.err.start(stderr)
-		state.Stderr = uint64(from[1])
-	}
-	if stdout >= 0 {
-		p.out.ack(stdout)
-		if p.err != nil {
-			p.err.ack(stderr)
-		}
-	}
-	ch.SendRequest(wire.StateRequest, false, ssh.Marshal(&state))
-
-	var senders sync.WaitGroup
-	var ended [2]int64
-	send := func(i int, o *output, w io.Writer, offset int64) {
-		senders.Go(func() { ended[i] = a.send(o, w, offset) })
-	}
-	send(0, p.out, ch, from[0])
-	if p.err != nil {
-		send(1, p.err, ch.Stderr(), from[1])
-	}
-	go func() {
-		senders.Wait()
-		if !a.isOver() {
-			ch.SendRequest(wire.OutputEndRequest, false, ssh.Marshal(&wire.Ack{Stdout: uint64(ended[0]), Stderr: uint64(ended[1])}))
-			ch.CloseWrite()
-		}
-	}()
-	go func() {
-		select {
-		case <-p.child.ended:
-			exit := wire.Exit{Code: uint32(p.child.status.ExitStatus())}
-			if status := p.child.status; status.Signaled() {
-				exit = wire.Exit{Code: 128 + uint32(status.Signal()), Signal: uint32(status.Signal())}
-			}
-			ch.SendRequest(wire.ExitRequest, false, ssh.Marshal(&exit))
-		case <-a.over:
-		}
-	}()
-	go p.take(a)
-	for r := range requests {
-		p.request(r)
-		if r.WantReply {
-			r.Reply(false, nil)
-		}
-	}
-	p.mu.Lock()
-	p.detach(a)
-	p.mu.Unlock()
-}
-
-// detach ends an attachment; p.mu is held.
-func (p *program) detach(a *attachment) {
-	a.once.Do(func() { close(a.over) })
-	if p.attached == a {
-		p.attached = nil
-	}
-	go func() { // what blocks in it returns
-		p.out.wake()
-		if p.err != nil {
-			p.err.wake()
-		}
-		p.in.wake()
-		a.ch.Close() // last: it waits as long as the connection takes nothing
-	}()
-}
-
-func (a *attachment) isOver() bool {
-	select {
-	case <-a.over:
-		return true
-	default:
-		return false
-	}
-}
-
-// send sends output from offset on, and returns the offset of its end.
-func (a *attachment) send(o *output, w io.Writer, offset int64) int64 {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := o.read(buf, offset, a.over)
-		if err != nil || n == 0 {
-			return offset
-		}
-		if _, err := w.Write(buf[:n]); err != nil {
-			return offset
-		}
-		offset += int64(n)
-	}
-}
-
-// take takes the client's input.
-func (p *program) take(a *attachment) {
-	buf := make([]byte, 32<<10)
-	var told int64
-	for {
-		n, err := a.ch.Read(buf)
-		if n > 0 {
-			taken, ok := p.in.take(buf[:n], func() bool { return !a.isOver() })
-			if !ok {
-				return
-			}
-			if taken-told >= 16<<10 || told == 0 {
-				told = taken
-				a.ch.SendRequest(wire.AckRequest, false, ssh.Marshal(&wire.Ack{Stdout: uint64(taken)}))
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
 }
 
 func (p *program) request(r *ssh.Request) {
@@ -349,7 +198,7 @@ func (p *program) request(r *ssh.Request) {
 	}
 }
 
-// release lets go of the program: its terminal hangs up, its pipes are closed, and it is forgotten at its end.
+// release says that the owner no longer wants the program: its terminal hangs up, its pipes are closed, and boxd forgets it at its end.
 func (p *program) release() {
 	p.mu.Lock()
 	p.released = true
@@ -365,7 +214,7 @@ func (p *program) release() {
 	p.forget()
 }
 
-// forget drops a program that has ended and that nobody wants any more.
+// forget drops the program if it has ended and nobody wants it any more.
 func (p *program) forget() {
 	p.mu.Lock()
 	released := p.released
@@ -387,10 +236,11 @@ func (p *program) forget() {
 	}
 }
 
-// readLater reports whether the output is kept for another program: a job's log, in a box that outlives the one that started it.
+// readLater reports whether the program's output is kept although its owner has let go: it is a job's log, in a box that outlives its owner, and the
+// next owner may read it.
 func (p *program) readLater() bool { return p.out.spool != nil && p.s.keep }
 
-// hold releases all programs but these.
+// hold releases all programs but those with these ids.
 func (s *server) hold(ids []string) {
 	s.mu.Lock()
 	var others []*program
@@ -405,7 +255,7 @@ func (s *server) hold(ids []string) {
 	}
 }
 
-// list tells of the programs that are there.
+// list returns the programs that a new owner can go on with.
 func (s *server) list() []wire.Program {
 	s.mu.Lock()
 	defer s.mu.Unlock()

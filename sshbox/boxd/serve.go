@@ -3,19 +3,14 @@
 package main
 
 import (
-	"bufio"
 	"crypto/ed25519"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -28,39 +23,32 @@ import (
 
 type options struct {
 	id      string
-	command []string // the image's own
+	command []string // the image's own entrypoint and command; none if it is not to run
 	linger  time.Duration
 	keep    bool
 }
 
-// A server is a box.
+// A server is what boxd is: the box's programs, and the connections to it.
 type server struct {
 	options
 	log      *slog.Logger
-	env      []string // of what it starts
+	env      []string // of the programs
 	hostKey  ssh.Signer
 	children *children
 	threads  threads
 	main     *child       // the image's command; nil if it does not run
 	refusals atomic.Int64 // connections that were refused
 
-	starting sync.Mutex // held while a program is looked for, and started
+	starting sync.Mutex // held while a program is looked up and started
 
 	mu       sync.Mutex
-	owner    string              // the key that may do everything, in SSH's wire format; "" until there is one
-	guests   map[string]bool     // keys that may log in
-	conns    map[*conn]struct{}  // logged in
-	callers  []net.Conn          // not logged in, the oldest first
+	owner    string              // the owner's key, in SSH's wire format; "" until there is one
+	guests   map[string]bool     // the guests' keys
+	conns    map[*conn]struct{}  // those that have logged in
+	callers  []net.Conn          // those that have not, the oldest first
 	programs map[string]*program // by id
-	alone    *time.Timer         // fires when no owner has been there for long
+	alone    *time.Timer         // fires when the owner has been away for too long
 }
-
-// maxCallers is how many may have connected that have not logged in. One more drops the oldest: so whoever opens connections without end
-// cannot keep others out.
-const maxCallers = 64
-
-// loginLimit bounds the time from the connection to the login. Tests shorten it.
-var loginLimit = 20 * time.Second
 
 func newServer(o options, log *slog.Logger) (*server, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -77,13 +65,13 @@ func newServer(o options, log *slog.Logger) (*server, error) {
 	}, nil
 }
 
-// serve is the box's life.
+// serve runs the box. It returns only if that cannot begin.
 func serve(o options, log *slog.Logger) error {
 	runtime.GOMAXPROCS(1)
-	// Neither the keys nor what the programs print is for other processes of the same user to read.
+	// Other processes of the same user must not read boxd's memory: the keys are in it, and what programs print.
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)    // where it is not process 1
-	unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) // what the engine may have left open is not for the programs
+	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)    // for when it is not process 1
+	unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) // the programs must not get what the engine may have left open
 	s, err := newServer(o, log)
 	if err != nil {
 		return err
@@ -92,7 +80,8 @@ func serve(o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	// A write to a standard stream that nobody reads any more, as when the engine has lost the log, would else end a Go program.
+	// Go programs end when they write to a standard stream that nobody reads any more, as when the engine has lost the log. A handled SIGPIPE
+	// prevents that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go s.children.reap()
 	if len(o.command) > 0 {
@@ -118,13 +107,15 @@ func serve(o options, log *slog.Logger) error {
 	}
 }
 
-// A threads counts who has much to do at once. boxd mostly hands small pieces from one goroutine to the next, and with one scheduler thread that
-// takes half the processor time, since no other is to be woken each time: a command is a fifth faster. A copy, which has work for two, gets two.
+// Threads sets how many of boxd's threads run Go code at a time. Mostly it is one: boxd hands small pieces of data from one goroutine to the next, and
+// where no second thread has to be woken for that, it takes half the processor time, and a command is a fifth faster. While there are copies, which
+// have work for two, it is two.
 type threads struct {
 	mu   sync.Mutex
 	busy int
 }
 
+// more adds n to the number of copies under way.
 func (t *threads) more(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,23 +129,23 @@ func (t *threads) more(n int) {
 	}
 }
 
-// abandoned ends the box, and with process 1 all others.
+// abandoned ends the box: as boxd is process 1, the kernel ends all others with it.
 func (s *server) abandoned() {
 	s.log.Info("nobody has come for long: the box ends")
 	os.Exit(0)
 }
 
-// stopLimit is how long programs have to end when the box is stopped: docker stop kills after 10 s.
+// stopLimit is how long programs may take to end when the box is stopped. It is less than the 10 s after which docker stop kills.
 const stopLimit = 8 * time.Second
 
 // obey ends the box when it is told to stop, and passes all other signals on to the image's command.
 func (s *server) obey() {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals) // all: Go's runtime would end the box at kill -SEGV 1, and at others for which it has a handler
+	signal.Notify(signals) // all of them: at kill -SEGV 1, for one, Go's runtime would end the box
 	stopping := false
 	for sig := range signals {
 		switch sig {
-		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPIPE: // for the server itself
+		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPIPE: // sent to boxd by the kernel and Go's runtime
 		case syscall.SIGTERM, syscall.SIGINT:
 			if !stopping {
 				stopping = true
@@ -169,25 +160,26 @@ func (s *server) obey() {
 	}
 }
 
-// stop ends all that was started here, softly at first, and the box.
+// stop ends the box. All programs are asked to end before; those that have not within stopLimit are killed with it.
 func (s *server) stop() {
 	s.children.each(func(pid int) {
 		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGCONT} { // interactive shells ignore SIGTERM
 			syscall.Kill(-pid, sig)
 		}
 	})
-	time.AfterFunc(stopLimit, func() { os.Exit(0) }) // process 1: the kernel ends the others
+	time.AfterFunc(stopLimit, func() { os.Exit(0) }) // the kernel ends all with process 1
 	s.children.wait()
 	os.Exit(0)
 }
 
-// startCommand starts the image's own entrypoint and command, with the container's standard streams. The box does not end with it.
+// startCommand starts the image's own entrypoint and command on the container's standard streams. When it ends, the box goes on.
 func (s *server) startCommand() error {
 	p, err := s.prepare(s.command, "", nil)
 	if err != nil {
 		return err
 	}
-	child, err := s.children.start(p.path, p.args, &syscall.ProcAttr{Env: p.env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	p.dir = "" // the container's own, also where that is the root
+	child, err := s.children.start(p, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, false)
 	if err != nil {
 		return err
 	}
@@ -198,218 +190,3 @@ func (s *server) startCommand() error {
 	}()
 	return nil
 }
-
-// called serves one connection to the socket.
-//
-// One that comes from inside is refused before anything is taken from it. No client of ours does; and descriptors are not like a network:
-// whoever hands them over can still change what boxd has of them, such as put them in blocking mode, in which not even Close returns.
-func (s *server) called(c *net.UnixConn) {
-	c.SetDeadline(time.Now().Add(loginLimit))
-	var joined *streams
-	err := errors.New("it comes from inside of the container")
-	if fromOutside(c) {
-		joined, err = receive(c)
-	}
-	if err != nil {
-		s.refused(err)
-		c.Close()
-		return
-	}
-	c.SetDeadline(time.Time{})
-	defer joined.Close()
-	s.serveStreams(joined)
-}
-
-// refused notes that a connection came to nothing. Of many it notes few: the log is on the engine's disk, and anyone inside may connect.
-func (s *server) refused(err error) {
-	if n := s.refusals.Add(1); n <= 100 || n%1000 == 0 {
-		s.log.Warn("refused", "error", err, "refusals", n)
-	}
-}
-
-// serveStreams serves one connection.
-func (s *server) serveStreams(raw net.Conn) {
-	s.waiting(raw, true)
-	raw.SetDeadline(time.Now().Add(loginLimit))
-	in := bufio.NewReaderSize(raw, 64<<10) // x/crypto reads 4 KiB at a time
-	err := s.authorize(in, raw)
-	var sc *ssh.ServerConn
-	var channels <-chan ssh.NewChannel
-	var requests <-chan *ssh.Request
-	if err == nil {
-		sc, channels, requests, err = ssh.NewServerConn(&bufferedConn{raw, in}, s.config())
-	}
-	s.waiting(raw, false)
-	if err != nil {
-		if !errors.Is(err, io.EOF) {
-			s.refused(err)
-		}
-		return
-	}
-	defer sc.Close()
-	raw.SetDeadline(time.Time{})
-	c := &conn{ServerConn: sc, s: s, owner: sc.Permissions.Extensions["role"] == "owner"}
-	if !s.arrived(c, sc.Permissions.Extensions["key"]) {
-		return
-	}
-	defer s.left(c)
-	c.serve(channels, requests)
-}
-
-// waiting notes who has not logged in yet.
-func (s *server) waiting(raw net.Conn, begins bool) {
-	var dropped net.Conn
-	s.mu.Lock()
-	if !begins {
-		s.callers = slices.DeleteFunc(s.callers, func(c net.Conn) bool { return c == raw })
-	} else {
-		if len(s.callers) >= maxCallers {
-			dropped, s.callers = s.callers[0], s.callers[1:]
-		}
-		s.callers = append(s.callers, raw)
-	}
-	s.mu.Unlock()
-	if dropped != nil { // not under the lock: neither a log nor a Close is sure to return at once
-		s.refused(errors.New("too many that do not log in: the oldest is dropped"))
-		dropped.Close()
-	}
-}
-
-// authorize handles the line that may come before SSH.
-func (s *server) authorize(in *bufio.Reader, out io.Writer) error {
-	begin, err := in.Peek(len("SSH-"))
-	if err != nil {
-		return err
-	}
-	if string(begin) == "SSH-" {
-		return nil
-	}
-	line, err := in.ReadSlice('\n')
-	if err != nil || !strings.HasPrefix(string(line), wire.Authorize) {
-		return fmt.Errorf("it speaks neither SSH nor ours: %.40q", line)
-	}
-	key, _, _, _, err := ssh.ParseAuthorizedKey(line[len(wire.Authorize):])
-	if err != nil {
-		fmt.Fprintf(out, "%s%v\n", wire.Refused, err)
-		return fmt.Errorf("authorize: %w", err)
-	}
-	s.mu.Lock()
-	s.owner = string(key.Marshal())
-	s.mu.Unlock()
-	s.only(nil)
-	_, err = fmt.Fprintf(out, "%s%s", wire.Authorized, ssh.MarshalAuthorizedKey(s.hostKey.PublicKey()))
-	return err
-}
-
-// config lets in who has a key. The user's name does not matter: a box has but one.
-func (s *server) config() *ssh.ServerConfig {
-	config := &ssh.ServerConfig{
-		ServerVersion: "SSH-2.0-sandshell_boxd",
-		MaxAuthTries:  20, // a person's agent may offer many keys
-		PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			role := ""
-			switch text := string(key.Marshal()); {
-			case text == s.owner:
-				role = "owner"
-			case s.guests[text]:
-				role = "guest"
-			default:
-				return nil, errors.New("unknown key")
-			}
-			return &ssh.Permissions{Extensions: map[string]string{"role": role, "key": string(key.Marshal())}}, nil
-		},
-	}
-	config.AddHostKey(s.hostKey)
-	return config
-}
-
-// arrived notes that c has logged in, unless its key has been replaced meanwhile.
-func (s *server) arrived(c *conn, key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c.owner && key != s.owner {
-		return false
-	}
-	s.conns[c] = struct{}{}
-	if c.owner && s.alone != nil {
-		s.alone.Stop()
-	}
-	return true
-}
-
-// only closes all owner's connections but c: an owner has one at a time, and makes another when that is cut, of which boxd may not have heard.
-func (s *server) only(c *conn) {
-	s.mu.Lock()
-	var others []*conn
-	for other := range s.conns {
-		if other.owner && other != c {
-			others = append(others, other)
-		}
-	}
-	s.mu.Unlock()
-	for _, other := range others {
-		other.Close()
-	}
-}
-
-func (s *server) left(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
-	for c := range s.conns {
-		if c.owner {
-			return
-		}
-	}
-	if c.owner && !s.keep && s.alone != nil {
-		s.alone.Reset(s.linger)
-	}
-}
-
-// fromOutside reports whether the process at the other end came into the container from outside: its parent is in no namespace of the
-// container's, and shows as 0. A process cannot make itself such a one; its children have it, or process 1, as their parent.
-//
-// The process may have ended, and its number be another's by now, such as that of the next one from outside: by its pidfd, which is sure to
-// be its own, it is seen to be there still. (Before Linux 6.5 there is none to be had.)
-func fromOutside(c *net.UnixConn) bool {
-	conn, err := c.SyscallConn()
-	if err != nil {
-		return false
-	}
-	var cred *unix.Ucred
-	pidfd := -1
-	conn.Control(func(fd uintptr) {
-		if pidfd, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD); err != nil && err != unix.ENOPROTOOPT {
-			return
-		}
-		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	if pidfd >= 0 {
-		defer unix.Close(pidfd)
-	}
-	if err != nil || cred == nil || cred.Pid <= 1 || !parentless(int(cred.Pid)) {
-		return false
-	}
-	return pidfd < 0 || unix.PidfdSendSignal(pidfd, 0, nil, 0) != unix.ESRCH
-}
-
-// parentless reports whether a process has its parent outside.
-func parentless(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + itoa(pid) + "/stat")
-	if err != nil {
-		return false
-	}
-	_, rest, ok := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	return ok && len(fields) > 1 && fields[1] == "0"
-}
-
-// A bufferedConn is read through a buffer.
-type bufferedConn struct {
-	net.Conn
-	r *bufio.Reader
-}
-
-func (b *bufferedConn) Read(p []byte) (int, error) { return b.r.Read(p) }

@@ -14,14 +14,15 @@ import (
 	"syscall"
 	"time"
 
-	programs "github.com/sandshell/sandshell/internal/program"
+	"github.com/sandshell/sandshell/internal/tty"
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 )
 
-// A session is a session channel of plain SSH, as people's own clients open it. Its program belongs to the channel: when that goes, the
-// terminal hangs up, or the pipes close. One goroutine, which has the channel's requests, works on it.
+// A session is a session channel of plain SSH, as people's own clients open it. Its program belongs to the channel: when the channel is closed, the
+// terminal hangs up, or the pipes are closed. Only the goroutine that handles the channel's requests uses the fields.
 type session struct {
 	c       *conn
 	ch      ssh.Channel
@@ -32,7 +33,7 @@ type session struct {
 	tty     *os.File // the program's end of it, until the program has it
 	outputs []*os.File
 	child   *child // once it runs
-	begun   bool   // a session has one program at most
+	begun   bool   // a program has been asked for: a session has one at most
 }
 
 // The most that a client may set of the environment.
@@ -57,7 +58,8 @@ func (c *conn) session(newChannel ssh.NewChannel) {
 	s.hangUp()
 }
 
-// hangUp takes away what the program wrote to. Its standard input, where it is a pipe, gets what has come before, and then its end.
+// hangUp closes the terminal, or the pipes that the program writes to. Its standard input, if that is a pipe, still gets what the client has sent, and
+// then its end.
 func (s *session) hangUp() {
 	for _, f := range append(s.outputs, s.tty, s.master) {
 		if f != nil {
@@ -66,7 +68,7 @@ func (s *session) hangUp() {
 	}
 }
 
-// request handles one request. Those that are not known are refused: agents, X11, and what a client sends to see whether anyone is there.
+// request handles one request. Unknown ones are refused: agents, X11, and keepalives, whose sender is content with any answer.
 func (s *session) request(r *ssh.Request) bool {
 	switch r.Type {
 	case "env":
@@ -93,7 +95,7 @@ func (s *session) request(r *ssh.Request) bool {
 	return false
 }
 
-// begin starts what the session is for. The answer goes first: some clients take what comes before it for an error.
+// begin answers a request for a program, and starts it. The answer goes first: some clients take output that comes before it for an error.
 func (s *session) begin(r *ssh.Request, start func()) bool {
 	if s.begun {
 		return false
@@ -130,19 +132,19 @@ func validName(name string) bool {
 	return name != ""
 }
 
-// signal sends a signal to the program's process group. Names are RFC 4254's, and what else this system has.
+// signal sends a signal to the program's process group. Its name is one of RFC 4254's, or any other of this system's, without SIG.
 func (s *session) signal(name string) bool {
 	signal := unix.SignalNum("SIG" + name)
 	return signal != 0 && s.child != nil && s.c.s.children.signal(s.child, signal) == nil
 }
 
-// Statuses that shells have for a program that is not there, and for one that cannot be started.
+// Shells return these statuses for a program that does not exist, and for one that cannot be started.
 const (
 	statusNotFound   = 127
 	statusNotStarted = 126
 )
 
-// runShell starts the user's shell: a login shell, or with arguments.
+// runShell starts the user's shell with these arguments; without any, as a login shell.
 func (s *session) runShell(args ...string) {
 	p := s.findShell(args)
 	if p == nil {
@@ -154,7 +156,7 @@ func (s *session) runShell(args ...string) {
 	}
 }
 
-// findShell prepares the account's shell; where that is missing, or only there to keep people out, /bin/sh; or bash.
+// findShell prepares the account's shell. If that is missing, or is one that only keeps people out (nologin, false), it prepares /bin/sh, or bash.
 func (s *session) findShell(args []string) *prepared {
 	for _, shell := range []string{ourAccount().shell, "/bin/sh", "bash"} {
 		name := path.Base(shell)
@@ -168,7 +170,7 @@ func (s *session) findShell(args []string) *prepared {
 		p.args = slices.Clone(p.args)
 		p.args[0] = name
 		if len(args) == 0 {
-			p.args[0] = "-" + name // it is to read the user's profile
+			p.args[0] = "-" + name // has a shell read the user's profile
 		}
 		p.env = append(p.env, "SHELL="+p.path)
 		if s.term != "" {
@@ -187,26 +189,21 @@ func (s *session) fail(status uint32, why string) {
 
 // start starts the program.
 func (s *session) start(p *prepared) error {
-	sys := &syscall.SysProcAttr{Setsid: true, Setctty: s.tty != nil}
-	theirs := []*os.File{s.tty, s.tty, s.tty}
-	var in *os.File
-	if s.tty == nil {
+	terminal := s.tty != nil
+	ours, theirs := [3]*os.File{s.master}, [3]*os.File{s.tty, s.tty, s.tty}
+	s.tty = nil
+	if terminal {
+		s.outputs = []*os.File{s.master}
+	} else {
 		var err error
-		if in, theirs, err = s.openPipes(); err != nil {
+		if ours, theirs, err = programs.OpenPipes(); err != nil {
 			return err
 		}
-	} else {
-		in, s.outputs = s.master, []*os.File{s.master}
+		s.outputs = ours[1:]
 	}
-	s.tty = nil
-	var fds []uintptr
-	for _, f := range theirs {
-		fds = append(fds, f.Fd())
-	}
-	child, err := s.c.s.children.start(p.path, p.args, &syscall.ProcAttr{Dir: p.dir, Env: p.env, Files: fds, Sys: sys})
-	for _, f := range theirs {
-		f.Close()
-	}
+	in := ours[0]
+	child, err := s.c.s.children.start(p, theirs, terminal)
+	closeAll(theirs)
 	if err != nil {
 		in.Close()
 		return err
@@ -217,27 +214,8 @@ func (s *session) start(p *prepared) error {
 	return nil
 }
 
-// openPipes makes the program's standard streams where it has no terminal: our end of its input, and its three ends.
-func (s *session) openPipes() (in *os.File, theirs []*os.File, err error) {
-	for i := range 3 {
-		r, w, err := os.Pipe()
-		if err != nil {
-			for _, f := range append(theirs, in) {
-				f.Close()
-			}
-			return nil, nil, err
-		}
-		if i == 0 {
-			in, theirs = w, append(theirs, r)
-		} else {
-			s.outputs, theirs = append(s.outputs, r), append(theirs, w)
-		}
-	}
-	return in, theirs, nil
-}
-
-// feed gives the program its input. When it reads no more, the rest is thrown away, and OpenSSH is told so: a client that waits until all
-// of its input is taken would otherwise wait for ever.
+// feed passes the client's input on to the program. When the program reads no more, the rest is thrown away, and the client is told so in OpenSSH's
+// way: a client that waits until all of its input is taken would otherwise wait for ever.
 func (s *session) feed(in *os.File) {
 	_, err := io.Copy(in, s.ch)
 	if in != s.master { // the end of a terminal's input is a character
@@ -249,8 +227,8 @@ func (s *session) feed(in *os.File) {
 	}
 }
 
-// deliver sends the program's output, and then how it ended. Like sshd, it waits for the end of the output, which children that the program
-// has left behind may hold up. A terminal does not wait for these: it hangs up at the end of its first program.
+// deliver sends the program's output, and then how the program ended. Like sshd, it waits for the end of the output, which children of the program
+// may hold open after its end. On a terminal it does not wait for them: the terminal hangs up when its first program ends.
 func (s *session) deliver(child *child) {
 	var outputs sync.WaitGroup
 	for i, f := range s.outputs {
@@ -259,7 +237,7 @@ func (s *session) deliver(child *child) {
 			w = s.ch.Stderr()
 		}
 		outputs.Go(func() {
-			defer f.Close() // a client that takes no more: the program learns it by SIGPIPE
+			defer f.Close() // when the client takes no more, the program gets SIGPIPE
 			if _, err := io.Copy(w, f); errors.Is(err, os.ErrDeadlineExceeded) {
 				drain(w, f)
 			}
@@ -282,12 +260,13 @@ func (s *session) deliver(child *child) {
 	s.exit(uint32(child.status.ExitStatus()))
 }
 
-// drain sends what is left in a terminal: no more than one holds, as there may be others that write without end.
+// drain sends what is left in a terminal when its first program has ended. It stops at as much as a terminal holds: other programs may go on writing
+// without end.
 func drain(w io.Writer, master *os.File) {
 	buf := make([]byte, 128<<10)
 	for left := len(buf); left > 0; {
 		var n int
-		if programs.Control(master, func(fd int) (err error) { n, err = unix.Read(fd, buf[:left]); return err }) != nil || n <= 0 {
+		if tty.Control(master, func(fd int) (err error) { n, err = unix.Read(fd, buf[:left]); return err }) != nil || n <= 0 {
 			return
 		}
 		left -= n
@@ -299,18 +278,18 @@ func drain(w io.Writer, master *os.File) {
 
 func (s *session) exit(status uint32) { s.end("exit-status", &struct{ Status uint32 }{status}) }
 
-// end ends the channel. All output has been sent. How the program ended goes before the output's end: at that, a client that has sent all
-// of its input closes the channel, and after it nothing can be said.
+// end says how the program ended, and closes the channel. All output has been sent. The output's end is told last: a client that has sent all of its
+// input closes the channel when it comes, and could be told nothing after it.
 func (s *session) end(kind string, how any) {
 	s.ch.SendRequest(kind, false, ssh.Marshal(how))
 	s.ch.CloseWrite()
 	s.ch.Close()
 }
 
-// RFC 4254, section 6.10.
+// standardSignals are the names of RFC 4254, section 6.10.
 var standardSignals = []string{"ABRT", "ALRM", "FPE", "HUP", "ILL", "INT", "KILL", "PIPE", "QUIT", "SEGV", "TERM", "USR1", "USR2"}
 
-// signalName is a signal's name as RFC 4254 wants it: those that it does not have bear the name of who made them up.
+// signalName returns a signal's name as RFC 4254 wants it: a name that is not in it has its inventor's behind an "@".
 func signalName(sig syscall.Signal) string {
 	name := strings.TrimPrefix(unix.SignalName(sig), "SIG")
 	if name == "" {

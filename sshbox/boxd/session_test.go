@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -199,7 +197,7 @@ func TestUnreadInput(t *testing.T) {
 		copied := make(chan struct{})
 		go func() {
 			defer close(copied)
-			io.Copy(in, zeros{}) // for ever: until the channel is closed
+			io.Copy(in, zeros{}) // until the channel is closed
 		}()
 		out, err := s.Output(command)
 		<-copied
@@ -222,7 +220,7 @@ func TestLargeOutput(t *testing.T) {
 	if err := s.Start(`head -c 104857600 /dev/zero & head -c 104857600 /dev/zero >&2; wait`); err != nil {
 		t.Fatal(err)
 	}
-	// While it waits for its reader, others go on.
+	// While this session waits for its reader, others go on.
 	if got, _, err := runs(t, client, "echo beside"); got != "beside\n" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -270,63 +268,6 @@ func TestManySessions(t *testing.T) {
 	b.settled(before)
 }
 
-func TestTerminal(t *testing.T) {
-	client := startBox(t).guest()
-	s := newSession(t, client)
-	if err := s.RequestPty("vt220", 33, 111, ssh.TerminalModes{}); err != nil {
-		t.Fatal(err)
-	}
-	out, err := s.Output("stty size; stty -a; echo $TERM; tty; echo err >&2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(out)
-	for _, want := range []string{
-		"33 111\r\n", " onlcr", " echoctl", " icanon", "isig ", " echo ", "intr = ^C", "iutf8", "vt220\r\n", "/dev/pts/", "err\r\n",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q in %q", want, text)
-		}
-	}
-
-	s = newSession(t, client)
-	modes := ssh.TerminalModes{
-		ssh.ECHO: 0, ssh.ONLCR: 0, ssh.ICRNL: 0, ssh.ECHOCTL: 0, ssh.VINTR: 1, ssh.VEOF: 255, ssh.TTY_OP_ISPEED: 9600, ssh.CS8: 1, ssh.IXANY: 1,
-		42: 0, // IUTF8
-	}
-	if err := s.RequestPty("dumb", 0, 0, modes); err != nil {
-		t.Fatal(err)
-	}
-	out, err = s.Output("stty -a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text = string(out)
-	for _, want := range []string{"-echo ", "-onlcr", "-icrnl", "-echoctl", "intr = ^A", "eof = <undef>", " ixany", "-iutf8", " cs8"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q in %q", want, text)
-		}
-	}
-	if strings.Contains(text, "\r") {
-		t.Errorf("%q", text)
-	}
-}
-
-func TestTerminalOutputIsWhole(t *testing.T) {
-	client := startBox(t).guest()
-	for range 30 {
-		s := newSession(t, client)
-		if err := s.RequestPty("dumb", 24, 80, ssh.TerminalModes{ssh.ONLCR: 0}); err != nil {
-			t.Fatal(err)
-		}
-		out, err := s.Output("(trap '' HUP; sleep 100) & head -c 50000 /dev/zero; echo end")
-		if len(out) != 50004 || err != nil {
-			t.Fatalf("%d bytes, %v", len(out), err)
-		}
-		s.Close()
-	}
-}
-
 func TestLoginShell(t *testing.T) {
 	b := startBox(t)
 	client := b.guest()
@@ -366,84 +307,6 @@ func TestLoginShell(t *testing.T) {
 	b.settled(before)
 }
 
-// TestClientVanishes has a client end in each of the states that leave something to be ended in the box.
-func TestClientVanishes(t *testing.T) {
-	b := startBox(t)
-	watcher := b.owner()
-	before := b.steady()
-	for name, command := range map[string]string{
-		"terminal":          "trap 'echo hup > $0.hup; exit' HUP; echo ready; while :; do sleep 0.01; done",
-		"terminal's output": "echo ready; yes",
-		"input":             "echo ready; cat > /dev/null; echo > $0.eof",
-		"output":            "echo ready; yes; echo > $0.pipe",
-		"output's reader":   "echo ready; trap '' PIPE; yes 2>/dev/null; echo > $0.error",
-	} {
-		t.Run(name, func(t *testing.T) {
-			key := newKey(t)
-			b.admit(key)
-			client, err := b.login(key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := newSession(t, client)
-			if strings.HasPrefix(name, "terminal") {
-				if err := s.RequestPty("xterm", 24, 80, nil); err != nil {
-					t.Fatal(err)
-				}
-			}
-			s.StdinPipe()
-			out, _ := s.StdoutPipe()
-			mark := filepath.Join(b.dir, strings.ReplaceAll(name, "'", ""))
-			command = strings.ReplaceAll(command, "'", `'\''`)
-			if err := s.Start(fmt.Sprintf("exec sh -c '%s' '%s'", command, mark)); err != nil {
-				t.Fatal(err)
-			}
-			var ready [5]byte
-			if _, err := io.ReadFull(out, ready[:]); err != nil || string(ready[:]) != "ready" {
-				t.Fatalf("%q, %v", ready, err)
-			}
-			client.Close()
-			waitFor(t, "its processes are gone", func() bool {
-				out, _, err := runs(t, watcher, "ps -eo args | grep -v grep | grep -c -e 'ready.*"+b.dir+"' -e '^yes' -e '^cat'")
-				return strings.TrimSpace(out) == "0" && err != nil
-			})
-		})
-	}
-	marks, _ := filepath.Glob(filepath.Join(b.dir, "*.*"))
-	var names []string
-	for _, m := range marks {
-		names = append(names, filepath.Base(m))
-	}
-	if got, want := strings.Join(names, ","), "input.eof,output.pipe,outputs reader.error,terminal.hup"; got != want {
-		t.Errorf("they noticed %s", got)
-	}
-	b.settled(before)
-}
-
-func TestNothingIsLeft(t *testing.T) {
-	b := startBox(t)
-	client := b.guest()
-	runs(t, client, "true")
-	before := b.steady()
-	for range 20 {
-		runs(t, client, "echo x; echo y >&2")
-		s := newSession(t, client)
-		s.RequestPty("xterm", 24, 80, nil)
-		s.Run("echo x")
-		s.Close()
-		abandoned := newSession(t, client) // a terminal that nothing runs on
-		abandoned.RequestPty("xterm", 24, 80, nil)
-		abandoned.Close()
-		files, err := sftp.NewClient(client)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files.Open("/etc/hostname") // and not closed
-		files.Close()
-	}
-	b.settled(before)
-}
-
 // TestBareImage has nothing but /proc and /dev in the box.
 func TestBareImage(t *testing.T) {
 	root := t.TempDir()
@@ -465,16 +328,4 @@ func TestBareImage(t *testing.T) {
 		}
 	}
 	// sftp works there too, but not here: this binary, unlike boxd, needs libraries. See sshbox's tests of images.
-}
-
-func TestParseModes(t *testing.T) {
-	for text, want := range map[string]int{
-		"": 0, "\x00": 0, "\x01\x00\x00\x00\x03\x00": 1, "\x01\x00\x00\x00\x03\x35\x00\x00\x00\x01": 2,
-		"\x01\x00\x00\x00\x03\xa0rest": 1, "\x01\x00\x00": -1, "\x01": -1,
-	} {
-		changes, ok := parseModes([]byte(text))
-		if ok != (want >= 0) || ok && len(changes) != want {
-			t.Errorf("%q: %v, %v", text, changes, ok)
-		}
-	}
 }

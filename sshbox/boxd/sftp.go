@@ -11,8 +11,8 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// runFiles starts the subsystem sftp: boxd once more, as a child with the rights that the user's programs have. It needs nothing of the image. In
-// process 1 itself, a panic would end the box, and to open a FIFO would hold one of its threads.
+// runFiles starts the subsystem sftp: another process of boxd's own program, as a child like the user's programs. It needs nothing of the image. In
+// process 1 itself, a panic would end the box, and opening a FIFO would block one of its threads.
 func (s *session) runFiles() {
 	err := s.start(&prepared{path: "/proc/self/exe", args: []string{"boxd", "sftp"}, env: s.c.s.env, dir: s.c.s.home()})
 	if err != nil {
@@ -20,7 +20,7 @@ func (s *session) runFiles() {
 	}
 }
 
-// serveFiles is that child.
+// serveFiles is what that child runs.
 func serveFiles() error {
 	server, err := sftp.NewServer(struct {
 		io.Reader

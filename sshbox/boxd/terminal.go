@@ -7,7 +7,8 @@ import (
 	"os"
 	"strings"
 
-	programs "github.com/sandshell/sandshell/internal/program"
+	"github.com/sandshell/sandshell/internal/tty"
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/sys/unix"
 )
@@ -19,8 +20,8 @@ type ptyRequest struct {
 	Modes                     string
 }
 
-// openTerminal makes the terminal that the client wants. Without modes it is as a person finds one: what OpenTerminal sets for the engine
-// is set back.
+// openTerminal opens the terminal that the client wants. The modes that the client does not name are those that a person is used to:
+// programs.OpenTerminal's for the engine are set back.
 func (s *session) openTerminal(want *ptyRequest) bool {
 	if s.begun || s.master != nil || strings.Contains(want.Term, "\x00") {
 		return false
@@ -29,23 +30,18 @@ func (s *session) openTerminal(want *ptyRequest) bool {
 	if !ok {
 		return false
 	}
-	master, tty, err := programs.OpenTerminal(0, 0)
+	master, end, err := programs.OpenTerminal(0, 0)
 	if err != nil {
 		s.c.s.log.Warn("no terminal", "error", err)
 		return false
 	}
-	s.master, s.tty, s.term = master, tty, want.Term
-	err = programs.Control(master, func(fd int) error {
-		modes, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-		if err != nil {
-			return err
-		}
+	s.master, s.tty, s.term = master, end, want.Term
+	err = tty.ChangeModes(master, func(modes *unix.Termios) {
 		modes.Oflag |= unix.ONLCR
 		modes.Lflag |= unix.ECHOCTL
 		for _, c := range changes {
 			c.apply(modes)
 		}
-		return unix.IoctlSetTermios(fd, unix.TCSETS, modes)
 	})
 	if err == nil {
 		err = setWindow(master, wire.Window{Cols: want.Cols, Rows: want.Rows, Width: want.Width, Height: want.Height})
@@ -55,7 +51,7 @@ func (s *session) openTerminal(want *ptyRequest) bool {
 
 func setWindow(master *os.File, w wire.Window) error {
 	size := func(n uint32) uint16 { return uint16(min(n, 1<<16-1)) }
-	return programs.Control(master, func(fd int) error {
+	return tty.Control(master, func(fd int) error {
 		ws := unix.Winsize{Row: size(w.Rows), Col: size(w.Cols), Xpixel: size(w.Width), Ypixel: size(w.Height)}
 		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &ws)
 	})
@@ -67,7 +63,7 @@ type modeChange struct {
 	value  uint32
 }
 
-// parseModes reads encoded modes: an opcode of less than 160 has a number behind it; any other, and 0, ends the list.
+// parseModes parses encoded modes: an opcode from 1 to 159 has a number behind it; any other opcode ends the list.
 func parseModes(text []byte) (changes []modeChange, ok bool) {
 	for len(text) > 0 && text[0] != 0 && text[0] < 160 {
 		if len(text) < 5 {
@@ -79,8 +75,8 @@ func parseModes(text []byte) (changes []modeChange, ok bool) {
 	return changes, true
 }
 
-// Opcodes of RFC 4254, section 8, and of RFC 8160. Those that are missing Linux has not (VDSUSP, VSTATUS), or not on a pty, which has 8
-// bits, no parity and no speed.
+// Opcodes of RFC 4254, section 8, and of RFC 8160. Not here are those that Linux lacks (VDSUSP, VSTATUS), and those that mean nothing on a pty, which
+// has 8 bits, no parity and no speed.
 var (
 	controlCharacters = map[byte]int{
 		1: unix.VINTR, 2: unix.VQUIT, 3: unix.VERASE, 4: unix.VKILL, 5: unix.VEOF, 6: unix.VEOL, 7: unix.VEOL2, 8: unix.VSTART, 9: unix.VSTOP,
@@ -100,7 +96,7 @@ var (
 func (c modeChange) apply(modes *unix.Termios) {
 	if i, ok := controlCharacters[c.opcode]; ok {
 		modes.Cc[i] = byte(c.value)
-		if c.value == 255 { // none; Linux writes 0 for it
+		if c.value == 255 { // RFC 4254 for no character; it is 0 on Linux
 			modes.Cc[i] = 0
 		}
 		return

@@ -1,4 +1,3 @@
-// Package program has what starting a program takes beyond os/exec: finding it in the PATH of its own environment, and a terminal for it.
 package program
 
 import (
@@ -8,12 +7,37 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
 
-// LookPath finds the program in the PATH of env, for a program that is to run in dir; os/exec's takes this program's own. An error is
-// fs.ErrNotExist and exec.ErrNotFound, or fs.ErrPermission.
+// Command returns the exec.Cmd of a program: args[0], looked up by LookPath in env and dir, with all of args as its arguments. It runs in dir, an
+// absolute path or "" for this program's own directory. env is its whole environment, "NAME=value", of which the later of two of a name counts; PWD
+// is added where there is a dir.
+//
+// The errors are those that shellbox.Host's Start is to return: CheckDir's and LookPath's. No args at all are os.ErrInvalid.
+func Command(args []string, dir string, env []string) (*exec.Cmd, error) {
+	if len(args) == 0 {
+		return nil, fmt.Errorf("%w: no program is named", os.ErrInvalid)
+	}
+	env = slices.Clip(env)
+	if dir != "" {
+		if err := CheckDir(dir); err != nil {
+			return nil, err
+		}
+		env = append(env, "PWD="+dir)
+	}
+	path, err := LookPath(args[0], env, dir)
+	if err != nil {
+		return nil, err
+	}
+	return &exec.Cmd{Path: path, Args: args, Dir: dir, Env: env}, nil
+}
+
+// LookPath finds a program that is to run in dir with the environment env, "NAME=value": in the last PATH in env, where exec.LookPath takes this
+// program's own. A name that has a slash is looked for in dir alone. The path that it returns is absolute if dir is. An error is both fs.ErrNotExist
+// and exec.ErrNotFound if there is no such file, and fs.ErrPermission if there is one that may not be executed.
 func LookPath(name string, env []string, dir string) (string, error) {
 	if name == "" {
 		return "", &notFound{"an empty name", fs.ErrNotExist}
@@ -71,7 +95,8 @@ func executable(p string) error {
 	return nil
 }
 
-// CheckDir returns an error unless dir is a directory that can be entered.
+// CheckDir returns an error unless dir is a directory in which this user can start a program. It is an *fs.PathError: fs.ErrNotExist,
+// fs.ErrPermission, or syscall.ENOTDIR for what is no directory. (os/exec's would be the same as for a program that is missing.)
 func CheckDir(dir string) error {
 	info, err := os.Stat(dir)
 	switch {

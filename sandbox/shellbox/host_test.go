@@ -1,0 +1,30 @@
+//go:build linux
+
+package shellbox_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/sandboxtest"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The example's Host passes the conformance suite. It is no Inspector and no Copier: so this also is the test of control.sh and of copying with tar.
+func TestHostOfOnesOwn(t *testing.T) {
+	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // t.Context() has ended in a Cleanup
+		defer cancel()
+		box, err := shellbox.New(ctx, chamber{by: []string{"/usr/bin/nice"}}, shellbox.Options{Dir: t.TempDir(), Shell: []string{"bash"}})
+		require.NoError(t, err)
+		t.Cleanup(func() { box.Close() })
+		return box
+	})
+}

@@ -1,0 +1,111 @@
+//go:build linux || darwin
+
+package program_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sandshell/sandshell/sandbox/shellbox/program"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A desk is a terminal that a program runs on, and all that it has shown.
+type desk struct {
+	master *os.File
+
+	mu    sync.Mutex
+	shown bytes.Buffer
+}
+
+func sit(t *testing.T, script string) *desk {
+	cmd, err := program.Command([]string{"sh", "-c", script}, "", os.Environ())
+	require.NoError(t, err)
+	master, end, err := program.OpenTerminal(24, 80)
+	require.NoError(t, err)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = end, end, end
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	require.NoError(t, cmd.Start())
+	end.Close()
+	d := &desk{master: master}
+	var read sync.WaitGroup
+	read.Go(func() { io.Copy(d, struct{ io.Reader }{master}) })
+	t.Cleanup(func() {
+		master.Close()
+		cmd.Wait()
+		read.Wait()
+	})
+	return d
+}
+
+// Write takes what the terminal shows, in no hurry.
+func (d *desk) Write(p []byte) (int, error) {
+	time.Sleep(5 * time.Millisecond)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.shown.Write(p)
+}
+
+func (d *desk) total() int64 { return int64(len(d.text())) }
+
+func (d *desk) text() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.shown.String()
+}
+
+func (d *desk) shows(t *testing.T, text string) {
+	t.Helper()
+	require.Eventuallyf(t, func() bool { return strings.Contains(d.text(), text) }, time.Minute, time.Millisecond, "the terminal shows %d bytes", d.total())
+}
+
+// keyboard returns one that can ask the terminal, or one that has to go by its output, as over a connection.
+func (d *desk) keyboard(asks bool) *program.Keyboard {
+	if asks {
+		return program.NewKeyboard(d.master, d.total)
+	}
+	return program.NewKeyboard(struct{ io.Writer }{d.master}, d.total)
+}
+
+func eachKeyboard(t *testing.T, test func(t *testing.T, asks bool)) {
+	t.Run("Asks", func(t *testing.T) { test(t, true) })
+	t.Run("GoesByOutput", func(t *testing.T) { test(t, false) })
+}
+
+// The echo of much that is typed is all there, and before what the program prints at its end.
+func TestKeyboardKeepsTheEcho(t *testing.T) {
+	text := strings.Repeat("what is typed is echoed, each line of it\n", 2000)
+	eachKeyboard(t, func(t *testing.T, asks bool) {
+		d := sit(t, "echo up; cat >/dev/null; echo over")
+		d.shows(t, "up\n")
+		_, err := io.WriteString(d.keyboard(asks), text+"\x04")
+		require.NoError(t, err)
+		d.shows(t, "over\n")
+		require.True(t, d.text() == "up\n"+text+"over\n", "the echo is not what was typed")
+	})
+}
+
+// Where nothing is echoed, hardly anything is waited for: at 20 ms for each KiB these would be 4 s.
+func TestKeyboardWithoutEcho(t *testing.T) {
+	const size = 200 << 10
+	eachKeyboard(t, func(t *testing.T, asks bool) {
+		d := sit(t, fmt.Sprintf("stty raw -echo; echo up; head -c %d | wc -c", size))
+		d.shows(t, "up\n")
+		began := time.Now()
+		_, err := d.keyboard(asks).Write(make([]byte, size))
+		require.NoError(t, err)
+		d.shows(t, fmt.Sprint(size))
+		require.Less(t, time.Since(began), 2*time.Second)
+	})
+}

@@ -1,0 +1,11 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd)
+
+package program
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+)
+
+func start(*exec.Cmd, [3]*os.File, bool) error { return errors.ErrUnsupported }
