@@ -16,10 +16,9 @@ import (
 
 // A host starts processes of this machine.
 type host struct {
-	temp      string   // to be removed
-	terminals sync.Map // the processes on terminals, by their id in decimal
-	once      sync.Once
-	err       error
+	temp string // to be removed
+	once sync.Once
+	err  error
 
 	mu      sync.Mutex
 	plugins string // their directory, to be removed; empty: none yet
@@ -57,7 +56,7 @@ func (h *host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	}
 	cmd.Path = path
 	if p.Terminal != nil {
-		return h.startTerminal(cmd, p.Terminal)
+		return startTerminal(cmd, p.Terminal)
 	}
 	return startPipes(cmd)
 }

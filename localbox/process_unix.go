@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -26,13 +25,12 @@ type process struct {
 	stderr *os.File     // nil with a terminal
 	read   atomic.Int64 // of a terminal's output
 	waits  atomic.Bool  // the reader of a terminal's output is done with what it got, and waits for more
-	closed func()       // with a terminal: called by Close
 	once   sync.Once
 	wait   func() (shellbox.Status, error)
 }
 
 // startTerminal starts cmd as the leader of a process session on a new terminal.
-func (h *host) startTerminal(cmd *exec.Cmd, t *shellbox.Terminal) (shellbox.Process, error) {
+func startTerminal(cmd *exec.Cmd, t *shellbox.Terminal) (shellbox.Process, error) {
 	ptm, tty, err := program.OpenTerminal(t.Rows, t.Cols)
 	if err != nil {
 		return nil, err
@@ -44,11 +42,7 @@ func (h *host) startTerminal(cmd *exec.Cmd, t *shellbox.Terminal) (shellbox.Proc
 		ptm.Close()
 		return nil, err
 	}
-	p := newProcess(cmd, nil, ptm, nil)
-	id := strconv.Itoa(p.PID())
-	h.terminals.Store(id, p)
-	p.closed = func() { h.terminals.Delete(id) }
-	return p, nil
+	return newProcess(cmd, nil, ptm, nil), nil
 }
 
 // startPipes starts cmd as the leader of a process session on three pipes.
@@ -130,16 +124,9 @@ func (p *process) Close() error {
 		p.stdout.Close()
 		if p.stderr != nil {
 			p.stderr.Close()
-		} else {
-			p.closed()
 		}
 	})
 	return nil
-}
-
-// settled reports whether what was printed up to now has been read.
-func (p *process) settled() bool {
-	return p.waits.Load() && !program.Readable(p.stdout) && p.waits.Load()
 }
 
 // A terminalReader ends with io.EOF when nobody has the terminal open any more; Linux says EIO.

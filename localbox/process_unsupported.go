@@ -11,7 +11,7 @@ import (
 
 const supported = false
 
-func (h *host) startTerminal(*exec.Cmd, *shellbox.Terminal) (shellbox.Process, error) {
+func startTerminal(*exec.Cmd, *shellbox.Terminal) (shellbox.Process, error) {
 	return nil, errors.ErrUnsupported
 }
 

@@ -40,10 +40,7 @@ type boxdHost struct {
 	guests    guestConfig
 }
 
-var (
-	_ shellbox.Keeper    = (*boxdHost)(nil)
-	_ shellbox.Inspector = (*boxdHost)(nil)
-)
+var _ shellbox.Keeper = (*boxdHost)(nil)
 
 func newBoxdHost(c *containerHandle, log *slog.Logger) (*boxdHost, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -376,46 +373,19 @@ func (h *boxdHost) Kept(ctx context.Context) ([]shellbox.Kept, error) {
 }
 
 // Detach implements shellbox.Keeper.
-func (h *boxdHost) Detach() {
+func (h *boxdHost) Detach() error {
+	if !h.container.keep {
+		return errors.New("the box would end by itself: make it with Config.Keep")
+	}
+	h.leave()
+	return nil
+}
+
+// leave has Close leave the container and what runs in it.
+func (h *boxdHost) leave() {
 	h.link.mu.Lock()
 	defer h.link.mu.Unlock()
 	h.link.detached = true
-}
-
-// inspectLimit bounds a question about processes, a cut connection included.
-const inspectLimit = 10 * time.Second
-
-// Inspect implements shellbox.Inspector.
-func (h *boxdHost) Inspect(request string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), inspectLimit)
-	defer cancel()
-	for {
-		conn, err := h.link.connection(ctx)
-		if err != nil {
-			return "", h.explain(err)
-		}
-		h.link.caughtUp(ctx)
-		ask := wire.Inspect{Request: request}
-		p := h.link.askedOf(request)
-		if p != nil {
-			ask.Input = uint64(p.typed())
-		}
-		reply, err := conn.request(ctx, wire.InspectRequest, ssh.Marshal(&ask))
-		if err == nil {
-			var answer wire.Inspected
-			if err := ssh.Unmarshal(reply, &answer); err != nil {
-				return "", err
-			}
-			if p != nil { // what was printed before the look has to be here before its result is
-				p.expect(int64(answer.Output))
-				h.link.caughtUp(ctx)
-			}
-			return answer.Answer, nil
-		}
-		if ctx.Err() != nil || cutOr(ctx, conn, err) != errCut {
-			return "", err
-		}
-	}
 }
 
 // Dial implements shellbox.Host. A connection does not outlive the one to the box: it fails with sandbox.ErrCut then.
@@ -435,7 +405,7 @@ func (h *boxdHost) Dial(ctx context.Context, network, address string) (net.Conn,
 	}
 }
 
-// Close ends the connection, removes the container and waits until it is gone.
+// Close ends the connection, and removes the container, unless it is left, and waits until that is gone.
 func (h *boxdHost) Close() error {
 	h.closing.Do(func() {
 		h.sweeper.stop()

@@ -141,6 +141,8 @@ func (e Engine) Attach(ctx context.Context, id string) (_ *DockerSSHBox, err err
 	h.sweeper = engine.sweeper(ctx, log)
 	box, err := shellbox.Attach(ctx, h, shellbox.Options{Logger: log})
 	if err != nil {
+		h.leave() // nobody has asked for the box's end
+		h.Close()
 		return nil, err
 	}
 	return newDockerSSHBox(box, h), nil
@@ -191,15 +193,4 @@ func (e *engine) reap(ctx context.Context, log *slog.Logger) (removed int, err e
 		}
 	}
 	return removed, errors.Join(errs...)
-}
-
-// Detach lets go of a box that was made with Config.Keep and leaves everything in it running, for Attach. It is closed after it.
-func (b *DockerSSHBox) Detach() error {
-	switch {
-	case b.boxd == nil:
-		return fmt.Errorf("detach from %s: %w: the server is OpenSSH, which ends with its connection", b, errors.ErrUnsupported)
-	case !b.container.keep:
-		return fmt.Errorf("detach from %s: the box would end by itself: make it with Config.Keep", b)
-	}
-	return b.Box.Detach()
 }
