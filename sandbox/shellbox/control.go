@@ -72,13 +72,14 @@ func (c *control) ask(ctx context.Context, lines string) (string, error) {
 	shell := c.shell // for the goroutine, which may still be on its way when c.shell is another
 	stop := context.AfterFunc(ctx, func() { shell.Close() })
 	answer, err := c.converse(lines)
-	if !stop() && err != nil {
+	if !stop() { // the shell is closed, even if it has answered meanwhile
 		err = context.Cause(ctx)
 	}
-	if err != nil || ctx.Err() != nil {
+	if err != nil {
 		c.stop()
+		return "", err
 	}
-	return answer, err
+	return answer, nil
 }
 
 func (c *control) converse(lines string) (string, error) {
