@@ -14,10 +14,9 @@ import (
 
 // A host starts processes of this machine.
 type host struct {
-	temp      string   // to be removed
-	terminals sync.Map // the processes on terminals, by their id in decimal
-	once      sync.Once
-	err       error
+	temp string // to be removed
+	once sync.Once
+	err  error
 
 	mu      sync.Mutex
 	plugins string // their directory, to be removed; empty: none yet
@@ -40,7 +39,7 @@ func (h *host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	proc, err := h.start(p)
+	proc, err := start(p)
 	if err != nil {
 		return nil, err
 	}

@@ -2,48 +2,37 @@ package localbox
 
 import (
 	"os"
-	"strconv"
+	"os/exec"
 
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
 // A process is one of this machine.
-type process struct {
-	*program.Process
-	closed func() // called by each Close
-}
+type process struct{ *program.Process }
 
 // start starts a program.
-func (h *host) start(p shellbox.Program) (*process, error) {
+func start(p shellbox.Program) (*process, error) {
 	cmd, err := program.Command(p.Args, p.Dir, append(os.Environ(), p.Env...))
 	if err != nil {
 		return nil, err
 	}
-	if p.Terminal == nil {
-		started, err := program.Start(cmd)
-		if err != nil {
-			return nil, err
-		}
-		return &process{started, func() {}}, nil
-	}
-	started, err := program.StartOnTerminal(cmd, p.Terminal.Rows, p.Terminal.Cols)
+	started, err := startCommand(cmd, p.Terminal)
 	if err != nil {
 		return nil, err
 	}
-	id := strconv.Itoa(started.PID())
-	proc := &process{started, nil}
-	h.terminals.Store(id, proc)
-	proc.closed = func() { h.terminals.CompareAndDelete(id, proc) }
-	return proc, nil
+	return &process{started}, nil
 }
 
+func startCommand(cmd *exec.Cmd, t *shellbox.Terminal) (*program.Process, error) {
+	if t == nil {
+		return program.Start(cmd)
+	}
+	return program.StartOnTerminal(cmd, t.Rows, t.Cols)
+}
+
+// Wait implements shellbox.Process.
 func (p *process) Wait() (shellbox.Status, error) {
 	code, signal, err := p.Process.Wait()
 	return shellbox.Status{Code: code, Signal: signal}, err
-}
-
-func (p *process) Close() error {
-	p.closed()
-	return p.Process.Close()
 }

@@ -100,7 +100,9 @@ func (e Engine) Attach(ctx context.Context, id string) (*DockerSSHBox, error) {
 	}
 	box, err := shellbox.Attach(ctx, h, shellbox.Options{Logger: log})
 	if err != nil {
-		return nil, err
+		h.Abandon() // nobody has asked for the box's end
+		h.Close()
+		return nil, fmt.Errorf("attach to box %q: %w", id, err)
 	}
 	return newDockerSSHBox(box, h), nil
 }
@@ -136,12 +138,4 @@ func (e Engine) Prune(ctx context.Context, images ...string) (Pruned, error) {
 	defer engine.Close()
 	pruned, err := engine.Prune(ctx, images)
 	return Pruned(pruned), err
-}
-
-// Detach lets go of a box that was made with Config.Keep and leaves everything in it running, for Attach. It is closed after it.
-func (b *DockerSSHBox) Detach() error {
-	if !b.host.container.Keep {
-		return fmt.Errorf("detach from %s: the box would end by itself: make it with Config.Keep", b)
-	}
-	return b.Box.Detach()
 }

@@ -102,7 +102,7 @@ func open(ctx context.Context, kind, image string) (box sandbox.Sandbox, why str
 func openDocker(ctx context.Context, image string) (sandbox.Sandbox, error) {
 	c := sshbox.Config{
 		Image:    image,
-		Dir:  "/tmp",
+		Dir:      "/tmp",
 		Progress: func(p sshbox.PullProgress) { fmt.Fprintln(os.Stderr, "pulling", p.Image, p.Layer, p.Status) },
 	}
 	if image == testImage {

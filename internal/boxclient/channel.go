@@ -207,8 +207,6 @@ func (r *remote) use(ctx context.Context, ch *channel, state wire.State) error {
 		r.got = [2]int64{int64(state.Stdout), int64(state.Stderr)}
 		r.acked, r.taken = r.got, int64(state.Input)
 		r.backlog = int64(state.OutTotal - state.Stdout)
-	} else {
-		r.goal = int64(state.OutTotal)
 	}
 	r.tookUntil(int64(state.Input))
 	r.sent = r.taken
@@ -233,7 +231,7 @@ func (r *remote) use(ctx context.Context, ch *channel, state wire.State) error {
 	select {
 	case <-r.closed:
 		r.mu.Unlock()
-		ch.release()
+		r.end(ch)
 		return nil
 	default:
 	}

@@ -56,10 +56,7 @@ type Host struct {
 	down    chan struct{} // closed when Close is done
 }
 
-var (
-	_ shellbox.Keeper    = (*Host)(nil)
-	_ shellbox.Inspector = (*Host)(nil)
-)
+var _ shellbox.Keeper = (*Host)(nil)
 
 // Connect makes the first connection, as the boxd's new owner, and keeps it up until Close. Whoever owned it before loses it. ctx governs the
 // connecting.
@@ -169,7 +166,13 @@ func (h *Host) Kept(ctx context.Context) ([]shellbox.Kept, error) {
 }
 
 // Detach implements shellbox.Keeper.
-func (h *Host) Detach() { h.Abandon() }
+func (h *Host) Detach() error {
+	if !h.Keep {
+		return errors.New("the box would end by itself: make it with Config.Keep")
+	}
+	h.Abandon()
+	return nil
+}
 
 // Abandon makes Close leave everything running, whatever becomes of it then.
 func (h *Host) Abandon() {

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -202,50 +200,6 @@ func (l *link) connection(ctx context.Context) (*sshconn.Conn, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// caughtUpLimit bounds a wait for output to be read: it is there, or about to come.
-const caughtUpLimit = 2 * time.Second
-
-// caughtUp waits until the output has been read that is known to be there, so that who looks at the processes does not see them ahead of it.
-func (l *link) caughtUp(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, caughtUpLimit)
-	defer cancel()
-	for pause := 20 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
-		l.mu.Lock()
-		behind := false
-		for _, p := range l.programs {
-			behind = behind || p.behind()
-		}
-		l.mu.Unlock()
-		if !behind {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.Stopped():
-			return
-		case <-time.After(pause):
-		}
-	}
-}
-
-// askedOf returns the program whose tree a request asks for, nil if it asks for none.
-func (l *link) askedOf(request string) *remote {
-	text, ok := strings.CutPrefix(request, "tree ")
-	pid, err := strconv.Atoi(text)
-	if !ok || err != nil {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range l.programs {
-		if p.terminal && p.PID() == pid {
-			return p
-		}
-	}
-	return nil
 }
 
 // why returns why there is no connection any more, nil if there is one or will be.

@@ -2,44 +2,114 @@ package boxclient
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/wire"
-	"golang.org/x/crypto/ssh"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// inspectLimit bounds a question about processes, a cut connection included.
-const inspectLimit = 10 * time.Second
+// boxd answers questions about processes, each by a request of its own.
+var _ shellbox.Processes = (*Host)(nil)
 
-// Inspect implements shellbox.Inspector.
-func (h *Host) Inspect(request string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), inspectLimit)
-	defer cancel()
+// Tree implements shellbox.Processes.
+func (h *Host) Tree(ctx context.Context, pids ...int) ([]proc.Process, error) {
+	return ask[[]proc.Process](ctx, h, wire.TreeRequest, pids)
+}
+
+// Alive implements shellbox.Processes.
+func (h *Host) Alive(ctx context.Context, pids ...int) ([]proc.Process, error) {
+	return ask[[]proc.Process](ctx, h, wire.AliveRequest, pids)
+}
+
+// Marked implements shellbox.Processes.
+func (h *Host) Marked(ctx context.Context, word string) ([]int, error) {
+	return ask[[]int](ctx, h, wire.MarkedRequest, word)
+}
+
+// Modes implements shellbox.Processes.
+func (h *Host) Modes(ctx context.Context, tty int) (proc.Modes, error) {
+	return ask[proc.Modes](ctx, h, wire.ModesRequest, tty)
+}
+
+// ResetModes implements shellbox.Processes.
+func (h *Host) ResetModes(ctx context.Context, tty int) error {
+	_, err := ask[any](ctx, h, wire.ResetModesRequest, tty)
+	return err
+}
+
+// Uptime implements shellbox.Processes.
+func (h *Host) Uptime(ctx context.Context) (time.Duration, error) {
+	return ask[time.Duration](ctx, h, wire.UptimeRequest, nil)
+}
+
+// Signal implements shellbox.Processes.
+func (h *Host) Signal(ctx context.Context, pids []int, signals ...proc.Signal) (int, error) {
+	return ask[int](ctx, h, wire.SignalRequest, wire.Signal{PIDs: pids, Signals: signals})
+}
+
+// Settle implements shellbox.Processes: boxd says how much the program has printed, and so much is waited for here.
+func (h *Host) Settle(ctx context.Context, p shellbox.Process) error {
+	r, ok := p.(*remote)
+	if !ok || !r.terminal {
+		return fmt.Errorf("settle: the program is none on a terminal of boxd's")
+	}
+	printed, err := ask[int64](ctx, h, wire.SettleRequest, wire.Settle{ID: r.id, Input: r.typed()})
+	if err != nil {
+		return err
+	}
+	r.awaitRead(ctx, printed)
+	return ctx.Err()
+}
+
+// ask returns boxd's answer to a question. If the connection is cut meanwhile, it asks again on the next one.
+func ask[A any](ctx context.Context, h *Host, request string, question any) (answer A, err error) {
+	payload, err := json.Marshal(question)
+	if err != nil {
+		return answer, err
+	}
 	for {
 		conn, err := h.link.connection(ctx)
 		if err != nil {
-			return "", h.explain(err)
+			return answer, h.explain(err)
 		}
-		h.link.caughtUp(ctx)
-		ask := wire.Inspect{Request: request}
-		p := h.link.askedOf(request)
-		if p != nil {
-			ask.Input = uint64(p.typed())
-		}
-		reply, err := conn.Request(ctx, wire.InspectRequest, ssh.Marshal(&ask))
+		reply, err := conn.Request(ctx, request, payload)
 		if err == nil {
-			var answer wire.Inspected
-			if err := ssh.Unmarshal(reply, &answer); err != nil {
-				return "", err
-			}
-			if p != nil { // what was printed before the look has to be here before its result is
-				p.expect(int64(answer.Output))
-				h.link.caughtUp(ctx)
-			}
-			return answer.Answer, nil
+			err = json.Unmarshal(reply, &answer)
+			return answer, err
 		}
 		if ctx.Err() != nil || cutOr(ctx, conn, err) != errCut {
-			return "", err
+			return answer, err
+		}
+	}
+}
+
+// readLimit bounds a wait for output to be read: it is here, or about to come. A caller that does not read keeps it waiting.
+const readLimit = 2 * time.Second
+
+// awaitRead waits until so much of the program's standard output has been read.
+func (r *remote) awaitRead(ctx context.Context, printed int64) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	for pause := 20 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
+		r.mu.Lock()
+		read := r.got[0]
+		r.mu.Unlock()
+		if read >= printed {
+			return
+		}
+		select {
+		case <-r.closed:
+			return
+		case <-r.gone:
+			return
+		case <-r.link.Stopped():
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
 		}
 	}
 }

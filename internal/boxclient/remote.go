@@ -38,7 +38,6 @@ type remote struct {
 	inputEnd bool
 	got      [2]int64 // so much of each output has been read
 	acked    [2]int64 // and boxd knows
-	goal     int64    // so much standard output there is, as far as is known
 	backlog  int64    // so much of it was there to be read at first
 	size     wire.Window
 	note     []byte
@@ -51,13 +50,14 @@ type remote struct {
 	endOnce sync.Once
 	status  shellbox.Status
 
-	closed    chan struct{} // by Close
+	closed    chan struct{} // by Close or Detach
 	closeOnce sync.Once
+	left      bool          // by then: the program is left running
 	gone      chan struct{} // there will be no connection any more
 	goneOnce  sync.Once
 }
 
-var _ shellbox.Process = (*remote)(nil)
+var _ shellbox.KeptProcess = (*remote)(nil)
 
 // A channel is the way to a program, on one connection.
 type channel struct {
@@ -99,27 +99,6 @@ func (r *remote) typed() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.taken + int64(len(r.unacked))
-}
-
-// expect says that there is so much standard output.
-func (r *remote) expect(total int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.goal = max(r.goal, total)
-}
-
-// behind reports whether output that is known to be there has not been read yet.
-func (r *remote) behind() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	select {
-	case <-r.closed:
-		return false
-	case <-r.gone:
-		return false
-	default:
-		return r.terminal && r.got[0] < r.goal
-	}
 }
 
 // lose says that there will be no connection any more.
@@ -196,23 +175,37 @@ func (r *remote) Wait() (shellbox.Status, error) {
 
 // Close lets go of the program. If the connection is cut just now, boxd learns of it when there is one again.
 func (r *remote) Close() error {
+	r.letGo(false)
+	return nil
+}
+
+// Detach implements shellbox.KeptProcess.
+func (r *remote) Detach() { r.letGo(true) }
+
+// letGo ends the hold on the program, and has boxd release it unless it is left running.
+func (r *remote) letGo(left bool) {
 	r.closeOnce.Do(func() {
-		close(r.closed)
 		r.link.mu.Lock()
 		delete(r.link.programs, r.id)
-		detached := r.link.detached
+		left = left || r.link.detached
 		r.link.mu.Unlock()
 		r.mu.Lock()
+		r.left = left
 		ch := r.channel
+		close(r.closed)
 		r.change.Broadcast()
 		r.mu.Unlock()
-		switch {
-		case ch == nil:
-		case detached:
-			ch.Close()
-		default:
-			ch.release()
+		if ch != nil {
+			r.end(ch)
 		}
 	})
-	return nil
+}
+
+// end ends a channel of a program that has been let go of.
+func (r *remote) end(ch *channel) {
+	if r.left {
+		ch.Close()
+	} else {
+		ch.release()
+	}
 }

@@ -7,21 +7,23 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 	"golang.org/x/sys/unix"
 )
 
-func tree(pids []int) (string, error) {
+// Tree returns the processes and all their descendants, each once and none before its parent.
+func Tree(pids ...int) []proc.Process {
 	r := newReader()
 	var parents map[int][]int
 	self := strconv.Itoa(os.Getpid())
 	if unix.Access("/proc/self/task/"+self+"/children", unix.F_OK) != nil { // a kernel without CONFIG_PROC_CHILDREN
 		parents = r.parents()
 	}
-	return r.tree(pids, parents), nil
+	return r.tree(pids, parents)
 }
 
 // parents returns all processes by their parents.
@@ -29,16 +31,15 @@ func (r *reader) parents() map[int][]int {
 	parents := map[int][]int{}
 	for _, pid := range numbers("/proc") {
 		if s, ok := r.stat(pid); ok {
-			ppid, _ := strconv.Atoi(s.ppid)
-			parents[ppid] = append(parents[ppid], pid)
+			parents[s.Parent] = append(parents[s.Parent], pid)
 		}
 	}
 	return parents
 }
 
-// tree goes through the processes breadth first. If parents is not nil, it says who descends from whom, else the kernel does.
-func (r *reader) tree(pids []int, parents map[int][]int) string {
-	var out []byte
+// tree goes through the processes breadth first. parents says who descends from whom; if it is nil, the kernel is asked.
+func (r *reader) tree(pids []int, parents map[int][]int) []proc.Process {
+	var ps []proc.Process
 	seen := map[int]bool{}
 	for len(pids) > 0 {
 		var next []int
@@ -51,30 +52,28 @@ func (r *reader) tree(pids []int, parents map[int][]int) string {
 			if !ok {
 				continue
 			}
-			out = s.line(out, pid, s.code, s.comm)
-			foreground := s.pgrp == s.tpgid
+			p := s.Process
+			foreground := p.Group == p.Foreground
 			next = append(next, parents[pid]...)
-			if parents != nil && !foreground {
-				continue
-			}
-			dir := "/proc/" + strconv.Itoa(pid)
-			threads := []int{pid}
-			if s.threads != "1" {
-				threads = numbers(dir + "/task")
-				slices.Sort(threads)
-			}
-			for _, tid := range threads {
-				if parents == nil {
-					next = r.children(next, dir+"/task/"+strconv.Itoa(tid))
-				}
-				if foreground {
-					out = r.thread(out, dir, tid, s.tty)
+			if parents == nil || foreground {
+				dir := "/proc/" + strconv.Itoa(pid)
+				for _, tid := range s.threads(dir) {
+					if parents == nil {
+						next = r.children(next, dir+"/task/"+strconv.Itoa(tid))
+					}
+					if !foreground {
+						continue
+					}
+					if t, ok := r.thread(dir, tid, p.TTY); ok {
+						p.Threads = append(p.Threads, t)
+					}
 				}
 			}
+			ps = append(ps, p)
 		}
 		pids = next
 	}
-	return string(out)
+	return ps
 }
 
 // children appends the children of the thread with that directory.
@@ -88,55 +87,71 @@ func (r *reader) children(pids []int, dir string) []int {
 	return pids
 }
 
-// thread appends the T line of the thread tid of the process with that directory, unless it has just ended.
-func (r *reader) thread(out []byte, process string, tid int, tty string) []byte {
+// thread returns the thread tid of the process with that directory, unless it has just ended.
+func (r *reader) thread(process string, tid, tty int) (t proc.Thread, ok bool) {
 	dir := process + "/task/" + strconv.Itoa(tid)
-	wchan := r.word(dir+"/wchan", 0)
+	t = proc.Thread{ID: tid, Wchan: r.word(dir+"/wchan", 0)}
+	if t.Wchan == "0" {
+		t.Wchan = ""
+	}
 	line, err := r.read(dir + "/syscall")
-	call := strings.TrimSpace(string(line))
-	reads := "-"
+	words := strings.Fields(string(line))
 	switch {
 	case errors.Is(err, unix.ESRCH), err != nil && unix.Access(dir, unix.F_OK) != nil:
-		return out
-	case call == "":
-		reads = "?"
-	case readsTerminal(process, call, tty), pollsTerminal(process, call, tty):
-		reads = "tty"
+		return t, false
+	case len(words) == 0:
+		t.Hidden = true
+	default:
+		t.Call = parseCall(words)
+		t.Reads = t.Call != nil && (readsTerminal(process, t.Call, tty) || pollsTerminal(process, t.Call, tty))
 	}
-	turns := r.word(dir+"/schedstat", 2)
-	return fmt.Appendf(out, "T %d %s %s %s %s\n", tid, turns, reads, wchan, call)
+	t.Turns, _ = strconv.ParseInt(r.word(dir+"/schedstat", 2), 10, 64)
+	return t, true
 }
 
-// word returns the file's word of that index, "-" if there is none.
+// parseCall returns the system call that the words of /proc/PID/syscall tell of; nil if they tell of none: "running", or -1 in place of its number.
+func parseCall(words []string) *proc.Call {
+	call := new(proc.Call)
+	if len(words) <= len(call.Args) {
+		return nil
+	}
+	var err error
+	if call.Number, err = strconv.Atoi(words[0]); err != nil || call.Number < 0 {
+		return nil
+	}
+	for i := range call.Args {
+		if call.Args[i], err = strconv.ParseUint(words[1+i], 0, 64); err != nil {
+			return nil
+		}
+	}
+	return call
+}
+
+// word returns the file's word of that index, "" if there is none.
 func (r *reader) word(path string, i int) string {
 	b, _ := r.read(path)
 	if words := bytes.Fields(b); i < len(words) {
 		return string(words[i])
 	}
-	return "-"
+	return ""
 }
 
-// readsTerminal reports whether the system call, as /proc/PID/syscall has it, is a read of the terminal.
-func readsTerminal(process, call, tty string) bool {
+// readsTerminal reports whether the system call is a read of the terminal.
+func readsTerminal(process string, call *proc.Call, tty int) bool {
 	fd, ok := readsFrom(call)
 	return ok && isTerminal(process, fd, tty)
 }
 
 // pollsTerminal reports whether the system call waits, without end, for the terminal alone: so busybox ash waits in its builtin read, in a script too.
 // Which descriptor it is, only the memory of the process tells.
-func pollsTerminal(process, call, tty string) bool {
-	words := strings.Fields(call)
-	if len(words) < 4 || words[2] != "0x1" {
+func pollsTerminal(process string, call *proc.Call, tty int) bool {
+	address, descriptors, timeout := call.Args[0], call.Args[1], call.Args[2]
+	switch {
+	case descriptors != 1 || address > 1<<63-1:
 		return false
-	}
-	switch number, timeout := words[0], words[3]; {
-	case number == strconv.Itoa(unix.SYS_PPOLL) && timeout == "0x0":
-	case runtime.GOARCH == "amd64" && number == "7" && timeout == "0xffffffff": // poll, which newer architectures have not
+	case call.Number == unix.SYS_PPOLL && timeout == 0:
+	case runtime.GOARCH == "amd64" && call.Number == 7 && timeout == 0xffffffff: // poll, which newer architectures have not
 	default:
-		return false
-	}
-	address, err := strconv.ParseUint(words[1], 0, 64)
-	if err != nil || address > 1<<63-1 {
 		return false
 	}
 	fd, err := ignoringEINTR(func() (int, error) { return unix.Open(process+"/mem", unix.O_RDONLY|unix.O_CLOEXEC, 0) })
@@ -153,90 +168,86 @@ func pollsTerminal(process, call, tty string) bool {
 }
 
 // isTerminal reports whether a descriptor of the process is the terminal.
-func isTerminal(process string, fd uint64, tty string) bool {
+func isTerminal(process string, fd uint64, tty int) bool {
 	var st unix.Stat_t
-	if unix.Stat(process+"/fd/"+strconv.FormatUint(fd, 10), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR {
-		return false
-	}
-	number, err := strconv.ParseUint(tty, 10, 32)
-	if err != nil || number == 0 {
+	if tty <= 0 || unix.Stat(process+"/fd/"+strconv.FormatUint(fd, 10), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR {
 		return false
 	}
 	ours := device{unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))}
-	return ours == terminal(number) || ours == device{5, 0} // /dev/tty
+	return ours == terminal(tty) || ours == device{5, 0} // /dev/tty
 }
 
 // readsFrom returns the descriptor that is read from if call is a read: or the sendfile with which busybox's cat, and others, read.
-func readsFrom(call string) (fd uint64, ok bool) {
-	words := strings.Fields(call)
-	if len(words) < 3 {
-		return 0, false
+func readsFrom(call *proc.Call) (fd uint64, ok bool) {
+	switch call.Number {
+	case unix.SYS_READ:
+		return call.Args[0], true
+	case unix.SYS_SENDFILE:
+		return call.Args[1], true
 	}
-	arg := words[1]
-	switch words[0] {
-	case strconv.Itoa(unix.SYS_READ):
-	case strconv.Itoa(unix.SYS_SENDFILE):
-		arg = words[2]
-	default:
-		return 0, false
-	}
-	fd, err := strconv.ParseUint(arg, 0, 64)
-	return fd, err == nil
+	return 0, false
 }
 
-func alive(pids []int) (string, error) {
+// Alive returns those of the processes that there are, zombies too.
+func Alive(pids ...int) []proc.Process {
 	r := newReader()
 	_, procErr := r.read("/proc/self/stat")
-	var out []byte
+	var ps []proc.Process
 	for _, pid := range pids {
 		if procErr != nil {
-			if unix.Kill(pid, 0) == nil {
-				out = fmt.Appendf(out, "P %d S 0 0 0 0 0 0 - -\n", pid)
+			if pid > 0 && unix.Kill(pid, 0) == nil {
+				ps = append(ps, proc.Process{PID: pid, State: "S"})
 			}
 		} else if s, ok := r.stat(pid); ok {
-			out = s.line(out, pid, "-", "-")
+			ps = append(ps, s.Process)
 		}
 	}
-	return string(out), nil
+	return ps
 }
 
-func marked(word string) (string, error) {
+// Marked returns the processes that had word in their environment when they executed their program.
+func Marked(word string) []int {
+	if word == "" {
+		return nil // everything holds nothing
+	}
 	r := newReader()
-	var found []string
+	var found []int
 	for _, pid := range numbers("/proc") {
-		id := strconv.Itoa(pid)
-		if env, err := r.read("/proc/" + id + "/environ"); err == nil && bytes.Contains(env, []byte(word)) {
-			found = append(found, id)
+		if env, err := r.read("/proc/" + strconv.Itoa(pid) + "/environ"); err == nil && bytes.Contains(env, []byte(word)) {
+			found = append(found, pid)
 		}
 	}
-	return strings.Join(found, " ") + "\n", nil
+	return found
 }
 
-// uptime asks the clock that start times are taken from; /proc/uptime may be another's (lxcfs).
-func uptime() (string, error) {
+// Uptime asks the clock that start times are taken from; /proc/uptime may be another's (lxcfs).
+func Uptime() (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		return "", nil
+		return 0, fmt.Errorf("read the clock: %w", err)
 	}
-	return fmt.Sprintf("%d.%02d\n", t.Sec, t.Nsec/1e7), nil
+	return time.Duration(t.Nano()), nil
 }
 
-func send(names []string, pids []int) (string, error) {
-	signals := make([]unix.Signal, len(names))
-	for i, name := range names {
-		if n, err := strconv.ParseUint(name, 10, 8); err == nil {
-			signals[i] = unix.Signal(n)
-		} else if signals[i] = unix.SignalNum("SIG" + name); signals[i] == 0 {
-			return "", fmt.Errorf("no signal: %q", name)
+// Signal sends each process each signal, and returns how many were sent. The error says that there is no such signal; then none was sent.
+func Signal(pids []int, signals ...proc.Signal) (sent int, err error) {
+	numbers := make([]unix.Signal, len(signals))
+	for i, sig := range signals {
+		if n, err := strconv.ParseUint(string(sig), 10, 8); err == nil {
+			numbers[i] = unix.Signal(n)
+		} else if numbers[i] = unix.SignalNum("SIG" + string(sig)); numbers[i] == 0 {
+			return 0, fmt.Errorf("no signal: %q", sig)
 		}
 	}
-	var out strings.Builder
 	for _, pid := range pids {
-		for _, sig := range signals {
+		if pid <= 0 { // to kill it means a process group, our own among them
+			continue
+		}
+		for _, sig := range numbers {
 			if unix.Kill(pid, sig) == nil {
-				out.WriteString("sent\n")
+				sent++
 			}
 		}
 	}
-	return out.String(), nil
+	return sent, nil
 }

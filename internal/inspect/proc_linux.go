@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 	"golang.org/x/sys/unix"
 )
 
@@ -63,11 +65,10 @@ func numbers(dir string) []int {
 	return found
 }
 
-// A stat is what is asked of /proc/PID/stat, in its own words.
+// A stat is what is asked of /proc/PID/stat.
 type stat struct {
-	comm                             string // the first line of /proc/PID/comm
-	state, ppid, pgrp, session       string
-	tty, tpgid, threads, start, code string
+	proc.Process
+	threadCount int
 }
 
 func (r *reader) stat(pid int) (stat, bool) {
@@ -77,12 +78,23 @@ func (r *reader) stat(pid int) (stat, bool) {
 		return stat{}, false
 	}
 	s, ok := parseStat(line)
-	if strings.ContainsAny(s.comm, "\\\n") { // kernels differ in what they make of these two
+	s.PID = pid
+	if strings.ContainsAny(s.Name, "\\\n") { // kernels differ in what they make of these two
 		name, _ := r.read(dir + "/comm")
 		first, _, _ := bytes.Cut(name, []byte("\n"))
-		s.comm = string(first)
+		s.Name = string(first)
 	}
 	return s, ok
+}
+
+// threads returns the ids of the threads of the process, whose directory is dir.
+func (s *stat) threads(dir string) []int {
+	if s.threadCount == 1 {
+		return []int{s.PID}
+	}
+	ids := numbers(dir + "/task")
+	slices.Sort(ids)
+	return ids
 }
 
 // parseStat takes the line apart at the last parenthesis, since the command's name may hold any byte.
@@ -95,28 +107,22 @@ func parseStat(line []byte) (s stat, ok bool) {
 	if len(words) < 24 {
 		return s, false
 	}
-	s.comm = string(line[open+1 : end])
-	for i, to := range [24]*string{
-		0: &s.state, 1: &s.ppid, 2: &s.pgrp, 3: &s.session, 4: &s.tty, 5: &s.tpgid, 17: &s.threads, 19: &s.start, 23: &s.code,
-	} {
-		if to != nil {
-			*to = string(words[i])
+	word := func(i int) string { return string(words[i]) }
+	number := func(i int) int {
+		n, _ := strconv.Atoi(word(i))
+		return n
+	}
+	s.Name, s.State = string(line[open+1:end]), word(0)
+	s.Parent, s.Group, s.Session, s.TTY, s.Foreground = number(1), number(2), number(3), number(4), number(5)
+	s.threadCount = number(17)
+	s.Start, _ = strconv.ParseInt(word(19), 10, 64)
+	// The address of the program's code; 0: a zombie, 1: it is not for us to see. A static program that is not position-independent (busybox) lies
+	// where it lay before when it executes itself; its stack does not.
+	if code := word(23); len(code) > 1 {
+		s.Image = code
+		if len(words) > 25 {
+			s.Image += word(25)
 		}
 	}
-	// A static program that is not position-independent (busybox) lies where it lay before when it executes itself; its stack does not.
-	if len(words) > 25 && len(s.code) > 1 { // 0: a zombie
-		s.code += string(words[25])
-	}
 	return s, true
-}
-
-// line appends the process as a P line.
-func (s stat) line(out []byte, pid int, code, comm string) []byte {
-	out = append(out, 'P', ' ')
-	out = strconv.AppendInt(out, int64(pid), 10)
-	for _, word := range [...]string{s.state, s.ppid, s.pgrp, s.session, s.tty, s.tpgid, s.start, code, comm} {
-		out = append(out, ' ')
-		out = append(out, word...)
-	}
-	return append(out, '\n')
 }

@@ -3,6 +3,7 @@ package inspect
 import (
 	"strconv"
 
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 	"golang.org/x/sys/unix"
 )
 
@@ -10,13 +11,13 @@ import (
 type device struct{ major, minor uint32 }
 
 // terminal returns the device of a terminal's number as /proc/PID/stat has it.
-func terminal(number uint64) device {
+func terminal(number int) device {
 	return device{uint32(number >> 8 & 0xfff), uint32(number&0xff | number>>12&0xfff00)}
 }
 
 // withTerminal calls f with the pseudoterminal of that number, if there is one and we may open it. Opening does not wait for a carrier,
 // nor does it make the terminal ours.
-func withTerminal(number uint64, f func(fd int)) {
+func withTerminal(number int, f func(fd int)) {
 	d := terminal(number)
 	if d.major < 136 || d.major > 143 { // UNIX98_PTY_SLAVE_MAJOR and the seven behind it
 		return
@@ -32,31 +33,24 @@ func withTerminal(number uint64, f func(fd int)) {
 	f(fd)
 }
 
-func modes(tty uint64) (answer string, err error) {
+// Modes returns the modes of the terminal of that number.
+func Modes(tty int) (modes proc.Modes) {
 	withTerminal(tty, func(fd int) {
-		m, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-		if err != nil {
-			return
+		if m, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil {
+			modes = proc.Modes{Known: true, Raw: m.Lflag&unix.ICANON == 0, NoEcho: m.Lflag&unix.ECHO == 0}
 		}
-		word := func(mode uint32, name string) string {
-			if m.Lflag&mode == 0 {
-				return "-" + name
-			}
-			return name
-		}
-		answer = word(unix.ICANON, "icanon") + " " + word(unix.ECHO, "echo") + "\n"
 	})
-	return answer, nil
+	return modes
 }
 
-func sane(tty uint64) (string, error) {
+// ResetModes puts the modes of the terminal of that number in order.
+func ResetModes(tty int) {
 	withTerminal(tty, func(fd int) {
 		if m, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil {
 			order(m)
 			unix.IoctlSetTermios(fd, unix.TCSETS, m)
 		}
 	})
-	return "", nil
 }
 
 // order changes the modes as stty sane -onlcr -echoctl of the coreutils does.

@@ -28,8 +28,8 @@
 //
 // # The rest
 //
-// Global requests: [InspectRequest], [HoldRequest], [ListRequest], [GuestRequest]. Channels: [PackChannel], [UnpackChannel]. All of these are the
-// owner's alone; a guest, such as a person's ssh, gets plain SSH.
+// Global requests: [HoldRequest], [ListRequest], [GuestRequest], and the questions about processes, [TreeRequest] to [SettleRequest]. Channels:
+// [PackChannel], [UnpackChannel]. All of these are the owner's alone; a guest, such as a person's ssh, gets plain SSH.
 package wire
 
 import (
@@ -42,6 +42,8 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // Dir is where a container has boxd, and Path boxd itself.
@@ -60,10 +62,9 @@ const (
 	UnpackChannel  = "unpack@sandshell" // extra data: the path; an archive goes up, then DoneRequest comes down
 	PackChannel    = "pack@sandshell"   // extra data: the path; the archive comes down, then DoneRequest
 
-	InspectRequest = "inspect@sandshell" // global; Inspect; reply: Inspected
-	HoldRequest    = "hold@sandshell"    // global; payload: ids as JSON; boxd releases all programs but these
-	ListRequest    = "list@sandshell"    // global; reply: []Program as JSON
-	GuestRequest   = "guest@sandshell"   // global; payload: a public key in SSH's wire format, whose holder may log in as a guest
+	HoldRequest  = "hold@sandshell"  // global; payload: ids as JSON; boxd releases all programs but these
+	ListRequest  = "list@sandshell"  // global; reply: []Program as JSON
+	GuestRequest = "guest@sandshell" // global; payload: a public key in SSH's wire format, whose holder may log in as a guest
 
 	StateRequest     = "state@sandshell"      // State
 	FailedRequest    = "failed@sandshell"     // Failure as JSON: there is no such program
@@ -75,6 +76,31 @@ const (
 	NoteRequest      = "note@sandshell"       // a text that ListRequest tells
 	DoneRequest      = "done@sandshell"       // Failure as JSON, nothing if all went well
 )
+
+// The questions about processes, which are those of shellbox.Processes: global requests, with payload and reply as JSON. An error's text is the reply of
+// a request that fails.
+const (
+	TreeRequest       = "tree@sandshell"        // ids; reply: []proc.Process
+	AliveRequest      = "alive@sandshell"       // ids; reply: []proc.Process
+	MarkedRequest     = "marked@sandshell"      // a word; reply: ids
+	ModesRequest      = "modes@sandshell"       // a terminal's number; reply: proc.Modes
+	ResetModesRequest = "reset-modes@sandshell" // a terminal's number; reply: null
+	UptimeRequest     = "uptime@sandshell"      // null; reply: a time.Duration
+	SignalRequest     = "signal@sandshell"      // Signal; reply: how many were sent
+	SettleRequest     = "settle@sandshell"      // Settle; reply: how many bytes of standard output there are
+)
+
+// A Signal asks boxd to send each process each signal.
+type Signal struct {
+	PIDs    []int
+	Signals []proc.Signal
+}
+
+// A Settle asks boxd to wait a moment until a program on a terminal has been given its input and the terminal holds no output that boxd has not taken.
+type Settle struct {
+	ID    string // the program's
+	Input int64  // so many bytes of input have been sent to it
+}
 
 // An Open asks for a program. One of that ID that is there is gone on with, whatever Start says: a client that does not know whether its
 // first attempt got through just tries again.
@@ -155,19 +181,6 @@ type Total struct{ Bytes uint64 }
 
 // An Exit is how a program ended.
 type Exit struct{ Code, Signal uint32 }
-
-// An Inspect asks about processes. Where it asks for the tree of a program, boxd first waits a moment for the program to be given its input, which
-// may be on its way within boxd, and then tells how much output there is: who looks at the processes is not to be ahead of what they have printed.
-type Inspect struct {
-	Request string // as package inspect has it
-	Input   uint64 // so many bytes of input have been sent
-}
-
-// An Inspected is the answer.
-type Inspected struct {
-	Output uint64 // so many bytes of standard output there were after the look; 0: it was not asked for a program's tree
-	Answer string
-}
 
 // A Window is as in RFC 4254, section 6.7.
 type Window struct{ Cols, Rows, Width, Height uint32 }

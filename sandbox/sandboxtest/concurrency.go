@@ -52,6 +52,7 @@ func (s *suite) concurrency(t *testing.T) {
 		}))
 		sh.lives()
 	})
+	t.Run("48_StuckTee", func(t *testing.T) { stuckTee(t, s.box(t)) })
 	t.Run("48_Boxes", func(t *testing.T) {
 		if s.boxes == 0 {
 			s.skip(t, "Boxes(0)")

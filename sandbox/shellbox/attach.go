@@ -14,79 +14,20 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Keeper is a Host whose processes belong to the host, not to the connection to it: after a Close that follows Detach, or after the end of
-// this program, they run on, and another program can Attach to them. Its Processes have a method
-//
-//	SetNote(note string) error
-//
-// which has the host keep a text with the process, for Kept.
-type Keeper interface {
-	Host
-	// Kept returns what runs on the host, and what has ended and has not been closed.
-	Kept(ctx context.Context) ([]Kept, error)
-	// Detach makes Close leave everything running.
-	Detach()
-}
-
-// A Kept is a process that was started by another program.
-type Kept struct {
-	Process    Process
-	Note       string // the last one
-	Rows, Cols int    // of its terminal; 0: none
-	Backlog    int64  // so many bytes of its output are there to be read already
-}
-
-// A note is what a session tells a program that will Attach to it.
-type note struct {
-	Mark    string   // the box's
-	Dir     string   // Options.Dir
-	Shell   []string // Options.Shell
-	ID      string
-	Job     string `json:",omitempty"` // its command, if it is one's
-	Env     []string
-	Nonce   string
-	Dialect dialect
-	Seq     int // of the first prompt
-}
-
-// note has the host remember the session.
-func (s *session) note() {
-	noter, ok := s.proc.(interface{ SetNote(string) error })
-	if !ok {
-		return
-	}
-	s.mu.Lock()
-	n := note{
-		Mark: s.box.mark, Dir: s.box.opts.Dir, Shell: s.box.opts.Shell, ID: s.id, Env: s.opts.Env,
-		Nonce: s.shell.nonce, Dialect: s.shell.dialect, Seq: s.seq,
-	}
-	s.mu.Unlock()
-	if s.job != nil {
-		n.Job = s.job.command
-	}
-	text, err := json.Marshal(n)
-	if err == nil {
-		err = noter.SetNote(string(text))
-	}
-	if err != nil {
-		s.box.log.Warn("the session will not be found by another program", "session", s.id, "error", err)
-	}
-}
-
 // Attach takes over what another program has left running on the host: its sessions, with their directories, variables and unfinished commands,
 // and its jobs with their logs. The Box owns the host from then on, as with New; Options.Dir and Shell are those of the other program.
 //
 // A session's unfinished command goes on: Wait, Input and Interrupt work, with as much of its output as the host has kept. Runs that the other program
 // had under way are ended.
+//
+// When Attach fails, sessions and jobs run on as before, and the host stays the caller's, who closes it or lets go of it.
 func Attach(ctx context.Context, host Keeper, opts Options) (*Box, error) {
 	b := newBox(host, opts)
+	kept, err := host.Kept(ctx)
 	fail := func(err error) (*Box, error) {
-		host.Detach() // nobody has asked for an end
-		b.closed, b.detached = true, true
-		b.end()
+		b.leave(kept)
 		return nil, fmt.Errorf("attach: %w", err)
 	}
-	kept, err := host.Kept(ctx)
 	if err != nil {
 		return fail(err)
 	}
@@ -122,6 +63,32 @@ func Attach(ctx context.Context, host Keeper, opts Options) (*Box, error) {
 		return fail(err)
 	}
 	return b, nil
+}
+
+// leave lets go of the processes of a host that stays another's, and ends what the Box has begun with them.
+func (b *Box) leave(kept []Kept) {
+	b.mu.Lock()
+	b.closed = true
+	sessions, jobs := b.sessions, b.jobs
+	b.sessions = map[string]*session{}
+	b.mu.Unlock()
+	close(b.closing)
+	b.calls.Wait()
+	for _, s := range sessions {
+		s.fail(sandbox.ErrClosed)
+	}
+	for _, k := range kept {
+		k.Process.Detach()
+	}
+	for _, s := range sessions {
+		s.readers.Wait()
+	}
+	for _, j := range jobs {
+		j.release()
+	}
+	if b.control != nil {
+		b.control.close()
+	}
 }
 
 // counted has the ids of sessions and jobs to come go on behind this one.
@@ -203,7 +170,7 @@ type past struct {
 // recall reads what is there of a session's output.
 func (s *session) recall(k Kept) (past, error) {
 	p := past{running: true, scan: scanner{nonce: s.shell.nonce}}
-	limit := time.AfterFunc(s.box.opts.StartLimit, func() { k.Process.Close() })
+	limit := time.AfterFunc(s.box.opts.StartLimit, func() { k.Process.Detach() })
 	defer limit.Stop()
 	buf := make([]byte, 32<<10)
 	for rest := k.Backlog; rest > 0; {
@@ -262,24 +229,6 @@ func (b *Box) adoptJob(s *session, n note) error {
 		return s.await(context.Background(), c, sandbox.ExecOptions{Tee: j.spool, MaxOutput: 1}, onEndLeave, func() {})
 	})
 	return nil
-}
-
-// Detach lets go of the box and leaves everything in it running, for another program to Attach to. The Box is closed after it. It returns
-// errors.ErrUnsupported where nothing would be left running.
-func (b *Box) Detach() error {
-	keeper, ok := b.host.(Keeper)
-	if !ok {
-		return fmt.Errorf("detach from %s: %w", b, errors.ErrUnsupported)
-	}
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
-		return fmt.Errorf("detach from %s: %w", b, sandbox.ErrClosed)
-	}
-	b.detached = true
-	b.mu.Unlock()
-	keeper.Detach()
-	return b.Close()
 }
 
 // Session returns the open session of that id.

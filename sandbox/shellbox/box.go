@@ -40,12 +40,13 @@ type Options struct {
 type Box struct {
 	*session // the main one
 
-	host    Host
-	opts    Options
-	log     *slog.Logger
-	mark    string // see environment
-	control *control
-	noBash  atomic.Bool // there is no bash on the host
+	host      Host
+	opts      Options
+	log       *slog.Logger
+	mark      string // see environment
+	processes Processes
+	control   *control    // that is processes; nil if the host is
+	noBash    atomic.Bool // there is no bash on the host
 
 	mu       sync.Mutex
 	closed   bool
@@ -87,12 +88,16 @@ func newBox(host Host, opts Options) *Box {
 	b := &Box{
 		host: host, opts: opts, log: opts.Logger,
 		mark:     "SANDSHELL_SESSION=" + rand.Text() + ".",
-		control:  &control{host: host, nonce: rand.Text()},
 		closing:  make(chan struct{}),
 		down:     make(chan struct{}),
 		sessions: map[string]*session{},
 		count:    map[string]int{},
 		conns:    map[net.Conn]struct{}{},
+	}
+	var ok bool
+	if b.processes, ok = host.(Processes); !ok {
+		b.control = newControl(host, rand.Text())
+		b.processes = b.control
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
@@ -294,7 +299,9 @@ func (b *Box) end() error {
 	for _, j := range jobs {
 		j.release()
 	}
-	b.control.close()
+	if b.control != nil {
+		b.control.close()
+	}
 	return b.host.Close()
 }
 

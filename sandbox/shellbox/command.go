@@ -26,7 +26,7 @@ type command struct {
 	tee      *tee
 	began    time.Time
 	active   time.Time // the last output or input
-	turns    string    // how often the shell had run when it got the interrupt key
+	turns    int64     // how often the shell had run when it got the interrupt key; 0: it has got none
 	calls    int       // that wait for it now
 
 	answered identity // what waited when Input was last called

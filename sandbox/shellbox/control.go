@@ -4,81 +4,86 @@ import (
 	"bufio"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
-	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
 )
 
 //go:embed control.sh
 var controlScript string
 
-// A control answers questions about processes: through the host if that is an Inspector, else through a shell without a
-// terminal beside the sessions. A line to that costs some 0.1 ms, an SSH channel of its own 1 to 3 ms. It answers requests one
-// after the other.
+// A control answers questions about processes (see answers.go) for a Host that does not: a shell without a terminal beside the sessions, which runs the
+// functions of control.sh. A line to that shell costs some 0.1 ms, an SSH channel of its own 1 to 3 ms. It answers one question after the other.
 type control struct {
 	host  Host
 	nonce string
+	turn  chan struct{} // full during a question, which owns the fields below
 
-	mu     sync.Mutex // held during a request
-	proc   Process    // nil: none yet, or the last one failed
+	shell  Process // nil: none yet, or the last one failed
 	out    *bufio.Reader
 	drain  sync.WaitGroup
 	closed bool
 }
 
-// controlLimit bounds a request. Past it the control shell is given up and the next request starts another.
-const controlLimit = 10 * time.Second
+func newControl(host Host, nonce string) *control {
+	return &control{host: host, nonce: nonce, turn: make(chan struct{}, 1)}
+}
 
-// do returns the answer to one of the requests that control.sh describes. It does not take a context: a request to the shell that was
-// given up would leave its answer to the next.
-func (c *control) do(request string) (string, error) {
-	if i, ok := c.host.(Inspector); ok {
-		answer, err := i.Inspect(request)
-		if !errors.Is(err, errors.ErrUnsupported) {
-			return answer, err
-		}
+// do returns what one of control.sh's functions prints. When ctx ends first, the shell is given up, since it would give the answer to
+// the next question; that one starts another shell.
+func (c *control) do(ctx context.Context, call string) (string, error) {
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer func() { <-c.turn }()
 	if c.closed {
-		return "", io.ErrClosedPipe
+		return "", sandbox.ErrClosed
 	}
-	if c.proc == nil {
-		if err := c.start(); err != nil {
+	if c.shell == nil {
+		if err := c.start(ctx); err != nil {
 			return "", fmt.Errorf("start control shell: %w", err)
 		}
 	}
-	limit := time.AfterFunc(controlLimit, func() { c.proc.Close() })
-	defer limit.Stop()
-	answer, err := c.ask(request)
+	answer, err := c.ask(ctx, call)
 	if err != nil {
-		c.stop()
 		return "", fmt.Errorf("control shell: %w", err)
 	}
 	return answer, nil
 }
 
-func (c *control) start() error {
-	ctx, cancel := context.WithTimeout(context.Background(), controlLimit)
-	defer cancel()
-	proc, err := c.host.Start(ctx, Program{Args: []string{"sh"}, Dir: "/"})
+func (c *control) start(ctx context.Context) error {
+	shell, err := c.host.Start(ctx, Program{Args: []string{"sh"}, Dir: "/"})
 	if err != nil {
 		return err
 	}
-	c.proc, c.out = proc, bufio.NewReader(proc.Stdout())
-	c.drain.Go(func() { io.Copy(io.Discard, proc.Stderr()) })
-	if _, err := c.ask(strings.ReplaceAll(controlScript, "\r", "")); err != nil {
-		c.stop()
-		return err
-	}
-	return nil
+	c.shell, c.out = shell, bufio.NewReader(shell.Stdout())
+	c.drain.Go(func() { io.Copy(io.Discard, shell.Stderr()) })
+	_, err = c.ask(ctx, strings.ReplaceAll(controlScript, "\r", ""))
+	return err
 }
 
-func (c *control) ask(line string) (string, error) {
-	if _, err := io.WriteString(c.proc.Stdin(), line+"\necho "+c.nonce+"\n"); err != nil {
+// ask has the shell execute lines and returns what they print. A shell that fails, or takes longer than ctx allows, is stopped.
+func (c *control) ask(ctx context.Context, lines string) (string, error) {
+	shell := c.shell // for the goroutine, which may still be on its way when c.shell is another
+	stop := context.AfterFunc(ctx, func() { shell.Close() })
+	answer, err := c.converse(lines)
+	if !stop() { // the shell is closed, even if it has answered meanwhile
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		c.stop()
+		return "", err
+	}
+	return answer, nil
+}
+
+func (c *control) converse(lines string) (string, error) {
+	if _, err := io.WriteString(c.shell.Stdin(), lines+"\necho "+c.nonce+"\n"); err != nil {
 		return "", err
 	}
 	var answer strings.Builder
@@ -94,20 +99,20 @@ func (c *control) ask(line string) (string, error) {
 	}
 }
 
-// stop lets go of the control shell; it ends at the end of its input.
+// stop lets go of the shell; it ends at the end of its input.
 func (c *control) stop() {
-	if c.proc != nil {
-		c.proc.Stdin().Close()
-		c.proc.Close()
-		c.proc.Wait()
+	if c.shell != nil {
+		c.shell.Stdin().Close()
+		c.shell.Close()
+		c.shell.Wait()
 		c.drain.Wait()
-		c.proc = nil
+		c.shell = nil
 	}
 }
 
 func (c *control) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
 	c.closed = true
 	c.stop()
 }

@@ -1,7 +1,6 @@
 # The control shell's functions, for any POSIX sh. Only builtins where it matters: a fork costs more than all the rest.
 #
-# They are also the language of the engine's questions: one line each, the name of one of the functions called below and words without blanks
-# or anything that a shell expands. An Inspector answers the same lines. What cannot be found out is left out of the answer; it is no error.
+# answers.go calls them, one line for each question, and reads what they print. What cannot be found out they leave out; it is no error.
 #
 #   tree PID...      the processes that descend from these, and they themselves, each once and none before its parent, one per line:
 #                      P pid state ppid pgrp session tty tpgid starttime startcode comm
@@ -9,7 +8,7 @@
 #                      T tid timeslices tty|-|? wchan|- syscall...
 #                    with the third word of schedstat, "tty" if it is blocked in a read of its terminal, "?" if its system call is not
 #                    ours to see, and the words of /proc/PID/syscall
-#   alive PID...     those that there are, zombies too, as P lines with "-" for startcode and comm
+#   alive PID...     those that there are, zombies too, as P lines with "-" for startcode and nothing for comm
 #   marked WORD      on one line, the ids of the processes that had WORD in their environment at their start
 #   modes TTY        words that hold -icanon if the terminal of this number (tty above) is in raw mode, -echo if it does not echo;
 #                    nothing if it cannot be opened
@@ -89,12 +88,12 @@ alive() {
     for _p in $*; do
       _stat $_p || continue
       set -- $_s
-      _o="${_o}P $_p $1 $2 $3 $4 $5 $6 ${20} - -$_nl"
+      _o="${_o}P $_p $1 $2 $3 $4 $5 $6 ${20} - $_nl"
     done
     printf %s "$_o"
   else
     for _p in $*; do
-      kill -0 $_p && echo "P $_p S 0 0 0 0 0 0 - -"
+      kill -0 $_p && echo "P $_p S 0 0 0 0 0 0 - "
     done
   fi
 }

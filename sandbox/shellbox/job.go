@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // A job is a command in a session of its own, whose output goes to a spool.
@@ -147,7 +148,7 @@ func (j *job) Signal(ctx context.Context, sig syscall.Signal) error {
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = j.box.signalForeground(j.s.shellPID(), itoa(int(sig)))
+		err = j.box.signalForeground(j.s.shellPID(), proc.Signal(itoa(int(sig))))
 	}
 	if err != nil {
 		return fmt.Errorf("signal %v to %s: %w", sig, j.id, err)

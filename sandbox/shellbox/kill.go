@@ -1,11 +1,12 @@
 package shellbox
 
 import (
+	"context"
 	"errors"
 	"os"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // killTick is how often kill looks at what is in the foreground.
@@ -41,7 +42,7 @@ func (s *session) kill(c *command) {
 			s.mu.Unlock()
 			typist.interrupt([]byte{3})
 			if raw { // the key is but a byte to a program in raw mode
-				s.box.signalForeground(shell, "INT")
+				s.box.signalForeground(shell, proc.SIGINT)
 			}
 			step = 1
 		case step == 1 && quiet > grace/2: // as a person would: a shell between two programs may have missed it
@@ -49,15 +50,15 @@ func (s *session) kill(c *command) {
 			step = 2
 		case step == 2 && quiet > grace:
 			family = merge(family, s.box.family(shell, c.began, background))
-			s.box.signal(without(family, shell), "TERM")
+			s.box.signal(without(family, shell), proc.SIGTERM)
 			step = 3
 		case step == 3 && quiet > 2*grace:
 			family = merge(family, s.box.family(shell, c.began, background))
-			s.box.signal(without(family, shell), "KILL")
+			s.box.signal(without(family, shell), proc.SIGKILL)
 			step = 4
 		case step == 4 && quiet > 3*grace: // it is the shell itself that does not come back
 			s.box.log.Warn("killing the shell: it does not come back from a command", "session", s.id)
-			s.box.do("send KILL " + itoa(s.shellPID()))
+			s.box.send([]int{s.shellPID()}, proc.SIGKILL)
 			since = time.Now()
 		}
 		tick := time.NewTimer(killTick)
@@ -83,27 +84,29 @@ func (s *session) tidy() {
 	if dialect == bash {
 		return
 	}
-	for _, p := range s.box.tree(pid) {
-		if m := s.box.modes(p.tty); p.pid == pid && m.known && (m.raw || !m.echo && dialect != ash) {
-			s.box.do("sane " + itoa(p.tty))
-		}
+	shell, _ := s.box.treeOf(pid)
+	if shell == nil {
+		return
+	}
+	if m := s.box.modes(shell.TTY); m.Raw || m.NoEcho && dialect != ash {
+		s.box.resetModes(shell.TTY)
 	}
 }
 
 // family returns the processes of the command that began then: what is below the shell, without the children that earlier commands
 // left in the background. Those were started before the command or, as far as the clock's ticks tell no
 // difference, have an id not greater than background, the shell's $! at the time.
-func (b *Box) family(shell int, began time.Time, background int) []process {
+func (b *Box) family(shell int, began time.Time, background int) []proc.Process {
 	ps := b.tree(shell)
-	now, err := b.uptime()
-	begin := int64((now - time.Since(began).Seconds()) * 100)
+	up := b.uptime()
+	begin := int64((up - time.Since(began)).Seconds() * proc.TicksPerSecond)
 	earlier := map[int]bool{}
-	var family []process
+	var family []proc.Process
 	for _, p := range ps { // parents come before children
-		foreground := p.pgrp == p.tpgid
-		old := err == nil && p.start < begin-2 || err == nil && p.start <= begin+2 && p.pid <= background
-		if earlier[p.ppid] || p.ppid == shell && old && !foreground {
-			earlier[p.pid] = true
+		foreground := p.Group == p.Foreground
+		old := up > 0 && (p.Start < begin-2 || p.Start <= begin+2 && p.PID <= background)
+		if earlier[p.Parent] || p.Parent == shell && old && !foreground {
+			earlier[p.PID] = true
 			continue
 		}
 		family = append(family, p)
@@ -111,43 +114,30 @@ func (b *Box) family(shell int, began time.Time, background int) []process {
 	return family
 }
 
-// uptime returns the seconds since the start of the host.
-func (b *Box) uptime() (float64, error) {
-	up, _ := b.do("uptime")
-	return strconv.ParseFloat(strings.TrimSpace(up), 64)
-}
-
 // foreground returns the foreground process group of the shell's terminal, 0 if unknown; how often the shell has run, if it is in
 // the foreground; and whether the terminal is in raw mode.
-func (b *Box) foreground(shell int) (pgrp int, turns string, raw bool) {
-	for _, p := range b.tree(shell) {
-		if p.pid != shell {
-			continue
-		}
-		for _, t := range p.threads {
-			if t.tid == shell {
-				turns = t.turns
-			}
-		}
-		return p.tpgid, turns, b.modes(p.tty).raw
+func (b *Box) foreground(shell int) (pgrp int, turns int64, raw bool) {
+	p, _ := b.treeOf(shell)
+	if p == nil {
+		return 0, 0, false
 	}
-	return 0, "", false
+	for _, t := range p.Threads {
+		if t.ID == shell {
+			turns = t.Turns
+		}
+	}
+	return p.Foreground, turns, b.modes(p.TTY).Raw
 }
 
-// signalForeground sends the signal, a name or number, to the foreground process group of the shell's terminal, without forks of the
+// signalForeground sends the signal to the foreground process group of the shell's terminal, without forks of the
 // shell itself, such as the subshell that a job is run in; but to these, or to the shell, if there is nothing else.
-func (b *Box) signalForeground(shell int, sig string) error {
-	var programs, forks []process
-	var code string
-	for _, p := range b.tree(shell) {
+func (b *Box) signalForeground(shell int, sig proc.Signal) error {
+	self, ps := b.treeOf(shell)
+	var programs, forks []proc.Process
+	for _, p := range ps {
 		switch {
-		case p.pid == shell:
-			code = p.startcode
-			if p.pgrp == p.tpgid {
-				forks = append(forks, p)
-			}
-		case p.pgrp != p.tpgid:
-		case p.startcode == code && code != "0":
+		case p.Group != p.Foreground:
+		case p.PID == shell, self != nil && p.Image == self.Image && p.Image != "":
 			forks = append(forks, p)
 		default:
 			programs = append(programs, p)
@@ -159,45 +149,33 @@ func (b *Box) signalForeground(shell int, sig string) error {
 	if len(programs) == 0 {
 		return os.ErrProcessDone
 	}
-	out, err := b.do("send " + sig + ids(programs))
-	if err == nil && out == "" {
+	sent, err := b.send(pidsOf(programs), sig)
+	if err == nil && sent == 0 {
 		return errors.New("the processes may not be signalled, or have just ended")
 	}
 	return err
 }
 
-func ids(ps []process) string {
-	var s strings.Builder
-	for _, p := range ps {
-		s.WriteString(" " + itoa(p.pid))
+// signal sends the signals to those of ps that are still what they were.
+func (b *Box) signal(ps []proc.Process, signals ...proc.Signal) {
+	if ps = b.alive(ps); len(ps) > 0 {
+		b.send(pidsOf(ps), signals...)
 	}
-	return s.String()
-}
-
-// signal sends the signals of these names to those of ps that are still what they were.
-func (b *Box) signal(ps []process, names ...string) {
-	if ps = b.alive(ps); len(ps) == 0 {
-		return
-	}
-	b.do("send " + strings.Join(names, ",") + ids(ps))
 }
 
 // alive returns those of ps that have not ended; zombies have.
-func (b *Box) alive(ps []process) []process {
+func (b *Box) alive(ps []proc.Process) []proc.Process {
 	if len(ps) == 0 {
 		return nil
 	}
-	out, err := b.do("alive" + ids(ps))
-	if err != nil {
-		return nil
+	there, _ := asked(b, "alive", func(ctx context.Context) ([]proc.Process, error) { return b.processes.Alive(ctx, pidsOf(ps)...) })
+	now := map[int]proc.Process{}
+	for _, p := range there {
+		now[p.PID] = p
 	}
-	now := map[int]process{}
-	for _, p := range parseProcesses(out) {
-		now[p.pid] = p
-	}
-	var alive []process
+	var alive []proc.Process
 	for _, p := range ps {
-		if q, ok := now[p.pid]; ok && q.start == p.start && !strings.HasPrefix(q.state, "Z") && !strings.HasPrefix(q.state, "X") {
+		if q, ok := now[p.PID]; ok && q.Start == p.Start && !ended(&q) { // else the id is another's by now
 			alive = append(alive, p)
 		}
 	}
@@ -205,21 +183,21 @@ func (b *Box) alive(ps []process) []process {
 }
 
 // finish ends those of ps that are left, softly for the time of grace, and returns when they are gone.
-func (b *Box) finish(ps []process, grace time.Duration) {
+func (b *Box) finish(ps []proc.Process, grace time.Duration) {
 	if ps = b.alive(ps); len(ps) == 0 {
 		return
 	}
-	b.signal(ps, "HUP", "TERM", "CONT") // interactive shells ignore TERM
+	b.signal(ps, proc.SIGHUP, proc.SIGTERM, proc.SIGCONT) // interactive shells ignore TERM
 	begin := time.Now()
 	for pause := time.Millisecond; len(ps) > 0 && time.Since(begin) < grace+10*time.Second; pause = min(2*pause, 50*time.Millisecond) {
 		if time.Since(begin) >= grace {
-			b.signal(ps, "KILL")
+			b.signal(ps, proc.SIGKILL)
 		}
 		time.Sleep(pause)
 		ps = b.alive(ps)
 	}
 	if len(ps) > 0 {
-		b.log.Warn("processes survive SIGKILL: another user's, or stuck in the kernel", "first", ps[0].pid, "number", len(ps))
+		b.log.Warn("processes survive SIGKILL: another user's, or stuck in the kernel", "first", ps[0].PID, "number", len(ps))
 	}
 }
 
@@ -231,44 +209,14 @@ func (b *Box) killTree(pid int) {
 // killMarked ends all processes that have mark in their environment, and what descends from them.
 func (b *Box) killMarked(mark string) {
 	for range 3 { // one may have forked meanwhile
-		out, err := b.do("marked " + mark)
-		if err != nil {
+		pids, _ := asked(b, "marked", func(ctx context.Context) ([]int, error) { return b.processes.Marked(ctx, mark) })
+		if len(pids) == 0 {
 			return
 		}
-		found := strings.TrimSpace(out)
-		if found == "" {
-			return
-		}
-		out, err = b.do("tree " + found)
-		if err != nil {
-			return
-		}
-		ps := parseProcesses(out)
+		ps := b.tree(pids...)
 		b.finish(ps, 100*time.Millisecond)
 		if len(ps) == 1 {
 			return // a shell that did nothing
 		}
 	}
-}
-
-func merge(a, b []process) []process {
-	seen := map[int]bool{}
-	var all []process
-	for _, p := range append(append([]process(nil), a...), b...) {
-		if !seen[p.pid] {
-			seen[p.pid] = true
-			all = append(all, p)
-		}
-	}
-	return all
-}
-
-func without(ps []process, pid int) []process {
-	var rest []process
-	for _, p := range ps {
-		if p.pid != pid {
-			rest = append(rest, p)
-		}
-	}
-	return rest
 }

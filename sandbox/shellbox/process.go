@@ -1,100 +1,137 @@
 package shellbox
 
 import (
-	"strconv"
+	"context"
 	"strings"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// A process is what /proc says about one.
-type process struct {
-	pid, ppid, pgrp, session int
-	state                    string
-	tty, tpgid               int
-	start                    int64  // in clock ticks (1/100 s) since the machine's start
-	startcode                string // changes with exec
-	comm                     string
-	threads                  []thread // if it is in its terminal's foreground process group
+// questionLimit bounds a question about processes, with the time that a cut connection takes to be made again.
+const questionLimit = 10 * time.Second
+
+// asked returns the answer to a question about processes. A host may have none; that is logged, not fatal. The question is not given up when a
+// caller's context ends: what the answer is for, killing above all, is still to be done.
+func asked[A any](b *Box, question string, ask func(context.Context) (A, error)) (A, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), questionLimit)
+	defer cancel()
+	answer, err := ask(ctx)
+	if err != nil {
+		b.log.Debug("ask about processes", "question", question, "error", err)
+	}
+	return answer, err
 }
 
-// A thread is what /proc says about one.
-type thread struct {
-	tid    int
-	turns  string
-	reads  bool // it is blocked in a read of its terminal
-	closed bool // its system call is not for us to see
-	wchan  string
-	call   []string
+// tree returns the processes that descend from these, and these; nil if the host does not tell.
+func (b *Box) tree(pids ...int) []proc.Process {
+	ps, _ := asked(b, "tree", func(ctx context.Context) ([]proc.Process, error) { return b.processes.Tree(ctx, pids...) })
+	return ps
 }
+
+// treeOf returns what tree returns, and in it the process itself; nil if there is none of that id any more.
+func (b *Box) treeOf(pid int) (*proc.Process, []proc.Process) {
+	ps := b.tree(pid)
+	for i := range ps {
+		if ps[i].PID == pid {
+			return &ps[i], ps
+		}
+	}
+	return nil, ps
+}
+
+func (b *Box) modes(tty int) proc.Modes {
+	m, _ := asked(b, "modes", func(ctx context.Context) (proc.Modes, error) { return b.processes.Modes(ctx, tty) })
+	return m
+}
+
+func (b *Box) resetModes(tty int) {
+	asked(b, "reset modes", func(ctx context.Context) (struct{}, error) { return struct{}{}, b.processes.ResetModes(ctx, tty) })
+}
+
+// uptime returns the time since the start of the host; 0: unknown.
+func (b *Box) uptime() time.Duration {
+	up, _ := asked(b, "uptime", b.processes.Uptime)
+	return up
+}
+
+// send sends the processes the signals, and returns how many were sent.
+func (b *Box) send(pids []int, signals ...proc.Signal) (int, error) {
+	return asked(b, "signal", func(ctx context.Context) (int, error) { return b.processes.Signal(ctx, pids, signals...) })
+}
+
+// settle waits until what the process has printed up to now has been read.
+func (b *Box) settle(p Process) {
+	asked(b, "settle", func(ctx context.Context) (struct{}, error) { return struct{}{}, b.processes.Settle(ctx, p) })
+}
+
+// reads reports whether the thread is blocked in a read of its terminal. Some systems hide system calls (Yama), but not where in the kernel
+// a thread is blocked.
+func reads(t *proc.Thread) bool { return t.Reads || t.Hidden && t.Wchan == "wait_woken" }
 
 // polls reports whether the thread is blocked in poll, select or epoll_wait.
-func (t *thread) polls() bool {
-	return strings.Contains(t.wchan, "poll") || strings.Contains(t.wchan, "select")
+func polls(t *proc.Thread) bool {
+	return strings.Contains(t.Wchan, "poll") || strings.Contains(t.Wchan, "select")
 }
 
 // pollsOne reports whether the thread is blocked in poll of one descriptor, without end: that is how read, the builtin of busybox
 // ash, waits for the terminal.
-func (t *thread) pollsOne() bool {
-	return t.polls() && len(t.call) >= 4 && t.call[2] == "0x1" && t.call[3] == "0xffffffff"
+func pollsOne(t *proc.Thread) bool {
+	return polls(t) && t.Call != nil && t.Call.Args[1] == 1 && t.Call.Args[2] == 0xffffffff
 }
 
-// signature returns the system call with its descriptor, buffer and size: a shell's read of its prompt is the same each time.
-func (t *thread) signature() string {
-	if t.reads && len(t.call) >= 4 {
-		return strings.Join(t.call[:4], " ")
+// unseen reports whether nothing shows what the thread waits for.
+func unseen(t *proc.Thread) bool { return t.Hidden && t.Wchan == "" }
+
+// readOf returns the thread's read with its descriptor, buffer and size: a shell's read of its prompt is the same each time. The zero Call: it is in none.
+func readOf(t *proc.Thread) (read proc.Call) {
+	if reads(t) && t.Call != nil {
+		read.Number = t.Call.Number
+		copy(read.Args[:3], t.Call.Args[:3])
 	}
-	return ""
-}
-
-// do answers a request that control.sh describes. A host may have no answers about processes; that is logged, not fatal.
-func (b *Box) do(request string) (string, error) {
-	out, err := b.control.do(request)
-	if err != nil {
-		b.log.Debug("ask about processes", "request", request, "error", err)
-	}
-	return out, err
-}
-
-// tree returns the processes that descend from pid, and itself; nil if the host does not tell.
-func (b *Box) tree(pid int) []process {
-	out, _ := b.do("tree " + itoa(pid))
-	return parseProcesses(out)
-}
-
-func parseProcesses(out string) []process {
-	var ps []process
-	for line := range strings.Lines(out) {
-		f := strings.Fields(line)
-		switch {
-		case len(f) >= 10 && f[0] == "P": // the name may be empty, or blank
-			ps = append(ps, process{
-				pid: atoi(f[1]), state: f[2], ppid: atoi(f[3]), pgrp: atoi(f[4]), session: atoi(f[5]), tty: atoi(f[6]), tpgid: atoi(f[7]),
-				start: int64(atoi(f[8])), startcode: f[9], comm: strings.Join(f[10:], " "),
-			})
-		case len(f) >= 5 && f[0] == "T" && len(ps) > 0:
-			t := thread{tid: atoi(f[1]), turns: f[2], reads: f[3] == "tty", wchan: f[4], call: f[5:]}
-			t.closed = f[3] == "?" && (t.wchan == "0" || t.wchan == "-")
-			if f[3] == "?" && t.wchan == "wait_woken" { // system calls are hidden (Yama), but wchan is not
-				t.reads = true
-			}
-			p := &ps[len(ps)-1]
-			p.threads = append(p.threads, t)
-		}
-	}
-	return ps
+	return read
 }
 
 // isShell reports whether a process of that name is an interactive shell that takes our lines.
-func isShell(comm string) bool {
-	switch strings.TrimPrefix(comm, "-") {
+func isShell(name string) bool {
+	switch strings.TrimPrefix(name, "-") {
 	case "bash", "sh", "dash", "ash", "busybox", "ksh", "mksh", "zsh":
 		return true
 	}
 	return false
 }
 
-func itoa(n int) string { return strconv.Itoa(n) }
+// ended reports whether the process is a zombie, or about to be none even of those.
+func ended(p *proc.Process) bool {
+	return strings.HasPrefix(p.State, "Z") || strings.HasPrefix(p.State, "X")
+}
 
-func atoi(s string) int {
-	n, _ := strconv.Atoi(s)
-	return n
+func pidsOf(ps []proc.Process) []int {
+	pids := make([]int, len(ps))
+	for i, p := range ps {
+		pids[i] = p.PID
+	}
+	return pids
+}
+
+func merge(a, b []proc.Process) []proc.Process {
+	seen := map[int]bool{}
+	var all []proc.Process
+	for _, p := range append(append([]proc.Process(nil), a...), b...) {
+		if !seen[p.PID] {
+			seen[p.PID] = true
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func without(ps []proc.Process, pid int) []proc.Process {
+	var rest []proc.Process
+	for _, p := range ps {
+		if p.PID != pid {
+			rest = append(rest, p)
+		}
+	}
+	return rest
 }

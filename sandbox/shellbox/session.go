@@ -2,17 +2,15 @@ package shellbox
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"os/exec"
-	"path"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/terminal"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // A session is a shell on a terminal. One goroutine a shell reads the terminal (see read); it alone calls what changes the command's
@@ -31,11 +29,11 @@ type session struct {
 	proc       Process
 	typist     *typist
 	shell      shell
-	pid        int    // of the shell
-	startcode  string // of the shell, from /proc: another one tells that exec has replaced it; "" if unknown
-	prompt     string // what the shell's read at its prompt looks like in /proc/PID/syscall; "" if unknown
-	seq        int    // of the last command typed
-	status     int    // $?
+	pid        int       // of the shell
+	image      string    // the shell's, see proc.Process: another one tells that exec has replaced the shell; "": unknown
+	prompt     proc.Call // the shell's read at its prompt; the zero Call: unknown
+	seq        int       // of the last command typed
+	status     int       // $?
 	cwd        string
 	background int           // $! at the last command's begin
 	ready      chan struct{} // closed when the shell is at its first prompt
@@ -63,88 +61,6 @@ func newSession(b *Box, id string, opts sandbox.SessionOptions) *session {
 
 // ID returns the session's id.
 func (s *session) ID() string { return s.id }
-
-// start starts a shell in dir and waits for its first prompt. It is called by open, and by the reader of the shell
-// before, status being that shell's.
-func (s *session) start(ctx context.Context, dir string, status int) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.box.opts.StartLimit,
-		fmt.Errorf("the shell was not at its prompt within %v: does a startup file wait for something?", s.box.opts.StartLimit))
-	defer cancel()
-	proc, err := s.launch(ctx, dir)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	if s.err != nil {
-		s.mu.Unlock()
-		proc.Close()
-		proc.Wait()
-		return s.err
-	}
-	s.proc, s.pid, s.typist = proc, proc.PID(), newTypist(proc.Stdin())
-	select {
-	case <-s.ready:
-		s.ready = make(chan struct{})
-	default: // Executes wait for it already
-	}
-	s.startErr = nil
-	s.shell = shell{nonce: rand.Text()}
-	s.startcode, s.prompt = "", ""
-	s.status = status
-	s.seq++
-	lines := s.shell.initLines(s.seq)
-	ready, typist := s.ready, s.typist
-	s.readers.Go(typist.run)
-	s.readers.Go(func() { s.read(proc, typist, scanner{nonce: s.shell.nonce}) })
-	s.mu.Unlock()
-	typist.write(lines)
-	select {
-	case <-ready:
-	case <-s.gone:
-		return s.err
-	case <-ctx.Done():
-		proc.Close()
-		return fmt.Errorf("start %s: %w", strings.Join(s.box.shellArgs(), " "), context.Cause(ctx))
-	}
-	if s.startErr != nil {
-		return s.startErr
-	}
-	s.note()
-	s.learn()
-	return nil
-}
-
-// launch starts the shell's process.
-func (s *session) launch(ctx context.Context, dir string) (Process, error) {
-	p := Program{
-		Args:     s.box.shellArgs(),
-		Dir:      dir,
-		Env:      s.box.environment(s.id, s.opts.Env),
-		Terminal: &Terminal{s.rows, s.cols},
-		Spool:    s.job != nil,
-	}
-	proc, err := s.box.host.Start(ctx, p)
-	if errors.Is(err, exec.ErrNotFound) && s.box.opts.Shell == nil && s.box.noBash.CompareAndSwap(false, true) {
-		p.Args = s.box.shellArgs()
-		proc, err = s.box.host.Start(ctx, p)
-	}
-	return proc, err
-}
-
-// fresh starts a new shell after the last one's end, in the nearest directory that is still there.
-func (s *session) fresh(status int) error {
-	var err error
-	for dir := s.cwd; ; dir = path.Dir(dir) {
-		if err = s.start(context.Background(), dir, status); err == nil || dir == "/" || dir == "." || dir == "" {
-			return err
-		}
-		select {
-		case <-s.gone:
-			return s.err
-		default:
-		}
-	}
-}
 
 // read reads the terminal until the shell's end.
 func (s *session) read(proc Process, typist *typist, scan scanner) {

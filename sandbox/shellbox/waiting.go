@@ -1,18 +1,18 @@
 package shellbox
 
 import (
-	"strings"
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// How a command is found to wait for input. No guess is needed where /proc can be read: a thread of the terminal's foreground process group
-// is blocked in a read of the terminal, or, with the terminal in raw mode, in poll or its like. Three looks some milliseconds apart, with
-// neither output nor a turn of that thread on a processor between them, have to agree: that makes sure that what was printed before the read
-// has arrived, and that a reader on its way through its input is not taken for one that waits.
+// How a command is found to wait for input. Where /proc can be read, no guess is needed: a thread of the terminal's foreground process group
+// is blocked in a read of the terminal or, if the terminal is in raw mode, in poll or its like (look.go). Three looks some milliseconds apart have to
+// agree, and between them there must be neither output nor a turn of that thread on a processor. After each look the engine waits until the input
+// written so far has been given to the program and its output so far has been read (Processes.Settle). So the output before the read has
+// arrived when Waiting is reported, and a reader that is working through its input is not taken for one that waits.
 
-// The pace of the looks, by how long the terminal has been quiet: a fast command is never looked at, one that goes on for long
+// The pace of the looks depends on how long the terminal has been quiet: a fast command is never looked at, a long one
 // seldom.
 const (
 	quietMin   = 4 * time.Millisecond  // before the first look
@@ -20,17 +20,17 @@ const (
 	paceMax    = 20 * time.Millisecond // in the first half minute
 	paceLong   = time.Second           // at last
 	paceAfter  = 30 * time.Second
-	slowMin    = 3 * time.Millisecond   // a timer that fires as late, or a look that takes as long, tells of a busy machine
-	lostMin    = 100 * time.Millisecond // as long, or ten times as long as the machine is behind, looks have to agree that a prompt is lost
-	guessMin   = time.Second            // as long none of a program's processes, which do not show what they wait for, may run: apt-get does twice a second
-	stuckMin   = time.Second            // without output until lines are typed again: that costs what the shell may have taken of them
-	unanswered = 250 * time.Millisecond // a program that has not reacted to input after that does not want to
+	slowMin    = 3 * time.Millisecond   // a timer that fires so late, or a look that takes so long, tells of a busy machine
+	lostMin    = 100 * time.Millisecond // looks have to agree for this time, or for ten times the machine's delay, that a prompt is lost
+	guessMin   = time.Second            // processes that hide what they wait for must not run for this time: apt-get's run twice a second
+	stuckMin   = time.Second            // lines are typed again after this time without output: the shell loses what it has taken of them
+	unanswered = 250 * time.Millisecond // a program that has not reacted to input after this time does not want to
 )
 
 // An identity is one wait of one thread.
 type identity struct {
 	pid, tid int
-	turns    string // how often the thread has run, as its schedstat has it
+	turns    int64 // how often the thread has run
 	kind     sandbox.InputKind
 }
 
@@ -40,7 +40,7 @@ func (i identity) sameWait(j identity) bool {
 	return i == j
 }
 
-// A watch looks, during one call, whether the command waits.
+// A watch looks again and again, during one call, whether the command waits.
 type watch struct {
 	s        *session
 	c        *command
@@ -51,9 +51,9 @@ type watch struct {
 	last     verdict       // of the look before
 	agreed   int           // how many looks in a row have found the same
 	since    time.Time     // the first of them
-	slow     time.Duration // by how much the machine is behind: the worst of the last looks
+	slow     time.Duration // the machine's delay: the worst of the last looks
 	killed   bool          // this call has the command killed: only a lost prompt is of interest
-	attended bool          // somebody else answers: only a lost prompt is of interest
+	attended bool          // another caller answers questions: only a lost prompt is of interest
 }
 
 // A verdict is what one look found.
@@ -66,6 +66,9 @@ type verdict struct {
 	took     time.Duration
 	seen     time.Time // the command's last activity, before the look
 }
+
+// found reports whether the look has found anything that the next looks have to confirm.
+func (v *verdict) found() bool { return v.tid != 0 || v.prompt || v.stuck }
 
 func newWatch(s *session, c *command) *watch {
 	w := &watch{s: s, c: c, timer: time.NewTimer(quietMin), due: time.Now().Add(quietMin), verdict: make(chan verdict, 1)}
@@ -101,9 +104,12 @@ func (w *watch) look() {
 		return
 	}
 	w.looking = true
-	confirm := w.last.tid != 0 || w.last.prompt
+	confirm := w.last.tid != 0 || w.last.prompt // the modes cost the control shell a fork: only a look that may be the last asks for them
 	w.s.spawn(func() {
 		v := w.s.look(confirm)
+		if v.found() {
+			w.s.settle()
+		}
 		v.seen, v.took = active, time.Since(v.at)
 		w.verdict <- v
 	})
@@ -115,14 +121,14 @@ func (s *session) waiting(c *command, w *watch, v verdict, limit int) *sandbox.R
 	defer s.mu.Unlock()
 	last := w.last
 	w.last, w.looking = v, false
-	typed := s.typist.idle() // else the program waits for no more than the rest
+	typed := s.typist.idle() // else the program waits for the rest of the input, which is on its way
 	if agree := typed && v.seen.Equal(c.active) && v.seen.Equal(last.seen) && v.identity.sameWait(last.identity) && v.prompt == last.prompt && v.stuck == last.stuck; agree {
 		w.agreed++
 	} else {
 		w.agreed, w.since = 1, v.at
 	}
-	// What the program printed before its read has to come through the kernel's and our own queues. On a machine that is behind
-	// with its work that takes longer: then more looks have to agree, farther apart.
+	// The program's output passes through queues of the kernel and of ours. A busy machine takes longer to pass it on: there, one more look
+	// has to agree, and the looks are farther apart.
 	needed, apart := 3, paceMin
 	w.slow = max(w.slow, v.took)
 	if w.slow > slowMin {
@@ -137,8 +143,8 @@ func (s *session) waiting(c *command, w *watch, v verdict, limit int) *sandbox.R
 		w.in(apart)
 		return nil
 	case (v.prompt || v.stuck) && time.Since(w.since) < max(lostMin, 10*w.slow), v.stuck && quiet < stuckMin:
-		// The shell that reads at its prompt may have said so long ago, and all that it printed be still on its way. To ask it then would
-		// cost more than to wait.
+		// The shell reads at its prompt, but the marker that it has printed there may still be on its way. To wait for the marker costs less than
+		// to ask a shell that has answered already.
 		w.in(apart)
 		return nil
 	case v.guess && time.Since(w.since) < guessMin:
@@ -174,245 +180,4 @@ func pace(quiet time.Duration) time.Duration {
 		return min(max(quiet/4, paceMin), paceMax)
 	}
 	return min(quiet/1000, paceLong)
-}
-
-// ask asks the shell at a lost prompt for its status, and gives it our prompt back; s.mu is held.
-func (s *session) ask(c *command) {
-	if !c.asked {
-		s.box.log.Info("prompt lost: giving the shell its prompt back", "session", s.id, "command", abridged(c.text))
-	}
-	c.asked = true
-	c.active = time.Now()
-	if s.givesUp(c) {
-		return
-	}
-	s.typist.write(s.shell.initLines(s.seq))
-}
-
-// retype has the command's lines typed again, at a terminal put in order: a command before has left it in a state in which no line
-// can be ended (stty inlcr). What the shell may have got of them, the interrupt key takes back; the prompt that follows, or the next
-// look, is the sign to type, since bash may still act on the key when it has the next line. s.mu is held.
-func (s *session) retype(c *command) {
-	c.active = time.Now()
-	if s.givesUp(c) {
-		return
-	}
-	if c.again {
-		s.again(c)
-		return
-	}
-	c.again = true
-	s.box.log.Info("lines not taken: putting the terminal in order", "session", s.id, "command", abridged(c.text))
-	pid, typist := s.pid, s.typist
-	s.readers.Go(func() {
-		for _, p := range s.box.tree(pid) {
-			if p.pid == pid {
-				s.box.do("sane " + itoa(p.tty))
-			}
-		}
-		typist.interrupt([]byte{3})
-	})
-}
-
-// again types the lines again; s.mu is held.
-func (s *session) again(c *command) {
-	s.typist.write(c.lines)
-	c.again = false
-}
-
-// givesUp kills a shell that sits at a prompt and takes nothing any more (set -n), at the fourth attempt. s.mu is held.
-func (s *session) givesUp(c *command) bool {
-	if c.attempts++; c.attempts <= 3 {
-		return false
-	}
-	s.box.log.Warn("killing the shell: it takes no commands any more", "session", s.id)
-	pid := s.pid
-	s.readers.Go(func() { s.box.do("send KILL " + itoa(pid)) })
-	return true
-}
-
-// learn remembers what the shell looks like when it is at its prompt. From the prompt's output to the read it is a few
-// microseconds, more on a busy machine.
-func (s *session) learn() {
-	pid := s.shellPID()
-	for pause, begin := time.Millisecond, time.Now(); time.Since(begin) < 2*time.Second; pause = min(2*pause, 50*time.Millisecond) {
-		ps := s.box.tree(pid)
-		if len(ps) == 0 || ps[0].pid != pid {
-			return
-		}
-		s.mu.Lock()
-		s.startcode, s.prompt = ps[0].startcode, ""
-		s.mu.Unlock()
-		for _, t := range ps[0].threads {
-			if t.reads || t.polls() {
-				s.mu.Lock()
-				s.prompt = t.signature()
-				s.mu.Unlock()
-				return
-			}
-		}
-		select {
-		case <-s.gone:
-			return
-		case <-time.After(pause):
-		}
-	}
-}
-
-// look looks once. confirm makes it find out the terminal's modes, which costs the control shell a fork.
-func (s *session) look(confirm bool) verdict {
-	s.mu.Lock()
-	pid, prompt, startcode := s.pid, s.prompt, s.startcode
-	unstarted := s.cmd != nil && s.cmd.typed && !s.cmd.started
-	partial := s.cmd != nil && len(s.cmd.out.cleaner.Line()) > 0
-	var quiet time.Duration
-	if s.cmd != nil {
-		quiet = time.Since(s.cmd.active)
-	}
-	var turns string // killed by the interrupt key, and run since, the shell that reads is at its prompt
-	if s.cmd != nil {
-		turns = s.cmd.turns
-	}
-	s.mu.Unlock()
-
-	v := verdict{at: time.Now()}
-	ps := s.box.tree(pid)
-	var shell *process
-	for i := range ps {
-		if ps[i].pid == pid {
-			shell = &ps[i]
-		}
-	}
-	if shell == nil {
-		return v
-	}
-	if shell.pgrp == shell.tpgid { // the shell itself is in the foreground: a builtin, a lost prompt, or what exec made of it
-		exec := startcode != "" && startcode != shell.startcode
-		for _, t := range shell.threads {
-			if !t.reads && !t.polls() {
-				continue
-			}
-			at := t.signature() == prompt && prompt != "" && !exec
-			if unstarted {
-				if at || t.polls() && s.box.modes(shell.tty).raw { // raw: a line editor
-					// A shell that takes line after line is not stuck: its turns tell.
-					v.stuck, v.identity = true, identity{pid: pid, tid: t.tid, turns: t.turns}
-				}
-				return v
-			}
-			if at || exec && isShell(shell.comm) || !exec && turns != "" && t.turns != turns {
-				v.prompt = true
-				return v
-			}
-			v.identity = identity{pid, t.tid, t.turns, sandbox.Line}
-			if confirm {
-				v.kind = s.box.modes(shell.tty).kind()
-			}
-			if exec && t.polls() && v.kind != sandbox.Keys {
-				v.identity = identity{}
-			}
-			return v
-		}
-	}
-	if unstarted {
-		return v
-	}
-	return s.box.reader(ps, shell.tty, confirm, quiet, partial)
-}
-
-// reader finds who reads the terminal tty.
-func (b *Box) reader(ps []process, tty int, confirm bool, quiet time.Duration, partial bool) verdict {
-	v := verdict{at: time.Now()}
-	var poller, closed *process
-	var pollThread *thread
-	works, turns := false, ""
-	for i := range ps {
-		p := &ps[i]
-		if p.tty != tty || p.pgrp != p.tpgid {
-			continue
-		}
-		works = works || p.state == "R" || p.state == "D"
-		for j := range p.threads {
-			t := &p.threads[j]
-			turns += t.turns + " "
-			switch {
-			case t.reads, isShell(p.comm) && t.pollsOne():
-				v.identity = identity{p.pid, t.tid, t.turns, sandbox.Line}
-				if confirm {
-					v.kind = b.modes(tty).kind()
-				}
-				return v
-			case t.polls():
-				poller, pollThread = p, t
-			case t.closed && p.state != "R":
-				closed = p
-			}
-		}
-	}
-	if poller == nil && closed == nil {
-		return v
-	}
-	m := b.modes(tty)
-	// A relay (sudo with use_pty, script, expect) has the terminal in raw mode and runs its program on one of its own: there is
-	// the answer.
-	if m.raw {
-		for i := range ps {
-			if p := &ps[i]; p.tty != tty && p.tty != 0 && p.pgrp == p.tpgid {
-				return b.reader(ps, p.tty, confirm, quiet, partial)
-			}
-		}
-	}
-	switch {
-	case poller != nil && m.raw && b.forks(ps, poller):
-	case poller != nil && m.raw:
-		v.identity = identity{poller.pid, pollThread.tid, pollThread.turns, sandbox.Keys}
-	case closed == nil:
-	case m.known && !m.raw && !m.echo:
-		// Another user's process, which /proc does not show us (sudo, passwd): it has turned the echo off.
-		v.identity = identity{closed.pid, closed.pid, turns, sandbox.Secret}
-	case partial && quiet > unanswered && !works && poller == nil:
-		// Another user's process: an unfinished line, silence, and that none of them works are all there is to go by. One that we see
-		// and that waits for something else has them for that: apt-get its downloads.
-		v.identity, v.guess = identity{closed.pid, closed.pid, turns, m.kind()}, true
-	}
-	return v
-}
-
-// forks reports whether the process has just forked and its child is on the way to what it is for: so a relay looks before its program is
-// on a terminal of its own.
-func (b *Box) forks(ps []process, parent *process) bool {
-	for _, p := range ps {
-		if p.ppid == parent.pid && p.startcode == parent.startcode && (p.state == "R" || p.state == "D") {
-			now, err := b.uptime()
-			return err == nil && float64(p.start)/100 > now-1
-		}
-	}
-	return false
-}
-
-// modes are a terminal's.
-type modes struct{ known, raw, echo bool }
-
-func (b *Box) modes(tty int) modes {
-	out, _ := b.do("modes " + itoa(tty))
-	m := modes{known: out != "", echo: true}
-	for _, word := range strings.Fields(out) {
-		switch strings.TrimSuffix(word, ";") {
-		case "-icanon":
-			m.raw = true
-		case "-echo":
-			m.echo = false
-		}
-	}
-	return m
-}
-
-func (m modes) kind() sandbox.InputKind {
-	switch {
-	case m.raw:
-		return sandbox.Keys
-	case !m.echo:
-		return sandbox.Secret
-	}
-	return sandbox.Line
 }

@@ -94,16 +94,6 @@ func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {
 		return c.forward(r)
 	case !c.owner: // also refuses keepalive@openssh.com, whose sender is content with any answer
 		return false, nil
-	case kind == wire.InspectRequest:
-		var ask wire.Inspect
-		if ssh.Unmarshal(r.Payload, &ask) != nil {
-			return false, nil
-		}
-		answer, err := c.s.inspect(&ask)
-		if err != nil {
-			return false, []byte(err.Error())
-		}
-		return true, ssh.Marshal(answer)
 	case kind == wire.ListRequest:
 		list, err := json.Marshal(c.s.list())
 		return err == nil, list
@@ -125,5 +115,13 @@ func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {
 		c.s.guests[string(key.Marshal())] = true
 		return true, nil
 	}
-	return false, nil
+	answer, known, err := c.s.processes(r.Type, r.Payload)
+	if err != nil {
+		return false, []byte(err.Error())
+	}
+	if !known {
+		return false, nil
+	}
+	reply, err = json.Marshal(answer)
+	return err == nil, reply
 }

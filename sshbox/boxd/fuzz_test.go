@@ -133,6 +133,9 @@ func FuzzGlobalRequest(f *testing.F) {
 	f.Add(wire.GuestRequest, key[:20], true)
 	f.Add(wire.HoldRequest, []byte(`["a","b"]`), true)
 	f.Add(wire.ListRequest, []byte{}, true)
+	f.Add(wire.TreeRequest, []byte(`[1,-1]`), true)
+	f.Add(wire.ModesRequest, []byte(`34816`), true)
+	f.Add(wire.SettleRequest, []byte(`{"ID":"a","Input":7}`), true)
 	f.Add(wire.GuestRequest, key, false)
 	f.Add("cancel-tcpip-forward", ssh.Marshal(&struct {
 		Address string
@@ -141,8 +144,9 @@ func FuzzGlobalRequest(f *testing.F) {
 	f.Add("cancel-streamlocal-forward@openssh.com", []byte{0, 0, 0, 2, '/'}, false)
 	f.Add("keepalive@openssh.com", []byte{}, false)
 	f.Fuzz(func(t *testing.T, kind string, payload []byte, owner bool) {
-		if kind == wire.InspectRequest || kind == "tcpip-forward" || kind == "streamlocal-forward@openssh.com" {
-			return // inspecting has its own target, and forwarding listens on this machine
+		switch kind {
+		case wire.SignalRequest, wire.ResetModesRequest, "tcpip-forward", "streamlocal-forward@openssh.com":
+			return // the first two reach this machine's processes and terminals, the others listen
 		}
 		s := &server{guests: map[string]bool{}, programs: map[string]*program{}, log: slog.New(slog.DiscardHandler)}
 		c := &conn{s: s, owner: owner}

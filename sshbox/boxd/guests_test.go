@@ -157,7 +157,10 @@ func TestOwnersRights(t *testing.T) {
 		}
 	}
 	stranger := newKey(t)
-	for _, kind := range []string{wire.InspectRequest, wire.HoldRequest, wire.ListRequest, wire.GuestRequest, "no-more-sessions@openssh.com"} {
+	for _, kind := range []string{
+		wire.TreeRequest, wire.AliveRequest, wire.MarkedRequest, wire.ModesRequest, wire.ResetModesRequest, wire.UptimeRequest, wire.SignalRequest, wire.SettleRequest,
+		wire.HoldRequest, wire.ListRequest, wire.GuestRequest, "no-more-sessions@openssh.com",
+	} {
 		ok, reply, err := guest.SendRequest(kind, true, stranger.PublicKey().Marshal())
 		if ok || len(reply) > 0 || err != nil {
 			t.Error(kind, ok, reply, err)

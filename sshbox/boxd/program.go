@@ -8,8 +8,8 @@ import (
 	"sync"
 	"syscall"
 
-	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"github.com/sandshell/sandshell/internal/wire"
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"golang.org/x/crypto/ssh"
 )
 

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/tty"
-	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"github.com/sandshell/sandshell/internal/wire"
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 )

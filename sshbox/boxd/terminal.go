@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/sandshell/sandshell/internal/tty"
-	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"github.com/sandshell/sandshell/internal/wire"
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"golang.org/x/sys/unix"
 )
 

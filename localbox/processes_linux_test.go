@@ -2,7 +2,6 @@ package localbox
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -25,26 +24,24 @@ func (h *counted) Start(ctx context.Context, p shellbox.Program) (shellbox.Proce
 	return h.host.Start(ctx, p)
 }
 
-// A silent host leaves the questions about processes to the control shell.
-type silent struct{ counted }
-
-func (h *silent) Inspect(string) (string, error) { return "", errors.ErrUnsupported }
+// A silent host is no shellbox.Processes: it leaves the questions to the control shell.
+type silent struct{ shellbox.Host }
 
 // With its own answers or the control shell's, a host's box knows who waits and ends what it has started; with its own it starts nothing.
-func TestInspector(t *testing.T) {
+func TestProcesses(t *testing.T) {
 	t.Run("Host", func(t *testing.T) {
 		h := &counted{host: &host{}}
-		inspected(t, h)
+		answers(t, h)
 		require.EqualValues(t, 2, h.starts.Load(), "the sessions' shells")
 	})
 	t.Run("ControlShell", func(t *testing.T) {
-		h := &silent{counted{host: &host{}}}
-		inspected(t, h)
+		h := &counted{host: &host{}}
+		answers(t, silent{h})
 		require.EqualValues(t, 3, h.starts.Load(), "the sessions' shells and the control shell")
 	})
 }
 
-func inspected(t *testing.T, h shellbox.Host) {
+func answers(t *testing.T, h shellbox.Host) {
 	ctx := t.Context()
 	box, err := shellbox.New(ctx, h, shellbox.Options{Grace: 300 * time.Millisecond, Dir: t.TempDir()})
 	require.NoError(t, err)

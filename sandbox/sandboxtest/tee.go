@@ -1,0 +1,82 @@
+package sandboxtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A gate is a Tee that lets nothing through until it is opened.
+type gate struct {
+	reached chan struct{} // closed by the first Write
+	opened  chan struct{}
+	once    sync.Once
+	opening sync.Once
+	passed  bytes.Buffer
+}
+
+func newGate() *gate { return &gate{reached: make(chan struct{}), opened: make(chan struct{})} }
+
+func (g *gate) open() { g.opening.Do(func() { close(g.opened) }) }
+
+func (g *gate) Write(p []byte) (int, error) {
+	g.once.Do(func() { close(g.reached) })
+	<-g.opened
+	return g.passed.Write(p)
+}
+
+// neighborLimit bounds a call beside a session that is stuck. Alone, such a call takes a tenth of a second.
+const neighborLimit = 5 * time.Second
+
+// stuckTee has the caller of one session read no output. That is the caller's affair alone: another session is as quick as ever.
+func stuckTee(t *testing.T, b *box) {
+	stuck, neighbor := b.open(t), b.open(t)
+	n := amount(1_000_000)
+	want := lines(1, n)
+	g := newGate()
+	type answer struct {
+		res *sandbox.Result
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		res, err := attempt("Execute", stuck.executes(fmt.Sprintf("seq 1 %d", n), sandbox.Tee(g), sandbox.MaxOutput(4*len(want))))
+		done <- answer{res, err}
+	}()
+	t.Cleanup(g.open) // before the sessions are closed, whatever happens
+	_, err := within(b, t, "the first output", empty(func(ctx context.Context) error {
+		select {
+		case <-g.reached:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}))
+	require.NoError(t, err)
+
+	for range 3 { // the engine comes to look at the stuck session some time in between
+		begin := time.Now()
+		waiting(t, neighbor.exec(ask), sandbox.Line)
+		require.Less(t, time.Since(begin), neighborLimit, "time until the neighbor's read is reported")
+		exited(t, neighbor.input("ann\n"), 0)
+
+		begin = time.Now()
+		exited(t, neighbor.timeout(200*time.Millisecond, "sleep 1000"), 130)
+		require.Less(t, time.Since(begin), neighborLimit, "time until the neighbor's sleep is killed")
+	}
+
+	g.open()
+	a := <-done
+	require.NoError(t, a.err)
+	exited(t, a.res, 0)
+	same(t, want, a.res.Output)
+	same(t, want, string(bytes.ReplaceAll(g.passed.Bytes(), []byte("\r\n"), []byte("\n"))))
+	neighbor.lives()
+}

@@ -1,0 +1,437 @@
+package shellbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/sandshell/sandshell/internal/inspect"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+)
+
+// The control shell and package inspect answer the same questions: here they are compared on live processes.
+
+// limit bounds the wait for what is to happen at once.
+const limit = 20 * time.Second
+
+// A machine is a Host that starts programs on pipes, as the user of that id if it is not 0.
+type machine struct{ uid uint32 }
+
+func (m machine) Start(_ context.Context, p Program) (Process, error) {
+	cmd := exec.Command(p.Args[0], p.Args[1:]...)
+	cmd.Dir = p.Dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if m.uid != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: m.uid, Gid: m.uid}
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &piped{cmd, in, out, errs}, cmd.Start()
+}
+
+func (m machine) Dial(context.Context, string, string) (net.Conn, error) {
+	return nil, errors.ErrUnsupported
+}
+func (m machine) Lost(context.Context) error { return nil }
+func (m machine) String() string             { return "machine" }
+func (m machine) Close() error               { return nil }
+
+type piped struct {
+	cmd       *exec.Cmd
+	in        io.WriteCloser
+	out, errs io.ReadCloser
+}
+
+func (p *piped) PID() int              { return p.cmd.Process.Pid }
+func (p *piped) Stdin() io.WriteCloser { return p.in }
+func (p *piped) Stdout() io.Reader     { return p.out }
+func (p *piped) Stderr() io.Reader     { return p.errs }
+func (p *piped) Resize(int, int) error { return errors.ErrUnsupported }
+func (p *piped) Wait() (Status, error) { return Status{}, p.cmd.Wait() }
+func (p *piped) Close() error {
+	p.cmd.Process.Kill()
+	p.in.Close()
+	return p.out.Close()
+}
+
+// local answers as a Host on this machine does.
+type local struct{}
+
+func (local) Tree(_ context.Context, pids ...int) ([]proc.Process, error) {
+	return inspect.Tree(pids...), nil
+}
+func (local) Alive(_ context.Context, pids ...int) ([]proc.Process, error) {
+	return inspect.Alive(pids...), nil
+}
+func (local) Marked(_ context.Context, word string) ([]int, error) { return inspect.Marked(word), nil }
+func (local) Modes(_ context.Context, tty int) (proc.Modes, error) { return inspect.Modes(tty), nil }
+func (local) ResetModes(_ context.Context, tty int) error          { inspect.ResetModes(tty); return nil }
+func (local) Uptime(context.Context) (time.Duration, error)        { return inspect.Uptime() }
+func (local) Settle(context.Context, Process) error                { return nil }
+func (local) Signal(_ context.Context, pids []int, signals ...proc.Signal) (int, error) {
+	return inspect.Signal(pids, signals...)
+}
+
+var _ Processes = local{}
+
+// startControl returns a control on this machine.
+func startControl(t testing.TB, uid uint32) *control {
+	c := newControl(machine{uid}, "=end=")
+	t.Cleanup(c.close)
+	return c
+}
+
+// must returns an answer that comes without an error.
+func must[A any](t testing.TB) func(A, error) A {
+	return func(answer A, err error) A {
+		t.Helper()
+		require.NoError(t, err)
+		return answer
+	}
+}
+
+// startShell starts bash on a terminal with a script, and returns its id.
+func startShell(t testing.TB, script string, env ...string) int {
+	t.Helper()
+	for _, program := range []string{"bash", "stty"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("this machine has no " + program)
+		}
+	}
+	cmd := exec.Command("bash", "--noediting", "--norc", "-i")
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), env...)
+	ptm, err := pty.Start(cmd)
+	require.NoError(t, err)
+	read := make(chan struct{})
+	go func() { // or a program blocks in writing
+		defer close(read)
+		io.Copy(io.Discard, ptm)
+	}()
+	t.Cleanup(func() {
+		inspect.Signal(pidsOf(inspect.Tree(cmd.Process.Pid)), proc.SIGKILL)
+		cmd.Wait()
+		<-read // no process has the terminal open any more
+		ptm.Close()
+	})
+	_, err = io.WriteString(ptm, script+"\n")
+	require.NoError(t, err)
+	return cmd.Process.Pid
+}
+
+// settled returns the tree of a process when it is as wanted, nothing in it runs, and it is the same twice.
+func settled(t testing.TB, pid int, wanted func([]proc.Process) bool) []proc.Process {
+	t.Helper()
+	var last []proc.Process
+	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(10 * time.Millisecond) {
+		ps := inspect.Tree(pid)
+		if fmt.Sprint(plain(ps)) == fmt.Sprint(plain(last)) && !slices.ContainsFunc(ps, func(p proc.Process) bool { return runs(&p) }) && wanted(ps) {
+			return ps
+		}
+		last = ps
+	}
+	t.Fatalf("not as wanted: %+v", plain(last))
+	return nil
+}
+
+// plain brings processes and threads in one order, which is not that of either answer, and has calls compared by value.
+func plain(ps []proc.Process) []string {
+	var all []string
+	for _, p := range ps {
+		threads := slices.SortedFunc(slices.Values(p.Threads), func(a, b proc.Thread) int { return cmp.Compare(a.ID, b.ID) })
+		p.Threads = nil
+		all = append(all, fmt.Sprintf("%07d %+v", p.PID, p))
+		for _, t := range threads {
+			call := t.Call
+			t.Call = nil
+			all = append(all, fmt.Sprintf("%07d %07d %+v %+v", p.PID, t.ID, t, call))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// has reports whether the names of the processes, and these, are there; and whether one reads its terminal, if that is wanted.
+func has(reads bool, names ...string) func([]proc.Process) bool {
+	return func(ps []proc.Process) bool {
+		var there []string
+		found := false
+		for _, p := range ps {
+			there = append(there, p.Name)
+			for _, t := range p.Threads {
+				found = found || t.Reads
+			}
+		}
+		for _, name := range names {
+			i := slices.Index(there, name)
+			if i < 0 {
+				return false
+			}
+			there = slices.Delete(there, i, i+1)
+		}
+		return found == reads
+	}
+}
+
+// Terminals with all that the engine asks about: readers of a terminal, sleepers, threads, a zombie, pipelines, odd names.
+var liveTrees = []struct {
+	name, script string
+	wanted       func([]proc.Process) bool
+}{
+	{"Prompt", ":", has(true, "bash")},
+	{"Zombie", // the child of the first sleep ends when that is no shell any more, which would reap it
+		`sh -c 'sh -c "until grep -q sleep /proc/\$PPID/comm; do :; done" & exec sleep 1000' & sleep 1000 | sleep 1000 & cat`,
+		func(ps []proc.Process) bool {
+			zombie := slices.ContainsFunc(ps, func(p proc.Process) bool { return p.State == "Z" && p.Name == "sh" && p.Image == "" })
+			return zombie && has(true, "bash", "cat", "sleep", "sleep", "sleep")(ps)
+		}},
+	{"DevTTY", "cat </dev/tty", has(true, "cat")},
+	{"NotTheTerminal", "mkfifo p; exec 3<>p; cat <p", has(false, "cat")},
+	{"Pipeline", "sleep 1000 | (sleep 1000; true) | cat", has(false, "cat", "sleep", "sleep")},
+	{"Threads", `python3 -c '
+import threading, time, sys
+for _ in range(12): threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+sys.stdin.readline()'`, func(ps []proc.Process) bool {
+		return has(true, "python3")(ps) && slices.ContainsFunc(ps, func(p proc.Process) bool { return len(p.Threads) == 13 })
+	}},
+	{"Background", "python3 -c 'import threading, time\nfor _ in range(3): threading.Thread(target=time.sleep, args=(1000,)).start()' & sleep 1000",
+		has(false, "python3", "sleep")},
+	{"Names", `s=$(command -v sleep); n() { ln -s "$s" "$1"; ./"$1" 1000 & }; n 'a) S 1 1 ('; n $'x\ny'; n '\n'; n ' b  c '; n ')'; cat`,
+		has(true, "cat", "a) S 1 1 (", "x", `\n`, " b  c ", ")")},
+}
+
+func TestTree(t *testing.T) {
+	sh := startControl(t, 0)
+	ctx := t.Context()
+	for _, c := range liveTrees {
+		t.Run(c.name, func(t *testing.T) {
+			if strings.Contains(c.script, "python3") {
+				if _, err := exec.LookPath("python3"); err != nil {
+					t.Skip("this machine has no python3")
+				}
+			}
+			pid := startShell(t, c.script)
+			var ours, theirs []proc.Process
+			for again := true; again; again = !slices.Equal(plain(ours), plain(inspect.Tree(pid))) { // what changes meanwhile cannot be compared
+				ours = settled(t, pid, c.wanted)
+				theirs = must[[]proc.Process](t)(sh.Tree(ctx, pid))
+			}
+			require.Equal(t, plain(ours), plain(theirs))
+
+			pids := pidsOf(ours)
+			require.Equal(t, plain(ours), plain(inspect.Tree(pids...)), "each process is there once")
+			require.Equal(t, plain(ours), plain(must[[]proc.Process](t)(sh.Tree(ctx, pids...))), "each process is there once")
+			alive := inspect.Alive(pids...)
+			for i := range alive {
+				alive[i].Image, alive[i].Name = "", "" // the shell leaves them out
+			}
+			require.Equal(t, alive, must[[]proc.Process](t)(sh.Alive(ctx, pids...)))
+		})
+	}
+}
+
+// Another user's processes show to both what they show to that user.
+func TestTreeOfAnotherUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root becomes another user")
+	}
+	const nobody = 65534
+	sh := startControl(t, nobody)
+	pid := startShell(t, "cat")
+	settled(t, pid, has(true, "cat"))
+	answers := make(chan []proc.Process)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine, and with it the identity
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
+			answers <- nil
+			return
+		}
+		answers <- inspect.Tree(pid)
+	}()
+	ours := <-answers
+	require.Equal(t, plain(ours), plain(must[[]proc.Process](t)(sh.Tree(t.Context(), pid))))
+	require.Len(t, ours, 2)
+	require.True(t, ours[1].Threads[0].Hidden)
+	require.Empty(t, ours[1].Image)
+}
+
+func TestNothingThere(t *testing.T) {
+	ctx := t.Context()
+	for _, answers := range []Processes{startControl(t, 0), local{}} {
+		require.Empty(t, must[[]proc.Process](t)(answers.Tree(ctx)))
+		require.Empty(t, must[[]proc.Process](t)(answers.Tree(ctx, 4194303, 0, -1)))
+		require.Empty(t, must[[]proc.Process](t)(answers.Alive(ctx)))
+		require.Empty(t, must[[]proc.Process](t)(answers.Alive(ctx, 4194303, 0, -1)))
+		require.Empty(t, must[[]int](t)(answers.Marked(ctx, "")))
+		require.Empty(t, must[[]int](t)(answers.Marked(ctx, `NO_SUCH'MARK="$(x)`)))
+		for _, tty := range []int{0, -1, 1088, 287319} { // none, a serial line, one that is not there
+			require.Zero(t, must[proc.Modes](t)(answers.Modes(ctx, tty)))
+			require.NoError(t, answers.ResetModes(ctx, tty))
+		}
+		require.Zero(t, must[int](t)(answers.Signal(ctx, nil, proc.SIGTERM)))
+		require.Zero(t, must[int](t)(answers.Signal(ctx, []int{4194303, 0, -1, -os.Getpid()}, proc.SIGTERM, "0")))
+		require.Zero(t, must[int](t)(answers.Signal(ctx, []int{os.Getpid()})))
+		for _, sig := range []proc.Signal{"", "TERM;", "-9", "term"} {
+			sent, err := answers.Signal(ctx, []int{os.Getpid()}, sig)
+			require.Error(t, err, "%q", sig)
+			require.Zero(t, sent)
+		}
+	}
+}
+
+func TestMarked(t *testing.T) {
+	sh := startControl(t, 0)
+	mark := fmt.Sprintf("SHELLBOX_TEST=%d.%d.", os.Getpid(), time.Now().UnixNano())
+	// The mark is in a big environment too, and in no command line.
+	pid := startShell(t, "sleep 1000 & (PADDING=$(printf %0100000d 0) exec sleep 1000) & sleep 1000", mark+"'x")
+	settled(t, pid, has(false, "sleep", "sleep", "sleep"))
+	for _, word := range []string{mark, mark + "'"} {
+		found := inspect.Marked(word)
+		require.Len(t, found, 4)
+		require.ElementsMatch(t, must[[]int](t)(sh.Marked(t.Context(), word)), found)
+	}
+	require.Empty(t, inspect.Marked(mark+"y"))
+}
+
+func TestModes(t *testing.T) {
+	sh := startControl(t, 0)
+	for _, prepare := range []string{"sane", "raw -echo", "-echo", "-icanon min 5 time 7", "-a",
+		"cbreak -echo intr ^A erase ^H inlcr igncr olcuc ocrnl tostop noflsh -isig -icrnl -opost xcase echoprt echonl -brkint eol ^X swtch ^Y -ixon"} {
+		t.Run(prepare, func(t *testing.T) {
+			var reset [2]unix.Termios
+			for i, answers := range []Processes{local{}, sh} {
+				ptm, tty, err := pty.Open()
+				require.NoError(t, err)
+				defer ptm.Close()
+				defer tty.Close()
+				stty := exec.Command("stty", strings.Fields(prepare)...)
+				stty.Stdin = tty
+				out, err := stty.CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				var st unix.Stat_t
+				require.NoError(t, unix.Fstat(int(tty.Fd()), &st))
+				major, minor := unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))
+				number := int(major<<8 | minor&0xff | minor&^0xff<<12)
+				m := inspect.Modes(number)
+				require.True(t, m.Known)
+				require.Equal(t, m, must[proc.Modes](t)(sh.Modes(t.Context(), number)))
+				require.NoError(t, answers.ResetModes(t.Context(), number))
+				after, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+				require.NoError(t, err)
+				reset[i] = *after
+				require.Equal(t, proc.Modes{Known: true}, inspect.Modes(number))
+			}
+			require.Equal(t, reset[1], reset[0])
+		})
+	}
+}
+
+func TestUptime(t *testing.T) {
+	sh := startControl(t, 0)
+	before := must[time.Duration](t)(inspect.Uptime())
+	between := must[time.Duration](t)(sh.Uptime(t.Context()))
+	after := must[time.Duration](t)(inspect.Uptime())
+	if (between - after).Abs() > time.Minute {
+		t.Skip("/proc/uptime is another's here")
+	}
+	require.LessOrEqual(t, before, between+10*time.Millisecond)
+	require.LessOrEqual(t, between, after+10*time.Millisecond)
+}
+
+func TestSignal(t *testing.T) {
+	got := make(chan os.Signal, 8)
+	signal.Notify(got, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer signal.Stop(got)
+	self, ctx := os.Getpid(), t.Context()
+	for _, answers := range []Processes{startControl(t, 0), local{}} {
+		require.Equal(t, 2, must[int](t)(answers.Signal(ctx, []int{self}, "USR1", proc.Signal(itoa(int(syscall.SIGUSR2))))))
+		seen := map[os.Signal]bool{<-got: true, <-got: true}
+		require.Equal(t, map[os.Signal]bool{syscall.SIGUSR1: true, syscall.SIGUSR2: true}, seen)
+		require.Equal(t, 2, must[int](t)(answers.Signal(ctx, []int{self, 4194303, self}, "0")))
+	}
+}
+
+// A question that is given up does not answer the next one, and a shell that does not answer is replaced.
+func TestControlGivesUp(t *testing.T) {
+	c := startControl(t, 0)
+	must[time.Duration](t)(c.Uptime(t.Context()))
+	require.NoError(t, syscall.Kill(c.shell.PID(), syscall.SIGSTOP))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err := c.Uptime(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotZero(t, must[time.Duration](t)(c.Uptime(t.Context())))
+
+	var askers sync.WaitGroup
+	for i := range 4 {
+		askers.Go(func() {
+			pid := []int{1, os.Getpid(), os.Getppid(), 1}[i]
+			for range 50 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(2000))*time.Microsecond)
+				ps, err := c.Alive(ctx, pid)
+				cancel()
+				if err == nil && (len(ps) != 1 || ps[0].PID != pid) {
+					t.Errorf("asked for %d: %+v", pid, ps)
+				}
+			}
+		})
+	}
+	askers.Wait()
+	c.close()
+	_, err = c.Uptime(t.Context())
+	require.ErrorIs(t, err, sandbox.ErrClosed)
+}
+
+// A session's usual tree, a shell and a program that reads the terminal, asked by package inspect and by the control shell.
+func BenchmarkProcesses(b *testing.B) {
+	pid := startShell(b, "cat", "SHELLBOX_BENCH=1")
+	tty := settled(b, pid, has(true, "cat"))[0].TTY
+	ctx := b.Context()
+	for _, answers := range []Processes{local{}, startControl(b, 0)} {
+		for _, question := range []struct {
+			name string
+			ask  func() error
+		}{
+			{"Tree", func() error { _, err := answers.Tree(ctx, pid); return err }},
+			{"Alive", func() error { _, err := answers.Alive(ctx, pid); return err }},
+			{"Modes", func() error { _, err := answers.Modes(ctx, tty); return err }},
+			{"Marked", func() error { _, err := answers.Marked(ctx, "SHELLBOX_BENCH=1"); return err }},
+		} {
+			b.Run(fmt.Sprintf("%s/%s", question.name, strings.TrimPrefix(fmt.Sprintf("%T", answers), "*shellbox.")), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					require.NoError(b, question.ask())
+				}
+			})
+		}
+	}
+}

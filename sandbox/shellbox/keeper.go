@@ -1,0 +1,106 @@
+package shellbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A Keeper is a Host whose programs belong to the host, not to the connection to it: they run on after a Close that follows Detach, and after the
+// end of this program, and another program can Attach to them. Its Start returns KeptProcesses.
+type Keeper interface {
+	Host
+	// Kept returns what runs on the host, and what has ended and has not been closed.
+	Kept(ctx context.Context) ([]Kept, error)
+	// Detach has the Close that follows leave everything running. A host that would end by itself all the same returns an error that says so, and
+	// stays as it is. Detach returns at once: the Box holds a lock during the call.
+	Detach() error
+}
+
+// A KeptProcess is a Process of a Keeper.
+type KeptProcess interface {
+	Process
+	// SetNote has the host keep a text with the process, for Kept, in place of the one before.
+	SetNote(note string) error
+	// Detach lets go of the process, as Close does, and leaves the program running. After either of them the other does nothing.
+	Detach()
+}
+
+// A Kept is a process that was started by another program.
+type Kept struct {
+	Process    KeptProcess
+	Note       string // the last one
+	Rows, Cols int    // of its terminal; 0: none
+	Backlog    int64  // so many bytes of its output are there to be read already
+}
+
+// Detach lets go of the box and leaves everything in it running, for another program to Attach to. The Box is closed after it. An error says why
+// nothing would be left running, and the box stays open: it is errors.ErrUnsupported where the programs end with their Host, sandbox.ErrClosed
+// after Close, and else the Keeper's own.
+func (b *Box) Detach() error {
+	if err := b.detach(); err != nil {
+		return fmt.Errorf("detach from %s: %w", b, err)
+	}
+	b.downErr = b.end()
+	close(b.down)
+	return b.downErr
+}
+
+// detach is Close's begin, but for a box that is to be left.
+func (b *Box) detach() error {
+	keeper, ok := b.host.(Keeper)
+	if !ok {
+		return fmt.Errorf("%w: what runs in it does not outlive it", errors.ErrUnsupported)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return sandbox.ErrClosed
+	}
+	if err := keeper.Detach(); err != nil {
+		return err
+	}
+	b.closed, b.detached = true, true
+	return nil
+}
+
+// A note is what another program has to know of a session to Attach to it.
+type note struct {
+	Mark    string   // the box's
+	Dir     string   // Options.Dir
+	Shell   []string // Options.Shell
+	ID      string
+	Job     string `json:",omitempty"` // its command, if it is one's
+	Env     []string
+	Nonce   string
+	Dialect dialect
+	Seq     int // of the first prompt
+}
+
+// note has the host keep the session's note, if it is a Keeper.
+func (s *session) note() {
+	s.mu.Lock()
+	kept, ok := s.proc.(KeptProcess)
+	if !ok {
+		s.mu.Unlock()
+		return
+	}
+	n := note{
+		Mark: s.box.mark, Dir: s.box.opts.Dir, Shell: s.box.opts.Shell, ID: s.id, Env: s.opts.Env,
+		Nonce: s.shell.nonce, Dialect: s.shell.dialect, Seq: s.seq,
+	}
+	s.mu.Unlock()
+	if s.job != nil {
+		n.Job = s.job.command
+	}
+	text, err := json.Marshal(n)
+	if err == nil {
+		err = kept.SetNote(string(text))
+	}
+	if err != nil {
+		s.box.log.Warn("the session will not be found by another program", "session", s.id, "error", err)
+	}
+}

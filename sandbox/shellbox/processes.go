@@ -1,0 +1,54 @@
+package shellbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+)
+
+// Processes answers questions about the processes of a host, and sends them signals. A Host may implement it; of any other Host the engine asks
+// a plain sh, which reads /proc with builtins and cannot Settle.
+//
+// All methods may be called from several goroutines, and a call does not wait for a call about another program. They return when ctx ends; the engine
+// gives each call ten seconds.
+//
+// An error means that the question did not reach the processes: the host is gone, or ctx has ended. What cannot be found out, because a
+// process has ended, belongs to another user, or is on a system without /proc, is no error: it is left out of the answer. The
+// engine then knows less: a process of which nothing is known is never reported to wait for input. A call that has returned an error may have
+// been carried out.
+type Processes interface {
+	// Tree returns the processes of these ids and all their descendants, each once and none before its parent. Those of another user belong to it
+	// too, with as much as they show.
+	Tree(ctx context.Context, pids ...int) ([]proc.Process, error)
+
+	// Alive returns those of these processes that there are, zombies too. Image, Name and Threads may be missing. Where there is no /proc, it
+	// returns only PID and State, which is "S".
+	Alive(ctx context.Context, pids ...int) ([]proc.Process, error)
+
+	// Marked returns the ids of the processes that had word somewhere in their environment when they executed their program.
+	// An empty word marks none.
+	Marked(ctx context.Context, word string) ([]int, error)
+
+	// Modes returns the modes of the terminal of that number, which is Process.TTY.
+	Modes(ctx context.Context, tty int) (proc.Modes, error)
+
+	// ResetModes puts the terminal's modes in order, as stty sane -onlcr -echoctl does. A terminal that cannot be opened stays as it is.
+	ResetModes(ctx context.Context, tty int) error
+
+	// Uptime returns the time since the start of the machine, on the clock of Process.Start. 0: unknown.
+	Uptime(ctx context.Context) (time.Duration, error)
+
+	// Signal sends each process each signal, in the order given, and returns how many were sent. A process that has ended or may not be
+	// signalled gets none, and is no error; an unknown signal is one. Ids below 1, which the kernel takes for groups of processes, are left out.
+	Signal(ctx context.Context, pids []int, signals ...proc.Signal) (sent int, err error)
+
+	// Settle waits until the program has been given all that was written to its Stdin before the call, and all that the program
+	// had printed by then has been read from its Stdout. p is a Process of this host's Start, on a terminal. The wait is bounded by the
+	// implementation, to seconds, and reaching the bound is no error: a program that never reads is never given its input, and one that prints without end
+	// is never read to the end. Settle waits for no other program.
+	//
+	// The engine looks at the processes first, by Tree, and settles then: the program that a look finds waiting has no output on its way that the
+	// next look does not know of.
+	Settle(ctx context.Context, p Process) error
+}
