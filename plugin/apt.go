@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Setups that run side by side each have lists and archives of their own for apt-get, which of these two locks the first keeps others out with an
-// error instead of a wait. For the lock on the system's packages it waits when it is told so. Where there is a cache, they begin with what
-// that has, by hard links, and leave in it what they have downloaded.
-
-// An apt is what one setup has for apt-get.
+// An apt is the directory of package lists and archives that one setup has for apt-get.
+//
+// apt-get locks these two directories, and fails at once where another apt-get holds the lock: setups that run side by side need one each. The
+// third lock, on the system's packages, is shared; apt-get is told to wait for it. Where there is a cache, the directory begins with
+// hard links to the cache's files, and new downloads are linked into the cache at the end.
 type apt struct {
 	in         *installation
 	dir, cache string
@@ -50,7 +50,7 @@ fi
 rm -rf "$0"
 `
 
-// apt makes it; the box is root's.
+// apt makes the directory. The box's user is root.
 func (in *installation) apt(ctx context.Context) (*apt, error) {
 	a := &apt{in: in}
 	parent := "/var/cache"
@@ -71,5 +71,5 @@ func (in *installation) apt(ctx context.Context) (*apt, error) {
 
 func (a *apt) config() string { return a.dir + "/apt.conf" }
 
-// close keeps what was downloaded, if there is a cache, and removes the rest.
+// close links the downloads into the cache, if there is one, and removes the directory.
 func (a *apt) close() error { return a.in.tidy(aptCloseScript, a.dir, a.cache) }

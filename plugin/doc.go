@@ -1,5 +1,5 @@
-// Package plugin makes sure that a sandbox has what a program assumes of it: a [Plugin] is a directory with a setup.sh, and
-// [Install] runs that in any sandbox, once.
+// Package plugin makes sure that a sandbox has the programs and settings that a Go program relies on. A [Plugin] is a directory with
+// a setup.sh; [Install] runs it in any sandbox, once.
 //
 //	//go:embed all:lint
 //	var files embed.FS
@@ -23,20 +23,20 @@
 //	SANDSHELL_PACKAGE_MANAGER  apt-get, apk, dnf, yum, zypper or pacman, whichever is there first; or nothing
 //	SANDSHELL_PLUGIN           the plugin's directory, where it may write; it stays
 //	SANDSHELL_ENV              a file for lines NAME=value; NAME<<END, lines and END for a value of several lines
-//	SANDSHELL_PATH             a file for directories, one a line, that are to come first in PATH
+//	SANDSHELL_PATH             a file for directories, one a line, to put first in PATH
 //	SANDSHELL_CACHE            a directory for downloads that outlives the box, or nothing
 //	DEBIAN_FRONTEND            noninteractive
-//	APT_CONFIG                 where it may call apt-get: so that setups side by side do not get into each other's way
+//	APT_CONFIG                 for root where there is apt-get: keeps setups that run side by side out of each other's locks
 //
-// What it appends to the two files is in force, once it has ended with 0, in the main session, in each session, job and Run that is started
-// later, and in a shell that takes the place of one that ended; sessions that were open before do not get it. So is Plugin.Env. Plugins that
-// require it have it in their setups.
+// When setup.sh has ended with 0, the variables in the two files and those of Plugin.Env are in force: in the main session, in each session, job
+// and Run that is started later, and in a shell that replaces one that ended. Sessions that were open before do not get them. Setups of
+// plugins that require this one do.
 //
-// Nobody answers a setup.sh that asks for input: it fails at once, with the question in the error. What it leaves running is ended.
+// Nobody answers a setup.sh that asks for input: it fails at once, with the question in the error. Processes that it leaves behind are killed.
 //
 // # Where it is
 //
-// In .sandshell/plugins in the user's home directory in the box; where that cannot be written, in the like directory of /var/tmp, /tmp or the
-// directory in which sessions start. A sandbox that implements [Confined] names another: LocalBox does, one that goes with the box, since it
-// is on the user's own machine.
+// A plugin's directory is .sandshell/plugins/NAME below the user's home directory in the box; where that cannot be written, below /var/tmp, /tmp
+// or the directory in which sessions start. A sandbox that is [Confined] names another. LocalBox, which is the user's own machine, has a temporary
+// one that goes with the box.
 package plugin

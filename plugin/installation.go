@@ -27,9 +27,9 @@ const outputMax = 16 << 20
 type installation struct {
 	box     sandbox.Sandbox
 	place   place
-	ambient []string // variables for setups beside the plugins' own
+	ambient []string // variables that each setup and check gets
 
-	mu       sync.Mutex // held while the variables are changed, and the main session is told
+	mu       sync.Mutex // held while variables change, here and in the main session
 	inForce  []string
 	pathDirs []string
 }
@@ -38,7 +38,7 @@ func newInstallation(ctx context.Context, box sandbox.Sandbox) (*installation, e
 	fail := func(err error) (*installation, error) {
 		return nil, fmt.Errorf("prepare %s for plugins: %w", box, err)
 	}
-	if _, err := box.Execute(ctx, ":"); err != nil { // in the end it has to take the variables
+	if _, err := box.Execute(ctx, ":"); err != nil { // ErrBusy comes now: in the end the main session takes the variables
 		return fail(err)
 	}
 	place, err := findPlace(ctx, box)
@@ -51,7 +51,7 @@ func newInstallation(ctx context.Context, box sandbox.Sandbox) (*installation, e
 	}}, nil
 }
 
-// plugin installs one plugin, those that it requires being there.
+// plugin installs one plugin. Those that it requires are there.
 func (in *installation) plugin(ctx context.Context, p Plugin) error {
 	if p.Timeout == 0 {
 		p.Timeout = timeout
@@ -68,7 +68,7 @@ func (in *installation) plugin(ctx context.Context, p Plugin) error {
 	return failed
 }
 
-// try does it, and notes in failed what is known of setup.sh.
+// try installs p, and records in failed how setup.sh ended.
 func (in *installation) try(ctx context.Context, p Plugin, failed *Error) error {
 	there, variables, err := in.before(ctx, p)
 	if err != nil {
@@ -78,7 +78,7 @@ func (in *installation) try(ctx context.Context, p Plugin, failed *Error) error 
 	if err != nil {
 		return err
 	}
-	if there == hash || there == "" && p.Check != "" { // what has been set up otherwise is set up anew
+	if there == hash || there == "" && p.Check != "" { // with other files it is set up anew
 		err := error(nil)
 		if p.Check != "" {
 			err = in.check(ctx, p, variables)
@@ -117,7 +117,7 @@ func (in *installation) try(ctx context.Context, p Plugin, failed *Error) error 
 	return nil
 }
 
-// copyOf writes the plugin's files to a temporary directory.
+// copyOf writes the plugin's files to a temporary directory of this machine.
 func copyOf(p Plugin) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "sandshell-plugin-"); err != nil || p.Files == nil {
 		return dir, err
@@ -132,7 +132,7 @@ func copyOf(p Plugin) (dir string, err error) {
 	return dir, nil
 }
 
-// makeExecutable does that with the files below dir that begin with "#!", and lets the owner read and write all.
+// makeExecutable makes files below dir executable if they begin with "#!", and lets the owner read and write everything.
 func makeExecutable(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -211,7 +211,8 @@ func (in *installation) setUp(ctx context.Context, p Plugin, dir string, failed 
 	return nil
 }
 
-// commandLine returns the command that runs setup.sh as the kernel would, but where nothing may be executed too: on a tmpfs, as Docker mounts them.
+// commandLine returns a command that runs setup.sh under its interpreter, as the kernel would. The kernel itself refuses on a file system that
+// is mounted noexec, as Docker mounts tmpfs.
 func commandLine(p Plugin) string {
 	text, err := fs.ReadFile(p.Files, "setup.sh")
 	line, _, _ := strings.Cut(string(text), "\n")
@@ -227,7 +228,7 @@ func commandLine(p Plugin) string {
 	return command + " ./setup.sh"
 }
 
-// environment returns the variables of a plugin's setup or check: those in force, its own, and more.
+// environment returns the variables for a plugin's setup or check: those in force, the plugin's own, and more.
 func (in *installation) environment(p Plugin, more *variables) []string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -240,7 +241,7 @@ func (in *installation) environment(p Plugin, more *variables) []string {
 	return append(env, "PATH="+in.place.pathWith(dirs))
 }
 
-// before returns the hash of what has been set up earlier, empty if nothing has, and its variables.
+// before returns the Digest under which the plugin has been set up earlier, "" if it has not, and its variables.
 func (in *installation) before(ctx context.Context, p Plugin) (hash string, v *variables, err error) {
 	const script = `n=$0; for d do if [ -f "$d/$n.installed" ]; then cat "$d/$n.installed"; printf ' %s' "$d/$n"; exit; fi; done`
 	out, err := in.run(ctx, script, append([]string{p.Name}, in.place.all...)...)
@@ -269,7 +270,7 @@ func (in *installation) check(ctx context.Context, p Plugin, v *variables) error
 	return err
 }
 
-// enforce puts variables in force.
+// enforce puts variables in force: in the main session, and in all that is started later.
 func (in *installation) enforce(ctx context.Context, v *variables) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -295,12 +296,12 @@ func (in *installation) enforce(ctx context.Context, v *variables) error {
 	return nil
 }
 
-// remove removes what is of a plugin in the box.
+// remove removes the plugin's files from the box.
 func (in *installation) remove(name string) error {
 	return in.tidy(`chmod -R u+rwx "$0" 2>/dev/null; rm -rf "$0" "$0.env" "$0.path" "$0.installed"`, path.Join(in.place.dir, name))
 }
 
-// tidy runs a script of ours also when the caller's time is over.
+// tidy runs one of this package's scripts, even when the caller's ctx has ended.
 func (in *installation) tidy(script string, args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -308,7 +309,7 @@ func (in *installation) tidy(script string, args ...string) error {
 	return err
 }
 
-// run runs a script of ours and returns what it prints.
+// run runs one of this package's scripts and returns its standard output.
 func (in *installation) run(ctx context.Context, script string, args ...string) (string, error) {
 	return output(ctx, in.box, script, args...)
 }

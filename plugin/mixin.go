@@ -9,7 +9,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Mixin is embedded in a box: it remembers what is installed there, and makes an Installer of the box. NewMixin makes one.
+// A Mixin makes an Installer of the box that embeds it. It remembers which plugins are installed there. NewMixin makes one.
 type Mixin struct {
 	box sandbox.Sandbox
 
@@ -61,13 +61,13 @@ func (m *Mixin) InitPlugins(ctx context.Context, plugins ...Plugin) error {
 	return errors.Join(errs...)
 }
 
-// An outcome is what becomes of one plugin.
+// An outcome is the result of one plugin's installation.
 type outcome struct {
 	ended chan struct{}
 	err   error // to be read when ended is closed
 }
 
-// inTurn installs a plugin when those that it requires are installed.
+// inTurn waits until the plugins that p requires are installed, and installs p.
 func (in *installation) inTurn(ctx context.Context, p Plugin, outcomes map[string]*outcome) error {
 	for _, name := range p.Requires {
 		o, given := outcomes[name]

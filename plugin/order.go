@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// inOrder returns the plugins such that each comes after those that it requires. there are installed already.
+// inOrder returns the plugins in an order in which each follows those that it requires. Those named in there are installed already.
 func inOrder(plugins []Plugin, there map[string]bool) ([]Plugin, error) {
 	byName := map[string]Plugin{}
 	for _, p := range plugins {

@@ -10,20 +10,21 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A place is what there is in a box for plugins.
+// A place describes a box: where plugins are, and what their setups may do.
 type place struct {
-	dir            string   // of all plugins that are set up from now on; "" if no directory can be written
-	all            []string // where there may be some: dir too, and what cannot be written any more, as in a read-only image
-	root           string   // yes or no
+	dir            string   // where plugins are set up from now on; "" if no directory can be written
+	all            []string // where plugins may have been set up: dir, and directories that are read-only by now, as in a read-only container
+	root           string   // SANDSHELL_ROOT: yes or no
 	packageManager string
 	cache          string // SANDSHELL_CACHE
-	path           string // PATH, of what the box starts
+	path           string // PATH of the programs that the box starts
 }
 
 var errNoPlace = errors.New("no directory for it can be written, of the home directory, /var/tmp, /tmp and where sessions start")
 
-// yes if the user is root, the package manager, SANDSHELL_CACHE and PATH; the first directory that can be written, given or else made; and all
-// that there are. A directory that another user owns is not used: /tmp is everybody's.
+// placeScript prints, each with a zero byte behind it: yes or no, whether the user is root; the package manager; SANDSHELL_CACHE; PATH; the
+// directory for plugins, which is $1 or the first that can be made and written; and all directories for plugins that there are. Those that
+// another user owns do not count: everybody may write to /tmp.
 const placeScript = `
 r=no
 [ "$(id -u)" != 0 ] || r=yes
@@ -73,7 +74,7 @@ func findPlace(ctx context.Context, box sandbox.Sandbox) (*place, error) {
 	return p, nil
 }
 
-// pathWith returns PATH with these directories first.
+// pathWith returns PATH with dirs in front.
 func (p *place) pathWith(dirs []string) string {
 	var list []string
 	for _, dir := range append(slices.Clone(dirs), strings.Split(p.path, ":")...) {

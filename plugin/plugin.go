@@ -13,35 +13,37 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Plugin is something that a sandbox is to have.
+// A Plugin is a program, a library or a setting that a sandbox is to have.
 type Plugin struct {
-	// Name is what the plugin is known by, and its directory in the box is called: letters, digits, "-", "_" and ".", a letter or digit first.
+	// Name names the plugin, and its directory in the box: letters, digits, "-", "_" and ".", a letter or digit first.
 	Name string
-	// Files are copied into the box. In the root there must be setup.sh, which is run by what its first line names, or by sh. Files that begin with
-	// "#!" are made executable: an embed.FS has no permissions. Default: none, for a plugin that has only variables or a check.
+	// Files are copied into the box. The root holds setup.sh, which runs under the interpreter that its first line names ("#!/bin/bash"), or else
+	// under sh. Files that begin with "#!" are made executable: an embed.FS has no permissions. Default: none, for a plugin that only has
+	// variables or a check.
 	Files fs.FS
 	// Env are variables, each "NAME=value", in force like those that setup.sh sets. Of several of a name the last counts.
 	Env []string
-	// Requires are names of plugins that have to be there before: among those of the same call, or installed by an earlier call on the same box value.
+	// Requires names the plugins that are installed before this one: they are in the same call, or were in an earlier one on the same Installer.
 	Requires []string
-	// Check is a shell command that succeeds if the plugin is there: then nothing is run. After setup.sh it has to succeed. It runs with the
-	// variables that an earlier setup.sh of the plugin has set. Default: the plugin is there if the same files have been set up before.
+	// Check is a shell command that succeeds if the plugin is there: then setup.sh does not run. After setup.sh the Check has to succeed. It sees the
+	// variables of the plugin. Default: the plugin is there if the same Digest has been set up before.
 	Check string
 	// Timeout bounds setup.sh, and Check. Default: 10 minutes.
 	Timeout time.Duration
-	// Output gets what setup.sh prints, as it comes, raw. Plugins that do not depend on each other are set up side by side: one Writer for
-	// several has to stand concurrent calls. An error of Write ends the setup. Default: none.
+	// Output gets the raw output of setup.sh, as it comes. Plugins that do not require each other are set up side by side: a Writer that
+	// several share has to allow concurrent calls. An error of Write ends the setup. Default: none.
 	Output io.Writer
 }
 
 const timeout = 10 * time.Minute
 
-// Install makes sure that the plugins are in the sandbox. Each is set up after those that it requires, and side by side with others. When
-// one fails, those that do not require it are still set up. Errors are *Error, joined; but what is wrong with the plugins themselves (a name, a
-// missing or circular requirement, no setup.sh) is told before anything runs. After an error the sandbox is as usable as before, and of the plugins that
-// failed there is nothing left in their directories.
+// Install makes sure that the plugins are in the sandbox; an Installer does it itself. Each plugin is set up after those that it requires, and side
+// by side with others. When one fails, those that do not require it are still set up.
 //
-// No command may be unfinished in the main session: sandbox.ErrBusy. One Install at a time works on a box that has a Mixin; others wait.
+// Errors are *Error, joined. Mistakes in the plugins themselves (a name, a missing or circular requirement, no setup.sh) are reported before
+// anything runs: see Check. After an error the sandbox is as usable as before, and the directories of the plugins that failed are gone.
+//
+// The main session must not have an unfinished command: the error is sandbox.ErrBusy. Calls on the same Installer wait for each other.
 func Install(ctx context.Context, sb sandbox.Sandbox, plugins ...Plugin) error {
 	box, ok := sb.(Installer)
 	if !ok {
@@ -53,7 +55,7 @@ func Install(ctx context.Context, sb sandbox.Sandbox, plugins ...Plugin) error {
 	return nil
 }
 
-// Check finds what is wrong with the plugins themselves, as Install does before anything runs: all that they require has to be among them.
+// Check finds mistakes in the plugins themselves, as Install does before anything runs. All that they require has to be among them.
 func Check(plugins ...Plugin) error {
 	if _, err := inOrder(plugins, nil); err != nil {
 		return fmt.Errorf("plugin: %w", err)
@@ -66,12 +68,12 @@ type Error struct {
 	Plugin   string
 	Box      string // its String
 	ExitCode int    // of setup.sh, or of Check if Checked; -1 if it did not end
-	Output   string // of setup.sh, up to 16 MiB, of more the begin and the end
-	Omitted  int64  // bytes of it that are missing in between
-	Err      error  // what else than the exit code; nil if nothing
+	Output   string // of setup.sh: head and tail, up to 16 MiB
+	Omitted  int64  // bytes cut out of the middle of Output
+	Err      error  // the reason; nil if it is the exit code
 }
 
-// Error implements error: one line, or the last that setup.sh printed.
+// Error implements error. The reason is Err, and the last lines of Output.
 func (e *Error) Error() string {
 	reason := lastlines.Of(e.Output)
 	switch {
@@ -93,7 +95,7 @@ var (
 	validVariable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// check finds what is wrong with a plugin before it is used.
+// check finds mistakes in the plugin, without those in what it requires.
 func (p *Plugin) check() error {
 	if !validName.MatchString(p.Name) {
 		return fmt.Errorf("%q: a name has letters, digits, \"-\", \"_\" and \".\", and a letter or digit first", p.Name)
@@ -119,7 +121,7 @@ func (p *Plugin) check() error {
 	return nil
 }
 
-// checkVariable finds what is wrong with "NAME=value". A shell has to export it, which takes fewer names than an environment does.
+// checkVariable reports whether kv is "NAME=value" with a NAME that a shell can export: an environment may have others.
 func checkVariable(kv string) error {
 	name, value, ok := strings.Cut(kv, "=")
 	switch {

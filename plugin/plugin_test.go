@@ -196,6 +196,18 @@ func TestOrder(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
+func TestDigest(t *testing.T) {
+	digest := func(env ...string) string {
+		d, err := plugin.Plugin{Name: "p", Env: env, Files: setup("true")}.Digest()
+		require.NoError(t, err)
+		return d
+	}
+	require.Equal(t, digest("A=1", "B=2"), digest("B=2", "A=1"))
+	require.Equal(t, digest("A=1"), digest("A=0", "A=1"), "the last counts")
+	require.NotEqual(t, digest("A=1"), digest("A=2"))
+	require.NotEqual(t, digest("A=1"), digest())
+}
+
 // Two that do not require each other are set up side by side: each waits for the other.
 func TestSideBySide(t *testing.T) {
 	b, err := localbox.New(t.Context(), localbox.Config{})

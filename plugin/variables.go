@@ -10,10 +10,10 @@ import (
 	"github.com/sandshell/sandshell/internal/shellquote"
 )
 
-// The variables of a plugin: "NAME=value", and directories for PATH.
+// variables are those that a plugin sets: "NAME=value", and directories for PATH.
 type variables struct{ env, path []string }
 
-// variables returns those that the plugin has, with what its setup.sh has written beside dir.
+// variables returns the plugin's own, and those that its setup.sh has written to files beside dir.
 func (in *installation) variables(ctx context.Context, p Plugin, dir string) (*variables, error) {
 	text, err := in.run(ctx, `for f in "$0.env" "$0.path"; do if [ -f "$f" ]; then cat "$f"; fi; printf '\n\0'; done`, dir)
 	if err != nil {
@@ -64,7 +64,7 @@ func parseEnv(text string) (env []string, err error) {
 	return env, nil
 }
 
-// exports returns a command that sets them in a shell that runs.
+// exports returns a command that sets the variables in a running shell.
 func (v *variables) exports() string {
 	var b strings.Builder
 	for _, kv := range v.env {

@@ -1,31 +1,31 @@
-// Package agentskills is a plugin with commands by which models work on files: open, goto, scroll_down, scroll_up, search_dir, search_file, find_file,
-// create, edit, insert and str_replace. What they show is bounded and numbered, an edit that would break a file's syntax is refused and shown why,
-// and nothing in a file reaches the terminal that it would obey.
+// Package agentskills is a plugin with commands for models that work on files: open, goto, scroll_down, scroll_up, search_dir, search_file, find_file,
+// create, edit, insert and str_replace. Their output is bounded, and lines are numbered. An edit that would break a file's syntax is refused, with the
+// reason. Control characters in files are shown in a form that the terminal does not obey.
 //
 //	if err := box.InitPlugins(ctx, agentskills.Plugin()); err != nil {
 //		return err
 //	}
 //	box.Execute(ctx, "open main.py 120") // the file stays open: in the next command, of this session
 //
-// A model that writes shell commands gets [Prompt] as part of its system prompt. One that calls tools gets [Tools]; [Command] makes of its call the
-// command to Execute. Both tell what each command's --help tells: there is one text.
+// [Prompt] explains the commands to a model that writes shell commands, as part of its system prompt. [Tools] describes them to a model that calls
+// tools; [Command] turns its call into the command to Execute. Both have their text from the commands' --help.
 //
 // # Which file is open
 //
-// The open file and its window belong to a session, as its directory does; sessions know nothing of each other. A shell that takes the place of
-// one that ended has no file open. A Run, which has no terminal, keeps nothing: there, name the file.
+// The open file and its window belong to a session, as its directory does; other sessions do not share them. A shell that replaces one that ended
+// has no file open. A Run has no terminal and remembers no open file: name the file there.
 //
 // # What is safe
 //
-// An edit takes the file's place in one step, where that changes nothing but the contents; mode, owner, symbolic links, line ends (CRLF) and a missing last
-// newline stay. Of two edits at once, none is lost: the later one is refused, and says so. An edit by line
-// numbers is refused too when the open file has changed since the session was last shown it, and the file is shown as it is now. The syntax is checked with what is there
-// (python3, bash, sh, gofmt, node, jq, ruby, php), by what runs nothing of the file. Where a file was broken before, an edit is not refused; nor is a new file.
+// An edit replaces the file in one step, where only the contents change by that; mode, owner, symbolic links, line ends (CRLF) and a missing last
+// newline stay. Of two edits at the same time the later one is refused, and says so. An edit by line numbers is also refused if the open file has
+// changed since the session last saw it; the file is shown as it is now. Syntax is checked with the tools that are there (python3, bash, sh, gofmt,
+// node, jq, ruby, php), in ways that run no code of the file. An edit of a file that was broken before is not refused; nor is a new file.
 //
 // # What it needs
 //
-// A POSIX shell and what POSIX names beside it, as in busybox. Exit status: 0 for done, 1 for refused or not found, 2 for wrong usage.
-// SANDSHELL_WINDOW is the height of the window, 100 lines unless it is set.
+// The commands need a POSIX shell and the utilities of POSIX, as in busybox. Their exit status is 0 for done, 1 for refused or not found, 2 for
+// wrong usage. SANDSHELL_WINDOW sets the height of the window; the default is 100 lines.
 package agentskills
 
 import (

@@ -14,8 +14,8 @@ import (
 	"github.com/sandshell/sandshell/internal/shellquote"
 )
 
-// Command returns the command to Execute for a model's call of a tool: its name, and its arguments, a JSON object. An error is for the model: it says what
-// is wrong with the call.
+// Command returns the command to Execute for a model's call of a tool; args is a JSON object. An error is written for the model, to correct the
+// call, so it does not begin with this package's name.
 func Command(name string, args json.RawMessage) (string, error) {
 	if !slices.Contains(names, name) {
 		return "", fmt.Errorf("there is no tool %q; there are %s", name, strings.Join(names, ", "))
@@ -28,8 +28,8 @@ func Command(name string, args json.RawMessage) (string, error) {
 	panic("unreachable")
 }
 
-// Command returns the command to Execute for a call of the tool. The arguments, a JSON object, are checked against Parameters; an error is for the model.
-// An optional argument that is null or empty counts as left out.
+// Command returns the command to Execute for a call of the tool. args is a JSON object, which is checked against Parameters; an error is written
+// for the model. An optional argument that is null or empty counts as left out.
 func (t Tool) Command(args json.RawMessage) (string, error) {
 	if t.Name == "" {
 		return "", errors.New("a Tool that is none of Tools")
@@ -71,7 +71,7 @@ func (t Tool) Command(args json.RawMessage) (string, error) {
 // usageWord is a word of a usage, without brackets.
 var usageWord = regexp.MustCompile(`[^][\s]+`)
 
-// values returns the arguments by the names they have in the usage.
+// values returns the arguments by their names in the usage.
 func (t Tool) values(args json.RawMessage) (map[string]string, error) {
 	given := map[string]json.RawMessage{}
 	if len(bytes.TrimSpace(args)) > 0 {
@@ -108,7 +108,7 @@ func (t Tool) values(args json.RawMessage) (map[string]string, error) {
 	return values, nil
 }
 
-// value returns what a parameter is given, as a word for the shell.
+// value returns a parameter's argument as text.
 func (p *parameter) value(raw json.RawMessage) (string, error) {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Tool is one of the commands, as a model's tools are described.
+// A Tool describes one of the commands as a tool for a model.
 type Tool struct {
 	Name        string
 	Description string

@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Navigate goes to a URL, as http, https, file or data, and waits until the page has loaded. What a server answers is a page, be it one that
-// says 404. Errors are *NavigateError where the browser says what is wrong.
+// Navigate goes to a URL (http, https, file, data) and waits until the page has loaded. A server's answer is a page, even if it says 404. The error is
+// a *NavigateError where the browser gives a reason.
 func (t *Tab) Navigate(ctx context.Context, url string) error {
 	t.revive()
 	_, err := bounded(ctx, t, t.navigate(url))
@@ -33,8 +33,8 @@ func (t *Tab) Navigate(ctx context.Context, url string) error {
 	return nil
 }
 
-// navigate goes to a URL and waits until that page has loaded, or the one that it has made way for while it loaded. chromedp's Navigate takes the first page to
-// come for the one it waits for: right after an error that can be the page that tells of the error.
+// navigate goes to a URL and waits until that page, or one that has replaced it meanwhile, has loaded. chromedp's Navigate waits for the first page that
+// loads; right after an error, that can be the browser's own page about the error.
 func (t *Tab) navigate(url string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		call, done := context.WithCancel(ctx)
@@ -73,7 +73,7 @@ func (t *Tab) Text(ctx context.Context) (string, error) {
 	return wrap(ctx, t, "read the text", chromedp.Evaluate[string]("document.body ? document.body.innerText : document.documentElement.textContent"))
 }
 
-// Screenshot returns a PNG of what is visible of the page, of the size that Config says.
+// Screenshot returns a PNG of the visible part of the page, in the size of Config.
 func (t *Tab) Screenshot(ctx context.Context) ([]byte, error) {
 	return wrap(ctx, t, "take a screenshot", drawn(chromedp.CaptureScreenshot()))
 }
@@ -83,7 +83,7 @@ func (t *Tab) FullScreenshot(ctx context.Context) ([]byte, error) {
 	return wrap(ctx, t, "take a screenshot", drawn(chromedp.FullScreenshot(100)))
 }
 
-// drawn takes a photograph. Only the front tab of a window is drawn, and a page that opens another is behind that.
+// drawn brings the tab to the front before photograph: Chromium draws only the front tab of a window, and a page that opens another is behind it.
 func drawn(photograph chromedp.Action[[]byte]) chromedp.Action[[]byte] {
 	return func(ctx context.Context, target *chromedp.Target) ([]byte, error) {
 		if _, err := cdp.Call(ctx, target, page.BringToFront, cdp.Empty{}); err != nil {
@@ -101,14 +101,15 @@ func wrap[T any](ctx context.Context, t *Tab, doing string, action chromedp.Acti
 	return v, err
 }
 
-// Click clicks an element, in the middle, when it is visible, enabled and not behind another; if that leads to another page, it returns when that has loaded. The
-// selector is CSS, for the first element that matches, or a ref of AccessibilityTree: "ref=12". Errors about the element are *ElementError.
+// Click waits until an element is visible, enabled and not behind another, and clicks into its middle. If that leads to another page, Click returns when
+// the page has loaded. The selector is CSS, for the first element that matches, or a ref of AccessibilityTree: "ref=12". Errors about the element are
+// *ElementError.
 func (t *Tab) Click(ctx context.Context, selector string) error {
 	return t.act(ctx, "click", selector, chromedp.Steps(
 		uncovered(selector), chromedp.Click(selector, find(selector), chromedp.NodeVisible)))
 }
 
-// Type types text into an element, after what it holds: keys are pressed, and "\n" is Enter. Beyond that it is like Click.
+// Type types text at the end of an element's text, key by key; "\n" is Enter. It waits and fails as Click does.
 func (t *Tab) Type(ctx context.Context, selector, text string) error {
 	end := chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := chromedp.Evaluate[bool](`{ const e = document.activeElement; try { e.setSelectionRange(e.value.length, e.value.length) } catch {} } true`)(ctx, target)
@@ -117,7 +118,7 @@ func (t *Tab) Type(ctx context.Context, selector, text string) error {
 	return t.act(ctx, "type into", selector, chromedp.Steps(chromedp.Focus(selector, find(selector)), end, chromedp.KeyEvent(text)))
 }
 
-// Fill replaces what a field holds. Beyond that it is like Click.
+// Fill replaces the text of a field. It waits and fails as Click does.
 func (t *Tab) Fill(ctx context.Context, selector, text string) error {
 	replace := chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := chromedp.Evaluate[bool](`{ const e = document.activeElement; e.select ? e.select() : getSelection().selectAllChildren(e) } true`)(ctx, target)
@@ -131,7 +132,7 @@ func (t *Tab) Fill(ctx context.Context, selector, text string) error {
 	return t.act(ctx, "fill", selector, chromedp.Steps(chromedp.Focus(selector, find(selector)), replace))
 }
 
-// act does something to an element when that is visible and enabled.
+// act runs an action on an element when the element is visible and enabled.
 func (t *Tab) act(ctx context.Context, doing, selector string, action chromedp.Action[chromedp.Void]) error {
 	began := time.Now()
 	_, err := bounded(ctx, t, chromedp.Steps(
@@ -153,9 +154,9 @@ func (t *Tab) act(ctx context.Context, doing, selector string, action chromedp.A
 	return fmt.Errorf("%s %q: %w", doing, selector, err)
 }
 
-// settle waits for the page to load, if what was done has led to another.
+// settle waits for the page to load, if the action has led to another.
 func (t *Tab) settle(ctx context.Context, target *chromedp.Target) error {
-	// A form is sent, and a script goes elsewhere, by a task of the page's own: one of ours comes after it. Its context may be gone by then.
+	// The page sends a form, or leaves by a script, in a task of its own. This one is queued behind it. The page may be gone by then.
 	_, _ = chromedp.Evaluate[bool]("new Promise(done => setTimeout(done, 0, true))", chromedp.EvalAwaitPromise)(ctx, target)
 	t.mu.Lock()
 	loading := t.loading

@@ -13,24 +13,24 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Config says how a browser is to be. The zero value is usable.
+// A Config has the settings of a browser. The zero value is usable.
 type Config struct {
 	// Width and Height are the size of a page in pixels. Default: 1280 × 720.
 	Width, Height int
-	// Timeout bounds what waits for a page: to load, to have an element, to begin a download. Default: 30 s; negative: only the
-	// context of each call does.
+	// Timeout bounds calls that wait for a page: to load, to have an element, to begin a download. Default: 30 s. If it is negative, only
+	// each call's context bounds it.
 	Timeout time.Duration
-	// DownloadDir is the directory of the box, absolute, into which files are downloaded. It is made if need be, and stays. Default: one that
+	// DownloadDir is the directory in the box for downloads, an absolute path. It is made if need be, and stays. Default: a directory that
 	// goes with the browser.
 	DownloadDir string
-	// Dialog answers what a page asks with alert, confirm, prompt or on leaving it. It is called from a goroutine of the tab, one
-	// call at a time, and the page stands still meanwhile. Default: all are accepted, prompts with the text that they propose.
+	// Dialog answers the dialogs of a page: alert, confirm, prompt, and the question on leaving it. It is called from a goroutine of the
+	// tab, one call at a time; the page stands still meanwhile. Default: all are accepted, prompts with the text that they propose.
 	Dialog func(Dialog) Answer
-	// Program is the browser's program in the box. Default: the first there is of chromium-headless-shell, chrome-headless-shell,
+	// Program is the browser's program in the box. Default: the first that is there of chromium-headless-shell, chrome-headless-shell,
 	// headless-shell, chromium, chromium-browser, google-chrome and google-chrome-stable.
 	Program string
-	// Flags are further flags of Chromium: "--proxy-server=…", "--lang=de", "--ignore-certificate-errors".
-	// Of --disable-features they add to the package's own.
+	// Flags are further flags for Chromium: "--proxy-server=…", "--lang=de", "--ignore-certificate-errors". A --disable-features adds to the
+	// package's own.
 	Flags []string
 	// Env are variables of Chromium's, "NAME=value", added to the box's.
 	Env []string
@@ -58,7 +58,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// A Browser is its first Tab, and more. Open makes one.
+// A Browser is Chromium in a box. Its methods beside its own are those of its first Tab. Open makes one.
 type Browser struct {
 	*Tab
 	config  Config
@@ -66,7 +66,7 @@ type Browser struct {
 	ctx     context.Context // chromedp's, of the browser; tabs descend from it
 	closed  chan struct{}   // Close has been called
 	close   func() error
-	work    sync.WaitGroup // what each tab has running
+	work    sync.WaitGroup // goroutines of the tabs
 
 	download chan struct{} // holds a token while one is awaited
 
@@ -147,7 +147,7 @@ func (b *Browser) Close() error {
 	return nil
 }
 
-// why returns the reason behind an error: that the browser is closed, or has ended.
+// why returns ErrClosed or an *EndedError if one of these is the reason for err, else err.
 func (b *Browser) why(err error) error {
 	select {
 	case <-b.closed:
@@ -165,7 +165,7 @@ func (b *Browser) why(err error) error {
 	}
 }
 
-// gone says that the box is closed.
+// gone reports whether an error says that the box is closed or lost.
 func gone(err error) bool {
 	return errors.Is(err, sandbox.ErrClosed) || errors.Is(err, sandbox.ErrLost)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A Dialog is what a page asks.
+// A Dialog is a question or message of a page.
 type Dialog struct {
 	Type    string // alert, confirm, prompt or beforeunload
 	Message string
@@ -31,7 +31,7 @@ func (t *Tab) Dialogs() []Dialog {
 	return answered
 }
 
-// answer answers dialogs until the end of the tab: a page with an open one stands still, and whoever waits for it with it.
+// answer answers dialogs until the end of the tab. A page with an open dialog stands still, and calls that wait for the page with it.
 func (t *Tab) answer() {
 	for {
 		select {
@@ -43,7 +43,7 @@ func (t *Tab) answer() {
 			t.answered = append(t.answered, d)
 			t.answered = slices.Clone(t.answered[max(0, len(t.answered)-100):])
 			t.mu.Unlock()
-			// An error means that there is none any more, or no page.
+			// An error means that the dialog or the page is gone.
 			_, _ = cdp.Call(t.ctx, chromedp.FromContext(t.ctx).Target, page.HandleJavaScriptDialog,
 				page.HandleJavaScriptDialogParams{Accept: answer.Accept, PromptText: answer.Text})
 		}

@@ -12,15 +12,15 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A Download is a file of the box that the browser has downloaded. The box's CopyFrom brings it out.
+// A Download is a file that the browser has downloaded into the box. The box's CopyFrom brings it out.
 type Download struct {
 	Path string // in the box
 	URL  string // that it came from
 	Size int64  // bytes
 }
 
-// Download calls start, which is to make the browser download something by a Click or a Navigate, and waits until it has. One Download at a time
-// is under way in a browser; others wait. What is downloaded without it lands in Config.DownloadDir too.
+// Download calls start, which makes the browser begin a download by a Click or a Navigate, and waits until the file is complete. A browser has one
+// Download under way at a time; others wait. Files that pages download by themselves go to Config.DownloadDir too.
 func (t *Tab) Download(ctx context.Context, start func(ctx context.Context) error) (*Download, error) {
 	d, err := t.browser.await(ctx, start)
 	if err != nil {
@@ -58,7 +58,7 @@ func (b *Browser) await(ctx context.Context, start func(ctx context.Context) err
 	if err != nil {
 		return nil, b.reason(ctx, call, err)
 	}
-	var aborted *NavigateError // to the page, what turns into a download is a navigation that comes to nothing
+	var aborted *NavigateError // a navigation that turns into a download ends with this error
 	if err := start(ctx); err != nil && !(errors.As(err, &aborted) && aborted.Reason == "net::ERR_ABORTED") {
 		return nil, err
 	}

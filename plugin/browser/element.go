@@ -43,7 +43,7 @@ func refOf(selector string) (cdp.BackendNodeID, bool) {
 	return cdp.BackendNodeID(n), ok && err == nil
 }
 
-// checkRef finds a ref that is of another page, or of an element that the page no longer has: it will not come back, so nobody need wait.
+// checkRef finds refs of another page, or of an element that the page no longer has. Such an element will not come back: no call waits for it.
 func checkRef(ctx context.Context, target *chromedp.Target, selector string) error {
 	ref, ok := refOf(selector)
 	if !ok {
@@ -63,7 +63,7 @@ func checkRef(ctx context.Context, target *chromedp.Target, selector string) err
 	return nil
 }
 
-// resolve returns the element that a selector means, or what is wrong with that.
+// resolve returns the element that a selector means, or the state that says why there is none.
 func resolve(ctx context.Context, target *chromedp.Target, selector string) (*runtime.RemoteObject, ElementState, error) {
 	if ref, ok := refOf(selector); ok {
 		res, err := cdp.Call(ctx, target, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: ref})
@@ -84,7 +84,7 @@ func resolve(ctx context.Context, target *chromedp.Target, selector string) (*ru
 	return res.Result, "", nil
 }
 
-// state says what is wrong with an element, and what covers it; empty if nothing is.
+// state returns the state of an element that cannot be used, and for Covered the element in front of it; "" if it can be used.
 func (t *Tab) state(ctx context.Context, selector string) (state ElementState, cover string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // also when the caller's time is over
 	defer cancel()
@@ -121,8 +121,8 @@ func (t *Tab) state(ctx context.Context, selector string) (state ElementState, c
 	return state, cover
 }
 
-// coverOf returns the beginning of what a click into the middle of an element would meet in its place, as HTML. What is in the element stands for it, and what it
-// is in, and its label.
+// coverOf returns the beginning of the HTML of the element that a click into the middle of another would hit instead; "" if it would hit that one, an
+// element inside or around it, or its label.
 func coverOf(ctx context.Context, target *chromedp.Target, element *runtime.RemoteObject) (string, error) {
 	return chromedp.CallFunctionOn[string](`function() {
 		this.scrollIntoViewIfNeeded();
@@ -135,14 +135,14 @@ func coverOf(ctx context.Context, target *chromedp.Target, element *runtime.Remo
 	}`, on(element))(ctx, target)
 }
 
-// coverPoll is how often is looked whether something is still in front of an element, as a dialog that fades away.
+// coverPoll is the time between two looks at an element that is covered, for example by a dialog that fades away.
 const coverPoll = 50 * time.Millisecond
 
 // uncovered waits until nothing is in front of an element.
 func uncovered(selector string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		for {
-			// An element that has gone meanwhile is not for here to tell.
+			// If the element has gone meanwhile, the action itself says so.
 			object, state, err := resolve(ctx, target, selector)
 			cover := ""
 			if state == "" && err == nil {
@@ -160,7 +160,7 @@ func uncovered(selector string) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// on has a function called on an object, and its value returned.
+// on makes CallFunctionOn call the function on an object and return its value.
 func on(object *runtime.RemoteObject) chromedp.CallOption {
 	return func(p *runtime.CallFunctionOnParams) { p.ObjectID = object.ObjectID }
 }

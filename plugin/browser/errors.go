@@ -29,15 +29,15 @@ func (e *NavigateError) Error() string { return "navigate to " + e.URL + ": " + 
 // Unwrap returns the underlying error.
 func (e *NavigateError) Unwrap() error { return e.Err }
 
-// An ElementError says that an element has not come to be usable in the time that there was.
+// An ElementError says that an element could not be used within the time there was.
 type ElementError struct {
 	Selector string
 	State    ElementState
-	Cover    string // what it is covered by, as HTML: "<div id=\"banner\">"; "" if State is another
+	Cover    string // if State is Covered: the element in front of it, "<div id=\"banner\">"
 	Err      error  // context.DeadlineExceeded, or what the browser says
 }
 
-// An ElementState is what is wrong with an element.
+// An ElementState says why an element cannot be used.
 type ElementState string
 
 const (
@@ -61,7 +61,7 @@ func (e *ElementError) Error() string {
 // Unwrap returns the underlying error.
 func (e *ElementError) Unwrap() error { return e.Err }
 
-// An EndedError says that Chromium has ended by itself: it was killed, or has crashed. Open another one.
+// An EndedError says that Chromium has ended by itself: it was killed, or it crashed. Open another.
 type EndedError struct {
 	ExitCode int    // 128+n when signal n ended it; -1 if it is not known
 	Output   string // the end of what it printed

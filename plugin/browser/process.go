@@ -14,9 +14,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// The script becomes nothing: it stays, to remove the directory when Chromium has ended. What it prints first, up to a zero byte, is the
-// directory; then its input and output are Chromium's file descriptors 3 and 4, on which --remote-debugging-pipe speaks. They are made
-// before the "&", which would take the input away. All that Chromium writes goes into the directory.
+// script starts Chromium, waits for its end, and removes its directory, into which all its files go. The script prints the directory, with a zero byte
+// behind it. From then on its input and output are Chromium's file descriptors 3 and 4, for --remote-debugging-pipe. They are made before the "&",
+// which would replace the input by /dev/null.
 const script = findProgram + `
 [ -n "$BROWSER_PROGRAM" ] && program=$BROWSER_PROGRAM
 command -v "$program" >/dev/null 2>&1 || exit 127
@@ -37,8 +37,8 @@ remove
 exit $status
 `
 
-// What Chromium is started with beside Config.Flags. Containers forbid what its own sandbox is made of, and have a /dev/shm of 64 MiB: the box is
-// the sandbox. The rest is what keeps it from asking, and a full browser from most of what it would say to others than the page.
+// flags are Chromium's, beside Config.Flags. Containers forbid its own sandbox, and have a /dev/shm of 64 MiB only. The other flags keep it from
+// asking questions, and a full browser from most connections to others than the page.
 var flags = []string{
 	"--headless", "--remote-debugging-pipe", "--no-startup-window", "--no-sandbox", "--disable-dev-shm-usage",
 	"--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update", "--disable-default-apps",
@@ -48,11 +48,12 @@ var flags = []string{
 	"--disable-hang-monitor", "--disable-popup-blocking", "--force-color-profile=srgb", "--hide-scrollbars", "--mute-audio",
 }
 
-// Of a page that comes back out of the BackForwardCache the protocol has no load event, for which chromedp's NavigateBack waits.
+// disableFeatures turns off, among others, BackForwardCache: the protocol has no load event for a page out of that cache, and chromedp's NavigateBack
+// waits for one.
 const disableFeatures = "--disable-features=BackForwardCache,AutofillServerCommunication,NetworkTimeServiceQuerying,Translate,MediaRouter," +
 	"OptimizationHints,OptimizationGuideOnDeviceModel,DialMediaRouteProvider,PaintHolding"
 
-// arguments are the flags with those of the user. Of several --disable-features Chromium takes the last, so they are made one.
+// arguments returns the flags with the user's. Chromium obeys only the last --disable-features, so all are joined to one.
 func arguments(user []string) []string {
 	args, disable := slices.Clone(flags), disableFeatures
 	for _, f := range user {
@@ -66,7 +67,7 @@ func arguments(user []string) []string {
 }
 
 const (
-	startTimeout = time.Minute      // for Chromium to say a first word
+	startTimeout = time.Minute      // for Chromium's first answer
 	exitDelay    = 10 * time.Second // for Chromium to end by itself
 )
 
@@ -80,10 +81,10 @@ type process struct {
 	errs   lastlines.Writer
 	cancel context.CancelFunc
 	done   chan struct{} // closed when it has ended
-	err    error         // why; to be read when done is closed
+	err    error         // the reason for its end; to be read when done is closed
 }
 
-// startProcess returns when Chromium is being started. ctx is for the start only.
+// startProcess returns when the script has made its directory. ctx is for the start only.
 func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process, error) {
 	args := slices.Concat([]string{"sh", "-c", script, "sh"}, arguments(c.Flags))
 	stdin, in := io.Pipe()
@@ -100,7 +101,7 @@ func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process,
 		if p.err = p.why(code, err); p.err == ErrMissing && c.Program != "" {
 			p.err = fmt.Errorf("Config.Program is %q: %w", c.Program, ErrMissing)
 		}
-		close(p.done) // before the streams: who finds them closed asks for the reason
+		close(p.done) // before the streams: a reader that finds them closed asks for the reason
 		stdin.CloseWithError(p.err)
 		stdout.CloseWithError(p.err)
 	}()
@@ -117,7 +118,7 @@ func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process,
 	return p, nil
 }
 
-// transport is how chromedp talks to it.
+// transport returns chromedp's connection to Chromium.
 func (p *process) transport() chromedp.Transport {
 	return chromedp.NewPipeConn(struct {
 		io.Reader
@@ -125,7 +126,7 @@ func (p *process) transport() chromedp.Transport {
 	}{p.read, p.out}, p.in)
 }
 
-// why says why Chromium has ended, by what Run returns.
+// why returns the reason for Chromium's end, from the results of Run.
 func (p *process) why(code int, err error) error {
 	if code == 127 && err == nil {
 		return ErrMissing
@@ -135,8 +136,8 @@ func (p *process) why(code int, err error) error {
 
 // close ends Chromium and all its processes, and removes its directory.
 func (p *process) close() error {
-	p.in.Close()  // the end of its input is the end of Chromium, which the script awaits
-	p.out.Close() // nobody reads any more: that must not stop it
+	p.in.Close()  // Chromium ends at the end of its input, and the script waits for that
+	p.out.Close() // or its last output would block it
 	timer := time.NewTimer(exitDelay)
 	defer timer.Stop()
 	select {
@@ -150,7 +151,7 @@ func (p *process) close() error {
 	return p.remove()
 }
 
-// remove removes the directory if the script has not: it was killed, or somebody wrote there meanwhile.
+// remove removes the directory if the script has not: the script was killed, or a process wrote there meanwhile.
 func (p *process) remove() error {
 	if p.dir == "" {
 		return nil
@@ -163,7 +164,7 @@ func (p *process) remove() error {
 	case err == nil && code != 0:
 		return fmt.Errorf("remove %s: %s", p.dir, errs.String())
 	case err != nil && gone(err):
-		return nil // with the box
+		return nil // the directory is gone with the box
 	}
 	return err
 }

@@ -43,7 +43,7 @@ func (b *Browser) NewTab(ctx context.Context) (*Tab, error) {
 // id is the page's; Chromium gives its outermost frame the same.
 func (t *Tab) id() target.ID { return target.ID(t.frame) }
 
-// Tabs returns all tabs, those that pages have opened too: the first one, and then in the order in which they were made or found.
+// Tabs returns all tabs, those that pages have opened too, in the order in which they were made or found.
 func (b *Browser) Tabs(ctx context.Context) ([]*Tab, error) {
 	call, done := within(ctx, b.ctx)
 	defer done()
@@ -69,7 +69,7 @@ func (b *Browser) Tabs(ctx context.Context) ([]*Tab, error) {
 	return slices.DeleteFunc(slices.Clone(b.tabs), func(t *Tab) bool { return !there[t.id()] }), nil
 }
 
-// tab returns the tab of a page that is known.
+// tab returns the Tab of a page, nil if there is none yet.
 func (b *Browser) tab(id target.ID) *Tab {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,8 +122,7 @@ func (t *Tab) Close() error {
 	return nil
 }
 
-// Context returns chromedp's context of the tab, for what chromedp can do beyond the methods here. chromedp.NewContext on it makes a further tab.
-// It ends with the tab.
+// Context returns chromedp's context of the tab, for direct use of chromedp. chromedp.NewContext on it makes another tab. It ends with the tab.
 func (t *Tab) Context() context.Context { return t.ctx }
 
 // Do runs actions of chromedp in the tab.
@@ -162,7 +161,7 @@ func run[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (v T, er
 	return v, err
 }
 
-// bounded is run, within the time that the Config gives it.
+// bounded is run within Config.Timeout.
 func bounded[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (T, error) {
 	if d := t.browser.config.Timeout; d > 0 {
 		var cancel context.CancelFunc
@@ -172,14 +171,14 @@ func bounded[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (T, 
 	return run(ctx, t, action)
 }
 
-// within returns a context of chromedp's that ends with ctx too.
+// within returns a context that descends from parent, one of chromedp's, and ends with ctx too.
 func within(ctx, parent context.Context) (context.Context, func()) {
 	call, cancel := context.WithCancelCause(parent)
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	return call, func() { stop(); cancel(nil) }
 }
 
-// reason returns what is behind an error of chromedp's: to it, all ends are a context canceled.
+// reason returns the reason for an error of chromedp's, which says "context canceled" for every kind of end.
 func (b *Browser) reason(ctx, call context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -234,7 +233,7 @@ func (t *Tab) load(frame cdp.FrameID, is bool) {
 	}
 }
 
-// revive makes a tab usable whose page has crashed.
+// revive makes a tab usable again after its page has crashed.
 func (t *Tab) revive() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -51,7 +51,7 @@ type document struct {
 	nodes map[accessibility.NodeID]*accessibility.Node
 }
 
-// read reads the document of a frame and of those in it.
+// read reads the documents of a frame and of the frames in it.
 func (t *tree) read(ctx context.Context, target *chromedp.Target, frame *page.FrameTree) (*document, error) {
 	res, err := cdp.Call(ctx, target, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{FrameID: frame.Frame.ID})
 	if err != nil {
@@ -65,7 +65,7 @@ func (t *tree) read(ctx context.Context, target *chromedp.Target, frame *page.Fr
 		}
 	}
 	for _, child := range frame.ChildFrames {
-		// One of another site is a process of its own, which is not asked; one may be gone by now.
+		// A frame of another site is in a process of its own, which is not asked; and a frame may be gone by now.
 		owner, err := cdp.Call(ctx, target, dom.GetFrameOwner, dom.GetFrameOwnerParams{FrameID: child.Frame.ID})
 		if err != nil {
 			continue
@@ -83,19 +83,19 @@ var silent = map[string]bool{"none": true, "generic": true, "LayoutTable": true,
 // Roles that are never written: ends of lines, and the boxes into which text is broken.
 var unsaid = map[string]bool{"InlineTextBox": true, "LineBreak": true, "ListMarker": true}
 
-// Roles of what a user uses, beside all that can have the focus.
+// Roles that get a ref, beside those of elements that can have the focus.
 var usable = map[string]bool{
 	"button": true, "link": true, "textbox": true, "searchbox": true, "checkbox": true, "radio": true, "combobox": true, "listbox": true, "option": true,
 	"menuitem": true, "menuitemcheckbox": true, "menuitemradio": true, "tab": true, "switch": true, "slider": true, "spinbutton": true, "treeitem": true,
 }
 
-// What is said of an element beside role, name and value. Those that are true are said by their names.
+// Properties that are written beside role, name and value. One that is true is written as its name only.
 var said = map[accessibility.PropertyName]bool{
 	"level": true, "checked": true, "pressed": true, "expanded": true, "selected": true, "disabled": true, "required": true, "readonly": true,
 	"invalid": true, "focused": true, "modal": true, "url": true,
 }
 
-// write writes a node and what is below it; above is the name of what is above it.
+// write writes a node and the nodes below it. above is the name of the node above it.
 func (t *tree) write(doc *document, n *accessibility.Node, depth int, above string) {
 	if n == nil {
 		return
@@ -157,7 +157,7 @@ func (t *tree) line(n *accessibility.Node, depth int, role, name string) {
 	b.WriteByte('\n')
 }
 
-// shortened cuts what nobody reads to the end: a data URL can have megabytes.
+// shortened cuts a long text: a data URL can have megabytes.
 func shortened(url string) string {
 	const most = 200
 	if len(url) <= most {

@@ -37,7 +37,7 @@ type (
 	}
 )
 
-// take is told what the kernel says of the cell.
+// take handles a message about the cell.
 func (c *cell) take(ctx context.Context, m *message) error {
 	if m.channel == control {
 		if m.header.Type == "interrupt_reply" {
@@ -91,7 +91,7 @@ func (c *cell) reply(m *message) error {
 	default:
 		c.result.Error = &Error{Name: reply.Status, Value: "the kernel has not run the cell to its end"}
 	}
-	for _, p := range reply.Payload { // what "name?" tells
+	for _, p := range reply.Payload { // "name?" has its answer here
 		if p.Source == "page" {
 			o := newOutput(p.Data)
 			if text, ok := o.Data[TextPlain]; ok {
@@ -107,7 +107,7 @@ func (e errorContent) error() *Error {
 	return &Error{Name: e.Name, Value: e.Value, Traceback: plain(strings.Join(e.Traceback, "\n"))}
 }
 
-// show is told what the cell shows.
+// show handles a message of the cell's on iopub.
 func (c *cell) show(m *message) error {
 	switch m.header.Type {
 	case "status":
@@ -206,15 +206,15 @@ func (c *cell) update(o *Output) {
 	c.tell(Event{Output: o, Update: true})
 }
 
-// hold keeps a question until what the cell has shown before it is here. That comes by another connection, and is all here when something comes
-// there of a request that the kernel gets now: control, unlike shell, it does not leave waiting.
+// hold keeps a question until all output before it has arrived, which comes by another connection. The kernel publishes in order: so a request is
+// sent now, on control, where it does not wait for the cell; when iopub has a message about that, the output is complete.
 func (c *cell) hold(m *message) (err error) {
 	c.question = m
 	c.caughtUp, err = c.conn.also(c.r, control, "kernel_info_request", struct{}{})
 	return err
 }
 
-// answer has the caller answer what the cell asks, if it still does.
+// answer has the caller's InputFunc answer the question, if the cell still asks.
 func (c *cell) answer(ctx context.Context) error {
 	m := c.question
 	if c.question, c.caughtUp = nil, ""; m == nil {
@@ -250,7 +250,7 @@ func (c *cell) answer(ctx context.Context) error {
 	return c.conn.answer(m, "input_reply", map[string]string{"value": text})
 }
 
-// finish returns what there is.
+// finish returns the Result, as far as the cell has got.
 func (c *cell) finish() *Result {
 	r := &c.result
 	var stdout, stderr int64
@@ -265,5 +265,5 @@ func (c *cell) finish() *Result {
 	return r
 }
 
-// plain returns a text without the colours that IPython gives it.
+// plain returns text without IPython's colours.
 func plain(text string) string { return ansi.Strip(text) }

@@ -15,8 +15,8 @@ type Client struct {
 	name string
 	dir  string
 
-	turn       chan struct{} // full while a cell is being run
-	connecting chan struct{} // full while conn is being made
+	turn       chan struct{} // full while a cell runs
+	connecting chan struct{} // full while conn is made
 
 	life  context.Context // until Close
 	end   context.CancelCauseFunc
@@ -25,8 +25,8 @@ type Client struct {
 	mu     sync.Mutex
 	closed bool
 	conn   *connection
-	dead   error // what became of conn's kernel
-	cell   *cell // that is being run
+	dead   error // the death of conn's kernel, if it has died
+	cell   *cell // the one that runs
 }
 
 // A ConnectOption is an option of Connect.
@@ -35,11 +35,11 @@ type ConnectOption func(*Client)
 // Kernel names the kernel: up to 64 letters, digits, "-", "_" and ".", a letter or digit first. Default: DefaultKernel.
 func Kernel(name string) ConnectOption { return func(c *Client) { c.name = name } }
 
-// Dir is the working directory of the kernel, if it has to be started. Default: the sandbox's.
+// Dir is the working directory of a kernel that Connect starts. Default: the sandbox's.
 func Dir(path string) ConnectOption { return func(c *Client) { c.dir = path } }
 
-// Connect connects to a kernel in the sandbox, and starts it if it does not run; also after its death. The sandbox has to have the plugin:
-// else the error is ErrNotInstalled. ctx governs the call.
+// Connect connects to a kernel in the sandbox, and starts it if it does not run or has died. The sandbox has to have the plugin, or the error
+// is ErrNotInstalled. ctx governs the call only.
 func Connect(ctx context.Context, sb sandbox.Sandbox, opts ...ConnectOption) (*Client, error) {
 	c := &Client{box: sb, name: DefaultKernel, turn: make(chan struct{}, 1), connecting: make(chan struct{}, 1)}
 	for _, opt := range opts {
@@ -56,7 +56,7 @@ func Connect(ctx context.Context, sb sandbox.Sandbox, opts ...ConnectOption) (*C
 	return c, nil
 }
 
-// start connects to the kernel that runs, or to a new one.
+// start has execute_cli start the kernel if it does not run, and connects to it.
 func (c *Client) start(ctx context.Context, args ...string) error {
 	if c.dir != "" {
 		args = append(args, "--dir", c.dir)
@@ -108,7 +108,7 @@ func (c *Client) call(ctx context.Context) (context.Context, func(), error) {
 	return ctx, func() { stop(); cancel(nil); c.calls.Done() }, nil
 }
 
-// connected returns the connection, made anew if it was cut; or how the kernel has died.
+// connected returns the connection. One that was cut is made anew; if the kernel has died, the error says how.
 func (c *Client) connected(ctx context.Context) (*connection, error) {
 	if err := take(ctx, c.connecting); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (c *Client) connected(ctx context.Context) (*connection, error) {
 	return c.conn, nil
 }
 
-// fate asks what has become of the kernel of a connection that is gone. The error is its death, if that was it.
+// fate asks the sandbox about the kernel of a connection that has ended. If the kernel has died, the error is its *DeadError.
 func (c *Client) fate(ctx context.Context, conn *connection) (*kernelStatus, error) {
 	status, err := tool(ctx, c.box, c.name, "--status")
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *Client) fate(ctx context.Context, conn *connection) (*kernelStatus, err
 	return nil, dead
 }
 
-// explain returns the kernel's death, if that is why the connection has ended.
+// explain returns the kernel's *DeadError in place of err, if its death has ended the connection.
 func (c *Client) explain(ctx context.Context, conn *connection, err error) error {
 	var gone *goneError
 	if !errors.As(err, &gone) || ctx.Err() != nil {
@@ -177,9 +177,9 @@ func take(ctx context.Context, turn chan struct{}) error {
 	}
 }
 
-// Interrupt interrupts the cell that this Client runs, as soon as it has begun, and returns when it has ended. In Python that is a
-// KeyboardInterrupt, which now and then gets lost, in a finalizer for one: it comes again each second. After ten the error is ErrStuck. If this
-// Client runs no cell, what the kernel runs is interrupted once, which may be another client's.
+// Interrupt interrupts the cell that this Client runs, as soon as it has begun, and returns when it has ended. Python raises KeyboardInterrupt.
+// That may get lost, for instance in a finalizer; so the interrupt is repeated each second, and after ten the error is ErrStuck. If this Client runs
+// no cell, the kernel's cell is interrupted once; it may be another client's.
 func (c *Client) Interrupt(ctx context.Context) error {
 	err := c.with(ctx, func(ctx context.Context, conn *connection) error {
 		c.mu.Lock()
@@ -201,7 +201,7 @@ func (c *Client) Interrupt(ctx context.Context) error {
 	return nil
 }
 
-// with has f use the connection.
+// with calls f with the connection, as a call that Close waits for.
 func (c *Client) with(ctx context.Context, f func(context.Context, *connection) error) error {
 	ctx, done, err := c.call(ctx)
 	if err != nil {
@@ -233,8 +233,8 @@ func (c *connection) ask(ctx context.Context, channel, kind string, content any)
 	}
 }
 
-// Restart ends the kernel, if it lives, with what its cells have started, and starts a fresh one. A Run under way gets a *DeadError, that of
-// another Client too.
+// Restart ends the kernel, if it lives, with all processes of its cells, and starts a fresh one. A Run under way, of any Client, gets a
+// *DeadError.
 func (c *Client) Restart(ctx context.Context) error {
 	ctx, done, err := c.call(ctx)
 	if err == nil {
@@ -251,7 +251,7 @@ func (c *Client) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the kernel with what its cells have started. Restart, or a new Client, starts it again.
+// Stop ends the kernel with all processes of its cells. Restart, or a new Client, starts it again.
 func (c *Client) Stop(ctx context.Context) error {
 	ctx, done, err := c.call(ctx)
 	if err == nil {
@@ -264,8 +264,8 @@ func (c *Client) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the connection. The kernel goes on, with its state, until Stop or the end of the sandbox; a cell under way too, while its Run
-// returns ErrClosed. Closing again does nothing.
+// Close ends the connection. The kernel keeps running, with its state, until Stop or the end of the sandbox. So does a cell under way; its Run
+// returns sandbox.ErrClosed. Closing again does nothing.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	closed, conn := c.closed, c.conn

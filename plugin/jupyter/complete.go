@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Completion is what may be written in the place of code[Start:End].
+// A Completion lists texts that may replace code[Start:End].
 type Completion struct {
 	Matches    []string
 	Start, End int // in bytes
@@ -31,8 +31,8 @@ func (c *Client) Complete(ctx context.Context, code string, cursor int) (*Comple
 	return &Completion{reply.Matches, bytesOf(code, reply.Start), bytesOf(code, reply.End)}, nil
 }
 
-// Inspect returns what the kernel knows of the object at the cursor, a position in bytes, such as signature and documentation; "" if it knows
-// nothing. It waits for a cell that runs.
+// Inspect returns a text about the object at the cursor, a position in bytes: signature, documentation. It is "" if the kernel knows nothing
+// of the object. It waits for a cell that runs.
 func (c *Client) Inspect(ctx context.Context, code string, cursor int) (string, error) {
 	var reply struct {
 		Status string
@@ -53,7 +53,7 @@ func (c *Client) Inspect(ctx context.Context, code string, cursor int) (string, 
 	return plain(newOutput(reply.Data).Text()), nil
 }
 
-// about asks the kernel about code.
+// about sends a request about code, and parses the reply.
 func (c *Client) about(ctx context.Context, kind, code string, cursor int, content map[string]any, reply any) error {
 	if cursor < 0 || cursor > len(code) {
 		return fmt.Errorf("the cursor is at %d, and the code has %d bytes", cursor, len(code))

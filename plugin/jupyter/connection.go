@@ -11,22 +11,22 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// The channels of a kernel: where requests go, those that are not to wait for a cell, what a cell asks, and what it shows.
+// The channels of a kernel.
 const (
-	shell   = "shell"
-	control = "control"
-	stdin   = "stdin"
-	iopub   = "iopub"
+	shell   = "shell"   // requests, which wait for the cells before them
+	control = "control" // requests that do not wait
+	stdin   = "stdin"   // questions of a cell, and their answers
+	iopub   = "iopub"   // output of cells
 )
 
-// probeWait is how long after its reply what a request has published may come. A ZeroMQ publisher drops what it cannot get rid of, and
-// what nobody has subscribed to yet.
+// probeWait is how long after the reply to a request its messages on iopub may arrive. Some never do: a ZeroMQ publisher drops messages that
+// nobody has subscribed to yet, and those that it cannot get rid of.
 const probeWait = 100 * time.Millisecond
 
-// restWait is how long what a dead kernel has shown may take to arrive.
+// restWait is how long the last output of a dead kernel may take to arrive.
 const restWait = time.Second
 
-// A connection is one to each channel of a kernel.
+// A connection consists of one connection to each channel of a kernel.
 type connection struct {
 	kernel   string // its id
 	session  string
@@ -36,7 +36,7 @@ type connection struct {
 
 	mu       sync.Mutex
 	requests map[string]*request // by the ids of messages
-	err      error               // why it is gone
+	err      error               // the reason for gone
 	closing  bool
 	gone     chan struct{}
 	shown    chan struct{} // closed at the end of iopub
@@ -65,7 +65,7 @@ func dial(ctx context.Context, box sandbox.Sandbox, k *running) (*connection, er
 				if channel == iopub {
 					kind = zmtp.Sub
 				}
-				// The kernel asks on stdin whom it has got a cell from on shell: one identity for both.
+				// The kernel sends a cell's question on stdin to the identity that sent the cell on shell: both are the same.
 				d.conn, d.err = zmtp.NewConn(ctx, conn, kind, c.session)
 			}
 			all <- d
@@ -96,13 +96,13 @@ func dial(ctx context.Context, box sandbox.Sandbox, k *running) (*connection, er
 	return c, nil
 }
 
-// subscribe returns when what the kernel publishes arrives.
+// subscribe returns when messages on iopub arrive.
 func (c *connection) subscribe(ctx context.Context) error {
 	if err := c.channels[iopub].Subscribe(""); err != nil {
 		return err
 	}
 	for {
-		r, err := c.send(control, "kernel_info_request", struct{}{}) // a cell that runs does not keep it waiting
+		r, err := c.send(control, "kernel_info_request", struct{}{}) // control: it does not wait for a cell that runs
 		if err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (c *connection) subscribe(ctx context.Context) error {
 	}
 }
 
-// hears reports whether something that is published about r has come until a while after r's reply.
+// hears reports whether a message about r has arrived on iopub by probeWait after r's reply.
 func (c *connection) hears(ctx context.Context, r *request) (bool, error) {
 	var late <-chan time.Time
 	for {
@@ -133,7 +133,7 @@ func (c *connection) hears(ctx context.Context, r *request) (bool, error) {
 	}
 }
 
-// read passes on what comes from a channel, to its end.
+// read hands the messages of a channel to the requests that they are about, until the channel ends.
 func (c *connection) read(channel string, conn *zmtp.Conn) {
 	for {
 		z, err := conn.Receive()
@@ -164,7 +164,7 @@ func (c *connection) read(channel string, conn *zmtp.Conn) {
 	}
 }
 
-// ended is told that a channel has. When a kernel dies all of them end, but what it has shown last is to be read before.
+// ended handles the end of a channel. When a kernel dies, all channels end at once; its last output is still to be read from iopub.
 func (c *connection) ended(channel string, err error) {
 	if channel == iopub {
 		close(c.shown)
@@ -202,14 +202,14 @@ func (c *connection) close() {
 	c.work.Wait()
 }
 
-// send sends a request. Who has got it has to forget it.
+// send sends a request. The caller has to call forget in the end.
 func (c *connection) send(channel, kind string, content any) (*request, error) {
 	h := newHeader(c.session, kind)
 	r := &request{ids: []string{h.ID}, ready: make(chan struct{}, 1)}
 	return r, c.sendAs(r, h, channel, nil, content)
 }
 
-// also sends one more request whose answers come as those of r do, and returns its id.
+// also sends another request, whose answers arrive with those of r, and returns its id.
 func (c *connection) also(r *request, channel, kind string, content any) (string, error) {
 	h := newHeader(c.session, kind)
 	c.mu.Lock()
@@ -218,7 +218,7 @@ func (c *connection) also(r *request, channel, kind string, content any) (string
 	return h.ID, c.sendAs(r, h, channel, nil, content)
 }
 
-// answer sends what the kernel has asked for with m.
+// answer sends the reply to the kernel's request m.
 func (c *connection) answer(m *message, kind string, content any) error {
 	return c.sendAs(nil, newHeader(c.session, kind), m.channel, m.rawHeader, content)
 }
@@ -240,14 +240,14 @@ func (c *connection) sendAs(r *request, h header, channel string, parent json.Ra
 	return nil
 }
 
-// why returns why the connection is gone.
+// why returns the reason for the end of the connection.
 func (c *connection) why() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return &goneError{c.err}
 }
 
-// forget ends the interest in a request.
+// forget drops a request, and messages about it that arrive later.
 func (c *connection) forget(r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,18 +263,18 @@ func (c *connection) abandon(r *request) {
 	r.abandoned, r.messages = true, nil
 }
 
-// A request is something that the kernel has been asked, and what has come about it.
+// A request has been sent to the kernel. It collects the messages about it.
 type request struct {
 	ids   []string
-	ready chan struct{} // has something when messages do
+	ready chan struct{} // not empty when messages is not
 
 	messages  []*message // under connection.mu
-	size      int64      // of what they show
-	omitted   int64
+	size      int64      // bytes of output in messages
+	omitted   int64      // bytes of output that were dropped
 	abandoned bool
 }
 
-// put adds a message. The kernel does not wait for who does not read: what is too much is left out.
+// put adds a message. The kernel does not wait for slow readers: output beyond pendingMax is dropped.
 func (r *request) put(m *message) {
 	if r.abandoned {
 		return
@@ -293,14 +293,14 @@ func (r *request) put(m *message) {
 	}
 }
 
-// pendingMax is how much of what a cell shows may wait for the function that Stream has been given, messageCost what each message takes beside
-// its content.
+// pendingMax is how many bytes of a cell's output may wait for the function given to Stream; messageCost is what a message needs beside its
+// content.
 const (
 	pendingMax  = 64 << 20
 	messageCost = 512
 )
 
-// shows reports whether a message may be left out.
+// shows reports whether a message is output, which may be dropped.
 func (m *message) shows() bool {
 	switch m.header.Type {
 	case "stream", "display_data", "execute_result", "update_display_data":
@@ -309,10 +309,10 @@ func (m *message) shows() bool {
 	return m.omitted > 0
 }
 
-// next returns the next message about r, waiting for it; nil when late has something first.
+// next waits for the next message about r and returns it, or nil if late fires first.
 func (c *connection) next(ctx context.Context, r *request, late <-chan time.Time) (*message, error) {
 	for {
-		if err := ctx.Err(); err != nil { // a cell that never stops printing leaves no other moment to look
+		if err := ctx.Err(); err != nil { // looked at here too: a cell that never stops printing always has a message ready
 			return nil, err
 		}
 		c.mu.Lock()
@@ -348,7 +348,7 @@ func (c *connection) next(ctx context.Context, r *request, late <-chan time.Time
 	}
 }
 
-// A goneError says that the connection is gone, of which the kernel's death is the most frequent reason.
+// A goneError says that the connection has ended, most often because the kernel has died.
 type goneError struct{ err error }
 
 func (e *goneError) Error() string { return "the connection to the kernel has ended: " + e.err.Error() }

@@ -17,32 +17,32 @@
 //	}
 //	fmt.Println(result.Text) // 3.141592653589793
 //
-// In the box there is execute_cli, which runs what it reads in the same kernel, and prints what a notebook would show:
+// The command execute_cli in the box runs its standard input in the same kernel, and prints what a notebook would show:
 //
 //	box.Execute(ctx, "execute_cli <<'EOF'\nprint(math.tau)\nEOF")
 //
-// Its exit status is 1 if the cell raised, 130 if it was interrupted; figures go to files, whose names it prints. input() reads the session's
-// terminal: Execute returns with State Waiting. --kernel NAME names another kernel; --restart and --stop are what they say.
+// Its exit status is 1 if the cell raised an exception, 130 if it was interrupted. Figures go to files, whose names it prints. input() reads the
+// session's terminal: Execute returns with State Waiting. --kernel NAME names another kernel; --restart and --stop restart and stop it.
 //
 // # Kernels
 //
-// A box has any number of kernels, by name, each a process of its own; "default" unless one says otherwise. A kernel is started by who first wants
-// it, in that one's directory and environment, and lives until it is stopped, dies, or the box is closed; closing a Client or a session
-// does not end it. All clients of a kernel share its state, and its queue: one cell at a time.
+// A box has any number of kernels, each a process with a name; the default is "default". The first client to ask for a kernel starts it, in the
+// client's directory and environment. It lives until it is stopped, dies, or the box is closed; closing a Client or a session does not end it.
+// All clients of a kernel share its state, and its queue: one cell runs at a time.
 //
-// A kernel that has died, by os._exit, a crash or for want of memory, stays dead: Run returns a [*DeadError] and execute_cli fails with the like
-// until [Client.Restart], or execute_cli --restart, since what was defined is lost. [Connect] starts a fresh one too.
+// A kernel that has died (os._exit, a crash, no memory) stays dead, because all that cells defined is lost: Run returns a [*DeadError], and
+// execute_cli says the same, until [Client.Restart], execute_cli --restart or [Connect] starts a fresh one.
 //
 // # Who can reach it
 //
-// The kernel listens on Unix sockets in a directory that only the box's user may enter, and nowhere else but for a port of the box's loopback on
-// which IPython itself takes the output of processes that a cell forks. Messages are signed; the key is in a file of that directory, and in the
-// memory of clients. Go reaches the sockets through [sandbox.Sandbox.Dial], with no network.
+// The kernel listens on Unix sockets in a directory that only the box's user may enter. (IPython itself has a port on the box's loopback beside
+// them, for the output of processes that a cell forks.) Messages are signed; the key is in a file of that directory and in the memory of
+// clients. Go reaches the sockets through [sandbox.Sandbox.Dial], with no network.
 //
 // # Bounds
 //
-// A message of the kernel may have 64 MiB, Result.Outputs as much in all, Result.Stdout and Result.Stderr what [MaxOutput] says.
-// What is more is left out and counted in Result.Omitted.
+// A message of the kernel may have 64 MiB, Result.Outputs 64 MiB in all, Result.Stdout and Result.Stderr [MaxOutput] bytes each. Bytes beyond
+// that are counted in Result.Omitted.
 //
 // # Concurrency
 //

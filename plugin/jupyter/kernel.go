@@ -14,12 +14,12 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// DefaultKernel is the name of the kernel that execute_cli and Connect use unless they are told another.
+// DefaultKernel is the name of the kernel that execute_cli and Connect use by default.
 const DefaultKernel = "default"
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-// What execute_cli says of a kernel: see kernels.py.
+// The JSON that execute_cli prints about a kernel: see kernels.py.
 type (
 	kernelStatus struct {
 		running
@@ -75,22 +75,22 @@ func tool(ctx context.Context, box sandbox.Sandbox, kernel string, args ...strin
 	return status, nil
 }
 
-// ErrNotInstalled is what Connect's error is if the plugin is not in the sandbox.
+// ErrNotInstalled: the sandbox does not have the plugin.
 var ErrNotInstalled = errors.New("the plugin jupyter is not installed")
 
-// ErrDead is what a DeadError is.
+// ErrDead: the kernel has died. errors.As with a *DeadError says how.
 var ErrDead = errors.New("the kernel has died")
 
-// ErrStuck: a cell that was to be interrupted goes on all the same. Restart ends it.
+// ErrStuck: the cell has ignored ten interrupts and goes on. Restart ends it.
 var ErrStuck = errors.New("the cell does not react to being interrupted: Restart ends it")
 
 // A DeadError says how a kernel has ended. It is ErrDead. What cells have defined is lost.
 type DeadError struct {
 	Kernel      string // its name
 	ExitCode    int    // 128+n when signal n ended it; -1 if nobody knows
-	OutOfMemory bool   // the system killed it since the memory was full
+	OutOfMemory bool   // the system killed it because the memory was full
 	Replaced    bool   // another client has restarted or stopped it
-	Log         string // the last that it printed outside of cells, up to 4 KiB
+	Log         string // the end of its output outside of cells, up to 4 KiB
 }
 
 // Error implements error.

@@ -15,10 +15,10 @@ import (
 	"github.com/sandshell/sandshell/plugin/jupyter/internal/zmtp"
 )
 
-// protocolVersion is that of the messaging protocol: https://jupyter-client.readthedocs.io/en/stable/messaging.html
+// protocolVersion is the version of the messaging protocol: https://jupyter-client.readthedocs.io/en/stable/messaging.html
 const protocolVersion = "5.3"
 
-// delimiter ends what ZeroMQ's routing has put before a message.
+// delimiter ends the frames that ZeroMQ's routing puts before a message.
 var delimiter = []byte("<IDS|MSG>")
 
 type header struct {
@@ -30,15 +30,15 @@ type header struct {
 	Version  string `json:"version"`
 }
 
-// A message is one that has come.
+// A message comes from the kernel.
 type message struct {
 	channel   string // shell, control, stdin or iopub
 	header    header
 	rawHeader json.RawMessage
-	parent    string // the id of the request that it is about
+	parent    string // the id of the request that the message is about
 	content   json.RawMessage
 	size      int64
-	omitted   int64 // bytes that are missing: there is no content then
+	omitted   int64 // if it was too large: bytes that are missing, content among them
 }
 
 func newID() string { return strings.ToLower(rand.Text()) }
@@ -58,7 +58,7 @@ func (key signer) sign(parts [][]byte) []byte {
 	return hex.AppendEncode(nil, mac.Sum(nil))
 }
 
-// encode returns the frames of a message. parent is the header of the one that it answers, nil if there is none.
+// encode returns the frames of a message. If it is a reply, parent is the header of the other's; else nil.
 func (key signer) encode(h header, parent json.RawMessage, content any) ([][]byte, error) {
 	if parent == nil {
 		parent = json.RawMessage("{}")
@@ -75,7 +75,7 @@ func (key signer) encode(h header, parent json.RawMessage, content any) ([][]byt
 	return append([][]byte{delimiter, key.sign(parts)}, parts...), nil
 }
 
-// decode understands what has come. Of a message that was too large there is only what it is about, and that is unsigned.
+// decode checks and parses a message. One that was too large has only its headers, and their signature cannot be checked.
 func (key signer) decode(channel string, z *zmtp.Message) (*message, error) {
 	frames := z.Frames
 	for len(frames) > 0 && !bytes.Equal(frames[0], delimiter) {

@@ -15,15 +15,15 @@ const (
 	ImageSVG  = "image/svg+xml"
 )
 
-// A Result is what a cell has shown.
+// A Result is the output of a cell.
 type Result struct {
 	ExecutionCount int           // the number of the cell, as in In [n]
-	Stdout, Stderr string        // head and tail of it, if it is longer than MaxOutput
+	Stdout, Stderr string        // head and tail, if there is more than MaxOutput
 	Text           string        // the value of the last expression, as text; "" if there is none
 	Outputs        []Output      // displays and figures, and the value, in order; up to 64 MiB
-	Error          *Error        // nil: the cell has not raised
+	Error          *Error        // the exception that ended the cell; nil if there was none
 	Omitted        int64         // bytes of Stdout, Stderr and Outputs that are missing
-	Duration       time.Duration // from sending the cell on
+	Duration       time.Duration // since the cell was sent
 }
 
 // All returns all outputs of a MIME type, such as the figures: All(ImagePNG).
@@ -40,9 +40,9 @@ func (r *Result) All(mime string) [][]byte {
 // An Output is something that a cell displays, in one or several forms.
 type Output struct {
 	Data  map[string][]byte // by MIME type; images and the like as they are in a file
-	Value bool              // it is the value of the last expression
+	Value bool              // whether it is the value of the last expression
 
-	display string // its id, for updates
+	display string // the display's id, for updates
 }
 
 // Text returns the output as text, "" if it has no such form.
@@ -63,14 +63,14 @@ func (e *Error) Error() string {
 	return e.Name + ": " + e.Value
 }
 
-// An Event is something that a cell shows. One of the fields is set; Update goes with Output.
+// An Event is a piece of a cell's output. One of the fields is set; Update goes with Output.
 type Event struct {
 	Stdout string
 	Stderr string
 	Output *Output
-	Update bool   // Output takes the place of those of the same display, here or in an earlier cell
+	Update bool   // Output replaces those of the same display, of this cell or an earlier one
 	Error  *Error // the cell has raised
-	Clear  bool   // what it has shown before is to go: a Result has not got it either
+	Clear  bool   // all output before it is void, and not in the Result
 }
 
 func newOutput(data map[string]json.RawMessage) *Output {
@@ -81,7 +81,7 @@ func newOutput(data map[string]json.RawMessage) *Output {
 	return o
 }
 
-// decodeMIME returns what Jupyter has put in JSON: text as a string, binary data as base64 in a string, JSON as it is.
+// decodeMIME undoes Jupyter's encoding in JSON: text is a string, binary data base64 in a string, and JSON is as it is.
 func decodeMIME(mime string, raw json.RawMessage) []byte {
 	var text string
 	if strings.HasSuffix(mime, "json") || json.Unmarshal(raw, &text) != nil {
@@ -100,7 +100,7 @@ func decodeMIME(mime string, raw json.RawMessage) []byte {
 	return binary
 }
 
-// size is roughly the memory that it takes.
+// size returns roughly how much memory the output takes.
 func (o *Output) size() int64 {
 	size := int64(messageCost)
 	for mime, data := range o.Data {

@@ -20,15 +20,15 @@ type runOptions struct {
 	maxOutput int
 }
 
-// Stream has f told what the cell shows, as it comes: one call at a time, before Run returns. While f takes its time, up to 64 MiB wait for it.
-// f may cancel Run's ctx; Interrupt, which waits for the cell's end, it can only call in a goroutine.
+// Stream calls f with the cell's output, as it comes: one call at a time, the last before Run returns. Up to 64 MiB wait for a slow f. f may
+// cancel Run's ctx. It must not call Interrupt, which waits for the cell's end, except in a goroutine.
 func Stream(f func(Event)) RunOption { return func(o *runOptions) { o.stream = f } }
 
-// An InputFunc answers Python's input() and, if secret, getpass(). An error interrupts the cell, and is what Run returns. ctx ends with Run's,
-// and when the kernel dies.
+// An InputFunc answers Python's input(), and getpass() if secret. If it returns an error, the cell is interrupted and Run returns that error. ctx
+// ends with Run's, and when the kernel dies.
 type InputFunc func(ctx context.Context, prompt string, secret bool) (string, error)
 
-// Input has f answer what the cell asks, when all that it has shown before has come. Default: input() raises an error.
+// Input has f answer the cell's questions. Stream has seen all output before the question by then. Default: input() raises an error.
 func Input(f InputFunc) RunOption { return func(o *runOptions) { o.input = f } }
 
 // MaxOutput sets how many bytes are kept of Stdout, and of Stderr, half of them from the head and half from the tail. Default, for zero or less
@@ -38,12 +38,12 @@ func MaxOutput(n int) RunOption { return func(o *runOptions) { o.maxOutput = n }
 // Run runs a cell and waits for its end. That it raises is data, not an error: see Result.Error. Several Runs of a Client wait for each other;
 // cells of other clients are in the kernel's queue with it.
 //
-// When ctx ends, the cell is interrupted, and Run returns what there is, and ctx's error. The kernel and its state are as after a ^C. If the cell
-// swallows ten interrupts, one a second, the error is ErrStuck too, and the cell goes on. A cell that waits in the kernel for another client's
-// is interrupted when its turn comes.
+// When ctx ends, the cell is interrupted, and Run returns the Result so far, and ctx's error. The kernel and its state are as after a ^C. If the
+// cell swallows ten interrupts, one a second, the error is ErrStuck too, and the cell goes on. A cell that is still in the kernel's queue is
+// interrupted when its turn comes.
 //
-// The death of the kernel is a *DeadError, and stays one until Restart. Another error, such as sandbox.ErrCut, says that the connection is gone:
-// the next Run makes a new one. With these there is a Result too if the cell was sent, as far as it has got.
+// If the kernel has died, the error is a *DeadError, until Restart. Other errors, such as sandbox.ErrCut, say that the connection is gone; the next
+// Run makes a new one. Beside any error there is a Result if the cell was sent.
 func (c *Client) Run(ctx context.Context, code string, opts ...RunOption) (*Result, error) {
 	o := runOptions{}
 	for _, opt := range opts {
@@ -63,7 +63,7 @@ func (c *Client) Run(ctx context.Context, code string, opts ...RunOption) (*Resu
 	return result, err
 }
 
-// inTurn is with, one at a time.
+// inTurn is with for one call at a time.
 func (c *Client) inTurn(ctx context.Context, f func(context.Context, *connection) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (c *Client) run(ctx context.Context, conn *connection, code string, o runOp
 	r, err := conn.send(shell, "execute_request", map[string]any{
 		"code": code, "silent": false, "store_history": true, "user_expressions": struct{}{},
 		"allow_stdin":   o.input != nil,
-		"stop_on_error": false, // it would abort what others have in the queue
+		"stop_on_error": false, // true would abort other clients' cells in the queue
 	})
 	cell := &cell{
 		conn: conn, r: r, id: r.ids[0], options: o, probes: map[string]bool{},
@@ -103,7 +103,7 @@ func (c *Client) run(ctx context.Context, conn *connection, code string, o runOp
 	c.cell = nil
 	c.mu.Unlock()
 	close(cell.ended)
-	cell.interrupting.Wait() // one that is on its way would be the next cell's
+	cell.interrupting.Wait() // one that is under way would hit the next cell
 	if !r.abandoned {
 		conn.forget(r)
 	}
@@ -112,7 +112,7 @@ func (c *Client) run(ctx context.Context, conn *connection, code string, o runOp
 	return result, err
 }
 
-// A cell is being run.
+// A cell is one call of Run.
 type cell struct {
 	conn    *connection
 	r       *request
@@ -123,12 +123,12 @@ type cell struct {
 
 	interrupting sync.WaitGroup // calls of Interrupt
 
-	replied, idle bool            // both: it has ended, and everything has come
-	probes        map[string]bool // requests that come after it in the kernel's queue
-	interrupts    int             // that the kernel has not acknowledged
-	question      *message        // what the cell asks, until caughtUp says that what it showed before is here
+	replied, idle bool            // when both are set the cell has ended, and all its output has arrived
+	probes        map[string]bool // ids of requests behind it in the kernel's queue
+	interrupts    int             // how many the kernel has not acknowledged
+	question      *message        // held until the request caughtUp is answered: see hold
 	caughtUp      string          // a request's id
-	stopping      bool            // it is to end: nobody answers what it asks
+	stopping      bool            // it is being interrupted: questions are not answered
 
 	result         Result
 	stdout, stderr headtail.Buffer
@@ -136,7 +136,7 @@ type cell struct {
 	clear          bool  // before the next output
 }
 
-// How often a cell is interrupted that is to end, and how long after each other.
+// How often a cell is interrupted, and how far apart.
 const (
 	stopTries = 10
 	stopPause = time.Second
@@ -172,7 +172,8 @@ func (c *cell) wait(ctx context.Context) error {
 
 func (c *cell) over() bool { return c.replied && c.idle && c.interrupts == 0 }
 
-// probePause is how long nothing may come. What the kernel publishes after a reply follows within milliseconds, unless ZeroMQ has dropped it.
+// probePause is how long to wait for a message before a probe. After a reply, the rest of the output follows within milliseconds, unless ZeroMQ
+// has dropped it.
 func probePause(replied bool) time.Duration {
 	if replied {
 		return time.Second
@@ -180,14 +181,14 @@ func probePause(replied bool) time.Duration {
 	return time.Hour
 }
 
-// probe asks something that is answered after all that the cell has published.
+// probe sends a request that the kernel answers after the cell's output.
 func (c *cell) probe() error {
 	id, err := c.conn.also(c.r, shell, "kernel_info_request", struct{}{})
 	c.probes[id] = true
 	return err
 }
 
-// stop interrupts the cell until it has ended, and returns why.
+// stop interrupts the cell until it has ended. It returns why, joined with any other error.
 func (c *cell) stop(why error) error {
 	if errors.Is(why, sandbox.ErrClosed) {
 		return why
@@ -226,14 +227,14 @@ func (c *cell) stop(why error) error {
 	return why
 }
 
-// interrupt interrupts the cell. It is over only when the kernel has acknowledged that: an interrupt that comes late would be the next cell's.
+// interrupt interrupts the cell. The cell counts as over only when the kernel has acknowledged the interrupt, which might hit the next cell otherwise.
 func (c *cell) interrupt() error {
 	_, err := c.conn.also(c.r, control, "interrupt_request", struct{}{})
 	c.interrupts++
 	return err
 }
 
-// interruptFromOutside is for other goroutines than Run's.
+// interruptFromOutside interrupts the cell, for goroutines other than Run's, and waits for its end.
 func (c *cell) interruptFromOutside(ctx context.Context) error {
 	again := time.NewTicker(stopPause)
 	defer again.Stop()

@@ -17,7 +17,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// script starts the program, with the virtual environment's Python if there is to be one. $1 is the nonce, $2 the environment's key.
+// script starts the program that calls the function. $1 is the nonce. $2 is the key of the virtual environment whose Python to use, or empty.
 const script = `
 [ "$SANDSHELL_PYTOOL" ] && [ -e "$SANDSHELL_PYTOOL/run.py" ] || { printf '%sp\000\000\000\000' "$1"; exit 1; }
 p=$SANDSHELL_PYTOOL_PYTHON
@@ -40,8 +40,8 @@ type unstartedError struct{ error }
 
 func (e unstartedError) Unwrap() error { return e.error }
 
-// Call calls the function in the box, which has to have Plugin. See the package for the errors; those about the call itself (no function named, Args that
-// are no object) are told before anything runs.
+// Call calls the function in the box, which has to have Plugin. The package's doc lists the errors. Mistakes in the call itself (no Function, Args
+// that are no object) are reported before anything runs.
 func (t *Tool) Call(ctx context.Context, box sandbox.Sandbox, c Call) (*Result, error) {
 	request, err := t.request(c)
 	if err != nil {
@@ -68,7 +68,7 @@ func (t *Tool) try(ctx context.Context, box sandbox.Sandbox, c Call, text []byte
 		most = maxOutput
 	}
 	stdout, stderr := newCapture(most, c.Stdout), newCapture(most, c.Stderr)
-	python := newCapture(maxOutput, nil) // what Python itself says, before the function is there, and after
+	python := newCapture(maxOutput, nil) // Python's own messages, before the function is loaded, and after
 	d := &decoder{nonce: []byte(rand.Text()), stdout: stdout, stderr: stderr, answers: map[byte][]byte{}}
 	input := &input{r: bytes.NewReader(text)}
 	began := time.Now()
@@ -116,7 +116,7 @@ func (t *Tool) try(ctx context.Context, box sandbox.Sandbox, c Call, text []byte
 	return res, exitError(t.Function, min(code, 128-code)) // the program itself was killed
 }
 
-// answer puts the result into res, and returns the exception if there is one instead.
+// answer parses the program's answer: the function's result goes into res, its exception is the error.
 func (t *Tool) answer(text []byte, res *Result) error {
 	if len(text) == 0 {
 		return nil
@@ -135,7 +135,7 @@ func (t *Tool) answer(text []byte, res *Result) error {
 	return nil
 }
 
-// exitError makes an ExitError of an exit status, negative if it is a signal.
+// exitError makes an ExitError of an exit status; a negative one is a signal.
 func exitError(function string, status int) error {
 	if status < 0 {
 		return &ExitError{function, 128 - status, syscall.Signal(-status)}
@@ -143,7 +143,7 @@ func exitError(function string, status int) error {
 	return &ExitError{function, status, 0}
 }
 
-// An input knows whether it has been read.
+// An input remembers whether anything has read from it.
 type input struct {
 	r    *bytes.Reader
 	read atomic.Bool

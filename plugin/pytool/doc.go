@@ -12,31 +12,31 @@
 //
 // # A call
 //
-// Each is a process of its own: the source is run as a module named "tool", then the function is called, and what it returns must be
-// JSON (what json.dumps takes, without NaN and infinities). An async function is awaited. The process then ends as Python does: after threads
-// that are no daemons have, and atexit functions; processes that it leaves in the background go on, but the call does not wait for them.
-// Modules are found as by "python3 -c" in the call's directory. The standard input is empty.
+// Each call is a process of its own. It runs the source as a module named "tool", then calls the function. The return value must be JSON: a
+// value that json.dumps takes, without NaN and infinities. An async function is awaited. The process ends as Python processes do: threads that are
+// no daemons finish, atexit functions run. Background processes go on; the call does not wait for them. Modules are found as by "python3 -c" in the
+// call's directory. The standard input is empty.
 //
-// The function's stdout and stderr are kept apart from its result, by pipes of their own. Nothing that it prints, however, can be taken for
-// the result or spoil it.
+// The function's stdout and stderr have pipes of their own, apart from its result. Nothing that the function prints can be mistaken for the
+// result, or damage it.
 //
 // # State
 //
-// A function with a parameter named state gets Call.State there, and changes it in place; Result.State is what it has become. A function without
-// one leaves it as it is. A call that fails hands no state back: the caller's own is the state before it.
+// A function with a parameter named state gets Call.State there and changes it in place; Result.State is the changed state. A function without
+// that parameter leaves the state as it is. A call that fails returns no state: the caller still has the one from before.
 //
 // # Requirements
 //
-// With Config.Requirements the function runs in a virtual environment in which pip has installed them. It is made once per box, Python
-// and set of requirements, in the plugin's directory; calls that want it meanwhile wait. pip's cache is in that directory too, unless PIP_CACHE_DIR says
-// otherwise. Where a path or URL is required, what is there is not looked at again.
+// With Config.Requirements the function runs in a virtual environment in which pip has installed them. The environment is made once per box,
+// version of Python and set of requirements, in the plugin's directory; other calls that need it wait meanwhile. pip's cache is in that directory too,
+// unless PIP_CACHE_DIR names another. A requirement that is a path or URL is not fetched again when its content changes.
 //
 // # Errors
 //
-// What the function raises is an *Exception, and so is a source that does not compile, arguments that do not fit, or a value that is not JSON: see
-// Stage. A process that ends without result (os._exit, a signal, out of memory) is an *ExitError, one that takes too long is
-// sandbox.ErrTimeout; both, and the end of ctx, kill all that it has started. Beside each of these there is a Result with what was printed. Requirements that
-// cannot be installed are a *RequirementsError.
+// The error is an *Exception if the function raises one, and also if the source does not compile, the arguments do not fit or the value is not
+// JSON: see Stage. It is an *ExitError if the process ends without result (os._exit, a signal, out of memory), and sandbox.ErrTimeout if it takes
+// too long. Timeout and the end of ctx kill the process and all that it has started. Beside each of these errors there is a Result with the output.
+// If requirements cannot be installed, the error is a *RequirementsError.
 //
 // # Boxes
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/sandshell/sandshell/internal/lastlines"
 )
 
-// An Exception says that the function, or what is needed for its call, raised an exception.
+// An Exception is a Python exception, raised by the function or on the way to its call.
 type Exception struct {
 	Function  string
 	Stage     Stage
@@ -19,7 +19,7 @@ type Exception struct {
 	Traceback string // as Python prints it, from the source's own frames on, up to 256 KiB; empty for Find, Bind and Return
 }
 
-// A Stage is how far a call has got. Only in Load, Body and Return has anything of the source run.
+// A Stage says how far a call got. Code of the source has run only in Load, Body and Return.
 type Stage string
 
 const (
@@ -28,7 +28,7 @@ const (
 	Find    Stage = "find"    // there is no such function in it: NameError, TypeError
 	Bind    Stage = "bind"    // the function does not take these arguments: TypeError
 	Body    Stage = "body"    // the function raised
-	Return  Stage = "return"  // what it returned, or its state, is not JSON: TypeError; or more than 256 MiB: OverflowError
+	Return  Stage = "return"  // the return value or the state is not JSON: TypeError; or longer than 256 MiB: OverflowError
 )
 
 // Error implements error: one line and the exception's message.
@@ -52,7 +52,7 @@ func (e *Exception) Error() string {
 	return e.Function + " raised " + what
 }
 
-// An ExitError says that the process ended without result.
+// An ExitError says that the function's process ended before it had a result.
 type ExitError struct {
 	Function string
 	Code     int            // the exit status, 128+n when signal n ended it
@@ -71,12 +71,12 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("the process of %s ended with exit status %d, without result", e.Function, e.Code)
 }
 
-// A RequirementsError says that requirements could not be installed. Nothing of them is left; the next call tries again.
+// A RequirementsError says that requirements could not be installed. Nothing is left of the attempt; the next call tries again.
 type RequirementsError struct {
 	Requirements []string
 	ExitCode     int
-	Output       string // of pip and what else was run, up to 1 MiB, of more the begin and the end
-	Omitted      int64  // bytes of it that are missing in between
+	Output       string // of the installation: head and tail, up to 1 MiB
+	Omitted      int64  // bytes cut out of the middle of Output
 }
 
 // Error implements error, with the last lines of Output.

@@ -11,16 +11,16 @@ import (
 	"github.com/sandshell/sandshell/internal/headtail"
 )
 
-// A decoder takes apart what the program in the box writes: see sandshell_tool.py. What comes before the nonce, such as what a
-// sitecustomize.py prints, is dropped.
+// A decoder splits the output of the program in the box, which comes in frames: see sandshell_tool.py. Output before the nonce is dropped: a
+// sitecustomize.py may print something.
 type decoder struct {
 	nonce          []byte
 	begun          bool
 	stdout, stderr io.Writer
-	answers        map[byte][]byte // what came of other kinds
-	buf            []byte          // the nonce or a header, as far as it is there; or such an answer
-	kind           byte            // of the frame that is being read; 0: none
-	left           int             // bytes of it to come
+	answers        map[byte][]byte // frames that are not output, by kind
+	buf            []byte          // the beginning of the nonce, of a header or of an answer
+	kind           byte            // of the frame that is read; 0 between frames
+	left           int             // bytes of the frame that are still to come
 }
 
 const headerSize = 5
@@ -71,12 +71,12 @@ func (d *decoder) Write(p []byte) (int, error) {
 	return size, nil
 }
 
-// A capture keeps head and tail of what is written to it, and passes it on. It is for several goroutines.
+// A capture keeps head and tail of what is written to it, and passes everything on to tee. Several goroutines may use it.
 type capture struct {
 	mu   sync.Mutex
 	kept headtail.Buffer
 	tee  io.Writer // or nil
-	err  error     // of tee: it gets no more then
+	err  error     // of tee, which gets no more after one
 }
 
 func newCapture(most int, tee io.Writer) *capture {
@@ -92,7 +92,7 @@ func (c *capture) Write(p []byte) (int, error) {
 	return c.kept.Write(p)
 }
 
-// text returns what is kept, and how many bytes are missing in between.
+// text returns head and tail as valid UTF-8, and how many bytes are omitted between them.
 func (c *capture) text() (string, int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

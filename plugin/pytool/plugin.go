@@ -10,8 +10,8 @@ import (
 //go:embed setup
 var setup embed.FS
 
-// Plugin returns what a box has to have: Python 3.8 or newer, which is installed where that is allowed (see package plugin), and the program that runs
-// functions.
+// Plugin returns the plugin that Call needs in the box: the program that runs functions, and Python 3.8 or newer. Where there is no Python, it is
+// installed if SANDSHELL_ROOT is yes (see package plugin).
 func Plugin() plugin.Plugin {
 	return plugin.Plugin{
 		Name: "pytool", Files: files("pytool"),
@@ -20,7 +20,7 @@ sys.exit("%d.%d.%d" % sys.version_info[:3] != os.environ["SANDSHELL_PYTOOL_VERSI
 	}
 }
 
-// ensurepip is what requirements need beside Plugin. Most systems have it with Python.
+// ensurepip makes sure of the Python module ensurepip, which virtual environments need. Most systems have it with Python.
 func ensurepip() plugin.Plugin {
 	return plugin.Plugin{Name: "pytool-ensurepip", Files: files("ensurepip"), Check: `"$SANDSHELL_PYTOOL_PYTHON" -B -c 'import ensurepip'`}
 }

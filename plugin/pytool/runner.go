@@ -11,22 +11,22 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Runner calls tools in a box that it makes itself. The box is kept as long as the tools' Config (image, requirements, environment) stays the same;
-// with another Config a new one is made, and the old one closed when the calls in it have ended. So is one made in place of a lost one. What a call
-// leaves in the box, files and processes, the next one finds. A program whose tools differ in their Config has a Runner for each.
+// A Runner calls tools in a box that it makes itself. It keeps the box as long as the tools' Config (image, requirements, environment) stays the
+// same. For another Config it makes a new box, and closes the old one when the calls in it have ended; a box that is lost it replaces, too. Files and
+// processes that a call leaves in the box are there for the next. A program whose tools differ in their Config needs a Runner for each Config.
 type Runner struct {
-	// New makes a box, which is the Runner's then. ctx ends when nobody waits for it any more. The Runner installs Plugin.
+	// New makes a box, which the Runner closes. ctx ends when no call waits for the box any more. The Runner installs Plugin.
 	New func(ctx context.Context, c Config) (sandbox.Sandbox, error)
 
 	mu      sync.Mutex
-	current *kept          // nil: none
-	all     map[*kept]bool // those that are not closed
+	current *kept          // for the next call; nil if one has to be made
+	all     map[*kept]bool // all that are not closed
 	closing sync.WaitGroup // goroutines that make or close a box
 	closed  bool
 	err     error // of closing boxes
 }
 
-// A kept is a box that is shared by calls.
+// A kept is a box that calls share.
 type kept struct {
 	config string
 	cancel context.CancelFunc // of its making
@@ -40,8 +40,8 @@ type kept struct {
 	ended   bool // being closed
 }
 
-// Call calls the function in the Runner's box: see Tool.Call. Calls that come while the box is being made share it. A call during
-// which the box is lost fails with sandbox.ErrLost, unless the function has not been started.
+// Call calls the function in the Runner's box: see Tool.Call. Calls that arrive while the box is made share it. If the box is lost during a call,
+// the error is sandbox.ErrLost; a call whose function had not started is tried once more, in a new box.
 func (r *Runner) Call(ctx context.Context, t Tool, c Call) (*Result, error) {
 	if _, err := t.request(c); err != nil {
 		return nil, fmt.Errorf("call a Python function: %w", err)
@@ -58,7 +58,7 @@ func (r *Runner) Call(ctx context.Context, t Tool, c Call) (*Result, error) {
 
 var errRunnerClosed = fmt.Errorf("call a Python function: the Runner is closed: %w", sandbox.ErrClosed)
 
-// gone reports whether there is no use in trying again in the same box.
+// gone reports whether an error says that the box is closed or lost.
 func gone(err error) bool {
 	return errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrClosed)
 }
@@ -73,7 +73,7 @@ func (r *Runner) try(ctx context.Context, t *Tool, c Call) (*Result, error) {
 	return res, err
 }
 
-// acquire returns a box that has been made.
+// acquire returns the box for c, and waits while it is made.
 func (r *Runner) acquire(ctx context.Context, c Config) (*kept, error) {
 	config := hash([]string{c.Image}, c.normalised(), c.PipArgs, environ.Merge(c.Env))
 	r.mu.Lock()
@@ -109,7 +109,7 @@ func (r *Runner) acquire(ctx context.Context, c Config) (*kept, error) {
 	}
 }
 
-// start begins to make a box. The first caller's ctx gives its values, but does not end what others wait for too.
+// start begins to make a box. The first caller's ctx gives its values; its end does not end the making, for which others may wait too.
 func (r *Runner) start(ctx context.Context, config string, c Config) *kept {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	k := &kept{config: config, cancel: cancel, made: make(chan struct{})}
@@ -134,7 +134,7 @@ func (r *Runner) start(ctx context.Context, config string, c Config) *kept {
 	return k
 }
 
-// release gives a box back. One that is useless is not given to others.
+// release ends a call's use of a box. A useless box is not used for later calls.
 func (r *Runner) release(k *kept, useless bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +152,7 @@ func (r *Runner) release(k *kept, useless bool) {
 	}
 }
 
-// retire makes sure that no later call gets k. r.mu is held.
+// retire keeps later calls from using k. r.mu is held.
 func (r *Runner) retire(k *kept) {
 	k.retired = true
 	if r.current == k {
@@ -185,7 +185,7 @@ func (r *Runner) end(k *kept) {
 	})
 }
 
-// Close closes all boxes, and frees calls under way with sandbox.ErrClosed. It returns what went wrong when boxes were closed, earlier ones too.
+// Close closes all boxes; calls under way return sandbox.ErrClosed. Its error joins those of closing boxes, earlier ones too.
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	r.closed, r.current = true, nil

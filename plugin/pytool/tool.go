@@ -20,12 +20,12 @@ type Tool struct {
 	Config
 }
 
-// A Config is what a tool needs of a box. A Runner keeps a box as long as it does not change.
+// A Config says which box a tool needs. A Runner keeps a box as long as the Config stays the same.
 type Config struct {
-	// Image is for Runner.New; nothing else looks at it.
+	// Image is for Runner.New. Nothing else uses it.
 	Image string
-	// Requirements are lines as in a requirements.txt: "requests>=2", a path, a URL. Their order does not matter. A relative path starts at the directory
-	// in which the box's Runs start. Default: none, and no virtual environment.
+	// Requirements are lines as in a requirements.txt: "requests>=2", a path, a URL, in any order. A relative path starts at the working directory
+	// of the box's Runs. Default: none, and no virtual environment.
 	Requirements []string
 	// PipArgs are added to "pip install", such as "--no-index" and "--find-links=/wheels".
 	PipArgs []string
@@ -33,39 +33,39 @@ type Config struct {
 	Env []string
 }
 
-// A Call is what one call of a function is given. The zero value calls it without arguments.
+// A Call holds the arguments and settings of one call. The zero value calls the function without arguments.
 type Call struct {
-	// Args are the arguments by name: what encoding/json makes a JSON object of. A json.RawMessage is taken as it is. Default, and null: none.
+	// Args are the arguments by name: any value that encoding/json makes a JSON object of. A json.RawMessage is used as it is. Default, and null: none.
 	Args any
-	// State is the caller's, anything that encoding/json takes; nil is no state.
+	// State is passed to the function's parameter named state: any value that encoding/json takes. Default: none.
 	State any
 	// Env is added to Config.Env, for this call.
 	Env []string
 	// Dir is the function's working directory. Default: the box's.
 	Dir string
-	// Timeout bounds the function with the start of Python, but not the installing of requirements. Default: no limit.
+	// Timeout bounds the start of Python and the function, but not the installation of requirements. Default: no limit.
 	Timeout time.Duration
-	// Stdout and Stderr get what the function prints, as it comes, beside the Result; one Writer may be both. An error of Write is returned in the end, and
-	// does not stop the function. Default: none.
+	// Stdout and Stderr get the function's output as it comes; the Result has it too. One Writer may be both. An error of Write does not stop the
+	// function; Call returns it in the end. Default: none.
 	Stdout, Stderr io.Writer
-	// MaxOutput is how many bytes of each the Result holds: of more, the begin and the end. Default: 1 MiB.
+	// MaxOutput is how many bytes of Stdout, and of Stderr, the Result holds: half of them from the head, half from the tail. Default: 1 MiB.
 	MaxOutput int
 }
 
-// A Result is what became of a call.
+// A Result is the outcome of a call.
 type Result struct {
-	Value         json.RawMessage // what the function returned; nil if it did not
-	State         json.RawMessage // Call.State, as the function left it; nil if there was none, or the call failed
-	Stdout        string          // valid UTF-8: U+FFFD where it was not
+	Value         json.RawMessage // the function's return value; nil if it raised or was ended
+	State         json.RawMessage // Call.State as the function left it; nil if there was none, or the call failed
+	Stdout        string          // valid UTF-8: U+FFFD stands for other bytes
 	StdoutOmitted int64           // bytes cut out of the middle of Stdout
 	Stderr        string
 	StderrOmitted int64
-	Duration      time.Duration // of the call, without the installing of requirements
+	Duration      time.Duration // without the installation of requirements
 }
 
 const maxOutput = 1 << 20
 
-// request returns what the program in the box reads.
+// request returns the input of the program in the box.
 func (t *Tool) request(c Call) ([]byte, error) {
 	switch {
 	case t.Function == "":
@@ -103,7 +103,7 @@ func (t *Tool) request(c Call) ([]byte, error) {
 	return slices.Concat(tool[:len(tool)-1], []byte(`,"args":`), args, state, []byte("}")), nil
 }
 
-// marshal makes JSON of a field of Call, without space around it; nil of nil.
+// marshal returns a field of Call as JSON, without space around it; nil for nil.
 func marshal(field string, v any) ([]byte, error) {
 	if v == nil {
 		return nil, nil

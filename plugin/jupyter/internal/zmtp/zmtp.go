@@ -1,7 +1,5 @@
-// Package zmtp is the client's side of ZMTP 3.0, the protocol of ZeroMQ, on a connection that is there: with the mechanism NULL, as a DEALER or a
-// SUB.
-//
-// See https://rfc.zeromq.org/spec/23/. What the peer sends is not trusted: no more memory is taken than Limit.
+// Package zmtp is the client's side of ZMTP 3.0, the protocol of ZeroMQ, on an open connection: with the mechanism NULL, as a DEALER or a SUB. See
+// https://rfc.zeromq.org/spec/23/. The peer is not trusted: its messages take no more memory than Limit.
 package zmtp
 
 import (
@@ -46,14 +44,14 @@ type Conn struct {
 	mu sync.Mutex // held while sending
 }
 
-// A Message is what the other side has sent at once.
+// A Message has one frame or more.
 type Message struct {
 	Frames  [][]byte
-	Omitted int64 // bytes that were beyond the Limit: they, and all frames after them, are not there
+	Omitted int64 // bytes of the first frame beyond the Limit, and of all after it: Frames ends before them
 }
 
-// NewConn shakes hands with the socket at the other end of conn. identity is what a ROUTER there calls this one; empty: what it likes. If
-// NewConn fails, or when ctx ends before it is done, conn is closed.
+// NewConn shakes hands with the socket at the other end of conn. A ROUTER there knows this one by identity; if that is empty, it chooses one. If
+// NewConn fails, conn is closed. ctx governs the handshake only.
 func NewConn(ctx context.Context, conn net.Conn, kind, identity string) (*Conn, error) {
 	c := &Conn{conn: conn, r: newReader(conn)}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -132,7 +130,7 @@ func cutName(b []byte) (name string, rest []byte) {
 	return string(b[1 : 1+b[0]]), b[1+b[0]:]
 }
 
-// Subscribe has a PUB at the other end send the messages whose first frame begins with prefix.
+// Subscribe asks a PUB at the other end for the messages whose first frame begins with prefix.
 func (c *Conn) Subscribe(prefix string) error { return c.Send(append([]byte{1}, prefix...)) }
 
 // Send sends a message.
@@ -167,7 +165,7 @@ func (c *Conn) Receive() (*Message, error) {
 			}
 			return nil, err
 		}
-		if flags&flagCommand != 0 { // of later versions, which we do not speak
+		if flags&flagCommand != 0 { // of a later version of the protocol
 			if _, err := c.command(size); err != nil {
 				return nil, err
 			}
@@ -215,7 +213,7 @@ func (c *Conn) header() (flags byte, size int64, err error) {
 	return flags, int64(n), nil
 }
 
-// body reads a body, and takes memory for it only as it comes.
+// body reads the body of a frame. It takes memory only for bytes that have arrived.
 func (c *Conn) body(size int64) ([]byte, error) {
 	if size <= 1<<20 {
 		b := make([]byte, size)
@@ -234,7 +232,7 @@ func (c *Conn) command(size int64) ([]byte, error) {
 	return c.body(size)
 }
 
-// noEOF is for where the connection may not end.
+// noEOF is for an end of the connection in the middle of something.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
