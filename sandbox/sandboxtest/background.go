@@ -89,8 +89,7 @@ func (j *job) kill() {
 }
 
 func ampersands(t *testing.T, b *box) {
-	crowd := atOnce(t)
-	defer crowd.wait()
+	t.Parallel()
 	for _, c := range []named{
 		{"Server", "sleep {n} &"},
 		{"ThenCommand", "sleep {n} & echo done"},
@@ -101,7 +100,8 @@ func ampersands(t *testing.T, b *box) {
 		{"Several", "sleep {n} & sleep {n} & sleep {n} &"},
 		{"Pipeline", "sleep {n} | cat &"},
 	} {
-		crowd.run(c.name, func(t *testing.T) { // it keeps the terminal open, and delays nothing
+		t.Run(c.name, func(t *testing.T) { // it keeps the terminal open, and delays nothing
+			t.Parallel()
 			if program, _, _ := strings.Cut(c.command, " "); program == "nohup" {
 				b.need(t, program)
 			}
@@ -119,6 +119,7 @@ func ampersands(t *testing.T, b *box) {
 		})
 	}
 	t.Run("LateOutput", func(t *testing.T) { // is somebody's, and harms nobody
+		t.Parallel()
 		sh := b.open(t)
 		exited(t, sh.exec("(until [ -e go ]; do sleep 0.02; done; echo late; : > went) &"), 0)
 		require.Contains(t, sh.output(": > go; until [ -e went ]; do sleep 0.02; done; echo next"), "late\n")
@@ -126,6 +127,7 @@ func ampersands(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Chatter", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		exited(t, sh.exec("while :; do echo chatter; sleep 0.01; done & pid=$!"), 0)
 		for i := range 20 {
@@ -140,7 +142,9 @@ func ampersands(t *testing.T, b *box) {
 }
 
 func logs(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("WhileItWritesAndAfter", func(t *testing.T) {
+		t.Parallel()
 		j := b.start(t, "i=0; while [ $i -lt 300 ]; do i=$((i + 1)); echo line $i; [ $((i % 30)) = 0 ] && sleep 0.05; done; exit 3")
 		want := repeat("line %d\n", 300)
 		read := func() string { // on and on, as it grows
@@ -190,6 +194,7 @@ func logs(t *testing.T, b *box) {
 		}
 	})
 	t.Run("NothingNewDoesNotWait", func(t *testing.T) {
+		t.Parallel()
 		m := b.marker(t)
 		j := b.start(t, "echo ready; sleep "+string(m))
 		_, next := int64(0), int64(len(j.shown("ready\n")))
@@ -201,6 +206,7 @@ func logs(t *testing.T, b *box) {
 		b.gone(t, m)
 	})
 	t.Run("BeyondTheEnd", func(t *testing.T) {
+		t.Parallel()
 		j := b.start(t, "echo a")
 		j.ends(0)
 		for _, offset := range []int64{3, 1 << 40, -1} {
@@ -212,6 +218,7 @@ func logs(t *testing.T, b *box) {
 		}
 	})
 	t.Run("Raw", func(t *testing.T) {
+		t.Parallel()
 		j := b.start(t, `printf '\033[31mred\033[0m\r50%%\r100%%\n\377\376\n'; printf 'no end'`)
 		res := j.ends(0)
 		all, _ := j.logs(0)
@@ -219,6 +226,7 @@ func logs(t *testing.T, b *box) {
 		same(t, "100%\n\xff\xfe\nno end", res.Output)
 	})
 	t.Run("AtMostAMebibyte", func(t *testing.T) {
+		t.Parallel()
 		j := b.start(t, `head -c 3000000 /dev/zero | tr '\0' x`)
 		j.ends(0)
 		data, _ := j.logs(0)
@@ -250,12 +258,14 @@ func jobList(t *testing.T, b *box) {
 		require.False(t, ok)
 	})
 	t.Run("DirAndEnv", func(t *testing.T) {
+		t.Parallel()
 		j := b.start(t, `echo "$PWD $A"; stty size`, sandbox.Dir("/"), sandbox.Env("A=x y"), sandbox.Size(30, 90))
 		j.ends(0)
 		all, _ := j.logs(0)
 		same(t, "/ x y\n30 90\n", unix([]byte(all)))
 	})
 	t.Run("ApartFromSessions", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		sh.output("export X=1")
 		b.start(t, "cd /; X=2; umask 0").ends(0)
@@ -263,6 +273,7 @@ func jobList(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("WhileASessionIsBusy", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec(ask), sandbox.Line)
 		b.start(t, "exit 4").ends(4)
@@ -270,6 +281,7 @@ func jobList(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Many", func(t *testing.T) {
+		t.Parallel()
 		var all []*job
 		for i := range 20 {
 			all = append(all, b.start(t, fmt.Sprintf("seq %d %d; exit %d", i*100, i*100+99, i)))
@@ -279,6 +291,7 @@ func jobList(t *testing.T, b *box) {
 		}
 	})
 	t.Run("Scripts", func(t *testing.T) {
+		t.Parallel()
 		same(t, "a\n\nb\n", b.start(t, "echo a\n\n# comment\ncat <<'EOF'\n\nb\nEOF").ends(0).Output)
 		b.start(t, "(a").ends(2)
 		b.start(t, "").ends(0)
@@ -290,6 +303,7 @@ func jobList(t *testing.T, b *box) {
 		same(t, strings.Repeat("x", 70_000)+"\n", b.start(t, "echo "+strings.Repeat("x", 70_000)).ends(0).Output)
 	})
 	t.Run("DirThatIsNotThere", func(t *testing.T) {
+		t.Parallel()
 		_, err := within(b, t, "Background", func(ctx context.Context) (sandbox.Job, error) {
 			return b.Background(ctx, "echo a", sandbox.Dir(b.tmp+"/nothing"))
 		})
@@ -298,7 +312,9 @@ func jobList(t *testing.T, b *box) {
 }
 
 func jobEnds(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("BeforeAnyoneLooks", func(t *testing.T) {
+		t.Parallel()
 		j := b.start(t, "echo hi; exit 4")
 		select {
 		case <-j.Done():
@@ -312,11 +328,13 @@ func jobEnds(t *testing.T, b *box) {
 		same(t, "hi\n", unix([]byte(all)))
 	})
 	t.Run("SilentAndQuick", func(t *testing.T) {
+		t.Parallel()
 		for range 20 {
 			same(t, "", b.start(t, ":").ends(0).Output)
 		}
 	})
 	t.Run("WithAProcessThatKeepsTheTerminal", func(t *testing.T) {
+		t.Parallel()
 		m := b.marker(t)
 		begin := time.Now()
 		j := b.start(t, "sleep "+string(m)+" & echo x; exit 2")
@@ -325,6 +343,7 @@ func jobEnds(t *testing.T, b *box) {
 		j.kill()
 	})
 	t.Run("WaitFromTwoGoroutines", func(t *testing.T) {
+		t.Parallel()
 		j := b.start(t, "sleep 0.3; exit 6")
 		errs := make(chan error, 2)
 		for range 2 {
@@ -340,6 +359,7 @@ func jobEnds(t *testing.T, b *box) {
 		require.NoError(t, <-errs)
 	})
 	t.Run("WaitCancelled", func(t *testing.T) { // ends the waiting, not the job
+		t.Parallel()
 		j := b.start(t, "until [ -e cancelled ]; do sleep 0.02; done; exit 6")
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
@@ -352,7 +372,8 @@ func jobEnds(t *testing.T, b *box) {
 
 // unread: a job may print for hours before anyone looks; it neither stops nor is it kept in memory.
 func unread(t *testing.T, b *box) {
-	n := amount(100_000_000)
+	t.Parallel()
+	n := b.suite.count(100_000_000)
 	j := b.start(t, fmt.Sprintf(`head -c %d /dev/zero | tr '\0' x; echo end`, n))
 	res := j.ends(0)
 	require.True(t, strings.HasSuffix(res.Output, "xend\n"), show(res))
@@ -373,7 +394,9 @@ func unread(t *testing.T, b *box) {
 }
 
 func jobInput(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("Answered", func(t *testing.T) {
+		t.Parallel()
 		j := b.start(t, `printf 'name? '; read -r x; echo "got $x"; exit 3`)
 		j.shown("name? ")
 		_, err := within(b, t, "Job.Input", empty(func(ctx context.Context) error { return j.Input(ctx, "ann\n") }))
@@ -383,9 +406,11 @@ func jobInput(t *testing.T, b *box) {
 		require.ErrorIs(t, err, sandbox.ErrIdle)
 	})
 	t.Run("OnATerminal", func(t *testing.T) {
+		t.Parallel()
 		b.start(t, "[ -t 0 ] && [ -t 1 ] && [ -t 2 ]").ends(0)
 	})
 	t.Run("Keys", func(t *testing.T) {
+		t.Parallel()
 		j := b.start(t, "echo ready; exec cat")
 		j.shown("ready\n")
 		for _, text := range []string{"one\n", "two\n", "\x04"} {
@@ -399,8 +424,7 @@ func jobInput(t *testing.T, b *box) {
 }
 
 func kills(t *testing.T, b *box) {
-	crowd := atOnce(t)
-	defer crowd.wait()
+	t.Parallel()
 	for _, c := range []struct{ name, command, needs string }{
 		{"Simple", "sleep {n}", ""},
 		{"Children", "sh -c 'sleep {n} & sleep {n} & wait'", ""},
@@ -410,7 +434,8 @@ func kills(t *testing.T, b *box) {
 		{"Forks", `sh -c 'while :; do sh -c "sleep {n}; :" & sleep 0.05; done'`, ""},
 		{"Stopped", `sh -c 'sleep {n} & kill -STOP $!; wait'`, ""},
 	} {
-		crowd.run(c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			b.need(t, c.needs)
 			m := b.marker(t)
 			j := b.start(t, strings.ReplaceAll(c.command, "{n}", string(m)))
@@ -422,12 +447,14 @@ func kills(t *testing.T, b *box) {
 		})
 	}
 	t.Run("Ended", func(t *testing.T) {
+		t.Parallel()
 		j := b.start(t, "exit 3")
 		j.ends(3)
 		j.kill()
 		j.ends(3)
 	})
 	t.Run("FromTwoGoroutines", func(t *testing.T) {
+		t.Parallel()
 		m := b.marker(t)
 		j := b.start(t, "sleep "+string(m))
 		b.alive(t, m, 1)
@@ -443,12 +470,14 @@ func kills(t *testing.T, b *box) {
 		b.gone(t, m)
 	})
 	t.Run("AtOnce", func(t *testing.T) {
+		t.Parallel()
 		m := b.marker(t)
 		j := b.start(t, "sleep "+string(m))
 		j.kill()
 		b.gone(t, m)
 	})
 	t.Run("LeavesOthers", func(t *testing.T) {
+		t.Parallel()
 		m, other := b.marker(t), b.marker(t)
 		j, k := b.start(t, "sleep "+string(m)), b.start(t, "sleep "+string(other))
 		sh := b.open(t)
@@ -464,6 +493,7 @@ func kills(t *testing.T, b *box) {
 }
 
 func signals(t *testing.T, b *box) {
+	t.Parallel()
 	signal := func(t *testing.T, j *job, sig syscall.Signal) error {
 		t.Helper()
 		_, err := within(b, t, "Signal", empty(func(ctx context.Context) error { return j.Signal(ctx, sig) }))
@@ -475,6 +505,7 @@ func signals(t *testing.T, b *box) {
 		code int
 	}{{"INT", syscall.SIGINT, 130}, {"TERM", syscall.SIGTERM, 143}, {"KILL", syscall.SIGKILL, 137}, {"HUP", syscall.SIGHUP, 129}} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			m := b.marker(t)
 			j := b.start(t, "sh -c 'sleep "+string(m)+"; :'")
 			b.alive(t, m, 2)
@@ -487,6 +518,7 @@ func signals(t *testing.T, b *box) {
 		})
 	}
 	t.Run("Caught", func(t *testing.T) {
+		t.Parallel()
 		j := b.start(t, `sh -c 'trap "echo caught; exit 9" HUP; echo ready; while :; do sleep 0.05; done'`)
 		j.shown("ready\n")
 		require.NoError(t, signal(t, j, syscall.SIGHUP))
