@@ -24,11 +24,16 @@ type Box interface {
 	InitPlugins(ctx context.Context, plugins ...plugin.Plugin) error
 }
 
-// Each runs test in a LocalBox and in containers with boxd and with OpenSSH, which have the plugins.
+// Each runs test side by side in a LocalBox and in a container, which have the plugins.
 func Each(t *testing.T, test func(t *testing.T, b Box), plugins ...plugin.Plugin) {
-	t.Run("LocalBox", func(t *testing.T) { test(t, Local(t, plugins...)) })
-	t.Run("boxd", func(t *testing.T) { test(t, Container(t, sshbox.Config{}, plugins...)) })
-	t.Run("openssh", func(t *testing.T) { test(t, Container(t, sshbox.Config{Server: sshbox.OpenSSH}, plugins...)) })
+	t.Run("LocalBox", func(t *testing.T) {
+		t.Parallel()
+		test(t, Local(t, plugins...))
+	})
+	t.Run("boxd", func(t *testing.T) {
+		t.Parallel()
+		test(t, Container(t, sshbox.Config{}, plugins...))
+	})
 }
 
 // Local makes a LocalBox with the plugins, and closes it when the test ends.
