@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -127,6 +128,7 @@ func TestProgram(t *testing.T) {
 
 // A killed program's boxes are all gone within a minute, with nobody's help.
 func TestKilledProgram(t *testing.T) {
+	testenv.NeedsAll(t, "it waits for the end of Linger, half a minute")
 	d := docker(t)
 	kill, ids := program(t, "twenty")
 	if len(ids) != 20 {
