@@ -15,7 +15,7 @@ import (
 func TestConformanceSSHBox(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t, "MaxStartups 100")
-	conform(t, func(ctx context.Context) (sandbox.Sandbox, error) { return Dial(ctx, s.config()) })
+	conform(t, func(ctx context.Context) (sandbox.Sandbox, error) { return Dial(ctx, s.config()) }, sandboxtest.LossyEcho())
 }
 
 // TestConformanceDockerSSHBox runs all of it in each shell: as root and as a user who has sudo, in an image of everyday programs, and

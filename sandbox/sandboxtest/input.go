@@ -31,7 +31,11 @@ func inputs(t *testing.T, b *box) {
 		waiting(t, sh.exec("cat"), sandbox.Line)
 		res := sh.input(want)
 		waiting(t, res, sandbox.Line)
-		require.Len(t, res.Output, 2*len(want))
+		if b.suite.lossyEcho {
+			require.GreaterOrEqual(t, len(res.Output), len(want))
+		} else {
+			require.Len(t, res.Output, 2*len(want))
+		}
 		exited(t, sh.input("\x04"), 0)
 		sh.lives()
 	})
