@@ -1,15 +1,17 @@
-# make demo   a tour of the library, on Docker where an engine answers, else on this machine
-# make test   everything, under the race detector
+# make demo       a tour of the library, on Docker where an engine answers, else on this machine
+# make test       what proves the code on this machine, in some minutes
+# make test-all   what make test leaves out because it takes long
+# make nightly    everything, as often as the rarest failures took
 #
-# Both prepare what is missing. With CI=true nothing may be missing: see .ci/run.
+# All prepare what is missing. With CI=true nothing may be missing: see .ci/run.
 
-.PHONY: demo test bench lint generate prepare image image-if-engine
+.PHONY: demo test test-all nightly bench lint generate prepare image image-if-engine
 
 demo: image-if-engine
 	go run ./examples/quickstart
 
-test: prepare $(if $(filter true,$(CI)),image,image-if-engine)
-	bash .ci/run test
+test test-all nightly: prepare $(if $(filter true,$(CI)),image,image-if-engine)
+	bash .ci/run $@
 
 # The project's benchmarks, each beside its floor.
 bench: image-if-engine

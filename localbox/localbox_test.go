@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
@@ -30,13 +31,15 @@ func open(t testing.TB, c localbox.Config) *localbox.LocalBox {
 
 // TestConformance runs the suite in each shell that this machine has of those that sandshell promises to work with.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for _, shell := range []string{"bash", "dash", "busybox ash"} {
 		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
 			args := strings.Fields(shell)
 			if _, err := exec.LookPath(args[0]); err != nil {
 				t.Skipf("this machine has no %s: install it", args[0])
 			}
-			sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox { return open(t, localbox.Config{Shell: args}) })
+			sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox { return open(t, localbox.Config{Shell: args}) }, testenv.Suite()...)
 		})
 	}
 }

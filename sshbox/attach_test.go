@@ -15,6 +15,7 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -128,6 +129,7 @@ func TestProgram(t *testing.T) {
 
 // A killed program's boxes are all gone within a minute, with nobody's help.
 func TestKilledProgram(t *testing.T) {
+	testenv.NeedsAll(t, "it waits for the end of Linger, half a minute")
 	d := docker(t)
 	kill, ids := program(t, "twenty")
 	if len(ids) != 20 {

@@ -5,41 +5,55 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 )
 
+// TestConformanceSSHBox runs what an sshd makes different: programs start by a script of sandshell's own, are looked at and
+// killed by another, are typed to over a channel, and files are copied by tar. What only the shell decides, LocalBox shows.
 func TestConformanceSSHBox(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t, "MaxStartups 100")
-	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // not t's: the suite makes boxes in Cleanups, too
-		defer cancel()
-		box, err := Dial(ctx, s.config())
-		noError(t, err)
-		t.Cleanup(func() { box.Close() })
-		return box
-	})
+	conform(t, func(ctx context.Context) (sandbox.Sandbox, error) { return Dial(ctx, s.config()) }, sandboxtest.LossyEcho())
 }
 
+// TestConformanceDockerSSHBox runs all of it in each shell: as root and as a user who has sudo, in an image of everyday programs, and
+// where there is nothing but busybox, no name, no right and no place to write but /tmp.
 func TestConformanceDockerSSHBox(t *testing.T) {
+	t.Parallel()
 	docker(t)
-	for name, config := range map[string]Config{
-		"boxd":      {Image: testImage},
-		"boxd-bare": {Image: bareImage, User: "12345:54321", ReadOnlyRoot: true, CapDrop: []string{"ALL"}},
+	for _, c := range []struct {
+		name   string
+		config Config
+		rare   string // why make test leaves it out
+	}{
+		{"boxd", Config{Image: testImage}, ""},
+		{"boxd-bare", Config{Image: bareImage, User: "12345:54321", ReadOnlyRoot: true, CapDrop: []string{"ALL"}}, ""},
+		{"boxd-dash", Config{Image: testImage, User: "user", AllowNewPrivileges: true, Shell: []string{"dash"}},
+			"bash and busybox ash run in containers every day, dash on this machine"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			config.Network = "none"
-			sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				box, err := New(ctx, config)
-				noError(t, err)
-				t.Cleanup(func() { box.Close() })
-				return box
-			})
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.rare != "" {
+				testenv.NeedsAll(t, c.rare)
+			}
+			c.config.Network = "none"
+			conform(t, func(ctx context.Context) (sandbox.Sandbox, error) { return New(ctx, c.config) })
 		})
 	}
 }
 
 // bareImage has busybox, and nothing else: no bash, no tar, no /etc/passwd.
 const bareImage = "sandshell-busybox:latest"
+
+func conform(t *testing.T, open func(context.Context) (sandbox.Sandbox, error), opts ...sandboxtest.Option) {
+	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // not t's: the suite makes boxes in Cleanups, too
+		defer cancel()
+		box, err := open(ctx)
+		noError(t, err)
+		t.Cleanup(func() { box.Close() })
+		return box
+	}, testenv.Suite(opts...)...)
+}

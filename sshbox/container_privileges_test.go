@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
@@ -126,9 +127,7 @@ func TestContainerPrivileges(t *testing.T) {
 
 // A package is installed by root with the default settings.
 func TestContainerAptGet(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes packages from the network")
-	}
+	testenv.NeedsAll(t, "it installs a web server and git")
 	h := containerOf(t, func(c *Config) { c.Network, c.Env = "", []string{"DEBIAN_FRONTEND=noninteractive"} })
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/plugin"
 )
 
@@ -313,6 +314,7 @@ func TestPluginsRefused(t *testing.T) {
 
 // A changed plugin finds what was downloaded for it before; setups side by side do not keep each other from apt-get.
 func TestPackageCache(t *testing.T) {
+	testenv.NeedsAll(t, "it installs packages, twice")
 	base := keptBase(t)
 	setup := func(of string) plugin.Plugin {
 		return plugin.Plugin{Name: of, Timeout: 5 * time.Minute, Files: fstest.MapFS{"setup.sh": {Data: []byte(
@@ -344,6 +346,7 @@ func TestPackageCache(t *testing.T) {
 
 // Nor does pip download again what it has installed once.
 func TestPackageCacheOfPip(t *testing.T) {
+	testenv.NeedsAll(t, "it makes virtual environments with pip, twice")
 	c := Config{Image: keptBase(t), Network: "none"}
 	for i, version := range []string{"1", "2"} {
 		var out safeBuffer
@@ -382,6 +385,7 @@ func (b *safeBuffer) take() string {
 }
 
 func TestPruneAll(t *testing.T) {
+	testenv.NeedsAll(t, "it removes what other packages' tests keep on the engine, and runs alone")
 	d := docker(t)
 	if os.Getenv("SANDSHELL_REQUIRE_DOCKER") != "1" {
 		t.Skip("it would remove what this machine keeps for its boxes: SANDSHELL_REQUIRE_DOCKER=1 allows it")

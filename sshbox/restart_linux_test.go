@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -106,6 +107,7 @@ func (e *restartable) kill(t *testing.T) {
 
 // The engine is killed and started again: with live-restore its containers run on, and so do sessions, jobs and what they print.
 func TestEngineRestarts(t *testing.T) {
+	testenv.NeedsAll(t, "it starts an engine of its own, three times")
 	e := startOwnEngine(t)
 	ctx := limit(t)
 	box, err := New(ctx, Config{Image: bareImage, Network: "none", Docker: e.client})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -15,6 +16,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRun(t *testing.T) {
+	testenv.NeedsAll(t, "to install Chromium in a container takes a minute or two")
 	dockertest.Engine(t, dockertest.Image)
 	shot := filepath.Join(t.TempDir(), "shot.png")
 	var out bytes.Buffer

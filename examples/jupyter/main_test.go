@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/stretchr/testify/require"
 )
 
@@ -27,6 +28,7 @@ func take(t *testing.T, kind string) {
 }
 
 func TestDocker(t *testing.T) {
+	testenv.NeedsAll(t, "to install Jupyter and matplotlib in a container takes two minutes; this machine has a kernel of its own")
 	dockertest.Engine(t, testImage)
 	take(t, "docker")
 }

@@ -20,10 +20,16 @@ type Box interface {
 	plugin.Installer
 }
 
-// Each runs test in a LocalBox and in a container, which have the plugins.
+// Each runs test side by side in a LocalBox and in a container, which have the plugins.
 func Each(t *testing.T, test func(t *testing.T, b Box), plugins ...plugin.Plugin) {
-	t.Run("LocalBox", func(t *testing.T) { test(t, Local(t, plugins...)) })
-	t.Run("DockerSSHBox", func(t *testing.T) { test(t, Container(t, sshbox.Config{}, plugins...)) })
+	t.Run("LocalBox", func(t *testing.T) {
+		t.Parallel()
+		test(t, Local(t, plugins...))
+	})
+	t.Run("DockerSSHBox", func(t *testing.T) {
+		t.Parallel()
+		test(t, Container(t, sshbox.Config{}, plugins...))
+	})
 }
 
 // Local makes a LocalBox with the plugins, and closes it when the test ends.

@@ -24,13 +24,17 @@ func each(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
 
 // kinds runs a long test with each kind of programs that the commands are made of: those of this machine, and busybox alone.
 func kinds(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
-	t.Run("LocalBox", func(t *testing.T) { test(t, boxtest.Local(t, agentskills.Plugin())) })
+	t.Run("LocalBox", func(t *testing.T) {
+		t.Parallel()
+		test(t, boxtest.Local(t, agentskills.Plugin()))
+	})
 	busybox(t, test)
 }
 
 // busybox is a container of boxd with nothing else, and no root.
 func busybox(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
 	t.Run("busybox", func(t *testing.T) {
+		t.Parallel()
 		test(t, boxtest.Container(t, sshbox.Config{
 			Image: "sandshell-busybox", User: "12345:12345", Network: "none", Dir: "/tmp",
 		}, agentskills.Plugin()))

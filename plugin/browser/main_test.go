@@ -15,6 +15,7 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/plugin/browser"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // container makes a box that has a Chromium.
 func container(t *testing.T, c sshbox.Config) *sshbox.DockerSSHBox {
 	t.Helper()
+	testenv.NeedsAll(t, "to install Chromium in a container takes a minute or two")
 	return boxtest.Container(t, c, browser.Plugin())
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/plugin/jupyter"
 	"github.com/sandshell/sandshell/sshbox"
@@ -60,13 +61,20 @@ func TestBoxes(t *testing.T) {
 		needPython(t, "ipykernel", "jupyter_client", "matplotlib")
 		return boxtest.Local(t, plugins...)
 	})
-	in("DockerSSHBox", func(t *testing.T) boxtest.Box { return boxtest.Container(t, sshbox.Config{}, plugins...) })
+	in("DockerSSHBox", func(t *testing.T) boxtest.Box { return container(t, sshbox.Config{}, plugins...) })
+}
+
+// container makes a box with Jupyter.
+func container(t *testing.T, c sshbox.Config, plugins ...plugin.Plugin) *sshbox.DockerSSHBox {
+	t.Helper()
+	testenv.NeedsAll(t, "to install Jupyter and matplotlib in a container takes two minutes; this machine has a kernel of its own")
+	return boxtest.Container(t, c, plugins...)
 }
 
 // TestConfined does the least in a box that may do the least, with what has been set up where more was allowed.
 func TestConfined(t *testing.T) {
 	c := sshbox.Config{Network: "none", PluginNetwork: "bridge", ReadOnlyRoot: true, CapDrop: []string{"ALL"}}
-	b := boxtest.Container(t, c, jupyter.Plugin(), matplotlib())
+	b := container(t, c, jupyter.Plugin(), matplotlib())
 	testState(t, b, "one")
 	testFigure(t, b, "two")
 	testDeath(t, b, "three")
@@ -76,7 +84,7 @@ func TestConfined(t *testing.T) {
 
 // Who may not install Debian's packages gets a kernel by pip, from the index that pip is told of.
 func TestPip(t *testing.T) {
-	debians := boxtest.Container(t, sshbox.Config{}, jupyter.Plugin())
+	debians := container(t, sshbox.Config{}, jupyter.Plugin())
 	require.NoError(t, debians.CopyTo(t.Context(), "testdata/wheels.py", "/tmp/wheels.py"))
 	require.Zero(t, execute(t, debians, "python3 /tmp/wheels.py /tmp/index").ExitCode)
 	index := filepath.Join(t.TempDir(), "index")

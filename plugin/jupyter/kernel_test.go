@@ -229,7 +229,7 @@ func TestMisuse(t *testing.T) {
 }
 
 func TestOutOfMemory(t *testing.T) {
-	b := boxtest.Container(t, sshbox.Config{Memory: 300 << 20}, jupyter.Plugin(), matplotlib())
+	b := container(t, sshbox.Config{Memory: 300 << 20}, jupyter.Plugin(), matplotlib())
 	c := connect(t, b, "memory")
 	_, err := c.Run(limit(t), "hog = b'x' * (1 << 30)")
 	dead := dies(t, err)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -173,10 +175,11 @@ def daemon():
     os.setsid()
     if os.fork(): os._exit(0)
     os.write(1, b"daemon\n")
-    os.execvp("env", ["env", "-i", "sleep", "4321"])
+    os.execvp("env", ["env", "-i", "sleep", "SECONDS"])
   os.wait()
 `
 	each(t, func(t *testing.T, b boxtest.Box) {
+		seconds := ownSeconds()
 		for _, c := range []struct {
 			name, source   string
 			value          string // or the error
@@ -196,12 +199,12 @@ def daemon():
 			{"KillsParent", "import os, time\ndef f():\n  os.kill(os.getppid(), 9)\n  time.sleep(.1)", "signal 9", "", ""},
 			{"AtExit", "import atexit, os\natexit.register(lambda: (print('bye'), os.abort()))\ndef f(): return 1", `1`, "bye\n", ""},
 			{"Daemon", daemon + "def f():\n  daemon()\n  return 1", `1`, "", ""},
-			{"Background", "import subprocess\ndef f():\n  subprocess.Popen(['sh', '-c', 'yes & sleep 4321'])\n  return 1", `1`, "", ""},
+			{"Background", "import subprocess\ndef f():\n  subprocess.Popen(['sh', '-c', 'yes SECONDS & sleep SECONDS'])\n  return 1", `1`, "", ""},
 			{"Limit", "import resource\ndef f():\n  resource.setrlimit(resource.RLIMIT_AS, (1 << 28, 1 << 28))\n  return len('x' * (1 << 30))", "MemoryError", "", ""},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				began := time.Now()
-				res, err := call(t, b, c.source, pytool.Call{Timeout: time.Minute})
+				res, err := call(t, b, strings.ReplaceAll(c.source, "SECONDS", seconds), pytool.Call{Timeout: time.Minute})
 				require.Less(t, time.Since(began), 20*time.Second)
 				if json.Valid([]byte(c.value)) {
 					require.NoError(t, err)
@@ -221,32 +224,34 @@ def daemon():
 				}
 			})
 		}
-		_, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", "kill $(pgrep -x yes) $(pgrep -f '^sleep 4321')"}})
+		_, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", "kill $(pgrep -f '^(yes|sleep) " + seconds + "')"}})
 		require.NoError(t, err)
 	})
 }
 
 // Time limit and cancellation kill what the call has started, whatever that does against it.
 func TestKilled(t *testing.T) {
-	const source = `
+	const template = `
 import os, signal, subprocess, sys, time
 def f():
   signal.signal(signal.SIGTERM, signal.SIG_IGN)
-  subprocess.Popen(["sh", "-c", "trap '' TERM INT HUP; sleep 7654"])
-  subprocess.Popen(["setsid", "sleep", "7654"])
+  subprocess.Popen(["sh", "-c", "trap '' TERM INT HUP; sleep SECONDS"])
+  subprocess.Popen(["setsid", "sleep", "SECONDS"])
   if os.fork() == 0:
     os.setsid()
     if os.fork(): os._exit(0)
-    os.execvp("env", ["env", "-i", "sleep", "7654"])
+    os.execvp("env", ["env", "-i", "sleep", "SECONDS"])
   os.wait()
-  while subprocess.run(["pgrep", "-cf", "^sleep 7654"], capture_output=True, text=True).stdout != "3\n": pass
+  while subprocess.run(["pgrep", "-cf", "^sleep SECONDS"], capture_output=True, text=True).stdout != "3\n": pass
   print("ready")
   print("err", file=sys.stderr)
   while True: pass
 `
 	each(t, func(t *testing.T, b boxtest.Box) {
+		seconds := ownSeconds()
+		source := strings.ReplaceAll(template, "SECONDS", seconds)
 		gone := func() {
-			code, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"pgrep", "-f", "^sleep 7654"}})
+			code, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"pgrep", "-f", "^sleep " + seconds}})
 			require.NoError(t, err)
 			require.Equal(t, 1, code, "none is left")
 		}
@@ -345,3 +350,6 @@ func TestWrongInput(t *testing.T) {
 	_, err = call(t, b, "def f(): pass", pytool.Call{})
 	require.ErrorIs(t, err, sandbox.ErrClosed)
 }
+
+// ownSeconds is a number of seconds by which a test's sleeps are told from others': this machine's processes are those of its containers, too.
+func ownSeconds() string { return strconv.Itoa(900_000_000 + rand.IntN(99_000_000)) }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -229,28 +228,6 @@ func (b *box) gone(t testing.TB, m marker) {
 	_, detail, _ := b.sh(t, `for f in "$@"; do tr '\0' ' ' < "$f"; sed -n '/^State\|^PPid\|^SigIgn/p' "${f%cmdline}status" | tr '\n\t' '  '; echo; done 2>/dev/null`, left...)
 	t.Fatalf("%d processes are left:\n%s\n%s", len(left), strings.Join(left, " "), detail)
 }
-
-// A crowd runs subtests several at a time: they wait more than they work, and a machine with much to do is part of the case.
-type crowd struct {
-	t     *testing.T
-	wg    sync.WaitGroup
-	slots chan struct{}
-}
-
-// atOnce makes a crowd of t's subtests. Its wait must be deferred.
-func atOnce(t *testing.T) *crowd { return &crowd{t: t, slots: make(chan struct{}, 6)} }
-
-// run is t.Run, and does not wait for the subtest's end.
-func (c *crowd) run(name string, test func(t *testing.T)) {
-	c.slots <- struct{}{}
-	c.wg.Add(1)
-	go func() {
-		defer func() { <-c.slots; c.wg.Done() }()
-		c.t.Run(name, test)
-	}()
-}
-
-func (c *crowd) wait() { c.wg.Wait() }
 
 // eventually polls ok until it is true: for what the contract has no event for.
 func (b *box) eventually(t testing.TB, ok func() bool, format string, args ...any) {

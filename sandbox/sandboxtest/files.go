@@ -65,6 +65,7 @@ func holds(t testing.TB, path, content string) {
 }
 
 func contents(t *testing.T, b *box) {
+	t.Parallel()
 	var all strings.Builder
 	for i := range 256 {
 		all.WriteByte(byte(i))
@@ -84,6 +85,7 @@ func contents(t *testing.T, b *box) {
 }
 
 func names(t *testing.T, b *box) {
+	t.Parallel()
 	odd := []string{"a b", " lead", "trail ", "it's", `dq"`, "new\nline", "-dash", "$HOME", "`x`", "*", "?", `back\slash`, "日本 é", ".hidden", "...", "semi;", "#", "tab\t", "esc\x1b[31m", strings.Repeat("long", 60)}
 	if runtime.GOOS == "linux" {
 		odd = append(odd, "\xff\xfe")
@@ -104,6 +106,7 @@ func names(t *testing.T, b *box) {
 }
 
 func tree(t *testing.T, b *box) {
+	t.Parallel()
 	host, dir := t.TempDir(), b.dir(t)
 	write(t, host+"/src/a", "a", 0o644)
 	write(t, host+"/src/sub/deep/er/b", "b", 0o644)
@@ -132,6 +135,7 @@ func tree(t *testing.T, b *box) {
 }
 
 func attributes(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("Permissions", func(t *testing.T) {
 		host, dir := t.TempDir(), b.dir(t)
 		for mode, want := range map[fs.FileMode]string{0o755: "-rwxr-xr-x", 0o640: "-rw-r-----", 0o444: "-r--r--r--", 0o600: "-rw-------"} {
@@ -182,6 +186,7 @@ func attributes(t *testing.T, b *box) {
 }
 
 func onto(t *testing.T, b *box) {
+	t.Parallel()
 	host, dir := t.TempDir(), b.dir(t)
 	write(t, host+"/new", "new", 0o644)
 	t.Run("File", func(t *testing.T) {
@@ -214,6 +219,7 @@ func onto(t *testing.T, b *box) {
 }
 
 func boxPaths(t *testing.T, b *box) {
+	t.Parallel()
 	host, dir := t.TempDir(), b.dir(t)
 	write(t, host+"/f", "content", 0o644)
 	main := &shell{Session: b.Sandbox, b: b, t: t}
@@ -267,6 +273,7 @@ func boxPaths(t *testing.T, b *box) {
 }
 
 func copyErrors(t *testing.T, b *box) {
+	t.Parallel()
 	host, dir := t.TempDir(), b.dir(t)
 	write(t, host+"/f", "content", 0o644)
 	t.Run("MissingSource", func(t *testing.T) {
@@ -308,6 +315,7 @@ func copyErrors(t *testing.T, b *box) {
 
 // linksOut: what the box makes a copy of may lie; it never writes outside the destination.
 func linksOut(t *testing.T, b *box) {
+	t.Parallel()
 	host, outside, dir := t.TempDir(), t.TempDir(), b.dir(t)
 	b.script(t, `mkdir "$2/d" && ln -s "$1" "$2/d/l"`, outside, dir)
 	require.NoError(t, os.Mkdir(host+"/dst", 0o755))

@@ -14,7 +14,9 @@ import (
 
 // fullScreen: keys go in, Screen shows what comes of them, and the session lives.
 func fullScreen(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("less", func(t *testing.T) {
+		t.Parallel()
 		b.need(t, "less")
 		if code, _, _ := b.sh(t, "less --version"); code != 0 {
 			b.suite.skip(t, "the box's less is busybox's: its pages are others")
@@ -35,6 +37,7 @@ func fullScreen(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("vi", func(t *testing.T) {
+		t.Parallel()
 		b.need(t, "vi")
 		sh := b.open(t)
 		waiting(t, sh.exec("vi f"), sandbox.Keys)
@@ -51,6 +54,7 @@ func fullScreen(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("top", func(t *testing.T) {
+		t.Parallel()
 		b.need(t, "top")
 		sh := b.open(t)
 		waiting(t, sh.exec("top"), sandbox.Keys)
@@ -59,6 +63,7 @@ func fullScreen(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("GitLog", func(t *testing.T) {
+		t.Parallel()
 		b.need(t, "git", "less")
 		sh := b.open(t)
 		sh.output("git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m \"$(seq 1 100)\"")
@@ -71,10 +76,12 @@ func fullScreen(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("PagersAreOff", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		same(t, "cat\n", sh.output(`sh -c 'echo "$PAGER"'`))
 	})
 	t.Run("Curses", func(t *testing.T) {
+		t.Parallel()
 		b.need(t, "python3")
 		if code, _, _ := b.sh(t, "python3 -c 'import curses'"); code != 0 {
 			b.suite.skip(t, "python3 in this box has no curses")
@@ -88,11 +95,11 @@ func fullScreen(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Interrupted", func(t *testing.T) { // these do not end for ^C
+		t.Parallel()
 		cases := []named{{"less", "less numbers"}, {"vi", "vi f"}, {"python3", "python3"}, {"top", "top"}}
-		crowd := atOnce(t)
-		defer crowd.wait()
 		for _, c := range cases {
-			crowd.run(c.name, func(t *testing.T) {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
 				b.need(t, c.name)
 				sh := b.open(t)
 				sh.output("seq 1 200 > numbers")
@@ -106,6 +113,7 @@ func fullScreen(t *testing.T, b *box) {
 		}
 	})
 	t.Run("OneKey", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("stty -icanon -echo min 1; head -c 1 | od -An -tx1; stty icanon echo"), sandbox.Keys)
 		res := sh.input("\x1b")
@@ -114,6 +122,7 @@ func fullScreen(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("ScreenOfALine", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec(`printf '\033[2J\033[Hhello   \nname: '; read -r n`), sandbox.Line)
 		screen := sh.screen()
@@ -127,6 +136,7 @@ func fullScreen(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("ScreenScrolls", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec(`printf '\033[2J\033[H'; seq 1 1000; read -r n`), sandbox.Line)
 		screen := sh.screen()
@@ -136,6 +146,7 @@ func fullScreen(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("ScreenWhileRunning", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
 		running(t, sh.exec(`printf '\033[2J\033[Hbusy'; sleep `+string(m), sandbox.Yield(300*time.Millisecond)))
@@ -145,6 +156,7 @@ func fullScreen(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("ScreenOfNastySequences", func(t *testing.T) { // each has felled a terminal emulator
+		t.Parallel()
 		sh := b.open(t)
 		sh.output(`printf '\033[-5P\033[4000000000I\033[99999999999b\033[2147483647;2147483647H\033[0;0r\033[?69h\033[9999S\033[9999T\033[9999L\303'`)
 		sh.screen()
@@ -163,7 +175,9 @@ func shows(t testing.TB, sh *shell, row int, line string) {
 }
 
 func sizes(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("Stty", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		same(t, "24 80\n", sh.output("stty size"))
 		sh.resize(40, 100)
@@ -175,12 +189,14 @@ func sizes(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("OpenedWith", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t, sandbox.Size(30, 90))
 		same(t, "30 90\n", sh.output("stty size"))
 		require.Len(t, sh.screen().Lines, 30)
 		sh.lives()
 	})
 	t.Run("WhileRunning", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec(`sh -c 'trap "stty size" WINCH; echo ready; while :; do sleep 0.05; done'`, sandbox.Until(regexp.MustCompile("ready\n")))
 		running(t, res)
@@ -191,6 +207,7 @@ func sizes(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("FullScreenProgram", func(t *testing.T) {
+		t.Parallel()
 		b.need(t, "less")
 		sh := b.open(t)
 		sh.output("seq 1 200 > numbers")
@@ -204,6 +221,7 @@ func sizes(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Tiny", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		sh.resize(1, 1)
 		sh.lives()
@@ -217,6 +235,7 @@ func sizes(t *testing.T, b *box) {
 		require.Len(t, sh.screen().Lines, 500)
 	})
 	t.Run("Impossible", func(t *testing.T) { // an error or not, but no panic and no harm
+		t.Parallel()
 		sh := b.open(t)
 		for _, size := range [][2]int{{0, 0}, {-1, -1}, {1 << 20, 1 << 20}} {
 			within(b, t, "Resize", empty(func(ctx context.Context) error { return sh.Resize(ctx, size[0], size[1]) }))

@@ -13,7 +13,9 @@ import (
 )
 
 func inputs(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("100KB", func(t *testing.T) { // in lines: a terminal cuts one at 4,096 bytes
+		t.Parallel()
 		sh := b.open(t)
 		want := lines(1, 20000)
 		waiting(t, sh.exec("cat > f"), sandbox.Line)
@@ -23,16 +25,22 @@ func inputs(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("100KBToAProgramThatPrints", func(t *testing.T) { // echo, input and output at once: nobody may wait for another
+		t.Parallel()
 		sh := b.open(t)
 		want := lines(1, 20000)
 		waiting(t, sh.exec("cat"), sandbox.Line)
 		res := sh.input(want)
 		waiting(t, res, sandbox.Line)
-		require.Len(t, res.Output, 2*len(want))
+		if b.suite.lossyEcho {
+			require.GreaterOrEqual(t, len(res.Output), len(want))
+		} else {
+			require.Len(t, res.Output, 2*len(want))
+		}
 		exited(t, sh.input("\x04"), 0)
 		sh.lives()
 	})
 	t.Run("100KBToAProgramThatDoesNotRead", func(t *testing.T) {
+		t.Parallel()
 		// What a terminal that is full holds before the interrupt key, the shell reads when it is back, as it would a person's typing.
 		// busybox ash takes half a minute for it.
 		b.need(t, "bash: a fast prompt")
@@ -50,6 +58,7 @@ func inputs(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("AllBytesRaw", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		var all strings.Builder
 		for i := range 256 {
@@ -61,6 +70,7 @@ func inputs(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("100KBRaw", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		want := strings.Repeat("0123456789abcde\n", 6250)
 		waiting(t, sh.exec("stty raw -echo; head -c 100000 > f; stty sane"), sandbox.Keys)
@@ -69,6 +79,7 @@ func inputs(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("BytesInALine", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("head -n 1 > f"), sandbox.Line)
 		exited(t, sh.input("caf\xe9 \xff日本 🎉\t$HOME 'q\"\n"), 0)
@@ -76,6 +87,7 @@ func inputs(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("EndOfInput", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("cat"), sandbox.Line)
 		res := sh.input("\x04")
@@ -92,12 +104,14 @@ func inputs(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Editing", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec(ask), sandbox.Line)
 		require.Contains(t, sh.input("wrong\x15annx\x7f\n").Output, "hello ann\n")
 		sh.lives()
 	})
 	t.Run("InterruptKey", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("cat"), sandbox.Line)
 		exited(t, sh.input("\x03"), 130)
@@ -109,6 +123,7 @@ func inputs(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("QuitKey", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
 		running(t, sh.exec("ulimit -c 0; sleep "+string(m), sandbox.Yield(200*time.Millisecond)))
@@ -117,6 +132,7 @@ func inputs(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("StopKey", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
 		running(t, sh.exec("sleep "+string(m), sandbox.Yield(200*time.Millisecond)))
@@ -128,6 +144,7 @@ func inputs(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("TypedAhead", func(t *testing.T) { // to a program that reads later
+		t.Parallel()
 		sh := b.open(t)
 		running(t, sh.exec("sleep 0.5; read -r x; echo \"got $x\"", sandbox.Yield(100*time.Millisecond)))
 		res := sh.input("early\n")
@@ -136,6 +153,7 @@ func inputs(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("LeftUnread", func(t *testing.T) { // must not be taken for a part of the next command
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("read -r x"), sandbox.Line)
 		exited(t, sh.input("one\n: two\n\n: three\n"))
@@ -146,8 +164,10 @@ func inputs(t *testing.T, b *box) {
 }
 
 func until(t *testing.T, b *box) {
+	t.Parallel()
 	re := regexp.MustCompile
 	t.Run("AcrossTwoReads", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec("printf 'a par'; sleep 0.2; printf 'tial line\\n'; sleep 0.2; echo end", sandbox.Until(re("partial")))
 		running(t, res)
@@ -159,6 +179,7 @@ func until(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("InTheMiddleOfWhatCame", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec("echo one two three; (exit 4)", sandbox.Until(re("t.o")))
 		running(t, res)
@@ -172,6 +193,7 @@ func until(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Cleaned", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec(`printf 'pa\033[31mrt\033[0mial\r\nrest\n'`, sandbox.Until(re(`partial\n`)))
 		running(t, res)
@@ -182,6 +204,7 @@ func until(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Never", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec("echo a", sandbox.Until(re("nothing")))
 		exited(t, res, 0)
@@ -192,6 +215,7 @@ func until(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Anchors", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec("printf 'xready\\nready\\nend\\n'", sandbox.Until(re(`(?m)^ready$`)))
 		running(t, res)
@@ -200,6 +224,7 @@ func until(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("OfInput", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("cat"), sandbox.Line)
 		res := sh.input("one\n", sandbox.Until(re("one\none\n")))
@@ -209,6 +234,7 @@ func until(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("ALateMatchInALot", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec("seq 1 200000", sandbox.Until(re(`\n199999\n`)), sandbox.MaxOutput(1000))
 		running(t, res)
@@ -217,16 +243,19 @@ func until(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("ServerReady", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
 		res := sh.exec("echo starting; sleep 0.3; echo listening on 8080; sleep "+string(m), sandbox.Until(re(`listening on (\d+)`)))
 		running(t, res)
 		require.Equal(t, "listening on 8080", res.Matched)
+		b.alive(t, m, 1) // bash 5.2, left to itself, dies now and then of a ^C before it has forked: see timeouts
 		exited(t, sh.interrupt(), 130)
 		b.gone(t, m)
 		sh.lives()
 	})
 	t.Run("BeforeTimeout", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
 		res := sh.timeout(500*time.Millisecond, "echo a; sleep "+string(m), sandbox.Until(re("nothing")))
@@ -239,6 +268,7 @@ func until(t *testing.T, b *box) {
 
 // notWaiting: these work or sleep; none reads the terminal.
 func notWaiting(t *testing.T, b *box) {
+	t.Parallel()
 	type working struct{ name, command, needs string }
 	cases := []working{
 		{"Sleep", "sleep {n}", ""},
@@ -269,10 +299,9 @@ r, w = os.pipe()
 select.select([r], [], [])"'`, "python3"},
 		{"PythonThread", "python3 -c 'import threading; threading.Event().wait()'", "python3"},
 	}
-	crowd := atOnce(t)
-	defer crowd.wait()
 	for _, c := range cases {
-		crowd.run(c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			b.need(t, c.needs)
 			sh := b.open(t)
 			m := b.marker(t)
@@ -296,7 +325,9 @@ select.select([r], [], [])"'`, "python3"},
 
 // notYetWaiting: between a prompt and the read, and between an answer and the next read, a program works.
 func notYetWaiting(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("SleepsAfterThePrompt", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec(`printf 'name? '; sleep 1; read -r n; echo "hello $n"`, sandbox.Yield(500*time.Millisecond))
 		running(t, res)
@@ -308,6 +339,7 @@ func notYetWaiting(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("ComputesAfterThePrompt", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec("printf 'name? '; until [ -e go ]; do :; done; read -r n; echo \"hello $n\"", sandbox.Yield(700*time.Millisecond))
 		running(t, res)
@@ -317,6 +349,7 @@ func notYetWaiting(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("WorksAfterTheAnswer", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("read -r a; until [ -e go ]; do sleep 0.02; done; read -r b; echo \"$a $b\""), sandbox.Line)
 		running(t, sh.input("x\n", sandbox.Yield(500*time.Millisecond)))
@@ -326,6 +359,7 @@ func notYetWaiting(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("ManyPrompts", func(t *testing.T) { // a stale look at the process would answer for the next
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("i=0; while [ \"$i\" -lt 20 ]; do i=$((i + 1)); printf 'q%s? ' \"$i\"; read -r a; sleep 0.03; echo \"a$i=$a\"; done"), sandbox.Line)
 		for i := range 20 {

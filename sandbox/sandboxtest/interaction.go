@@ -2,7 +2,6 @@ package sandboxtest
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +30,9 @@ func (s *suite) interaction(t *testing.T) {
 const ask = `printf 'name? '; read -r n; echo "hello $n"`
 
 func reads(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("One", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec(ask)
 		waiting(t, res, sandbox.Line)
@@ -44,6 +45,7 @@ func reads(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("ReadP", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec(`read -r -p 'name? ' n; echo "hello $n"; (exit 4)`)
 		waiting(t, res, sandbox.Line)
@@ -54,6 +56,7 @@ func reads(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("TwoInARow", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec("printf '1? '; read -r a; printf '2? '; read -r b; echo \"$a and $b\"")
 		waiting(t, res, sandbox.Line)
@@ -67,6 +70,7 @@ func reads(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("AllAnswersAtOnce", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("read -r a; read -r b; echo \"$a and $b\""), sandbox.Line)
 		res := sh.input("x\ny\n")
@@ -75,6 +79,7 @@ func reads(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Default", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec(`printf 'name [ann]: '; read -r n; echo "hello ${n:-ann}"`), sandbox.Line)
 		res := sh.input("\n")
@@ -83,6 +88,7 @@ func reads(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("HalfALine", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec(ask), sandbox.Line)
 		res := sh.input("an")
@@ -95,6 +101,7 @@ func reads(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("WaitReturnsAtOnce", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec(ask), sandbox.Line)
 		for range 3 {
@@ -106,6 +113,7 @@ func reads(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("ALoopOfThem", func(t *testing.T) { // each answer is read, worked on and the next waited for before Input returns
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec(`while read -r l; do echo "got $l"; done; echo end`), sandbox.Line)
 		for i := range 50 {
@@ -119,12 +127,14 @@ func reads(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Programs", func(t *testing.T) {
+		t.Parallel()
 		for _, c := range []named{
 			{"cat", "cat"}, {"head", "head -n 1"}, {"sh", "sh -c 'read -r x; echo \"$x\"'"}, {"InAPipeline", "cat | cat"},
 			{"InASubshell", "(read -r x; echo \"$x\")"}, {"Substituted", `x=$(read -r y; echo "$y"); echo "$x"`}, {"TTY", "read -r x </dev/tty; echo \"$x\""},
 			{"AfterOthers", "sleep 0.2; seq 1 100; cat"}, {"SilentLoop", `while read -r x; do echo "$x"; break; done`},
 		} {
 			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
 				sh := b.open(t)
 				waiting(t, sh.exec(c.command), sandbox.Line)
 				require.Contains(t, sh.input("an answer\n").Output, "an answer\n")
@@ -136,6 +146,7 @@ func reads(t *testing.T, b *box) {
 		}
 	})
 	t.Run("Python", func(t *testing.T) {
+		t.Parallel()
 		b.need(t, "python3")
 		sh := b.open(t)
 		res := sh.exec(`python3 -c 'n = input("name? "); print("hello", n)'`)
@@ -149,12 +160,14 @@ func reads(t *testing.T, b *box) {
 }
 
 func secrets(t *testing.T, b *box) {
+	t.Parallel()
 	for _, c := range []named{
 		{"ReadS", `read -r -s -p 'password: ' p; echo; echo "${#p} characters"`},
 		{"Stty", `printf 'password: '; stty -echo; read -r p; stty echo; echo; echo "${#p} characters"`},
 		{"Getpass", `python3 -c 'import getpass; print(len(getpass.getpass("password: ")), "characters")'`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			switch c.name {
 			case "ReadS":
 				b.need(t, "bash: read -s")
@@ -174,6 +187,7 @@ func secrets(t *testing.T, b *box) {
 		})
 	}
 	t.Run("InterruptedWithoutEcho", func(t *testing.T) { // what the program did to the terminal went with it
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("sh -c 'stty -echo; read -r x'"), sandbox.Secret)
 		exited(t, sh.interrupt(), 130)
@@ -183,169 +197,11 @@ func secrets(t *testing.T, b *box) {
 	})
 }
 
-// questions asks those that real programs ask, and answers so that nothing outside the case's directory changes.
-func questions(t *testing.T, b *box) {
-	t.Run("rm", func(t *testing.T) {
-		sh := b.open(t)
-		for _, c := range []struct{ answer, left string }{{"n", "f\n"}, {"y", ""}} {
-			waiting(t, sh.exec(": > f; rm -i f"), sandbox.Line)
-			exited(t, sh.input(c.answer+"\n"))
-			same(t, c.left, sh.output("ls"))
-		}
-		sh.lives()
-	})
-	t.Run("Script", func(t *testing.T) { // its process is not called as its shell is
-		sh := b.open(t)
-		exited(t, sh.exec(`printf '#!/bin/sh\nprintf "name? "\nread -r x\necho "hello $x"\n' > ask; chmod +x ask`))
-		waiting(t, sh.exec("./ask"), sandbox.Line)
-		res := sh.input("ann\n")
-		exited(t, res)
-		require.True(t, strings.HasSuffix(res.Output, "hello ann\n"), show(res))
-		sh.lives()
-	})
-	t.Run("apt-get", func(t *testing.T) {
-		b.need(t, "apt-get", "dpkg-query")
-		if !b.root(t) {
-			b.suite.skip(t, "apt-get needs root")
-		}
-		installed := strings.Fields(b.script(t, `dpkg-query -W -f '${Package} ${db:Status-Status} ${Essential} ${Priority}\n' | grep ' installed no optional$' | sed -n '1s/ .*//p'`))
-		if len(installed) == 0 {
-			b.suite.skip(t, "no package that apt-get could ask about")
-		}
-		sh := b.open(t)
-		// To remove asks without a network; a dpkg that does nothing makes sure that nothing is.
-		res := sh.exec("apt-get -o Dir::Bin::dpkg=/bin/false -o DPkg::Lock::Timeout=10 remove " + installed[0])
-		if res.State == sandbox.Exited && strings.Contains(res.Output, "lock") {
-			b.suite.skip(t, "apt-get is in use: "+res.Output)
-		}
-		waiting(t, res, sandbox.Line)
-		require.True(t, strings.HasSuffix(res.Output, "[Y/n] "), show(res))
-		res = sh.input("n\n")
-		exited(t, res, 1)
-		require.Contains(t, res.Output, "Abort")
-		sh.lives()
-	})
-	t.Run("ssh-keygen", func(t *testing.T) {
-		b.need(t, "ssh-keygen")
-		sh := b.open(t)
-		waiting(t, sh.exec("ssh-keygen -t ed25519 -f key"), sandbox.Secret)
-		res := sh.input("open sesame\n")
-		waiting(t, res, sandbox.Secret)
-		require.NotContains(t, res.Output, "sesame")
-		exited(t, sh.input("open sesame\n"), 0)
-		exited(t, sh.exec("[ -s key ] && [ -s key.pub ]"), 0)
-		waiting(t, sh.exec("ssh-keygen -t ed25519 -f key -N x"), sandbox.Line) // overwrite?
-		exited(t, sh.input("n\n"))
-		sh.lives()
-	})
-	t.Run("passwd", func(t *testing.T) { // asked, never answered
-		b.need(t, "passwd")
-		sh := b.open(t)
-		res := sh.exec("passwd")
-		if res.State == sandbox.Exited {
-			b.suite.skip(t, "passwd asks nothing here: "+strings.TrimSpace(res.Output))
-		}
-		waiting(t, res, sandbox.Secret)
-		exited(t, sh.interrupt())
-		sh.lives()
-	})
-	t.Run("sudo", func(t *testing.T) {
-		b.need(t, "sudo")
-		if b.root(t) {
-			b.suite.skip(t, "sudo does not ask root")
-		}
-		if user := strings.TrimSpace(b.script(t, "id -un")); user != "user" {
-			b.suite.skip(t, "the password of "+user+" is not known: the test image's is user, password sandshell")
-		}
-		sh := b.open(t)
-		res := sh.exec("sudo -k; sudo id -u")
-		if res.State == sandbox.Exited {
-			b.suite.skip(t, "sudo asks nothing here: "+strings.TrimSpace(res.Output))
-		}
-		waiting(t, res, sandbox.Secret)
-		res = sh.input("wrong\n")
-		waiting(t, res, sandbox.Secret)
-		res = sh.input("sandshell\n")
-		exited(t, res, 0)
-		require.True(t, strings.HasSuffix(res.Output, "0\n"), show(res))
-		require.NotContains(t, res.Output, "sandshell\n")
-		sh.lives()
-	})
-}
-
-func repls(t *testing.T, b *box) {
-	crowd := atOnce(t)
-	defer crowd.wait()
-	for _, c := range []struct{ name, command, needs, question, answer, exit string }{
-		{"Python", "python3", "python3", "print(6 * %d)", "%d\n", "exit(3)"},
-		{"PythonI", "python3 -i -q -c 'x = 6'", "python3", "print(x * %d)", "%d\n", "exit(3)"},
-		{"bc", "bc -q", "bc", "6 * %d", "%d\n", "quit"},
-		{"sqlite3", "sqlite3 :memory:", "sqlite3", "select 6 * %d;", "%d\n", ".quit"},
-		{"gdb", "gdb -q -nx", "gdb", "output 6 * %d", "%d", "quit"},
-		{"sh", "sh", "sh", "echo $((6 * %d))", "%d\n", "exit 3"},
-		{"ShInteractive", "sh -i", "sh", "echo $((6 * %d))", "%d\n", "exit 3"},
-		{"ShWithThePromptExported", "export PS1; sh -i", "sh", "echo $((6 * %d))", "%d\n", "exit 3"},
-		{"ShWithAllExported", "set -a; PS1=$PS1; set +a; sh -i", "sh", "echo $((6 * %d))", "%d\n", "exit 3"},
-		{"bash", "bash --norc", "bash", "echo $((6 * %d))", "%d\n", "exit 3"},
-		{"BashWithThePromptExported", "export PS1 PROMPT_COMMAND; bash --norc", "bash", "echo $((6 * %d))", "%d\n", "exit 3"},
-		{"busybox", "busybox ash", "busybox", "echo $((6 * %d))", "%d\n", "exit 3"},
-	} {
-		crowd.run(c.name, func(t *testing.T) {
-			if !b.has(t, c.needs) {
-				b.suite.skip(t, "no "+c.needs+" in this box")
-			}
-			sh := b.open(t)
-			for range 2 { // back to the shell, and a REPL again
-				kinds := []sandbox.InputKind{sandbox.Line, sandbox.Keys} // with readline or without
-				if strings.Contains(c.name, "Exported") && !b.bash {
-					kinds = append(kinds, sandbox.Secret) // the prompt of busybox's ash turns off the echo, whoever shows it
-				}
-				waiting(t, sh.exec(c.command), kinds...)
-				for i := range 5 {
-					res := sh.input(fmt.Sprintf(c.question, i+1000) + "\n")
-					waiting(t, res, kinds...)
-					require.Contains(t, res.Output, fmt.Sprintf(c.answer, 6*(i+1000)))
-				}
-				res := sh.input(c.exit + "\n")
-				if strings.Contains(c.exit, "3") {
-					exited(t, res, 3)
-				} else {
-					exited(t, res, 0)
-				}
-				sh.lives()
-			}
-		})
-	}
-	t.Run("PythonKind", func(t *testing.T) {
-		b.need(t, "python3")
-		kind := sandbox.Keys
-		if code, _, _ := b.sh(t, "python3 -c 'import readline'"); code != 0 {
-			kind = sandbox.Line
-		}
-		sh := b.open(t)
-		res := sh.exec("python3")
-		waiting(t, res, kind)
-		require.Truef(t, strings.HasSuffix(res.Output, ">>> "), show(res))
-		exited(t, sh.input("\x04"), 0)
-		sh.lives()
-	})
-	t.Run("PythonOfSeveralLines", func(t *testing.T) {
-		b.need(t, "python3")
-		sh := b.open(t)
-		waiting(t, sh.exec("python3"), sandbox.Keys, sandbox.Line)
-		res := sh.input("for i in range(3):\n    print('line', i * 7)\n\n")
-		waiting(t, res, sandbox.Keys, sandbox.Line)
-		if !strings.Contains(res.Output, "line 14\n") { // it read part, and then the rest
-			sh.wait(sandbox.Until(regexp.MustCompile("line 14\n")))
-		}
-		exited(t, sh.interrupt())
-		sh.lives()
-	})
-}
-
 // unfinished: what a session says when it is busy, and when it is idle.
 func unfinished(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("Busy", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec(ask), sandbox.Line)
 		sh.fails(sandbox.ErrBusy, "Execute", sh.executes("echo other"))
@@ -360,6 +216,7 @@ func unfinished(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Idle", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		idle := func() {
 			sh.fails(sandbox.ErrIdle, "Input", sh.inputs("echo typed\n"))
@@ -374,6 +231,7 @@ func unfinished(t *testing.T, b *box) {
 		sh.usable()
 	})
 	t.Run("EndedUnseen", func(t *testing.T) { // the end of a command that nobody waited for is told to who asks next
+		t.Parallel()
 		sh := b.open(t)
 		gone := func() {
 			b.script(t, `cd "$1" && : > go; until [ -e gone ]; do sleep 0.02; done; sleep 0.2; rm go gone`, sh.dir)
@@ -398,6 +256,7 @@ func unfinished(t *testing.T, b *box) {
 		sh.fails(sandbox.ErrIdle, "Wait", sh.waits())
 	})
 	t.Run("ExecuteAtOnce", func(t *testing.T) { // of many at the same time, each runs whole or gets ErrBusy
+		t.Parallel()
 		sh := b.open(t)
 		type answer struct {
 			res *sandbox.Result
@@ -426,6 +285,7 @@ func unfinished(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("InterruptFromAnotherGoroutine", func(t *testing.T) { // the stop button
+		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
 		done := make(chan error)

@@ -63,6 +63,7 @@ while True:
 '`
 
 func dialHTTP(t *testing.T, b *box) {
+	t.Parallel()
 	b.need(t, "python3")
 	sh := b.open(t)
 	sh.output("echo from inside > page")
@@ -84,6 +85,7 @@ func dialHTTP(t *testing.T, b *box) {
 }
 
 func dialEcho(t *testing.T, b *box) {
+	t.Parallel()
 	b.need(t, "python3")
 	j := b.start(t, echoServer)
 	address := j.listening()
@@ -104,7 +106,7 @@ func dialEcho(t *testing.T, b *box) {
 	})
 	t.Run("Large", func(t *testing.T) {
 		conn := b.dial(t, "tcp", address)
-		want := strings.Repeat("0123456789abcde\n", amount(10_000_000)/16)
+		want := strings.Repeat("0123456789abcde\n", b.suite.count(10_000_000)/16)
 		go func() {
 			io.WriteString(conn, want)
 			conn.(interface{ CloseWrite() error }).CloseWrite()
@@ -184,6 +186,7 @@ func echo(b *box, address, message string) error {
 }
 
 func dialErrors(t *testing.T, b *box) {
+	t.Parallel()
 	for _, c := range []struct{ name, network, address string }{
 		{"Refused", "tcp", "127.0.0.1:1"},
 		{"NoSocket", "unix", b.tmp + "/no socket"},

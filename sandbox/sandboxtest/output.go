@@ -37,6 +37,7 @@ func (s *suite) output(t *testing.T) {
 	t.Run("11_Bytes", func(t *testing.T) { bytesOfAllKinds(t, b) })
 	b.scripts(t, "12_Controls", controls())
 	t.Run("12_Queries", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t) // a terminal's answer would be typed into the next command
 		same(t, "\n", sh.output(`printf '\033[6n\033[c\033[>c\033[5n\033]11;?\007\033P+q544e\033\\\n'`))
 		res := sh.exec("read -r answer", sandbox.Yield(300*time.Millisecond))
@@ -54,8 +55,9 @@ func (s *suite) output(t *testing.T) {
 		{"OfTheShellItself", "echo a\nnosuchcommand 2>/dev/null\necho b", "a\nb\n", 0, ""},
 	})
 	t.Run("14_LastOutput", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
-		for i := range 1000 {
+		for i := range s.count(1000) {
 			res := sh.exec(fmt.Sprintf(`sh -c 'printf "%%s" "last words %d"; exit 3'`, i))
 			exited(t, res, 3)
 			same(t, fmt.Sprintf("last words %d", i), res.Output)
@@ -72,6 +74,7 @@ func (s *suite) output(t *testing.T) {
 
 // lookalikes: output that resembles what an engine might look for.
 func lookalikes(t *testing.T, b *box) {
+	t.Parallel()
 	b.scripts(t, "Printed", []script{
 		{"TheCommand", "printf 'cat self\\n' > self\ncat self", "cat self\n", 0, ""},
 		{"TheCommandTwice", "echo echo", "echo\n", 0, ""},
@@ -93,6 +96,7 @@ func lookalikes(t *testing.T, b *box) {
 		{"Trace", `set -x; : "$PS1"; set +x`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			sh := b.open(t)
 			out := sh.output(c.command + "\necho end")
 			require.Truef(t, strings.HasSuffix(out, "end\n"), "output is %s", brief(out))
@@ -100,6 +104,7 @@ func lookalikes(t *testing.T, b *box) {
 		})
 	}
 	t.Run("Replay", func(t *testing.T) { // the raw bytes of an earlier command, markers and all if they hold any
+		t.Parallel()
 		sh := b.open(t)
 		var raw bytes.Buffer
 		exited(t, sh.exec("echo first; false", sandbox.Tee(&raw)), 1)
@@ -108,6 +113,7 @@ func lookalikes(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("XTrace", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		require.Contains(t, sh.output("set -x; echo a; set +x"), "+ echo a\na\n")
 		sh.lives()
@@ -121,6 +127,7 @@ func lookalikes(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Verbose", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		sh.exec("set -v")
 		require.Contains(t, sh.output("echo a"), "a\n")
@@ -130,6 +137,7 @@ func lookalikes(t *testing.T, b *box) {
 }
 
 func bytesOfAllKinds(t *testing.T, b *box) {
+	t.Parallel()
 	b.scripts(t, "Printed", []script{
 		{"NotUTF8", `printf '\377\376a\300\n'`, "\xff\xfea\xc0\n", 0, ""},
 		{"Latin1", `printf 'caf\351\n'`, "caf\xe9\n", 0, ""},
@@ -142,11 +150,13 @@ func bytesOfAllKinds(t *testing.T, b *box) {
 		{"ManyRunes", `yes 日本 | head -n 30000`, strings.Repeat("日本\n", 30000), 0, ""},
 	})
 	t.Run("C1Controls", func(t *testing.T) { // in UTF-8, 0x80 to 0x9f are parts of runes: ě is C4 9B, and 9B is CSI elsewhere
+		t.Parallel()
 		sh := b.open(t)
 		same(t, "ěščřž 1;2m\n", sh.output("printf '%s\\n' 'ěščřž 1;2m'"))
 		sh.lives()
 	})
 	t.Run("RandomToTee", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		var raw bytes.Buffer
 		sh.output("head -c 1000000 /dev/urandom | LC_ALL=C tr -d '\\r' > random; cat random", sandbox.Tee(&raw))
@@ -154,8 +164,9 @@ func bytesOfAllKinds(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Random", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
-		sh.output(fmt.Sprintf("head -c %d /dev/urandom", amount(10_000_000)))
+		sh.output(fmt.Sprintf("head -c %d /dev/urandom", b.suite.count(10_000_000)))
 		sh.lives()
 	})
 }
@@ -215,13 +226,16 @@ type failingWriter struct{ calls int }
 func (w *failingWriter) Write([]byte) (int, error) { w.calls++; return 0, errors.New("disk full") }
 
 func tee(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("Raw", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		var raw bytes.Buffer
 		same(t, "red\n", sh.output(`printf '\033[31mred\033[0m\n'`, sandbox.Tee(&raw)))
 		same(t, "\x1b[31mred\x1b[0m\n", unix(raw.Bytes()))
 	})
 	t.Run("AllOfALot", func(t *testing.T) { // more than Output keeps
+		t.Parallel()
 		sh := b.open(t)
 		var raw bytes.Buffer
 		res := sh.exec("seq 1 50000", sandbox.Tee(&raw), sandbox.MaxOutput(1000))
@@ -229,6 +243,7 @@ func tee(t *testing.T, b *box) {
 		same(t, lines(1, 50000), unix(raw.Bytes()))
 	})
 	t.Run("AsItComes", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		seen := make(chan struct{})
 		go func() {
@@ -244,6 +259,7 @@ func tee(t *testing.T, b *box) {
 		same(t, "one\ntwo\n", res.Output)
 	})
 	t.Run("OfEveryCall", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		var first, second bytes.Buffer
 		waiting(t, sh.exec("printf 'name? '; read -r n; echo hello $n", sandbox.Tee(&first)), sandbox.Line)
@@ -253,6 +269,7 @@ func tee(t *testing.T, b *box) {
 		same(t, "name? ", first.String())
 	})
 	t.Run("Error", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		w := &failingWriter{}
 		same(t, lines(1, 10000), sh.output("seq 1 5000; sleep 0.1; seq 5001 10000", sandbox.Tee(w)))
@@ -262,14 +279,17 @@ func tee(t *testing.T, b *box) {
 }
 
 func large(t *testing.T, b *box) {
-	n := amount(10_000_000)
+	t.Parallel()
+	n := b.suite.count(20_000_000)
 	t.Run("OneLine", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		out := sh.output(fmt.Sprintf(`head -c %d /dev/zero | tr '\0' x; echo`, n), sandbox.MaxOutput(2*n))
 		same(t, strings.Repeat("x", n)+"\n", out)
 		sh.lives()
 	})
 	t.Run("OneLineWithoutEnd", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec(fmt.Sprintf(`head -c %d /dev/zero | tr '\0' x`, n))
 		exited(t, res, 0)
@@ -277,11 +297,13 @@ func large(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("ManyLines", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		same(t, lines(1, 100_000), sh.output("seq 1 100000"))
 		sh.lives()
 	})
 	t.Run("ManyEmptyLines", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		same(t, strings.Repeat("\n", 200_000), sh.output("yes '' | head -n 200000"))
 		sh.lives()
@@ -301,6 +323,7 @@ func cut(t testing.TB, res *sandbox.Result, whole string, most int) {
 }
 
 func maxOutput(t *testing.T, b *box) {
+	t.Parallel()
 	sh := b.open(t)
 	whole := lines(1, 100_000)
 	for _, most := range []int{100, 1000, 4096, 100_000} {

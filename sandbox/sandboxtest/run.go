@@ -26,9 +26,10 @@ func (s *suite) run(t *testing.T) {
 	t.Run("38_Program", func(t *testing.T) { programs(t, b) })
 	t.Run("38_Cancel", func(t *testing.T) { runCancels(t, b) })
 	t.Run("39_Errors", func(t *testing.T) { runErrors(t, b) })
-	t.Run("39_200AtOnce", func(t *testing.T) {
+	t.Run("39_AtOnce", func(t *testing.T) {
+		t.Parallel()
 		errs := make(chan error)
-		const n = 200
+		n := s.count(200)
 		for i := range n {
 			go func() {
 				var stdout, stderr bytes.Buffer
@@ -61,11 +62,13 @@ func (b *box) cmd(t testing.TB, cmd *sandbox.Cmd) (code int) {
 }
 
 func streams(t *testing.T, b *box) {
+	t.Parallel()
 	var all strings.Builder
 	for i := range 256 {
 		all.WriteByte(byte(i))
 	}
 	t.Run("ApartAndExact", func(t *testing.T) {
+		t.Parallel()
 		var stdout, stderr bytes.Buffer
 		code := b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "cat; printf 'e\\r\\n\\033[31m\\377' >&2; exit 4"}, Stdin: strings.NewReader(all.String()), Stdout: &stdout, Stderr: &stderr})
 		require.Equal(t, 4, code)
@@ -73,15 +76,18 @@ func streams(t *testing.T, b *box) {
 		same(t, "e\r\n\x1b[31m\xff", stderr.String())
 	})
 	t.Run("OneWriterForBoth", func(t *testing.T) {
+		t.Parallel()
 		var both bytes.Buffer
 		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "echo o; echo e >&2"}, Stdout: &both, Stderr: &both}))
 		require.Contains(t, both.String(), "o\n")
 		require.Contains(t, both.String(), "e\n")
 	})
 	t.Run("Discarded", func(t *testing.T) {
+		t.Parallel()
 		require.Equal(t, 3, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "seq 1 100000; seq 1 100000 >&2; exit 3"}}))
 	})
 	t.Run("LargeOnBoth", func(t *testing.T) {
+		t.Parallel()
 		var stdout, stderr bytes.Buffer
 		code := b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "seq 1 300000 & seq 1 300000 >&2; wait"}, Stdout: &stdout, Stderr: &stderr})
 		require.Zero(t, code)
@@ -89,13 +95,15 @@ func streams(t *testing.T, b *box) {
 		same(t, lines(1, 300_000), stderr.String())
 	})
 	t.Run("AsItComes", func(t *testing.T) {
+		t.Parallel()
 		in, answer := io.Pipe()
 		w := &watcher{text: "one\n", seen: func() { go func() { io.WriteString(answer, "two\n"); answer.Close() }() }}
 		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "echo one; cat"}, Stdin: in, Stdout: w}))
 		same(t, "one\ntwo\n", w.buf.String())
 	})
 	t.Run("Tail", func(t *testing.T) { // what came just before the end is not lost
-		for i := range 100 {
+		t.Parallel()
+		for i := range b.suite.count(100) {
 			var stdout bytes.Buffer
 			require.Equal(t, 137, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", fmt.Sprintf("seq 1 %d; kill -9 $$", 1000+i)}, Stdout: &stdout}))
 			same(t, lines(1, 1000+i), stdout.String())
@@ -104,7 +112,9 @@ func streams(t *testing.T, b *box) {
 }
 
 func stdins(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("None", func(t *testing.T) {
+		t.Parallel()
 		var stdout bytes.Buffer
 		begin := time.Now()
 		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"cat"}, Stdout: &stdout}))
@@ -112,10 +122,12 @@ func stdins(t *testing.T, b *box) {
 		require.Less(t, time.Since(begin), grace/4, "end of file at once")
 	})
 	t.Run("Empty", func(t *testing.T) {
+		t.Parallel()
 		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader("")}))
 	})
 	t.Run("50MiB", func(t *testing.T) {
-		n := int64(amount(50 << 20))
+		t.Parallel()
+		n := int64(b.suite.count(50 << 20))
 		source := func() io.Reader { return io.LimitReader(rand.NewChaCha8([32]byte{1}), n) }
 		want, got := sha256.New(), sha256.New()
 		io.Copy(want, source())
@@ -123,12 +135,14 @@ func stdins(t *testing.T, b *box) {
 		require.Equal(t, want.Sum(nil), got.Sum(nil), "SHA-256 of what went in and came out")
 	})
 	t.Run("NotRead", func(t *testing.T) { // no hang and no error
+		t.Parallel()
 		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"true"}, Stdin: strings.NewReader(strings.Repeat("x", 10<<20))}))
 		var stdout bytes.Buffer
 		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"head", "-n", "1"}, Stdin: strings.NewReader(lines(1, 1_000_000)), Stdout: &stdout}))
 		same(t, "1\n", stdout.String())
 	})
 	t.Run("ThatBlocks", func(t *testing.T) { // does not keep Run from returning
+		t.Parallel()
 		in, end := io.Pipe()
 		defer end.Close()
 		begin := time.Now()
@@ -138,13 +152,16 @@ func stdins(t *testing.T, b *box) {
 }
 
 func programs(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("Arguments", func(t *testing.T) { // no shell sees them
+		t.Parallel()
 		args := []string{"", "a b", "it's", `"`, "$HOME", "`x`", "$(x)", "*", "a\nb\n", `\`, "-n", "~", ";", "é\xff", "!", strings.Repeat("x", 100_000)}
 		var stdout bytes.Buffer
 		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: append([]string{"printf", `<%s>\n`}, args...), Stdout: &stdout}))
 		same(t, "<"+strings.Join(args, ">\n<")+">\n", stdout.String())
 	})
 	t.Run("Dir", func(t *testing.T) {
+		t.Parallel()
 		var stdout bytes.Buffer
 		dir := b.tmp + "/it's a\n$dir"
 		b.script(t, `mkdir "$1"`, dir)
@@ -158,22 +175,26 @@ func programs(t *testing.T, b *box) {
 		same(t, "tool\n", stdout.String())
 	})
 	t.Run("Env", func(t *testing.T) {
+		t.Parallel()
 		var stdout bytes.Buffer
 		value := "a=b 'c' \"d\" $HOME \\\nsecond é"
 		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", `printf '%s\n' "$A" "$B" "<${EMPTY-unset}>" "${PATH:+path}"`}, Env: []string{"A=" + value, "B=1", "B=2", "EMPTY="}, Stdout: &stdout}))
 		same(t, value+"\n2\n<>\npath\n", stdout.String())
 	})
 	t.Run("Path", func(t *testing.T) { // as given in Env
+		t.Parallel()
 		var stdout bytes.Buffer
 		dir := b.tmp + "/" + b.tool(t)
 		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"tool"}, Env: []string{"PATH=" + dir + ":/bin:/usr/bin"}, Stdout: &stdout}))
 		same(t, "tool\n", stdout.String())
 	})
 	t.Run("NoTerminal", func(t *testing.T) {
+		t.Parallel()
 		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "! [ -t 0 ] && ! [ -t 1 ] && ! [ -t 2 ]"}}))
 		require.NotZero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", ": < /dev/tty"}}))
 	})
 	t.Run("NoState", func(t *testing.T) {
+		t.Parallel()
 		sh := &shell{Session: b.Sandbox, b: b, t: t}
 		sh.output("export FROM_MAIN=1; cd /")
 		var stdout bytes.Buffer
@@ -182,6 +203,7 @@ func programs(t *testing.T, b *box) {
 		sh.output("unset FROM_MAIN; cd " + quote(b.home))
 	})
 	t.Run("WhileASessionIsBusy", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec(ask), sandbox.Line)
 		require.Equal(t, 5, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "exit 5"}}))
@@ -189,11 +211,13 @@ func programs(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Statuses", func(t *testing.T) {
+		t.Parallel()
 		for command, want := range map[string]int{"exit 0": 0, "exit 1": 1, "exit 126": 126, "exit 127": 127, "exit 255": 255, "kill -9 $$": 137, "kill -TERM $$": 143, "kill -HUP $$": 129, "kill -INT $$": 130} {
 			require.Equal(t, want, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", command}}), command)
 		}
 	})
 	t.Run("OutputHeldOpenByAnother", func(t *testing.T) { // does not keep Run from returning, for ever at least
+		t.Parallel()
 		m := b.marker(t)
 		var stdout bytes.Buffer
 		begin := time.Now()
@@ -216,12 +240,14 @@ func (b *box) tool(t testing.TB) string {
 }
 
 func runCancels(t *testing.T, b *box) {
+	t.Parallel()
 	for _, c := range []named{
 		{"Program", "sleep {n}"},
 		{"Tree", "sleep {n} & sh -c 'sleep {n}; :' & wait"},
 		{"Ignoring", `trap "" INT TERM HUP; sleep {n}; :`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			m := b.marker(t)
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
@@ -253,6 +279,7 @@ func found(b *box, m marker) bool {
 }
 
 func runErrors(t *testing.T, b *box) {
+	t.Parallel()
 	run := func(t *testing.T, cmd *sandbox.Cmd) (int, error) {
 		return within(b, t, "Run", func(ctx context.Context) (int, error) { return b.Run(ctx, cmd) })
 	}

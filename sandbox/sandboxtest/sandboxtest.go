@@ -14,6 +14,9 @@
 //		})
 //	}
 //
+// The groups of cases run side by side: Run returns at once, and they go on when the calling test has returned. What is to
+// happen after them belongs in a Cleanup, not behind Run or in a defer.
+//
 // # What it takes for granted
 //
 // A box has a POSIX shell (bash, dash or busybox ash: the suite asks which), /dev/null, /dev/tty, a writable /tmp and the
@@ -25,12 +28,20 @@
 // # How it is laid out
 //
 // One file and one group of subtests for each section of the list of cases; a subtest begins with its case's number, as
-// in Run/Syntax/03_HereDocuments. Each group has a box of its own, and most cases a session of their own in it. Every
-// call has a minute: one that takes longer fails, and one that does not heed its context even shows where everything hangs.
+// in TestConformance/Syntax/03_HereDocuments. Each group has a box of its own, and most cases a session of their own in it.
+// Every call has a minute: one that takes longer fails, and one that does not heed its context even shows where everything
+// hangs.
+//
+// # How long it takes
+//
+// The cases wait more than they work, and all of them are parallel subtests. How many run at once is go test's -parallel: four
+// times the number of processors keeps these busy. [Full] makes the suite repeat and copy as much as its rarest failures
+// took; [Groups] chooses what to run.
 package sandboxtest
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,44 +56,92 @@ type Option func(*options)
 type options struct {
 	boxes    int
 	sessions int
+	full     bool
+
+	lossyEcho bool
+	groups    []string
 }
 
-// Boxes sets how many sandboxes are made at once by Concurrency/48_Boxes. Default: 20; 0 leaves the case out.
+// Boxes sets how many sandboxes are made at once by Concurrency/48_Boxes. Default: 5, with [Full] 20; 0 leaves the case out.
 func Boxes(n int) Option { return func(o *options) { o.boxes = n } }
 
-// Sessions sets how many sessions Concurrency/48_Sessions opens in one sandbox at once. Default: 50; 0 leaves the case out.
+// Sessions sets how many sessions Concurrency/48_Sessions opens in one sandbox at once. Default: 10, with [Full] 50; 0 leaves
+// the case out.
 func Sessions(n int) Option { return func(o *options) { o.sessions = n } }
 
-// Run runs the suite. The factory makes a new sandbox each time it is called: about 20 one after the other, of which at
-// most two exist at a time, and those of [Boxes] at once, from goroutines. The suite closes every sandbox, and the factory
-// may register a Cleanup that closes it again. With -short, the largest amounts of data are a tenth of what they are otherwise.
+// Full has the suite repeat what fails only now and then as often as that took to be seen, up to 1,000 times, and move as
+// much data as was lost, up to 100 MB. Without it both are a tenth: enough for every day, where a nightly run is full.
+func Full() Option { return func(o *options) { o.full = true } }
+
+// Groups chooses the groups to run, by their names: Syntax, Output, State, ShellEnd, Interaction, Time, Background, Run, Files,
+// Network, Life, Concurrency. One that is not among them fails the test. Default: all.
+//
+// It is for a second box on the same engine, of which only the transport is to be shown. One that has been run by no
+// other needs all.
+func Groups(names ...string) Option {
+	return func(o *options) { o.groups = append(o.groups, names...) }
+}
+
+// LossyEcho is for a box that types to a terminal without seeing how much the terminal has echoed, as over a plain sshd. While a
+// program prints, Linux drops of the echo what its buffer of 4 KiB does not hold: 27_Input does not ask for all of it.
+func LossyEcho() Option { return func(o *options) { o.lossyEcho = true } }
+
+// Run runs the suite, in parallel subtests of t.
+//
+// The factory makes a new sandbox each time it is called, from several goroutines: one for each of the 12 groups and
+// about ten for Life, all of which may exist at once, and those of [Boxes] beside them. The suite closes every sandbox, and
+// the factory may register a Cleanup that closes it again.
 func Run(t *testing.T, factory func(t testing.TB) sandbox.Sandbox, opts ...Option) {
-	s := &suite{options: options{boxes: 20, sessions: 50}, factory: factory}
+	t.Helper()
+	s := &suite{options: options{boxes: -1, sessions: -1}, factory: factory}
 	for _, opt := range opts {
 		opt(&s.options)
 	}
+	s.defaults()
 	s.markers.Store(900_000_000 + rand.Int64N(99_000_000))
-	for _, group := range []struct {
-		name string
-		test func(*testing.T)
-	}{
-		{"Syntax", s.syntax},
-		{"Output", s.output},
-		{"State", s.state},
-		{"ShellEnd", s.shellEnd},
-		{"Interaction", s.interaction},
-		{"Time", s.time},
-		{"Background", s.background},
-		{"Run", s.run},
-		{"Files", s.files},
-		{"Network", s.network},
-		{"Life", s.life},
-		{"Concurrency", s.concurrency},
-	} {
-		t.Run(group.name, group.test)
+	groups := s.all()
+	for _, name := range s.groups {
+		if !slices.ContainsFunc(groups, func(g group) bool { return g.name == name }) {
+			t.Fatalf("sandboxtest.Groups(%q): there is no such group", name)
+		}
 	}
-	if len(s.skipped) > 0 {
-		t.Logf("left out:\n%s", strings.Join(s.skipped, "\n"))
+	t.Cleanup(func() {
+		if len(s.skipped) > 0 {
+			t.Logf("left out:\n%s", strings.Join(s.skipped, "\n"))
+		}
+	})
+	for _, g := range groups {
+		if len(s.groups) > 0 && !slices.Contains(s.groups, g.name) {
+			continue
+		}
+		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
+			g.test(t)
+		})
+	}
+}
+
+// A group is the cases of one section, which share a box where they can.
+type group struct {
+	name string
+	test func(*testing.T)
+}
+
+// all are the groups, those that take longest first: the others fill in the gaps.
+func (s *suite) all() []group {
+	return []group{
+		{"Time", s.time},
+		{"Interaction", s.interaction},
+		{"Concurrency", s.concurrency},
+		{"ShellEnd", s.shellEnd},
+		{"Run", s.run},
+		{"Background", s.background},
+		{"Output", s.output},
+		{"Life", s.life},
+		{"State", s.state},
+		{"Syntax", s.syntax},
+		{"Network", s.network},
+		{"Files", s.files},
 	}
 }
 
@@ -98,6 +157,16 @@ type suite struct {
 	skipped []string
 }
 
+// defaults fills in what no option has said.
+func (s *suite) defaults() {
+	if s.boxes < 0 {
+		s.boxes = s.few(5, 20)
+	}
+	if s.sessions < 0 {
+		s.sessions = s.few(10, 50)
+	}
+}
+
 // skip leaves a case out, for a reason that is listed in the end.
 func (s *suite) skip(t testing.TB, reason string) {
 	t.Helper()
@@ -107,10 +176,13 @@ func (s *suite) skip(t testing.TB, reason string) {
 	t.Skip(reason)
 }
 
-// amount is n, or a tenth of it with -short.
-func amount(n int) int {
-	if testing.Short() {
-		return n / 10
+// few is the first of two counts, and the second with Full.
+func (s *suite) few(few, full int) int {
+	if s.full {
+		return full
 	}
-	return n
+	return few
 }
+
+// count is n with Full, and else a tenth of it.
+func (s *suite) count(n int) int { return s.few(n/10, n) }

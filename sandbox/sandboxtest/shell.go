@@ -149,9 +149,9 @@ func (sh *shell) lives() {
 	sh.t.Helper()
 	res := sh.exec(`printf '%s\n' "$MARK in $PWD"; (exit 9)`)
 	exited(sh.t, res, 9)
+	require.Falsef(sh.t, res.Restarted, "the shell has been restarted: %s", show(res))
 	same(sh.t, sh.mark+" in "+sh.dir+"\n", res.Output)
 	require.Equal(sh.t, sh.dir, res.Cwd, "Cwd")
-	require.False(sh.t, res.Restarted, "Restarted")
 }
 
 // usable checks that the session, whatever happened to its shell, takes commands in the directory where it was.
@@ -175,10 +175,10 @@ type script struct {
 // scripts makes a subtest of each script, in a session of its own that must live on.
 func (b *box) scripts(t *testing.T, name string, scripts []script) {
 	t.Run(name, func(t *testing.T) {
-		crowd := atOnce(t)
-		defer crowd.wait()
+		t.Parallel()
 		for _, s := range scripts {
-			crowd.run(s.name, func(t *testing.T) {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
 				b.need(t, s.needs)
 				sh := b.open(t)
 				res := sh.exec(s.command)

@@ -21,8 +21,7 @@ func (s *suite) shellEnd(t *testing.T) {
 }
 
 func ends(t *testing.T, b *box) {
-	crowd := atOnce(t)
-	defer crowd.wait()
+	t.Parallel()
 	for _, c := range []struct {
 		name, command, want string
 		code                int
@@ -45,7 +44,8 @@ func ends(t *testing.T, b *box) {
 		{"KillInAScript", "echo a; sh -c 'kill -9 $PPID'; sleep 5", "a\n", 137},
 		{"Abort", "kill -ABRT $$; sleep 5", "", 134},
 	} {
-		crowd.run(c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			sh := b.open(t)
 			res := sh.exec(c.command)
 			if c.name == "SetEInTheNext" {
@@ -66,6 +66,7 @@ func ends(t *testing.T, b *box) {
 		})
 	}
 	t.Run("ExitWithABackgroundProcess", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
 		res := sh.exec("sleep " + string(m) + " & exit 3")
@@ -75,6 +76,7 @@ func ends(t *testing.T, b *box) {
 		sh.usable()
 	})
 	t.Run("ExitWithAStoppedProcess", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
 		running(t, sh.exec("sleep "+string(m), sandbox.Yield(200*time.Millisecond)))
@@ -83,12 +85,14 @@ func ends(t *testing.T, b *box) {
 		sh.usable()
 	})
 	t.Run("EndOfInput", func(t *testing.T) { // ^D ends read, and then it must not end the shell
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("read -r x"), sandbox.Line)
 		exited(t, sh.input("\x04"), 1)
 		sh.lives()
 	})
 	t.Run("ExitAfterAnAnswer", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("read -r x; exit $x"), sandbox.Line)
 		res := sh.input("8\n")
@@ -97,6 +101,7 @@ func ends(t *testing.T, b *box) {
 		sh.usable()
 	})
 	t.Run("ManyTimes", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		for i := range 20 {
 			res := sh.exec("exit " + string(rune('0'+i%10)))
@@ -106,6 +111,7 @@ func ends(t *testing.T, b *box) {
 		sh.usable()
 	})
 	t.Run("KilledFromOutside", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		pid := sh.output("printf '%s' $$")
 		running(t, sh.exec("while :; do :; done", sandbox.Yield(100*time.Millisecond)))
@@ -116,6 +122,7 @@ func ends(t *testing.T, b *box) {
 		sh.usable()
 	})
 	t.Run("KilledFromOutsideWhileIdle", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		pid := sh.output("printf '%s' $$")
 		b.script(t, `kill -9 "$1"; while kill -0 "$1" 2>/dev/null; do sleep 0.02; done`, pid)
@@ -123,6 +130,7 @@ func ends(t *testing.T, b *box) {
 		sh.usable()
 	})
 	t.Run("MainSession", func(t *testing.T) {
+		t.Parallel()
 		main := &shell{Session: b.Sandbox, b: b, t: t, dir: b.home}
 		res := main.exec("exit 7")
 		exited(t, res, 7)
@@ -133,8 +141,7 @@ func ends(t *testing.T, b *box) {
 
 // replaced: exec of another shell. The command has ended when that one is at its prompt.
 func replaced(t *testing.T, b *box) {
-	crowd := atOnce(t)
-	defer crowd.wait()
+	t.Parallel()
 	for _, c := range []struct{ name, command, needs string }{
 		{"Bash", "exec bash", "bash"},
 		{"BashWithoutProfile", "exec bash --norc --noprofile", "bash"},
@@ -144,7 +151,8 @@ func replaced(t *testing.T, b *box) {
 		{"Ash", "exec busybox ash", "busybox"},
 		{"LoginShell", "exec sh -l", ""},
 	} {
-		crowd.run(c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			if c.needs != "" && !b.has(t, c.needs) {
 				b.suite.skip(t, "no "+c.needs+" in this box")
 			}
@@ -168,6 +176,7 @@ func replaced(t *testing.T, b *box) {
 		})
 	}
 	t.Run("ByAProgramThatGoesOn", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
 		running(t, sh.exec("exec sleep "+string(m), sandbox.Yield(200*time.Millisecond)))
@@ -178,6 +187,7 @@ func replaced(t *testing.T, b *box) {
 		sh.usable()
 	})
 	t.Run("ByAProgramThatReads", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("exec cat"), sandbox.Line)
 		waiting(t, sh.input("a\n"), sandbox.Line)
@@ -187,6 +197,7 @@ func replaced(t *testing.T, b *box) {
 		sh.usable()
 	})
 	t.Run("ByNothing", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		exited(t, sh.exec("exec nosuchcommand"), 126, 127)
 		sh.usable()
@@ -195,6 +206,7 @@ func replaced(t *testing.T, b *box) {
 
 // keptAcrossRestarts: what the session was opened with belongs to its next shell too.
 func keptAcrossRestarts(t *testing.T, b *box) {
+	t.Parallel()
 	sh := b.open(t, sandbox.Env("KEPT=yes"), sandbox.Size(30, 100))
 	sh.output("stty -echo; export LOST=1")
 	id := sh.ID()
@@ -211,8 +223,7 @@ func keptAcrossRestarts(t *testing.T, b *box) {
 }
 
 func disturbed(t *testing.T, b *box) {
-	crowd := atOnce(t)
-	defer crowd.wait()
+	t.Parallel()
 	for _, c := range []struct{ name, command, needs string }{
 		{"UnsetPS1", "unset PS1", ""},
 		{"PS1", "PS1=x", ""},
@@ -247,7 +258,8 @@ func disturbed(t *testing.T, b *box) {
 		{"Disabled", "enable -n printf test kill", "bash: enable"},
 		{"FunctionsOverBuiltins", "printf() { command printf \"$@\"; }; test() { false; }", ""},
 	} {
-		crowd.run(c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			b.need(t, c.needs)
 			sh := b.open(t)
 			res := sh.exec(c.command)
@@ -276,7 +288,9 @@ func disturbed(t *testing.T, b *box) {
 
 // redirected: the shell's own standard streams are changed for good.
 func redirected(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("OutputToNull", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		exited(t, sh.exec("exec >/dev/null"), 0)
 		res := sh.exec("echo lost; (exit 5)")
@@ -287,6 +301,7 @@ func redirected(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("OutputToFile", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		exited(t, sh.exec("exec >log"), 0)
 		exited(t, sh.exec("echo one; (exit 5)"), 5)
@@ -296,6 +311,7 @@ func redirected(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("AllToNull", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		exited(t, sh.exec("exec >/dev/null 2>&1"))
 		exited(t, sh.exec("echo lost; (exit 5)"), 5)
@@ -303,6 +319,7 @@ func redirected(t *testing.T, b *box) {
 		sh.usable()
 	})
 	t.Run("OutputClosed", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		exited(t, sh.exec("exec >&-"))
 		exited(t, sh.exec("(exit 5)"), 5)
@@ -310,6 +327,7 @@ func redirected(t *testing.T, b *box) {
 		sh.usable()
 	})
 	t.Run("OutputIntoAPipe", func(t *testing.T) {
+		t.Parallel()
 		b.need(t, "bash: >( )")
 		sh := b.open(t)
 		exited(t, sh.exec("exec > >(cat)"))
@@ -317,15 +335,14 @@ func redirected(t *testing.T, b *box) {
 		exited(t, sh.exec("exec >/dev/tty"))
 		sh.usable()
 	})
-	crowd := atOnce(t)
-	defer crowd.wait()
 	for _, c := range []named{
 		{"InputClosed", "exec <&-"},
 		{"InputFromNull", "exec </dev/null"},
 		{"InputFromFile", "echo 'echo from the file' > f; exec < f"},
 		{"AllClosed", "exec <&- >&- 2>&-"},
 	} {
-		crowd.run(c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			sh := b.open(t)
 			exited(t, sh.exec(c.command))
 			// What becomes of the next command is the shell's affair, that one comes in the end is ours.

@@ -1,7 +1,6 @@
 package sandboxtest
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -27,7 +26,9 @@ func (s *suite) state(t *testing.T) {
 }
 
 func directories(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("Change", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec("mkdir -p a/b && cd a/b")
 		exited(t, res, 0)
@@ -48,6 +49,7 @@ func directories(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Pushd", func(t *testing.T) {
+		t.Parallel()
 		b.need(t, "bash: pushd")
 		sh := b.open(t)
 		require.Equal(t, sh.dir+"/a", sh.exec("mkdir a; pushd a").Cwd)
@@ -55,20 +57,20 @@ func directories(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("Link", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec("mkdir real; ln -s real link; cd link; pwd")
 		same(t, res.Cwd+"\n", res.Output) // as the shell sees it
 		require.Equal(t, sh.dir, sh.exec("cd ..").Cwd)
 		sh.lives()
 	})
-	crowd := atOnce(t)
-	defer crowd.wait()
 	for _, name := range []string{
 		"a b", " ", "it's", `dq"x`, "new\nline", "trailing\n", "\n", "esc\x1b[31mx", "osc\x1b]0;t\x07x", "bel\ax", "cr\rx", "tab\tx",
 		"-dash", "$HOME", "`echo x`", "$(echo x)", `back\slash`, `\w\$`, "semi;colon", "*", "bang!!", "%s%n", "ünï日本🎉", "\xff\xfe", "~", "#",
 		strings.Repeat("long", 60), "\x1b]133;D;0;1;x\a", "del\x7fx", "c1\u009bx",
 	} {
-		crowd.run(fmt.Sprintf("Name%.20q", name), func(t *testing.T) {
+		t.Run(fmt.Sprintf("Name%.20q", name), func(t *testing.T) {
+			t.Parallel()
 			sh := b.open(t)
 			res := sh.exec("mkdir ./" + quote(name) + " && cd ./" + quote(name))
 			exited(t, res, 0)
@@ -82,6 +84,7 @@ func directories(t *testing.T, b *box) {
 		})
 	}
 	t.Run("Deleted", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		exited(t, sh.exec("mkdir gone; cd gone; rmdir ../gone"), 0)
 		same(t, "ok\n", sh.output("echo ok"))
@@ -91,6 +94,7 @@ func directories(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("DeletedByOthersAndTheShellEnds", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		sh.output("mkdir gone; cd gone")
 		b.script(t, `rmdir "$1"`, sh.dir+"/gone")
@@ -101,6 +105,7 @@ func directories(t *testing.T, b *box) {
 		require.Equal(t, sh.dir, sh.exec("cd "+sh.dir).Cwd)
 	})
 	t.Run("MovedByOthers", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		sh.output("mkdir old; cd old")
 		b.script(t, `mv "$1/old" "$1/new"`, sh.dir)
@@ -112,8 +117,7 @@ func directories(t *testing.T, b *box) {
 
 // remembered sets something in one Execute and looks at it in the next.
 func remembered(t *testing.T, b *box) {
-	crowd := atOnce(t)
-	defer crowd.wait()
+	t.Parallel()
 	for _, c := range []struct{ name, set, get, want, needs string }{
 		{"Variable", "x='a  b'", `printf '%s\n' "$x"; sh -c 'echo "<$x>"'`, "a  b\n<>\n", ""},
 		{"Exported", "export x='a  b'", `sh -c 'printf "%s\n" "$x"'`, "a  b\n", ""},
@@ -139,7 +143,8 @@ func remembered(t *testing.T, b *box) {
 		{"Locale", "LC_ALL=C; export LC_ALL", "echo \"$LC_ALL\"", "C\n", ""},
 		{"Path", "mkdir bin; printf '#!/bin/sh\\necho tool\\n' > bin/tool; chmod +x bin/tool; PATH=$PWD/bin:$PATH", "tool", "tool\n", ""},
 	} {
-		crowd.run(c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			b.need(t, c.needs)
 			sh := b.open(t)
 			sh.output(c.set)
@@ -158,8 +163,7 @@ func remembered(t *testing.T, b *box) {
 
 // changed changes something that an engine would lean on.
 func changed(t *testing.T, b *box) {
-	crowd := atOnce(t)
-	defer crowd.wait()
+	t.Parallel()
 	for _, c := range []struct{ name, command, needs string }{
 		{"NoPath", "PATH=/nonexistent", ""},
 		{"PathUnset", "unset PATH", ""},
@@ -187,7 +191,8 @@ func changed(t *testing.T, b *box) {
 		{"Umask", "umask 777", ""},
 		{"ManyArguments", "set -- $(seq 1 5000)", ""},
 	} {
-		crowd.run(c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			b.need(t, c.needs)
 			sh := b.open(t)
 			res := sh.exec(c.command)
@@ -211,124 +216,8 @@ func changed(t *testing.T, b *box) {
 	}
 }
 
-func traps(t *testing.T, b *box) {
-	t.Run("Exit", func(t *testing.T) {
-		sh := b.open(t)
-		sh.output("trap 'echo bye' EXIT")
-		sh.lives()
-		res := sh.exec("exit 3")
-		exited(t, res, 3)
-		require.Contains(t, res.Output, "bye\n")
-		require.True(t, res.Restarted, "Restarted")
-		sh.usable()
-	})
-	t.Run("Signal", func(t *testing.T) {
-		sh := b.open(t)
-		sh.output("trap 'echo caught' USR1")
-		sh.lives()
-		require.Contains(t, sh.output("kill -USR1 $$; echo end"), "caught\n")
-		sh.lives()
-	})
-	t.Run("Int", func(t *testing.T) {
-		sh := b.open(t)
-		sh.output("trap 'echo caught' INT")
-		m := b.marker(t)
-		sh.timeout(200*time.Millisecond, "sleep "+string(m))
-		b.gone(t, m)
-		sh.lives()
-	})
-	t.Run("Err", func(t *testing.T) {
-		b.need(t, "bash: trap ERR")
-		sh := b.open(t)
-		sh.output("trap 'echo failed' ERR")
-		res := sh.exec("false")
-		exited(t, res, 1)
-		require.Contains(t, res.Output, "failed\n")
-		same(t, "ok\n", sh.output("echo ok"))
-		sh.exec("trap - ERR")
-		sh.lives()
-	})
-	t.Run("Debug", func(t *testing.T) {
-		b.need(t, "bash: trap DEBUG")
-		sh := b.open(t)
-		sh.exec("trap 'last=$BASH_COMMAND' DEBUG") // as bash-preexec does
-		for range 3 {
-			sh.lives()
-		}
-		sh.exec("trap 'echo tracing' DEBUG")
-		require.Contains(t, sh.exec("echo ok").Output, "tracing\nok\n")
-		sh.exec("trap - DEBUG")
-		sh.lives()
-	})
-}
-
-// prompts: what activate scripts, conda, starship and .bashrc do to the prompt.
-func prompts(t *testing.T, b *box) {
-	crowd := atOnce(t)
-	defer crowd.wait()
-	for _, c := range []struct{ name, command, needs string }{
-		{"Prefix", `PS1="(env) $PS1"`, ""},
-		{"Suffix", `PS1="$PS1(env) "`, ""},
-		{"New", `PS1='$ '`, ""},
-		{"Exported", `export PS1='[\u@\h \W]\$ '`, ""},
-		{"Substitution", `PS1='$(echo prompt)> '`, ""},
-		{"SeveralLines", "PS1='one\ntwo\n> '", ""},
-		{"PS2", "PS2='more> '", ""},
-		{"PS4", "PS4='trace '", ""},
-		{"PromptCommand", `PROMPT_COMMAND='PS1="> "'`, ""},
-		{"PromptCommandFunction", `hook() { local s=$?; PS1="$(echo "$s")> "; return $s; }; PROMPT_COMMAND=hook`, "bash: PROMPT_COMMAND"},
-		{"PromptCommandTwice", `PROMPT_COMMAND="true; ${PROMPT_COMMAND:-:}"; PROMPT_COMMAND="$PROMPT_COMMAND; true"`, ""},
-		{"PromptCommandArray", `PROMPT_COMMAND=(true 'PS1="> "' false)`, "bash: arrays"},
-		{"PromptCommandFails", `PROMPT_COMMAND=false`, ""},
-		{"PS0", "PS0='run '", ""},
-		{"Sourced", "printf 'PS1=\"(sourced) $PS1\"\\nhash -r 2>/dev/null\\n' > activate; . ./activate", ""},
-		{"TitleInPrompt", `PS1='\[\e]0;title\a\]$ '`, ""},
-	} {
-		crowd.run(c.name, func(t *testing.T) {
-			b.need(t, c.needs)
-			sh := b.open(t)
-			exited(t, sh.exec(c.command), 0)
-			for range 3 {
-				sh.lives()
-			}
-			exited(t, sh.exec("(exit 42)"), 42)
-			same(t, "42\n", sh.output("echo $?"))
-			sh.timeout(100*time.Millisecond, "sleep 1000")
-			sh.lives()
-		})
-	}
-	t.Run("PromptCommandPrints", func(t *testing.T) { // noise, but neither a hang nor a lost status
-		b.need(t, "bash: PROMPT_COMMAND")
-		sh := b.open(t)
-		exited(t, sh.exec(`PROMPT_COMMAND='echo noise'`), 0)
-		for range 3 {
-			res := sh.exec("echo ok; (exit 5)")
-			exited(t, res, 5)
-			require.Contains(t, res.Output, "ok\n")
-		}
-		exited(t, sh.exec("unset PROMPT_COMMAND"), 0)
-		sh.lives()
-	})
-}
-
-func virtualEnvironment(t *testing.T, b *box) {
-	b.need(t, "python3")
-	sh := b.open(t)
-	if code, _, stderr := b.sh(t, `python3 -m venv --without-pip "$1"`, sh.dir+"/venv"); code != 0 {
-		b.suite.skip(t, "python3 in this box makes no virtual environments: "+strings.TrimSpace(stderr))
-	}
-	prefix := "python3 -c 'import sys; print(sys.prefix)'"
-	before := sh.output(prefix)
-	exited(t, sh.exec(". venv/bin/activate"), 0)
-	same(t, sh.dir+"/venv\n", sh.output(prefix))
-	same(t, sh.dir+"/venv\n", sh.output(`printf '%s\n' "$VIRTUAL_ENV"`))
-	sh.lives()
-	exited(t, sh.exec("deactivate"), 0)
-	same(t, before, sh.output(prefix))
-	sh.lives()
-}
-
 func statuses(t *testing.T, b *box) {
+	t.Parallel()
 	sh := b.open(t)
 	for _, c := range []struct {
 		command string
@@ -345,6 +234,7 @@ func statuses(t *testing.T, b *box) {
 }
 
 func shellJobs(t *testing.T, b *box) {
+	t.Parallel()
 	sh := b.open(t)
 	exited(t, sh.exec("(sleep 0.2; exit 3) & pid=$!"), 0)
 	exited(t, sh.exec(`[ "$pid" = "$!" ]`), 0)
@@ -372,78 +262,4 @@ func shellJobs(t *testing.T, b *box) {
 	require.False(t, res.Restarted, "the shell has been restarted")
 	require.Contains(t, res.Output, "<1>\n")
 	sh.lives()
-}
-
-func sessions(t *testing.T, b *box) {
-	t.Run("Apart", func(t *testing.T) {
-		one, two := b.open(t), b.open(t)
-		one.output("f() { echo one; }; x=1; umask 057; export y=1; mkdir sub; cd sub")
-		res := two.exec(`f 2>/dev/null; echo "<$x$y>"; umask`)
-		require.NotContains(t, res.Output, "one")
-		require.Contains(t, res.Output, "<>\n")
-		require.NotContains(t, res.Output, "57")
-		two.lives()
-		one.output("cd ..")
-		one.lives()
-	})
-	t.Run("AtOnce", func(t *testing.T) {
-		one, two := b.open(t), b.open(t)
-		running(t, one.exec("until [ -e go ]; do sleep 0.02; done; echo went", sandbox.Yield(50*time.Millisecond)))
-		two.lives()
-		two.output(": > " + one.dir + "/go")
-		res := one.wait()
-		exited(t, res, 0)
-		same(t, "went\n", res.Output)
-	})
-	t.Run("IDs", func(t *testing.T) {
-		require.Equal(t, "main", b.ID())
-		seen := map[string]bool{"main": true}
-		for range 5 {
-			id := b.open(t).ID()
-			require.NotEmpty(t, id)
-			require.False(t, seen[id], "the id %s comes twice", id)
-			seen[id] = true
-		}
-	})
-	t.Run("Main", func(t *testing.T) { // a Sandbox is a session, too
-		main := &shell{Session: b.Sandbox, b: b, t: t}
-		main.output("main_variable=1; cd /")
-		same(t, "1 in /\n", main.output(`echo "$main_variable in $PWD"`))
-		same(t, "\n", b.open(t).output(`echo "$main_variable"`))
-		main.output("cd " + quote(b.home))
-	})
-	t.Run("OpenStartsAtHome", func(t *testing.T) {
-		session, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) { return b.Open(ctx) })
-		require.NoError(t, err)
-		defer session.Close()
-		same(t, b.home+"\n", (&shell{Session: session, b: b, t: t}).output(`printf '%s\n' "$PWD"`))
-	})
-	t.Run("Env", func(t *testing.T) {
-		value := "a=b  'c' \"d\" $HOME \\ é\nsecond line"
-		sh := b.open(t, sandbox.Env("PLAIN=1", "VALUE="+value, "TWICE=1"), sandbox.Env("TWICE=2", "EMPTY="))
-		same(t, "1 2 <> "+value+"\n", sh.output(`sh -c 'printf "%s\n" "$PLAIN $TWICE <${EMPTY-unset}> $VALUE"'`))
-		same(t, "\n", b.open(t).output(`echo "$PLAIN"`))
-	})
-	t.Run("DirWithStrangeName", func(t *testing.T) {
-		dir := b.tmp + "/it's a\n\"dir\" $HOME"
-		b.script(t, `mkdir "$1"`, dir)
-		session, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) { return b.Open(ctx, sandbox.Dir(dir)) })
-		require.NoError(t, err)
-		defer session.Close()
-		res := (&shell{Session: session, b: b, t: t}).exec("pwd")
-		same(t, dir+"\n", res.Output)
-		require.Equal(t, dir, res.Cwd)
-	})
-	t.Run("DirThatIsNotThere", func(t *testing.T) {
-		_, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) { return b.Open(ctx, sandbox.Dir(b.tmp+"/nothing")) })
-		require.Error(t, err)
-		require.ErrorContains(t, err, b.tmp+"/nothing")
-	})
-	t.Run("ClosingOneLeavesOthers", func(t *testing.T) {
-		one, two := b.open(t), b.open(t)
-		one.close()
-		one.close()
-		one.fails(sandbox.ErrClosed, "Execute", one.executes(":"))
-		two.lives()
-	})
 }

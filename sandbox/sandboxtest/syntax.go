@@ -53,6 +53,7 @@ func (s *suite) syntax(t *testing.T) {
 		{"Arithmetic", "echo $((\n1 +\n2\n))", "3\n", 0, ""},
 	})
 	t.Run("04_FunctionCalledInTheNext", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		require.Empty(t, sh.output("greet() {\n  # says hello\n  echo \"hello $1\"\n\n  return 3\n}"))
 		res := sh.exec("greet ann")
@@ -61,6 +62,7 @@ func (s *suite) syntax(t *testing.T) {
 	})
 	b.scripts(t, "05_Quoting", quoting())
 	t.Run("05_NULByte", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t) // no shell can hold one: an error or a result, but no hang
 		within(b, t, "Execute", sh.executes("echo a\x00b"))
 		sh.lives()
@@ -78,6 +80,7 @@ func (s *suite) syntax(t *testing.T) {
 		{"CRLFAfterACommand", "true\r\ncd .\r\n", "", 0, ""},
 	})
 	t.Run("08_Ampersand", func(t *testing.T) {
+		t.Parallel()
 		// An interactive shell may print the job's number in between, as it does for a person.
 		for _, c := range []named{
 			{"ThenLine", "sleep 0.1 &\necho next"},
@@ -86,6 +89,7 @@ func (s *suite) syntax(t *testing.T) {
 			{"WithStatus", "(exit 5) &\nwait $!; echo next"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
 				sh := b.open(t)
 				require.Contains(t, sh.output(c.command), "next\n")
 				sh.output("wait")
@@ -156,8 +160,7 @@ func quoting() []script {
 }
 
 func syntaxErrors(t *testing.T, b *box) {
-	crowd := atOnce(t)
-	defer crowd.wait()
+	t.Parallel()
 	for _, c := range []named{
 		{"Parenthesis", "(a"}, {"ClosingParenthesis", ")"}, {"SingleQuote", "echo 'a"}, {"DoubleQuote", "echo \"a"},
 		{"Done", "done"}, {"Fi", "fi"}, {"If", "if true; then"}, {"For", "for i in"}, {"While", "while true; do\necho a"},
@@ -166,7 +169,8 @@ func syntaxErrors(t *testing.T, b *box) {
 		{"InTheMiddle", "if true; then\n  echo a\n  )\nfi\necho b"},
 		{"Long", "echo '" + strings.Repeat("a", 10000)},
 	} {
-		crowd.run(c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			sh := b.open(t)
 			res := sh.exec(c.command)
 			codes := []int{2}
@@ -180,11 +184,13 @@ func syntaxErrors(t *testing.T, b *box) {
 		})
 	}
 	t.Run("HereDocumentWithoutEnd", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t) // shells take it, some with a warning
 		require.Contains(t, sh.output("cat <<EOF\na\n\nb"), "a\n\nb\n")
 		sh.lives()
 	})
 	t.Run("BackslashAtTheEnd", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		exited(t, sh.exec("echo a \\"))
 		sh.lives()
@@ -194,8 +200,7 @@ func syntaxErrors(t *testing.T, b *box) {
 // abortingErrors: at some errors a shell drops all that it was reading and goes back to its prompt, and with it whatever the
 // engine wrote around the command.
 func abortingErrors(t *testing.T, b *box) {
-	crowd := atOnce(t)
-	defer crowd.wait()
+	t.Parallel()
 	for _, c := range []named{
 		{"UnsetExpansion", `: "${NOPE:?is not set}"`},
 		{"SetU", `set -u; echo "$NOPE"`},
@@ -209,7 +214,8 @@ func abortingErrors(t *testing.T, b *box) {
 		{"CD", "cd no/such/dir"},
 		{"NotFound", "nosuchcommand"},
 	} {
-		crowd.run(c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			sh := b.open(t)
 			res := sh.exec(c.command)
 			require.Equalf(t, sandbox.Exited, res.State, "%s", show(res))
@@ -222,7 +228,8 @@ func abortingErrors(t *testing.T, b *box) {
 		})
 	}
 	for _, c := range []named{{"Return", "return 3"}, {"Break", "break"}, {"Continue", "continue"}} {
-		crowd.run(c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			sh := b.open(t)
 			exited(t, sh.exec(c.command))
 			sh.usable()
@@ -232,15 +239,15 @@ func abortingErrors(t *testing.T, b *box) {
 
 // lengths: a terminal cuts lines at 4,096 bytes, a system call's arguments end at 128 KiB.
 func lengths(t *testing.T, b *box) {
+	t.Parallel()
 	of := func(n int, fill string) (command, want string) {
 		const head, tail = "printf '%s\\n' '", "'"
 		want = strings.Repeat(fill, n/len(fill)+1)[:n-len(head)-len(tail)]
 		return head + want + tail, want + "\n"
 	}
-	crowd := atOnce(t)
-	defer crowd.wait()
 	for _, n := range []int{4094, 4095, 4096, 4097, 5000, 8191, 8192, 70_000, 131_072, 1 << 20} {
-		crowd.run(fmt.Sprintf("%dBytes", n), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%dBytes", n), func(t *testing.T) {
+			t.Parallel()
 			sh := b.open(t)
 			command, want := of(n, "The quick brown fox jumps over 0123456789 lazy dogs. ")
 			require.Len(t, command, n)
@@ -257,7 +264,8 @@ func lengths(t *testing.T, b *box) {
 		{"Newlines", "\n"},
 		{"Bang", "!"},
 	} {
-		crowd.run("70000"+c.name, func(t *testing.T) {
+		t.Run("70000"+c.name, func(t *testing.T) {
+			t.Parallel()
 			sh := b.open(t)
 			command, want := of(70_000, c.command)
 			same(t, want, sh.output(command))
@@ -265,12 +273,14 @@ func lengths(t *testing.T, b *box) {
 		})
 	}
 	t.Run("SingleQuotes", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		want := strings.Repeat("'", 20_000)
 		same(t, want+"\n", sh.output(`printf '%s\n' "`+want+`"`))
 		sh.lives()
 	})
 	t.Run("Runes", func(t *testing.T) { // wherever it is cut, it is not cut inside a rune
+		t.Parallel()
 		sh := b.open(t)
 		for pad := range 3 {
 			want := strings.Repeat("x", pad) + strings.Repeat("日本", 3000)

@@ -2,7 +2,6 @@ package sandboxtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -21,19 +20,22 @@ func (s *suite) time(t *testing.T) {
 	t.Run("30_TimeoutDetails", func(t *testing.T) { timeoutDetails(t, b) })
 	t.Run("31_Cancel", func(t *testing.T) { cancels(t, b) })
 	t.Run("31_TimeoutsInARow", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
-		for i := range 100 {
+		n := s.count(100)
+		for i := range n {
 			res := sh.timeout(20*time.Millisecond, fmt.Sprintf("X=%d; sleep %s", i, m))
 			exited(t, res, 130)
 		}
 		b.gone(t, m)
-		same(t, "99\n", sh.output("echo $X"))
+		same(t, fmt.Sprintf("%d\n", n-1), sh.output("echo $X"))
 		sh.lives()
 	})
 	t.Run("31_TimeoutAtTheEnd", func(t *testing.T) { // on time or not: in step afterwards
+		t.Parallel()
 		sh := b.open(t)
-		for i := range 60 {
+		for i := range s.count(150) {
 			res, err := within(b, t, "Execute", sh.executes("sleep 0.02", sandbox.Timeout(time.Duration(15+i%15)*time.Millisecond)))
 			require.NotNil(t, res)
 			if err != nil {
@@ -53,6 +55,7 @@ func (s *suite) time(t *testing.T) {
 
 // timeouts kills what does not want to end. Each command's sleeps last {n} seconds, so that they are found in /proc.
 func timeouts(t *testing.T, b *box) {
+	t.Parallel()
 	type dying struct {
 		name, command string
 		codes         []int // none: any
@@ -95,10 +98,9 @@ func timeouts(t *testing.T, b *box) {
 	}
 	// The shell itself ends where it ignores the signals; and bash 5.2, left to itself, dies now and then of a ^C between two forks.
 	mayRestart := []string{"Exec", "ShellIgnoresINTAndLoops", "ShellIgnoresAllAndLoops", "LoopOfPrograms", "LoopOfCommands"}
-	crowd := atOnce(t)
-	defer crowd.wait()
 	for _, c := range cases {
-		crowd.run(c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			b.need(t, c.needs)
 			sh := b.open(t)
 			m := b.marker(t)
@@ -132,6 +134,7 @@ func timeouts(t *testing.T, b *box) {
 		})
 	}
 	t.Run("Sudo", func(t *testing.T) {
+		t.Parallel()
 		b.need(t, "sudo")
 		if code, _, _ := b.sh(t, "sudo -n true"); code != 0 {
 			b.suite.skip(t, "sudo asks for a password here")
@@ -149,7 +152,9 @@ func timeouts(t *testing.T, b *box) {
 }
 
 func timeoutDetails(t *testing.T, b *box) {
+	t.Parallel()
 	t.Run("Execute", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
 		begin := time.Now()
@@ -165,6 +170,7 @@ func timeoutDetails(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("NotReached", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		res := sh.exec("echo a; (exit 3)", sandbox.Timeout(limit))
 		exited(t, res, 3)
@@ -172,12 +178,14 @@ func timeoutDetails(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("WaitingIsNoTimeout", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec(ask, sandbox.Timeout(limit)), sandbox.Line)
 		exited(t, sh.input("ann\n", sandbox.Timeout(limit)), 0)
 		sh.lives()
 	})
 	t.Run("OfInput", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
 		waiting(t, sh.exec("read -r x; echo \"got $x\"; sleep "+string(m)), sandbox.Line)
@@ -188,6 +196,7 @@ func timeoutDetails(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("HoldsForOneCall", func(t *testing.T) { // which has returned: the command is not killed later
+		t.Parallel()
 		sh := b.open(t)
 		running(t, sh.exec("sleep 1; echo end", sandbox.Yield(100*time.Millisecond), sandbox.Timeout(500*time.Millisecond)))
 		res := sh.wait()
@@ -196,11 +205,13 @@ func timeoutDetails(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("YieldAfterTimeout", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		exited(t, sh.timeout(200*time.Millisecond, "sleep 1000", sandbox.Yield(limit)), 130)
 		sh.lives()
 	})
 	t.Run("LeavesBackgroundProcesses", func(t *testing.T) { // which an earlier command started
+		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
 		sh.output("sleep " + string(m) + " & pid=$!")
@@ -212,6 +223,7 @@ func timeoutDetails(t *testing.T, b *box) {
 		sh.lives()
 	})
 	t.Run("OtherSessionsGoOn", func(t *testing.T) {
+		t.Parallel()
 		one, two := b.open(t), b.open(t)
 		m := b.marker(t)
 		running(t, two.exec("sleep "+string(m), sandbox.Yield(100*time.Millisecond)))
@@ -222,6 +234,7 @@ func timeoutDetails(t *testing.T, b *box) {
 		two.lives()
 	})
 	t.Run("Message", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
 		_, err := within(b, t, "Execute", sh.executes("sleep 1000", sandbox.Timeout(100*time.Millisecond)))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -229,171 +242,8 @@ func timeoutDetails(t *testing.T, b *box) {
 	})
 }
 
-func cancels(t *testing.T, b *box) {
-	t.Run("Before", func(t *testing.T) {
-		sh := b.open(t)
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		_, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) { return sh.Execute(ctx, ": > touched") })
-		require.ErrorIs(t, err, context.Canceled)
-		same(t, "", sh.output("ls"))
-		_, err = within(b, t, "Open", func(context.Context) (sandbox.Session, error) { return b.Open(ctx) })
-		require.ErrorIs(t, err, context.Canceled)
-		_, err = within(b, t, "Background", func(context.Context) (sandbox.Job, error) {
-			return b.Background(ctx, ": > touched", sandbox.Dir(sh.dir))
-		})
-		require.ErrorIs(t, err, context.Canceled)
-		_, err = within(b, t, "Run", func(context.Context) (int, error) {
-			return b.Run(ctx, &sandbox.Cmd{Args: []string{"touch", "touched"}, Dir: sh.dir})
-		})
-		require.ErrorIs(t, err, context.Canceled)
-		same(t, "", sh.output("ls"))
-		sh.lives()
-	})
-	for _, c := range []struct {
-		name string
-		ctx  func() (context.Context, context.CancelFunc)
-		want error
-	}{
-		{"During", func() (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancel(context.Background())
-			time.AfterFunc(500*time.Millisecond, cancel)
-			return ctx, cancel
-		}, context.Canceled},
-		{"Deadline", func() (context.Context, context.CancelFunc) {
-			return context.WithTimeout(context.Background(), 500*time.Millisecond)
-		}, context.DeadlineExceeded},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			sh := b.open(t)
-			m := b.marker(t)
-			ctx, cancel := c.ctx()
-			defer cancel()
-			res, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) {
-				return sh.Execute(ctx, "echo before; sleep "+string(m))
-			})
-			require.ErrorIs(t, err, c.want)
-			require.False(t, errors.Is(err, sandbox.ErrTimeout), "a context's end is not ErrTimeout")
-			require.NotNil(t, res)
-			exited(t, res, 130)
-			require.True(t, strings.HasPrefix(res.Output, "before\n"), show(res))
-			b.gone(t, m)
-			sh.lives()
-		})
-	}
-	t.Run("After", func(t *testing.T) { // a context governs its call, not what goes on when it has returned
-		sh := b.open(t)
-		ctx, cancel := context.WithCancel(context.Background())
-		background := func(command string, opts ...sandbox.ExecOption) *sandbox.Result {
-			res, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) { return sh.Execute(ctx, command, opts...) })
-			require.NoError(t, err)
-			return res
-		}
-		exited(t, background("X=1"), 0)
-		running(t, background("until [ -e go ]; do sleep 0.02; done; echo went $X", sandbox.Yield(100*time.Millisecond)))
-		job, err := within(b, t, "Background", func(context.Context) (sandbox.Job, error) {
-			return b.Background(ctx, "until [ -e go ]; do sleep 0.02; done; exit 5", sandbox.Dir(sh.dir))
-		})
-		require.NoError(t, err)
-		other, err := within(b, t, "Open", func(context.Context) (sandbox.Session, error) { return b.Open(ctx, sandbox.Dir(sh.dir)) })
-		require.NoError(t, err)
-		cancel()
-		(&shell{Session: other, b: b, t: t}).output("sleep 0.2; : > go")
-		require.NoError(t, other.Close())
-		res := sh.wait()
-		exited(t, res, 0)
-		same(t, "went 1\n", res.Output)
-		res, err = within(b, t, "Job.Wait", job.Wait)
-		require.NoError(t, err)
-		exited(t, res, 5)
-		sh.lives()
-	})
-	t.Run("Wait", func(t *testing.T) { // ends the waiting, not the command
-		sh := b.open(t)
-		running(t, sh.exec("echo one; until [ -e go ]; do sleep 0.02; done; echo two", sandbox.Yield(20*time.Millisecond)))
-		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-		defer cancel()
-		res, err := within(b, t, "Wait", func(context.Context) (*sandbox.Result, error) { return sh.Wait(ctx) })
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotNil(t, res)
-		running(t, res)
-		b.script(t, `: > "$1"`, sh.dir+"/go")
-		res = sh.wait()
-		exited(t, res, 0)
-		require.True(t, strings.HasSuffix(res.Output, "two\n"), show(res))
-		sh.lives()
-	})
-	t.Run("ManyTimes", func(t *testing.T) {
-		sh := b.open(t)
-		m := b.marker(t)
-		for i := range 30 {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i%10)*2*time.Millisecond)
-			_, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) { return sh.Execute(ctx, "sleep "+string(m)) })
-			cancel()
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-		}
-		b.gone(t, m)
-		sh.lives()
-	})
-}
-
-func interrupts(t *testing.T, b *box) {
-	type interrupted struct {
-		name, command string
-		codes         []int
-	}
-	cases := []interrupted{
-		{"Sleep", "sleep {n}", []int{130}},
-		{"Flood", "yes 'one of very many lines'", []int{130}},
-		{"FloodOfTheShell", "while :; do echo y; done", []int{130}},
-		{"FloodOfOneLine", `tr '\0' x < /dev/zero`, []int{130}},
-		{"Read", "read -r x", []int{130}},
-		{"Loop", "while :; do :; done", []int{130}},
-		{"IgnoresINT", `sh -c 'trap "" INT; sleep {n}; :'`, []int{143}},
-		{"IgnoresINTAndTERM", `sh -c 'trap "" INT TERM; sleep {n}; :'`, []int{137}},
-		{"FloodThatIgnores", `sh -c 'trap "" INT TERM; yes; :'`, []int{137}},
-	}
-	crowd := atOnce(t)
-	defer crowd.wait()
-	for _, c := range cases {
-		crowd.run(c.name, func(t *testing.T) {
-			sh := b.open(t)
-			m := b.marker(t)
-			sh.exec(strings.ReplaceAll(c.command, "{n}", string(m)), sandbox.Yield(300*time.Millisecond))
-			begin := time.Now()
-			exited(t, sh.interrupt(), c.codes...)
-			require.Less(t, time.Since(begin), grace/2)
-			b.gone(t, m)
-			sh.lives()
-		})
-	}
-	t.Run("QueuedInput", func(t *testing.T) { // goes with the command
-		sh := b.open(t)
-		m := b.marker(t)
-		running(t, sh.exec("sleep "+string(m), sandbox.Yield(100*time.Millisecond)))
-		running(t, sh.input(": > stray\necho stray\n", sandbox.Yield(100*time.Millisecond)))
-		exited(t, sh.interrupt(), 130)
-		b.gone(t, m)
-		sh.lives()
-		same(t, "", sh.output("ls"))
-	})
-	t.Run("Idle", func(t *testing.T) {
-		sh := b.open(t)
-		for range 3 {
-			sh.fails(sandbox.ErrIdle, "Interrupt", sh.interrupts())
-			sh.lives()
-		}
-	})
-	t.Run("KeepsTheOutput", func(t *testing.T) {
-		sh := b.open(t)
-		running(t, sh.exec("echo one; sleep 0.3; echo two; sleep 1000", sandbox.Yield(100*time.Millisecond)))
-		running(t, sh.wait(sandbox.Yield(600*time.Millisecond)))
-		exited(t, sh.interrupt(), 130)
-		sh.lives()
-	})
-}
-
 func exitStatuses(t *testing.T, b *box) {
+	t.Parallel()
 	sh := b.open(t)
 	for _, c := range []struct {
 		command string

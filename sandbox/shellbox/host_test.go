@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -17,8 +18,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The example's Host passes the conformance suite. It is no Inspector and no Copier: so this also is the test of control.sh and of copying with tar.
+// The example's Host passes the conformance suite. It implements neither Processes nor Copier: so this also is the test of control.sh and of copying with tar.
 func TestHostOfOnesOwn(t *testing.T) {
+	t.Parallel()
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // t.Context() has ended in a Cleanup
 		defer cancel()
@@ -26,5 +28,5 @@ func TestHostOfOnesOwn(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { box.Close() })
 		return box
-	})
+	}, testenv.Suite()...)
 }

@@ -1,0 +1,62 @@
+// Package testenv says how much of the tests is wanted: what a person waits for, or everything.
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sandshell/sandshell/sandbox/sandboxtest"
+)
+
+// All reports whether every test is to run, at its full count: SANDSHELL_TEST is "all". It is the one switch there is:
+// "make test" leaves it out, "make test-all" and "make nightly" set it.
+func All() bool { return os.Getenv("SANDSHELL_TEST") == "all" }
+
+// NeedsAll skips a test that "make test" leaves to "make test-all", for a reason: what makes it long, and what stands in for
+// it every day.
+//
+// Where SANDSHELL_TEST_RECORD names a directory, it keeps there which tests were left out and which were run to a good end,
+// for CI to compare.
+func NeedsAll(t testing.TB, why string) {
+	t.Helper()
+	if !All() {
+		record(t, "left-out")
+		t.Skip("left to make test-all (SANDSHELL_TEST=all): " + why)
+	}
+	t.Cleanup(func() {
+		if !t.Failed() && !t.Skipped() {
+			record(t, "run")
+		}
+	})
+}
+
+func record(t testing.TB, list string) {
+	t.Helper()
+	dir := os.Getenv("SANDSHELL_TEST_RECORD")
+	if dir == "" {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(dir, list), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer f.Close()
+	place, err := os.Getwd() // the package's directory
+	if err == nil {
+		_, err = fmt.Fprintln(f, place, t.Name())
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Suite adds to the options of the conformance suite how much is wanted.
+func Suite(opts ...sandboxtest.Option) []sandboxtest.Option {
+	if All() {
+		opts = append(opts, sandboxtest.Full())
+	}
+	return opts
+}
