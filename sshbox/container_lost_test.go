@@ -52,8 +52,10 @@ func TestContainerLost(t *testing.T) {
 	lost := func(t *testing.T, h *dockerHost, p shellbox.Process, want string) {
 		t.Helper()
 		begin := time.Now()
-		if _, err := p.Wait(); err == nil {
-			t.Error("a status came out of a lost container")
+		if p != nil {
+			if _, err := p.Wait(); err == nil {
+				t.Error("a status came out of a lost container")
+			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -95,10 +97,14 @@ func TestContainerLost(t *testing.T) {
 		lost(t, h, p, "the container ended with status")
 	})
 	t.Run("out of memory", func(t *testing.T) {
-		h, p := running(t, func(c *Config) { c.Memory, c.ShmSize = 48<<20, 1<<30 })
-		// Memory that no killing frees: it takes one process after the other.
-		h.Start(t.Context(), sh("while :; do head -c 100000000 /dev/zero >>/dev/shm/x; done"))
-		lost(t, h, p, "out of memory: the container used up its 48 MiB")
+		h := containerOf(t, func(c *Config) { c.Memory = 24 << 20 })
+		// Programs go first, and the box lives. It is boxd's own memory that has to run out: what programs have printed and nobody reads.
+		for range 200 {
+			if _, err := h.Start(t.Context(), sh("cat /dev/zero")); err != nil {
+				break
+			}
+		}
+		lost(t, h, nil, "out of memory: the container used up its 24 MiB")
 	})
 	t.Run("paused", func(t *testing.T) {
 		h, p := running(t, nil)
@@ -154,10 +160,8 @@ func TestContainerSweep(t *testing.T) {
 		return err == nil
 	}
 	h := containerOf(t, nil)
+	waitFor(t, "the sweeping", func() bool { return !there(dead.Process.Pid) })
 	h.sweeper.Stop()
-	if there(dead.Process.Pid) {
-		t.Error("a dead process's container is still there")
-	}
 	if !there(os.Getppid()) {
 		t.Error("a living process's container was removed")
 	}

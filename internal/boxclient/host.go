@@ -31,7 +31,7 @@ type Place interface {
 // Streams are a connection to boxd.
 type Streams interface {
 	net.Conn
-	// Said is the end of what was said beside the connection, on a standard error: "" if nothing was.
+	// Said is what was said beside the connection, on a standard error: "" if nothing was.
 	Said() string
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +31,7 @@ func (c *Container) Join(ctx context.Context) (boxclient.Streams, error) {
 	if err != nil {
 		return nil, fmt.Errorf("execute boxd join in the container: %w", err)
 	}
-	return &attached{Conn: r.Conn, r: bufio.NewReaderSize(r.Reader, 64<<10), log: c.Logger}, nil
+	return newAttached(r.Conn, r.Reader, c.Logger), nil
 }
 
 // Fate implements boxclient.Place: it asks the engine about the container.
@@ -142,7 +141,7 @@ func (c *Container) listen(ctx context.Context) (*lastWords, error) {
 	if err != nil {
 		return nil, fmt.Errorf("attach to container: %w", err)
 	}
-	w := &lastWords{&attached{Conn: r.Conn, r: bufio.NewReader(r.Reader), log: slog.New(slog.DiscardHandler)}, make(chan struct{})}
+	w := &lastWords{newAttached(r.Conn, r.Reader, slog.New(slog.DiscardHandler)), make(chan struct{})}
 	go func() {
 		io.Copy(io.Discard, w)
 		close(w.done)

@@ -8,22 +8,32 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
-	"github.com/sandshell/sandshell/internal/lastlines"
+	"github.com/sandshell/sandshell/internal/headtail"
 )
 
 // attached is the standard streams of a process in a container, as a net.Conn.
 //
 // The engine sends both outputs on one stream, in frames. Read returns what is on standard output; what is on
-// standard error, where boxd says what troubles it, is logged, and its end kept.
+// standard error, where boxd says what troubles it, is logged, and kept.
 type attached struct {
 	net.Conn // the engine's connection: written to as it is
 	r        *bufio.Reader
 	left     int // of the frame of standard output that is being read
 	log      *slog.Logger
 
-	stderr lastlines.Writer
+	mu     sync.Mutex
+	stderr headtail.Buffer
+}
+
+// saidMax is how many bytes of the standard error are kept. The head of it matters as much as the tail: Go's runtime, out of threads, says so first and
+// shows its stack then.
+const saidMax = 2 << 10
+
+func newAttached(conn net.Conn, r io.Reader, log *slog.Logger) *attached {
+	return &attached{Conn: conn, r: bufio.NewReaderSize(r, 64<<10), log: log, stderr: headtail.Buffer{Max: saidMax}}
 }
 
 func (a *attached) Read(p []byte) (int, error) {
@@ -61,9 +71,16 @@ func (a *attached) readStderr(length int) error {
 		return err
 	}
 	a.log.Debug("boxd", "said", strings.TrimSpace(string(text)))
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.stderr.Write(text)
 	return nil
 }
 
-// Said is the end of what the process has said on standard error.
-func (a *attached) Said() string { return a.stderr.String() }
+// Said is what the process has said on standard error, without the middle if that is much.
+func (a *attached) Said() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	text, _ := a.stderr.Text()
+	return strings.TrimSpace(text)
+}
