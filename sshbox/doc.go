@@ -49,7 +49,7 @@
 // # Boxes that outlive their program
 //
 // A box ends with its program, even one that is killed: boxd stops when nobody has come for Config.Linger, and the engine
-// removes the container. A box made with Config.Keep stays, after [DockerSSHBox.Detach] or whatever end its program had,
+// removes the container. A box made with Config.Keep stays, after [shellbox.Box.Detach] or whatever end its program had,
 // until somebody closes it. [List] finds boxes, [Attach] takes one over, with its sessions, unfinished commands, and jobs
 // with their logs. [Reap] removes what is left of containers that have ended.
 //

@@ -10,9 +10,9 @@
 // '<the command, quoted>', or in pieces where it is longer than a terminal's line may be. One goroutine a session reads the
 // terminal, takes the markers out, and hands on the rest, cleaned as a person would read it.
 //
-// Beside the sessions one plain sh without a terminal, the control shell, reads small scripts on its standard input. It looks into /proc to
-// tell whether a quiet program waits for input, and delivers signals. Nothing is installed on the host, and nothing but sh and, for Linux's
-// answers, /proc is needed on it; stty, grep and tar are used where there are any.
+// Whether a quiet program waits for input, and which processes a command has left, the host says: by [Processes], in the types of package proc. For a
+// host without Processes, one plain sh without a terminal, the control shell, looks into /proc and delivers signals. Nothing is installed on
+// the host, and nothing but sh and, for Linux's answers, /proc is needed on it; stty, grep and tar are used where there are any.
 //
 // # Concurrency and lifetimes
 //

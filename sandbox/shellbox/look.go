@@ -46,9 +46,10 @@ func (s *session) look(confirm bool) verdict {
 		}
 	}
 	if !decided && !now.unstarted {
+		at = time.Now()
 		v = s.box.reader(now, ps, shell.TTY, confirm)
 	}
-	v.at = at
+	v.at, v.took = at, time.Since(at)
 	return v
 }
 

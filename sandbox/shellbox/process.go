@@ -11,8 +11,8 @@ import (
 // questionLimit bounds a question about processes, with the time that a cut connection takes to be made again.
 const questionLimit = 10 * time.Second
 
-// asked returns the answer to a question about processes. A host may have none; that is logged, not fatal. The question is not given up when a
-// caller's context ends: what the answer is for, killing above all, is still to be done.
+// asked returns the answer to a question about processes. A host may have none; that is logged, not fatal. The end of a caller's context does not end
+// the question: the answer is mostly needed to kill the caller's command.
 func asked[A any](b *Box, question string, ask func(context.Context) (A, error)) (A, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), questionLimit)
 	defer cancel()
@@ -83,7 +83,8 @@ func pollsOne(t *proc.Thread) bool {
 // unseen reports whether nothing shows what the thread waits for.
 func unseen(t *proc.Thread) bool { return t.Hidden && t.Wchan == "" }
 
-// readOf returns the thread's read with its descriptor, buffer and size: a shell's read of its prompt is the same each time. The zero Call: it is in none.
+// readOf returns the thread's read of its terminal, with descriptor, buffer and size: a shell's read at its prompt is the same each time. The zero
+// Call: the thread does not read.
 func readOf(t *proc.Thread) (read proc.Call) {
 	if reads(t) && t.Call != nil {
 		read.Number = t.Call.Number
@@ -101,7 +102,7 @@ func isShell(name string) bool {
 	return false
 }
 
-// ended reports whether the process is a zombie, or about to be none even of those.
+// ended reports whether the process has ended: it is a zombie, or even that is about to go.
 func ended(p *proc.Process) bool {
 	return strings.HasPrefix(p.State, "Z") || strings.HasPrefix(p.State, "X")
 }

@@ -10,13 +10,11 @@ import (
 // Processes answers questions about the processes of a host, and sends them signals. A Host may implement it; of any other Host the engine asks
 // a plain sh, which reads /proc with builtins and cannot Settle.
 //
-// All methods may be called from several goroutines, and a call does not wait for a call about another program. They return when ctx ends; the engine
-// gives each call ten seconds.
+// All methods may be called from several goroutines, and return when ctx ends; the engine gives each call ten seconds.
 //
-// An error means that the question did not reach the processes: the host is gone, or ctx has ended. What cannot be found out, because a
-// process has ended, belongs to another user, or is on a system without /proc, is no error: it is left out of the answer. The
-// engine then knows less: a process of which nothing is known is never reported to wait for input. A call that has returned an error may have
-// been carried out.
+// An error means that there is no answer: the host is gone, or ctx has ended. A call that returns an error may have been carried out all the same. What
+// cannot be found out, because a process has ended, belongs to another user, or is on a system without /proc, is no error: it is left
+// out of the answer. The engine then knows less, and guesses nothing: a program of which nothing is told is not reported to wait for input.
 type Processes interface {
 	// Tree returns the processes of these ids and all their descendants, each once and none before its parent. Those of another user belong to it
 	// too, with as much as they show.
@@ -48,7 +46,6 @@ type Processes interface {
 	// implementation, to seconds, and reaching the bound is no error: a program that never reads is never given its input, and one that prints without end
 	// is never read to the end. Settle waits for no other program.
 	//
-	// The engine looks at the processes first, by Tree, and settles then: the program that a look finds waiting has no output on its way that the
-	// next look does not know of.
+	// The engine first calls Tree and then Settle: when Tree has shown that the program waits, the engine has its output before the next look.
 	Settle(ctx context.Context, p Process) error
 }

@@ -110,7 +110,7 @@ func (w *watch) look() {
 		if v.found() {
 			w.s.settle()
 		}
-		v.seen, v.took = active, time.Since(v.at)
+		v.seen = active
 		w.verdict <- v
 	})
 }
