@@ -120,12 +120,14 @@ func TestAnyImage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, setting := range slices.Sorted(maps.Keys(settings)) {
 				t.Run(setting, func(t *testing.T) {
+					t.Parallel()
 					c := Config{Image: image, Network: network}
 					settings[setting](&c)
 					anyImage(t, c)
 				})
 			}
 		})
+		noContainers(t)
 	}
 }
 
@@ -192,7 +194,6 @@ func wentAway(t *testing.T, box *DockerSSHBox) {
 	if _, err := docker(t).ContainerInspect(t.Context(), box.ContainerID(), client.ContainerInspectOptions{}); !errdefs.IsNotFound(err) {
 		t.Errorf("the container is there after Close: %v", err)
 	}
-	noContainers(t)
 }
 
 // asks answers a program that waits for input.

@@ -272,14 +272,14 @@ func TestCutCopyAndDial(t *testing.T) {
 	box := c.box(t, nil)
 	ctx := limit(t)
 	big := filepath.Join(t.TempDir(), "big")
-	noError(t, os.WriteFile(big, make([]byte, 200<<20), 0o600))
+	noError(t, os.WriteFile(big, make([]byte, 60<<20), 0o600))
 	for name, do := range map[string]func() error{
 		"CopyTo": func() error { return box.CopyTo(ctx, big, "/tmp/copy") },
 		"CopyFrom": func() error {
 			return box.CopyFrom(ctx, "/dev/shm/../../tmp/big", filepath.Join(t.TempDir(), "copy"))
 		},
 	} {
-		_, err := box.Execute(ctx, "head -c 200000000 /dev/zero > /tmp/big")
+		_, err := box.Execute(ctx, "head -c 60000000 /dev/zero > /tmp/big")
 		noError(t, err)
 		done := make(chan error, 1)
 		go func() { done <- do() }()

@@ -117,6 +117,7 @@ func TestImageEntrypoint(t *testing.T) {
 	}
 	noError(t, box.Close())
 	wentAway(t, box)
+	noContainers(t)
 
 	// One that goes on. It is the box's, and gets its signals.
 	box = newBox(t, Config{Image: changed(t, bareImage, nil, `ENTRYPOINT ["sh", "-c", "trap 'echo reloaded' HUP; echo serving; while :; do sleep 0.05; done"]`),
@@ -128,6 +129,7 @@ func TestImageEntrypoint(t *testing.T) {
 	does(t, box, "echo here", 0, "here\n")
 	noError(t, box.Close())
 	wentAway(t, box)
+	noContainers(t)
 
 	// A command alone, and one that cannot be started.
 	box = newBox(t, Config{Image: changed(t, bareImage, nil, `CMD ["echo", "a command"]`), Network: "none", Entrypoint: true})
