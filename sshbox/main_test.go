@@ -39,8 +39,6 @@ var (
 	newKey  = sshdtest.NewKey
 	listen  = hosttest.Listen
 	execute = hosttest.Execute
-	alive   = hosttest.Alive
-	kill    = hosttest.Kill
 )
 
 func noError(t testing.TB, err error) {

@@ -18,7 +18,6 @@ var (
 	waitFor = hosttest.WaitFor
 	alive   = hosttest.Alive
 	kill    = hosttest.Kill
-	execute = hosttest.Execute
 )
 
 func noError(t testing.TB, err error) {
