@@ -58,7 +58,7 @@ var (
 func New(ctx context.Context, c Config) (*LocalBox, error) {
 	box, err := newBox(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("new LocalBox: %w", err)
+		return nil, fmt.Errorf("localbox: %w", err)
 	}
 	return box, nil
 }

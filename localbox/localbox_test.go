@@ -86,7 +86,7 @@ func TestBadConfig(t *testing.T) {
 			temp := t.TempDir()
 			t.Setenv("TMPDIR", temp)
 			_, err := localbox.New(t.Context(), c.config)
-			require.ErrorContains(t, err, "new LocalBox: ")
+			require.ErrorContains(t, err, "localbox: ")
 			require.ErrorContains(t, err, c.says)
 			if c.is != nil {
 				require.ErrorIs(t, err, c.is)

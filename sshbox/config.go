@@ -158,25 +158,25 @@ func (c Config) withDefaults() (Config, error) {
 		c.Linger = defaultLinger
 	}
 	if c.Linger < time.Second {
-		return c, fmt.Errorf("sshbox: Config.Linger is %v: it has to be a second or more", c.Linger)
+		return c, fmt.Errorf("Config.Linger is %v: it has to be a second or more", c.Linger)
 	}
 	switch c.Pull {
 	case PullMissing, PullAlways, PullNever:
 	default:
-		return c, fmt.Errorf("sshbox: Config.Pull is %q: it can be PullMissing, PullAlways or PullNever", c.Pull)
+		return c, fmt.Errorf("Config.Pull is %q: it can be PullMissing, PullAlways or PullNever", c.Pull)
 	}
 	if err := plugin.Check(c.Plugins...); err != nil {
-		return c, fmt.Errorf("sshbox: Config.Plugins: %w", err)
+		return c, fmt.Errorf("Config.Plugins: %w", err)
 	}
 	if c.PackageCache != "" && !volumeName.MatchString(c.PackageCache) {
-		return c, fmt.Errorf("sshbox: Config.PackageCache is %q: it has to be a volume's name, of letters, digits, \"_\", \".\" and \"-\"", c.PackageCache)
+		return c, fmt.Errorf("Config.PackageCache is %q: it has to be a volume's name, of letters, digits, \"_\", \".\" and \"-\"", c.PackageCache)
 	}
 	if c.Dir != "" && c.Dir[0] != '/' {
-		return c, fmt.Errorf("sshbox: Config.Dir is %q: it has to be absolute", c.Dir)
+		return c, fmt.Errorf("Config.Dir is %q: it has to be absolute", c.Dir)
 	}
 	for _, kv := range c.Env {
 		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
-			return c, fmt.Errorf("sshbox: Config.Env has %q: it has to be NAME=value", kv)
+			return c, fmt.Errorf("Config.Env has %q: it has to be NAME=value", kv)
 		}
 	}
 	if c.PIDs == 0 {

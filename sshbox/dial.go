@@ -84,7 +84,11 @@ type SSHBox struct {
 	*plugin.Mixin
 }
 
-var _ sandbox.Sandbox = (*SSHBox)(nil)
+var (
+	_ sandbox.Sandbox    = (*SSHBox)(nil)
+	_ plugin.Installer   = (*SSHBox)(nil)
+	_ plugin.Environment = (*SSHBox)(nil)
+)
 
 // Dial logs in and starts the main session. Its errors are *DialError as long as that is about the connection: they
 // name address, user and reason. ctx governs Dial only.

@@ -21,10 +21,6 @@
 // another machine, and from within a container. Both sides' keys are made for the one container and are nowhere but in the
 // memory of this process and of boxd.
 //
-// Config.Server can be [OpenSSH] instead: the image's own sshd, 7.8 or later, as the container's main process. The image
-// needs a shell at /bin/sh then, and an entry in /etc/passwd for the user. What is said below of cuts, of Attach and of
-// SSHConfig does not hold for it.
-//
 // # Cuts
 //
 // A session's shell and a job belong to boxd, not to the connection. When that is cut (the engine restarts and keeps its
@@ -97,7 +93,7 @@
 //
 // # Limits
 //
-// In an SSHBox, and with OpenSSH in a container, a program is started by the user's login shell, whichever it is, which
-// becomes a POSIX shell, which becomes the program. On a terminal, arguments and environment together have to be shorter
+// In an SSHBox, a program is started by the user's login shell, whichever it is, which becomes a POSIX shell, which becomes
+// the program. On a terminal, arguments and environment together have to be shorter
 // than about 100 KiB. OpenSSH tells the names of 13 signals only: a program that another one ended has the exit code 128.
 package sshbox

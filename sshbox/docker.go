@@ -20,7 +20,11 @@ type DockerSSHBox struct {
 	host *dockerHost
 }
 
-var _ sandbox.Sandbox = (*DockerSSHBox)(nil)
+var (
+	_ sandbox.Sandbox    = (*DockerSSHBox)(nil)
+	_ plugin.Installer   = (*DockerSSHBox)(nil)
+	_ plugin.Environment = (*DockerSSHBox)(nil)
+)
 
 // ContainerID is the container's id, as docker inspect has it.
 func (b *DockerSSHBox) ContainerID() string { return b.host.container.ID }
@@ -35,6 +39,14 @@ func (b *DockerSSHBox) ContainerName() string { return b.host.container.Name }
 // (the process it belongs to). Unless Config.Keep says otherwise, it ends by itself, and is removed, when this process has been gone for
 // Config.Linger.
 func New(ctx context.Context, c Config) (*DockerSSHBox, error) {
+	box, err := c.box(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("sshbox: %w", err)
+	}
+	return box, nil
+}
+
+func (c Config) box(ctx context.Context) (*DockerSSHBox, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err

@@ -53,14 +53,26 @@ func Prune(ctx context.Context, images ...string) (Pruned, error) {
 	return Engine{}.Prune(ctx, images...)
 }
 
+// open connects to the engine.
+func (e Engine) open(ctx context.Context) (*engine.Engine, error) {
+	opened, err := engine.Open(ctx, e.Docker)
+	if err != nil {
+		return nil, fmt.Errorf("sshbox: %w", err)
+	}
+	return opened, nil
+}
+
 // List finds the boxes on the engine, and what is left of them, the youngest first.
 func (e Engine) List(ctx context.Context) ([]BoxInfo, error) {
-	engine, err := engine.Open(ctx, e.Docker)
+	engine, err := e.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer engine.Close()
 	list, err := engine.List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("sshbox: %w", err)
+	}
 	var boxes []BoxInfo
 	for _, b := range list {
 		boxes = append(boxes, BoxInfo{
@@ -68,7 +80,7 @@ func (e Engine) List(ctx context.Context) ([]BoxInfo, error) {
 			Owner: Owner{Host: b.Host, PID: b.PID}, Labels: b.Labels,
 		})
 	}
-	return boxes, err
+	return boxes, nil
 }
 
 // Attach takes over a running box by the container's id or name: its sessions, with their directories, variables and unfinished commands, and its
@@ -80,13 +92,13 @@ func (e Engine) Attach(ctx context.Context, id string) (*DockerSSHBox, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	engine, err := engine.Open(ctx, e.Docker)
+	engine, err := e.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	fail := func(err error) (*DockerSSHBox, error) {
 		engine.Close()
-		return nil, fmt.Errorf("attach to box %q: %w", id, err)
+		return nil, fmt.Errorf("sshbox: attach to box %q: %w", id, err)
 	}
 	container, err := engine.Find(ctx, id, log)
 	if err != nil {
@@ -102,7 +114,7 @@ func (e Engine) Attach(ctx context.Context, id string) (*DockerSSHBox, error) {
 	if err != nil {
 		h.Abandon() // nobody has asked for the box's end
 		h.Close()
-		return nil, fmt.Errorf("attach to box %q: %w", id, err)
+		return nil, fmt.Errorf("sshbox: attach to box %q: %w", id, err)
 	}
 	return newDockerSSHBox(box, h), nil
 }
@@ -113,12 +125,15 @@ const connectLimit = time.Minute
 // Reap removes what is left of boxes whose owners have ended: containers that have ended too, or were never started. A box that runs is left alone: it
 // is kept, or ends by itself. It returns how many it has removed.
 func (e Engine) Reap(ctx context.Context) (removed int, err error) {
-	engine, err := engine.Open(ctx, e.Docker)
+	engine, err := e.open(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer engine.Close()
-	return engine.Reap(ctx, e.Logger)
+	if removed, err = engine.Reap(ctx, e.Logger); err != nil {
+		err = fmt.Errorf("sshbox: %w", err)
+	}
+	return removed, err
 }
 
 // Pruned is what Prune has removed.
@@ -131,11 +146,14 @@ type Pruned struct {
 // (Config.Plugins), package caches (Config.PackageCache), and volumes with boxd of other versions of this library. With images, base images by
 // name or id, only what was made for these. What a container uses stays.
 func (e Engine) Prune(ctx context.Context, images ...string) (Pruned, error) {
-	engine, err := engine.Open(ctx, e.Docker)
+	engine, err := e.open(ctx)
 	if err != nil {
 		return Pruned{}, err
 	}
 	defer engine.Close()
 	pruned, err := engine.Prune(ctx, images)
+	if err != nil {
+		err = fmt.Errorf("sshbox: %w", err)
+	}
 	return Pruned(pruned), err
 }

@@ -21,15 +21,22 @@ func join(id string) error {
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: wire.SocketName(id), Net: "unix"})
 	// EAGAIN: somebody inside floods the socket, and its queue is full. ECONNREFUSED: boxd has only just been started.
-	for tries := 0; tries < 500 && (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ECONNREFUSED)); tries++ {
-		time.Sleep(10 * time.Millisecond)
+	for tries := 0; tries < joinTries && (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ECONNREFUSED)); tries++ {
+		time.Sleep(joinPause)
 		conn, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: wire.SocketName(id), Net: "unix"})
 	}
 	if err != nil {
 		return fmt.Errorf("reach the box: %w", err)
 	}
 	defer conn.Close()
-	if _, _, err := conn.WriteMsgUnix([]byte{0}, unix.UnixRights(0, 1), nil); err != nil {
+	err = handOver(conn)
+	// ETOOMANYREFS: all processes of this user's id, in whichever container, have as many descriptors on their way as one process may have open
+	// (too_many_unix_fds in net/unix): many boxes start at once.
+	for tries := 0; tries < joinTries && errors.Is(err, unix.ETOOMANYREFS); tries++ {
+		time.Sleep(joinPause)
+		err = handOver(conn)
+	}
+	if err != nil {
 		return fmt.Errorf("hand over the streams: %w", err)
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -39,6 +46,17 @@ func join(id string) error {
 	}
 	io.Copy(io.Discard, conn)
 	return nil
+}
+
+// For 5 s join tries again what other processes are in the way of.
+const (
+	joinTries = 500
+	joinPause = 10 * time.Millisecond
+)
+
+func handOver(conn *net.UnixConn) error {
+	_, _, err := conn.WriteMsgUnix([]byte{0}, unix.UnixRights(0, 1), nil)
+	return err
 }
 
 // Streams are the input and output that join has handed over, as a net.Conn.
