@@ -165,7 +165,7 @@ func TestPluginsConcurrently(t *testing.T) {
 		all.Go(func() {
 			_, err := New(t.Context(), c)
 			var failed *plugin.Error
-			if !errors.As(err, &failed) || failed.ExitCode != 4 || !strings.HasPrefix(err.Error(), "failed to install tool on DockerSSHBox: SETTING-UP\nno luck") {
+			if !errors.As(err, &failed) || failed.ExitCode != 4 || !strings.HasPrefix(err.Error(), "sshbox: failed to install tool on DockerSSHBox: SETTING-UP\nno luck") {
 				t.Errorf("%v", err)
 			}
 		})
