@@ -35,6 +35,7 @@ func (s *session) kill(c *command) {
 		if foreground != last && time.Since(first) < 4*grace {
 			since, step, last = time.Now(), 0, foreground
 		}
+		// Each step has its time from when the one before was taken: where looking takes long, the shell would be killed as soon as its program.
 		switch quiet := time.Since(since); {
 		case step == 0:
 			s.mu.Lock()
@@ -47,16 +48,16 @@ func (s *session) kill(c *command) {
 			step = 1
 		case step == 1 && quiet > grace/2: // as a person would: a shell between two programs may have missed it
 			typist.interrupt([]byte{3})
-			step = 2
-		case step == 2 && quiet > grace:
+			since, step = time.Now(), 2
+		case step == 2 && quiet > grace/2:
 			family = merge(family, s.box.family(shell, c.began, background))
 			s.box.signal(without(family, shell), proc.SIGTERM)
-			step = 3
-		case step == 3 && quiet > 2*grace:
+			since, step = time.Now(), 3
+		case step == 3 && quiet > grace:
 			family = merge(family, s.box.family(shell, c.began, background))
 			s.box.signal(without(family, shell), proc.SIGKILL)
-			step = 4
-		case step == 4 && quiet > 3*grace: // it is the shell itself that does not come back
+			since, step = time.Now(), 4
+		case step == 4 && quiet > grace: // it is the shell itself that does not come back
 			s.box.log.Warn("killing the shell: it does not come back from a command", "session", s.id)
 			s.box.send([]int{s.shellPID()}, proc.SIGKILL)
 			since = time.Now()
