@@ -1,17 +1,10 @@
 package sshbox
 
 import (
-	"bytes"
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"errors"
 	"io"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,9 +14,6 @@ import (
 	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
-	"golang.org/x/crypto/ssh"
-	"golang.org/x/crypto/ssh/agent"
-	"golang.org/x/crypto/ssh/knownhosts"
 )
 
 // dialError logs in with c and expects a refusal that names the address, the user and all of want.
@@ -104,203 +94,6 @@ func TestDialUnreachable(t *testing.T) {
 			t.Errorf("tried %d times: a server that has too many newcomers deserves another try", n)
 		}
 	})
-}
-
-func TestLoginRefused(t *testing.T) {
-	s := startSSHD(t)
-	t.Run("wrong key", func(t *testing.T) {
-		c := s.config()
-		c.Signer = newKey(t, "")
-		dialError(t, c, "login refused", ssh.FingerprintSHA256(c.Signer.PublicKey()))
-	})
-	t.Run("wrong user", func(t *testing.T) {
-		c := s.config()
-		c.User = "nobody-of-that-name"
-		dialError(t, c, "login refused")
-	})
-	t.Run("password", func(t *testing.T) {
-		c := s.config()
-		c.Signer, c.Password = nil, "secret-word"
-		if e := dialError(t, c, "login refused", "password"); strings.Contains(e.Error(), "secret-word") {
-			t.Errorf("the password is in the error: %v", e)
-		}
-	})
-	t.Run("nothing to log in with", func(t *testing.T) {
-		t.Setenv("HOME", t.TempDir())
-		t.Setenv("SSH_AUTH_SOCK", "")
-		c := s.config()
-		c.Signer = nil
-		dialError(t, c, "nothing to log in with", "Signer")
-	})
-	t.Run("agent without an agent", func(t *testing.T) {
-		t.Setenv("SSH_AUTH_SOCK", "")
-		c := s.config()
-		c.Signer, c.Agent = nil, true
-		dialError(t, c, "SSH_AUTH_SOCK")
-	})
-	t.Run("encrypted key", func(t *testing.T) {
-		_, private, err := ed25519.GenerateKey(rand.Reader)
-		noError(t, err)
-		block, err := ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("phrase"))
-		noError(t, err)
-		file := filepath.Join(t.TempDir(), "encrypted")
-		noError(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
-		c := s.config()
-		c.Signer, c.KeyFiles = nil, []string{file}
-		dialError(t, c, file, "is encrypted")
-		c.KeyFiles = []string{file + "-none"}
-		if e := dialError(t, c, file); !errors.Is(e, fs.ErrNotExist) {
-			t.Errorf("got %v", e)
-		}
-	})
-	t.Run("no address", func(t *testing.T) {
-		if _, err := Dial(t.Context(), DialConfig{}); err == nil || !strings.Contains(err.Error(), "Address") {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
-func TestLogin(t *testing.T) {
-	s := startSSHD(t)
-	home := t.TempDir()
-	t.Setenv("HOME", home)
-	noError(t, os.Mkdir(filepath.Join(home, ".ssh"), 0o700))
-	login := func(t *testing.T, c DialConfig) {
-		t.Helper()
-		c, err := c.withDefaults()
-		noError(t, err)
-		h, err := c.host(t.Context())
-		noError(t, err)
-		h.Close()
-	}
-	t.Run("key file", func(t *testing.T) {
-		c := s.config()
-		c.Signer, c.KeyFiles = nil, []string{s.KeyFile}
-		login(t, c)
-	})
-	t.Run("the usual key file", func(t *testing.T) {
-		t.Setenv("SSH_AUTH_SOCK", "")
-		data, err := os.ReadFile(s.KeyFile)
-		noError(t, err)
-		noError(t, os.WriteFile(filepath.Join(home, ".ssh", "id_ed25519"), data, 0o600))
-		defer os.Remove(filepath.Join(home, ".ssh", "id_ed25519"))
-		c := s.config()
-		c.Signer, c.User = nil, ""
-		login(t, c)
-	})
-	t.Run("agent", func(t *testing.T) {
-		data, err := os.ReadFile(s.KeyFile)
-		noError(t, err)
-		key, err := ssh.ParseRawPrivateKey(data)
-		noError(t, err)
-		ring := agent.NewKeyring()
-		noError(t, ring.Add(agent.AddedKey{PrivateKey: key}))
-		socket := filepath.Join(t.TempDir(), "agent")
-		listen(t, "unix", socket, func(c net.Conn) { agent.ServeAgent(ring, c) })
-		t.Setenv("SSH_AUTH_SOCK", socket)
-		c := s.config()
-		c.Signer, c.Agent = nil, true
-		login(t, c)
-		c.Agent = false // nothing given: the agent is asked all the same
-		login(t, c)
-	})
-}
-
-func TestKnownHosts(t *testing.T) {
-	s := startSSHD(t)
-	home := t.TempDir()
-	t.Setenv("HOME", home)
-	file := filepath.Join(home, ".ssh", "known_hosts")
-	noError(t, os.Mkdir(filepath.Dir(file), 0o700))
-	other := newKey(t, "").PublicKey()
-	line := func(key ssh.PublicKey) string { return knownhosts.Line([]string{s.Address}, key) + "\n" }
-	for _, c := range []struct {
-		name, file string
-		want       []string // nil: logs in
-	}{
-		{"known", line(s.HostKey), nil},
-		{"hashed", knownhosts.HashHostname(knownhosts.Normalize(s.Address)) + " " + line(s.HostKey)[len(knownhosts.Normalize(s.Address))+1:], nil},
-		{"a line that x/crypto does not understand", "example.com ssh-strange AAAA\n@nonsense\n" + line(s.HostKey), nil},
-		{"no file", "", []string{"unknown", "there is no known_hosts file", "ssh-keyscan", ssh.FingerprintSHA256(s.HostKey), "FixedHostKey"}},
-		{"not in the file", knownhosts.Line([]string{"example.com"}, s.HostKey), []string{"unknown", file, "ssh-keyscan", ssh.FingerprintSHA256(s.HostKey)}},
-		{"changed", line(other), []string{"has changed", file + ":1", ssh.FingerprintSHA256(s.HostKey), ssh.FingerprintSHA256(other), "ssh-keygen -R"}},
-		{"changed, beside a line that x/crypto does not understand", "example.com ssh-strange AAAA\n" + line(other), []string{"has changed", file + ":2"}},
-		{"revoked", "@revoked * " + strings.SplitN(line(s.HostKey), " ", 2)[1] + line(s.HostKey), []string{"refused", "revoked"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			os.Remove(file)
-			if c.file != "" {
-				noError(t, os.WriteFile(file, []byte(c.file), 0o600))
-			}
-			config := s.config()
-			config.HostKey = nil
-			if c.want == nil {
-				config, err := config.withDefaults()
-				noError(t, err)
-				h, err := config.host(t.Context())
-				noError(t, err)
-				h.Close()
-				return
-			}
-			e := dialError(t, config, c.want...)
-			var key *HostKeyError
-			if !errors.As(e, &key) || !bytes.Equal(key.Key.Marshal(), s.HostKey.Marshal()) {
-				t.Errorf("not a *HostKeyError with the key: %v", e)
-			}
-		})
-	}
-	t.Run("wrong fixed key", func(t *testing.T) {
-		config := s.config()
-		config.HostKey = ssh.FixedHostKey(other)
-		dialError(t, config, "refused", ssh.FingerprintSHA256(s.HostKey))
-	})
-}
-
-// A server with several keys shows the one that is known, whichever it prefers.
-func TestKnownHostsWithAnotherKind(t *testing.T) {
-	dir := t.TempDir()
-	rsa := filepath.Join(dir, "rsa")
-	execute(t, "ssh-keygen", "-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", rsa)
-	s := startSSHD(t, "HostKey "+rsa)
-	public, err := os.ReadFile(rsa + ".pub")
-	noError(t, err)
-	rsaKey, _, _, _, err := ssh.ParseAuthorizedKey(public)
-	noError(t, err)
-	for _, key := range []ssh.PublicKey{rsaKey, s.HostKey} {
-		file := filepath.Join(dir, "known_hosts")
-		noError(t, os.WriteFile(file, []byte(knownhosts.Line([]string{s.Address}, key)+"\n"), 0o600))
-		c := s.config()
-		c.HostKey, c.KnownHosts = nil, []string{file}
-		c, err := c.withDefaults()
-		noError(t, err)
-		h, err := c.host(t.Context())
-		if err != nil {
-			t.Errorf("known by %s: %v", key.Type(), err)
-			continue
-		}
-		h.Close()
-	}
-}
-
-// A host certificate, by the authority in known_hosts.
-func TestKnownHostsAuthority(t *testing.T) {
-	dir := t.TempDir()
-	ca, hostKey := filepath.Join(dir, "ca"), filepath.Join(dir, "host")
-	execute(t, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", ca)
-	execute(t, "ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", hostKey)
-	execute(t, "ssh-keygen", "-q", "-s", ca, "-I", "test", "-h", "-n", "127.0.0.1", hostKey+".pub")
-	s := startSSHD(t, "HostKey "+hostKey, "HostCertificate "+hostKey+"-cert.pub")
-	public, err := os.ReadFile(ca + ".pub")
-	noError(t, err)
-	file := filepath.Join(dir, "known_hosts")
-	noError(t, os.WriteFile(file, append([]byte("@cert-authority "+knownhosts.Normalize(s.Address)+" "), public...), 0o600))
-	c := s.config()
-	c.HostKey, c.KnownHosts = nil, []string{file}
-	c, err = c.withDefaults()
-	noError(t, err)
-	h, err := c.host(t.Context())
-	noError(t, err)
-	h.Close()
 }
 
 // proxy is a wire to a server that can be cut, and that can go silent.
