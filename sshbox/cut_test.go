@@ -6,139 +6,18 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/plugin"
-	"github.com/sandshell/sandshell/plugin/browser"
-	"github.com/sandshell/sandshell/plugin/jupyter"
 	"github.com/sandshell/sandshell/sandbox"
 )
-
-// A cable is the way to the engine, for a program whose connections are to be cut.
-type cable struct {
-	path   string
-	l      net.Listener
-	engine string
-
-	mu    sync.Mutex
-	conns map[net.Conn]bool
-	dead  bool // new ones are cut too
-	wg    sync.WaitGroup
-}
-
-func newCable(t testing.TB) *cable {
-	t.Helper()
-	d := docker(t)
-	engine, ok := strings.CutPrefix(d.DaemonHost(), "unix://")
-	if !ok {
-		t.Skipf("the engine at %s is not reached through a socket", d.DaemonHost())
-	}
-	c := &cable{path: filepath.Join(t.TempDir(), "engine"), engine: engine, conns: map[net.Conn]bool{}}
-	var err error
-	c.l, err = net.Listen("unix", c.path)
-	noError(t, err)
-	c.wg.Go(c.serve)
-	t.Cleanup(func() {
-		c.l.Close()
-		c.cut()
-		c.wg.Wait()
-	})
-	return c
-}
-
-func (c *cable) serve() {
-	for {
-		a, err := c.l.Accept()
-		if err != nil {
-			return
-		}
-		b, err := net.Dial("unix", c.engine)
-		c.mu.Lock()
-		if err != nil || c.dead {
-			c.mu.Unlock()
-			a.Close()
-			if b != nil {
-				b.Close()
-			}
-			continue
-		}
-		c.conns[a], c.conns[b] = true, true
-		c.mu.Unlock()
-		for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
-			c.wg.Go(func() {
-				io.Copy(way[0], way[1])
-				way[0].(*net.UnixConn).CloseWrite()
-			})
-		}
-	}
-}
-
-// cut cuts all connections that there are.
-func (c *cable) cut() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for conn := range c.conns {
-		conn.Close()
-	}
-	clear(c.conns)
-}
-
-// unplug has new connections cut too, or no longer.
-func (c *cable) unplug(dead bool) {
-	c.mu.Lock()
-	c.dead = dead
-	c.mu.Unlock()
-	if dead {
-		c.cut()
-	}
-}
-
-// box makes a box at the end of the cable.
-func (c *cable) box(t testing.TB, change func(*Config)) *DockerSSHBox {
-	t.Helper()
-	d, err := client.New(client.WithHost("unix://" + c.path))
-	noError(t, err)
-	t.Cleanup(func() { d.Close() })
-	config := Config{Image: testImage, Network: "none", Docker: d}
-	if change != nil {
-		change(&config)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // plugins may have to be set up first
-	defer cancel()
-	box, err := New(ctx, config)
-	noError(t, err)
-	t.Cleanup(func() {
-		if err := box.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return box
-}
-
-// limit is a generous limit against hanging.
-func limit(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func exited(t testing.TB, r *sandbox.Result, err error, want string) {
-	t.Helper()
-	noError(t, err)
-	if r.State != sandbox.Exited || r.ExitCode != 0 || r.Restarted || r.Output != want {
-		t.Fatalf("got %.200v, want output %q", r, want)
-	}
-}
 
 func TestCutIdle(t *testing.T) {
 	c := newCable(t)
@@ -423,75 +302,4 @@ func TestCutForGood(t *testing.T) {
 		return err != nil
 	})
 	c.unplug(false)
-}
-
-// A cell under way is lost to who waits for it, but not to the kernel; the next one has a new connection.
-func TestCutKernel(t *testing.T) {
-	c := newCable(t)
-	box := c.box(t, func(c *Config) { c.Plugins, c.PluginNetwork = []plugin.Plugin{jupyter.Plugin()}, "bridge" })
-	kernel, err := jupyter.Connect(limit(t), box)
-	noError(t, err)
-	defer kernel.Close()
-	began := false
-	_, err = kernel.Run(limit(t), "import time; print('begun', flush=True)\nfor i in range(30): time.sleep(0.1)\nx = 41", jupyter.Stream(func(e jupyter.Event) {
-		if !began {
-			began = true
-			c.cut()
-		}
-	}))
-	if !errors.Is(err, sandbox.ErrCut) {
-		t.Errorf("the cell that was cut: %v", err)
-	}
-	for i := range 3 {
-		for { // that it was cut is perhaps not known before the next cell
-			if _, err = kernel.Run(limit(t), "pass"); err == nil {
-				break
-			}
-			if !errors.Is(err, sandbox.ErrCut) {
-				t.Fatal(err)
-			}
-		}
-		res, err := kernel.Run(limit(t), "x += 1; x")
-		noError(t, err)
-		if want := strconv.Itoa(42 + i); res.Text != want {
-			t.Errorf("%+v, not %s", res, want)
-		}
-		c.cut()
-	}
-
-	c.unplug(true)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if _, err := kernel.Run(ctx, "x = 0"); err == nil {
-		t.Error("ran a cell without a connection")
-	}
-	c.unplug(false)
-	res, err := kernel.Run(limit(t), "x")
-	noError(t, err)
-	if res.Text != "44" {
-		t.Errorf("connected again: %+v", res)
-	}
-}
-
-// A browser is a Run, which goes on where it was cut.
-func TestCutBrowser(t *testing.T) {
-	c := newCable(t)
-	box := c.box(t, func(c *Config) { c.Plugins, c.PluginNetwork = []plugin.Plugin{browser.Plugin()}, "bridge" })
-	b, err := browser.Open(limit(t), box, browser.Config{})
-	noError(t, err)
-	defer b.Close()
-	noError(t, b.Navigate(limit(t), "data:text/html,<p id=n>0</p><button onclick='n.textContent++'>More</button>"))
-	for range 5 {
-		c.cut()
-		noError(t, b.Click(limit(t), "button"))
-		if png, err := b.Screenshot(limit(t)); err != nil || len(png) < 100 {
-			t.Errorf("%d bytes, %v", len(png), err)
-		}
-	}
-	text, err := b.Text(limit(t))
-	noError(t, err)
-	if !strings.HasPrefix(text, "5\n") {
-		t.Errorf("got %q", text)
-	}
-	noError(t, b.Close())
 }

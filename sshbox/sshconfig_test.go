@@ -1,16 +1,12 @@
 package sshbox
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,123 +18,6 @@ import (
 	"github.com/moby/moby/client"
 	"golang.org/x/crypto/ssh"
 )
-
-// A person is one with OpenSSH's clients, and with a box's configuration.
-type person struct {
-	t      testing.TB
-	config string
-	name   string
-	env    []string
-}
-
-// personOf skips the test where there are no such clients.
-func personOf(t testing.TB, box *DockerSSHBox, programs ...string) *person {
-	t.Helper()
-	haveClients(t, programs...)
-	config, err := box.SSHConfig()
-	noError(t, err)
-	return &person{t: t, config: config, name: box.ContainerName()}
-}
-
-func haveClients(t testing.TB, programs ...string) {
-	t.Helper()
-	for _, program := range append([]string{"docker", "ssh"}, programs...) {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("no %s here", program)
-		}
-	}
-}
-
-// command is a client's, with the configuration where {F} stands.
-func (p *person) command(ctx context.Context, args ...string) *exec.Cmd {
-	for i, arg := range args {
-		args[i] = strings.NewReplacer("{F}", p.config, "{NAME}", p.name).Replace(arg)
-	}
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.WaitDelay = 5 * time.Second
-	cmd.Env = append(append(os.Environ(), "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1", "SSH_AUTH_SOCK=", "DISPLAY=",
-		// git has a shell take this apart.
-		`GIT_SSH_COMMAND=ssh -F "`+p.config+`"`), p.env...)
-	return cmd
-}
-
-// does executes it.
-func (p *person) does(stdin string, args ...string) (stdout, stderr string, code int) {
-	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
-	defer cancel()
-	cmd := p.command(ctx, args...)
-	var out, errs bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
-		p.t.Fatalf("%q: %v, %s%s", args, err, &out, &errs)
-	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
-}
-
-// must is does, of what has to succeed.
-func (p *person) must(stdin string, args ...string) string {
-	p.t.Helper()
-	out, errs, code := p.does(stdin, args...)
-	if code != 0 {
-		p.t.Fatalf("%q: status %d, %s%s", args, code, out, errs)
-	}
-	return out
-}
-
-// starts executes it, until the test's end or stop, and gives what it prints, on standard output and error, line by line.
-func (p *person) starts(args ...string) (lines <-chan string, stop func()) {
-	p.t.Helper()
-	cmd := p.command(context.Background(), args...)
-	stdin, err := cmd.StdinPipe() // not the test's
-	noError(p.t, err)
-	r, w := io.Pipe()
-	cmd.Stdout, cmd.Stderr = w, w
-	noError(p.t, cmd.Start())
-	said := make(chan string, 1000)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		cmd.Wait()
-		w.Close()
-	}()
-	go func() {
-		defer close(said)
-		for s := bufio.NewScanner(r); s.Scan(); {
-			said <- s.Text()
-		}
-	}()
-	stop = sync.OnceFunc(func() {
-		cmd.Process.Kill()
-		<-ended
-		stdin.Close()
-	})
-	p.t.Cleanup(stop)
-	return said, stop
-}
-
-// next is the next line that contains text.
-func next(t testing.TB, lines <-chan string, text string) string {
-	t.Helper()
-	timeout := time.After(30 * time.Second)
-	var said []string
-	for {
-		select {
-		case line, ok := <-lines:
-			said = append(said, line)
-			if !ok {
-				t.Fatalf("it ended before %q; it said\n%s", text, strings.Join(said, "\n"))
-			}
-			if strings.Contains(line, text) {
-				return line
-			}
-		case <-timeout:
-			t.Fatalf("no %q in\n%s", text, strings.Join(said, "\n"))
-		}
-	}
-}
 
 // oddDir has the directories of configurations where their paths need quotes.
 func oddDir(t *testing.T) string {
@@ -329,18 +208,6 @@ func otherKey(t *testing.T) string {
 	return file
 }
 
-// someTree is a directory with something in it.
-func someTree(t *testing.T) string {
-	t.Helper()
-	tree := filepath.Join(t.TempDir(), "tree")
-	noError(t, os.MkdirAll(filepath.Join(tree, "deep", "er"), 0o755))
-	for name, content := range map[string]string{"file": "content", "a name": "", "deep/large": strings.Repeat("0123456789", 300000), "deep/er/script": "#!/bin/sh\n"} {
-		noError(t, os.WriteFile(filepath.Join(tree, name), []byte(content), 0o644))
-	}
-	noError(t, os.Chmod(filepath.Join(tree, "deep/er/script"), 0o755))
-	return tree
-}
-
 // sftp copies a tree to dir in the box and back; the session begins in home.
 func sftp(t *testing.T, p *person, dir, home string) {
 	t.Helper()
@@ -360,69 +227,6 @@ func sftp(t *testing.T, p *person, dir, home string) {
 }
 
 func quoted(s string) string { return `"` + s + `"` }
-
-// forwards has ssh forward connections both ways.
-func forwards(t *testing.T, box *DockerSSHBox) {
-	p := personOf(t, box)
-	program, err := makeEchoServer()
-	noError(t, err)
-	file := filepath.Join(t.TempDir(), "server")
-	noError(t, os.WriteFile(file, program, 0o755))
-	noError(t, box.CopyTo(t.Context(), file, "/tmp/server"))
-	j, err := box.Background(t.Context(), "exec /tmp/server /tmp/socket")
-	noError(t, err)
-	defer j.Kill(context.Background())
-	var said string
-	waitFor(t, "the server", func() bool {
-		data, _, err := j.Logs(t.Context(), 0)
-		noError(t, err)
-		said = string(data)
-		return strings.Contains(said, " .")
-	})
-	mine := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { io.Copy(c, c) })
-	dir, err := os.MkdirTemp("/tmp", "sandshell-") // a short name, with nothing in it that ssh expands
-	noError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	local, socket := freePort(t), filepath.Join(dir, "s")
-	lines, stop := p.starts("ssh", "-v", "-N", "-F", "{F}", "-o", "ExitOnForwardFailure=yes", "-L", local+":"+strings.Fields(said)[2], "-L", socket+":/tmp/socket",
-		"-R", "0:"+mine.Addr().String(), "{NAME}")
-	defer stop()
-	remote := strings.Fields(next(t, lines, "Allocated port"))[2] // the last of them to be set up
-	echoes := func(conn net.Conn, err error) {
-		t.Helper()
-		noError(t, err)
-		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(20 * time.Second))
-		_, err = io.WriteString(conn, "there and back")
-		noError(t, errors.Join(err, conn.(interface{ CloseWrite() error }).CloseWrite()))
-		if got, err := io.ReadAll(conn); string(got) != "there and back" || err != nil {
-			t.Errorf("got %q, %v", got, err)
-		}
-	}
-	for range 3 {
-		echoes(net.Dial("tcp", "127.0.0.1:"+local))
-		echoes(net.Dial("unix", socket))
-		echoes(box.Dial(t.Context(), "tcp", "127.0.0.1:"+remote))
-	}
-	stop()
-	waitFor(t, "the end of what was forwarded", func() bool {
-		conn, err := box.Dial(t.Context(), "tcp", "127.0.0.1:"+remote)
-		if err == nil {
-			conn.Close()
-		}
-		return err != nil
-	})
-}
-
-// freePort is one on which nobody listens.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	noError(t, err)
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
-}
 
 func TestSSHConfigOfTwoBoxes(t *testing.T) {
 	docker(t)

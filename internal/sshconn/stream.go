@@ -68,6 +68,8 @@ func (s *Stream) write(p []byte) (int, error) {
 	select {
 	case <-s.closed:
 		return 0, net.ErrClosed
+	case <-s.deadline.passed():
+		return 0, os.ErrDeadlineExceeded
 	default:
 	}
 	select {

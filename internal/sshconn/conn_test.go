@@ -1,0 +1,119 @@
+package sshconn
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
+)
+
+func TestRequest(t *testing.T) {
+	c, s := connect(t)
+	type answer struct {
+		reply string
+		err   error
+	}
+	request := func(ctx context.Context) <-chan answer {
+		return async(func() answer {
+			reply, err := c.Request(ctx, "test@sandshell", []byte("question"))
+			return answer{string(reply), err}
+		})
+	}
+	asked := request(t.Context())
+	r := soon(t, "the question", s.requests)
+	require.Equal(t, "question", string(r.Payload))
+	require.NoError(t, r.Reply(true, []byte("answer")))
+	require.Equal(t, answer{"answer", nil}, soon(t, "the answer", asked))
+
+	asked = request(t.Context())
+	require.NoError(t, soon(t, "the question", s.requests).Reply(false, []byte("not today")))
+	refused := soon(t, "the refusal", asked)
+	require.EqualError(t, refused.err, "the server refuses test@sandshell: not today")
+
+	given := errors.New("given up")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	asked = request(ctx)
+	unanswered := soon(t, "the question", s.requests)
+	cancel(given)
+	require.ErrorIs(t, soon(t, "the end of ctx", asked).err, given)
+	require.NoError(t, unanswered.Reply(true, nil)) // x/crypto makes one request at a time
+	asked = request(t.Context())
+	soon(t, "the question", s.requests)
+	c.Abort(given)
+	require.Error(t, soon(t, "the end", asked).err)
+	soon(t, "Gone", c.Gone())
+	require.ErrorIs(t, c.Err(), given)
+
+	require.Error(t, soon(t, "no answer", request(t.Context())).err, "after the end")
+	c.Close()
+	require.ErrorIs(t, soon(t, "no answer", request(t.Context())).err, ErrGone, "after Close")
+}
+
+func TestKeep(t *testing.T) {
+	c, s := connect(t)
+	c.Run(func() { c.Keep(time.Millisecond, 1000) })
+	for range 5 {
+		require.NoError(t, soon(t, "a question", s.requests).Reply(false, nil)) // a refusal is a sign of life
+	}
+	require.False(t, c.Ended())
+}
+
+func TestKeepOnSilentConnection(t *testing.T) {
+	c, s := connect(t)
+	done := make(chan struct{})
+	go func() { // the server answers, and nothing arrives
+		defer close(done)
+		for {
+			select {
+			case r := <-s.requests:
+				r.Reply(false, nil)
+			case <-c.Gone():
+				return
+			}
+		}
+	}()
+	require.False(t, c.Ends(t.Context()))
+	close(s.raw.silent)
+	c.Keep(time.Millisecond, 2)
+	soon(t, "the end", c.Gone())
+	require.ErrorContains(t, c.Err(), "no answer for 2ms")
+	reason, err := c.Reason()
+	require.Equal(t, "the server does not answer", reason)
+	require.Equal(t, c.Err(), err)
+	require.True(t, c.Ended())
+	require.True(t, c.Ends(t.Context()))
+	<-done
+}
+
+// Keep ends with the connection, and with its Close.
+func TestKeepEnds(t *testing.T) {
+	for name, end := range map[string]func(*Conn){"Abort": func(c *Conn) { c.Abort(net.ErrClosed) }, "Stop": func(c *Conn) { c.Stop() }} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := connect(t)
+			kept := async(func() bool { c.Keep(time.Hour, 1); return true })
+			end(c)
+			soon(t, "Keep", kept)
+		})
+	}
+}
+
+func TestHandshakeRefused(t *testing.T) {
+	config := &ssh.ClientConfig{HostKeyCallback: ssh.InsecureIgnoreHostKey()}
+	near, far := net.Pipe()
+	far.Close()
+	var unwelcome *UnwelcomeError
+	_, err := Handshake(t.Context(), near, "test", config)
+	require.ErrorAs(t, err, &unwelcome)
+
+	near, far = net.Pipe() // a server that never says a word
+	defer far.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	handshake := async(func() error { _, err := Handshake(ctx, near, "test", config); return err })
+	far.Read(make([]byte, 1)) // it has begun
+	cancel(ErrNoHandshake)
+	require.ErrorIs(t, soon(t, "the handshake", handshake), ErrNoHandshake)
+}

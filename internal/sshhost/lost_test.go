@@ -1,0 +1,116 @@
+package sshhost
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/hosttest"
+	"github.com/sandshell/sandshell/internal/sshdtest"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+func TestLost(t *testing.T) {
+	s := sshdtest.Start(t)
+	lost := func(t *testing.T, h *Host, p shellbox.Process, want string) {
+		t.Helper()
+		done := make(chan error)
+		go func() { _, err := p.Wait(); done <- err }()
+		select {
+		case err := <-done:
+			if err == nil {
+				t.Error("a status came over a lost connection")
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("Wait hangs")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		err := h.Lost(ctx)
+		var e *sandbox.LostError
+		if !errors.As(err, &e) || !errors.Is(err, sandbox.ErrLost) || e.Box != "SSHBox" || !strings.Contains(err.Error(), want) {
+			t.Errorf("Lost: %v", err)
+		}
+		if _, err := h.Start(ctx, sh("true")); !errors.Is(err, sandbox.ErrLost) {
+			t.Errorf("Start: %v", err)
+		}
+		if _, err := h.Dial(ctx, "tcp", "127.0.0.1:1"); !errors.Is(err, sandbox.ErrLost) {
+			t.Errorf("Dial: %v", err)
+		}
+		p.Close()
+	}
+	sleep := func(t *testing.T, h *Host) shellbox.Process {
+		t.Helper()
+		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sleep", "30"}, Terminal: &shellbox.Terminal{Rows: 24, Cols: 80}})
+		noError(t, err)
+		return p
+	}
+	t.Run("alive", func(t *testing.T) {
+		h := hostOf(t, s, Config{})
+		if err := h.Lost(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("cut", func(t *testing.T) {
+		there, wire := s.Through(t)
+		h := hostOf(t, there, Config{})
+		p := sleep(t, h)
+		l := hosttest.Listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { io.Copy(io.Discard, c) })
+		conn, err := h.Dial(t.Context(), "tcp", l.Addr().String())
+		noError(t, err)
+		defer conn.Close()
+		time.AfterFunc(5*time.Millisecond, wire.Cut)
+		for err == nil {
+			_, err = conn.Write([]byte("x"))
+		}
+		if !errors.Is(err, sandbox.ErrLost) {
+			t.Errorf("write: %v", err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, sandbox.ErrLost) { // io.EOF would say that all has come
+			t.Errorf("read: %v", err)
+		}
+		lost(t, h, p, "by the server") // closed or, with what it has not read, reset
+	})
+	t.Run("silent", func(t *testing.T) {
+		there, wire := s.Through(t)
+		h := hostOf(t, there, Config{})
+		h.first().Run(func() { h.first().Keep(50*time.Millisecond, 2) })
+		p := sleep(t, h)
+		wire.Silence()
+		lost(t, h, p, "does not answer: no answer for 100ms")
+	})
+	t.Run("alive under load", func(t *testing.T) {
+		h := hostOf(t, s, Config{})
+		h.first().Run(func() { h.first().Keep(100*time.Millisecond, 10) })
+		if r := run(t, h, sh("head -c 100000000 /dev/zero")); len(r.Stdout) != 100000000 {
+			t.Errorf("got %d bytes", len(r.Stdout))
+		}
+	})
+	t.Run("close of a silent one", func(t *testing.T) {
+		there, wire := s.Through(t)
+		h := hostOf(t, there, Config{})
+		p := sleep(t, h)
+		wire.Silence()
+		begin := time.Now()
+		p.Close()
+		h.Close()
+		if d := time.Since(begin); d > 3*time.Second {
+			t.Errorf("took %v", d)
+		}
+	})
+	t.Run("the server's process killed", func(t *testing.T) {
+		h := hostOf(t, s, Config{})
+		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sh", "-c", "echo $PPID; sleep 30"}})
+		noError(t, err)
+		b := make([]byte, 20)
+		n, err := p.Stdout().Read(b)
+		noError(t, err)
+		hosttest.Execute(t, "kill", "-KILL", strings.TrimSpace(string(b[:n])))
+		lost(t, h, p, "closed by the server")
+	})
+}

@@ -1,0 +1,76 @@
+package sshbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// forwards has ssh forward connections both ways.
+func forwards(t *testing.T, box *DockerSSHBox) {
+	p := personOf(t, box)
+	program, err := makeEchoServer()
+	noError(t, err)
+	file := filepath.Join(t.TempDir(), "server")
+	noError(t, os.WriteFile(file, program, 0o755))
+	noError(t, box.CopyTo(t.Context(), file, "/tmp/server"))
+	j, err := box.Background(t.Context(), "exec /tmp/server /tmp/socket")
+	noError(t, err)
+	defer j.Kill(context.Background())
+	var said string
+	waitFor(t, "the server", func() bool {
+		data, _, err := j.Logs(t.Context(), 0)
+		noError(t, err)
+		said = string(data)
+		return strings.Contains(said, " .")
+	})
+	mine := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { io.Copy(c, c) })
+	dir, err := os.MkdirTemp("/tmp", "sandshell-") // a short name, with nothing in it that ssh expands
+	noError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	local, socket := freePort(t), filepath.Join(dir, "s")
+	lines, stop := p.starts("ssh", "-v", "-N", "-F", "{F}", "-o", "ExitOnForwardFailure=yes", "-L", local+":"+strings.Fields(said)[2], "-L", socket+":/tmp/socket",
+		"-R", "0:"+mine.Addr().String(), "{NAME}")
+	defer stop()
+	remote := strings.Fields(next(t, lines, "Allocated port"))[2] // the last of them to be set up
+	echoes := func(conn net.Conn, err error) {
+		t.Helper()
+		noError(t, err)
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(20 * time.Second))
+		_, err = io.WriteString(conn, "there and back")
+		noError(t, errors.Join(err, conn.(interface{ CloseWrite() error }).CloseWrite()))
+		if got, err := io.ReadAll(conn); string(got) != "there and back" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+	for range 3 {
+		echoes(net.Dial("tcp", "127.0.0.1:"+local))
+		echoes(net.Dial("unix", socket))
+		echoes(box.Dial(t.Context(), "tcp", "127.0.0.1:"+remote))
+	}
+	stop()
+	waitFor(t, "the end of what was forwarded", func() bool {
+		conn, err := box.Dial(t.Context(), "tcp", "127.0.0.1:"+remote)
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	})
+}
+
+// freePort is one on which nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	noError(t, err)
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
