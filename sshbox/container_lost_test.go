@@ -14,11 +14,13 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
 func TestContainerCancelled(t *testing.T) {
+	testenv.NeedsAll(t, "it cancels 31 starts")
 	docker(t)
 	for d := time.Duration(0); d < 400*time.Millisecond; d += 13 * time.Millisecond {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -184,6 +186,7 @@ func TestContainerClose(t *testing.T) {
 }
 
 func TestTwentyContainers(t *testing.T) {
+	testenv.NeedsAll(t, "the suite makes five boxes at once every day")
 	docker(t)
 	var wg sync.WaitGroup
 	begin := time.Now()

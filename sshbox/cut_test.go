@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -233,6 +234,7 @@ while True: keep.append(s.accept()[0])'`)
 
 // Fifty cuts at random moments, with the machine busy: nothing lost, nothing repeated, in any session.
 func TestCutFiftyTimes(t *testing.T) {
+	testenv.NeedsAll(t, "every kind of work is cut once every day")
 	c := newCable(t)
 	box := c.box(t, nil)
 	ctx := limit(t)

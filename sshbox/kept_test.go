@@ -249,6 +249,7 @@ func TestPluginsOfAnotherProgram(t *testing.T) {
 
 // Several programs that want the same at once set it up once.
 func TestPluginsOfManyPrograms(t *testing.T) {
+	testenv.NeedsAll(t, "many boxes of one program, and another program, want the same image every day")
 	const variable = "SANDSHELL_TEST_BASE"
 	var n atomic.Int64
 	c := Config{Image: os.Getenv(variable), Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "sleep 2", "touch /tool")}}

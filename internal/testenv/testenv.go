@@ -53,6 +53,14 @@ func record(t testing.TB, list string) {
 	}
 }
 
+// Groups adds to the options of the conformance suite that only these groups are wanted, where not everything is.
+func Groups(names ...string) sandboxtest.Option {
+	if All() {
+		return sandboxtest.Groups()
+	}
+	return sandboxtest.Groups(names...)
+}
+
 // Suite adds to the options of the conformance suite how much is wanted.
 func Suite(opts ...sandboxtest.Option) []sandboxtest.Option {
 	if All() {
