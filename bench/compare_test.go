@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A comparison is a floor and what it is the floor of, measured by turns.
+// A comparison measures ours and the floor under it, by turns.
 type comparison struct {
 	floor, ours func() // one call of each
 
@@ -78,10 +78,10 @@ func (c comparison) run(b *testing.B) {
 func report(b *testing.B, floor, ours time.Duration) {
 	b.ReportMetric(float64(floor), "floor-ns")
 	b.ReportMetric(float64(ours), "ours-ns")
-	b.ReportMetric(0, "ns/op") // of all together: says nothing
+	b.ReportMetric(0, "ns/op") // the time of ours and floor together would mean nothing
 }
 
-// quantile returns what the fraction q of all is below of.
+// quantile returns the value that the fraction q of all values is below.
 func quantile[T time.Duration | float64](all []T, q float64) T {
 	all = slices.Sorted(slices.Values(all))
 	return all[min(int(float64(len(all))*q), len(all)-1)]

@@ -34,7 +34,7 @@ func tree(t testing.TB, files, size int) (dir string) {
 	return dir
 }
 
-// scratch returns a directory that goes with the benchmark. Small files are made in memory: else it is the disk that is measured.
+// scratch returns a directory that is removed after the benchmark. Small files are in memory: otherwise the disk would be measured.
 func scratch(t testing.TB, memory bool) string {
 	t.Helper()
 	if !memory {

@@ -2,7 +2,7 @@
 // transport. "make bench" runs it and prints one table.
 //
 // A machine's speed changes from one second to the next, so floor and ours take turns, in one benchmark: ratios can be trusted,
-// durations cannot. What is reported are medians.
+// durations cannot. The benchmarks report medians.
 //
 // Each benchmark has a variant for each transport: local is a LocalBox beside a pseudo-terminal of creack/pty; ssh is an SSHBox beside a plain
 // session of x/crypto/ssh, both with an OpenSSH server on loopback of the benchmark's own; docker is a DockerSSHBox beside a

@@ -8,7 +8,7 @@ import (
 )
 
 // BenchmarkJob is a Background job that prints 100 MB, to its end, beside the same command on a terminal that is read bare. A job has a shell
-// of its own, and what it prints goes to a file: over boxd to one in the box and to one here.
+// of its own, and its output goes to a file here; with boxd, to another one in the box too.
 func BenchmarkJob(b *testing.B) {
 	places(b, func(b *testing.B, at place) {
 		const times = 10

@@ -26,7 +26,7 @@ func withJupyter(ctx context.Context) (sandbox.Sandbox, error) {
 	})
 }
 
-// BenchmarkJupyterCell is a trivial cell from Go, beside the same message sent by jupyter_client in the box, as that takes the time itself.
+// BenchmarkJupyterCell is a trivial cell from Go, beside the same message sent by jupyter_client in the box, which measures its own time.
 func BenchmarkJupyterCell(b *testing.B) {
 	b.Run("local", func(b *testing.B) {
 		if exec.Command("/usr/bin/python3", "-c", "import ipykernel, jupyter_client").Run() != nil {

@@ -14,7 +14,7 @@ import (
 // shell's first result.
 func BenchmarkNew(b *testing.B) {
 	places(b, func(b *testing.B, p place) {
-		var old func() // ends the last one; that does not count
+		var old func() // ends the last one; its time does not count
 		cleanup := func() {
 			if old != nil {
 				old()

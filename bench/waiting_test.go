@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkWaiting is the time from a program's read to the report that it waits. The program prints the time right before it reads.
-// Its limit is for the slowest but one of a hundred.
+// The limit applies to the second slowest of a hundred.
 func BenchmarkWaiting(b *testing.B) {
 	for _, program := range []struct {
 		name, before, read string

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// The errors that callers tell apart with errors.Is. What a method returns wraps one of them and says what was being
-// done. Beside them: errors.ErrUnsupported for what a sandbox cannot have, *fs.PathError from copies, and ctx's error.
+// The errors that callers tell apart with errors.Is. A method's error wraps one of them and says what the method was
+// doing. Other errors are errors.ErrUnsupported for what a sandbox cannot do, *fs.PathError from copies, and ctx's error.
 var (
 	// ErrClosed: the session or sandbox has been closed. It is os.ErrClosed too.
 	ErrClosed error = &sentinel{"sandbox closed", os.ErrClosed}
@@ -16,8 +16,8 @@ var (
 	ErrIdle error = &sentinel{"no command is unfinished", nil}
 	// ErrTimeout: Timeout has passed, and the command has been killed. It is context.DeadlineExceeded too.
 	ErrTimeout error = &sentinel{"command timed out", context.DeadlineExceeded}
-	// ErrCut: the connection to the sandbox was cut under a copy or a dialed connection, which cannot be gone on with. The sandbox is there, and
-	// is being connected to again: try again. Sessions and jobs go on as if nothing had happened.
+	// ErrCut: the connection to the sandbox was cut during a copy, or under a dialed connection; neither can be resumed. The sandbox is still there
+	// and is being connected to again, so try again. Sessions and jobs go on as if nothing had happened.
 	ErrCut error = &sentinel{"the connection to the sandbox was cut: try again", nil}
 	// ErrLost: the connection or the container is gone. errors.As with a *LostError says why.
 	ErrLost error = &sentinel{"sandbox lost", nil}

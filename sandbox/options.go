@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An ExecOption is an option of Execute, Input, Wait and Interrupt. It holds for that call.
+// An ExecOption is an option of Execute, Input, Wait and Interrupt. It applies to that call only.
 type ExecOption func(*ExecOptions)
 
 // ExecOptions are the options of one call, for those who implement Session.
@@ -31,27 +31,27 @@ func NewExecOptions(opts ...ExecOption) ExecOptions {
 	return o
 }
 
-// Timeout bounds the call: d after its begin the command is killed, and the call returns a Result with what it
-// printed and its real exit status (130 if the interrupt key was enough), and ErrTimeout. Zero or less: no limit.
+// Timeout bounds the call: after d the command is killed, and the call returns ErrTimeout and a Result with what the
+// command printed and its real exit status (130 if the interrupt key was enough). Zero or less: no limit.
 func Timeout(d time.Duration) ExecOption {
 	return func(o *ExecOptions) { o.Timeout = max(d, 0) }
 }
 
-// Yield makes the call return d after its begin with State Running if the command is still going, which it then
-// goes on doing. Zero or less: no limit.
+// Yield makes the call return after d, with State Running, if the command still runs; the command goes on. Zero or less:
+// no limit.
 func Yield(d time.Duration) ExecOption {
 	return func(o *ExecOptions) { o.Yield = max(d, 0) }
 }
 
 // Until makes the call return, with State Running and Matched set, as soon as the output matches re. The
-// Result's Output ends with the match; what came after it belongs to the next Result. The output of this call is
-// searched, cleaned as in Result.Output; a match can be at most 4 KiB long.
+// Result's Output ends with the match; what came after the match belongs to the next Result. Until searches the output of
+// this call, cleaned as in Result.Output. A match can be at most 4 KiB long.
 func Until(re *regexp.Regexp) ExecOption {
 	return func(o *ExecOptions) { o.Until = re }
 }
 
-// Tee copies the raw output, controls and all, to w as it comes. Writes are made one at a time and end before
-// the call returns; a slow w slows the command down. An error of w is ignored, and ends the copying.
+// Tee copies the raw output, with its control sequences, to w as it comes. Writes are made one at a time and end before
+// the call returns; a slow w slows the command down. An error of w ends the copying and is otherwise ignored.
 func Tee(w io.Writer) ExecOption {
 	return func(o *ExecOptions) { o.Tee = w }
 }

@@ -43,20 +43,20 @@ type Session interface {
 
 	// Input types text, as it is, to the unfinished command and goes on waiting for it. An answer to a question needs
 	// its "\n"; "\x04" is the end of input, "\x03" the interrupt key. What the terminal echoes is part of the output.
-	// What the command has not read when it ends, the shell reads, as it would a person's typing ahead; the interrupt
-	// key drops what the terminal still holds of it (4 KiB).
+	// If the command ends before it has read the text, the shell reads the rest, as it does when a person types ahead; the
+	// interrupt key drops what the terminal still holds of the text (4 KiB).
 	// Input returns ErrIdle when no command is unfinished. The end of ctx and Timeout kill the command, as with Execute.
 	Input(ctx context.Context, text string, opts ...ExecOption) (*Result, error)
 
 	// Wait goes on waiting for the unfinished command, under the same conditions as Execute. It returns at once if
-	// that command still waits for the same input, or has ended since the last call about it, and ErrIdle when there is
-	// nothing to wait for. (An Execute in between forgets an end that nobody asked about.) Unlike with Execute, the
-	// end of ctx ends only the waiting: the command goes on, and Wait returns what it has printed, in state Running,
-	// beside ctx's error. (Timeout kills it all the same.)
+	// that command still waits for the same input, or has ended since the last call about it. It returns ErrIdle when there
+	// is nothing to wait for. (The next Execute drops an end that no call has returned.) Unlike with Execute, the end of ctx
+	// ends only the waiting: the command goes on, and Wait returns ctx's error and a Result in State Running with what the
+	// command has printed. (Timeout kills the command here too.)
 	Wait(ctx context.Context, opts ...ExecOption) (*Result, error)
 
-	// Interrupt ends the unfinished command as a person would, with the interrupt key, then harder: SIGTERM and SIGKILL
-	// to the command and its descendants, until the shell is back. It returns ErrIdle when no command is unfinished.
+	// Interrupt ends the unfinished command: with the interrupt key, as a person would, then with SIGTERM and SIGKILL to
+	// the command and its descendants, until the shell is back. It returns ErrIdle when no command is unfinished.
 	Interrupt(ctx context.Context, opts ...ExecOption) (*Result, error)
 
 	// Screen returns what a person would see on the terminal now. It is meant for full-screen programs.
@@ -117,9 +117,9 @@ type Job interface {
 	// Command is the command as it was given.
 	Command() string
 
-	// Logs returns what the job printed from the absolute offset on, in bytes, as its terminal got it, and the offset to
-	// read on from. It does not wait: no data and next == offset means that there is nothing new yet. At most
-	// 1 MiB is returned at once. All output is kept (on disk) until the sandbox is closed, and any number of readers
+	// Logs returns what the job printed, as its terminal got it, from an absolute offset in bytes on; and next, the offset
+	// to read on from. It does not wait: no data and next == offset means that there is nothing new yet. One call returns at
+	// most 1 MiB. All output is kept (on disk) until the sandbox is closed, and any number of readers
 	// may read from any offset, during the job and after it. An offset beyond the end is an error.
 	Logs(ctx context.Context, offset int64) (data []byte, next int64, err error)
 
@@ -140,12 +140,12 @@ type Job interface {
 	Done() <-chan struct{}
 }
 
-// A Result is what became of a command, or how far it has got.
+// A Result says how a command ended, or how far it has got.
 type Result struct {
 	State     State
 	ExitCode  int           // when State is Exited; 128+n when signal n ended it
 	Awaits    InputKind     // when State is Waiting: Line, Secret (no echo) or Keys (a raw or full-screen program)
-	Output    string        // since the last Result of this command; ends of lines "\n", terminal controls resolved
+	Output    string        // what was printed since the last Result of this command; lines end with "\n", control sequences are resolved
 	Omitted   int64         // bytes cut out of the middle of Output (head and tail are kept)
 	Matched   string        // what Until matched
 	Cwd       string        // the shell's directory, when it is back at its prompt
@@ -175,7 +175,7 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// An InputKind says what a waiting command wants to be given.
+// An InputKind says what kind of input a waiting command wants.
 type InputKind int
 
 const (

@@ -2,8 +2,8 @@
 //
 //	go test -run '^$' -bench . ./bench | go run ./bench/table
 //
-// It passes everything else on to standard error, and fails when the benchmarks did. A number over its limit is no failure: a noisy
-// machine would be one.
+// It passes everything else on to standard error, and fails when the benchmarks failed. A number over its limit is no failure: it may
+// come from a noisy machine.
 package main
 
 import (

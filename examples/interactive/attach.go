@@ -27,7 +27,7 @@ func attach(ctx context.Context, s sandbox.Session, command string, keys io.Read
 	return res.ExitCode, nil
 }
 
-// typing passes keys on until there are no more. It waits for nothing that comes of them: that is for the call that has the Tee.
+// typing passes keys on until there are no more. It does not wait for what they cause: the call with the Tee does.
 func typing(ctx context.Context, s sandbox.Session, keys io.Reader) error {
 	buf := make([]byte, 4<<10)
 	for {

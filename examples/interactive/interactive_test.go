@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// A person sits at a terminal in which the program runs. All that a person goes by is what the screen shows.
+// A person sits at a terminal in which the program runs, and knows only what the screen shows.
 type person struct {
 	*testing.T
 	console *expect.Console

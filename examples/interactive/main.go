@@ -2,7 +2,7 @@
 //
 //	go run ./examples/interactive [-box local|docker|ssh] [-image name] [user@host[:port]] [-- command]
 //
-// Without -box, a machine to log in to makes it ssh, and no machine local. The command is bash, where the box has it, or sh. The
+// Without -box, the box is ssh if a machine is named, else local. The command is bash, where the box has it, or sh. The
 // terminal is in raw mode: every key goes to the session, ^C too; what the session's terminal gets is shown as it is; and the
 // session's terminal always has the size of this one. When the command ends, its exit status is the program's.
 package main
@@ -25,8 +25,8 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// personal makes a session, which is set up for programs, a person's: lines that end with "\r\n", as a terminal in raw mode needs
-// them; ^C that is seen; pagers. The rest is the shell's own startup files' business.
+// personal sets up a session for a person instead of a program: lines end with "\r\n", as a terminal in raw mode needs; ^C is
+// shown; pagers work. The shell's own startup files do the rest.
 const personal = "stty onlcr echoctl; unset PAGER GIT_PAGER MANPAGER"
 
 // shell is the command if none is given.
@@ -51,7 +51,7 @@ func run(args []string) (status int, err error) {
 	if !term.IsTerminal(stdin) || !term.IsTerminal(int(os.Stdout.Fd())) {
 		return 2, errors.New("standard input and output have to be a terminal; for programs there is Execute")
 	}
-	// No SIGINT: ^C is a key for the session. It interrupts as long as the terminal is not in raw mode yet.
+	// No SIGINT: ^C is a key for the session. Until the terminal is in raw mode, ^C ends this program.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 
@@ -80,11 +80,11 @@ func run(args []string) (status int, err error) {
 	defer term.Restore(stdin, before)
 	stopResizing := onResize(func() {
 		if rows, cols, known := size(stdin); known {
-			session.Resize(ctx, rows, cols) // an odd size is not worth an end
+			session.Resize(ctx, rows, cols) // an odd size is no reason to end
 		}
 	})
 	defer stopResizing()
-	// In a subshell: an exit or exec of the command is to end it, and not the session's own shell.
+	// In a subshell: exit and exec in the command must not end the session's own shell.
 	return attach(ctx, session, "("+c.command+"\n)", os.Stdin, os.Stdout)
 }
 

@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// run opens a box, takes the tour and closes the box. What Close says matters too: a container may have stayed.
+// run opens a box, takes the tour and closes the box. Close's error matters too: a container may be left.
 func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 	began := time.Now()
 	box, why, err := open(ctx, kind, image)

@@ -26,8 +26,8 @@ type tour struct {
 	leftOut []string
 }
 
-// take takes the tour. A chapter that needs a program which this machine lacks is left out of a LocalBox, where installing it
-// is none of our business.
+// take takes the tour. In a LocalBox it leaves out a chapter that needs a program which this machine lacks: an example should not
+// install programs here.
 func (t *tour) take(ctx context.Context) error {
 	_, local := t.box.(*localbox.LocalBox)
 	build, question := t.buildEd, t.aptAsks
@@ -74,7 +74,7 @@ func (t *tour) exec(ctx context.Context, command string, opts ...sandbox.ExecOpt
 	return res, err
 }
 
-// do runs a command that has to succeed. That a command fails is no error to Execute: it is in the Result.
+// do runs a command that has to succeed. For Execute a failing command is no error: its status is in the Result.
 func (t *tour) do(ctx context.Context, command string) (*sandbox.Result, error) {
 	res, err := t.exec(ctx, command, sandbox.Timeout(5*time.Minute))
 	if err == nil && (res.State != sandbox.Exited || res.ExitCode != 0) {
@@ -277,8 +277,8 @@ func (t *tour) serves(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// logged reads the job's log from offset on until a line of it matches. Offsets are absolute: who comes back with the one he
-// got reads on where he stopped, and who comes with 0 reads it all again.
+// logged reads the job's log from offset on until a line of it matches. Offsets are absolute: the offset of the last call reads
+// on from there, and 0 reads all of it again.
 func logged(ctx context.Context, job sandbox.Job, offset int64, re *regexp.Regexp) (match []string, next int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

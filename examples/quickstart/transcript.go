@@ -32,7 +32,7 @@ func (t *transcript) command(text string) {
 }
 
 // Write implements io.Writer. A session's terminal ends lines with "\n" alone. Programs that draw progress go back to the line's
-// begin with "\r": what they then draw over is not worth a line.
+// begin with "\r"; what they draw over is not shown.
 func (t *transcript) Write(p []byte) (int, error) {
 	for _, c := range p {
 		switch {

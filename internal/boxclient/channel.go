@@ -11,8 +11,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// begin opens the first channel. The link has the program from here on: when the connection is cut meanwhile, resume asks for it again, and boxd
-// knows by its id whether it has been started.
+// begin opens the first channel. From here on the link knows the program: if the connection is cut meanwhile, resume asks for the program again, and
+// boxd knows by the id whether it has started it.
 func (r *remote) begin(ctx context.Context) error {
 	r.link.mu.Lock()
 	r.link.programs[r.id] = r
@@ -41,7 +41,7 @@ func (r *remote) begin(ctx context.Context) error {
 // errCut: the connection was cut, and the link will make a new one.
 var errCut = errors.New("the connection was cut")
 
-// connect opens a channel to the program on conn, unless there is one. It returns errCut when conn is no more.
+// connect opens a channel to the program on conn, unless there is one. It returns errCut when conn has ended.
 func (r *remote) connect(ctx context.Context, conn *sshconn.Conn) error {
 	r.connecting.Lock()
 	defer r.connecting.Unlock()
@@ -56,7 +56,7 @@ func (r *remote) connect(ctx context.Context, conn *sshconn.Conn) error {
 	if before != nil {
 		before.Close()
 	}
-	r.reading[0].Lock() // a read under way counts
+	r.reading[0].Lock() // wait for a read under way: r.got counts it
 	r.reading[1].Lock()
 	r.mu.Lock()
 	open := r.open
@@ -118,7 +118,7 @@ func (r *remote) connect(ctx context.Context, conn *sshconn.Conn) error {
 	}
 }
 
-// cutOr returns errCut if that is what err comes from.
+// cutOr returns errCut if the end of conn caused err, else err.
 func cutOr(ctx context.Context, conn *sshconn.Conn, err error) error {
 	var refused *ssh.OpenChannelError
 	if answered := errors.As(err, &refused); !answered && conn.Ends(ctx) {
@@ -133,7 +133,7 @@ func (r *remote) openChannel(conn *sshconn.Conn, open *wire.Open) (*channel, err
 		return nil, err
 	}
 	ch := &channel{Stream: sshconn.NewStream(ssh, conn.Group), on: conn, state: make(chan wire.State, 1), failed: make(chan error, 1)}
-	ch.Credit = math.MaxInt // unackedMax sees to it
+	ch.Credit = math.MaxInt // unackedMax keeps what is sent below the window
 	if !conn.Run(func() {
 		for request := range requests {
 			r.request(ch, request)
@@ -153,7 +153,7 @@ func (ch *channel) release() {
 	ch.CloseAfter(func() { ch.Channel.SendRequest(wire.ReleaseRequest, false, nil) })
 }
 
-// request takes what boxd tells on a channel. All of it stays true when the channel is no longer the current one.
+// request takes a request of boxd's. What it says stays true when the channel is no longer the current one.
 func (r *remote) request(ch *channel, request *ssh.Request) {
 	switch request.Type {
 	case wire.StateRequest:
@@ -199,7 +199,7 @@ func (r *remote) tookUntil(offset int64) {
 	}
 }
 
-// use makes ch the channel, once what boxd has not taken of the input is sent again.
+// use sends the input again that boxd has not taken, and then makes ch the current channel.
 func (r *remote) use(ctx context.Context, ch *channel, state wire.State) error {
 	r.mu.Lock()
 	if r.pid == 0 {

@@ -26,7 +26,7 @@ func (h *Host) Unpack(ctx context.Context, path string, pack func(io.Writer) err
 	packErr := pack(to)
 	c.CloseWrite()
 	err = c.wait(ctx)
-	if packErr != nil && !to.failed { // boxd's complaint is but that the archive has no end
+	if packErr != nil && !to.failed { // boxd only complains that the archive is cut short
 		return packErr
 	}
 	return err
@@ -42,7 +42,7 @@ func (h *Host) Pack(ctx context.Context, path string, unpack func(io.Reader) err
 	unpackErr := unpack(c.Out)
 	if unpackErr != nil && !errors.Is(unpackErr, io.ErrUnexpectedEOF) {
 		select {
-		case err := <-c.done: // why the archive has no end, if it has none
+		case err := <-c.done: // if the archive is cut short, this says why
 			if err != nil {
 				return err
 			}
@@ -85,7 +85,7 @@ func (h *Host) openCopy(ctx context.Context, kind, path string) (*copyChannel, e
 		if !conn.Run(func() { c.listen(requests) }) {
 			return nil, sandbox.ErrClosed
 		}
-		c.free = context.AfterFunc(ctx, c.Stream.Close) // what blocks returns
+		c.free = context.AfterFunc(ctx, c.Stream.Close) // reads and writes that block return
 		return c, nil
 	}
 }
@@ -103,7 +103,7 @@ func (c *copyChannel) listen(requests <-chan *ssh.Request) {
 	}
 }
 
-// undone is how long a copy that is cancelled waits for boxd to have undone its part.
+// undone is how long a cancelled copy waits until boxd has undone its part.
 const undone = 5 * time.Second
 
 // wait waits for boxd's word.
@@ -137,7 +137,7 @@ func (c *copyChannel) close() {
 	c.Stream.Close()
 }
 
-// A faultyWriter remembers that it was the writing that failed.
+// A faultyWriter remembers whether a write failed.
 type faultyWriter struct {
 	w      io.Writer
 	failed bool

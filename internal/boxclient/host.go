@@ -23,15 +23,15 @@ import (
 type Place interface {
 	// Join connects to boxd.
 	Join(ctx context.Context) (Streams, error)
-	// Fate says what has become of the place that could not be joined: lost is why it is gone for good, "" if it may come back; paused says
-	// that it stands still, so that there is no hurry.
+	// Fate is called when Join has failed. lost says why the place is gone for good; "" means that it may come back. paused says that the
+	// place is paused (docker pause): then the Host's patience has no limit.
 	Fate(ctx context.Context) (lost string, paused bool)
 }
 
 // Streams are a connection to boxd.
 type Streams interface {
 	net.Conn
-	// Said is what was said beside the connection, on a standard error: "" if nothing was.
+	// Said returns what has come on standard error, beside the connection; "" if nothing has.
 	Said() string
 }
 
@@ -41,7 +41,7 @@ type Config struct {
 	Place Place
 	// Keep says that boxd goes on without its owner, so that Detach makes sense.
 	Keep bool
-	// Patience is for how long the Host tries to get back to a boxd that it was cut off from.
+	// Patience is how long the Host tries to connect again after the connection was cut.
 	Patience time.Duration
 	Logger   *slog.Logger
 }
@@ -79,8 +79,8 @@ func Connect(ctx context.Context, c Config) (*Host, error) {
 	return h, nil
 }
 
-// hopeless says, after an attempt to connect has failed, why trying on is of no use: nil if it may be. paused says that it is not for us to give
-// up.
+// hopeless is called when an attempt to connect has failed. lost says why another attempt would be of no use; nil means that it may succeed. paused
+// says that the place is paused, so that the Host must not give up.
 func (h *Host) hopeless(ctx context.Context, dialed error) (lost error, paused bool) {
 	if refused(dialed) {
 		return h.lostError(nil, "another program has taken the box over"), false
@@ -101,7 +101,7 @@ func (h *Host) lostError(err error, reason string) error {
 // String names the kind of sandbox.
 func (h *Host) String() string { return h.Name }
 
-// Lost returns why the place is gone; nil if it is there, or nobody knows yet.
+// Lost returns why the place is gone; nil if it is there, or if that is not known yet.
 func (h *Host) Lost(ctx context.Context) error {
 	_, err := h.link.connection(ctx)
 	return h.explain(err)

@@ -8,7 +8,7 @@ import (
 // A remoteInput is a program's input.
 type remoteInput struct{ r *remote }
 
-// Write returns when p has been sent, or is kept to be sent when the connection is there again.
+// Write returns when p has been sent or, while there is no connection, is kept to be sent on the next one.
 func (w remoteInput) Write(p []byte) (n int, err error) {
 	r := w.r
 	r.writing.Lock()
@@ -27,7 +27,7 @@ func (w remoteInput) Write(p []byte) (n int, err error) {
 		ch := r.channel
 		r.mu.Unlock()
 		if ch != nil {
-			ch.Write(chunk) // should it fail, it will be sent again
+			ch.Write(chunk) // if it fails, the chunk is sent again on the next channel
 		}
 		n += len(chunk)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A link is the connection to a boxd, made again whenever it is cut. The programs that were started through it run on meanwhile, and are found
-// again.
+// A link is the connection to a boxd. It is made again whenever it is cut. Programs that were started through it run on meanwhile, and the link
+// finds them again.
 type link struct {
 	host *Host
 	log  *slog.Logger
@@ -23,8 +23,8 @@ type link struct {
 	mu       sync.Mutex
 	current  *sshconn.Conn // nil while it is cut
 	change   chan struct{} // closed, and made anew, when current or lost changes
-	detached bool          // what runs is left running
-	lost     error         // there will be no connection any more
+	detached bool          // programs are left running
+	lost     error         // why there will be no connection any more; nil while there may be one
 	programs map[string]*remote
 }
 
@@ -67,7 +67,7 @@ func (l *link) keep() {
 	}
 }
 
-// For a container that is paused, as for one on an engine that has gone silent, no answer comes for that long.
+// After so long without an answer the connection is ended: the container is paused, or its engine has gone silent.
 const (
 	keepaliveInterval = 15 * time.Second
 	keepaliveMisses   = 4
@@ -182,7 +182,7 @@ func (l *link) connection(ctx context.Context) (*sshconn.Conn, error) {
 			return nil, lost
 		case conn != nil && !conn.Ended():
 			return conn, nil
-		case conn != nil: // it has not been noticed yet
+		case conn != nil: // it has ended, and keep has not noticed yet
 			select {
 			case <-change:
 			case <-l.Stopped():

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// reach makes a connection: with authorize as the new owner, else as the owner that this host is already.
+// reach makes a connection: with authorize, as the new owner; else as the owner that this host already is.
 func (h *Host) reach(ctx context.Context, authorize bool) (*sshconn.Conn, error) {
 	streams, err := h.Place.Join(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (h *Host) reach(ctx context.Context, authorize bool) (*sshconn.Conn, error)
 		User: "sandshell", Auth: []ssh.AuthMethod{ssh.PublicKeys(h.signer)},
 		HostKeyCallback: ssh.FixedHostKey(h.hostKey), HostKeyAlgorithms: []string{ssh.KeyAlgoED25519},
 	}
-	// Nothing leaves the machine, or the engine's own TLS: the shortest key exchange will do.
+	// No byte leaves the machine, or the engine's own TLS connection: the shortest key exchange will do.
 	config.KeyExchanges = []string{ssh.KeyExchangeCurve25519}
 	config.Ciphers = sshconn.PreferredCiphers()
 	conn, err := sshconn.Handshake(ctx, streams, "box", config)
@@ -86,7 +86,7 @@ func readLine(r io.Reader) (string, error) {
 	return string(line), fmt.Errorf("unexpected answer of boxd: %.100q", line)
 }
 
-// refused reports whether boxd has not taken this host for its owner: it has another one now.
+// refused reports whether boxd has refused this host because it has another owner now.
 func refused(err error) bool {
 	var auth *ssh.ServerAuthError
 	return errors.As(err, &auth) || strings.Contains(err.Error(), "unable to authenticate")

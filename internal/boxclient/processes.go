@@ -50,7 +50,7 @@ func (h *Host) Signal(ctx context.Context, pids []int, signals ...proc.Signal) (
 	return ask[int](ctx, h, wire.SignalRequest, wire.Signal{PIDs: pids, Signals: signals})
 }
 
-// Settle implements shellbox.Processes: boxd says how much the program has printed, and so much is waited for here.
+// Settle implements shellbox.Processes. boxd says how much the program has printed, and Settle waits until that much has been read here.
 func (h *Host) Settle(ctx context.Context, p shellbox.Process) error {
 	r, ok := p.(*remote)
 	if !ok || !r.terminal {
@@ -86,10 +86,10 @@ func ask[A any](ctx context.Context, h *Host, request string, question any) (ans
 	}
 }
 
-// readLimit bounds a wait for output to be read: it is here, or about to come. A caller that does not read keeps it waiting.
+// readLimit bounds the wait until output is read. The output is here or about to come, but a caller may not read it.
 const readLimit = 2 * time.Second
 
-// awaitRead waits until so much of the program's standard output has been read.
+// awaitRead waits until that many bytes of the program's standard output have been read.
 func (r *remote) awaitRead(ctx context.Context, printed int64) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A remote is a program that boxd runs. Apart from the time it takes, it does not notice when the connection is cut and made again: what the
-// program printed is asked for from the last byte read on, and what was typed is sent again from the last byte on that boxd has taken.
+// A remote is a program that boxd runs. A cut of the connection costs it time and nothing else. On the new connection the remote asks for the output
+// after the last byte that it has read, and sends the input again after the last byte that boxd has taken.
 type remote struct {
 	link     *link
 	id       string
@@ -28,17 +28,17 @@ type remote struct {
 	mu       sync.Mutex
 	change   *sync.Cond    // broadcast when unacked shrinks, and at the end
 	pid      int           // 0 until it is known
-	open     wire.Open     // how it was asked for
+	open     wire.Open     // the request that started it
 	failed   error         // boxd has no such program
 	channel  *channel      // nil while the connection is cut
 	resumed  chan struct{} // closed, and made anew, when channel is set
-	unacked  []byte        // typed, and maybe not taken by boxd
-	taken    int64         // so many bytes before that have been
-	sent     int64         // so many bytes have been sent on the channel that is being opened
+	unacked  []byte        // input that boxd has perhaps not taken
+	taken    int64         // bytes of input before unacked: boxd has taken them
+	sent     int64         // the offset up to which input has been sent on the channel that is being opened
 	inputEnd bool
-	got      [2]int64 // so much of each output has been read
-	acked    [2]int64 // and boxd knows
-	backlog  int64    // so much of it was there to be read at first
+	got      [2]int64 // bytes of each output that have been read
+	acked    [2]int64 // as many of them as boxd knows of
+	backlog  int64    // bytes of standard output that were there at first
 	size     wire.Window
 	note     []byte
 
@@ -52,8 +52,8 @@ type remote struct {
 
 	closed    chan struct{} // by Close or Detach
 	closeOnce sync.Once
-	left      bool          // by then: the program is left running
-	gone      chan struct{} // there will be no connection any more
+	left      bool          // by Detach: the program is left running
+	gone      chan struct{} // closed when there will be no connection any more
 	goneOnce  sync.Once
 }
 
@@ -70,7 +70,7 @@ type channel struct {
 // unackedMax bounds what is typed ahead. It is less than an SSH channel's window (2 MiB), so that sending it does not block.
 const unackedMax = 256 << 10
 
-// ackEvery is how much output is acknowledged at once.
+// ackEvery is how many bytes of output one acknowledgement covers.
 const ackEvery = 64 << 10
 
 func newRemote(l *link, open wire.Open, rows, cols int) *remote {
@@ -101,7 +101,7 @@ func (r *remote) typed() int64 {
 	return r.taken + int64(len(r.unacked))
 }
 
-// lose says that there will be no connection any more.
+// lose ends the remote: there will be no connection any more.
 func (r *remote) lose() {
 	r.goneOnce.Do(func() { close(r.gone) })
 	r.mu.Lock()
@@ -173,7 +173,7 @@ func (r *remote) Wait() (shellbox.Status, error) {
 	}
 }
 
-// Close lets go of the program. If the connection is cut just now, boxd learns of it when there is one again.
+// Close lets go of the program. While there is no connection, boxd learns of it from the next one.
 func (r *remote) Close() error {
 	r.letGo(false)
 	return nil
@@ -182,7 +182,7 @@ func (r *remote) Close() error {
 // Detach implements shellbox.KeptProcess.
 func (r *remote) Detach() { r.letGo(true) }
 
-// letGo ends the hold on the program, and has boxd release it unless it is left running.
+// letGo lets go of the program, and has boxd release it unless it is to be left running.
 func (r *remote) letGo(left bool) {
 	r.closeOnce.Do(func() {
 		r.link.mu.Lock()
@@ -201,7 +201,7 @@ func (r *remote) letGo(left bool) {
 	})
 }
 
-// end ends a channel of a program that has been let go of.
+// end ends a channel after Close or Detach.
 func (r *remote) end(ch *channel) {
 	if r.left {
 		ch.Close()

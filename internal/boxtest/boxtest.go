@@ -1,4 +1,4 @@
-// Package boxtest makes boxes for the tests of what is installed in them.
+// Package boxtest makes boxes with plugins, for the plugins' tests.
 package boxtest
 
 import (
@@ -14,13 +14,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Box is any of ours.
+// A Box is a LocalBox, an SSHBox or a DockerSSHBox.
 type Box interface {
 	sandbox.Sandbox
 	plugin.Installer
 }
 
-// Each runs test side by side in a LocalBox and in a container, which have the plugins.
+// Each runs test in a LocalBox and in a container, both with the plugins, at the same time.
 func Each(t *testing.T, test func(t *testing.T, b Box), plugins ...plugin.Plugin) {
 	t.Run("LocalBox", func(t *testing.T) {
 		t.Parallel()
@@ -43,7 +43,7 @@ func Local(t testing.TB, plugins ...plugin.Plugin) *localbox.LocalBox {
 }
 
 // Container makes a container with the plugins, of the test image unless c says otherwise, and closes it when the test ends. The image with the
-// plugins stays on the engine for the next.
+// plugins stays on the engine for the next test.
 func Container(t testing.TB, c sshbox.Config, plugins ...plugin.Plugin) *sshbox.DockerSSHBox {
 	t.Helper()
 	if c.Image == "" {
@@ -57,8 +57,8 @@ func Container(t testing.TB, c sshbox.Config, plugins ...plugin.Plugin) *sshbox.
 	return b
 }
 
-// SSH makes an SSHBox over an sshd of this machine, with a home directory of its own, and closes it when the test ends. What is installed there
-// is installed on this machine: nothing outside of the home directory may be.
+// SSH makes an SSHBox over an sshd of this machine, with a home directory of its own, and closes it when the test ends. Plugins are
+// installed on this machine, so they must write nothing outside of that home directory.
 func SSH(t testing.TB, plugins ...plugin.Plugin) *sshbox.SSHBox {
 	t.Helper()
 	s := sshdtest.Start(t)

@@ -1,4 +1,4 @@
-// Package dockertest is the Docker engine as tests have it.
+// Package dockertest gives tests the Docker engine and its test images.
 package dockertest
 
 import (
@@ -19,8 +19,8 @@ const (
 	Shell   = "sandshell-shell:latest"   // a shell, and nothing else
 )
 
-// Engine returns a client of the engine, and skips the test where there is no engine or no such image. With SANDSHELL_REQUIRE_DOCKER=1 it
-// fails then.
+// Engine returns a client of the engine. Where there is no engine or no such image, it skips the test; with SANDSHELL_REQUIRE_DOCKER=1 the test
+// fails.
 func Engine(t testing.TB, images ...string) *client.Client {
 	t.Helper()
 	fail := t.Skipf
@@ -40,7 +40,7 @@ func Engine(t testing.TB, images ...string) *client.Client {
 	return engine
 }
 
-// Containers are the names of those containers that this process has made and not removed.
+// Containers returns the names of the containers that this process has made and not removed.
 func Containers(ctx context.Context) ([]string, error) {
 	c, err := client.New(client.FromEnv)
 	if err != nil {

@@ -31,15 +31,15 @@ type Spec struct {
 
 	Boxd    *bin.Binary
 	OwnBoxd bool          // boxd is not shared with other containers: processes in this one may change its mounts
-	Linger  time.Duration // for how long boxd goes on without an owner
-	Keep    bool          // for ever
-	Command []string      // is run beside boxd, with the container's streams; none: nothing is
+	Linger  time.Duration // how long boxd goes on without an owner
+	Keep    bool          // boxd goes on without an owner for ever
+	Command []string      // runs beside boxd, with the container's streams; none: nothing runs
 
 	Logger *slog.Logger
 }
 
-// A Container is one of ours, from before its creation until after its removal. Once it has been started its methods may be called from several
-// goroutines.
+// A Container is a container of this package, from before its creation until after its removal. Once it has been started, its methods may be called
+// from several goroutines.
 type Container struct {
 	ID   string // "" until it is known
 	Name string
@@ -58,9 +58,9 @@ func (e *Engine) newContainer(s Spec) *Container {
 	return c
 }
 
-// create creates the container. If it fails, there may be one all the same: Remove does what is right.
+// create creates the container. Even if create fails, there may be a container: call Remove in any case.
 //
-// The end of ctx does not cut the creation short: a container whose creation is cancelled can come to be after it was looked for in vain.
+// The end of ctx does not cut the creation short: the engine may finish a cancelled creation after Remove has found nothing to remove.
 func (c *Container) create(ctx context.Context, liveRestore bool) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -86,10 +86,10 @@ func (c *Container) create(ctx context.Context, liveRestore bool) error {
 
 // boxd makes boxd the main process.
 //
-// An engine that keeps containers while it restarts (live-restore) ends those that it is to remove when they end (seen with Docker 20.10.24): there, what
-// is left of a box that has ended by itself stays until somebody calls Reap, as New does.
+// An engine that keeps containers while it restarts (live-restore) nevertheless ends those with AutoRemove (seen with Docker 20.10.24). On such an
+// engine the container has no AutoRemove: after the box has ended by itself, it stays until somebody calls Reap, as New does.
 //
-// The image's health check never runs: it would come into the container from outside, and could make itself the owner.
+// The image's health check never runs: the engine starts it from outside of the container, so it could make itself the owner.
 func (c *Container) boxd(config *container.Config, host *container.HostConfig, liveRestore bool) {
 	config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
 	config.Entrypoint = []string{wire.Path, "serve", "-linger", c.Linger.String()}
@@ -106,7 +106,7 @@ func (c *Container) boxd(config *container.Config, host *container.HostConfig, l
 	host.LogConfig = container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "1m"}} // bounded: boxes live for hours
 }
 
-// The labels of a container: whose it is, and what it needs to be known for when its program has gone. None of them is secret.
+// The labels of a container say who owns it, and what another program needs to know after the owner has ended. None of them is secret.
 const (
 	versionLabel = "sandshell"        // this library's version
 	boxLabel     = "sandshell.box"    // tells the box from any other
@@ -116,7 +116,7 @@ const (
 	pidLabel     = "sandshell.pid"    // and the process that made it
 )
 
-// labels are the container's, with more of the user's.
+// labels are the container's labels: ours and the user's.
 func (c *Container) labels(more map[string]string) map[string]string {
 	labels := map[string]string{}
 	for k, v := range more {
@@ -169,7 +169,7 @@ func (c *Container) explainCreate(err error) error {
 	return fmt.Errorf("create container: %w", err)
 }
 
-// missingSource is the engine's word that a path is not there, on the engine's machine.
+// missingSource matches the engine's message that a path is missing on the engine's machine.
 type missingSource struct{ err error }
 
 func (e missingSource) Error() string {
@@ -181,13 +181,13 @@ func (e missingSource) Unwrap() error        { return e.err }
 // removeLimit bounds a removal. An engine under load takes seconds.
 const removeLimit = 30 * time.Second
 
-// Remove removes the container, with what runs in it and its anonymous volumes, and waits until it is gone. There
-// being none is success. It has time of its own: it is called when ctx has ended, too.
+// Remove removes the container, with what runs in it and its anonymous volumes, and waits until it is gone. It is no
+// error if there is none. Remove does not end with ctx, which has often ended already, but has a limit of its own.
 func (c *Container) Remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()
 	id := c.ID
-	if id == "" { // the answer to its creation was lost, or there was none: it is ours if it says so
+	if id == "" { // the engine's answer to the creation was lost, or there was none: find the container by its label
 		inspected, err := c.engine.ContainerInspect(ctx, c.Name, client.ContainerInspectOptions{})
 		if err != nil || inspected.Container.Config == nil || inspected.Container.Config.Labels[boxLabel] != c.Box {
 			return nil

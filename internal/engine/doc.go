@@ -1,4 +1,4 @@
-// Package engine is what a Docker engine does for boxes: images and their pulling, containers that boxd is the init of, the volumes that boxd lies
-// in, images that are kept for boxes to come, and the removal of what is left of all that. It knows what the engine knows, and speaks the API's
-// types; what users set is package sshbox's.
+// Package engine is what a Docker engine does for boxes. It pulls images, makes containers with boxd as their init and volumes that hold boxd, keeps
+// images for later boxes, and removes what is left of all that. It uses the types of the engine's API; the settings that users see are in package
+// sshbox.
 package engine

@@ -18,7 +18,7 @@ type Engine struct {
 	ours bool // to be closed
 }
 
-// Open connects to given, or if that is nil to the engine that the environment names, and agrees on a version of its API.
+// Open connects to given or, if that is nil, to the engine that the environment names, and agrees with it on an API version.
 func Open(ctx context.Context, given *client.Client) (*Engine, error) {
 	e := &Engine{Client: given}
 	if given == nil {
@@ -56,7 +56,7 @@ func (e *Engine) unreachable(err error) error {
 	return fmt.Errorf("no Docker engine answers at %s: %w; %s", e.DaemonHost(), err, advice)
 }
 
-// liveRestores are the engines of which it is known, by address.
+// liveRestores caches liveRestore's answers by the engine's address.
 var liveRestores sync.Map
 
 // liveRestore reports whether the engine keeps containers while it restarts.

@@ -47,7 +47,7 @@ func (c *Container) Fate(ctx context.Context) (lost string, paused bool) {
 	return "", false
 }
 
-// end says how a container ended that has. One that the engine has removed by then left its last words among the engine's events.
+// end says how a container has ended. If the engine has removed it already, the engine's events still tell.
 func (c *Container) end(ctx context.Context) string {
 	var code int
 	oom, died := false, false
@@ -95,13 +95,13 @@ func (c *Container) endInEvents(ctx context.Context) (died bool, code int, oom b
 	}
 }
 
-// PostMortem says why boxd has not answered, as far as the container has had a last word. err is what joining it said.
+// PostMortem says why boxd has not answered, as far as the container's last words tell. err is the error of joining it.
 func (c *Container) PostMortem(ctx context.Context, err error) error {
 	if !c.words.ended(ctx) {
 		return err
 	}
 	said := c.words.Said()
-	if said == "" { // of a program that its machine cannot run, some engines keep the word to themselves
+	if said == "" { // some engines do not pass on the message about a program that the machine cannot run
 		if v, err := c.engine.ServerVersion(ctx, client.ServerVersionOptions{}); err == nil {
 			if b := bin.For(v.Arch); b != nil && b.Arch != c.Boxd.Arch {
 				said = "exec format error"
@@ -118,8 +118,8 @@ func (c *Container) PostMortem(ctx context.Context, err error) error {
 	return fmt.Errorf("it ended before boxd answered: %w", err)
 }
 
-// wrongArchitecture says what is meant by the words with which a container ended, or did not start, because its machine does
-// not run boxd. Of other words it says nothing.
+// wrongArchitecture explains the message of a container that ended, or did not start, because its machine cannot run boxd.
+// For any other message it returns nil.
 func (c *Container) wrongArchitecture(said string) error {
 	if !strings.Contains(strings.ToLower(said), "exec format error") {
 		return nil
@@ -149,7 +149,7 @@ func (c *Container) listen(ctx context.Context) (*lastWords, error) {
 	return w, nil
 }
 
-// ended waits a while for the container's end. (A program that is executed in one that ends fails before the engine has noticed the end.)
+// ended waits a while for the container's end. (When a container ends, an exec in it fails before the engine notices the end.)
 func (w *lastWords) ended(ctx context.Context) bool {
 	if w == nil {
 		return false

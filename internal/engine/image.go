@@ -33,7 +33,7 @@ type Source struct {
 // A Pull says when an image is pulled.
 type Pull string
 
-// As package sshbox has them.
+// The values of Pull, as in package sshbox.
 const (
 	PullMissing Pull = ""
 	PullAlways  Pull = "always"
@@ -75,7 +75,7 @@ func (e *Engine) Image(ctx context.Context, s Source) (*Image, error) {
 	}, nil
 }
 
-// inspectImage looks the image up. One of another platform than that asked for is none.
+// inspectImage looks the image up. An image of another platform counts as missing.
 func (e *Engine) inspectImage(ctx context.Context, s Source) (client.ImageInspectResult, error) {
 	inspected, err := e.ImageInspect(ctx, s.Name)
 	if err != nil || s.Platform == "" {

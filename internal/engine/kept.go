@@ -16,8 +16,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// An image that is kept for boxes to come is keptRepository:KEY, where KEY says of what it was made. Whoever finds none makes it, in a container
-// whose name holds KEY: the engine lets only one have that name, of whatever program, and the others wait until that has come to its end.
+// An image that is kept for later boxes is named keptRepository:KEY, where KEY is a digest of what it is made of. A program that finds no such image
+// makes it, in a container whose name holds KEY. The engine gives that name to one container only, so other programs wait until it is gone.
 
 const keptRepository = "sandshell-plugins"
 
@@ -25,10 +25,10 @@ const keptRepository = "sandshell-plugins"
 const (
 	keptLabel      = "sandshell.plugins" // KEY
 	keptBaseLabel  = "sandshell.base"    // the base image's id
-	keptImageLabel = "sandshell.image"   // and what it was called
+	keptImageLabel = "sandshell.image"   // the base image's name
 )
 
-// CacheDir is where a container in which such an image is made has the volume for downloads; cacheLabel is that of the volume.
+// CacheDir is where the volume for downloads is mounted in a container that makes such an image; cacheLabel is the volume's label.
 const (
 	CacheDir   = "/var/cache/sandshell"
 	cacheLabel = "sandshell.cache"
@@ -38,20 +38,20 @@ const (
 type Kept struct {
 	Key       string
 	Base      *Image
-	BaseName  string // what the base image was called
+	BaseName  string // the base image's name
 	Make      func(ctx context.Context, container string) error
-	Elsewhere func() // is called when another program makes it
+	Elsewhere func() // called when another program is making the image
 	Logger    *slog.Logger
 }
 
-// ErrTaken is what Kept.Make returns when there is a container of that name already.
+// ErrTaken is returned by Kept.Make when a container of that name exists already.
 var ErrTaken = errors.New("another program makes it")
 
 // Name is the image's name.
 func (k *Kept) Name() string { return keptRepository + ":" + k.Key }
 
-// Keep makes sure that the image is there. If it is not, Make makes it, by Commit of a container of the name that it is given; many calls at once, of many
-// programs, make it once.
+// Keep makes sure that the image is there. If it is not, Make makes it: Make gets a name, creates a container of that name, and calls Commit. Many calls
+// at once, even in many programs, make the image once.
 func (e *Engine) Keep(ctx context.Context, k *Kept) error {
 	for {
 		_, err := e.ImageInspect(ctx, k.Name())
@@ -67,8 +67,8 @@ func (e *Engine) Keep(ctx context.Context, k *Kept) error {
 	}
 }
 
-// A making is under way in this process. Those who want the same wait for it, and share its error: a setup that fails is not tried by
-// each of a hundred boxes in turn.
+// A making is one call of Make in this process. Other calls that want the same image wait for it and share its error: otherwise a
+// hundred boxes would try a failing setup one after the other.
 type making struct {
 	done chan struct{}
 	err  error
@@ -79,7 +79,8 @@ var makings = struct {
 	of map[string]*making
 }{of: map[string]*making{}}
 
-// makeOrWait makes the image, or waits until another has, or has failed at it or given up. Then the image is there or it is to be called again.
+// makeOrWait makes the image, or waits until another call or program has made it, failed or given up. After that, either the image is there or
+// makeOrWait must be called again.
 func (e *Engine) makeOrWait(ctx context.Context, k *Kept) error {
 	id := e.DaemonHost() + " " + k.Key
 	makings.Lock()
@@ -103,7 +104,7 @@ func (e *Engine) makeOrWait(ctx context.Context, k *Kept) error {
 		k.Elsewhere()
 		err = e.waitFor(ctx, k, name)
 	}
-	if ctx.Err() == nil { // else it is this call's own affair
+	if ctx.Err() == nil { // else only this call has ended: the others do not share its error
 		m.err = err
 	}
 	makings.Lock()
@@ -113,7 +114,7 @@ func (e *Engine) makeOrWait(ctx context.Context, k *Kept) error {
 	return err
 }
 
-// waitFor waits until a container, another program's, has gone, or the image is there.
+// waitFor waits until another program's container has gone, or the image is there.
 func (e *Engine) waitFor(ctx context.Context, k *Kept, name string) error {
 	for {
 		if _, err := e.ImageInspect(ctx, k.Name()); err == nil {
@@ -124,7 +125,7 @@ func (e *Engine) waitFor(ctx context.Context, k *Kept, name string) error {
 			return nil
 		}
 		if err == nil {
-			_, err = e.Reap(ctx, k.Logger) // should it be what is left of one
+			_, err = e.Reap(ctx, k.Logger) // the container may be left of a program that has ended
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("wait for container %s, in which another program sets up the plugins: %w", name, ctx.Err())
@@ -139,8 +140,8 @@ func (e *Engine) waitFor(ctx context.Context, k *Kept, name string) error {
 	}
 }
 
-// Commit makes the image of a container. What the engine is not told it takes from the container, whose main process and labels are not to be the
-// image's.
+// Commit makes the image out of a container. The engine takes what Config does not set from the container; so Config sets user, directory, main process
+// and labels, which in the container are the box's.
 func (e *Engine) Commit(ctx context.Context, k *Kept, c *Container) error {
 	config := &container.Config{
 		User: k.Base.User, WorkingDir: k.Base.WorkDir,
@@ -161,7 +162,7 @@ func (e *Engine) Commit(ctx context.Context, k *Kept, c *Container) error {
 	return nil
 }
 
-// CacheMount is the volume of that name for what setups download. FillCache puts into it what setups expect there.
+// CacheMount mounts the volume of that name, for what setups download. FillCache puts into it what setups expect there.
 func (k *Kept) CacheMount(volume string) mount.Mount {
 	return mount.Mount{
 		Type: mount.TypeVolume, Source: volume, Target: CacheDir,
@@ -171,7 +172,7 @@ func (k *Kept) CacheMount(volume string) mount.Mount {
 	}
 }
 
-// FillCache makes what a cache begins with: who sets up may be any user.
+// FillCache makes the directories that a new cache has. Any user may write to them, since a setup may run as any user.
 func (e *Engine) FillCache(ctx context.Context, c *Container) error {
 	var cache bytes.Buffer
 	w := tar.NewWriter(&cache)

@@ -21,7 +21,7 @@ type Listed struct {
 	Created         time.Time
 	Keep            bool
 	Host            string // the machine of the process that made it
-	PID             int    // and its id there
+	PID             int    // that process's id on Host
 	Labels          map[string]string
 }
 
@@ -33,7 +33,7 @@ func (e *Engine) List(ctx context.Context) ([]Listed, error) {
 	}
 	var boxes []Listed
 	for _, c := range list.Items {
-		if c.Labels[boxLabel] == "" { // somebody's container of an image with plugins
+		if c.Labels[boxLabel] == "" { // not a box, but made of a kept image, which has some of our labels
 			continue
 		}
 		box := Listed{
@@ -76,11 +76,11 @@ func (e *Engine) Find(ctx context.Context, id string, log *slog.Logger) (*Contai
 	return found, nil
 }
 
-// reapAge is how old a container has to be that was never started, if nobody here can tell whether its owner still means to.
+// reapAge applies to a container that was never started and whose owner is on another machine: once it is so old, the owner will not start it.
 const reapAge = 10 * time.Minute
 
-// Reap removes what is left of boxes whose owners have ended: containers that have ended too, or were never started. It returns how many it has
-// removed.
+// Reap removes what is left of boxes whose owners have ended: containers that have ended too, or that were never started. It returns how many
+// containers it has removed.
 func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err error) {
 	boxes, err := e.List(ctx)
 	if err != nil {

@@ -17,8 +17,8 @@ type Pruned struct {
 	Volumes []string // package caches, and boxd of other versions
 }
 
-// Prune removes what is kept for boxes to come: images with plugins, package caches, and volumes with boxd of other versions. With images, base
-// images by name or id, only what was made for these. What a container uses stays.
+// Prune removes what is kept for later boxes: images with plugins, package caches, and volumes with boxd of other versions. If images are given, base
+// images by name or id, it removes only what was made for those. It leaves what a container uses.
 func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 	var pruned Pruned
 	wanted := slices.Clone(images)
@@ -46,7 +46,7 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 		return pruned, fmt.Errorf("list images with plugins: %w", err)
 	}
 	for _, image := range kept.Items {
-		// What users have made of one has its labels too.
+		// An image that a user has made of a kept one has the same labels.
 		name := keptRepository + ":" + image.Labels[keptLabel]
 		if slices.Contains(image.RepoTags, name) && want(image.Labels, keptBaseLabel) {
 			_, err := e.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})

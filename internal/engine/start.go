@@ -10,8 +10,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Start creates and starts a container. When it fails, there is none left. The container runs when Start returns; whether boxd does, who joins it learns:
-// see Answered and PostMortem.
+// Start creates and starts a container. When Start fails, no container is left. When it returns, the container runs, but boxd perhaps does not: join
+// boxd, then call Answered or PostMortem.
 func (e *Engine) Start(ctx context.Context, s Spec) (*Container, error) {
 	c := e.newContainer(s)
 	up := c.withSharedBoxd
@@ -29,7 +29,7 @@ func (e *Engine) Start(ctx context.Context, s Spec) (*Container, error) {
 	return nil, errors.Join(err, c.Remove(ctx))
 }
 
-// withOwnBoxd starts the container after boxd has been put into a volume that it does not share.
+// withOwnBoxd puts boxd into a volume of the container's own, and starts the container.
 func (c *Container) withOwnBoxd(ctx context.Context, liveRestore bool) error {
 	if err := c.create(ctx, liveRestore); err != nil {
 		return err
@@ -44,8 +44,8 @@ func (c *Container) withOwnBoxd(ctx context.Context, liveRestore bool) error {
 	return c.start(ctx)
 }
 
-// withSharedBoxd starts the container with the volume that all containers share. Should that turn out to be empty, it is filled, and the container made
-// again: the engine removes a container that did not start, as one that has ended (AutoRemove).
+// withSharedBoxd starts the container with the volume that containers share. If the volume turns out to be empty, withSharedBoxd fills it and makes the
+// container again: the engine removes a container that did not start like one that has ended (AutoRemove).
 func (c *Container) withSharedBoxd(ctx context.Context, liveRestore bool) error {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
@@ -58,7 +58,7 @@ func (c *Container) withSharedBoxd(ctx context.Context, liveRestore bool) error 
 			return err
 		}
 		if attempt > 1 {
-			seen = math.MaxInt64 // what other goroutines did was of no help
+			seen = math.MaxInt64 // the fill of another goroutine did not help: fill it here
 		}
 		if err := c.Remove(ctx); err != nil {
 			return err
@@ -90,7 +90,7 @@ func (c *Container) start(ctx context.Context) (err error) {
 	return fmt.Errorf("start container: %w", err)
 }
 
-// Answered says that boxd has answered: what the container says from now on is not listened to.
+// Answered is called when boxd has answered. It stops listening to the container's standard error.
 func (c *Container) Answered() {
 	c.words.close()
 	c.words = nil

@@ -16,8 +16,8 @@ import (
 
 // attached is the standard streams of a process in a container, as a net.Conn.
 //
-// The engine sends both outputs on one stream, in frames. Read returns what is on standard output; what is on
-// standard error, where boxd says what troubles it, is logged, and kept.
+// The engine sends both outputs on one stream, in frames. Read returns standard output. Standard error, on which boxd
+// reports its troubles, is logged and kept.
 type attached struct {
 	net.Conn // the engine's connection: written to as it is
 	r        *bufio.Reader
@@ -28,8 +28,8 @@ type attached struct {
 	stderr headtail.Buffer
 }
 
-// saidMax is how many bytes of the standard error are kept. The head of it matters as much as the tail: Go's runtime, out of threads, says so first and
-// shows its stack then.
+// saidMax is how many bytes of the standard error are kept. The head matters as much as the tail: when Go's runtime is out of threads, it first says so
+// and then prints its stacks.
 const saidMax = 2 << 10
 
 func newAttached(conn net.Conn, r io.Reader, log *slog.Logger) *attached {
@@ -77,7 +77,7 @@ func (a *attached) readStderr(length int) error {
 	return nil
 }
 
-// Said is what the process has said on standard error, without the middle if that is much.
+// Said returns what the process has said on standard error; of a long text, the head and the tail.
 func (a *attached) Said() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

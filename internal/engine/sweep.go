@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Sweeper removes what programs that were killed have left: once, beside what else goes on.
+// A Sweeper removes, once and in the background, what killed programs have left.
 type Sweeper struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -26,7 +26,7 @@ func (e *Engine) Sweep(ctx context.Context, log *slog.Logger) *Sweeper {
 	return s
 }
 
-// Stop ends the sweeping, and returns when it has ended.
+// Stop ends the sweeping and waits for its goroutine.
 func (s *Sweeper) Stop() {
 	s.cancel()
 	<-s.done
@@ -40,7 +40,7 @@ func (e *Engine) sweep(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// gone reports whether there is certainly no process of that id. Another one of the same id counts as the same.
+// gone reports whether there is certainly no process of that id. A later process with the same id counts as the same one.
 func gone(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {

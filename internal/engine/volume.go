@@ -36,10 +36,10 @@ const (
 	boxdLabel = "sandshell.boxd"
 )
 
-// volumeOf is the name of the engine's volume that holds the program: another program, another volume.
+// volumeOf is the name of the engine's volume that holds the program. Each program has a volume of its own.
 func volumeOf(b *bin.Binary) string { return "sandshell-boxd-" + b.Sum[:12] + "-" + b.Arch }
 
-// sharedMount is what a container is created with that shares boxd. The engine makes the volume if there is none.
+// sharedMount is the mount for a container that shares boxd. The engine makes the volume if there is none.
 func sharedMount(b *bin.Binary) mount.Mount {
 	return mount.Mount{
 		Type: mount.TypeVolume, Source: volumeOf(b), Target: boxdDir, ReadOnly: true,
@@ -50,7 +50,7 @@ func sharedMount(b *bin.Binary) mount.Mount {
 	}
 }
 
-// ownMount is what a container is created with that does not share boxd. putBoxd fills it, which needs it to be writable.
+// ownMount is the mount for a container that does not share boxd. It is writable, so that putBoxd can fill it.
 func ownMount() mount.Mount {
 	return mount.Mount{Type: mount.TypeVolume, Target: boxdDir, VolumeOptions: &mount.VolumeOptions{NoCopy: true}}
 }
@@ -65,12 +65,12 @@ func missingBoxd(err error) bool {
 	if !strings.Contains(text, boxdPath) && !strings.Contains(text, "executable") {
 		return false
 	}
-	// Busy: the engine, filling it, has started another process just then, which for a moment has the file open too.
+	// Busy (ETXTBSY): while the engine filled the volume it started another process, which for a moment has the file open too.
 	return strings.Contains(text, "no such file") || strings.Contains(text, "not found") || strings.Contains(text, "text file busy")
 }
 
-// fillBoxd puts boxd into the volume that a container is to have, unless another goroutine of this process did so after there were seen fills. It
-// may race with other processes, and with containers that start.
+// fillBoxd puts boxd into the volume of a container, unless another goroutine of this process has filled it meanwhile: seen is how many fills there had
+// been before the caller found the volume empty. It may race with other processes, and with containers that start.
 func (e *Engine) fillBoxd(ctx context.Context, c *Container, seen int64) error {
 	f := e.fills(c.Boxd)
 	select {
@@ -92,8 +92,8 @@ func (e *Engine) fillBoxd(ctx context.Context, c *Container, seen int64) error {
 	return nil
 }
 
-// fill fills the volume by way of a container that has it, and never runs. Its image is the one that the box will
-// have: it is there.
+// fill fills the volume through a container that mounts it and never runs. That container has the image of the box,
+// which is certainly on the engine.
 func (e *Engine) fill(ctx context.Context, c *Container) (err error) {
 	helper := e.newContainer(Spec{Boxd: c.Boxd})
 	defer func() {
@@ -103,7 +103,7 @@ func (e *Engine) fill(ctx context.Context, c *Container) (err error) {
 	}()
 	writable := sharedMount(c.Boxd)
 	writable.ReadOnly = false
-	// A creation that is cancelled can come to be after the container was looked for in vain.
+	// The engine may finish a cancelled creation after Remove has found nothing to remove.
 	creation, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	created, err := e.ContainerCreate(creation, client.ContainerCreateOptions{
@@ -135,9 +135,9 @@ func (e *Engine) putBoxd(ctx context.Context, id string, program []byte) error {
 	return err
 }
 
-// archiveBoxd makes what is unpacked into the volume. The program comes under a name of its own and is then linked to
-// the one that containers start: so it appears there whole, and with nobody who writes to it, which the kernel would
-// not start (ETXTBSY).
+// archiveBoxd makes the archive that is unpacked into the volume. The program has a temporary name there, and a hard link
+// gives it the name that containers start. So under that name the program is whole, and no process has it open for
+// writing: the kernel would not start it then (ETXTBSY).
 func archiveBoxd(program []byte) (io.Reader, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -158,14 +158,14 @@ func archiveBoxd(program []byte) (io.Reader, error) {
 	return &out, nil
 }
 
-// fills are those of one volume by this process. The goroutines of a program that starts many boxes at once take
-// turns, and all but the first have nothing to do.
+// fills are this process's fills of one volume. The goroutines of a program that starts many boxes at once take turns;
+// the first one fills the volume, and the others find it filled.
 type fills struct {
-	turn chan struct{} // has room for the one whose turn it is
+	turn chan struct{} // held by the goroutine whose turn it is
 	done atomic.Int64
 }
 
-// allFills are by engine and volume. Every box has a client of its own: what they share is shared by the process.
+// allFills are the fills by engine and volume. It is global because every box has a client of its own, and boxes share volumes.
 var allFills sync.Map
 
 func (e *Engine) fills(b *bin.Binary) *fills {

@@ -9,11 +9,11 @@ import (
 // A Buffer keeps the head and the tail of what is written to it, up to Max bytes in all, and counts the bytes in between. It is for one
 // goroutine at a time. The zero value with a Max is ready for use.
 //
-// It cuts between runes: a rune that would be kept in part is left out as a whole. Bytes that are not UTF-8 are kept like others, but for at most
-// three on each side of the cut.
+// It cuts between runes: a rune that would be kept in part is left out as a whole. Bytes that are not UTF-8 are kept too, except that on each side of
+// the cut up to three of them may be left out.
 type Buffer struct {
-	// Max is how many bytes Text returns: the first Max/2, and as the tail the others. It may be changed: a larger one is for what is
-	// written from then on, a smaller one for what is there already, too.
+	// Max is how many bytes Text returns: the first Max/2 as the head, the rest as the tail. It may be changed at any time: a larger Max
+	// applies to what is written from then on, a smaller one also to what is there.
 	Max int
 
 	head    []byte
@@ -63,8 +63,8 @@ func (b *Buffer) Len() int { return len(b.head) + len(b.tail) }
 // Bytes returns a copy of the bytes that there are for Next to take.
 func (b *Buffer) Bytes() []byte { return slices.Concat(b.head, b.tail) }
 
-// Next takes the first n of the bytes that there are away from b and returns them as a Buffer of the same Max. Bytes omitted before
-// the last of them go with them.
+// Next removes the first n bytes from b and returns them as a Buffer of the same Max. The bytes omitted before the last of those n
+// are counted in the returned Buffer.
 func (b *Buffer) Next(n int) Buffer {
 	if n < len(b.head) {
 		first := Buffer{Max: b.Max, head: b.head[:n:n]}
@@ -82,7 +82,7 @@ func (b *Buffer) Next(n int) Buffer {
 // Reset forgets everything but Max, and frees the memory.
 func (b *Buffer) Reset() { *b = Buffer{Max: b.Max} }
 
-// Text returns head and tail in one, and how many bytes are omitted between the two. What is not longer than Max is returned whole.
+// Text returns head and tail as one string, and how many bytes are omitted between the two. An output of at most Max bytes is returned whole.
 func (b *Buffer) Text() (text string, omitted int64) {
 	head, tail, most := string(b.head), string(b.tail), max(b.Max, 0)
 	written := b.omitted + int64(b.Len())

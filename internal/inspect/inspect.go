@@ -1,3 +1,3 @@
-// Package inspect finds out about processes and terminals in Linux's /proc, without starting anything. Its functions are what
-// shellbox.Processes describes, for a Host on this machine, and may be called from several goroutines. Other systems have none of them.
+// Package inspect reads Linux's /proc for what there is to know about processes and terminals, and starts no process for that. Its functions
+// do what shellbox.Processes describes, on this machine, and may be called from several goroutines. On other systems the package is empty.
 package inspect

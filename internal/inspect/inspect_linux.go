@@ -109,7 +109,7 @@ func (r *reader) thread(process string, tid, tty int) (t proc.Thread, ok bool) {
 	return t, true
 }
 
-// parseCall returns the system call that the words of /proc/PID/syscall tell of; nil if they tell of none: "running", or -1 in place of its number.
+// parseCall returns the system call in the words of /proc/PID/syscall; nil if there is none: "running", or -1 in place of its number.
 func parseCall(words []string) *proc.Call {
 	call := new(proc.Call)
 	if len(words) <= len(call.Args) {
@@ -142,15 +142,15 @@ func readsTerminal(process string, call *proc.Call, tty int) bool {
 	return ok && isTerminal(process, fd, tty)
 }
 
-// pollsTerminal reports whether the system call waits, without end, for the terminal alone: so busybox ash waits in its builtin read, in a script too.
-// Which descriptor it is, only the memory of the process tells.
+// pollsTerminal reports whether the system call waits, without a time limit, for the terminal alone. busybox ash waits so in its builtin read, in a
+// script too. The descriptor is found only in the memory of the process.
 func pollsTerminal(process string, call *proc.Call, tty int) bool {
 	address, descriptors, timeout := call.Args[0], call.Args[1], call.Args[2]
 	switch {
 	case descriptors != 1 || address > 1<<63-1:
 		return false
 	case call.Number == unix.SYS_PPOLL && timeout == 0:
-	case runtime.GOARCH == "amd64" && call.Number == 7 && timeout == 0xffffffff: // poll, which newer architectures have not
+	case runtime.GOARCH == "amd64" && call.Number == 7 && timeout == 0xffffffff: // poll; newer architectures have only ppoll
 	default:
 		return false
 	}
@@ -177,7 +177,7 @@ func isTerminal(process string, fd uint64, tty int) bool {
 	return ours == terminal(tty) || ours == device{5, 0} // /dev/tty
 }
 
-// readsFrom returns the descriptor that is read from if call is a read: or the sendfile with which busybox's cat, and others, read.
+// readsFrom returns the descriptor that call reads from, if it is a read. sendfile is one too: busybox's cat and others read so.
 func readsFrom(call *proc.Call) (fd uint64, ok bool) {
 	switch call.Number {
 	case unix.SYS_READ:
@@ -188,7 +188,7 @@ func readsFrom(call *proc.Call) (fd uint64, ok bool) {
 	return 0, false
 }
 
-// Alive returns those of the processes that there are, zombies too.
+// Alive returns those of the processes that exist, zombies too.
 func Alive(pids ...int) []proc.Process {
 	r := newReader()
 	_, procErr := r.read("/proc/self/stat")
@@ -208,7 +208,7 @@ func Alive(pids ...int) []proc.Process {
 // Marked returns the processes that had word in their environment when they executed their program.
 func Marked(word string) []int {
 	if word == "" {
-		return nil // everything holds nothing
+		return nil // every environment contains the empty word
 	}
 	r := newReader()
 	var found []int
@@ -220,7 +220,7 @@ func Marked(word string) []int {
 	return found
 }
 
-// Uptime asks the clock that start times are taken from; /proc/uptime may be another's (lxcfs).
+// Uptime asks the kernel's clock, from which start times come; lxcfs replaces /proc/uptime by the container's.
 func Uptime() (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
@@ -240,7 +240,7 @@ func Signal(pids []int, signals ...proc.Signal) (sent int, err error) {
 		}
 	}
 	for _, pid := range pids {
-		if pid <= 0 { // to kill it means a process group, our own among them
+		if pid <= 0 { // kill takes it for a process group, 0 for our own
 			continue
 		}
 		for _, sig := range numbers {

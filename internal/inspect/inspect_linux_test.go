@@ -17,7 +17,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// That the answers are those of control.sh, package shellbox's tests show.
+// The tests of package shellbox compare the answers with those of control.sh.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -32,7 +32,7 @@ func startShell(t testing.TB, script string) (int, *os.File) {
 	ptm, err := pty.Start(cmd)
 	require.NoError(t, err)
 	read := make(chan struct{})
-	go func() { // or a program blocks in writing
+	go func() { // if nobody read the terminal, a program would block in writing
 		defer close(read)
 		io.Copy(io.Discard, ptm)
 	}()
@@ -69,7 +69,7 @@ func TestTreeByParents(t *testing.T) {
 	}, 20*time.Second, 10*time.Millisecond)
 }
 
-// Processes that come and go while they are looked at leave nothing half told.
+// No answer is incomplete when processes begin and end during the look.
 func TestVanishing(t *testing.T) {
 	pid, ptm := startShell(t, "while :; do sleep 0 | sleep 0 | (sleep 0 & sleep 0); done")
 	for begin := time.Now(); time.Since(begin) < 500*time.Millisecond; {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A reader reads files of /proc into a buffer that it uses again. It does so by plain system calls: an os.File asks the poller about
-// each, which takes as long as the reading.
+// A reader reads files of /proc into a buffer that it uses again. It uses plain system calls: an os.File would register each file with
+// the poller, which takes as long as reading it.
 type reader struct{ buf []byte }
 
 func newReader() *reader { return &reader{make([]byte, 4096)} }
@@ -79,7 +79,7 @@ func (r *reader) stat(pid int) (stat, bool) {
 	}
 	s, ok := parseStat(line)
 	s.PID = pid
-	if strings.ContainsAny(s.Name, "\\\n") { // kernels differ in what they make of these two
+	if strings.ContainsAny(s.Name, "\\\n") { // kernels escape these two in different ways
 		name, _ := r.read(dir + "/comm")
 		first, _, _ := bytes.Cut(name, []byte("\n"))
 		s.Name = string(first)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Of returns the last five lines of an output that say something, up to 1000 bytes of them.
+// Of returns the last five lines of an output that are not blank, 1000 bytes at most.
 func Of(output string) string {
 	const most, size = 5, 1000
 	var last []string
@@ -26,7 +26,7 @@ func Of(output string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// A Writer keeps the end of what is written to it, by one goroutine or more. The zero value is ready.
+// A Writer keeps the end of what is written to it. The zero value is ready for use, by several goroutines.
 type Writer struct {
 	mu   sync.Mutex
 	text []byte

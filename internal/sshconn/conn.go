@@ -22,14 +22,14 @@ type Conn struct {
 	line   *meter
 
 	gone chan struct{} // closed when the connection has ended
-	why  error         // and why it has; set before
+	why  error         // why it has ended; set before gone is closed
 
 	mu    sync.Mutex
 	cause error // why this side ended it
 }
 
 // Handshake makes an SSH connection out of a byte stream, which it owns from now on. It ends with ctx:
-// x/crypto itself bounds nothing of it, and a server may accept and then say nothing for ever.
+// x/crypto sets no limit of its own, and a server may accept the connection and then say nothing for ever.
 func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.ClientConfig) (*Conn, error) {
 	line := &meter{Conn: raw, r: bufio.NewReaderSize(raw, 64<<10)}
 	interrupted := make(chan struct{})
@@ -60,8 +60,8 @@ func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.Cl
 // ErrNoHandshake is the cause of a context that bounds a handshake and has ended.
 var ErrNoHandshake = errors.New("no SSH handshake")
 
-// An UnwelcomeError says that the server hung up without a word, as OpenSSH does when too many have connected who
-// have not logged in yet (MaxStartups).
+// An UnwelcomeError says that the server hung up without a word. OpenSSH does so when too many connections have not
+// logged in yet (MaxStartups).
 type UnwelcomeError struct{ err error }
 
 func (e *UnwelcomeError) Error() string {
@@ -101,7 +101,7 @@ func (c *Conn) Close() {
 // Gone is closed when the connection has ended.
 func (c *Conn) Gone() <-chan struct{} { return c.gone }
 
-// Err returns why a connection that is gone has ended: net.ErrClosed if it was this side.
+// Err returns why the connection has ended: net.ErrClosed if this side closed it. It may be called once Gone is closed.
 func (c *Conn) Err() error { return c.why }
 
 // Ended reports whether the connection is gone.
@@ -114,8 +114,8 @@ func (c *Conn) Ended() bool {
 	}
 }
 
-// Ends reports whether the connection has ended or is about to. Its channels, and what is written to it, fail a moment before it says so itself, and in
-// many words: if the server still answers, it has not. The end of ctx is no.
+// Ends reports whether the connection has ended or is about to. Its channels and writes fail a moment before Gone is closed, with various errors.
+// So Ends asks the server: if it answers, the connection has not ended. If ctx ends first, Ends returns false.
 func (c *Conn) Ends(ctx context.Context) bool {
 	if c.Ended() {
 		return true
@@ -129,8 +129,8 @@ func (c *Conn) Ends(ctx context.Context) bool {
 	return false
 }
 
-// Keep asks the server every interval whether it is there, and ends the connection when nothing at all has come from
-// it for misses intervals after a question.
+// Keep asks the server every interval for a sign of life. When nothing at all has come from the server for misses
+// intervals after a question, Keep ends the connection. Keep returns when the connection has ended or is closed.
 func (c *Conn) Keep(interval time.Duration, misses int) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -170,7 +170,7 @@ var errSilent = errors.New("no answer")
 func (c *Conn) Ask() <-chan struct{} {
 	answer := make(chan struct{})
 	c.Run(func() {
-		// Every server answers a global request that wants a reply, if only that it does not know it.
+		// Every server answers a global request that wants a reply, even one that it does not know: then with a refusal.
 		if _, _, err := c.Client.SendRequest("keepalive@openssh.com", true, nil); err == nil {
 			close(answer)
 		}

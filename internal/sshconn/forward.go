@@ -16,9 +16,9 @@ import (
 )
 
 // Dial has the server connect to an address, as the user that has logged in. With "tcp4" and "tcp6" it is an IP
-// address of that kind, or "localhost"; other names the server resolves by its own lights. Errors are *net.OpError,
-// and the system's error where the server names one (syscall.ECONNREFUSED, fs.ErrNotExist, …). explain betters the server's refusals;
-// lost says what reads and writes return when it is this connection that has ended under them.
+// address of that kind, or "localhost"; the server resolves other names as it likes. Errors are *net.OpError. They wrap
+// the system's error where the server names one (syscall.ECONNREFUSED, fs.ErrNotExist, …). explain improves the server's refusals.
+// lost returns the error of reads and writes after this connection has ended.
 func (c *Conn) Dial(ctx context.Context, network, address string, explain func(error) error, lost func() error) (net.Conn, error) {
 	kind, extra, remote, err := forwarding(network, address)
 	if err != nil {
@@ -201,7 +201,7 @@ func (f *forwarded) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// A breakable is a connection that tells its end from that of the connection it goes over.
+// A breakable is a forwarded connection that knows which of the two has ended: itself, or the SSH connection that carries it.
 type breakable struct {
 	*forwarded
 	on   *Conn
@@ -218,8 +218,8 @@ func (b *breakable) Write(p []byte) (int, error) {
 	return n, b.why("write", err)
 }
 
-// why returns what is behind an error. The end of the other connection looks like that of this one, a moment before it is known: if the server
-// still answers, it was not that.
+// why returns the cause of an error. When the SSH connection ends, the forwarded one seems to end by itself for a moment. If the server still
+// answers, the SSH connection has not ended.
 func (b *breakable) why(op string, err error) error {
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err

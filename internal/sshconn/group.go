@@ -2,11 +2,11 @@ package sshconn
 
 import "sync"
 
-// A Group owns goroutines. Once it has been stopped no new ones begin, and Wait waits for those there are.
+// A Group owns goroutines. Once it has been stopped, no new ones begin, and Wait waits for those that run.
 type Group struct {
 	mu      sync.Mutex
 	wg      sync.WaitGroup
-	stopped chan struct{} // closed by stop
+	stopped chan struct{} // closed by Stop
 }
 
 // NewGroup makes a Group without goroutines.
@@ -25,7 +25,7 @@ func (g *Group) Run(f func()) bool {
 	return true
 }
 
-// Stop lets no new goroutine begin. It reports whether it was the first to be called.
+// Stop lets no new goroutine begin. It reports whether this was the first call.
 func (g *Group) Stop() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

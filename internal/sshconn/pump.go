@@ -19,8 +19,8 @@ const pumpSize = 32 << 10
 // first Read and waited for by the connection, does the reading, two buffers ahead at most.
 type Pump struct {
 	src    io.Reader
-	on     *Group          // waits for the goroutine; its end is the stream's too
-	closed <-chan struct{} // this side lets go of the stream
+	on     *Group          // waits for the goroutine; when it is stopped, the stream ends
+	closed <-chan struct{} // closed when this side lets go of the stream
 
 	once    sync.Once
 	full    chan []byte   // what has been read; closed after the last, with err set
@@ -141,8 +141,8 @@ func (r *Pump) take(n int) {
 }
 
 // SkipPast drops everything up to and including mark, and returns the rest of mark's line. What follows the line
-// stays to be read. If the stream ends before, skipPast returns the end of what it has dropped, at most 4 KiB, and
-// the error.
+// stays to be read. If the stream ends first, SkipPast returns the error and the end of what it has dropped, some 4 KiB
+// at most.
 func (r *Pump) SkipPast(mark []byte) (line, dropped []byte, err error) {
 	r.reading <- struct{}{}
 	defer func() { <-r.reading }()

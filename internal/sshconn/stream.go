@@ -30,8 +30,8 @@ type Stream struct {
 
 // FirstCredit is half of the window that OpenSSH's server (CHAN_SES_WINDOW_DEFAULT, CHAN_TCP_WINDOW_DEFAULT) and
 // x/crypto's give a channel. What fits into it is written without a goroutine that might be left behind, which makes
-// a short line some 15 µs faster; that is more than most sessions ever type. How much the server has taken since
-// x/crypto does not tell.
+// a short line some 15 µs faster. Most sessions type less than that in all. x/crypto does not tell how much of the window
+// the server has given back.
 const FirstCredit = 1 << 20
 
 // KnowsCredit reports whether a server is one of those.
@@ -39,7 +39,7 @@ func KnowsCredit(version string) bool {
 	return strings.HasPrefix(version, "SSH-2.0-OpenSSH_") || strings.HasPrefix(version, "SSH-2.0-Go")
 }
 
-// NewStream makes a stream of a channel. on waits for its goroutines, and its end is the stream's.
+// NewStream makes a stream of a channel. on waits for the stream's goroutines; when on is stopped, the stream ends.
 func NewStream(ch ssh.Channel, on *Group) *Stream {
 	s := &Stream{Channel: ch, on: on, closed: make(chan struct{}), writing: make(chan struct{}, 1), deadline: makeDeadline()}
 	s.Out = newPump(ch, on, s.closed)
@@ -47,8 +47,7 @@ func NewStream(ch ssh.Channel, on *Group) *Stream {
 	return s
 }
 
-// Write writes all of p, in packets. After an error, or a deadline, the number of bytes that the server gets is not
-// known.
+// Write writes all of p, in packets. After an error or a deadline, nobody knows how many of the bytes the server gets.
 func (s *Stream) Write(p []byte) (n int, err error) {
 	for {
 		chunk := p[n:min(n+pumpSize, len(p))]
@@ -60,7 +59,7 @@ func (s *Stream) Write(p []byte) (n int, err error) {
 	}
 }
 
-// writeBuffers saves the collector 100 MB for each 100 MB that are written.
+// writeBuffers are used again: without them, each 100 MB written would be 100 MB for the garbage collector.
 var writeBuffers = sync.Pool{New: func() any { return new([pumpSize]byte) }}
 
 // write writes at most pumpSize bytes.
@@ -155,11 +154,11 @@ func (s *Stream) CloseWrite() error {
 // Closed is closed by Close.
 func (s *Stream) Closed() <-chan struct{} { return s.closed }
 
-// Close lets go: reads and writes return. The server is told beside it, because sending can block when the network
+// Close lets go: reads and writes return. A goroutine tells the server, because sending blocks as long as the network
 // does.
 func (s *Stream) Close() { s.CloseAfter(func() {}) }
 
-// CloseAfter is Close, with something to be said to the server before.
+// CloseAfter is Close, but say may send something to the server first. It runs in the goroutine that closes the channel.
 func (s *Stream) CloseAfter(say func()) {
 	s.once.Do(func() {
 		close(s.closed)

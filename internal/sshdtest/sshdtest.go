@@ -26,14 +26,14 @@ import (
 // A Server is an OpenSSH server on loopback, of one test's own: its own configuration, host key and port.
 type Server struct {
 	Address string     // host and port
-	User    string     // this process's, who may log in
-	Key     ssh.Signer // with this
-	KeyFile string     // the same
+	User    string     // who may log in: this process's user
+	Key     ssh.Signer // the user's key
+	KeyFile string     // the file that holds Key
 	HostKey ssh.PublicKey
-	Dir     string // its files: removed with it
+	Dir     string // holds the server's files; removed with the server
 
 	cmd *exec.Cmd
-	log bytes.Buffer // to be read when cmd has ended
+	log bytes.Buffer // may be read once cmd has ended
 }
 
 // NewKey makes a key, and writes it to file unless that is empty.
@@ -65,7 +65,7 @@ func Start(t testing.TB, lines ...string) *Server {
 			t.Skipf("sshd as root needs /run/sshd: %v", err)
 		}
 	}
-	// Not t.TempDir: what it makes is readable by nobody else, and for another user the server reads as that user.
+	// Not t.TempDir: no other user may read it, and sshd reads a user's authorized_keys as that user.
 	dir, err := os.MkdirTemp("", "sandshell-sshd-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -99,7 +99,7 @@ func Start(t testing.TB, lines ...string) *Server {
 		}
 		s.cmd.Process.Kill()
 		s.cmd.Wait()
-		if attempt == 3 { // somebody else took the port three times: it is not the port
+		if attempt == 3 { // another process may take the port once or twice; it is not the port
 			t.Fatalf("sshd does not come up: %s", &s.log)
 		}
 	}
@@ -124,12 +124,12 @@ func (s *Server) up() bool {
 	return false
 }
 
-// Stop ends the server, and its children, which have the connections.
+// Stop ends the server and its children; each child serves one connection.
 func (s *Server) Stop() {
 	if s.cmd.ProcessState != nil {
 		return
 	}
-	// The children's ids, before their parent is gone and they belong to init.
+	// Read the children's ids first: when the parent has ended, they are init's children.
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.cmd.Process.Pid, s.cmd.Process.Pid))
 	s.cmd.Process.Kill()
 	s.cmd.Wait()

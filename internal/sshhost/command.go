@@ -14,17 +14,17 @@ import (
 // A command is what the server is asked to execute so that a program runs.
 //
 // SSH knows neither arguments, nor directories, nor process ids: it hands one string to the user's login shell,
-// whichever that is. So the string makes a POSIX shell take the login shell's place; that goes to the directory,
-// finds the program, prints its own process id behind a mark that nobody can guess, and becomes the program: the
-// process that the login shell was. Whatever a startup file of the login shell prints comes before the mark and is
-// dropped.
+// whichever that is. The string makes the login shell execute a POSIX shell in its place. The POSIX shell goes to the
+// directory, finds the program, prints its own process id behind a mark that nobody can guess, and executes the program
+// in its place. All of this is one process. Whatever a startup file of the login shell prints comes before the mark and
+// is dropped.
 type command struct {
 	line  string // for the login shell
 	input string // the first line of the program's standard input, which the shell reads; "" is none
 }
 
-// maxLine is the longest string for the login shell. Linux takes at most 128 KiB in one argument (MAX_ARG_STRLEN),
-// and the login shell gets it in one. What is longer goes over the standard input.
+// maxLine is the longest string for the login shell, which gets the string as one argument. Linux takes at most 128 KiB
+// in one argument (MAX_ARG_STRLEN). A longer string goes over the standard input.
 const maxLine = 100 << 10
 
 // Answers of the script, in place of a process id.
@@ -64,20 +64,20 @@ func makeCommand(p shellbox.Program, env []string, mark string) (command, error)
 		return command{}, fmt.Errorf("start %q on a terminal: arguments and environment of more than %d bytes: %w",
 			p.Args[0], maxLine, syscall.E2BIG)
 	}
-	// read takes byte by byte from what cannot be rewound, so that the program's input stays untouched.
+	// The shell's read takes single bytes from a stream that cannot seek, so the program's input stays untouched.
 	return command{
 		line:  "exec /bin/sh -c " + quoteForAnyShell("__n='\n'; IFS= read -r __s && eval \"$__s\""),
 		input: script(`'"$__n"'`) + "\n",
 	}, nil
 }
 
-// makeScript returns the script as a function of how a newline in a quoted string is written. It is one line apart
-// from those, uses nothing but builtins, and leaves no variable behind.
+// makeScript returns a function that makes the script. Its argument is how to write a newline in a quoted string; apart
+// from those newlines, the script is one line. It uses only builtins and leaves no variable behind.
 func makeScript(p shellbox.Program, env []string, mark string) func(newline string) string {
 	return func(newline string) string {
 		quote := func(s string) string { return strings.ReplaceAll(shellquote.Quote(s), "\n", newline) }
 		var b strings.Builder
-		// If nobody reads any more, printf fails or SIGPIPE kills the shell: the program is not started for nobody.
+		// If nobody reads any more, printf fails or SIGPIPE kills the shell, and the program is not started.
 		fmt.Fprintf(&b, `__say() { printf "\036%s %%s\n" "$1" || exit 1; }; __no() { __say "$1"; exit 126; }; `, mark)
 		if p.Terminal != nil {
 			b.WriteString(`[ -t 0 ] || __no ` + noTerminal + `; `)
@@ -94,7 +94,7 @@ func makeScript(p shellbox.Program, env []string, mark string) func(newline stri
 			b.WriteString("export " + name + "=" + quote(value) + "; ")
 		}
 		if p.Dir != "" {
-			// cd says in each shell's own words why it failed. So look for the first parent that is there.
+			// Each shell's cd has its own words for why it failed. So look for the first parent that is there.
 			b.WriteString("set -- " + quote(p.Dir) + `; unset CDPATH; cd -- "$1" >/dev/null 2>&1 || { ` +
 				`[ -d "$1" ] && __no ` + noPermission + `; [ -e "$1" ] && __no ` + notADirectory + `; ` +
 				`while [ -n "$1" ] && ! [ -e "$1" ]; do set -- "${1%/*}"; done; [ -d "${1:-/}" ] && ! [ -x "${1:-/}" ] && __no ` + noPermission + `; ` +

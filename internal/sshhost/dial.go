@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Dial implements shellbox.Host: see sshconn.Conn.Dial. When the connection to the server ends, reads and writes return a *sandbox.LostError.
+// Dial implements shellbox.Host; see sshconn.Conn.Dial. After the connection to the server has ended, reads and writes return a *sandbox.LostError.
 func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	explain := func(err error) error {
 		if network == "unix" {
@@ -24,7 +24,7 @@ func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return h.first().Dial(ctx, network, address, explain, func() error { return h.explain(sshconn.ErrGone) })
 }
 
-// socketRefusal finds out why a socket could not be connected to, which OpenSSH does not say: "open failed" is all.
+// socketRefusal finds out why connecting to a socket failed. OpenSSH says only "open failed".
 func (h *Host) socketRefusal(ctx context.Context, path string, err error) error {
 	var open *ssh.OpenChannelError
 	if !errors.As(err, &open) || open.Message != "open failed" {

@@ -31,13 +31,13 @@ var _ shellbox.Host = (*Host)(nil)
 type Config struct {
 	// Dial makes one more connection.
 	Dial func(ctx context.Context) (*sshconn.Conn, error)
-	// MaxSessions is how many programs share a connection. Default: 10. A server that takes fewer is found out.
+	// MaxSessions is how many programs share a connection. Default: 10. If the server takes fewer, the Host finds out.
 	MaxSessions int
 	// Env is given to every program, before its own: "NAME=value".
 	Env []string
 }
 
-// New makes a Host of the first connection, which it owns from then on, as all that it makes later.
+// New makes a Host of the first connection. The Host owns it from then on, and the connections that it makes later.
 func New(first *sshconn.Conn, c Config) *Host {
 	if c.MaxSessions <= 0 {
 		c.MaxSessions = DefaultMaxSessions
@@ -76,7 +76,7 @@ func (h *Host) explain(err error) error {
 	return err
 }
 
-// endOfConnection reports whether err may be what the end of a connection looks like from within. (x/crypto says
+// endOfConnection reports whether err may come from the end of a connection. (x/crypto says
 // "unexpected packet in response to channel open: <nil>" then.)
 func endOfConnection(err error) bool {
 	for _, end := range []error{sshconn.ErrGone, errNoStatus, io.EOF, io.ErrClosedPipe, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET} {

@@ -15,11 +15,11 @@ import (
 // DefaultMaxSessions is OpenSSH's MaxSessions unless its configuration says otherwise.
 const DefaultMaxSessions = 10
 
-// relearn is for how long a limit that a refusal taught is believed: a program that outlives its channel holds a
-// session of the server's until it ends.
+// relearn is how long the pool believes a limit that it learned from a refusal. The limit can grow again: a program that
+// outlives its channel holds a session of the server's until it ends.
 const relearn = 30 * time.Second
 
-// idleConnection is how long a connection beside the first one is kept without a session.
+// idleConnection is how long a connection other than the first is kept without a session.
 const idleConnection = time.Minute
 
 // A pool is the connections to one server. It begins with one, opens one more when a session is asked for and all are
@@ -39,9 +39,9 @@ type pool struct {
 type member struct {
 	*sshconn.Conn
 	sessions int       // open or being opened, as the server counts
-	held     int       // not let go of by this side: there may be output to read
-	limit    int       // more the server has refused
-	refused  time.Time // when it has; zero if never
+	held     int       // sessions that this side still holds: there may be output to read
+	limit    int       // the server has refused more sessions than this
+	refused  time.Time // when it refused; zero if never
 	idle     time.Time // when a session was last let go of
 }
 
@@ -64,8 +64,8 @@ type session struct {
 	pool     *pool
 }
 
-// session opens a session channel, on a new connection if need be. Its ended is to be called once the server has
-// closed it, and its letGo once nobody will read from it any more.
+// session opens a session channel, on a new connection if need be. Call ended once the server has closed the channel,
+// and letGo once nobody will read from it any more.
 func (p *pool) session(ctx context.Context) (*session, error) {
 	for {
 		on, err := p.reserve(ctx)
@@ -165,7 +165,7 @@ func (p *pool) room() (*member, error) {
 
 var errClosed = errors.New("closed")
 
-// learn notes that c has been refused one more session. It reports whether c has none at all, so that another
+// learn notes that the server has refused c one more session. It reports whether c has no session at all: then another
 // connection would fare no better.
 func (p *pool) learn(c *member) (hopeless bool) {
 	p.mu.Lock()
@@ -174,8 +174,8 @@ func (p *pool) learn(c *member) (hopeless bool) {
 	return c.limit == 0
 }
 
-// prune closes, for as long as there is more than one connection, those beside the first that nobody has used for a
-// while.
+// prune closes connections, other than the first, that nobody has used for a while. It returns when only the first is
+// left.
 func (p *pool) prune() {
 	first := p.first()
 	tick := time.NewTicker(idleConnection / 4)

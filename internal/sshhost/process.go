@@ -15,17 +15,16 @@ import (
 
 // A process is a program on a channel of its own.
 //
-// Both of its outputs have to be read, or the program's output is to be small: the two of them share the channel's
-// window of 2 MiB, so that a standard error that nobody reads ends by blocking the standard output too. What one
-// channel leaves unread blocks no other.
+// Read both outputs, unless the program prints little: they share the channel's window of 2 MiB, so a standard error
+// that nobody reads at last blocks the standard output too. Unread output of one channel blocks no other channel.
 type process struct {
 	*sshconn.Stream
 	on       *sshconn.Conn
 	pid      int
 	terminal bool
 	stderr   io.Reader          // nil with a terminal
-	keyboard *programs.Keyboard // nil without
-	shown    atomic.Int64       // so much of the terminal's output has been read
+	keyboard *programs.Keyboard // nil without a terminal
+	shown    atomic.Int64       // bytes of the terminal's output that have been read
 
 	endOnce sync.Once
 	status  shellbox.Status
@@ -98,10 +97,10 @@ func (p *process) Resize(rows, cols int) error {
 	return err
 }
 
-// windowSize is as in RFC 4254, section 6.7; pixels are 0, which means that they are not known.
+// windowSize is as in RFC 4254, section 6.7. Pixels are 0: not known.
 type windowSize struct{ Cols, Rows, Width, Height uint32 }
 
-// Wait returns when the server has told the status, or will not.
+// Wait returns when the server has told the status, or when it is certain that the server will not.
 func (p *process) Wait() (shellbox.Status, error) {
 	select {
 	case <-p.ended:
@@ -139,8 +138,8 @@ func (s screen) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// afterMark reads a stream from the line after mark on: what a login shell's startup file writes to the standard
-// error is not the program's.
+// afterMark reads a stream from the line after mark on: the lines before come from the login shell's startup files, not
+// from the program.
 type afterMark struct {
 	r    *sshconn.Pump
 	mark []byte

@@ -21,14 +21,14 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// abandonGrace is how long a Start whose ctx has ended waits for what it has begun to be undone. It is undone in any
+// abandonGrace is how long Start, after its ctx has ended, waits until what it began is undone. It is undone in any
 // case, later if need be.
 const abandonGrace = time.Second
 
 // Start starts a program on a channel of its own: two round trips, and the login shell's start.
 //
-// Errors about the directory and the program are *fs.PathError. That a program is there and executable is all that is
-// checked: one whose interpreter is missing starts, and ends with the status 126 or 127 and the shell's message.
+// Errors about the directory and the program are *fs.PathError. Start checks only that the program exists and is
+// executable: a script without its interpreter starts, and ends with status 126 or 127 and the shell's message.
 func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -151,9 +151,9 @@ type ptyRequest struct {
 	Modes                     string
 }
 
-// terminalModes leaves the server's defaults as they are but for these (RFC 4254, section 8): echo; no ONLCR, which
-// costs a byte a line and on OpenSSH three quarters of the speed; no ECHOCTL, so that the interrupt key does not show as ^C
-// in the output; and erasing whole characters of UTF-8.
+// terminalModes changes these of the server's defaults (RFC 4254, section 8): ECHO is on. ONLCR is off: it costs a byte a
+// line, and on OpenSSH three quarters of the speed. ECHOCTL is off, so that the interrupt key does not show as ^C in the
+// output. IUTF8 is on, so that erasing takes whole characters.
 var terminalModes = string([]byte{
 	ssh.ECHO, 0, 0, 0, 1,
 	ssh.ONLCR, 0, 0, 0, 0,
@@ -162,7 +162,7 @@ var terminalModes = string([]byte{
 	0, // TTY_OP_END
 })
 
-// termOf is the type of terminal that env says, "xterm" if it does not.
+// termOf is the value of TERM in env, "xterm" if there is none.
 func termOf(env []string) string {
 	term := "xterm"
 	for _, kv := range env {
@@ -196,19 +196,19 @@ func (a *attempt) answer(code string) error {
 	return fmt.Errorf("start %q: unexpected answer %q", a.program.Args[0], code)
 }
 
-// notFound is what os/exec and the file system both say of a program that is not there.
+// notFound is the error for a program that is not there: both exec.ErrNotFound and fs.ErrNotExist.
 type notFound struct{}
 
 func (notFound) Error() string        { return "executable file not found" }
 func (notFound) Is(target error) bool { return target == exec.ErrNotFound || target == fs.ErrNotExist }
 
-// isFolder is the EACCES of executing a directory, in words that help.
+// isFolder is the error for executing a directory: EACCES, in words that help.
 type isFolder struct{}
 
 func (isFolder) Error() string { return "is a directory" }
 func (isFolder) Unwrap() error { return syscall.EACCES }
 
-// silent explains that the channel ended before the shell said anything: the login shell does not execute commands.
+// silent is the error for a channel that ended before the shell said anything: the login shell does not execute commands.
 func (a *attempt) silent(proc *process, dropped []byte, err error) error {
 	if !errors.Is(err, io.EOF) {
 		return err
@@ -227,7 +227,7 @@ func (a *attempt) silent(proc *process, dropped []byte, err error) error {
 		status.Code, strings.TrimSpace(string(said)))
 }
 
-// abort gives the attempt up wherever it is. A shell that is later than that finds nobody to report to, and ends.
+// abort gives the attempt up, whatever it has reached. A shell that reports later finds no reader, and ends.
 func (a *attempt) abort() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

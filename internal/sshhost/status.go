@@ -7,7 +7,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// errNoStatus: the channel ended and no exit status had come.
+// errNoStatus: the channel ended before an exit status came.
 var errNoStatus = errors.New("the server told no exit status")
 
 // signals are the names of RFC 4254, section 6.10, and those that other servers are known to send, with Linux's
@@ -18,8 +18,8 @@ var signals = map[string]int{
 	"IO": 29, "PWR": 30, "SYS": 31,
 }
 
-// parseStatus reads the request with which a server tells how a program ended. A signal that it does not name is
-// Code 128 and Signal -1.
+// parseStatus reads the request in which a server tells how a program ended. For a signal without a known name, Code is
+// 128 and Signal is -1.
 func parseStatus(r *ssh.Request) (shellbox.Status, bool) {
 	switch r.Type {
 	case "exit-status":

@@ -14,11 +14,11 @@ import (
 // "make test" leaves it out, "make test-all" and "make nightly" set it.
 func All() bool { return os.Getenv("SANDSHELL_TEST") == "all" }
 
-// NeedsAll skips a test that "make test" leaves to "make test-all", for a reason: what makes it long, and what stands in for
-// it every day.
+// NeedsAll skips a test that "make test" leaves to "make test-all". The reason says what makes the test long, and which test
+// stands in for it every day.
 //
-// Where SANDSHELL_TEST_RECORD names a directory, it keeps there which tests were left out and which were run to a good end,
-// for CI to compare.
+// Where SANDSHELL_TEST_RECORD names a directory, NeedsAll records there which tests were left out and which have passed. CI
+// compares the two.
 func NeedsAll(t testing.TB, why string) {
 	t.Helper()
 	if !All() {
@@ -61,7 +61,7 @@ func Groups(names ...string) sandboxtest.Option {
 	return sandboxtest.Groups(names...)
 }
 
-// Suite adds to the options of the conformance suite how much is wanted.
+// Suite adds sandboxtest.Full to the options of the conformance suite if All.
 func Suite(opts ...sandboxtest.Option) []sandboxtest.Option {
 	if All() {
 		opts = append(opts, sandboxtest.Full())

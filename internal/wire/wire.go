@@ -1,22 +1,22 @@
-// Package wire is what sshbox and boxd say to each other beyond plain SSH. Both come out of one version of this module, so that nothing of
-// it has to last.
+// Package wire is the protocol of boxclient and boxd beyond plain SSH. Both ends come from the same version of this module, so it may change
+// with every version.
 //
 // # The way in
 //
 // boxd listens on an abstract Unix socket, [SocketName]. "boxd join ID", which the engine executes in the container, hands its own standard
-// streams over that socket: from then on they are boxd's, and no byte is copied on the way. What comes on them is SSH; or, first, a line
+// streams over that socket: from then on they are boxd's, and no byte is copied on the way. The client speaks SSH on them, or first sends a line
 //
 //	sandshell authorize PUBLIC-KEY
 //
-// that makes the key's holder the box's owner instead of the one before, whose connections end, and is answered with boxd's host key, see
-// [Authorized]. boxd talks only to a process that came into the container from outside: one whose parent is in no
+// that makes the key's holder the box's owner. The connections of the owner before end, and boxd answers with its host key, see
+// [Authorized]. boxd talks only to a process that came into the container from outside: its parent is in no
 // namespace of the container's. Nothing that runs inside can be, or become, such a process.
 //
 // # Programs
 //
 // A program is boxd's, not the connection's. It is started, and found again by its id after the connection was cut, by opening a channel
-// of type [ProgramChannel] and sending an [Open], see [WriteOpen]. boxd answers with [StateRequest] or [FailedRequest]. Then go the
-// program's output and input on the channel, and these requests, none of which wants a reply:
+// of type [ProgramChannel] and sending an [Open], see [WriteOpen]. boxd answers with [StateRequest] or [FailedRequest]. Then the channel
+// carries the program's output and input, and these requests, none of which wants a reply:
 //
 //	ack           to each other: so many bytes of what you sent have been taken; the sender keeps them until then
 //	window-change to boxd: the terminal's size, as in RFC 4254
@@ -29,7 +29,7 @@
 // # The rest
 //
 // Global requests: [HoldRequest], [ListRequest], [GuestRequest], and the questions about processes, [TreeRequest] to [SettleRequest]. Channels:
-// [PackChannel], [UnpackChannel]. All of these are the owner's alone; a guest, such as a person's ssh, gets plain SSH.
+// [PackChannel], [UnpackChannel]. Only the owner may use all of these; a guest, such as a person's ssh, gets plain SSH.
 package wire
 
 import (
@@ -77,8 +77,8 @@ const (
 	DoneRequest      = "done@sandshell"       // Failure as JSON, nothing if all went well
 )
 
-// The questions about processes, which are those of shellbox.Processes: global requests, with payload and reply as JSON. An error's text is the reply of
-// a request that fails.
+// The questions about processes, which are those of shellbox.Processes: global requests, with payload and reply as JSON. When a request fails, the reply
+// is the error's text.
 const (
 	TreeRequest       = "tree@sandshell"        // ids; reply: []proc.Process
 	AliveRequest      = "alive@sandshell"       // ids; reply: []proc.Process
@@ -96,18 +96,18 @@ type Signal struct {
 	Signals []proc.Signal
 }
 
-// A Settle asks boxd to wait a moment until a program on a terminal has been given its input and the terminal holds no output that boxd has not taken.
+// A Settle asks boxd to wait a moment: until a program on a terminal has got its input, and boxd has taken all output from the terminal.
 type Settle struct {
 	ID    string // the program's
-	Input int64  // so many bytes of input have been sent to it
+	Input int64  // how many bytes of input have been sent to it
 }
 
-// An Open asks for a program. One of that ID that is there is gone on with, whatever Start says: a client that does not know whether its
-// first attempt got through just tries again.
+// An Open asks for a program. If there is one of that ID, the channel goes on with it, whatever Start says: so a client that does not know whether
+// its first attempt got through just tries again.
 type Open struct {
 	ID    string
 	Start *Start `json:",omitempty"` // nil: it has to be there
-	// Stdout and Stderr are so many bytes of each that the client has. -1: from the oldest byte on that there is.
+	// Stdout and Stderr are how many bytes of each the client has. -1: send from the oldest byte that there is.
 	Stdout, Stderr int64
 }
 
@@ -148,7 +148,7 @@ func ReadOpen(r io.Reader) (*Open, error) {
 	return o, nil
 }
 
-// A Start says what to start. All text is bytes, not to be mended into UTF-8 on its way.
+// A Start says what to start. Texts are []byte, because JSON would change a string that is not UTF-8.
 type Start struct {
 	Args       [][]byte
 	Dir        []byte
@@ -157,7 +157,7 @@ type Start struct {
 	Spool      bool // all output is kept, in a box that is kept after release too, and the program never waits for its reader
 }
 
-// A Program is what ListRequest tells of one.
+// A Program is one entry of ListRequest's reply.
 type Program struct {
 	ID         string
 	PID        int
@@ -168,13 +168,13 @@ type Program struct {
 // A State is boxd's first word on a program's channel.
 type State struct {
 	PID            uint64
-	Input          uint64 // so many bytes of the input have been taken
+	Input          uint64 // how many bytes of the input have been taken
 	Stdout, Stderr uint64 // the output that follows begins at these offsets
-	OutTotal       uint64 // so many bytes of standard output there are by now
+	OutTotal       uint64 // how many bytes of standard output there are by now
 }
 
 // An Ack counts bytes.
-type Ack struct{ Stdout, Stderr uint64 } // of the input: Stdout
+type Ack struct{ Stdout, Stderr uint64 } // in boxd's AckRequest, Stdout counts the input
 
 // A Total counts bytes.
 type Total struct{ Bytes uint64 }
@@ -185,15 +185,15 @@ type Exit struct{ Code, Signal uint32 }
 // A Window is as in RFC 4254, section 6.7.
 type Window struct{ Cols, Rows, Width, Height uint32 }
 
-// A Failure is an error on its way.
+// A Failure is an error as it is sent.
 type Failure struct {
 	Op, Path string        `json:",omitempty"` // of an fs.PathError
 	Errno    syscall.Errno `json:",omitempty"`
-	Text     string        // what there is to say beside them
+	Text     string        // the rest of the message
 	NoProg   bool          `json:",omitempty"` // there is no such program
 }
 
-// Fail makes err ready for its way.
+// Fail makes err ready to be sent.
 func Fail(err error) *Failure {
 	f := &Failure{Text: err.Error()}
 	var path *fs.PathError
@@ -218,7 +218,7 @@ func (f *Failure) Encode() []byte {
 	return b
 }
 
-// Decode returns the error that was encoded; text that holds none becomes one itself.
+// Decode returns the error that Encode made into text. Any other text becomes the message of the error.
 func Decode(text []byte) error {
 	var f Failure
 	if json.Unmarshal(text, &f) != nil {

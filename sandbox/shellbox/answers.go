@@ -80,8 +80,8 @@ func (c *control) Signal(ctx context.Context, pids []int, signals ...proc.Signal
 	return strings.Count(out, "sent\n"), err
 }
 
-// Settle implements Processes. A Host that does not answer for itself has no means to tell; that several looks have to agree is all that covers what is on
-// its way.
+// Settle implements Processes. The control shell has no means to tell what is on its way. Only the rule that several looks have to agree covers that
+// here.
 func (c *control) Settle(context.Context, Process) error { return nil }
 
 // words returns the ids as words behind a function's name. Ids below 1 are nobody's.
@@ -124,7 +124,7 @@ func parseProcess(f []string) (p proc.Process, ok bool) {
 		PID: atoi(f[1]), State: f[2], Parent: atoi(f[3]), Group: atoi(f[4]), Session: atoi(f[5]),
 		TTY: atoi(f[6]), Foreground: atoi(f[7]), Start: atoi64(f[8]), Image: f[9], Name: f[10],
 	}
-	if len(p.Image) == 1 { // "-" is not told, "0" a zombie's, "1" another user's
+	if len(p.Image) == 1 { // "-": not told; "0": a zombie; "1": another user's process
 		p.Image = ""
 	}
 	return p, true

@@ -14,13 +14,13 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Attach takes over what another program has left running on the host: its sessions, with their directories, variables and unfinished commands,
-// and its jobs with their logs. The Box owns the host from then on, as with New; Options.Dir and Shell are those of the other program.
+// Attach takes over what another program has left running on the host: its sessions with their directories, variables and unfinished commands,
+// and its jobs with their logs. The Box owns the host from then on, as with New. Those of the other program replace Options.Dir and Shell.
 //
-// A session's unfinished command goes on: Wait, Input and Interrupt work, with as much of its output as the host has kept. Runs that the other program
-// had under way are ended.
+// A session's unfinished command goes on: Wait, Input and Interrupt work, with as much of its output as the host has kept. Attach ends the Runs that the
+// other program had under way.
 //
-// When Attach fails, sessions and jobs run on as before, and the host stays the caller's, who closes it or lets go of it.
+// When Attach fails, sessions and jobs run on as before, and the host stays the caller's, to close or to let go of.
 func Attach(ctx context.Context, host Keeper, opts Options) (*Box, error) {
 	b := newBox(host, opts)
 	kept, err := host.Kept(ctx)
@@ -65,7 +65,7 @@ func Attach(ctx context.Context, host Keeper, opts Options) (*Box, error) {
 	return b, nil
 }
 
-// leave lets go of the processes of a host that stays another's, and ends what the Box has begun with them.
+// leave undoes a failed Attach: it lets go of the host's processes, and ends what the Box has begun with them.
 func (b *Box) leave(kept []Kept) {
 	b.mu.Lock()
 	b.closed = true
@@ -91,14 +91,14 @@ func (b *Box) leave(kept []Kept) {
 	}
 }
 
-// counted has the ids of sessions and jobs to come go on behind this one.
+// counted has later ids of sessions and jobs go on behind this one.
 func (b *Box) counted(id string) {
 	if kind, _, ok := strings.Cut(id, "-"); ok {
 		b.count[kind] = max(b.count[kind], number(id))
 	}
 }
 
-// number is that of an id like session-3.
+// number returns the number in an id like session-3.
 func number(id string) int {
 	_, digits, _ := strings.Cut(id, "-")
 	n, _ := strconv.Atoi(digits)
@@ -137,8 +137,8 @@ func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
 		s.readers.Go(func() { s.read(k.Process, s.typist, past.scan) })
 		return nil
 	}
-	// At its prompt, or about to be: what the other program typed last may still be on its way. Its number is far from those to come. A line
-	// that it has not ended is taken back by the kill character (^U).
+	// The shell is at its prompt or about to be: what the other program typed last may still be on its way. The sequence number used here is far from
+	// those of later commands. The kill character (^U) takes back an unfinished line of the other program.
 	s.mu.Lock()
 	s.seq = past.seq + 1000
 	ready := s.ready
@@ -162,12 +162,12 @@ func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
 // A past is what a session's output tells of it.
 type past struct {
 	running bool   // a command is under way
-	seq     int    // of the last command that is spoken of; 0: none is
-	text    []byte // what the command under way has printed, as far as it is there
+	seq     int    // of the last command in the output; 0: there is none
+	text    []byte // what the host has kept of the output of the command under way
 	scan    scanner
 }
 
-// recall reads what is there of a session's output.
+// recall reads what the host has kept of a session's output.
 func (s *session) recall(k Kept) (past, error) {
 	p := past{running: true, scan: scanner{nonce: s.shell.nonce}}
 	limit := time.AfterFunc(s.box.opts.StartLimit, func() { k.Process.Detach() })

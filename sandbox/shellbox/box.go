@@ -27,12 +27,12 @@ type Options struct {
 	// alone stands for {"bash", "--noediting", "--norc"}: no startup files are read, so that a session is the same everywhere, starts
 	// in milliseconds, and runs no prompt hooks behind each command. Execute(". ~/.bashrc") reads them when they are wanted.
 	Shell []string
-	// Grace is how long a command that is to be killed may take to end after the interrupt key, and again after SIGTERM.
-	// Default: 1 s.
+	// Grace is how long a command may take to end after the interrupt key, and again after SIGTERM, before the next step
+	// of killing it. Default: 1 s.
 	Grace time.Duration
 	// StartLimit bounds the time that a shell takes to its first prompt, its startup files included. Default: 30 s.
 	StartLimit time.Duration
-	// Logger gets what happens beside the results: a restarted shell, a lost prompt, a host without /proc. Default: none.
+	// Logger gets events that are in no Result: a restarted shell, a lost prompt, a host without /proc. Default: none.
 	Logger *slog.Logger
 }
 
@@ -105,8 +105,8 @@ func newBox(host Host, opts Options) *Box {
 	return b
 }
 
-// environment returns what is added to the host's for a program of the session of that id. SANDSHELL_SESSION marks all that the
-// session starts, so that nothing is overlooked at its end: a daemon, which no longer descends from the shell, is found by it.
+// environment returns the variables that are added to the host's for programs of the session of that id. SANDSHELL_SESSION marks all
+// that the session starts: by it the session's end finds even a daemon, which no longer descends from the shell.
 func (b *Box) environment(id string, more []string) []string {
 	env := []string{"TERM=xterm", "PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat"}
 	env = append(env, b.opts.Env...)
@@ -117,15 +117,15 @@ func (b *Box) environment(id string, more []string) []string {
 	return append(env, b.markOf(id))
 }
 
-// AddEnv adds to the environment of all that is started from now on, in every session, "NAME=value": shells that take the place of one that ended too.
-// Of two of a name the later counts; what a session has of its own comes after.
+// AddEnv adds variables, "NAME=value", to the environment of all that is started from now on in every session, also of shells that replace one that
+// ended. A later variable of the same name wins, and a session's own variables win over these.
 func (b *Box) AddEnv(kv ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.added = append(b.added, kv...)
 }
 
-// markOf returns the mark of the session of that id; the box's own mark is the begin of each.
+// markOf returns the mark of the session of that id. Each begins with the box's own mark.
 func (b *Box) markOf(id string) string { return b.mark + id + "." }
 
 // String names the kind of sandbox.
@@ -148,7 +148,7 @@ func (b *Box) name(kind string) string {
 	return fmt.Sprintf("%s-%d", kind, b.count[kind])
 }
 
-// open opens a session; j is the job that it is for, nil if it is for none.
+// open opens a session: for the job j, or for none if j is nil.
 func (b *Box) open(ctx context.Context, id string, j *job, opts sandbox.SessionOptions) (*session, error) {
 	if err := environ.Check(opts.Env); err != nil {
 		return nil, fmt.Errorf("open %s: %w", id, err)
@@ -199,7 +199,7 @@ func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
 	return ctx, func() { close(stop); cancel(nil); b.calls.Done() }, nil
 }
 
-// cause returns why a call whose context is ctx failed with err: the end of the context or of the box is the better reason.
+// cause returns why a call with context ctx failed with err. If ctx or the box has ended, that is the reason.
 func (b *Box) cause(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

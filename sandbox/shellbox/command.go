@@ -15,19 +15,19 @@ type command struct {
 	text     string
 	typed    bool   // its lines have been handed to the typist
 	started  bool   // its output has begun
-	asked    bool   // the shell, at a lost prompt, has been asked for its status: what comes now is the asking's echo
+	asked    bool   // the shell, at a lost prompt, has been asked for its status: what comes now is the echo of that question
 	early    []byte // what came before the output's begin: mostly the lines' echo
 	lines    []byte // as typed
-	attempts int    // to get through to the shell
-	ahead    []byte // input that came before they were typed
-	again    bool   // they are to be typed again at the next prompt
+	attempts int    // how often getting through to the shell was tried
+	ahead    []byte // input that came before the lines were typed
+	again    bool   // the lines are to be typed again at the next prompt
 	once     bool   // the session is a job's: no fresh shell after it
 	out      output
 	tee      *tee
 	began    time.Time
 	active   time.Time // the last output or input
 	turns    int64     // how often the shell had run when it got the interrupt key; 0: it has got none
-	calls    int       // that wait for it now
+	calls    int       // how many calls wait for it now
 
 	answered identity // what waited when Input was last called
 	inputAt  time.Time
@@ -47,7 +47,7 @@ func newCommand(text string, once bool) *command {
 		matched: make(chan struct{}, 1),
 		done:    make(chan struct{}),
 	}
-	c.out.kept.Max = sandbox.DefaultMaxOutput // whatever the first call asks for: the next may ask for more
+	c.out.kept.Max = sandbox.DefaultMaxOutput // even if the first call asks for less: the next may ask for more
 	if once {
 		c.out.kept.Max = 4 << 10 // the spool has it all
 	}
@@ -74,8 +74,8 @@ func (c *command) echoed(text []byte) {
 	}
 }
 
-// unmarked begins and ends an output whose begin was never marked, because the shell's standard output is elsewhere (exec >file): it is
-// what came after the echo.
+// unmarked begins and ends an output whose begin was never marked, because the shell's standard output is elsewhere (exec >file). The
+// output is what came after the echo.
 func (c *command) unmarked() {
 	early := c.early
 	last := c.lines[max(0, len(c.lines)-40):max(0, len(c.lines)-1)] // none if they were typed again
@@ -119,7 +119,7 @@ func (c *command) partial(state sandbox.State, kind sandbox.InputKind, max int) 
 	return &sandbox.Result{State: state, Awaits: kind, Output: p.text, Omitted: p.omitted, Duration: time.Since(c.began)}
 }
 
-// final returns the ended command's Result: to the first who asks, with the output.
+// final returns the ended command's Result. Only the first call gets the output.
 func (c *command) final(max int) *sandbox.Result {
 	r := *c.result
 	p := c.out.take(max, true).trimTrace()

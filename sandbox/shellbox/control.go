@@ -15,8 +15,8 @@ import (
 //go:embed control.sh
 var controlScript string
 
-// A control answers questions about processes (see answers.go) for a Host that does not: a shell without a terminal beside the sessions, which runs the
-// functions of control.sh. A line to that shell costs some 0.1 ms, an SSH channel of its own 1 to 3 ms. It answers one question after the other.
+// A control answers questions about processes (see answers.go) for a Host without Processes: it is a shell without a terminal, beside the sessions, that
+// runs the functions of control.sh. A line to that shell costs some 0.1 ms, an SSH channel of its own 1 to 3 ms. It answers one question after the other.
 type control struct {
 	host  Host
 	nonce string
@@ -32,8 +32,8 @@ func newControl(host Host, nonce string) *control {
 	return &control{host: host, nonce: nonce, turn: make(chan struct{}, 1)}
 }
 
-// do returns what one of control.sh's functions prints. When ctx ends first, the shell is given up, since it would give the answer to
-// the next question; that one starts another shell.
+// do returns what one of control.sh's functions prints. If ctx ends first, the shell is given up: its late answer would be taken for that
+// of the next question. The next question starts another shell.
 func (c *control) do(ctx context.Context, call string) (string, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -69,10 +69,10 @@ func (c *control) start(ctx context.Context) error {
 
 // ask has the shell execute lines and returns what they print. A shell that fails, or takes longer than ctx allows, is stopped.
 func (c *control) ask(ctx context.Context, lines string) (string, error) {
-	shell := c.shell // for the goroutine, which may still be on its way when c.shell is another
+	shell := c.shell // for the goroutine: it may still run when c.shell is another shell
 	stop := context.AfterFunc(ctx, func() { shell.Close() })
 	answer, err := c.converse(lines)
-	if !stop() { // the shell is closed, even if it has answered meanwhile
+	if !stop() { // AfterFunc closes the shell, even if it has just answered
 		err = context.Cause(ctx)
 	}
 	if err != nil {

@@ -1,6 +1,6 @@
-# The control shell's functions, for any POSIX sh. Only builtins where it matters: a fork costs more than all the rest.
+# The control shell's functions, for any POSIX sh. They use builtins where speed matters: a fork costs more than all the rest.
 #
-# answers.go calls them, one line for each question, and reads what they print. What cannot be found out they leave out; it is no error.
+# answers.go calls them, one line for each question, and reads what they print. They leave out what they cannot find out; that is no error.
 #
 #   tree PID...      the processes that descend from these, and they themselves, each once and none before its parent, one per line:
 #                      P pid state ppid pgrp session tty tpgid starttime startcode comm
@@ -99,7 +99,7 @@ alive() {
 }
 
 marked() {
-  [ "$1" ] || return # everything holds nothing
+  [ "$1" ] || return # every environment contains the empty word
   _o=
   for _d in `grep -lsF -e "$1" /proc/[0-9]*/environ`; do
     _d=${_d#/proc/}; _o="$_o ${_d%/environ}"
@@ -107,7 +107,7 @@ marked() {
   echo $_o
 }
 
-# In subshells: dash opens the file itself, and a terminal that has no session would become the controlling one of this shell.
+# In subshells: dash opens the file in the shell itself, and a terminal without a session would become this shell's controlling terminal.
 modes() { _pts $1 && (stty -a <$_d); }
 
 sane() { _pts $1 && (stty sane -onlcr -echoctl <$_d); }

@@ -33,7 +33,7 @@ func (b *Box) copyFrom(ctx context.Context, boxPath, hostPath string) error {
 	if err != nil {
 		return err
 	}
-	to, err := archive.NewUnpacker(hostPath, archive.Options{}) // not trusted: it is the box that says what the archive holds
+	to, err := archive.NewUnpacker(hostPath, archive.Options{}) // the archive is not trusted: it comes from the box
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (b *Box) copyFrom(ctx context.Context, boxPath, hostPath string) error {
 	switch {
 	case err != nil && context.Cause(ctx) != nil:
 		return context.Cause(ctx)
-	case err != nil: // the archive may be whole all the same, and lack what tar could not read
+	case err != nil: // the archive may still be whole, without the files that tar could not read
 		return err
 	}
 	return to.Commit()
@@ -70,7 +70,7 @@ type unpacking struct {
 
 func (u *unpacking) Write([]byte) (int, error) { return 0, errors.ErrUnsupported }
 
-// ReadFrom implements io.ReaderFrom, which io.Copy prefers. Why an archive ends too early is for the command to say; Commit refuses it.
+// ReadFrom implements io.ReaderFrom, which io.Copy prefers. If the archive ends too early, Commit refuses it and the command's error says why.
 func (u *unpacking) ReadFrom(r io.Reader) (int64, error) {
 	err := u.to.Unpack(r)
 	if errors.Is(err, io.ErrUnexpectedEOF) {

@@ -16,8 +16,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// copyPath returns a path in the sandbox as it is sent there: relative to the main session's directory it is made absolute, and so is
-// one that begins with ~ if the box has a HOME of its own, of which the host knows nothing.
+// copyPath returns a path in the sandbox as the host gets it. A path relative to the main session's directory is made absolute. So is
+// a path that begins with ~ if the box has a HOME of its own: the host does not know that HOME.
 func (b *Box) copyPath(p string) (string, error) {
 	switch {
 	case p == "" || strings.ContainsRune(p, 0):
@@ -64,7 +64,7 @@ func (b *Box) copyScript(ctx context.Context, script string, args []string, stdi
 	return nil
 }
 
-// copyError makes an error like os's of what the tools said.
+// copyError turns what the tools said into an error as package os returns it.
 func copyError(text, p string) error {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")

@@ -21,8 +21,8 @@ func (b *Box) CopyTo(ctx context.Context, hostPath, boxPath string) error {
 	return nil
 }
 
-// copyToScript unpacks the archive on its standard input. Arguments: destination, the source's name, "dir" or "file". tar takes
-// an archive that is cut off between two files for a whole one: it is whole if the empty file that comes last is there.
+// copyToScript unpacks the archive on its standard input. Arguments: destination, the source's name, "dir" or "file". tar accepts
+// an archive that is cut off between two files; so an empty file comes last, and the archive is whole if that file is there.
 const copyToScript = resolveScript + `
 if [ -d "$p" ]; then d=$p n=$2; fi
 [ -d "$d" ] || { [ -e "$d" ] && fail ENOTDIR "$d"; fail ENOENT "$d"; }
@@ -101,7 +101,7 @@ func (b *Box) copyTo(ctx context.Context, hostPath, boxPath string) error {
 	return err
 }
 
-// A source is what is packed, straight into what it is copied to: a pipe between the two would cost a change of goroutine for each piece.
+// A source packs files directly into the writer at the other end: a pipe between the two would cost a change of goroutine for each piece.
 type source struct {
 	write func(io.Writer) error
 
@@ -138,7 +138,7 @@ func (s *source) close() error {
 	return s.err
 }
 
-// A destination remembers whether it was the writing that failed.
+// A destination remembers whether a write failed.
 type destination struct {
 	ctx context.Context
 	w   io.Writer

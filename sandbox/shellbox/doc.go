@@ -1,6 +1,6 @@
 // Package shellbox makes a [sandbox.Sandbox] out of any [Host]: a place that can start processes, with or without a
-// terminal. Package localbox and package sshbox are such places. For one of your own, package program has the terminal and what else starting
-// processes takes; the package example is a whole Host.
+// terminal. Package localbox and package sshbox are such places. For a place of your own, package program starts processes, on
+// a terminal too; the package example is a whole Host.
 //
 // # How it works
 //
@@ -10,9 +10,9 @@
 // '<the command, quoted>', or in pieces where it is longer than a terminal's line may be. One goroutine a session reads the
 // terminal, takes the markers out, and hands on the rest, cleaned as a person would read it.
 //
-// Whether a quiet program waits for input, and which processes a command has left, the host says: by [Processes], in the types of package proc. For a
-// host without Processes, one plain sh without a terminal, the control shell, looks into /proc and delivers signals. Nothing is installed on
-// the host, and nothing but sh and, for Linux's answers, /proc is needed on it; stty, grep and tar are used where there are any.
+// The host says whether a quiet program waits for input, and which processes a command has left: by [Processes], in the types of package proc. On a
+// host without Processes the engine runs a plain sh without a terminal, the control shell, which reads /proc and sends signals. Nothing is
+// installed on the host. It needs only sh and, for Linux's answers, /proc; stty, grep and tar are used where they exist.
 //
 // # Concurrency and lifetimes
 //

@@ -155,7 +155,7 @@ func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, 
 	if p := c.out.expect(o.Until, o.MaxOutput); p != nil {
 		c.setMatch(p)
 	}
-	if s.cmd == c { // else it has ended meanwhile
+	if s.cmd == c { // else the command has ended meanwhile
 		begin()
 	}
 	c.calls++
@@ -164,7 +164,7 @@ func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, 
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if c.calls--; c.calls == 0 && c.result != nil && !c.told && s.cmd == nil {
-			s.unseen = c // it ended just as this call returned for another reason
+			s.unseen = c // the command ended just as this call returned for another reason
 		}
 	}()
 
@@ -190,12 +190,12 @@ func (s *session) await(ctx context.Context, c *command, o sandbox.ExecOptions, 
 		select {
 		case <-done:
 			if gone != nil {
-				done = gone // what descends from the command too
+				done = gone // wait for the command's descendants too
 				gone = nil
 				continue
 			}
 			if len(c.matched) > 0 {
-				done = nil // Until has matched before the end, which is told to the next call
+				done = nil // Until has matched before the end; the next call returns the end
 				continue
 			}
 			if o.Tee != nil {

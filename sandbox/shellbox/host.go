@@ -9,16 +9,16 @@ import (
 // A Host is the little that a place must offer to be made a sandbox: it starts processes, with or without a
 // terminal, and connects to addresses. All methods may be called from several goroutines.
 type Host interface {
-	// Start starts a program. It returns once the program runs, or an error that is fs.ErrNotExist if the program or
-	// its directory does not exist (exec.ErrNotFound too if it is the program), and fs.ErrPermission if it may not be
-	// executed. ctx governs the start only.
+	// Start starts a program. It returns once the program runs. The error is fs.ErrNotExist if the program or its directory
+	// does not exist (exec.ErrNotFound too if the program does not), and fs.ErrPermission if the program may not be executed.
+	// ctx governs the start only.
 	Start(ctx context.Context, p Program) (Process, error)
 
 	// Dial connects to an address as seen from the host.
 	Dial(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Lost waits, at most until ctx ends, to learn why the host is gone, and returns it as a *sandbox.LostError; nil
-	// if the host is there. The engine asks when a process ended without a status.
+	// Lost returns why the host is gone, as a *sandbox.LostError; nil if the host is there. It may wait to find out, at most
+	// until ctx ends. The engine calls it when a process ended without a status.
 	Lost(ctx context.Context) error
 
 	// String names the kind of sandbox, as Sandbox.String has it.
@@ -46,8 +46,8 @@ type Process interface {
 	// PID is the process's id on its host.
 	PID() int
 
-	// Stdin is written to the program's standard input or terminal. Closing it is the program's end of input; with
-	// a terminal, it does nothing. On a terminal, the Host types no faster than what it echoes is read: see program.Keyboard.
+	// Stdin writes to the program's standard input or terminal. Closing it ends the program's input; with a terminal, it does
+	// nothing. On a terminal, the Host must not type faster than the echo is read: see program.Keyboard.
 	Stdin() io.WriteCloser
 
 	// Stdout is the standard output or what the terminal shows. It must be read, and ends with io.EOF.
@@ -60,7 +60,7 @@ type Process interface {
 	Resize(rows, cols int) error
 
 	// Wait waits for the program's end. It does not wait for its output: that must be read on to io.EOF, which may
-	// come later than the end, or never while a descendant holds it open. The error says that no exit status was to be had.
+	// come later than the end, or never while a descendant holds it open. An error says that there is no exit status.
 	Wait() (Status, error)
 
 	// Close lets go of the process: its streams are closed, and reads and writes under way return. A process on a terminal

@@ -9,21 +9,21 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Keeper is a Host whose programs belong to the host, not to the connection to it: they run on after a Close that follows Detach, and after the
-// end of this program, and another program can Attach to them. Its Start returns KeptProcesses.
+// A Keeper is a Host whose programs belong to the host, not to the connection. They run on after Detach and Close, and after the end of this program,
+// and another program can Attach to them. A Keeper's Start returns KeptProcesses.
 type Keeper interface {
 	Host
-	// Kept returns what runs on the host, and what has ended and has not been closed.
+	// Kept returns the processes that run on the host, and those that have ended and have not been closed.
 	Kept(ctx context.Context) ([]Kept, error)
-	// Detach has the Close that follows leave everything running. A host that would end by itself all the same returns an error that says so, and
-	// stays as it is. Detach returns at once: the Box holds a lock during the call.
+	// Detach makes the following Close leave everything running. If the host would end by itself nevertheless, Detach changes nothing and returns an
+	// error that says so. Detach must return at once: the Box holds a lock during the call.
 	Detach() error
 }
 
 // A KeptProcess is a Process of a Keeper.
 type KeptProcess interface {
 	Process
-	// SetNote has the host keep a text with the process, for Kept, in place of the one before.
+	// SetNote has the host keep a text with the process, for Kept. It replaces the text before.
 	SetNote(note string) error
 	// Detach lets go of the process, as Close does, and leaves the program running. After either of them the other does nothing.
 	Detach()
@@ -32,14 +32,14 @@ type KeptProcess interface {
 // A Kept is a process that was started by another program.
 type Kept struct {
 	Process    KeptProcess
-	Note       string // the last one
+	Note       string // the last SetNote's
 	Rows, Cols int    // of its terminal; 0: none
-	Backlog    int64  // so many bytes of its output are there to be read already
+	Backlog    int64  // how many bytes of its output can be read already
 }
 
-// Detach lets go of the box and leaves everything in it running, for another program to Attach to. The Box is closed after it. An error says why
-// nothing would be left running, and the box stays open: it is errors.ErrUnsupported where the programs end with their Host, sandbox.ErrClosed
-// after Close, and else the Keeper's own.
+// Detach closes the Box and leaves everything in it running, for another program to Attach to. After an error the Box stays open, and the error says
+// why nothing would be left running: errors.ErrUnsupported if the Host is no Keeper, sandbox.ErrClosed after Close, else the Keeper's own
+// error.
 func (b *Box) Detach() error {
 	if err := b.detach(); err != nil {
 		return fmt.Errorf("detach from %s: %w", b, err)
@@ -49,7 +49,7 @@ func (b *Box) Detach() error {
 	return b.downErr
 }
 
-// detach is Close's begin, but for a box that is to be left.
+// detach is the first part of Close, for a box that is left running.
 func (b *Box) detach() error {
 	keeper, ok := b.host.(Keeper)
 	if !ok {
@@ -67,7 +67,7 @@ func (b *Box) detach() error {
 	return nil
 }
 
-// A note is what another program has to know of a session to Attach to it.
+// A note tells another program what it has to know to Attach to a session.
 type note struct {
 	Mark    string   // the box's
 	Dir     string   // Options.Dir

@@ -12,9 +12,9 @@ import (
 // killTick is how often kill looks at what is in the foreground.
 const killTick = 50 * time.Millisecond
 
-// kill ends the command as a person would, then harder, and returns when the command and what descends from it are gone, or the
-// session is. What is in the foreground gets the interrupt key, SIGTERM and SIGKILL, each Options.Grace after the other; a command
-// may start another program when one has ended, which is treated likewise, but not for ever.
+// kill ends the command as a person would, then harder. It returns when the command and its descendants are gone, or the session
+// is. The foreground gets the interrupt key, SIGTERM and SIGKILL, each Options.Grace after the other. If the command then starts
+// another program, that one is treated likewise, but not for ever.
 func (s *session) kill(c *command) {
 	s.mu.Lock()
 	if c.result != nil {
@@ -25,7 +25,7 @@ func (s *session) kill(c *command) {
 	shell, background, typist := s.pid, s.background, s.typist
 	s.mu.Unlock()
 
-	// Whom the interrupt key orphans is no longer found below the shell: look before.
+	// Look before the interrupt key: a process that it orphans is no longer below the shell.
 	family := s.box.family(shell, c.began, background)
 	grace := s.box.opts.Grace
 	first := time.Now()
@@ -42,7 +42,7 @@ func (s *session) kill(c *command) {
 			c.turns = turns
 			s.mu.Unlock()
 			typist.interrupt([]byte{3})
-			if raw { // the key is but a byte to a program in raw mode
+			if raw { // in raw mode the key is an ordinary byte
 				s.box.signalForeground(shell, proc.SIGINT)
 			}
 			step = 1
@@ -57,7 +57,7 @@ func (s *session) kill(c *command) {
 			family = merge(family, s.box.family(shell, c.began, background))
 			s.box.signal(without(family, shell), proc.SIGKILL)
 			since, step = time.Now(), 4
-		case step == 4 && quiet > grace: // it is the shell itself that does not come back
+		case step == 4 && quiet > grace: // the shell itself does not come back
 			s.box.log.Warn("killing the shell: it does not come back from a command", "session", s.id)
 			s.box.send([]int{s.shellPID()}, proc.SIGKILL)
 			since = time.Now()
@@ -77,7 +77,7 @@ func (s *session) kill(c *command) {
 	}
 }
 
-// tidy puts the terminal in order after a program that was killed while it had it in raw mode or without echo. bash does so itself.
+// tidy puts the terminal in order after a killed program that had set raw mode or switched the echo off. bash does so itself.
 func (s *session) tidy() {
 	s.mu.Lock()
 	pid, dialect := s.pid, s.shell.dialect
@@ -130,8 +130,8 @@ func (b *Box) foreground(shell int) (pgrp int, turns int64, raw bool) {
 	return p.Foreground, turns, b.modes(p.TTY).Raw
 }
 
-// signalForeground sends the signal to the foreground process group of the shell's terminal, without forks of the
-// shell itself, such as the subshell that a job is run in; but to these, or to the shell, if there is nothing else.
+// signalForeground sends the signal to the foreground process group of the shell's terminal. It spares the shell and its
+// forks, such as the subshell of a job, unless there is nothing else in that group.
 func (b *Box) signalForeground(shell int, sig proc.Signal) error {
 	self, ps := b.treeOf(shell)
 	var programs, forks []proc.Process
@@ -164,7 +164,7 @@ func (b *Box) signal(ps []proc.Process, signals ...proc.Signal) {
 	}
 }
 
-// alive returns those of ps that have not ended; zombies have.
+// alive returns those of ps that have not ended. Zombies have ended.
 func (b *Box) alive(ps []proc.Process) []proc.Process {
 	if len(ps) == 0 {
 		return nil
@@ -183,7 +183,7 @@ func (b *Box) alive(ps []proc.Process) []proc.Process {
 	return alive
 }
 
-// finish ends those of ps that are left, softly for the time of grace, and returns when they are gone.
+// finish ends those of ps that are left: first by signals that they can handle, after the grace by SIGKILL. It returns when they are gone.
 func (b *Box) finish(ps []proc.Process, grace time.Duration) {
 	if ps = b.alive(ps); len(ps) == 0 {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// A scene is what a look has to know of the session, as it was before the look.
+// A scene is the state of the session before a look.
 type scene struct {
 	pid       int           // the shell's
 	image     string        // the shell's; "": unknown
@@ -31,7 +31,7 @@ func (s *session) scene() scene {
 	return now
 }
 
-// look looks once. confirm has it find out the terminal's modes.
+// look looks once. If confirm is set, it asks for the terminal's modes too.
 func (s *session) look(confirm bool) verdict {
 	now := s.scene()
 	at := time.Now()
@@ -61,7 +61,7 @@ func (s *session) settle() {
 	s.box.settle(p)
 }
 
-// shellWaits says what the shell waits for, which is in the foreground itself. Its thread t is blocked in a read or a poll.
+// shellWaits says what the shell waits for when the shell itself is in the foreground. Its thread t is blocked in a read or a poll.
 func (b *Box) shellWaits(now scene, shell *proc.Process, t *proc.Thread, confirm bool) (v verdict) {
 	exec := now.image != "" && now.image != shell.Image
 	atPrompt := !exec && now.prompt != (proc.Call{}) && readOf(t) == now.prompt
@@ -119,8 +119,8 @@ func (b *Box) reader(now scene, ps []proc.Process, tty int, confirm bool) (v ver
 		return v
 	}
 	m := b.modes(tty)
-	// A relay (sudo with use_pty, script, expect) has the terminal in raw mode and runs its program on a terminal of its own: there is
-	// the answer.
+	// A relay (sudo with use_pty, script, expect) has the terminal in raw mode and runs its program on another terminal: look at
+	// that one.
 	if m.Raw {
 		for i := range ps {
 			if p := &ps[i]; p.TTY != tty && p.TTY != 0 && p.Group == p.Foreground {
@@ -137,15 +137,15 @@ func (b *Box) reader(now scene, ps []proc.Process, tty int, confirm bool) (v ver
 		// Another user's process, which /proc does not show us (sudo, passwd): it has turned the echo off.
 		v.identity = identity{hidden.PID, hidden.PID, turns, sandbox.Secret}
 	case now.partial && now.quiet > unanswered && !works && poller == nil:
-		// Another user's process: an unfinished line, silence, and that no process works are all there is to go by. A poller that we see waits for
-		// something else, such as apt-get for its downloads, and the hidden processes work for the poller.
+		// Another user's process: the only signs are an unfinished line, silence, and that no process works. If we see a process that polls, it waits
+		// for something else, as apt-get waits for its downloads, and the hidden processes work for it.
 		v.identity, v.guess = identity{hidden.PID, hidden.PID, turns, kindOf(m)}, true
 	}
 	return v
 }
 
-// forks reports whether the process has just forked and its child is still on the way to exec. So a relay looks before its program is
-// on a terminal of its own.
+// forks reports whether the process has just forked and its child has not yet called exec. A relay looks like that before its program
+// is on its own terminal.
 func (b *Box) forks(ps []proc.Process, parent *proc.Process) bool {
 	for i := range ps {
 		if p := &ps[i]; p.Parent == parent.PID && p.Image == parent.Image && runs(p) {

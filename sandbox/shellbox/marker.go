@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// A marker is what the shell says in between the output, as OSC 133 sequences (FinalTerm's semantic prompts):
+// A marker is an OSC 133 sequence (FinalTerm's semantic prompts) that the shell prints between the output:
 //
 //	ESC ] 133 ; C ; seq ; background ; nonce BEL                  output of command seq starts here
 //	ESC ] 133 ; D ; status ; seq ; pid ; directory ; nonce BEL    the shell pid is at its prompt, after command seq
@@ -27,14 +27,14 @@ const (
 	markerMax = 16 << 10
 )
 
-// A scanner takes markers out of a terminal's output. It looks at each byte once, but for a candidate's, which are few.
+// A scanner takes markers out of a terminal's output. It looks at each byte once, except for the few that may begin a marker.
 type scanner struct {
 	nonce   string
 	pending []byte // the begin of what may be a marker
 }
 
-// next splits chunk at its first marker: text before it, the marker if there is one, and the rest. What may be the begin of a
-// marker at the chunk's end is kept for the following call, so the chunks' texts are the output without markers, exactly.
+// next splits chunk at its first marker: the text before it, the marker if there is one, and the rest. If the chunk ends with the
+// possible begin of a marker, next keeps that for the following call; so the texts together are exactly the output without markers.
 // The text is valid until the next call.
 func (s *scanner) next(chunk []byte) (text []byte, m *marker, rest []byte) {
 	if len(s.pending) > 0 {
@@ -49,7 +49,7 @@ func (s *scanner) next(chunk []byte) (text []byte, m *marker, rest []byte) {
 		i += from
 		m, n := s.parse(chunk[i:])
 		switch {
-		case n < 0: // more bytes will tell
+		case n < 0: // it takes more bytes to tell
 			s.pending = append([]byte(nil), chunk[i:]...)
 			return chunk[:i], nil, nil
 		case n > 0:
@@ -59,7 +59,7 @@ func (s *scanner) next(chunk []byte) (text []byte, m *marker, rest []byte) {
 	}
 }
 
-// flush gives back what was kept: no more is to come.
+// flush returns what was kept: no more output will come.
 func (s *scanner) flush() []byte {
 	p := s.pending
 	s.pending = nil

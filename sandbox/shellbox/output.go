@@ -16,7 +16,7 @@ type output struct {
 	buf     []byte          // for the cleaner to append to
 
 	until  *regexp.Regexp
-	limit  int    // of the Result that until is for
+	limit  int    // MaxOutput of the call that has set until
 	window []byte // complete lines to search, none of them matched so far
 }
 
@@ -27,7 +27,7 @@ type piece struct {
 	matched string
 }
 
-// A match of Until may be that long; the window keeps as much of what has been searched.
+// The length of a match of Until, at most. The window keeps that much of the text that has been searched.
 const matchMax = 4 << 10
 
 // write takes raw output. When it makes Until match, it returns the output up to the match's end, and keeps the rest.
@@ -44,8 +44,8 @@ func (o *output) write(raw []byte) *piece {
 	return o.search()
 }
 
-// unshown cuts off text, which has become final, what of it was shown as the unfinished line. A line that was rewritten since is
-// not what was shown, and stays whole.
+// unshown cuts off the begin of text that was shown already, when it was an unfinished line. If the program has rewritten the line
+// since, text stays whole.
 func (o *output) unshown(text []byte) []byte {
 	if len(o.shown) == 0 || len(text) == 0 {
 		return text
@@ -59,12 +59,12 @@ func (o *output) unshown(text []byte) []byte {
 	return bytes.TrimPrefix(text, shown)
 }
 
-// line returns what of the unfinished line is new.
+// line returns the part of the unfinished line that has not been shown.
 func (o *output) line() []byte {
 	return bytes.TrimPrefix(o.cleaner.Line(), o.shown)
 }
 
-// expect makes write look for re, from what is there on, for a Result of at most limit bytes; nil ends that.
+// expect makes write look for re, beginning with the output that is there, for a Result of at most limit bytes. nil ends the search.
 func (o *output) expect(re *regexp.Regexp, limit int) *piece {
 	o.until, o.limit, o.window = re, limit, nil
 	if re == nil {
@@ -109,7 +109,7 @@ func (o *output) take(limit int, end bool) *piece {
 	return p
 }
 
-// commit returns the first n bytes that are kept of the complete lines, and line after them, in at most limit bytes. The rest is the next piece's.
+// commit returns the first n bytes of the complete lines and line after them, in at most limit bytes. The rest belongs to the next piece.
 func (o *output) commit(n int, line []byte, limit int) *piece {
 	first := o.kept.Next(n)
 	first.Write(line)
@@ -118,7 +118,7 @@ func (o *output) commit(n int, line []byte, limit int) *piece {
 	return &piece{text: text, omitted: omitted}
 }
 
-// trimTrace cuts off what set -x traces of the call that ends a command, see shell.commandLines.
+// trimTrace cuts off set -x's trace of the code that ends a command, see shell.commandLines.
 func (p *piece) trimTrace() *piece {
 	if at := endTrace.FindStringIndex(p.text[max(0, len(p.text)-1024):]); at != nil {
 		p.text = p.text[:max(0, len(p.text)-1024)+at[0]]

@@ -11,8 +11,8 @@ import (
 // questionLimit bounds a question about processes, with the time that a cut connection takes to be made again.
 const questionLimit = 10 * time.Second
 
-// asked returns the answer to a question about processes. A host may have none; that is logged, not fatal. The end of a caller's context does not end
-// the question: the answer is mostly needed to kill the caller's command.
+// asked returns the answer to a question about processes. If the host has none, that is logged and not fatal. The question does not end with the
+// caller's context, because the answer is mostly needed to kill the caller's command.
 func asked[A any](b *Box, question string, ask func(context.Context) (A, error)) (A, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), questionLimit)
 	defer cancel()
@@ -23,13 +23,13 @@ func asked[A any](b *Box, question string, ask func(context.Context) (A, error))
 	return answer, err
 }
 
-// tree returns the processes that descend from these, and these; nil if the host does not tell.
+// tree returns these processes and their descendants; nil if the host does not tell.
 func (b *Box) tree(pids ...int) []proc.Process {
 	ps, _ := asked(b, "tree", func(ctx context.Context) ([]proc.Process, error) { return b.processes.Tree(ctx, pids...) })
 	return ps
 }
 
-// treeOf returns what tree returns, and in it the process itself; nil if there is none of that id any more.
+// treeOf returns what tree returns, and the process itself; nil if that process no longer exists.
 func (b *Box) treeOf(pid int) (*proc.Process, []proc.Process) {
 	ps := b.tree(pid)
 	for i := range ps {
@@ -74,8 +74,8 @@ func polls(t *proc.Thread) bool {
 	return strings.Contains(t.Wchan, "poll") || strings.Contains(t.Wchan, "select")
 }
 
-// pollsOne reports whether the thread is blocked in poll of one descriptor, without end: that is how read, the builtin of busybox
-// ash, waits for the terminal.
+// pollsOne reports whether the thread is blocked in poll of one descriptor, without a time limit. The builtin read of busybox ash
+// waits so for the terminal.
 func pollsOne(t *proc.Thread) bool {
 	return polls(t) && t.Call != nil && t.Call.Args[1] == 1 && t.Call.Args[2] == 0xffffffff
 }
@@ -83,8 +83,8 @@ func pollsOne(t *proc.Thread) bool {
 // unseen reports whether nothing shows what the thread waits for.
 func unseen(t *proc.Thread) bool { return t.Hidden && t.Wchan == "" }
 
-// readOf returns the thread's read of its terminal, with descriptor, buffer and size: a shell's read at its prompt is the same each time. The zero
-// Call: the thread does not read.
+// readOf returns the thread's read of its terminal, with descriptor, buffer and size. A shell's read at its prompt is the same each time. The zero
+// Call means that the thread does not read.
 func readOf(t *proc.Thread) (read proc.Call) {
 	if reads(t) && t.Call != nil {
 		read.Number = t.Call.Number
@@ -102,7 +102,7 @@ func isShell(name string) bool {
 	return false
 }
 
-// ended reports whether the process has ended: it is a zombie, or even that is about to go.
+// ended reports whether the process has ended: it is a zombie (Z), or the kernel is removing it (X).
 func ended(p *proc.Process) bool {
 	return strings.HasPrefix(p.State, "Z") || strings.HasPrefix(p.State, "X")
 }

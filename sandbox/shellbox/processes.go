@@ -7,21 +7,21 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// Processes answers questions about the processes of a host, and sends them signals. A Host may implement it; of any other Host the engine asks
+// Processes answers questions about the processes of a host, and sends them signals. A Host may implement it. For any other Host the engine asks
 // a plain sh, which reads /proc with builtins and cannot Settle.
 //
 // All methods may be called from several goroutines, and return when ctx ends; the engine gives each call ten seconds.
 //
-// An error means that there is no answer: the host is gone, or ctx has ended. A call that returns an error may have been carried out all the same. What
-// cannot be found out, because a process has ended, belongs to another user, or is on a system without /proc, is no error: it is left
-// out of the answer. The engine then knows less, and guesses nothing: a program of which nothing is told is not reported to wait for input.
+// An error means that there is no answer: the host is gone, or ctx has ended. The host may have done what was asked nevertheless. It is no error if
+// something cannot be found out, because a process has ended, belongs to another user, or is on a system without /proc: the answer leaves it
+// out. The engine does not guess then: a program about which the answer says nothing is not reported as waiting for input.
 type Processes interface {
-	// Tree returns the processes of these ids and all their descendants, each once and none before its parent. Those of another user belong to it
-	// too, with as much as they show.
+	// Tree returns the processes of these ids and all their descendants, each once and none before its parent. Processes of another user are
+	// included, with as much as the host may see of them.
 	Tree(ctx context.Context, pids ...int) ([]proc.Process, error)
 
-	// Alive returns those of these processes that there are, zombies too. Image, Name and Threads may be missing. Where there is no /proc, it
-	// returns only PID and State, which is "S".
+	// Alive returns those of these processes that exist, zombies too. Image, Name and Threads may be missing. Where there is no /proc, only
+	// PID and State are set, and State is "S".
 	Alive(ctx context.Context, pids ...int) ([]proc.Process, error)
 
 	// Marked returns the ids of the processes that had word somewhere in their environment when they executed their program.
@@ -41,11 +41,11 @@ type Processes interface {
 	// signalled gets none, and is no error; an unknown signal is one. Ids below 1, which the kernel takes for groups of processes, are left out.
 	Signal(ctx context.Context, pids []int, signals ...proc.Signal) (sent int, err error)
 
-	// Settle waits until the program has been given all that was written to its Stdin before the call, and all that the program
-	// had printed by then has been read from its Stdout. p is a Process of this host's Start, on a terminal. The wait is bounded by the
-	// implementation, to seconds, and reaching the bound is no error: a program that never reads is never given its input, and one that prints without end
-	// is never read to the end. Settle waits for no other program.
+	// Settle waits until the program has got all that was written to its Stdin before the call, and all that the program had printed
+	// by then has been read from its Stdout. p is a Process of this host's Start, on a terminal. The implementation bounds the wait to
+	// seconds; reaching the bound is no error, for a program may never read its input, and may print without end. Settle waits for no
+	// other program.
 	//
-	// The engine first calls Tree and then Settle: when Tree has shown that the program waits, the engine has its output before the next look.
+	// The engine calls Tree and then Settle. So, when Tree shows that the program waits, the engine has the program's output before the next look.
 	Settle(ctx context.Context, p Process) error
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// A prompt that is lost: the shell is at a prompt, and has not said so by a marker, or has not taken the command's lines.
+// A prompt is lost if the shell is at it and no marker has said so, or if the shell has not taken the command's lines there.
 
 // ask asks the shell at a lost prompt for its status, and gives it our prompt back; s.mu is held.
 func (s *session) ask(c *command) {
@@ -22,8 +22,8 @@ func (s *session) ask(c *command) {
 }
 
 // retype puts the terminal in order and has the command's lines typed again: an earlier command has left the terminal in a state in which no line
-// can be ended (stty inlcr). The interrupt key takes back what the shell may have got of the lines. They are typed when the shell's next prompt
-// comes, or at the next look: bash may still act on the key after it has read another line. s.mu is held.
+// can be ended (stty inlcr). The interrupt key takes back what the shell may have got of the lines. The lines are typed at the shell's next prompt,
+// or at the next look: until then bash may still act on the key, even after it has read another line. s.mu is held.
 func (s *session) retype(c *command) {
 	c.active = time.Now()
 	if s.givesUp(c) {
@@ -50,7 +50,7 @@ func (s *session) again(c *command) {
 	c.again = false
 }
 
-// givesUp counts the attempts to get through to the shell. At the fourth it kills the shell, which takes nothing any more (set -n). s.mu is held.
+// givesUp counts the attempts to get through to the shell. At the fourth it kills the shell, which no longer takes any command (set -n). s.mu is held.
 func (s *session) givesUp(c *command) bool {
 	if c.attempts++; c.attempts <= 3 {
 		return false

@@ -65,11 +65,11 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	if stderr == nil {
 		stderr = io.Discard
 	}
-	if sameWriter(stdout, stderr) { // as os/exec has it: a writer that is both is written by one goroutine at a time
+	if sameWriter(stdout, stderr) { // as in os/exec: if both are the same writer, only one goroutine at a time writes to it
 		shared := &lockedWriter{w: stdout}
 		stdout, stderr = shared, shared
 	}
-	go func() { // not waited for: the reader is the caller's, and may block for ever
+	go func() { // Run does not wait for it: the caller's reader may block for ever
 		if cmd.Stdin != nil {
 			io.Copy(proc.Stdin(), cmd.Stdin)
 		}
@@ -122,10 +122,10 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	return status.Code, err
 }
 
-// drain copies until the end of r; when w fails, it reads on, so that the program is not stopped by it.
+// drain copies until the end of r. If w fails, it reads on, so that the program does not block.
 func drain(w io.Writer, r io.Reader) error {
 	_, err := io.Copy(w, r)
-	if _, rest := io.Copy(io.Discard, r); rest != nil { // it is r that failed: closed, or lost, which Wait tells
+	if _, rest := io.Copy(io.Discard, r); rest != nil { // r failed: it was closed, or the host is lost, as Wait tells
 		return nil
 	}
 	return err

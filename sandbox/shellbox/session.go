@@ -13,13 +13,13 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// A session is a shell on a terminal. One goroutine a shell reads the terminal (see read); it alone calls what changes the command's
-// course: markers, the shell's end.
+// A session is a shell on a terminal. For each shell one goroutine reads the terminal (see read). It alone handles markers and the
+// shell's end.
 type session struct {
 	box  *Box
 	id   string
 	opts sandbox.SessionOptions
-	job  *job // whose session it is; nil if it is none's
+	job  *job // the job that owns the session; nil if none does
 
 	readers sync.WaitGroup
 	gone    chan struct{} // closed when err is set
@@ -37,8 +37,8 @@ type session struct {
 	cwd        string
 	background int           // $! at the last command's begin
 	ready      chan struct{} // closed when the shell is at its first prompt
-	startErr   error         // why it never will be
-	killed     bool          // the last command was
+	startErr   error         // why the shell never gets there
+	killed     bool          // the last command was killed
 	anySeq     bool          // after Attach: the number of the command under way is not known
 	restarted  bool          // the shell ended while no command was under way: the next Result says so
 	rows, cols int
@@ -70,8 +70,8 @@ func (s *session) read(proc Process, typist *typist, scan scanner) {
 	var waitErr error
 	s.readers.Go(func() {
 		status, waitErr = proc.Wait()
-		// What keeps the terminal open after the shell's end is a background process. It does not keep us: what the shell
-		// printed is there by now, or comes within moments.
+		// After the shell's end a background process may keep the terminal open. Do not wait for it: what the shell printed is
+		// there by now, or comes within moments.
 		close(exited)
 		select {
 		case <-eof:
@@ -102,7 +102,7 @@ func (s *session) read(proc Process, typist *typist, scan scanner) {
 	typist.stop()
 	select {
 	case <-exited:
-	case <-time.After(2 * time.Second): // all let go of the terminal, yet the shell lives: of no use to anybody
+	case <-time.After(2 * time.Second): // nobody has the terminal open, yet the shell lives: it is of no use
 		proc.Close()
 		<-exited
 	}
@@ -166,7 +166,7 @@ func (s *session) marker(m *marker) {
 			c.unmarked()
 		}
 		s.status, s.cwd = m.status, m.cwd
-		if c.asked { // it may be another shell (exec bash), and has to be learned before the next command
+		if c.asked { // this may be another shell (exec bash): learn its read before the next command
 			c.typed = false
 			s.readers.Go(func() {
 				s.learn()

@@ -67,10 +67,10 @@ func (sh shell) initLines(seq int) []byte {
 // helloSeq marks what initLines has the shell say before its prompt: a D marker whose status is the dialect.
 const helloSeq = 1000000000
 
-// commandLines returns what is typed to have command number seq evaluated, $? being status at its begin; apart in a subshell.
-// What the shell says of it, it says on /dev/tty: its standard output may be elsewhere, and what is there is the command's alone.
-// The first thing that eval does is to say where the output starts, so that neither the echo of these lines nor set -x's trace of them is
-// part of it. What set -x traces behind the command, piece.trimTrace cuts off.
+// commandLines returns what is typed to have command number seq evaluated: with status as $? at its begin and, if apart is set, in a
+// subshell. The shell says its markers on /dev/tty: its standard output may be elsewhere, and only the command's output belongs there.
+// First eval says where the output starts, so that neither the echo of these lines nor set -x's trace of them is part of the output.
+// piece.trimTrace cuts off what set -x traces after the command.
 func (sh shell) commandLines(seq, status int, command string, apart bool) []byte {
 	command = strings.ReplaceAll(command, "\r\n", "\n") + "\n" // as a person ends it
 	start := fmt.Sprintf(`command printf '\033]133;C;%d;%%s;%s\007' "${!-}" >/dev/tty`, seq, sh.nonce) + "\n"

@@ -12,13 +12,13 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A spool keeps a job's output in a temporary file of this machine. Where the system allows it, the file has no name from the
-// start, so that nothing is left of it whatever becomes of the program.
+// A spool keeps a job's output in a temporary file of this machine. Where the system allows it, the file never has a name, so that
+// nothing is left of it however this program ends.
 type spool struct {
 	mu   sync.Mutex
 	f    *os.File
 	size int64
-	err  error // of the write that failed first; what came after it is lost
+	err  error // of the first write that failed; later output is lost
 }
 
 func newSpool() (*spool, error) {
@@ -32,7 +32,7 @@ func newSpool() (*spool, error) {
 	return &spool{f: f}, nil
 }
 
-// Write appends p. It never fails, so as not to end the job's output; the error is the readers'.
+// Write appends p. It never fails, because an error would end the job's output; read returns the error instead.
 func (s *spool) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *spool) read(offset int64, max int) ([]byte, error) {
 	return p, nil
 }
 
-// text returns what a Result shows of it, cleaned, and how many bytes are omitted in the middle.
+// text returns the output as a Result shows it, cleaned, and how many bytes are omitted in the middle.
 func (s *spool) text() (string, int64, error) {
 	kept := headtail.Buffer{Max: sandbox.DefaultMaxOutput}
 	size, half := s.length(), kept.Max/2

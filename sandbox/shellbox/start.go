@@ -12,8 +12,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// start starts a shell in dir and waits for its first prompt. It is called by open, and by the reader of the shell
-// before, status being that shell's.
+// start starts a shell in dir and waits for its first prompt. open calls it, and so does the reader of the shell before,
+// with that shell's status.
 func (s *session) start(ctx context.Context, dir string, status int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.box.opts.StartLimit,
 		fmt.Errorf("the shell was not at its prompt within %v: does a startup file wait for something?", s.box.opts.StartLimit))

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A typist writes to a terminal. A write to a terminal blocks while nobody reads it, longer than any context, so
-// it is the typist's goroutine that blocks, and callers go on.
+// A typist writes to a terminal. A write to a terminal blocks until somebody reads it, and no context ends that. So the
+// typist's goroutine blocks, and callers go on.
 type typist struct {
 	w    io.Writer
 	mu   sync.Mutex
@@ -22,7 +22,7 @@ func newTypist(w io.Writer) *typist {
 	return t
 }
 
-// write has p typed after all that is to be typed already.
+// write has p typed after everything that is waiting to be typed.
 func (t *typist) write(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -30,7 +30,7 @@ func (t *typist) write(p []byte) {
 	t.more.Signal()
 }
 
-// interrupt has p typed next, and forgets what was to be typed: it was meant for a command that ends.
+// interrupt has p typed next, and drops what was waiting: that was meant for the command that ends.
 func (t *typist) interrupt(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,7 +72,7 @@ func (t *typist) run() {
 		t.mu.Lock()
 		t.busy = false
 		if err != nil {
-			t.end = true // the reader learns of it too, and tells
+			t.end = true // the terminal's reader gets an error too, and reports it
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 
 // How a command is found to wait for input. Where /proc can be read, no guess is needed: a thread of the terminal's foreground process group
 // is blocked in a read of the terminal or, if the terminal is in raw mode, in poll or its like (look.go). Three looks some milliseconds apart have to
-// agree, and between them there must be neither output nor a turn of that thread on a processor. After each look the engine waits until the input
-// written so far has been given to the program and its output so far has been read (Processes.Settle). So the output before the read has
-// arrived when Waiting is reported, and a reader that is working through its input is not taken for one that waits.
+// agree. Between them there must be no output, and that thread must not run. After each look the engine waits until the program has got the input
+// written so far, and its output so far has been read (Processes.Settle). So the output before the read has arrived when Waiting is reported, and a
+// program that is working through its input is not taken for one that waits.
 
 // The pace of the looks depends on how long the terminal has been quiet: a fast command is never looked at, a long one
 // seldom.
@@ -20,11 +20,11 @@ const (
 	paceMax    = 20 * time.Millisecond // in the first half minute
 	paceLong   = time.Second           // at last
 	paceAfter  = 30 * time.Second
-	slowMin    = 3 * time.Millisecond   // a timer that fires so late, or a look that takes so long, tells of a busy machine
+	slowMin    = 3 * time.Millisecond   // if a timer fires so late, or a look takes so long, the machine is busy
 	lostMin    = 100 * time.Millisecond // looks have to agree for this time, or for ten times the machine's delay, that a prompt is lost
 	guessMin   = time.Second            // processes that hide what they wait for must not run for this time: apt-get's run twice a second
 	stuckMin   = time.Second            // lines are typed again after this time without output: the shell loses what it has taken of them
-	unanswered = 250 * time.Millisecond // a program that has not reacted to input after this time does not want to
+	unanswered = 250 * time.Millisecond // a program that has not reacted to input after this time is not going to
 )
 
 // An identity is one wait of one thread.
@@ -45,7 +45,7 @@ type watch struct {
 	s        *session
 	c        *command
 	timer    *time.Timer
-	due      time.Time // when the timer is to fire
+	due      time.Time // when the timer fires next
 	verdict  chan verdict
 	looking  bool          // a look is under way
 	last     verdict       // of the look before
@@ -67,7 +67,7 @@ type verdict struct {
 	seen     time.Time // the command's last activity, before the look
 }
 
-// found reports whether the look has found anything that the next looks have to confirm.
+// found reports whether the look has found something that needs the confirmation of more looks.
 func (v *verdict) found() bool { return v.tid != 0 || v.prompt || v.stuck }
 
 func newWatch(s *session, c *command) *watch {
@@ -89,7 +89,7 @@ func (w *watch) in(d time.Duration) {
 // look starts a look, or puts it off while there is output.
 func (w *watch) look() {
 	if w.looking {
-		return // its verdict sets the time of the next
+		return // the verdict of that look sets the time of the next
 	}
 	w.slow = max(time.Since(w.due), w.slow*3/4)
 	w.s.mu.Lock()
@@ -121,7 +121,7 @@ func (s *session) waiting(c *command, w *watch, v verdict, limit int) *sandbox.R
 	defer s.mu.Unlock()
 	last := w.last
 	w.last, w.looking = v, false
-	typed := s.typist.idle() // else the program waits for the rest of the input, which is on its way
+	typed := s.typist.idle() // if not, the program waits for the rest of the input, which is on its way
 	if agree := typed && v.seen.Equal(c.active) && v.seen.Equal(last.seen) && v.identity.sameWait(last.identity) && v.prompt == last.prompt && v.stuck == last.stuck; agree {
 		w.agreed++
 	} else {

@@ -1,9 +1,9 @@
-// Buildboxd makes the files in sshbox/boxd/bin: boxd for every architecture that DockerSSHBox brings it to, compressed,
-// and SHA256SUMS, which has the hashes of what they hold. The bytes depend on boxd's sources, its dependencies and the
-// compiler alone: not on the machine, the directory or its user's settings.
+// Buildboxd makes the files in sshbox/boxd/bin: a compressed boxd for each architecture that DockerSSHBox supports, and
+// SHA256SUMS with the hashes of the uncompressed programs. The bytes depend only on boxd's sources, its dependencies and
+// the compiler: not on the machine, the directory or the user's settings.
 //
 //	go generate ./sshbox/boxd/bin                         make them
-//	go run ./internal/tools/buildboxd -check     make them elsewhere, and fail unless these are the same
+//	go run ./internal/tools/buildboxd -check     write nothing, and fail unless the files are as they would be written
 package main
 
 import (
@@ -64,7 +64,7 @@ func run(check bool) error {
 	return write(bin, made)
 }
 
-// inToolchain runs this program again, as made and helped by the go command of the right version.
+// inToolchain runs this program again, built by the right version of Go and with that version's go command.
 func inToolchain(version string) error {
 	if os.Getenv("GOTOOLCHAIN") == toolchain {
 		return fmt.Errorf("GOTOOLCHAIN=%s, and this is %s", toolchain, version)
@@ -78,7 +78,7 @@ func inToolchain(version string) error {
 	return nil
 }
 
-// environment is one in which nothing but where modules come from, and where things are cached, is the user's.
+// environment keeps only two kinds of the user's settings of Go: where modules come from, and where caches are.
 func environment() ([]string, error) {
 	theirs := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GONOPROXY", "GOPRIVATE", "GOSUMDB", "GONOSUMDB", "GOINSECURE", "GOVCS", "GOAUTH"}
 	out, err := output(exec.Command("go", append([]string{"env", "-json"}, theirs...)...), os.Environ())
@@ -100,7 +100,7 @@ func environment() ([]string, error) {
 		"GOOS=linux", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off", "CGO_ENABLED=0"), nil
 }
 
-// files are the names of the files and what is to be in them.
+// files returns the contents of the files by name.
 func files(root string, env []string) (map[string][]byte, error) {
 	made := map[string][]byte{}
 	var sums strings.Builder
@@ -148,7 +148,7 @@ func build(root, pkg string, env []string) ([]byte, error) {
 	return os.ReadFile(binary)
 }
 
-// compress leaves name and time out of the header.
+// compress compresses b, with no name and no time in the header.
 func compress(b []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -193,7 +193,7 @@ func compare(dir string, made map[string][]byte) error {
 		"if nothing of boxd or its dependencies was changed, find out where these bytes come from", dir, strings.Join(wrong, "\n\t"))
 }
 
-// difference says in what the bytes differ.
+// difference says how the bytes differ.
 func difference(name string, got, want []byte) string {
 	if filepath.Ext(name) != ".gz" {
 		return fmt.Sprintf("%q, not %q", got, want)

@@ -106,7 +106,7 @@ func (p *Process) Wait() (code, signal int, err error) {
 }
 
 // Settle waits, for at most limit, until all that has been printed on the terminal up to now has been read, and its reader is done with it: has called
-// Read again. A Host that looks at its processes itself (shellbox.Inspector) calls it after the look. Without a terminal it returns at once.
+// Read again. A Host that looks at its processes itself (shellbox.Processes) calls it after the look. Without a terminal it returns at once.
 func (p *Process) Settle(limit time.Duration) {
 	if s := p.screen; s != nil {
 		tty.Within(limit, func() bool { return s.waits.Load() && !tty.Readable(s) && s.waits.Load() })
