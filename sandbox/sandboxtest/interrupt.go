@@ -154,7 +154,7 @@ func interrupts(t *testing.T, b *box) {
 			}
 			begin := time.Now()
 			exited(t, sh.interrupt(), c.codes...)
-			require.Less(t, time.Since(begin), grace/2)
+			require.Less(t, time.Since(begin), grace)
 			b.gone(t, m)
 			sh.lives()
 		})

@@ -119,7 +119,7 @@ func timeouts(t *testing.T, b *box) {
 			exited(t, res, c.codes...)
 			require.NotZero(t, res.ExitCode, "ExitCode")
 			require.NotContains(t, res.Output, "after\n")
-			require.Less(t, time.Since(begin), grace/2, "time to kill it")
+			require.Less(t, time.Since(begin), grace, "time to kill it")
 			b.gone(t, m)
 			if c.name == "StatusOfItsOwn" {
 				require.Contains(t, res.Output, "cleaned up\n")
