@@ -17,19 +17,32 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// build builds the program, as a user would have it.
-func build(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "quickstart")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
-	require.NoErrorf(t, err, "%s", out)
-	return program
+var program string
+
+// TestMain builds the program, as a user would have it.
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "quickstart-")
+		if err == nil {
+			defer os.RemoveAll(dir)
+			program = filepath.Join(dir, "quickstart")
+			var out []byte
+			if out, err = exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+				err = fmt.Errorf("go build: %w\n%s", err, out)
+			}
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}())
 }
 
 // take runs the program without a terminal and with a temporary directory of its own, and returns its transcript.
 func take(t *testing.T, args ...string) (transcript string, err error) {
 	t.Helper()
-	program, temp := build(t), t.TempDir()
+	temp := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
@@ -125,7 +138,7 @@ func TestInterrupted(t *testing.T) {
 // interrupt runs the program until text is in its transcript, and interrupts it.
 func interrupt(t *testing.T, box, text string) (pid int) {
 	t.Helper()
-	program, temp := build(t), t.TempDir()
+	temp := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), program, "-box", box)
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
 	seen := &trigger{text: text, reached: make(chan struct{})}

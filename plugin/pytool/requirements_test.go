@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/plugin/pytool"
@@ -98,6 +99,7 @@ def f(): return [sandshellprobe.VERSION, subprocess.check_output(["sandshellprob
 }
 
 func TestRequirementsFail(t *testing.T) {
+	testenv.NeedsAll(t, "it makes several virtual environments with pip: TestRequirements makes one in each box")
 	b := boxtest.Local(t, pytool.Plugin())
 	tool := pytool.Tool{Source: "import sandshellprobe\ndef f(): return sandshellprobe.VERSION", Function: "f",
 		Config: pytool.Config{Requirements: []string{"sandshellnowhere==3"}, PipArgs: []string{"--no-index"}}}
@@ -160,6 +162,7 @@ func TestWrongRequirements(t *testing.T) {
 
 // Debian's Python comes without ensurepip; and where there is no Python and no network, that is said.
 func TestWithout(t *testing.T) {
+	testenv.NeedsAll(t, "it has containers lose and miss their Python")
 	b := boxtest.Container(t, sshbox.Config{Network: "none"})
 	sh(t, b, "rm -r /usr/lib/python3*/ensurepip; ! python3 -c 'import pip'")
 	require.NoError(t, b.InitPlugins(t.Context(), pytool.Plugin()))

@@ -329,7 +329,7 @@ func notYetWaiting(t *testing.T, b *box) {
 	t.Run("SleepsAfterThePrompt", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		res := sh.exec(`printf 'name? '; sleep 1; read -r n; echo "hello $n"`, sandbox.Yield(500*time.Millisecond))
+		res := sh.exec(`printf 'name? '; sleep 1; read -r n; echo "hello $n"`, sandbox.Until(regexp.MustCompile(`\? $`)))
 		running(t, res)
 		same(t, "name? ", res.Output)
 		res = sh.wait()

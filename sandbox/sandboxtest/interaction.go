@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -237,7 +238,8 @@ func unfinished(t *testing.T, b *box) {
 			b.script(t, `cd "$1" && : > go; until [ -e gone ]; do sleep 0.02; done; sleep 0.2; rm go gone`, sh.dir)
 		}
 		const command = "echo one; until [ -e go ]; do sleep 0.02; done; echo two; : > gone; (exit 6)"
-		res := sh.exec(command, sandbox.Yield(200*time.Millisecond))
+		begun := sandbox.Until(regexp.MustCompile("one\n"))
+		res := sh.exec(command, begun)
 		running(t, res)
 		same(t, "one\n", res.Output)
 		gone()
@@ -245,12 +247,12 @@ func unfinished(t *testing.T, b *box) {
 		exited(t, res, 6)
 		same(t, "two\n", res.Output)
 		sh.fails(sandbox.ErrIdle, "Wait", sh.waits())
-		running(t, sh.exec(command, sandbox.Yield(200*time.Millisecond)))
+		running(t, sh.exec(command, begun))
 		gone()
 		res = sh.interrupt()
 		exited(t, res, 6)
 		same(t, "two\n", res.Output)
-		running(t, sh.exec(command, sandbox.Yield(200*time.Millisecond)))
+		running(t, sh.exec(command, begun))
 		gone()
 		sh.lives() // or to nobody
 		sh.fails(sandbox.ErrIdle, "Wait", sh.waits())

@@ -42,11 +42,11 @@ func cancels(t *testing.T, b *box) {
 	}{
 		{"During", func() (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(context.Background())
-			time.AfterFunc(500*time.Millisecond, cancel)
+			time.AfterFunc(time.Second, cancel)
 			return ctx, cancel
 		}, context.Canceled},
 		{"Deadline", func() (context.Context, context.CancelFunc) {
-			return context.WithTimeout(context.Background(), 500*time.Millisecond)
+			return context.WithTimeout(context.Background(), time.Second)
 		}, context.DeadlineExceeded},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func interrupts(t *testing.T, b *box) {
 			}
 			begin := time.Now()
 			exited(t, sh.interrupt(), c.codes...)
-			require.Less(t, time.Since(begin), grace/2)
+			require.Less(t, time.Since(begin), grace)
 			b.gone(t, m)
 			sh.lives()
 		})

@@ -245,7 +245,7 @@ func lengths(t *testing.T, b *box) {
 		want = strings.Repeat(fill, n/len(fill)+1)[:n-len(head)-len(tail)]
 		return head + want + tail, want + "\n"
 	}
-	for _, n := range []int{4094, 4095, 4096, 4097, 5000, 8191, 8192, 70_000, 131_072, 1 << 20} {
+	for _, n := range []int{4094, 4095, 4096, 4097, 5000, 8191, 8192, 70_000, 131_072, b.suite.few(200_000, 1<<20)} {
 		t.Run(fmt.Sprintf("%dBytes", n), func(t *testing.T) {
 			t.Parallel()
 			sh := b.open(t)
