@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
@@ -135,8 +136,9 @@ func (c *command) final(max int) *sandbox.Result {
 // A tee copies raw output to the writer of the call under way. Its lock is held during a write, so that after set(nil) no
 // write is under way.
 type tee struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu      sync.Mutex
+	w       io.Writer
+	writing atomic.Bool // a write is under way
 }
 
 func (t *tee) set(w io.Writer) {
@@ -151,7 +153,10 @@ func (t *tee) write(p []byte) {
 	if t.w == nil {
 		return
 	}
-	if _, err := t.w.Write(p); err != nil {
+	t.writing.Store(true)
+	_, err := t.w.Write(p)
+	t.writing.Store(false)
+	if err != nil {
 		t.w = nil
 	}
 }

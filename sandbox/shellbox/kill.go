@@ -12,6 +12,9 @@ import (
 // killTick is how often kill looks at what is in the foreground.
 const killTick = 50 * time.Millisecond
 
+// patientPrograms is how many programs of a command are ended softly, one after the other, however long each takes.
+const patientPrograms = 8
+
 // kill ends the command as a person would, then harder. It returns when the command and its descendants are gone, or the session
 // is. The foreground gets the interrupt key, SIGTERM and SIGKILL, each Options.Grace after the other. If the command then starts
 // another program, that one is treated likewise, but not for ever.
@@ -29,11 +32,12 @@ func (s *session) kill(c *command) {
 	family := s.box.family(shell, c.began, background)
 	grace := s.box.opts.Grace
 	first := time.Now()
-	since, step, last := first, 0, -1
+	since, step, last, programs := first, 0, -1, 0
 	for {
 		foreground, turns, raw := s.box.foreground(shell)
-		if foreground != last && time.Since(first) < 4*grace {
+		if foreground != last && (programs < patientPrograms || time.Since(first) < 4*grace) {
 			since, step, last = time.Now(), 0, foreground
+			programs++
 		}
 		// Each step has its time from when the one before was taken: where looking takes long, the shell would be killed as soon as its program.
 		switch quiet := time.Since(since); {
@@ -99,13 +103,16 @@ func (s *session) tidy() {
 // difference, have an id not greater than background, the shell's $! at the time.
 func (b *Box) family(shell int, began time.Time, background int) []proc.Process {
 	ps := b.tree(shell)
+	ticks := func(d time.Duration) int64 { return int64(d.Seconds() * proc.TicksPerSecond) }
+	asked := time.Since(began)
 	up := b.uptime()
-	begin := int64((up - time.Since(began)).Seconds() * proc.TicksPerSecond)
+	// The answer may take long, and tells the time of some moment in between: the command began after earliest and before latest.
+	earliest, latest := ticks(up-time.Since(began)), ticks(up-asked)
 	earlier := map[int]bool{}
 	var family []proc.Process
 	for _, p := range ps { // parents come before children
 		foreground := p.Group == p.Foreground
-		old := up > 0 && (p.Start < begin-2 || p.Start <= begin+2 && p.PID <= background)
+		old := up > 0 && (p.Start < earliest-2 || p.Start <= latest+2 && p.PID <= background)
 		if earlier[p.Parent] || p.Parent == shell && old && !foreground {
 			earlier[p.PID] = true
 			continue

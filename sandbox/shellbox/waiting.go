@@ -92,6 +92,10 @@ func (w *watch) look() {
 		return // the verdict of that look sets the time of the next
 	}
 	w.slow = max(time.Since(w.due), w.slow*3/4)
+	if w.c.tee.writing.Load() { // the caller takes no output: what is behind it, the prompt even, has not been read, and the shell may long be there
+		w.in(paceMax)
+		return
+	}
 	w.s.mu.Lock()
 	typed, started, active := w.c.typed, w.c.started, w.c.active
 	w.s.mu.Unlock()
