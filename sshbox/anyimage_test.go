@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -124,10 +125,13 @@ func runaways(t *testing.T, box sandbox.Sandbox) {
 	for _, command := range []string{
 		"echo begun; while :; do :; done",
 		// A tree, of which one does not listen. (The session's own shell is not to be in wait: busybox's ash does not survive its interruption.)
-		`echo begun; /bin/sh -c '(trap "" INT TERM HUP; while :; do :; done) & /bin/sh -c "while :; do :; done" & wait'`,
+		`/bin/sh -c '(trap "" INT TERM HUP; while :; do :; done) & /bin/sh -c "while :; do :; done" & echo begun; wait'`,
 	} {
-		r, err := box.Execute(t.Context(), command, sandbox.Timeout(300*time.Millisecond))
-		if !errors.Is(err, sandbox.ErrTimeout) || r == nil || !strings.HasPrefix(r.Output, "begun\n") {
+		r, err := box.Execute(t.Context(), command, sandbox.Until(regexp.MustCompile("begun\n")))
+		if err != nil || r.State != sandbox.Running {
+			t.Errorf("%s: %+v, %v", command, r, err)
+		}
+		if r, err = box.Wait(t.Context(), sandbox.Timeout(300*time.Millisecond)); !errors.Is(err, sandbox.ErrTimeout) || r == nil {
 			t.Errorf("%s: %+v, %v", command, r, err)
 		}
 		onlySessions(t, box, 1)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/sandshell/sandshell/internal/sshdtest"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
@@ -28,6 +29,7 @@ func Each(t *testing.T, test func(t *testing.T, b Box), plugins ...plugin.Plugin
 	})
 	t.Run("DockerSSHBox", func(t *testing.T) {
 		t.Parallel()
+		testenv.NeedsAll(t, "a container runs the same scripts as this machine")
 		test(t, Container(t, sshbox.Config{}, plugins...))
 	})
 }

@@ -13,7 +13,7 @@ import (
 const killTick = 50 * time.Millisecond
 
 // patientPrograms is how many programs of a command are ended softly, one after the other, however long each takes.
-const patientPrograms = 8
+const patientPrograms = 3
 
 // kill ends the command as a person would, then harder. It returns when the command and its descendants are gone, or the session
 // is. The foreground gets the interrupt key, SIGTERM and SIGKILL, each Options.Grace after the other. If the command then starts
