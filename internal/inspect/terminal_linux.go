@@ -33,9 +33,11 @@ func withTerminal(number int, f func(fd int)) {
 	f(fd)
 }
 
-// Modes returns the modes of the terminal of that number.
+// Modes returns the modes of the terminal of that number. What was typed before has passed the line discipline then, so that its echo is there: the
+// kernel does that in its own time (flush_to_ldisc), unless somebody polls the terminal for input (n_tty_poll).
 func Modes(tty int) (modes proc.Modes) {
 	withTerminal(tty, func(fd int) {
+		unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 		if m, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil {
 			modes = proc.Modes{Known: true, Raw: m.Lflag&unix.ICANON == 0, NoEcho: m.Lflag&unix.ECHO == 0}
 		}
