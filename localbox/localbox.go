@@ -35,6 +35,8 @@ type Config struct {
 	Env []string
 	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM. Default: 1 s.
 	Grace time.Duration
+	// StartLimit bounds the time that a shell takes to its first prompt. Default: 30 s.
+	StartLimit time.Duration
 	// Logger gets what happens beside the results. Default: none.
 	Logger *slog.Logger
 }
@@ -83,7 +85,7 @@ func newBox(ctx context.Context, c Config) (*LocalBox, error) {
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
-	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: dir, Env: c.Env, Shell: c.Shell, Grace: c.Grace, Logger: c.Logger})
+	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: dir, Env: c.Env, Shell: c.Shell, Grace: c.Grace, StartLimit: c.StartLimit, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}

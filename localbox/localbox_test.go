@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -80,6 +81,7 @@ func TestBadConfig(t *testing.T) {
 		{"NoDir", localbox.Config{Dir: "/does/not/exist"}, fs.ErrNotExist, "/does/not/exist"},
 		{"NotADir", localbox.Config{Dir: "/dev/null"}, nil, "/dev/null: not a directory"},
 		{"NoShell", localbox.Config{Shell: []string{"no-such-shell"}}, exec.ErrNotFound, "no-such-shell: no such program"},
+		{"SlowShell", localbox.Config{Shell: []string{"sleep", "100"}, StartLimit: 50 * time.Millisecond}, context.DeadlineExceeded, "not at its prompt within 50ms"},
 		{"NotAShell", localbox.Config{Shell: []string{"true"}}, nil, "true ended with status 0 before its first prompt"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

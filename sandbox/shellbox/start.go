@@ -16,7 +16,7 @@ import (
 // with that shell's status.
 func (s *session) start(ctx context.Context, dir string, status int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.box.opts.StartLimit,
-		fmt.Errorf("the shell was not at its prompt within %v: does a startup file wait for something?", s.box.opts.StartLimit))
+		fmt.Errorf("the shell was not at its prompt within %v (does a startup file wait for something?): %w", s.box.opts.StartLimit, context.DeadlineExceeded))
 	defer cancel()
 	p, err := s.launch(ctx, dir)
 	if err != nil {
