@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,9 +49,10 @@ func start(t *testing.T, needs []string, script string, args ...string) *program
 		p.read()
 	}()
 	t.Cleanup(func() {
-		cmd.Process.Kill()
+		// With all that it has started: the terminal is in blocking mode, where Close frees no Read, and only the end of its last program does.
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		cmd.Wait()
-		tty.Close() // hangs up on the programs that the shell has started, which ends the reading
+		tty.Close()
 		<-read
 	})
 	return p
