@@ -35,7 +35,7 @@ func (s *suite) time(t *testing.T) {
 	t.Run("31_TimeoutAtTheEnd", func(t *testing.T) { // on time or not: in step afterwards
 		t.Parallel()
 		sh := b.open(t)
-		for i := range s.count(150) {
+		for i := range s.few(15, 60) {
 			res, err := within(b, t, "Execute", sh.executes("sleep 0.02", sandbox.Timeout(time.Duration(15+i%15)*time.Millisecond)))
 			require.NotNil(t, res)
 			if err != nil {
