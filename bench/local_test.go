@@ -17,11 +17,11 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// local is this machine, with as little between it and us as can be. It is a Host too, for keystrokes to listen at.
+// local is this machine, with as little between it and us as can be. It is a Host too, for recorded to listen at.
 type local struct{}
 
 func (local) terminal() (stream, error) {
-	p, err := startOnTerminal(exec.Command(shellArgs[0], shellArgs[1:]...), 24, 80)
+	p, err := startOnTerminal(exec.Command(shellArgs[0], shellArgs[1:]...), 24, 80, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,8 @@ type process struct {
 	stderr io.Reader
 }
 
-func startOnTerminal(cmd *exec.Cmd, rows, cols int) (*process, error) {
+// startOnTerminal starts a program on a terminal. Its standard input is that terminal too, unless it is given another.
+func startOnTerminal(cmd *exec.Cmd, rows, cols int, stdin *os.File) (*process, error) {
 	blocking, tty, err := pty.Open()
 	if err != nil {
 		return nil, err
@@ -70,7 +71,10 @@ func startOnTerminal(cmd *exec.Cmd, rows, cols int) (*process, error) {
 	unix.SetNonblock(fd, true) // else Close would not free a Read
 	ptm := os.NewFile(uintptr(fd), "terminal")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if stdin != nil {
+		cmd.Stdin = stdin
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}
 	if err := cmd.Start(); err != nil {
 		ptm.Close()
 		return nil, err
@@ -93,14 +97,24 @@ func (local) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, e
 	cmd := exec.Command(p.Args[0], p.Args[1:]...)
 	cmd.Dir, cmd.Env = p.Dir, append(os.Environ(), p.Env...)
 	if t := p.Terminal; t != nil {
-		started, err := startOnTerminal(cmd, t.Rows, t.Cols)
-		return hosted{started}, err
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		started, err := startOnTerminal(cmd, t.Rows, t.Cols, r)
+		if err != nil {
+			w.Close()
+			return nil, err
+		}
+		started.closes = append(started.closes, w)
+		return hosted{started, w}, nil
 	}
 	stdin, _ := cmd.StdinPipe()
 	stdout, _ := cmd.StdoutPipe()
 	stderr, _ := cmd.StderrPipe()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return hosted{&process{Reader: stdout, Writer: stdin, cmd: cmd, closes: []io.Closer{stdin, stdout, stderr}, stderr: stderr}}, cmd.Start()
+	return hosted{&process{Reader: stdout, Writer: stdin, cmd: cmd, closes: []io.Closer{stdin, stdout, stderr}, stderr: stderr}, nil}, cmd.Start()
 }
 
 func (local) Dial(context.Context, string, string) (net.Conn, error) {
@@ -111,10 +125,14 @@ func (local) String() string             { return "bare" }
 func (local) Close() error               { return nil }
 
 // A hosted process is a process as the engine wants to see it.
-type hosted struct{ p *process }
+type hosted struct {
+	p        *process
+	commands io.WriteCloser // of a shell
+}
 
 func (h hosted) PID() int                    { return h.p.cmd.Process.Pid }
 func (h hosted) Stdin() io.WriteCloser       { return stdinOf{h.p} }
+func (h hosted) Commands() io.WriteCloser    { return h.commands }
 func (h hosted) Stdout() io.Reader           { return h.p.Reader }
 func (h hosted) Stderr() io.Reader           { return h.p.stderr }
 func (h hosted) Resize(rows, cols int) error { return errors.ErrUnsupported }

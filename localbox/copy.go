@@ -17,7 +17,7 @@ func (h *host) Unpack(ctx context.Context, path string, pack func(io.Writer) err
 	if err != nil {
 		return err
 	}
-	return throughPipe(ctx, pack, func(r io.Reader) error { return archive.Unpack(r, path, archive.Options{Trusted: true}) })
+	return throughPipe(ctx, pack, func(r io.Reader) error { return archive.Unpack(ctx, r, path, archive.Options{Trusted: true}) })
 }
 
 // Pack implements shellbox.Copier.

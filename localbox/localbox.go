@@ -41,7 +41,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A LocalBox is a sandbox on this machine.
+// A LocalBox is a sandbox on this machine. The zero value is a closed one: New makes those that work.
 type LocalBox struct {
 	*shellbox.Box
 	*plugin.Mixin
@@ -98,7 +98,12 @@ func newBox(ctx context.Context, c Config) (*LocalBox, error) {
 func (b *LocalBox) Dir() string { return b.dir }
 
 // PluginDir implements plugin.Confined: plugins change nothing of this machine but a temporary directory, which Close removes.
-func (b *LocalBox) PluginDir() (string, error) { return b.host.pluginDir() }
+func (b *LocalBox) PluginDir() (string, error) {
+	if b.host == nil { // New has not made it
+		return "", sandbox.ErrClosed
+	}
+	return b.host.pluginDir()
+}
 
 func isDir(dir string) error {
 	info, err := os.Stat(dir)

@@ -2,6 +2,7 @@ package localbox
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/inspect"
@@ -27,10 +28,37 @@ func (h *host) Marked(ctx context.Context, word string) ([]int, error) {
 	return inspect.Marked(word), nil
 }
 
-// Modes implements shellbox.Processes.
-func (h *host) Modes(ctx context.Context, tty int) (proc.Modes, error) {
-	return inspect.Modes(tty), nil
+// Program implements shellbox.Processes.
+func (h *host) Program(ctx context.Context, pid int) (dir string, env []string, err error) {
+	dir, env = inspect.Program(pid)
+	return dir, env, nil
 }
+
+// Look implements shellbox.Processes.
+func (h *host) Look(ctx context.Context, p shellbox.Process) (proc.Look, error) {
+	started, ok := p.(*process)
+	if !ok || started.TTY() == 0 {
+		return proc.Look{}, errNoTerminal
+	}
+	if started.Ended() { // its id may be another's
+		return proc.Look{Gone: true}, nil
+	}
+	return inspect.Look(p.PID()), nil
+}
+
+// discardLimit bounds Discard. It is reached only if the terminal cannot be opened and something is being typed on it.
+const discardLimit = time.Second
+
+// Discard implements shellbox.Processes.
+func (h *host) Discard(ctx context.Context, p shellbox.Process) (int, error) {
+	started, ok := p.(*process)
+	if !ok || started.TTY() == 0 {
+		return 0, errNoTerminal
+	}
+	return started.Discard(discardLimit, inspect.Discard), nil
+}
+
+var errNoTerminal = errors.New("the process is none of this host's on a terminal")
 
 // ResetModes implements shellbox.Processes.
 func (h *host) ResetModes(ctx context.Context, tty int) error {
@@ -46,13 +74,18 @@ func (h *host) Signal(ctx context.Context, pids []int, signals ...proc.Signal) (
 	return inspect.Signal(pids, signals...)
 }
 
+// Interrupt implements shellbox.Processes.
+func (h *host) Interrupt(ctx context.Context, p shellbox.Process) (bool, error) {
+	return inspect.Interrupt(p.PID()), nil
+}
+
 // settleLimit bounds Settle. A program that prints without end is never settled.
 const settleLimit = 20 * time.Millisecond
 
 // Settle implements shellbox.Processes. Input needs no wait: a write to the terminal has given it to the program.
-func (h *host) Settle(ctx context.Context, p shellbox.Process) error {
+func (h *host) Settle(ctx context.Context, p shellbox.Process) (busy bool, err error) {
 	if p, ok := p.(*process); ok && p.Stderr() == nil {
-		p.Settle(settleLimit)
+		busy = p.Settle(settleLimit)
 	}
-	return nil
+	return busy, nil
 }

@@ -16,6 +16,8 @@ var (
 	ErrIdle error = &sentinel{"no command is unfinished", nil}
 	// ErrTimeout: Timeout has passed, and the command has been killed. It is context.DeadlineExceeded too.
 	ErrTimeout error = &sentinel{"command timed out", context.DeadlineExceeded}
+	// ErrQuestion: the command waited for input, and AtQuestion(Fail) had it killed.
+	ErrQuestion error = &sentinel{"the command waits for input, and nobody answers", nil}
 	// ErrCut: the connection to the sandbox was cut during a copy, or under a dialed connection; neither can be resumed. The sandbox is still there
 	// and is being connected to again, so try again. Sessions and jobs go on as if nothing had happened.
 	ErrCut error = &sentinel{"the connection to the sandbox was cut: try again", nil}

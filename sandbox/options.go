@@ -16,6 +16,8 @@ type ExecOptions struct {
 	Until     *regexp.Regexp // nil: none
 	Tee       io.Writer      // nil: none
 	MaxOutput int            // bytes
+	Idle      time.Duration  // 0: none
+	Question  Policy
 	Attended  bool
 }
 
@@ -26,7 +28,9 @@ const DefaultMaxOutput = 1 << 20
 func NewExecOptions(opts ...ExecOption) ExecOptions {
 	o := ExecOptions{MaxOutput: DefaultMaxOutput}
 	for _, opt := range opts {
-		opt(&o)
+		if opt != nil {
+			opt(&o)
+		}
 	}
 	return o
 }
@@ -52,6 +56,10 @@ func Until(re *regexp.Regexp) ExecOption {
 
 // Tee copies the raw output, with its control sequences, to w as it comes. Writes are made one at a time and end before
 // the call returns; a slow w slows the command down. An error of w ends the copying and is otherwise ignored.
+//
+// A w that blocks keeps the call from returning only as long as nothing else wants it to: the end of ctx, Timeout, Yield, Interrupt and Close wait a
+// second for it. Then the call returns an error that is exec.ErrWaitDelay and says how much w has not been given. A Write under way stays behind until
+// w returns.
 func Tee(w io.Writer) ExecOption {
 	return func(o *ExecOptions) { o.Tee = w }
 }
@@ -60,6 +68,25 @@ func Tee(w io.Writer) ExecOption {
 // return when the command waits for input. The answers come by Input, from another goroutine.
 func Attended() ExecOption {
 	return func(o *ExecOptions) { o.Attended = true }
+}
+
+// Idle makes the call return with State Running, if the command still runs, once nothing has been printed for d. Zero or less: no limit.
+func Idle(d time.Duration) ExecOption {
+	return func(o *ExecOptions) { o.Idle = max(d, 0) }
+}
+
+// A Policy says what becomes of a command that waits for input.
+type Policy int
+
+const (
+	Return   Policy = iota // the call returns, with State Waiting: the default
+	EndInput               // the end of input (^D) is typed, once; if the command waits again, the call returns
+	Fail                   // the command is killed, and the call returns its Result and ErrQuestion
+)
+
+// AtQuestion says what the call does when the command waits for input, for callers who have nobody to answer it.
+func AtQuestion(p Policy) ExecOption {
+	return func(o *ExecOptions) { o.Question = p }
 }
 
 // MaxOutput sets how many bytes of Output are kept, half of them from the head and half from the tail.
@@ -78,9 +105,11 @@ type SessionOption func(*SessionOptions)
 
 // SessionOptions are the options of one session, for those who implement Sandbox.
 type SessionOptions struct {
-	Dir        string   // "": the sandbox's
+	Dir        string   // "": the sandbox's, where a relative one starts
 	Env        []string // "NAME=value"
+	User       string   // "": the sandbox's
 	Rows, Cols int
+	MaxLog     int64 // bytes; 0: no limit
 }
 
 // DefaultRows and DefaultCols are the size of a terminal unless Size says otherwise: a VT100's.
@@ -93,12 +122,14 @@ const (
 func NewSessionOptions(opts ...SessionOption) SessionOptions {
 	o := SessionOptions{Rows: DefaultRows, Cols: DefaultCols}
 	for _, opt := range opts {
-		opt(&o)
+		if opt != nil {
+			opt(&o)
+		}
 	}
 	return o
 }
 
-// Dir sets the directory in which the session starts. Default: the sandbox's.
+// Dir sets the directory in which the session starts. Default: the sandbox's, where a relative path starts: as with Cmd.Dir.
 func Dir(path string) SessionOption {
 	return func(o *SessionOptions) { o.Dir = path }
 }
@@ -111,4 +142,23 @@ func Env(kv ...string) SessionOption {
 // Size sets the size of the session's terminal. Default: 24 × 80.
 func Size(rows, cols int) SessionOption {
 	return func(o *SessionOptions) { o.Rows, o.Cols = rows, cols }
+}
+
+// MaxLog bounds the log of a job to its last n bytes. Offsets stay those of the whole output; what is before the bytes that are kept is skipped when it is
+// read. Zero or less: all is kept.
+func MaxLog(n int64) SessionOption {
+	return func(o *SessionOptions) { o.MaxLog = max(n, 0) }
+}
+
+// User runs the session's shell, or the job, as another user, also after the shell's end; Cmd.User does so for a program. name is a user's name, or a number:
+// "1000", or "1000:100" with the group's, as docker run --user has it. Default: the sandbox's user.
+//
+// What is started has that user's id, group and supplementary groups and, unless Env says otherwise, its HOME, USER, LOGNAME and SHELL; the terminal is its
+// own. The session's shell remains the sandbox's. A user whom only the number is known of has HOME=/ and, unless a group is given, group 0; a given group
+// is the only one. The directory is not the user's home but Dir's, or the sandbox's: one that the user may not enter is fs.ErrPermission.
+//
+// The sandbox's own user changes nothing and always works. For all others the sandbox has to run as root, else the error is fs.ErrPermission; a user that does
+// not exist is user.UnknownUserError (package os/user). An SSHBox cannot do it: errors.ErrUnsupported. Log in as that user instead.
+func User(name string) SessionOption {
+	return func(o *SessionOptions) { o.User = name }
 }

@@ -43,8 +43,7 @@ type Session interface {
 
 	// Input types text, as it is, to the unfinished command and goes on waiting for it. An answer to a question needs
 	// its "\n"; "\x04" is the end of input, "\x03" the interrupt key. What the terminal echoes is part of the output.
-	// If the command ends before it has read the text, the shell reads the rest, as it does when a person types ahead; the
-	// interrupt key drops what the terminal still holds of the text (4 KiB).
+	// What the command has not read when it ends is dropped: no shell executes it, and the next command does not get it. Result.Unread says how much.
 	// Input returns ErrIdle when no command is unfinished. The end of ctx and Timeout kill the command, as with Execute.
 	Input(ctx context.Context, text string, opts ...ExecOption) (*Result, error)
 
@@ -58,6 +57,9 @@ type Session interface {
 	// Interrupt ends the unfinished command: with the interrupt key, as a person would, then with SIGTERM and SIGKILL to
 	// the command and its descendants, until the shell is back. It returns ErrIdle when no command is unfinished.
 	Interrupt(ctx context.Context, opts ...ExecOption) (*Result, error)
+
+	// Type types text, as Input does, and does not wait. It returns ErrIdle when no command is unfinished.
+	Type(ctx context.Context, text string) error
 
 	// Screen returns what a person would see on the terminal now. It is meant for full-screen programs.
 	Screen(ctx context.Context) (*Screen, error)
@@ -119,8 +121,9 @@ type Job interface {
 
 	// Logs returns what the job printed, as its terminal got it, from an absolute offset in bytes on; and next, the offset
 	// to read on from. It does not wait: no data and next == offset means that there is nothing new yet. One call returns at
-	// most 1 MiB. All output is kept (on disk) until the sandbox is closed, and any number of readers
-	// may read from any offset, during the job and after it. An offset beyond the end is an error.
+	// most 1 MiB. All output is kept (on disk, if it is long) until Forget or the sandbox's Close, unless MaxLog bounds it; and any number of readers
+	// may read from any offset, during the job and after it. An offset beyond the end is an error. If what was at offset is no longer kept, the data
+	// begins with the first byte that is: next-len(data) is its offset.
 	Logs(ctx context.Context, offset int64) (data []byte, next int64, err error)
 
 	// Input types text to the job's terminal. It returns ErrIdle after the job's end.
@@ -138,19 +141,30 @@ type Job interface {
 
 	// Done is closed when the job has ended.
 	Done() <-chan struct{}
+
+	// Forget drops an ended job with its log: the sandbox no longer knows it, and Logs and Wait return ErrClosed. While the job runs, the error is ErrBusy.
+	Forget() error
 }
 
 // A Result says how a command ended, or how far it has got.
 type Result struct {
-	State     State
-	ExitCode  int           // when State is Exited; 128+n when signal n ended it
-	Awaits    InputKind     // when State is Waiting: Line, Secret (no echo) or Keys (a raw or full-screen program)
-	Output    string        // what was printed since the last Result of this command; lines end with "\n", control sequences are resolved
-	Omitted   int64         // bytes cut out of the middle of Output (head and tail are kept)
-	Matched   string        // what Until matched
-	Cwd       string        // the shell's directory, when it is back at its prompt
-	Restarted bool          // the shell itself ended (exit, exec, set -e, kill): a fresh one took its place, in Cwd
-	Duration  time.Duration // since the command's start
+	State    State
+	ExitCode int       // when State is Exited; 128+n when signal n ended it; else -1
+	Awaits   InputKind // when State is Waiting: Line, Secret (no echo) or Keys (a raw or full-screen program)
+
+	// Output is what was printed since the last Result of this command; lines end with "\n", control sequences are resolved. It is valid UTF-8: U+FFFD
+	// stands for bytes that are not (Tee has them as they came).
+	Output    string
+	Omitted   int64 // bytes cut out of the middle of Output (head and tail are kept), at rune and, where there is one near, line boundaries
+	OmittedAt int   // where in Output they were
+
+	Unread     int           // bytes of Input that the command had not read when it ended: dropped, never executed
+	FullScreen bool          // the program draws the whole screen (alternate screen): Screen shows it, Output does not
+	Matched    string        // what Until matched
+	Cwd        string        // the shell's directory, when it is back at its prompt
+	Restarted  bool          // the shell itself ended (exit, exec, set -e, kill): a fresh one took its place, in Cwd
+	Incomplete bool          // the shell wanted more than the command: a quote, a here-document or a compound command was left open
+	Duration   time.Duration // since the command's start
 }
 
 // A State says how far a command has got.
@@ -208,10 +222,18 @@ type Screen struct {
 // A Cmd is a program to Run.
 type Cmd struct {
 	Args []string // the program and its arguments; no shell interprets them
-	Dir  string   // working directory; "" is the sandbox's
-	Env  []string // "NAME=value", added to the sandbox's
+	Dir  string   // working directory; "" is the sandbox's, where a relative one starts
+	Env  []string // "NAME=value", added to the sandbox's; a later one of the same name wins
+	// ReplaceEnv says that Env is the whole environment: neither the sandbox's variables nor the host's are added. A program without a slash in its name
+	// is looked up in Env's PATH; without one there, no such program is found. One variable is there all the same: SANDSHELL_SESSION, by which Close and
+	// the end of ctx find what the program has started.
+	ReplaceEnv bool
+	// User runs the program as another user, where the sandbox may become that user: see [User].
+	User string
 	// Stdin is read until its end; nil is an empty input. A Reader that blocks for ever does not keep Run from
 	// returning, but its Read stays behind until it returns.
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer // nil discards
+	Stdin io.Reader
+	// Stdout and Stderr get what the program writes; nil discards it. If both are the same writer, of a type that == can compare, the two streams are one,
+	// as with 2>&1: the writer gets everything in the order in which the program wrote it, and at most one Write at a time, as in os/exec.
+	Stdout, Stderr io.Writer
 }

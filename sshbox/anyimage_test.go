@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -39,6 +40,9 @@ func TestAnyImage(t *testing.T) {
 			for _, setting := range slices.Sorted(maps.Keys(settings)) {
 				t.Run(setting, func(t *testing.T) {
 					t.Parallel()
+					if setting != "all" && setting != "root" {
+						testenv.NeedsAll(t, "root runs every day, and a user with all restrictions at once")
+					}
 					c := Config{Image: image, Network: network}
 					settings[setting](&c)
 					anyImage(t, c)

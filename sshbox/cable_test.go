@@ -1,12 +1,14 @@
 package sshbox
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +24,10 @@ type cable struct {
 	mu    sync.Mutex
 	conns map[net.Conn]bool
 	dead  bool // new ones are cut too
+	pairs []*pair
 	wg    sync.WaitGroup
+
+	passed atomic.Int64 // bytes, both ways
 }
 
 func newCable(t testing.TB) *cable {
@@ -62,13 +67,54 @@ func (c *cable) serve() {
 			continue
 		}
 		c.conns[a], c.conns[b] = true, true
+		p := new(pair)
+		c.pairs = append(c.pairs, p)
 		c.mu.Unlock()
 		for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
 			c.wg.Go(func() {
-				io.Copy(way[0], way[1])
+				io.Copy(io.MultiWriter(muted{way[0], p}, counter{&c.passed}), way[1])
 				way[0].(*net.UnixConn).CloseWrite()
 			})
 		}
+	}
+}
+
+// A counter counts the bytes written to it.
+type counter struct{ n *atomic.Int64 }
+
+func (c counter) Write(p []byte) (int, error) {
+	c.n.Add(int64(len(p)))
+	return len(p), nil
+}
+
+// A pair is the two ends of a connection through the cable.
+type pair struct {
+	stream atomic.Bool // it has become the stream of an exec, after one request
+	mute   atomic.Bool // what is sent goes nowhere
+}
+
+// A muted writer writes as long as its pair is not mute, and loses the rest.
+type muted struct {
+	io.Writer
+	*pair
+}
+
+func (m muted) Write(p []byte) (int, error) {
+	if m.mute.Load() {
+		return len(p), nil
+	}
+	if bytes.Contains(p, []byte("\r\nUpgrade: tcp\r\n")) {
+		m.stream.Store(true)
+	}
+	return m.Writer.Write(p)
+}
+
+// silence loses all that the streams of execs carry from now on, and leaves them open.
+func (c *cable) silence() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pairs {
+		p.mute.Store(p.stream.Load())
 	}
 }
 

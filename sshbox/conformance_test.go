@@ -15,8 +15,8 @@ import (
 func TestConformanceSSHBox(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t, "MaxStartups 100")
-	conform(t, func(ctx context.Context) (sandbox.Sandbox, error) { return Dial(ctx, s.config()) }, sandboxtest.LossyEcho(), testenv.Groups(
-		"Output", "Interaction", "Time", "Background", "Run", "Files", "Network", "Life", "Concurrency"))
+	conform(t, func(ctx context.Context) (sandbox.Sandbox, error) { return Dial(ctx, s.config()) }, sandboxtest.LossyEcho(), sandboxtest.PlainSSHD(), testenv.Some(
+		"Output", "Interaction", "Background", "Run", "Files", "Network", "Life", "Concurrency"))
 }
 
 // TestConformanceDockerSSHBox runs all of it in each shell: as root and as a user who has sudo, in an image of everyday programs, and
@@ -24,16 +24,21 @@ func TestConformanceSSHBox(t *testing.T) {
 func TestConformanceDockerSSHBox(t *testing.T) {
 	t.Parallel()
 	docker(t)
+	daily := testenv.Some("Output", "ShellEnd", "Interaction", "Time", "Background", "Run", "Files", "Network", "Life", "Concurrency", "User",
+		"Adversary") // LocalBox shows what only the shell decides, and its Zoo has the same programs
 	for _, c := range []struct {
 		name   string
 		config Config
+		groups sandboxtest.Option
 		rare   string // why make test leaves it out
 	}{
-		{"boxd", Config{Image: testImage}, ""},
-		{"boxd-bare", Config{Image: bareImage, User: "12345:54321", ReadOnlyRoot: true, CapDrop: []string{"ALL"}},
+		{"boxd", Config{Image: testImage}, daily, ""},
+		{"boxd-bare", Config{Image: bareImage, User: "12345:54321", ReadOnlyRoot: true, CapDrop: []string{"ALL"}}, daily,
 			"bash runs in containers every day, busybox ash on this machine"},
-		{"boxd-dash", Config{Image: testImage, User: "user", AllowNewPrivileges: true, Shell: []string{"dash"}},
+		{"boxd-dash", Config{Image: testImage, User: "user", AllowNewPrivileges: true, Shell: []string{"dash"}}, daily,
 			"bash runs in containers every day, dash on this machine"},
+		{"boxd-user", Config{Image: testImage, User: "1000"}, sandboxtest.Groups("Zoo"), // boxd sees less of others' processes than root's
+			"the Zoo of LocalBox has the same programs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -41,7 +46,7 @@ func TestConformanceDockerSSHBox(t *testing.T) {
 				testenv.NeedsAll(t, c.rare)
 			}
 			c.config.Network = "none"
-			conform(t, func(ctx context.Context) (sandbox.Sandbox, error) { return New(ctx, c.config) })
+			conform(t, func(ctx context.Context) (sandbox.Sandbox, error) { return New(ctx, c.config) }, c.groups)
 		})
 	}
 }

@@ -98,6 +98,12 @@ func TestContainerLost(t *testing.T) {
 		noError(t, err)
 		lost(t, h, p, "the container ended with status")
 	})
+	t.Run("restarted", func(t *testing.T) {
+		h, p := running(t, func(c *Config) { c.Keep = true }) // the engine removes others when they end
+		_, err := d.ContainerRestart(t.Context(), h.container.ID, client.ContainerRestartOptions{})
+		noError(t, err)
+		lost(t, h, p, "ended") // with status 0, or what ran in it: as soon as it is looked at
+	})
 	t.Run("out of memory", func(t *testing.T) {
 		h := containerOf(t, func(c *Config) { c.Memory = 24 << 20 })
 		// Programs go first, and the box lives. It is boxd's own memory that has to run out: what programs have printed and nobody reads.

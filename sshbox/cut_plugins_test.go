@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/plugin/browser"
 	"github.com/sandshell/sandshell/plugin/jupyter"
@@ -16,6 +17,7 @@ import (
 
 // A cell under way is lost to who waits for it, but not to the kernel; the next one has a new connection.
 func TestCutKernel(t *testing.T) {
+	testenv.NeedsFull(t, "it sets up a plugin that is large: the connections of a box are cut every day")
 	c := newCable(t)
 	box := c.box(t, func(c *Config) { c.Plugins, c.PluginNetwork = []plugin.Plugin{jupyter.Plugin()}, "bridge" })
 	kernel, err := jupyter.Connect(limit(t), box)
@@ -64,6 +66,7 @@ func TestCutKernel(t *testing.T) {
 
 // A browser is a Run, which goes on where it was cut.
 func TestCutBrowser(t *testing.T) {
+	testenv.NeedsAll(t, "it sets up a plugin that is large: what a box itself does is cut every day")
 	c := newCable(t)
 	box := c.box(t, func(c *Config) { c.Plugins, c.PluginNetwork = []plugin.Plugin{browser.Plugin()}, "bridge" })
 	b, err := browser.Open(limit(t), box, browser.Config{})

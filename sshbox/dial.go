@@ -177,6 +177,7 @@ func (c DialConfig) connect(ctx context.Context) (*sshconn.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.HandshakeTimeout, sshconn.ErrNoHandshake)
 	defer cancel()
 	pause := 50 * time.Millisecond
+	var hungUp error // how the last try ended
 	for attempt := 1; ; attempt++ {
 		conn, err := c.connectOnce(ctx)
 		if err == nil {
@@ -186,7 +187,12 @@ func (c DialConfig) connect(ctx context.Context) (*sshconn.Conn, error) {
 			return conn, nil
 		}
 		var unwelcome *sshconn.UnwelcomeError
-		if attempt == 6 || !errors.As(err, &unwelcome) {
+		switch {
+		case errors.As(err, &unwelcome) && attempt < 6:
+			hungUp = err
+		case hungUp != nil && timedOut(ctx): // it says more than that this try was cut short
+			return nil, hungUp
+		default:
 			return nil, err
 		}
 		c.Logger.Debug("the server hung up on a new connection; trying again", "address", c.Address, "attempt", attempt, "error", err)
@@ -240,12 +246,20 @@ func (c DialConfig) connectOnce(ctx context.Context) (*sshconn.Conn, error) {
 	return nil, fail(strings.TrimPrefix(err.Error(), "ssh: "), err)
 }
 
+// timedOut reports whether HandshakeTimeout is over. The dialer's own timer may be a moment ahead of the context's.
+func timedOut(ctx context.Context) bool {
+	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
+		<-ctx.Done()
+	}
+	return errors.Is(context.Cause(ctx), sshconn.ErrNoHandshake)
+}
+
 // dialReason puts what kept a connection from being made in words that do not repeat the address.
 func dialReason(ctx context.Context, err error, limit time.Duration) string {
 	var lookup *net.DNSError
 	var op *net.OpError
 	switch {
-	case errors.Is(context.Cause(ctx), sshconn.ErrNoHandshake):
+	case timedOut(ctx):
 		return fmt.Sprintf("no answer, or no SSH handshake, within %v (is it up, reachable, and an SSH server?)", limit)
 	case ctx.Err() != nil:
 		return ctx.Err().Error()

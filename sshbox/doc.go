@@ -96,4 +96,9 @@
 // In an SSHBox, a program is started by the user's login shell, whichever it is, which becomes a POSIX shell, which becomes
 // the program. On a terminal, arguments and environment together have to be shorter
 // than about 100 KiB. OpenSSH tells the names of 13 signals only: a program that another one ended has the exit code 128.
+//
+// Whether a program waits for input, a script finds out there, which knows less than boxd. It sees who reads the terminal, who asks an epoll for it, and who
+// selects descriptor 0 alone. Of any other poll or select it cannot see which descriptors it asks for (nc, telnet, ssh, Perl's and Ruby's select): in
+// raw mode such a program counts as waiting after a quiet second, in line mode it does not. Nor does it find 32-bit programs, and those whose parent has ended
+// (a gpg-agent's pinentry). For these there are Yield, Idle and Until.
 package sshbox

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/sandshell/sandshell/internal/boxclient"
 	"github.com/sandshell/sandshell/internal/engine"
@@ -153,13 +154,19 @@ func connect(ctx context.Context, e *engine.Engine, c *engine.Container) (*docke
 	return &dockerHost{Host: h, engine: e, container: c, sweeper: e.Sweep(ctx, c.Logger)}, nil
 }
 
-// Close ends the connection, removes the container, unless it is left running, and waits until it is gone.
+// ownerLimit bounds the question whether the box is still this program's.
+const ownerLimit = 2 * time.Second
+
+// Close ends the connection, removes the container, unless it is left running or is another program's by now, and waits until it is gone.
 func (h *dockerHost) Close() error {
 	h.closing.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), ownerLimit)
+		owns := h.Owns(ctx)
+		cancel()
 		h.sweeper.Stop()
 		h.guests.close()
 		h.closed = h.Host.Close()
-		if !h.Abandoned() {
+		if owns {
 			h.closed = h.container.Remove(context.Background())
 		}
 		h.engine.Close()

@@ -20,6 +20,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/internal/wire"
 )
 
@@ -195,6 +196,7 @@ func foreign(t *testing.T, arch string) string {
 }
 
 func TestImageOfAnotherArchitecture(t *testing.T) {
+	testenv.NeedsAll(t, "it makes images for other architectures")
 	arch := map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]
 	name := foreign(t, arch)
 	for _, c := range []Config{{}, {Keep: true}, {CapAdd: []string{"SYS_ADMIN"}}, {Platform: "linux/" + arch}} {
@@ -252,6 +254,7 @@ func TestBoxEndsAtOnce(t *testing.T) {
 
 // A box that may change mounts changes none of others.
 func TestBoxThatMounts(t *testing.T) {
+	testenv.NeedsAll(t, "it makes many containers: TestBoxdVolumeConfined runs every day")
 	d := docker(t)
 	victim := newBox(t, Config{Image: testImage, Network: "none"})
 	does(t, victim, "sha256sum /.sandshell/boxd >/tmp/sum", 0, "")

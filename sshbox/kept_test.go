@@ -90,19 +90,36 @@ func TestPluginsAreSetUpOnce(t *testing.T) {
 		t.Errorf("%+v\nof %+v", k, b)
 	}
 
-	// What it depends on makes another.
-	p.Env = []string{"TOOL=blunt"}
-	c.Plugins = []plugin.Plugin{p}
-	noError(t, newBox(t, c).Close())
+	pruned, err := Prune(t.Context(), base)
+	noError(t, err)
+	if len(pruned.Images) != 1 || len(pruned.Volumes) != 1 {
+		t.Errorf("pruned %q", pruned)
+	}
+	noContainers(t)
+}
+
+// What an image depends on makes another.
+func TestPluginsThatDiffer(t *testing.T) {
+	testenv.NeedsAll(t, "it makes three images: TestPluginsAreSetUpOnce makes one every day")
+	base := keptBase(t)
+	var n atomic.Int64
+	tool := counted("tool", &n, `echo "$TOOL" >/usr/local/tool`)
+	c := Config{Image: base, Network: "none"}
+	for _, env := range []string{"TOOL=sharp", "TOOL=blunt"} {
+		tool.Env = []string{env}
+		c.Plugins = []plugin.Plugin{tool}
+		box := newBox(t, c)
+		does(t, box, "echo TOOL=$(cat /usr/local/tool)", 0, env+"\n")
+		noError(t, box.Close())
+	}
 	c.User = "user"
 	c.Plugins = []plugin.Plugin{counted("other", &n, "true")}
-	box = newBox(t, c)
+	box := newBox(t, c)
 	does(t, box, "ls -A ~/.sandshell/plugins | cat; id -un", 0, "other\nother.installed\nuser\n")
 	noError(t, box.Close())
 	if n.Load() != 3 {
 		t.Errorf("%d setups", n.Load())
 	}
-
 	pruned, err := Prune(t.Context(), base)
 	noError(t, err)
 	if len(pruned.Images) != 3 || len(pruned.Volumes) != 1 {
@@ -123,6 +140,7 @@ func imageOfPlugins(t *testing.T, base string) string {
 }
 
 func TestPluginsOfImagesWithoutAnything(t *testing.T) {
+	testenv.NeedsAll(t, "it sets plugins up in many containers: TestPluginsAreSetUpOnce does so every day")
 	imageOf(t, bareImage)
 	base := changed(t, bareImage, map[string]string{"marker": ""})
 	t.Cleanup(func() { Prune(context.Background(), base) })
@@ -141,6 +159,7 @@ func TestPluginsOfImagesWithoutAnything(t *testing.T) {
 }
 
 func TestPluginsConcurrently(t *testing.T) {
+	testenv.NeedsAll(t, "it sets plugins up in many containers: TestPluginsAreSetUpOnce does so every day")
 	base := keptBase(t)
 	var n atomic.Int64
 	c := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "sleep 1", "touch /tool")}}
@@ -177,6 +196,7 @@ func TestPluginsConcurrently(t *testing.T) {
 }
 
 func TestPluginsCancelled(t *testing.T) {
+	testenv.NeedsAll(t, "it sets plugins up in many containers: TestPluginsAreSetUpOnce does so every day")
 	base := keptBase(t)
 	var n atomic.Int64
 	began := make(chan struct{})
@@ -215,6 +235,7 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestPluginsOfAnotherProgram(t *testing.T) {
+	testenv.NeedsAll(t, "it sets plugins up in many containers: TestPluginsAreSetUpOnce does so every day")
 	base := keptBase(t)
 	var n atomic.Int64
 	c, err := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "touch /tool")}}.withDefaults()
@@ -249,7 +270,7 @@ func TestPluginsOfAnotherProgram(t *testing.T) {
 
 // Several programs that want the same at once set it up once.
 func TestPluginsOfManyPrograms(t *testing.T) {
-	testenv.NeedsAll(t, "many boxes of one program, and another program, want the same image every day")
+	testenv.NeedsFull(t, "many boxes of one program, and another program, want the same image in make test-all")
 	const variable = "SANDSHELL_TEST_BASE"
 	var n atomic.Int64
 	c := Config{Image: os.Getenv(variable), Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "sleep 2", "touch /tool")}}

@@ -38,25 +38,8 @@ func (c DialConfig) login(ctx context.Context) (*login, error) {
 		signers = append(signers, s)
 		l.offered = append(l.offered, fmt.Sprintf("key %s (%s)", ssh.FingerprintSHA256(s.PublicKey()), from))
 	}
-	if c.Signer != nil {
-		add(c.Signer, "Signer")
-	}
-	for _, file := range c.KeyFiles {
-		s, err := readKey(file)
-		if err != nil {
-			return nil, err
-		}
-		add(s, file)
-	}
-	if unspecified {
-		for _, file := range defaultKeyFiles() {
-			switch s, err := readKey(file); {
-			case err == nil:
-				add(s, file)
-			case !errors.Is(err, fs.ErrNotExist):
-				l.skipped = append(l.skipped, err.Error())
-			}
-		}
+	if err := l.addKeys(c, unspecified, add); err != nil {
+		return nil, err
 	}
 	if socket := os.Getenv("SSH_AUTH_SOCK"); c.Agent || unspecified && socket != "" {
 		err := l.addAgent(ctx, socket, add)
@@ -80,6 +63,32 @@ func (c DialConfig) login(ctx context.Context) (*login, error) {
 			"; set DialConfig.Signer, KeyFiles, Agent or Password")
 	}
 	return l, nil
+}
+
+// addKeys adds the keys that are given; if nothing is, those of the default files.
+func (l *login) addKeys(c DialConfig, unspecified bool, add func(ssh.Signer, string)) error {
+	if c.Signer != nil {
+		add(c.Signer, "Signer")
+	}
+	for _, file := range c.KeyFiles {
+		s, err := readKey(file)
+		if err != nil {
+			return err
+		}
+		add(s, file)
+	}
+	if !unspecified {
+		return nil
+	}
+	for _, file := range defaultKeyFiles() {
+		switch s, err := readKey(file); {
+		case err == nil:
+			add(s, file)
+		case !errors.Is(err, fs.ErrNotExist):
+			l.skipped = append(l.skipped, err.Error())
+		}
+	}
+	return nil
 }
 
 // addAgent adds the agent's keys. The connection to it stays open until the login is done.

@@ -34,46 +34,9 @@ func TestSSHConfig(t *testing.T) {
 	dir := oddDir(t)
 	box := newBox(t, Config{Image: testImage, User: "user", Network: "none", Env: []string{"FROM_CONFIG=yes"}})
 	p := personOf(t, box)
-	t.Run("Command", func(t *testing.T) {
-		p := personOf(t, box)
-		out, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "echo out; echo err >&2; exit 7")
-		if out != "out\n" || errs != "err\n" || code != 7 {
-			t.Errorf("got %q, %q, %d", out, errs, code)
-		}
-		if out := p.must("", "ssh", "-F", "{F}", "{NAME}", "id -un; pwd; echo $FROM_CONFIG $SHELL"); out != "user\n/home/user\nyes /bin/bash\n" {
-			t.Errorf("got %q", out)
-		}
-		if _, _, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "kill -TERM $$"); code == 0 {
-			t.Errorf("killed: status %d", code)
-		}
-		if out := p.must("echo $((6*7)); exit\n", "ssh", "-T", "-F", "{F}", "{NAME}"); out != "42\n" {
-			t.Errorf("a shell: %q", out)
-		}
-	})
-	t.Run("Input", func(t *testing.T) {
-		p := personOf(t, box)
-		large := strings.Repeat("0123456789abcde\n", 1<<18) // 4 MiB
-		sum := sha256.Sum256([]byte(large))
-		if out := p.must(large, "ssh", "-F", "{F}", "{NAME}", "sha256sum"); !strings.HasPrefix(out, hex.EncodeToString(sum[:])) {
-			t.Errorf("got %q", out)
-		}
-		if out := p.must(large, "ssh", "-F", "{F}", "{NAME}", "cat"); out != large {
-			t.Errorf("got %d bytes back", len(out))
-		}
-		if out := p.must(large, "ssh", "-F", "{F}", "{NAME}", "head -c 3"); out != "012" { // it takes but little
-			t.Errorf("got %q", out)
-		}
-	})
-	t.Run("Terminal", func(t *testing.T) {
-		p := personOf(t, box)
-		p.env = []string{"TERM=xterm-256color"}
-		if out := p.must("", "ssh", "-tt", "-F", "{F}", "{NAME}", "tty; echo $TERM; test -t 2"); !strings.HasPrefix(out, "/dev/pts/") || !strings.Contains(out, "xterm-256color\r\n") {
-			t.Errorf("got %q", out)
-		}
-		if out := p.must("echo $((6*7)) $0\nexit\n", "ssh", "-tt", "-F", "{F}", "{NAME}"); !strings.Contains(out, "42 -bash") {
-			t.Errorf("got %q", out)
-		}
-	})
+	t.Run("Command", func(t *testing.T) { commandsBySSH(t, box) })
+	t.Run("Input", func(t *testing.T) { inputBySSH(t, box) })
+	t.Run("Terminal", func(t *testing.T) { terminalBySSH(t, box) })
 	t.Run("scp", func(t *testing.T) {
 		p := personOf(t, box, "scp")
 		tree, back := someTree(t), t.TempDir()
@@ -108,23 +71,7 @@ func TestSSHConfig(t *testing.T) {
 		p.must("", "rsync", "-a", "--delete", "-z", "-e", e, tree+"/", "{NAME}:/tmp/rsync/")
 		does(t, box, "[ ! -e /tmp/rsync/file ] && [ -e /tmp/rsync/deep/large ]", 0, "")
 	})
-	t.Run("git", func(t *testing.T) {
-		p := personOf(t, box, "git")
-		does(t, box, "git init -q --bare /tmp/repo.git", 0, "")
-		work := t.TempDir()
-		p.must("", "git", "clone", "-q", "{NAME}:/tmp/repo.git", work)
-		noError(t, os.WriteFile(filepath.Join(work, "file"), bytes.Repeat([]byte("content\n"), 50000), 0o644))
-		git := []string{"git", "-C", work, "-c", "user.name=a", "-c", "user.email=a@b"}
-		p.must("", append(git, "add", ".")...)
-		p.must("", append(git, "commit", "-q", "-m", "first")...)
-		p.must("", append(git, "push", "-q", "origin", "HEAD:refs/heads/main")...)
-		does(t, box, "git -C /tmp/repo.git log --format=%s main", 0, "first\n")
-		again := filepath.Join(t.TempDir(), "again")
-		p.must("", "git", "clone", "-q", "-b", "main", "{NAME}:/tmp/repo.git", again)
-		if a, b := list(t, filepath.Join(again, "file")), list(t, filepath.Join(work, "file")); a != b {
-			t.Errorf("pushed\n%s\ncloned\n%s", b, a)
-		}
-	})
+	t.Run("git", func(t *testing.T) { git(t, box) })
 	t.Run("Forward", func(t *testing.T) { forwards(t, box) })
 	t.Run("Refused", func(t *testing.T) { // quietly: what was asked for besides works
 		p := personOf(t, box)
@@ -138,27 +85,7 @@ func TestSSHConfig(t *testing.T) {
 			t.Errorf("another key: %d, %q", code, errs)
 		}
 	})
-	t.Run("AnotherHostKey", func(t *testing.T) {
-		p := personOf(t, box)
-		known := filepath.Join(filepath.Dir(p.config), "known_hosts")
-		before, err := os.ReadFile(known)
-		noError(t, err)
-		public, _, err := ed25519.GenerateKey(nil)
-		noError(t, err)
-		key, err := ssh.NewPublicKey(public)
-		noError(t, err)
-		noError(t, os.WriteFile(known, []byte(p.name+" "+string(ssh.MarshalAuthorizedKey(key))), 0o600))
-		out, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "echo in")
-		if code != 255 || out != "" || !strings.Contains(errs, "Host key verification failed") {
-			t.Errorf("got %d, %q, %q", code, out, errs)
-		}
-		noError(t, os.WriteFile(known, nil, 0o600)) // nor is an unknown one taken
-		if _, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "echo in"); code != 255 || !strings.Contains(errs, "Host key verification failed") {
-			t.Errorf("unknown: %d, %q", code, errs)
-		}
-		noError(t, os.WriteFile(known, before, 0o600))
-		p.must("", "ssh", "-F", "{F}", "{NAME}", "true")
-	})
+	t.Run("AnotherHostKey", func(t *testing.T) { anotherHostKey(t, box) })
 	t.Run("Files", func(t *testing.T) {
 		own := filepath.Dir(p.config)
 		if filepath.Dir(own) != dir {
@@ -186,6 +113,89 @@ func TestSSHConfig(t *testing.T) {
 	if _, err := box.SSHConfig(); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
+}
+
+func commandsBySSH(t *testing.T, box *DockerSSHBox) {
+	p := personOf(t, box)
+	out, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "echo out; echo err >&2; exit 7")
+	if out != "out\n" || errs != "err\n" || code != 7 {
+		t.Errorf("got %q, %q, %d", out, errs, code)
+	}
+	if out := p.must("", "ssh", "-F", "{F}", "{NAME}", "id -un; pwd; echo $FROM_CONFIG $SHELL"); out != "user\n/home/user\nyes /bin/bash\n" {
+		t.Errorf("got %q", out)
+	}
+	if _, _, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "kill -TERM $$"); code == 0 {
+		t.Errorf("killed: status %d", code)
+	}
+	if out := p.must("echo $((6*7)); exit\n", "ssh", "-T", "-F", "{F}", "{NAME}"); out != "42\n" {
+		t.Errorf("a shell: %q", out)
+	}
+}
+
+func terminalBySSH(t *testing.T, box *DockerSSHBox) {
+	p := personOf(t, box)
+	p.env = []string{"TERM=xterm-256color"}
+	if out := p.must("", "ssh", "-tt", "-F", "{F}", "{NAME}", "tty; echo $TERM; test -t 2"); !strings.HasPrefix(out, "/dev/pts/") || !strings.Contains(out, "xterm-256color\r\n") {
+		t.Errorf("got %q", out)
+	}
+	if out := p.must("echo $((6*7)) $0\nexit\n", "ssh", "-tt", "-F", "{F}", "{NAME}"); !strings.Contains(out, "42 -bash") {
+		t.Errorf("got %q", out)
+	}
+}
+
+func inputBySSH(t *testing.T, box *DockerSSHBox) {
+	p := personOf(t, box)
+	large := strings.Repeat("0123456789abcde\n", 1<<18) // 4 MiB
+	sum := sha256.Sum256([]byte(large))
+	if out := p.must(large, "ssh", "-F", "{F}", "{NAME}", "sha256sum"); !strings.HasPrefix(out, hex.EncodeToString(sum[:])) {
+		t.Errorf("got %q", out)
+	}
+	if out := p.must(large, "ssh", "-F", "{F}", "{NAME}", "cat"); out != large {
+		t.Errorf("got %d bytes back", len(out))
+	}
+	if out := p.must(large, "ssh", "-F", "{F}", "{NAME}", "head -c 3"); out != "012" { // it takes but little
+		t.Errorf("got %q", out)
+	}
+}
+
+func git(t *testing.T, box *DockerSSHBox) {
+	p := personOf(t, box, "git")
+	does(t, box, "git init -q --bare /tmp/repo.git", 0, "")
+	work := t.TempDir()
+	p.must("", "git", "clone", "-q", "{NAME}:/tmp/repo.git", work)
+	noError(t, os.WriteFile(filepath.Join(work, "file"), bytes.Repeat([]byte("content\n"), 50000), 0o644))
+	git := []string{"git", "-C", work, "-c", "user.name=a", "-c", "user.email=a@b"}
+	p.must("", append(git, "add", ".")...)
+	p.must("", append(git, "commit", "-q", "-m", "first")...)
+	p.must("", append(git, "push", "-q", "origin", "HEAD:refs/heads/main")...)
+	does(t, box, "git -C /tmp/repo.git log --format=%s main", 0, "first\n")
+	again := filepath.Join(t.TempDir(), "again")
+	p.must("", "git", "clone", "-q", "-b", "main", "{NAME}:/tmp/repo.git", again)
+	if a, b := list(t, filepath.Join(again, "file")), list(t, filepath.Join(work, "file")); a != b {
+		t.Errorf("pushed\n%s\ncloned\n%s", b, a)
+	}
+}
+
+func anotherHostKey(t *testing.T, box *DockerSSHBox) {
+	p := personOf(t, box)
+	known := filepath.Join(filepath.Dir(p.config), "known_hosts")
+	before, err := os.ReadFile(known)
+	noError(t, err)
+	public, _, err := ed25519.GenerateKey(nil)
+	noError(t, err)
+	key, err := ssh.NewPublicKey(public)
+	noError(t, err)
+	noError(t, os.WriteFile(known, []byte(p.name+" "+string(ssh.MarshalAuthorizedKey(key))), 0o600))
+	out, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "echo in")
+	if code != 255 || out != "" || !strings.Contains(errs, "Host key verification failed") {
+		t.Errorf("got %d, %q, %q", code, out, errs)
+	}
+	noError(t, os.WriteFile(known, nil, 0o600)) // nor is an unknown one taken
+	if _, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "echo in"); code != 255 || !strings.Contains(errs, "Host key verification failed") {
+		t.Errorf("unknown: %d, %q", code, errs)
+	}
+	noError(t, os.WriteFile(known, before, 0o600))
+	p.must("", "ssh", "-F", "{F}", "{NAME}", "true")
 }
 
 // proxyCommand is what a configuration has the client connect with.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/stretchr/testify/require"
 )
 
@@ -83,6 +84,7 @@ func TestLocal(t *testing.T) {
 }
 
 func TestDocker(t *testing.T) {
+	testenv.NeedsAll(t, "it installs a package in a container; TestLocal takes the same tour every day")
 	dockertest.Engine(t, testImage)
 	transcript, err := take(t, "-box", "docker")
 	if err != nil && strings.Contains(transcript, `"apt-get -q update" is exited`) {

@@ -105,7 +105,7 @@ func TestRoundTrip(t *testing.T) {
 			defer syscall.Umask(syscall.Umask(umask))
 			for _, trusted := range []bool{false, true} {
 				dst := fmt.Sprint(dir, "/dst", trusted)
-				require.NoError(t, Unpack(bytes.NewReader(packed(t, src)), dst, Options{Trusted: trusted}))
+				require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, src)), dst, Options{Trusted: trusted}))
 				require.Equal(t, snapshot(t, src), snapshot(t, dst))
 				for _, name := range []string{"big", "empty", "\xff"} {
 					info, err := os.Stat(filepath.Join(dst, name))
@@ -172,7 +172,7 @@ func TestDestination(t *testing.T) {
 				to = dir + "/" + to
 			}
 			before := snapshot(t, dir)
-			err := Unpack(bytes.NewReader(packed(t, filepath.Join(src, c.from))), to, Options{Trusted: true})
+			err := Unpack(t.Context(), bytes.NewReader(packed(t, filepath.Join(src, c.from))), to, Options{Trusted: true})
 			if errno, ok := c.want.(syscall.Errno); ok {
 				isFault(t, err, errno)
 				if !strings.HasPrefix(c.name, "Merge") { // that goes file by file
@@ -231,9 +231,9 @@ func TestNameless(t *testing.T) {
 	src, dst := build(t, t.TempDir(), "f=F", ".g=G"), t.TempDir()
 	var b bytes.Buffer
 	require.NoError(t, pack(&b, src, ".", ""))
-	require.Error(t, Unpack(bytes.NewReader(b.Bytes()), dst, Options{}))
+	require.Error(t, Unpack(t.Context(), bytes.NewReader(b.Bytes()), dst, Options{}))
 	require.Empty(t, snapshot(t, dst))
-	require.NoError(t, Unpack(bytes.NewReader(b.Bytes()), dst+"/named", Options{}))
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(b.Bytes()), dst+"/named", Options{}))
 	require.Equal(t, snapshot(t, src), snapshot(t, dst+"/named"))
 }
 
@@ -251,18 +251,18 @@ func TestSpecial(t *testing.T) {
 		t.Log("without a device:", err)
 	}
 	archive := packed(t, dir+"/d")
-	require.NoError(t, Unpack(bytes.NewReader(archive), dir+"/trusted", Options{Trusted: true}))
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/trusted", Options{Trusted: true}))
 	require.Equal(t, []string{`"f" ugrwxr-xr-x 1 "F"`, `"fifo" prw-rw-rw-`}, snapshot(t, dir+"/trusted"))
 	info, err := os.Stat(dir + "/trusted")
 	require.NoError(t, err)
 	require.Equal(t, fs.ModeDir|fs.ModeSticky|0o775, info.Mode())
-	require.NoError(t, Unpack(bytes.NewReader(archive), dir+"/other", Options{}))
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/other", Options{}))
 	require.Equal(t, []string{`"f" -rwxr-xr-x 1 "F"`}, snapshot(t, dir+"/other"))
 
 	archive = packed(t, dir+"/d/fifo")
-	require.NoError(t, Unpack(bytes.NewReader(archive), dir+"/p", Options{Trusted: true}))
-	isFault(t, Unpack(bytes.NewReader(archive), dir+"/q", Options{}), syscall.ENOTSUP)
-	isFault(t, Unpack(bytes.NewReader(archive), dir+"/p/x", Options{}), syscall.ENOTDIR) // it is not opened
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/p", Options{Trusted: true}))
+	isFault(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/q", Options{}), syscall.ENOTSUP)
+	isFault(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/p/x", Options{}), syscall.ENOTDIR) // it is not opened
 	noTemp(t, dir+"/other")
 }
 
@@ -276,19 +276,19 @@ func TestTruncated(t *testing.T) {
 	before := snapshot(t, dir)
 	for n := 0; n < len(archive); n += 256 {
 		for _, to := range []string{"/new", "/t"} {
-			err := Unpack(bytes.NewReader(archive[:n]), dir+to, Options{Trusted: true})
+			err := Unpack(t.Context(), bytes.NewReader(archive[:n]), dir+to, Options{Trusted: true})
 			isFault(t, err, io.ErrUnexpectedEOF)
 			require.Equalf(t, before, snapshot(t, dir), "cut at %d of %d", n, len(archive))
 		}
 		broken := io.MultiReader(bytes.NewReader(archive[:n]), errorReader{syscall.ECONNRESET})
-		isFault(t, Unpack(broken, dir+"/new", Options{}), syscall.ECONNRESET)
+		isFault(t, Unpack(t.Context(), broken, dir+"/new", Options{}), syscall.ECONNRESET)
 		require.Equal(t, before, snapshot(t, dir))
 	}
 	u, err := NewUnpacker(dir+"/new", Options{})
 	require.NoError(t, err)
 	require.Error(t, u.Commit(), "before it is whole")
 	require.NoError(t, u.Close())
-	require.NoError(t, Unpack(io.MultiReader(bytes.NewReader(archive), bytes.NewReader(make([]byte, 10240))), dir+"/new", Options{})) // padded
+	require.NoError(t, Unpack(t.Context(), io.MultiReader(bytes.NewReader(archive), bytes.NewReader(make([]byte, 10240))), dir+"/new", Options{})) // padded
 }
 
 type errorReader struct{ err error }
@@ -305,7 +305,7 @@ func TestShorter(t *testing.T) {
 	}), dir+"/d")
 	require.ErrorContains(t, err, "became shorter")
 	isFault(t, err, err)
-	isFault(t, Unpack(&b, dir+"/new", Options{}), io.ErrUnexpectedEOF)
+	isFault(t, Unpack(t.Context(), &b, dir+"/new", Options{}), io.ErrUnexpectedEOF)
 	require.NoDirExists(t, dir+"/new")
 	full := errors.New("full")
 	require.ErrorIs(t, Pack(writerFunc(func([]byte) (int, error) { return 0, full }), dir+"/d"), full)

@@ -20,7 +20,7 @@ func BenchmarkPack(b *testing.B) {
 
 func BenchmarkUnpack(b *testing.B) {
 	benchmark(b, func(b *testing.B, dir string, archive []byte) {
-		if err := Unpack(bytes.NewReader(archive), filepath.Join(dir, "y"), Options{}); err != nil {
+		if err := Unpack(b.Context(), bytes.NewReader(archive), filepath.Join(dir, "y"), Options{}); err != nil {
 			b.Fatal(err)
 		}
 		b.StopTimer()

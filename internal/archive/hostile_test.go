@@ -97,7 +97,7 @@ func TestMalicious(t *testing.T) {
 			t.Run(fmt.Sprint(c.name, trusted), func(t *testing.T) {
 				dir := build(t, t.TempDir(), "victim=V", "dst/victim=V", "dst/old=O")
 				before := snapshot(t, dir)
-				err := Unpack(bytes.NewReader(c.archive), dir+"/dst/new", Options{Trusted: trusted})
+				err := Unpack(t.Context(), bytes.NewReader(c.archive), dir+"/dst/new", Options{Trusted: trusted})
 				if c.works {
 					require.NoError(t, err)
 					require.NoError(t, os.RemoveAll(dir+"/dst/new"))
@@ -114,9 +114,9 @@ func TestMalicious(t *testing.T) {
 // TestPlantedLink: a box's first copy leaves a link, and its second must not be written through it.
 func TestPlantedLink(t *testing.T) {
 	dir := build(t, t.TempDir(), "outside/", "dst/")
-	require.NoError(t, Unpack(bytes.NewReader(handmade(linkEntry("x", dir+"/outside"))), dir+"/dst", Options{}))
-	require.Error(t, Unpack(bytes.NewReader(handmade(dirEntry("x"), fileEntry("x/f"))), dir+"/dst", Options{}))
-	require.NoError(t, Unpack(bytes.NewReader(handmade(fileEntry("x"))), dir+"/dst", Options{})) // in place of the link
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(handmade(linkEntry("x", dir+"/outside"))), dir+"/dst", Options{}))
+	require.Error(t, Unpack(t.Context(), bytes.NewReader(handmade(dirEntry("x"), fileEntry("x/f"))), dir+"/dst", Options{}))
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(handmade(fileEntry("x"))), dir+"/dst", Options{})) // in place of the link
 	require.Equal(t, []string{`"dst" drwxr-xr-x`, `"dst/x" -rw-r--r-- 4 "evil"`, `"outside" drwxr-xr-x`}, snapshot(t, dir))
 }
 
@@ -129,7 +129,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(handmade(dirEntry("x"), fileEntry("x/f"), linkEntry("x/l", "f"), hardEntry("x/h", "x/f")))
 	f.Fuzz(func(t *testing.T, archive []byte) {
 		dir := build(t, t.TempDir(), "victim=V", "dst/")
-		err := Unpack(bytes.NewReader(archive), dir+"/dst/new", Options{Trusted: len(archive)%2 == 1})
+		err := Unpack(t.Context(), bytes.NewReader(archive), dir+"/dst/new", Options{Trusted: len(archive)%2 == 1})
 		if err != nil {
 			var typed *fs.PathError
 			if !errors.As(err, &typed) {

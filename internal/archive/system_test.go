@@ -4,6 +4,7 @@ package archive
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -32,12 +34,38 @@ func TestSparse(t *testing.T) {
 		archive, err := exec.Command(tool, "-S", "--format="+format, "-C", dir, "-cf", "-", "holes").Output()
 		require.NoError(t, err)
 		require.Less(t, len(archive), 1<<20)
-		require.NoError(t, Unpack(bytes.NewReader(archive), dir+"/"+format, Options{}))
+		require.NoError(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/"+format, Options{}))
 		require.NoError(t, exec.Command("cmp", dir+"/holes", dir+"/"+format).Run())
 		var st unix.Stat_t
 		require.NoError(t, unix.Stat(dir+"/"+format, &st))
 		require.Less(t, st.Blocks*512, int64(1<<20))
 	}
+}
+
+// TestSparseCancelled: 10 KiB stand for a terabyte of zeros, which are not to be waited for.
+func TestSparseCancelled(t *testing.T) {
+	tool, err := exec.LookPath("tar")
+	if err != nil {
+		t.Skip("this machine has no tar")
+	}
+	dir := build(t, t.TempDir(), "to/")
+	f, err := os.Create(dir + "/holes")
+	require.NoError(t, err)
+	if err := f.Truncate(1 << 40); err != nil {
+		t.Skip("the file system has no file so large:", err)
+	}
+	require.NoError(t, f.Close())
+	archive, err := exec.Command(tool, "-S", "-C", dir, "-cf", "-", "holes").Output()
+	require.NoError(t, err)
+	require.Less(t, len(archive), 1<<20)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	require.ErrorIs(t, Unpack(ctx, bytes.NewReader(archive), dir+"/to", Options{}), context.DeadlineExceeded)
+	require.Less(t, time.Since(begin), 10*time.Second)
+	left, err := os.ReadDir(dir + "/to")
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 // TestTar: tar reads what PackForTar writes, and Unpack what tar writes.
@@ -56,7 +84,7 @@ func TestTar(t *testing.T) {
 	require.Equal(t, snapshot(t, dir+"/d"), snapshot(t, dir+"/out/x"))
 	archive, err := exec.Command(tool, "-C", dir, "-cf", "-", "./d").Output()
 	require.NoError(t, err)
-	require.NoError(t, Unpack(bytes.NewReader(archive), dir+"/back", Options{}))
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/back", Options{}))
 	require.Equal(t, snapshot(t, dir+"/d"), snapshot(t, dir+"/back"))
 }
 
@@ -71,14 +99,14 @@ func TestMounts(t *testing.T) {
 		}
 		defer unix.Unmount(dir+at, unix.MNT_DETACH)
 	}
-	isFault(t, Unpack(bytes.NewReader(packed(t, src+"/d")), dir+"/small", Options{}), syscall.ENOSPC)
+	isFault(t, Unpack(t.Context(), bytes.NewReader(packed(t, src+"/d")), dir+"/small", Options{}), syscall.ENOSPC)
 	require.Empty(t, snapshot(t, dir+"/small"))
-	require.NoError(t, Unpack(bytes.NewReader(packed(t, src+"/d")), dir, Options{}))
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, src+"/d")), dir, Options{}))
 	require.Equal(t, snapshot(t, src+"/d/m"), snapshot(t, dir+"/d/m"))
 	require.FileExists(t, dir+"/d/big")
-	require.NoError(t, Unpack(bytes.NewReader(packed(t, src+"/d/m/f")), dir+"/d/m", Options{})) // again
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, src+"/d/m/f")), dir+"/d/m", Options{})) // again
 	require.NoError(t, unix.Mount("", dir+"/small", "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
-	isFault(t, Unpack(bytes.NewReader(packed(t, src+"/d")), dir+"/small", Options{}), syscall.EROFS)
+	isFault(t, Unpack(t.Context(), bytes.NewReader(packed(t, src+"/d")), dir+"/small", Options{}), syscall.EROFS)
 }
 
 // TestUnprivileged: permissions, which do not bind root. Root runs it again as nobody.
@@ -111,18 +139,18 @@ func TestUnprivileged(t *testing.T) {
 		require.ErrorContains(t, err, dir+"/"+at)
 	}
 	for _, to := range []string{"locked", "locked/new", "closed", "closed/new"} {
-		isFault(t, Unpack(bytes.NewReader(packed(t, dir+"/f")), dir+"/"+to, Options{}), syscall.EACCES)
+		isFault(t, Unpack(t.Context(), bytes.NewReader(packed(t, dir+"/f")), dir+"/"+to, Options{}), syscall.EACCES)
 	}
-	require.NoError(t, Unpack(bytes.NewReader(packed(t, dir+"/f")), dir+"/file", Options{})) // read-only, but not its directory
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, dir+"/f")), dir+"/file", Options{})) // read-only, but not its directory
 	tree := packed(t, dir+"/d")
-	require.NoError(t, Unpack(bytes.NewReader(tree), dir+"/new", Options{})) // read-only directories, moved
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(tree), dir+"/new", Options{})) // read-only directories, moved
 	info, err := os.Stat(dir + "/new")
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o555), info.Mode().Perm())
 	require.Equal(t, snapshot(t, dir+"/d"), snapshot(t, dir+"/new"))
-	require.NoError(t, Unpack(bytes.NewReader(tree), dir+"/have", Options{})) // and added
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(tree), dir+"/have", Options{})) // and added
 	require.FileExists(t, dir+"/have/d/sub/x")
 	require.FileExists(t, dir+"/have/d/sub/y")
-	isFault(t, Unpack(bytes.NewReader(tree), dir+"/conflict", Options{}), syscall.ENOTDIR) // and removed
+	isFault(t, Unpack(t.Context(), bytes.NewReader(tree), dir+"/conflict", Options{}), syscall.ENOTDIR) // and removed
 	require.Equal(t, []string{`"d" drwxr-xr-x`, `"d/sub" -rw-r--r-- 4 "file"`}, snapshot(t, dir+"/conflict"))
 }

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -26,13 +27,13 @@ type Options struct {
 }
 
 // Unpack reads an archive to its end and makes a copy of what is in it. If path is a directory, the copy is made in it, under the name in the archive;
-// if not, the copy is path itself. Whatever the archive says, nothing is written elsewhere.
-func Unpack(r io.Reader, path string, o Options) error {
+// if not, the copy is path itself. Whatever the archive says, nothing is written elsewhere. When ctx ends, so does Unpack, if r does not block.
+func Unpack(ctx context.Context, r io.Reader, path string, o Options) error {
 	u, err := NewUnpacker(path, o)
 	if err != nil {
 		return err
 	}
-	err = u.Unpack(r)
+	err = u.Unpack(ctx, r)
 	if err == nil {
 		err = u.Commit()
 	}
@@ -93,9 +94,15 @@ func NewUnpacker(path string, o Options) (*Unpacker, error) {
 }
 
 // Unpack reads the archive to its end.
-func (u *Unpacker) Unpack(r io.Reader) error {
+func (u *Unpacker) Unpack(ctx context.Context, r io.Reader) error {
 	in := &endReader{r: bufio.NewReaderSize(r, bufferSize)}
 	tr := tar.NewReader(in)
+	content := readerFunc(func(p []byte) (int, error) { // a terabyte of holes takes no place in the archive
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		return tr.Read(p)
+	})
 	for {
 		h, err := tr.Next()
 		if err == io.EOF {
@@ -104,7 +111,7 @@ func (u *Unpacker) Unpack(r io.Reader) error {
 		if err != nil {
 			return fault(u.pathOf(u.top), err)
 		}
-		if err := u.entry(h, tr); err != nil {
+		if err := u.entry(h, content); err != nil {
 			return err
 		}
 	}
@@ -123,6 +130,10 @@ func (u *Unpacker) Unpack(r io.Reader) error {
 	u.whole = true
 	return nil
 }
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // An endReader knows whether its end has been read: package tar reads that far only if an archive has no trailer.
 type endReader struct {

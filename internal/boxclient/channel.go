@@ -167,7 +167,7 @@ func (r *remote) request(ch *channel, request *ssh.Request) {
 		var ack wire.Ack
 		if ssh.Unmarshal(request.Payload, &ack) == nil {
 			r.mu.Lock()
-			r.tookUntil(int64(ack.Stdout))
+			r.tookUntil(int64(ack.Stdout), int64(ack.Stderr))
 			r.mu.Unlock()
 		}
 	case wire.OutputEndRequest:
@@ -187,16 +187,10 @@ func (r *remote) request(ch *channel, request *ssh.Request) {
 	}
 }
 
-// tookUntil notes that boxd has taken the input up to offset; r.mu is held.
-func (r *remote) tookUntil(offset int64) {
-	if n := offset - r.taken; n > 0 && n <= int64(len(r.unacked)) {
-		r.unacked = r.unacked[n:]
-		if len(r.unacked) == 0 {
-			r.unacked = nil
-		}
-		r.taken = offset
-		r.change.Broadcast()
-	}
+// tookUntil notes that boxd has taken the inputs up to these offsets; r.mu is held.
+func (r *remote) tookUntil(program, shell int64) {
+	r.inputs[toProgram].tookUntil(program)
+	r.inputs[toShell].tookUntil(shell)
 }
 
 // use sends the input again that boxd has not taken, and then makes ch the current channel.
@@ -205,22 +199,14 @@ func (r *remote) use(ctx context.Context, ch *channel, state wire.State) error {
 	if r.pid == 0 {
 		r.pid = int(state.PID)
 		r.got = [2]int64{int64(state.Stdout), int64(state.Stderr)}
-		r.acked, r.taken = r.got, int64(state.Input)
+		r.acked = r.got
+		r.inputs[toProgram].taken, r.inputs[toShell].taken = int64(state.Input), int64(state.Commands)
 		r.backlog = int64(state.OutTotal - state.Stdout)
 	}
-	r.tookUntil(int64(state.Input))
-	r.sent = r.taken
-	for r.sent < r.taken+int64(len(r.unacked)) {
-		rest := r.unacked[r.sent-r.taken:]
+	r.tookUntil(int64(state.Input), int64(state.Commands))
+	if err := r.resend(ch); err != nil {
 		r.mu.Unlock()
-		if _, err := ch.Write(rest); err != nil {
-			return cutOr(ctx, ch.on, err)
-		}
-		r.mu.Lock()
-		r.sent = max(r.sent+int64(len(rest)), r.taken)
-	}
-	if r.inputEnd {
-		ch.endInput(r.sent)
+		return cutOr(ctx, ch.on, err)
 	}
 	if r.size.Rows > 0 {
 		ch.Channel.SendRequest("window-change", false, ssh.Marshal(&r.size))
@@ -240,8 +226,4 @@ func (r *remote) use(ctx context.Context, ch *channel, state wire.State) error {
 	r.resumed = make(chan struct{})
 	r.mu.Unlock()
 	return nil
-}
-
-func (ch *channel) endInput(total int64) {
-	ch.Channel.SendRequest(wire.InputEndRequest, false, ssh.Marshal(&wire.Total{Bytes: uint64(total)}))
 }

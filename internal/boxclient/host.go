@@ -83,7 +83,11 @@ func Connect(ctx context.Context, c Config) (*Host, error) {
 // says that the place is paused, so that the Host must not give up.
 func (h *Host) hopeless(ctx context.Context, dialed error) (lost error, paused bool) {
 	if refused(dialed) {
+		h.Abandon() // it is that program's
 		return h.lostError(nil, "another program has taken the box over"), false
+	}
+	if errors.Is(dialed, errAnother) {
+		return h.lostError(nil, "its boxd was restarted: what ran in it has ended"), false
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -123,7 +127,7 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	what := &wire.Start{Dir: []byte(p.Dir), Spool: p.Spool}
+	what := &wire.Start{Dir: []byte(p.Dir), User: p.User, ReplaceEnv: p.ReplaceEnv, Joined: p.Joined, Spool: p.Spool}
 	for _, arg := range p.Args {
 		what.Args = append(what.Args, []byte(arg))
 	}
@@ -131,7 +135,7 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 		what.Env = append(what.Env, []byte(kv))
 	}
 	if p.Terminal != nil {
-		what.Rows, what.Cols = p.Terminal.Rows, p.Terminal.Cols
+		what.Rows, what.Cols, what.Commands = p.Terminal.Rows, p.Terminal.Cols, p.Terminal.Commands
 	}
 	r, err := h.link.start(ctx, what)
 	if err != nil {
@@ -186,6 +190,30 @@ func (h *Host) Abandoned() bool {
 	h.link.mu.Lock()
 	defer h.link.mu.Unlock()
 	return h.link.detached
+}
+
+// Owns reports whether the boxd is still this host's. Where the connection does not tell, it tries to make one. As long as nobody answers, it is.
+func (h *Host) Owns(ctx context.Context) bool {
+	if h.Abandoned() {
+		return false
+	}
+	h.link.mu.Lock()
+	conn := h.link.current
+	h.link.mu.Unlock()
+	if conn != nil {
+		select {
+		case <-conn.Ask():
+			return true
+		case <-conn.Gone():
+		case <-ctx.Done():
+			return true
+		}
+	}
+	conn, err := h.reach(ctx, false)
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil || !refused(err)
 }
 
 // Dial implements shellbox.Host. A connection does not outlive the one to the box: it fails with sandbox.ErrCut then.

@@ -3,6 +3,7 @@ package boxclient
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -26,6 +27,7 @@ type link struct {
 	detached bool          // programs are left running
 	lost     error         // why there will be no connection any more; nil while there may be one
 	programs map[string]*remote
+	left     []string // the ids of programs that have been let go and are to run on: boxd must not release them
 }
 
 // The pace of the attempts to connect again.
@@ -67,11 +69,14 @@ func (l *link) keep() {
 	}
 }
 
-// After so long without an answer the connection is ended: the container is paused, or its engine has gone silent.
+// After so long without an answer, 10 s, the connection is ended: the container is paused, its engine has gone silent, or a byte was changed on the way.
 const (
-	keepaliveInterval = 15 * time.Second
-	keepaliveMisses   = 4
+	keepaliveInterval = 2500 * time.Millisecond
+	keepaliveMisses   = 3
 )
+
+// errNoAnswer is an attempt's end. It is no context.DeadlineExceeded: the caller's context goes on.
+var errNoAnswer = errors.New("no answer within 15 s")
 
 // redial connects again, and finds the programs again.
 func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
@@ -87,7 +92,7 @@ func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
 		return nil, sandbox.ErrClosed
 	}
 	for pause := redialFirst; ; pause = min(2*pause, redialMost) {
-		attempt, done := context.WithTimeout(ctx, 15*time.Second)
+		attempt, done := context.WithTimeoutCause(ctx, 15*time.Second, errNoAnswer)
 		conn, err := l.host.connect(attempt)
 		if err == nil {
 			if err = l.resume(attempt, conn); err != nil {
@@ -123,7 +128,7 @@ func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
 // resume tells boxd which programs are still wanted, and goes on with them.
 func (l *link) resume(ctx context.Context, conn *sshconn.Conn) error {
 	l.mu.Lock()
-	ids := []string{}
+	ids := append([]string{}, l.left...)
 	var programs []*remote
 	for id, p := range l.programs {
 		ids = append(ids, id)

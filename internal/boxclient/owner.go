@@ -1,10 +1,12 @@
 package boxclient
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 
 	"github.com/sandshell/sandshell/internal/sshconn"
@@ -41,7 +43,7 @@ func (h *Host) reach(ctx context.Context, authorize bool) (*sshconn.Conn, error)
 	}
 	config := &ssh.ClientConfig{
 		User: "sandshell", Auth: []ssh.AuthMethod{ssh.PublicKeys(h.signer)},
-		HostKeyCallback: ssh.FixedHostKey(h.hostKey), HostKeyAlgorithms: []string{ssh.KeyAlgoED25519},
+		HostKeyCallback: h.checkHostKey, HostKeyAlgorithms: []string{ssh.KeyAlgoED25519},
 	}
 	// No byte leaves the machine, or the engine's own TLS connection: the shortest key exchange will do.
 	config.KeyExchanges = []string{ssh.KeyExchangeCurve25519}
@@ -51,6 +53,16 @@ func (h *Host) reach(ctx context.Context, authorize bool) (*sshconn.Conn, error)
 		return nil, fail(err)
 	}
 	return conn, nil
+}
+
+// errAnother says that another boxd answers: each makes a key of its own when it starts.
+var errAnother = errors.New("another boxd answers than before")
+
+func (h *Host) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
+	if !bytes.Equal(key.Marshal(), h.hostKey.Marshal()) {
+		return errAnother
+	}
+	return nil
 }
 
 // authorize tells boxd the owner's key, and learns boxd's.

@@ -2,7 +2,9 @@ package boxclient
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,11 +31,6 @@ func (h *Host) Marked(ctx context.Context, word string) ([]int, error) {
 	return ask[[]int](ctx, h, wire.MarkedRequest, word)
 }
 
-// Modes implements shellbox.Processes.
-func (h *Host) Modes(ctx context.Context, tty int) (proc.Modes, error) {
-	return ask[proc.Modes](ctx, h, wire.ModesRequest, tty)
-}
-
 // ResetModes implements shellbox.Processes.
 func (h *Host) ResetModes(ctx context.Context, tty int) error {
 	_, err := ask[any](ctx, h, wire.ResetModesRequest, tty)
@@ -50,19 +47,65 @@ func (h *Host) Signal(ctx context.Context, pids []int, signals ...proc.Signal) (
 	return ask[int](ctx, h, wire.SignalRequest, wire.Signal{PIDs: pids, Signals: signals})
 }
 
-// Settle implements shellbox.Processes. boxd says how much the program has printed, and Settle waits until that much has been read here.
-func (h *Host) Settle(ctx context.Context, p shellbox.Process) error {
-	r, ok := p.(*remote)
-	if !ok || !r.terminal {
-		return fmt.Errorf("settle: the program is none on a terminal of boxd's")
-	}
-	printed, err := ask[int64](ctx, h, wire.SettleRequest, wire.Settle{ID: r.id, Input: r.typed()})
+// Interrupt implements shellbox.Processes.
+func (h *Host) Interrupt(ctx context.Context, p shellbox.Process) (bool, error) {
+	r, err := onTerminal(p)
 	if err != nil {
-		return err
+		return false, fmt.Errorf("interrupt: %w", err)
 	}
-	r.awaitRead(ctx, printed)
-	return ctx.Err()
+	return ask[bool](ctx, h, wire.InterruptRequest, r.id)
 }
+
+// Settle implements shellbox.Processes. boxd says how much the program has printed, and Settle waits until that much has been read here.
+func (h *Host) Settle(ctx context.Context, p shellbox.Process) (busy bool, err error) {
+	r, err := onTerminal(p)
+	if err != nil {
+		return false, fmt.Errorf("settle: %w", err)
+	}
+	settled, err := ask[wire.Settled](ctx, h, wire.SettleRequest, wire.Settle{ID: r.id, Input: r.typed()})
+	if err != nil {
+		return false, err
+	}
+	read := r.awaitRead(ctx, settled.Output)
+	return settled.Busy || !read, ctx.Err()
+}
+
+// Look implements shellbox.Processes.
+func (h *Host) Look(ctx context.Context, p shellbox.Process) (proc.Look, error) {
+	r, err := onTerminal(p)
+	if err != nil {
+		return proc.Look{}, fmt.Errorf("look: %w", err)
+	}
+	return ask[proc.Look](ctx, h, wire.LookRequest, r.id)
+}
+
+// Discard implements shellbox.Processes.
+func (h *Host) Discard(ctx context.Context, p shellbox.Process) (int, error) {
+	r, err := onTerminal(p)
+	if err != nil {
+		return 0, fmt.Errorf("discard: %w", err)
+	}
+	return ask[int](ctx, h, wire.DiscardRequest, wire.Discard{ID: r.id, Input: r.typed(), Key: rand.Text()})
+}
+
+// Program implements shellbox.Processes.
+func (h *Host) Program(ctx context.Context, pid int) (dir string, env []string, err error) {
+	e, err := ask[wire.Environment](ctx, h, wire.ProgramRequest, pid)
+	for _, kv := range e.Env {
+		env = append(env, string(kv))
+	}
+	return string(e.Dir), env, err
+}
+
+// onTerminal returns the program on a terminal that p is.
+func onTerminal(p shellbox.Process) (*remote, error) {
+	if r, ok := p.(*remote); ok && r.terminal {
+		return r, nil
+	}
+	return nil, errNoTerminal
+}
+
+var errNoTerminal = errors.New("the program is none on a terminal of boxd's")
 
 // ask returns boxd's answer to a question. If the connection is cut meanwhile, it asks again on the next one.
 func ask[A any](ctx context.Context, h *Host, request string, question any) (answer A, err error) {
@@ -89,8 +132,8 @@ func ask[A any](ctx context.Context, h *Host, request string, question any) (ans
 // readLimit bounds the wait until output is read. The output is here or about to come, but a caller may not read it.
 const readLimit = 2 * time.Second
 
-// awaitRead waits until that many bytes of the program's standard output have been read.
-func (r *remote) awaitRead(ctx context.Context, printed int64) {
+// awaitRead waits until that many bytes of the program's standard output have been read, and reports whether they have.
+func (r *remote) awaitRead(ctx context.Context, printed int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	for pause := 20 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
@@ -98,17 +141,17 @@ func (r *remote) awaitRead(ctx context.Context, printed int64) {
 		read := r.got[0]
 		r.mu.Unlock()
 		if read >= printed {
-			return
+			return true
 		}
 		select {
 		case <-r.closed:
-			return
+			return false
 		case <-r.gone:
-			return
+			return false
 		case <-r.link.Stopped():
-			return
+			return false
 		case <-ctx.Done():
-			return
+			return false
 		case <-time.After(pause):
 		}
 	}

@@ -20,27 +20,24 @@ type remote struct {
 	link     *link
 	id       string
 	terminal bool
+	commands bool // there is a pipe of commands
 
+	inputs     [2]input
 	connecting sync.Mutex    // held while a channel is opened
-	writing    sync.Mutex    // held during a write
 	reading    [2]sync.Mutex // held during a read of each output
 
-	mu       sync.Mutex
-	change   *sync.Cond    // broadcast when unacked shrinks, and at the end
-	pid      int           // 0 until it is known
-	open     wire.Open     // the request that started it
-	failed   error         // boxd has no such program
-	channel  *channel      // nil while the connection is cut
-	resumed  chan struct{} // closed, and made anew, when channel is set
-	unacked  []byte        // input that boxd has perhaps not taken
-	taken    int64         // bytes of input before unacked: boxd has taken them
-	sent     int64         // the offset up to which input has been sent on the channel that is being opened
-	inputEnd bool
-	got      [2]int64 // bytes of each output that have been read
-	acked    [2]int64 // as many of them as boxd knows of
-	backlog  int64    // bytes of standard output that were there at first
-	size     wire.Window
-	note     []byte
+	mu      sync.Mutex
+	change  *sync.Cond    // broadcast when an input's unacked shrinks, and at the end
+	pid     int           // 0 until it is known
+	open    wire.Open     // the request that started it
+	failed  error         // boxd has no such program
+	channel *channel      // nil while the connection is cut
+	resumed chan struct{} // closed, and made anew, when channel is set
+	got     [2]int64      // bytes of each output that have been read
+	acked   [2]int64      // as many of them as boxd knows of
+	backlog int64         // bytes of standard output that were there at first
+	size    wire.Window
+	note    []byte
 
 	ends    wire.Ack // where both outputs end
 	endsSet chan struct{}
@@ -67,38 +64,38 @@ type channel struct {
 	failed chan error      // or that there is no such program
 }
 
-// unackedMax bounds what is typed ahead. It is less than an SSH channel's window (2 MiB), so that sending it does not block.
-const unackedMax = 256 << 10
-
 // ackEvery is how many bytes of output one acknowledgement covers.
 const ackEvery = 64 << 10
 
-func newRemote(l *link, open wire.Open, rows, cols int) *remote {
+func newRemote(l *link, open wire.Open, rows int, commands bool) *remote {
 	r := &remote{
-		link: l, id: open.ID, open: open, terminal: rows > 0, resumed: make(chan struct{}),
+		link: l, id: open.ID, open: open, terminal: rows > 0, commands: commands, resumed: make(chan struct{}),
 		endsSet: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{}), gone: make(chan struct{}),
 	}
 	r.change = sync.NewCond(&r.mu)
+	for i := range r.inputs {
+		r.inputs[i].r, r.inputs[i].number = r, i
+	}
 	return r
 }
 
 // start starts a program. ctx governs the start.
 func (l *link) start(ctx context.Context, what *wire.Start) (*remote, error) {
-	r := newRemote(l, wire.Open{ID: rand.Text(), Start: what}, what.Rows, what.Cols)
+	r := newRemote(l, wire.Open{ID: rand.Text(), Start: what}, what.Rows, what.Commands)
 	return r, r.begin(ctx)
 }
 
 // attach goes on with a program that runs, from the oldest output on that there is.
 func (l *link) attach(ctx context.Context, p wire.Program) (*remote, error) {
-	r := newRemote(l, wire.Open{ID: p.ID, Stdout: -1, Stderr: -1}, p.Rows, p.Cols)
+	r := newRemote(l, wire.Open{ID: p.ID, Stdout: -1, Stderr: -1}, p.Rows, p.Commands)
 	return r, r.begin(ctx)
 }
 
-// typed returns how many bytes of input have been written.
+// typed returns how many bytes have been written to the standard input or terminal.
 func (r *remote) typed() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.taken + int64(len(r.unacked))
+	return r.inputs[toProgram].written()
 }
 
 // lose ends the remote: there will be no connection any more.
@@ -115,8 +112,15 @@ func (r *remote) PID() int {
 	return r.pid
 }
 
-func (r *remote) Stdin() io.WriteCloser { return remoteInput{r} }
+func (r *remote) Stdin() io.WriteCloser { return &r.inputs[toProgram] }
 func (r *remote) Stdout() io.Reader     { return remoteOutput{r, 0} }
+
+func (r *remote) Commands() io.WriteCloser {
+	if !r.commands {
+		return nil
+	}
+	return &r.inputs[toShell]
+}
 
 func (r *remote) Stderr() io.Reader {
 	if r.terminal {
@@ -187,7 +191,9 @@ func (r *remote) letGo(left bool) {
 	r.closeOnce.Do(func() {
 		r.link.mu.Lock()
 		delete(r.link.programs, r.id)
-		left = left || r.link.detached
+		if left = left || r.link.detached; left {
+			r.link.left = append(r.link.left, r.id)
+		}
 		r.link.mu.Unlock()
 		r.mu.Lock()
 		r.left = left

@@ -53,6 +53,9 @@ func (c *Container) end(ctx context.Context) string {
 	oom, died := false, false
 	inspected, err := c.engine.ContainerInspect(ctx, c.ID, client.ContainerInspectOptions{})
 	if state := inspected.Container.State; err == nil && state != nil {
+		if state.Running {
+			return "the container was restarted: what ran in it has ended"
+		}
 		died, code, oom = !state.Running, state.ExitCode, state.OOMKilled
 	} else {
 		died, code, oom = c.endInEvents(ctx)

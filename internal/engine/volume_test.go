@@ -23,6 +23,7 @@ import (
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sshbox/boxd/bin"
 )
 
@@ -266,6 +267,7 @@ func TestMissingBoxd(t *testing.T) {
 }
 
 func TestBoxdOfAnotherArchitecture(t *testing.T) {
+	testenv.NeedsAll(t, "it compiles for that architecture")
 	arch := map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]
 	b := fresh(t, arch, compileGuest(t, arch))
 	e := ownEngine(t)

@@ -82,20 +82,32 @@ func (b *Buffer) Next(n int) Buffer {
 // Reset forgets everything but Max, and frees the memory.
 func (b *Buffer) Reset() { *b = Buffer{Max: b.Max} }
 
+// Clone returns a copy of b.
+func (b *Buffer) Clone() Buffer {
+	return Buffer{Max: b.Max, head: slices.Clone(b.head), omitted: b.omitted, tail: slices.Clone(b.tail)}
+}
+
 // Text returns head and tail as one string, and how many bytes are omitted between the two. An output of at most Max bytes is returned whole.
 func (b *Buffer) Text() (text string, omitted int64) {
-	head, tail, most := string(b.head), string(b.tail), max(b.Max, 0)
+	head, tail, omitted := b.HeadTail()
+	return head + tail, omitted
+}
+
+// HeadTail returns what Text does, in two. If nothing is omitted, tail is empty.
+func (b *Buffer) HeadTail() (head, tail string, omitted int64) {
+	head, tail = string(b.head), string(b.tail)
+	most := max(b.Max, 0)
 	written := b.omitted + int64(b.Len())
 	if b.omitted == 0 {
 		all := head + tail
 		if len(all) <= most {
-			return all, 0
+			return all, "", 0
 		}
 		head, tail = all, all
 	}
 	head = trimEnd(head[:min(most/2, len(head))])
 	tail = trimStart(tail[max(len(tail)-(most-most/2), 0):])
-	return head + tail, written - int64(len(head)+len(tail))
+	return head, tail, written - int64(len(head)+len(tail))
 }
 
 // trimEnd cuts off the beginning of a rune that does not end in s.

@@ -2,13 +2,10 @@ package inspect
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
@@ -52,24 +49,15 @@ func (r *reader) tree(pids []int, parents map[int][]int) []proc.Process {
 			if !ok {
 				continue
 			}
-			p := s.Process
-			foreground := p.Group == p.Foreground
-			next = append(next, parents[pid]...)
-			if parents == nil || foreground {
-				dir := "/proc/" + strconv.Itoa(pid)
-				for _, tid := range s.threads(dir) {
-					if parents == nil {
-						next = r.children(next, dir+"/task/"+strconv.Itoa(tid))
-					}
-					if !foreground {
-						continue
-					}
-					if t, ok := r.thread(dir, tid, p.TTY); ok {
-						p.Threads = append(p.Threads, t)
-					}
-				}
+			ps = append(ps, r.withImage(s.Process))
+			if parents != nil {
+				next = append(next, parents[pid]...)
+				continue
 			}
-			ps = append(ps, p)
+			dir := "/proc/" + strconv.Itoa(pid)
+			for _, tid := range s.threads(dir) {
+				next = r.children(next, dir+"/task/"+strconv.Itoa(tid))
+			}
 		}
 		pids = next
 	}
@@ -87,31 +75,9 @@ func (r *reader) children(pids []int, dir string) []int {
 	return pids
 }
 
-// thread returns the thread tid of the process with that directory, unless it has just ended.
-func (r *reader) thread(process string, tid, tty int) (t proc.Thread, ok bool) {
-	dir := process + "/task/" + strconv.Itoa(tid)
-	t = proc.Thread{ID: tid, Wchan: r.word(dir+"/wchan", 0)}
-	if t.Wchan == "0" {
-		t.Wchan = ""
-	}
-	line, err := r.read(dir + "/syscall")
-	words := strings.Fields(string(line))
-	switch {
-	case errors.Is(err, unix.ESRCH), err != nil && unix.Access(dir, unix.F_OK) != nil:
-		return t, false
-	case len(words) == 0:
-		t.Hidden = true
-	default:
-		t.Call = parseCall(words)
-		t.Reads = t.Call != nil && (readsTerminal(process, t.Call, tty) || pollsTerminal(process, t.Call, tty))
-	}
-	t.Turns, _ = strconv.ParseInt(r.word(dir+"/schedstat", 2), 10, 64)
-	return t, true
-}
-
 // parseCall returns the system call in the words of /proc/PID/syscall; nil if there is none: "running", or -1 in place of its number.
-func parseCall(words []string) *proc.Call {
-	call := new(proc.Call)
+func parseCall(words []string) *sysCall {
+	call := new(sysCall)
 	if len(words) <= len(call.Args) {
 		return nil
 	}
@@ -134,58 +100,6 @@ func (r *reader) word(path string, i int) string {
 		return string(words[i])
 	}
 	return ""
-}
-
-// readsTerminal reports whether the system call is a read of the terminal.
-func readsTerminal(process string, call *proc.Call, tty int) bool {
-	fd, ok := readsFrom(call)
-	return ok && isTerminal(process, fd, tty)
-}
-
-// pollsTerminal reports whether the system call waits, without a time limit, for the terminal alone. busybox ash waits so in its builtin read, in a
-// script too. The descriptor is found only in the memory of the process.
-func pollsTerminal(process string, call *proc.Call, tty int) bool {
-	address, descriptors, timeout := call.Args[0], call.Args[1], call.Args[2]
-	switch {
-	case descriptors != 1 || address > 1<<63-1:
-		return false
-	case call.Number == unix.SYS_PPOLL && timeout == 0:
-	case runtime.GOARCH == "amd64" && call.Number == 7 && timeout == 0xffffffff: // poll; newer architectures have only ppoll
-	default:
-		return false
-	}
-	fd, err := ignoringEINTR(func() (int, error) { return unix.Open(process+"/mem", unix.O_RDONLY|unix.O_CLOEXEC, 0) })
-	if err != nil {
-		return false
-	}
-	defer unix.Close(fd)
-	var polled [8]byte // a struct pollfd: int fd, short events, short revents
-	n, err := ignoringEINTR(func() (int, error) { return unix.Pread(fd, polled[:], int64(address)) })
-	if err != nil || n < len(polled) || binary.NativeEndian.Uint16(polled[4:])&unix.POLLIN == 0 {
-		return false
-	}
-	return isTerminal(process, uint64(binary.NativeEndian.Uint32(polled[:])), tty)
-}
-
-// isTerminal reports whether a descriptor of the process is the terminal.
-func isTerminal(process string, fd uint64, tty int) bool {
-	var st unix.Stat_t
-	if tty <= 0 || unix.Stat(process+"/fd/"+strconv.FormatUint(fd, 10), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR {
-		return false
-	}
-	ours := device{unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))}
-	return ours == terminal(tty) || ours == device{5, 0} // /dev/tty
-}
-
-// readsFrom returns the descriptor that call reads from, if it is a read. sendfile is one too: busybox's cat and others read so.
-func readsFrom(call *proc.Call) (fd uint64, ok bool) {
-	switch call.Number {
-	case unix.SYS_READ:
-		return call.Args[0], true
-	case unix.SYS_SENDFILE:
-		return call.Args[1], true
-	}
-	return 0, false
 }
 
 // Alive returns those of the processes that exist, zombies too.
@@ -213,7 +127,14 @@ func Marked(word string) []int {
 	r := newReader()
 	var found []int
 	for _, pid := range numbers("/proc") {
-		if env, err := r.read("/proc/" + strconv.Itoa(pid) + "/environ"); err == nil && bytes.Contains(env, []byte(word)) {
+		var env []byte
+		var err error
+		dir := "/proc/" + strconv.Itoa(pid)
+		look := func() { env, err = r.read(dir + "/environ") }
+		if look(); errors.Is(err, os.ErrPermission) {
+			as(dir, look)
+		}
+		if err == nil && bytes.Contains(env, []byte(word)) {
 			found = append(found, pid)
 		}
 	}
@@ -240,7 +161,7 @@ func Signal(pids []int, signals ...proc.Signal) (sent int, err error) {
 		}
 	}
 	for _, pid := range pids {
-		if pid <= 0 { // kill takes it for a process group, 0 for our own
+		if pid <= 0 { // kill takes these for process groups, and for all processes
 			continue
 		}
 		for _, sig := range numbers {
@@ -250,4 +171,10 @@ func Signal(pids []int, signals ...proc.Signal) (sent int, err error) {
 		}
 	}
 	return sent, nil
+}
+
+// Interrupt sends SIGINT to the foreground process group of the terminal of the process, and reports whether it was sent.
+func Interrupt(pid int) bool {
+	s, ok := newReader().stat(pid)
+	return ok && s.Foreground > 1 && unix.Kill(-s.Foreground, unix.SIGINT) == nil
 }

@@ -54,13 +54,13 @@ func TestTreeByParents(t *testing.T) {
 	pid, _ := startShell(t, "sleep 1000 | (sleep 1000; true) & cat")
 	require.Eventually(t, func() bool {
 		ps := Tree(pid)
-		return len(ps) == 5 && ps[1].State == "S" && len(ps[0].Threads) == 0
+		return len(ps) == 5 && ps[1].State == "S"
 	}, 20*time.Second, 10*time.Millisecond)
 	r := newReader()
 	require.Eventually(t, func() bool { // once nothing runs any more
 		ps := Tree(pid)
 		for _, p := range ps {
-			if p.State != "S" || p.Name == "cat" && !p.Threads[0].Reads {
+			if p.State != "S" {
 				return false
 			}
 		}
@@ -79,9 +79,6 @@ func TestVanishing(t *testing.T) {
 				require.Positive(t, p.Start)
 				require.Len(t, p.State, 1)
 				require.NotEmpty(t, p.Name)
-				for _, th := range p.Threads {
-					require.Positive(t, th.ID)
-				}
 			}
 		}
 	}
@@ -102,7 +99,7 @@ func TestParseStat(t *testing.T) {
 		s, ok := parseStat([]byte("42 (" + name + ")" + rest + "\n"))
 		require.True(t, ok)
 		want := proc.Process{Name: name, State: "S", Parent: 1, Group: 2, Session: 3, TTY: 34816, Foreground: -1, Start: 20, Image: "24"}
-		require.Equal(t, stat{want, 5}, s)
+		require.Equal(t, stat{want, 5, false}, s)
 	}
 	for _, line := range []string{"", "42", "42 (cat)", "42 (cat) S 1", ") (" + rest, "42 cat" + rest} {
 		_, ok := parseStat([]byte(line))
@@ -128,8 +125,8 @@ func FuzzParseStat(f *testing.F) {
 }
 
 func TestParseCall(t *testing.T) {
-	read := &proc.Call{Number: unix.SYS_READ, Args: [6]uint64{3, 0x7ffc, 0x20000, 0x22}}
-	for line, want := range map[string]*proc.Call{
+	read := &sysCall{Number: unix.SYS_READ, Args: [6]uint64{3, 0x7ffc, 0x20000, 0x22}}
+	for line, want := range map[string]*sysCall{
 		"running":                nil,
 		"-1 0x7ffc 0x7f60":       nil,
 		"0 0x3 0x7ffc 0x20000":   nil,
@@ -138,11 +135,6 @@ func TestParseCall(t *testing.T) {
 	} {
 		require.Equal(t, want, parseCall(strings.Fields(line)), line)
 	}
-	fd, ok := readsFrom(read)
-	require.True(t, ok)
-	require.EqualValues(t, 3, fd)
-	_, ok = readsFrom(&proc.Call{Number: unix.SYS_WRITE})
-	require.False(t, ok)
 }
 
 func FuzzParseCall(f *testing.F) {

@@ -40,6 +40,17 @@ func (r *reader) read(path string) ([]byte, error) {
 	}
 }
 
+// field returns what follows that word at the beginning of one of the file's lines.
+func (r *reader) field(path, name string) (string, bool) {
+	content, _ := r.read(path)
+	for line := range bytes.Lines(content) {
+		if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
+			return string(bytes.TrimSpace(rest)), true
+		}
+	}
+	return "", false
+}
+
 func ignoringEINTR(f func() (int, error)) (int, error) {
 	for {
 		if n, err := f(); !errors.Is(err, unix.EINTR) {
@@ -69,6 +80,7 @@ func numbers(dir string) []int {
 type stat struct {
 	proc.Process
 	threadCount int
+	kernel      bool // it has no program: a thread of the kernel
 }
 
 func (r *reader) stat(pid int) (stat, bool) {
@@ -79,12 +91,27 @@ func (r *reader) stat(pid int) (stat, bool) {
 	}
 	s, ok := parseStat(line)
 	s.PID = pid
+	if s.State == "Z" && s.threadCount > 1 { // only its main thread has ended
+		s.State = "S"
+	}
 	if strings.ContainsAny(s.Name, "\\\n") { // kernels escape these two in different ways
 		name, _ := r.read(dir + "/comm")
 		first, _, _ := bytes.Cut(name, []byte("\n"))
 		s.Name = string(first)
 	}
 	return s, ok
+}
+
+// withImage returns p with its Image, where the kernel tells that only to the process's own user.
+func (r *reader) withImage(p proc.Process) proc.Process {
+	if p.Image == "" && p.State != "Z" && p.State != "X" {
+		as("/proc/"+strconv.Itoa(p.PID), func() {
+			if s, ok := r.stat(p.PID); ok {
+				p.Image = s.Image
+			}
+		})
+	}
+	return p
 }
 
 // threads returns the ids of the threads of the process, whose directory is dir.
@@ -115,6 +142,8 @@ func parseStat(line []byte) (s stat, ok bool) {
 	s.Name, s.State = string(line[open+1:end]), word(0)
 	s.Parent, s.Group, s.Session, s.TTY, s.Foreground = number(1), number(2), number(3), number(4), number(5)
 	s.threadCount = number(17)
+	const kernelThread = 0x00200000 // PF_KTHREAD
+	s.kernel = number(6)&kernelThread != 0
 	s.Start, _ = strconv.ParseInt(word(19), 10, 64)
 	// The address of the program's code; 0: a zombie, 1: it is not for us to see. A static program that is not position-independent (busybox) lies
 	// where it lay before when it executes itself; its stack does not.

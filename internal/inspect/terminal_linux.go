@@ -15,14 +15,29 @@ func terminal(number int) device {
 	return device{uint32(number >> 8 & 0xfff), uint32(number&0xff | number>>12&0xfff00)}
 }
 
+// number is the inverse of terminal.
+func (d device) number() int { return int(d.minor&0xff | d.major<<8 | d.minor&^0xff<<12) }
+
+// slave reports whether d is a pseudoterminal: UNIX98_PTY_SLAVE_MAJOR and the seven behind it.
+func (d device) slave() bool { return d.major >= 136 && d.major <= 143 }
+
+// Devices of the kernel's Documentation/admin-guide/devices.txt.
+var (
+	ownTerminal = device{5, 0} // /dev/tty
+	multiplexer = device{5, 2} // /dev/ptmx, and what opening it gives
+)
+
 // withTerminal calls f with the pseudoterminal of that number, if there is one and we may open it. Opening does not wait for a carrier,
 // nor does it make the terminal ours.
-func withTerminal(number int, f func(fd int)) {
+func withTerminal(number int, f func(fd int)) { withTerminalIn("/dev/pts", number, f) }
+
+// withTerminalIn does so where devpts is in another directory.
+func withTerminalIn(dir string, number int, f func(fd int)) {
 	d := terminal(number)
-	if d.major < 136 || d.major > 143 { // UNIX98_PTY_SLAVE_MAJOR and the seven behind it
+	if !d.slave() {
 		return
 	}
-	path := "/dev/pts/" + strconv.FormatUint(uint64(d.minor), 10)
+	path := dir + "/" + strconv.FormatUint(uint64(d.minor), 10)
 	fd, err := ignoringEINTR(func() (int, error) {
 		return unix.Open(path, unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	})
@@ -33,16 +48,27 @@ func withTerminal(number int, f func(fd int)) {
 	f(fd)
 }
 
-// Modes returns the modes of the terminal of that number. What was typed before has passed the line discipline then, so that its echo is there: the
-// kernel does that in its own time (flush_to_ldisc), unless somebody polls the terminal for input (n_tty_poll).
-func Modes(tty int) (modes proc.Modes) {
+// Modes returns the modes of the terminal of that number. What was typed before has passed the line discipline then, so that its echo is there.
+func Modes(tty int) (m proc.Modes) {
 	withTerminal(tty, func(fd int) {
-		unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		if m, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil {
-			modes = proc.Modes{Known: true, Raw: m.Lflag&unix.ICANON == 0, NoEcho: m.Lflag&unix.ECHO == 0}
-		}
+		settle(fd)
+		m = modesNow(fd).Modes
 	})
-	return modes
+	return m
+}
+
+// settle passes what was typed through the line discipline: the kernel does that in its own time (flush_to_ldisc), unless somebody polls the terminal
+// for input (n_tty_poll).
+func settle(fd int) { unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) }
+
+func modesNow(fd int) (m modes) {
+	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return m
+	}
+	m.Modes = proc.Modes{Known: true, Raw: t.Lflag&unix.ICANON == 0, NoEcho: t.Lflag&unix.ECHO == 0}
+	m.timed = m.Raw && t.Cc[unix.VMIN] == 0 && t.Cc[unix.VTIME] > 0
+	return m
 }
 
 // ResetModes puts the modes of the terminal of that number in order.

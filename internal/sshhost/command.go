@@ -1,9 +1,7 @@
 package sshhost
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"syscall"
 
@@ -36,19 +34,17 @@ const (
 	notExecutable   = "prog-perm"
 	programIsFolder = "prog-dir"
 	noTerminal      = "no-tty"
+	noPlace         = "no-place" // and why
+	noFIFO          = "no-fifo"
+	otherUser       = "user"
 )
-
-var errRelative = errors.New("the directory of a program is an absolute path")
 
 // makeCommand makes the command for p, with mark (letters and digits) to tell its output by.
 func makeCommand(p shellbox.Program, env []string, mark string) (command, error) {
 	if len(p.Args) == 0 || p.Args[0] == "" {
 		return command{}, fmt.Errorf("start a program: no name given: %w", syscall.EINVAL)
 	}
-	if p.Dir != "" && p.Dir[0] != '/' {
-		return command{}, &fs.PathError{Op: "chdir", Path: p.Dir, Err: errRelative}
-	}
-	for _, list := range [][]string{p.Args, env, {p.Dir}} {
+	for _, list := range [][]string{p.Args, env, {p.Dir, p.User}} {
 		for _, s := range list {
 			if strings.IndexByte(s, 0) >= 0 {
 				return command{}, fmt.Errorf("start %q: a NUL byte in %.60q: %w", p.Args[0], s, syscall.EINVAL)
@@ -79,13 +75,19 @@ func makeScript(p shellbox.Program, env []string, mark string) func(newline stri
 		var b strings.Builder
 		// If nobody reads any more, printf fails or SIGPIPE kills the shell, and the program is not started.
 		fmt.Fprintf(&b, `__say() { printf "\036%s %%s\n" "$1" || exit 1; }; __no() { __say "$1"; exit 126; }; `, mark)
+		if p.User != "" {
+			b.WriteString(isLogin(p.User, quote))
+		}
 		if p.Terminal != nil {
 			b.WriteString(`[ -t 0 ] || __no ` + noTerminal + `; `)
+		}
+		if p.Terminal != nil && p.Terminal.Commands {
+			b.WriteString(strings.ReplaceAll(makeFIFO, "MARK", mark))
 		}
 		var odd []string // variables that a shell cannot set; env(1) can
 		for _, kv := range env {
 			name, value, _ := strings.Cut(kv, "=")
-			if !settable(name) {
+			if p.ReplaceEnv || !settable(name) {
 				if name != "" {
 					odd = append(odd, kv)
 				}
@@ -94,11 +96,10 @@ func makeScript(p shellbox.Program, env []string, mark string) func(newline stri
 			b.WriteString("export " + name + "=" + quote(value) + "; ")
 		}
 		if p.Dir != "" {
-			// Each shell's cd has its own words for why it failed. So look for the first parent that is there.
-			b.WriteString("set -- " + quote(p.Dir) + `; unset CDPATH; cd -- "$1" >/dev/null 2>&1 || { ` +
-				`[ -d "$1" ] && __no ` + noPermission + `; [ -e "$1" ] && __no ` + notADirectory + `; ` +
-				`while [ -n "$1" ] && ! [ -e "$1" ]; do set -- "${1%/*}"; done; [ -d "${1:-/}" ] && ! [ -x "${1:-/}" ] && __no ` + noPermission + `; ` +
-				`[ -e "$1" ] && ! [ -d "$1" ] && __no ` + notADirectory + `; __no ` + noDirectory + `; }; unset OLDPWD; `)
+			b.WriteString(changeTo(p.Dir, quote))
+		}
+		if p.ReplaceEnv {
+			b.WriteString(`__env=$(command -v env); PATH=` + quote(lastOf("PATH", env)) + `; `)
 		}
 		b.WriteString("set --")
 		for _, arg := range p.Args {
@@ -113,17 +114,45 @@ func makeScript(p shellbox.Program, env []string, mark string) func(newline stri
 			fmt.Fprintf(&b, `printf "\036%s\n" >&2; `, mark)
 		}
 		b.WriteString(`__say "$$"; `)
-		if len(odd) > 0 {
-			b.WriteString("exec env --")
-			for _, kv := range odd {
-				b.WriteString(" " + quote(kv))
-			}
-			b.WriteString(` "$@"`)
-		} else {
-			b.WriteString(`exec "$@"`)
-		}
+		b.WriteString(execute(&p, odd, quote))
 		return b.String()
 	}
+}
+
+// changeTo goes to the directory. Each shell's cd has its own words for why it failed: so look for the first parent that is there.
+func changeTo(dir string, quote func(string) string) string {
+	word := quote(dir)
+	if dir[0] != '/' {
+		word = `"${PWD%/}"/` + word // PWD is the login's home
+	}
+	return "set -- " + word + `; unset CDPATH; cd -- "$1" >/dev/null 2>&1 || { ` +
+		`[ -d "$1" ] && __no ` + noPermission + `; [ -e "$1" ] && __no ` + notADirectory + `; ` +
+		`while [ -n "$1" ] && ! [ -e "$1" ]; do set -- "${1%/*}"; done; [ -d "${1:-/}" ] && ! [ -x "${1:-/}" ] && __no ` + noPermission + `; ` +
+		`[ -e "$1" ] && ! [ -d "$1" ] && __no ` + notADirectory + `; __no ` + noDirectory + `; }; unset OLDPWD; `
+}
+
+// execute puts the program in the shell's place, with the variables that env has to set.
+func execute(p *shellbox.Program, env []string, quote func(string) string) string {
+	var b strings.Builder
+	switch {
+	case p.ReplaceEnv:
+		b.WriteString(`exec "$__env" -i --`)
+	case len(env) > 0:
+		b.WriteString("exec env --")
+	default:
+		b.WriteString("exec")
+	}
+	for _, kv := range env {
+		b.WriteString(" " + quote(kv))
+	}
+	b.WriteString(` "$@"`)
+	if p.Terminal == nil && p.Joined {
+		b.WriteString(` 2>&1`)
+	}
+	if p.Terminal != nil && p.Terminal.Commands {
+		b.WriteString(` <&4 4<&-`)
+	}
+	return b.String()
 }
 
 // quoteForAnyShell quotes s for sh, bash, zsh, ksh and fish; without newlines in s for csh and tcsh too. In fish a
@@ -132,6 +161,29 @@ func makeScript(p shellbox.Program, env []string, mark string) func(newline stri
 var anyShell = strings.NewReplacer(`'`, `'\''`, `\`, `'\\'`, `!`, `'\!'`)
 
 func quoteForAnyShell(s string) string { return "'" + anyShell.Replace(s) + "'" }
+
+// isLogin returns the part of the script that goes on only if user, a name, a number or two, is the login's own.
+func isLogin(user string, quote func(string) string) string {
+	name, gid, grouped := strings.Cut(user, ":")
+	check := `[ "$(id -un 2>/dev/null)" = ` + quote(name) + ` ]`
+	if name != "" && strings.Trim(name, "0123456789") == "" {
+		check = `[ "$(id -u)" = ` + quote(name) + ` ]`
+	}
+	if grouped {
+		check += ` && [ "$(id -g)" = ` + quote(gid) + ` ]`
+	}
+	return `{ ` + check + `; } || __no ` + otherUser + `; `
+}
+
+// lastOf returns the last value of a variable in env, "" if it has none.
+func lastOf(name string, env []string) (value string) {
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
 
 // settable reports whether a shell can export a variable of that name: it is a name, and not one that some shell
 // keeps to itself (bash refuses UID, which images do set, and leaves a script for it), nor one of ours.

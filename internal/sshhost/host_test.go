@@ -6,12 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/sandshell/sandshell/internal/hosttest"
 	"github.com/sandshell/sandshell/internal/sshdtest"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -142,7 +144,7 @@ func TestDirectory(t *testing.T) {
 		base + "/none/below": fs.ErrNotExist,
 		base + "/file":       syscall.ENOTDIR,
 		base + "/file/below": syscall.ENOTDIR,
-		"relative":           errRelative,
+		"none/below":         fs.ErrNotExist, // in the login's home
 	} {
 		_, err := h.Start(t.Context(), shellbox.Program{Args: []string{"true"}, Dir: dir})
 		var path *fs.PathError
@@ -222,5 +224,27 @@ func TestNoTerminalToBeHad(t *testing.T) {
 	p.Terminal = &shellbox.Terminal{Rows: 24, Cols: 80}
 	if _, err := h.Start(t.Context(), p); err == nil || !strings.Contains(err.Error(), "terminal") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestPrograms(t *testing.T) { hosttest.Programs(t, hostOf(t, sshdtest.Start(t), Config{})) }
+
+// Over an sshd there is one user: the login's own.
+func TestUser(t *testing.T) {
+	h := hostOf(t, sshdtest.Start(t), Config{})
+	own, err := user.Current()
+	noError(t, err)
+	for name, want := range map[string]error{
+		own.Username: nil, own.Uid: nil, own.Uid + ":" + own.Gid: nil,
+		"nobody": errors.ErrUnsupported, "no'such": errors.ErrUnsupported, "12345": errors.ErrUnsupported, own.Uid + ":12345": errors.ErrUnsupported,
+		":": errors.ErrUnsupported,
+	} {
+		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"true"}, User: name})
+		if !errors.Is(err, want) || err != nil && !strings.Contains(err.Error(), "log in as that user") {
+			t.Errorf("%s: got %v, want %v", name, err, want)
+		}
+		if err == nil {
+			hosttest.Finish(p)
+		}
 	}
 }

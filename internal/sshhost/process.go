@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -23,6 +24,7 @@ type process struct {
 	pid      int
 	terminal bool
 	stderr   io.Reader          // nil with a terminal
+	feeder   *process           // writes to the pipe of commands; nil if there is none
 	keyboard *programs.Keyboard // nil without a terminal
 	shown    atomic.Int64       // bytes of the terminal's output that have been read
 
@@ -83,18 +85,35 @@ func (p *process) Stdout() io.Reader {
 	return p.Out
 }
 
-// Resize sends the size. The server applies it in its own time; there is no answer.
+// Commands is the feeder's standard input. When the program has ended, writing fails once the feeder has noticed it, by a write.
+func (p *process) Commands() io.WriteCloser {
+	if p.feeder == nil {
+		return nil
+	}
+	return stdin{p.feeder}
+}
+
+// resizeLimit bounds the wait for the answer to a window-change. RFC 4254 does not ask for one; OpenSSH and Dropbear give it when they are asked.
+const resizeLimit = time.Second
+
+// Resize returns when the server has applied the size: a shell's next command comes on another channel, and would overtake it.
 func (p *process) Resize(rows, cols int) error {
 	if !p.terminal {
 		return errors.New("resize: the program has no terminal")
 	}
+	answer := make(chan error, 1)
+	go func() {
+		_, err := p.Channel.SendRequest("window-change", true, ssh.Marshal(&windowSize{Cols: uint32(cols), Rows: uint32(rows)}))
+		answer <- err
+	}()
 	select {
+	case err := <-answer:
+		return err
 	case <-p.Closed():
 		return net.ErrClosed
-	default:
+	case <-time.After(resizeLimit):
+		return nil
 	}
-	_, err := p.Channel.SendRequest("window-change", false, ssh.Marshal(&windowSize{Cols: uint32(cols), Rows: uint32(rows)}))
-	return err
 }
 
 // windowSize is as in RFC 4254, section 6.7. Pixels are 0: not known.
@@ -117,9 +136,12 @@ func (p *process) Wait() (shellbox.Status, error) {
 	}
 }
 
-// Close closes the channel. A program without a terminal goes on, without its streams.
+// Close closes the channel and the feeder's. A program without a terminal goes on, without its streams.
 func (p *process) Close() error {
 	p.Stream.Close()
+	if p.feeder != nil {
+		p.feeder.Close()
+	}
 	return nil
 }
 

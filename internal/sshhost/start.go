@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,7 +37,10 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	mark := make([]byte, 16)
 	rand.Read(mark)
 	a := &attempt{host: h, program: p, mark: hex.EncodeToString(mark)}
-	env := append(append([]string(nil), h.env...), p.Env...)
+	env := p.Env
+	if !p.ReplaceEnv {
+		env = slices.Concat(h.env, env)
+	}
 	cmd, err := makeCommand(p, env, a.mark)
 	if err != nil {
 		return nil, err
@@ -85,6 +89,7 @@ type attempt struct {
 
 	mu      sync.Mutex
 	proc    *process
+	feeder  *process // of the pipe of commands; nil if there is none, or not yet
 	aborted bool
 }
 
@@ -99,14 +104,14 @@ func (a *attempt) start(ctx context.Context, cmd command, term string) (*process
 		proc.Close()
 	}
 	a.mu.Unlock()
-	if err := a.exec(s, proc, cmd, term); err != nil {
+	if err := a.exec(ctx, s, proc, cmd, term); err != nil {
 		proc.Close()
 		return nil, err
 	}
 	return proc, nil
 }
 
-func (a *attempt) exec(s *session, proc *process, cmd command, term string) error {
+func (a *attempt) exec(ctx context.Context, s *session, proc *process, cmd command, term string) error {
 	name := a.program.Args[0]
 	if t := a.program.Terminal; t != nil {
 		// Not worth a round trip of its own: the script sees whether there is a terminal.
@@ -134,6 +139,11 @@ func (a *attempt) exec(s *session, proc *process, cmd command, term string) erro
 	line, dropped, err := proc.Out.SkipPast([]byte("\x1e" + a.mark + " "))
 	if err != nil {
 		return fmt.Errorf("start %q: %w", name, a.silent(proc, dropped, err))
+	}
+	if fifo, ok := strings.CutPrefix(string(line), "fifo "); ok {
+		if line, err = a.connect(ctx, proc, fifo); err != nil {
+			return fmt.Errorf("start %q: %w", name, err)
+		}
 	}
 	if proc.pid, err = strconv.Atoi(string(line)); err != nil {
 		return a.answer(string(line))
@@ -177,6 +187,7 @@ func termOf(env []string) string {
 func (a *attempt) answer(code string) error {
 	dir := func(err error) error { return &fs.PathError{Op: "chdir", Path: a.program.Dir, Err: err} }
 	program := func(err error) error { return &fs.PathError{Op: "exec", Path: a.program.Args[0], Err: err} }
+	code, why, _ := strings.Cut(code, " ")
 	switch code {
 	case noDirectory:
 		return dir(syscall.ENOENT)
@@ -192,6 +203,12 @@ func (a *attempt) answer(code string) error {
 		return program(isFolder{})
 	case noTerminal:
 		return fmt.Errorf("start %q: the server gives no terminal (PermitTTY, or out of pseudo-terminals?)", a.program.Args[0])
+	case noPlace:
+		return fmt.Errorf("start %q: no place for a FIFO: %s", a.program.Args[0], why)
+	case noFIFO:
+		return fmt.Errorf("start %q: no FIFO can be made there: neither mkfifo nor mknod does it", a.program.Args[0])
+	case otherUser:
+		return fmt.Errorf("start %q as %s: %w over a plain sshd: log in as that user", a.program.Args[0], a.program.User, errors.ErrUnsupported)
 	}
 	return fmt.Errorf("start %q: unexpected answer %q", a.program.Args[0], code)
 }
@@ -232,8 +249,10 @@ func (a *attempt) abort() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.aborted = true
-	if a.proc != nil {
-		a.proc.Close()
+	for _, p := range []*process{a.proc, a.feeder} {
+		if p != nil {
+			p.Stream.Close()
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ type Cleaner struct {
 	seq  sequence
 	rune []byte // the begin of a rune that is not complete
 	alt  bool   // the alternate screen is on
+
+	queries []Query
 }
 
 // Append takes the next bytes of the stream, and appends to dst the text that can no longer change: complete lines, each
@@ -49,6 +51,45 @@ func (c *Cleaner) Append(dst, raw []byte) []byte {
 // Line returns the unfinished line as it is now, without an incomplete rune at its end. The bytes are valid until the
 // next call of a method.
 func (c *Cleaner) Line() []byte { return c.line.show() }
+
+// FullScreen reports whether the alternate screen is on.
+func (c *Cleaner) FullScreen() bool { return c.alt }
+
+// A Query is what a program asks its terminal. The answer is typed.
+type Query byte
+
+const (
+	Status     Query = iota + 1 // CSI 5 n: does the terminal work?
+	Cursor                      // CSI 6 n: where is the cursor?
+	Attributes                  // CSI c: what kind of terminal is it?
+)
+
+// maxQueries bounds what Queries keeps.
+const maxQueries = 16
+
+// Queries returns what the stream has asked since the last call.
+func (c *Cleaner) Queries() []Query {
+	queries := c.queries
+	c.queries = nil
+	return queries
+}
+
+// query keeps the control sequence if it is a query.
+func (c *Cleaner) query() {
+	var q Query
+	switch arg := c.seq.arg(0, 0); {
+	case c.seq.prefix != 0 || c.seq.inter != 0:
+	case c.seq.final == 'n' && arg == 5:
+		q = Status
+	case c.seq.final == 'n' && arg == 6:
+		q = Cursor
+	case c.seq.final == 'c' && arg == 0:
+		q = Attributes
+	}
+	if q != 0 && len(c.queries) < maxQueries {
+		c.queries = append(c.queries, q)
+	}
+}
 
 // Flush says that the stream has ended: an incomplete escape sequence is dropped, and the bytes of an incomplete rune
 // become part of the line as they are.
@@ -147,6 +188,7 @@ func (c *Cleaner) csi() {
 	if on, ok := c.seq.switches(); ok {
 		c.alt = on
 	}
+	c.query()
 	if c.alt || c.seq.prefix != 0 || c.seq.inter != 0 {
 		return
 	}

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -239,4 +240,15 @@ func randomOutput(r *rand.Rand, n int) (raw []byte) {
 		raw = append(raw, kinds[r.IntN(len(kinds))]...)
 	}
 	return raw
+}
+
+func TestQueries(t *testing.T) {
+	var c Cleaner
+	c.Append(nil, []byte("a\x1b[6nb\x1b[5"))
+	require.Equal(t, []Query{Cursor}, c.Queries())
+	c.Append(nil, []byte("n\x1b[c\x1b[0c\x1b[>c\x1b[?6n\x1b[7n"))
+	require.Equal(t, []Query{Status, Attributes, Attributes}, c.Queries())
+	require.Empty(t, c.Queries())
+	c.Append(nil, bytes.Repeat([]byte("\x1b[6n"), 1000))
+	require.Len(t, c.Queries(), maxQueries)
 }

@@ -269,6 +269,15 @@ func (f *filter) csi() {
 		for range min(s.arg(0, 1), f.cols) {
 			f.put(f.last)
 		}
+	default:
+		f.csiState()
+	}
+}
+
+// csiState passes a control sequence that changes no character: tab stops, modes, margins, the saved cursor.
+func (f *filter) csiState() {
+	s := &f.seq
+	switch s.final {
 	case 'g':
 		if mode := s.arg(0, 0); mode == 0 || mode == 3 {
 			f.passCSI('g', mode)

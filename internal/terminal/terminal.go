@@ -1,8 +1,8 @@
 // Package terminal knows what a terminal shows.
 //
 // Programs write more than text to a terminal: colours, titles, progress bars that return to the begin of their line,
-// whole screens. The package has three views of that stream of bytes. None of them answers the program: device queries
-// get no reply.
+// whole screens. The package has three views of that stream of bytes. None of them answers the program; a Cleaner tells
+// what it asks.
 //
 //   - A [Cleaner] reads the stream as a log: line by line, as the text that a person would have read, for ever and in
 //     constant memory. Text without controls passes byte for byte.

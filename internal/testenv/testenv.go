@@ -10,9 +10,12 @@ import (
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 )
 
-// All reports whether every test is to run, at its full count: SANDSHELL_TEST is "all". It is the one switch there is:
-// "make test" leaves it out, "make test-all" and "make nightly" set it.
-func All() bool { return os.Getenv("SANDSHELL_TEST") == "all" }
+// All reports whether every test is to run: SANDSHELL_TEST is "all" or "full". It is the one switch there is: "make test" leaves it
+// out, "make test-all" and "make nightly" set it.
+func All() bool { return os.Getenv("SANDSHELL_TEST") == "all" || Full() }
+
+// Full reports whether every test is to run at its full count: SANDSHELL_TEST is "full".
+func Full() bool { return os.Getenv("SANDSHELL_TEST") == "full" }
 
 // NeedsAll skips a test that "make test" leaves to "make test-all". The reason says what makes the test long, and which test
 // stands in for it every day.
@@ -30,6 +33,14 @@ func NeedsAll(t testing.TB, why string) {
 			record(t, "run")
 		}
 	})
+}
+
+// NeedsFull skips a test that CI leaves to "make nightly". The reason says which test stands in for it in CI.
+func NeedsFull(t testing.TB, why string) {
+	t.Helper()
+	if !Full() {
+		t.Skip("left to make nightly (SANDSHELL_TEST=full): " + why)
+	}
 }
 
 func record(t testing.TB, list string) {
@@ -53,17 +64,17 @@ func record(t testing.TB, list string) {
 	}
 }
 
-// Groups adds to the options of the conformance suite that only these groups are wanted, where not everything is.
-func Groups(names ...string) sandboxtest.Option {
+// Some adds to the options of the conformance suite that only these groups are wanted, unless everything is.
+func Some(names ...string) sandboxtest.Option {
 	if All() {
-		return sandboxtest.Groups()
+		names = nil
 	}
 	return sandboxtest.Groups(names...)
 }
 
-// Suite adds sandboxtest.Full to the options of the conformance suite if All.
+// Suite adds sandboxtest.Full to the options of the conformance suite if Full.
 func Suite(opts ...sandboxtest.Option) []sandboxtest.Option {
-	if All() {
+	if Full() {
 		opts = append(opts, sandboxtest.Full())
 	}
 	return opts

@@ -16,11 +16,12 @@
 //
 // A program is boxd's, not the connection's. It is started, and found again by its id after the connection was cut, by opening a channel
 // of type [ProgramChannel] and sending an [Open], see [WriteOpen]. boxd answers with [StateRequest] or [FailedRequest]. Then the channel
-// carries the program's output and input, and these requests, none of which wants a reply:
+// carries the program's output and input, with a shell's commands as the extended data to boxd, and these requests, none of which wants a reply:
 //
 //	ack           to each other: so many bytes of what you sent have been taken; the sender keeps them until then
 //	window-change to boxd: the terminal's size, as in RFC 4254
 //	input-end     to boxd: the input ends after so many bytes
+//	commands-end  to boxd: so do the commands
 //	output-end    to the client: both outputs end after so many bytes
 //	exit          to the client: how the program ended
 //	note          to boxd: a text to be kept with the program, for another client to read
@@ -28,7 +29,7 @@
 //
 // # The rest
 //
-// Global requests: [HoldRequest], [ListRequest], [GuestRequest], and the questions about processes, [TreeRequest] to [SettleRequest]. Channels:
+// Global requests: [HoldRequest], [ListRequest], [GuestRequest], and the questions about processes, [TreeRequest] to [ProgramRequest]. Channels:
 // [PackChannel], [UnpackChannel]. Only the owner may use all of these; a guest, such as a person's ssh, gets plain SSH.
 package wire
 
@@ -40,6 +41,7 @@ import (
 	"io"
 	"io/fs"
 	"os/exec"
+	"os/user"
 	"strings"
 	"syscall"
 
@@ -66,15 +68,16 @@ const (
 	ListRequest  = "list@sandshell"  // global; reply: []Program as JSON
 	GuestRequest = "guest@sandshell" // global; payload: a public key in SSH's wire format, whose holder may log in as a guest
 
-	StateRequest     = "state@sandshell"      // State
-	FailedRequest    = "failed@sandshell"     // Failure as JSON: there is no such program
-	AckRequest       = "ack@sandshell"        // Ack
-	InputEndRequest  = "input-end@sandshell"  // Total
-	OutputEndRequest = "output-end@sandshell" // Ack
-	ExitRequest      = "exit@sandshell"       // Exit
-	ReleaseRequest   = "release@sandshell"    // nothing
-	NoteRequest      = "note@sandshell"       // a text that ListRequest tells
-	DoneRequest      = "done@sandshell"       // Failure as JSON, nothing if all went well
+	StateRequest       = "state@sandshell"        // State
+	FailedRequest      = "failed@sandshell"       // Failure as JSON: there is no such program
+	AckRequest         = "ack@sandshell"          // Ack
+	InputEndRequest    = "input-end@sandshell"    // Total
+	CommandsEndRequest = "commands-end@sandshell" // Total
+	OutputEndRequest   = "output-end@sandshell"   // Ack
+	ExitRequest        = "exit@sandshell"         // Exit
+	ReleaseRequest     = "release@sandshell"      // nothing
+	NoteRequest        = "note@sandshell"         // a text that ListRequest tells
+	DoneRequest        = "done@sandshell"         // Failure as JSON, nothing if all went well
 )
 
 // The questions about processes, which are those of shellbox.Processes: global requests, with payload and reply as JSON. When a request fails, the reply
@@ -83,11 +86,14 @@ const (
 	TreeRequest       = "tree@sandshell"        // ids; reply: []proc.Process
 	AliveRequest      = "alive@sandshell"       // ids; reply: []proc.Process
 	MarkedRequest     = "marked@sandshell"      // a word; reply: ids
-	ModesRequest      = "modes@sandshell"       // a terminal's number; reply: proc.Modes
 	ResetModesRequest = "reset-modes@sandshell" // a terminal's number; reply: null
 	UptimeRequest     = "uptime@sandshell"      // null; reply: a time.Duration
 	SignalRequest     = "signal@sandshell"      // Signal; reply: how many were sent
-	SettleRequest     = "settle@sandshell"      // Settle; reply: how many bytes of standard output there are
+	InterruptRequest  = "interrupt@sandshell"   // a program's id; reply: whether it was sent
+	SettleRequest     = "settle@sandshell"      // Settle; reply: Settled
+	DiscardRequest    = "discard@sandshell"     // Discard; reply: how many bytes were dropped
+	LookRequest       = "look@sandshell"        // a program's id; reply: proc.Look
+	ProgramRequest    = "environment@sandshell" // a process's id; reply: Environment
 )
 
 // A Signal asks boxd to send each process each signal.
@@ -100,6 +106,25 @@ type Signal struct {
 type Settle struct {
 	ID    string // the program's
 	Input int64  // how many bytes of input have been sent to it
+}
+
+// A Settled is the answer.
+type Settled struct {
+	Output int64 // how many bytes of standard output there are
+	Busy   bool  // the program has not got its input by now, or goes on printing
+}
+
+// A Discard asks boxd to drop the input that a program on a terminal has not read.
+type Discard struct {
+	ID    string // the program's
+	Input int64  // how many bytes of input have been sent to it
+	Key   string // of this call: a client whose connection was cut asks again, and what the first attempt has dropped counts too
+}
+
+// An Environment is what a process was executed with. Texts are []byte, as in Start.
+type Environment struct {
+	Dir []byte   `json:",omitempty"`
+	Env [][]byte `json:",omitempty"`
 }
 
 // An Open asks for a program. If there is one of that ID, the channel goes on with it, whatever Start says: so a client that does not know whether
@@ -153,7 +178,11 @@ type Start struct {
 	Args       [][]byte
 	Dir        []byte
 	Env        [][]byte
+	User       string
+	ReplaceEnv bool // Env is the whole environment
+	Joined     bool // standard error goes where standard output goes
 	Rows, Cols int  // of the terminal; 0: none
+	Commands   bool // the standard input is not the terminal but a pipe, for a shell's commands
 	Spool      bool // all output is kept, in a box that is kept after release too, and the program never waits for its reader
 }
 
@@ -163,18 +192,20 @@ type Program struct {
 	PID        int
 	Note       string
 	Rows, Cols int
+	Commands   bool
 }
 
 // A State is boxd's first word on a program's channel.
 type State struct {
 	PID            uint64
 	Input          uint64 // how many bytes of the input have been taken
+	Commands       uint64 // and of the commands
 	Stdout, Stderr uint64 // the output that follows begins at these offsets
 	OutTotal       uint64 // how many bytes of standard output there are by now
 }
 
 // An Ack counts bytes.
-type Ack struct{ Stdout, Stderr uint64 } // in boxd's AckRequest, Stdout counts the input
+type Ack struct{ Stdout, Stderr uint64 } // in boxd's AckRequest, Stdout counts the input and Stderr the commands
 
 // A Total counts bytes.
 type Total struct{ Bytes uint64 }
@@ -191,6 +222,7 @@ type Failure struct {
 	Errno    syscall.Errno `json:",omitempty"`
 	Text     string        // the rest of the message
 	NoProg   bool          `json:",omitempty"` // there is no such program
+	NoUser   string        `json:",omitempty"` // there is no such user
 }
 
 // Fail makes err ready to be sent.
@@ -209,6 +241,10 @@ func Fail(err error) *Failure {
 		f.Errno = syscall.ENOENT
 	}
 	f.NoProg = errors.Is(err, exec.ErrNotFound)
+	var unknown user.UnknownUserError
+	if errors.As(err, &unknown) {
+		f.NoUser = string(unknown)
+	}
 	return f
 }
 
@@ -239,6 +275,10 @@ func (e *failed) Is(target error) bool {
 	return e.f.Errno != 0 && errors.Is(e.f.Errno, target) || e.f.NoProg && (target == exec.ErrNotFound || target == fs.ErrNotExist)
 }
 func (e *failed) As(target any) bool {
+	if unknown, ok := target.(*user.UnknownUserError); ok && e.f.NoUser != "" {
+		*unknown = user.UnknownUserError(e.f.NoUser)
+		return true
+	}
 	if errno, ok := target.(*syscall.Errno); ok && e.f.Errno != 0 {
 		*errno = e.f.Errno
 		return true

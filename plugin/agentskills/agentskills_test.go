@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/plugin/agentskills"
 	"github.com/sandshell/sandshell/sandbox"
@@ -19,7 +20,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // each runs test in each kind of box.
 func each(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
 	boxtest.Each(t, test, agentskills.Plugin())
-	busybox(t, test)
+	t.Run("busybox", func(t *testing.T) {
+		t.Parallel()
+		testenv.NeedsAll(t, "the same commands run with this machine's programs every day")
+		test(t, busybox(t))
+	})
 }
 
 // kinds runs a long test with each kind of programs that the commands are made of: those of this machine, and busybox alone.
@@ -28,17 +33,16 @@ func kinds(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
 		t.Parallel()
 		test(t, boxtest.Local(t, agentskills.Plugin()))
 	})
-	busybox(t, test)
+	t.Run("busybox", func(t *testing.T) {
+		t.Parallel()
+		testenv.NeedsAll(t, "the same commands run with this machine's programs every day")
+		test(t, busybox(t))
+	})
 }
 
 // busybox is a container of boxd with nothing else, and no root.
-func busybox(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
-	t.Run("busybox", func(t *testing.T) {
-		t.Parallel()
-		test(t, boxtest.Container(t, sshbox.Config{
-			Image: "sandshell-busybox", User: "12345:12345", Network: "none", Dir: "/tmp",
-		}, agentskills.Plugin()))
-	})
+func busybox(t *testing.T) boxtest.Box {
+	return boxtest.Container(t, sshbox.Config{Image: "sandshell-busybox", User: "12345:12345", Network: "none", Dir: "/tmp"}, agentskills.Plugin())
 }
 
 // enter makes a directory and goes there.

@@ -62,18 +62,8 @@ func (b *Browser) await(ctx context.Context, start func(ctx context.Context) err
 	if err := start(ctx); err != nil && !(errors.As(err, &aborted) && aborted.Reason == "net::ERR_ABORTED") {
 		return nil, err
 	}
-	soon := ctx
-	if d := b.config.Timeout; d > 0 {
-		var cancel context.CancelFunc
-		soon, cancel = context.WithTimeout(ctx, d)
-		defer cancel()
-	}
-	select {
-	case <-began:
-	case <-soon.Done():
-		return nil, fmt.Errorf("none has begun: %w", context.Cause(soon))
-	case <-call.Done():
-		return nil, b.reason(ctx, call, call.Err())
+	if err := b.begins(ctx, call, began); err != nil {
+		return nil, err
 	}
 	select {
 	case e := <-ended:
@@ -87,6 +77,24 @@ func (b *Browser) await(ctx context.Context, start func(ctx context.Context) err
 		return &Download{Path: file, URL: begin.URL, Size: int64(e.ReceivedBytes)}, nil
 	case <-call.Done():
 		return nil, b.reason(ctx, call, call.Err())
+	}
+}
+
+// begins waits for the begin of a download, for the browser's Timeout.
+func (b *Browser) begins(ctx, call context.Context, began <-chan struct{}) error {
+	soon := ctx
+	if d := b.config.Timeout; d > 0 {
+		var cancel context.CancelFunc
+		soon, cancel = context.WithTimeout(ctx, d)
+		defer cancel()
+	}
+	select {
+	case <-began:
+		return nil
+	case <-soon.Done():
+		return fmt.Errorf("none has begun: %w", context.Cause(soon))
+	case <-call.Done():
+		return b.reason(ctx, call, call.Err())
 	}
 }
 

@@ -3,6 +3,7 @@ package jupyter_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,11 +49,17 @@ func TestBoxes(t *testing.T) {
 		{"CLIDeath", testCLIDeath},
 		{"CLIAtOnce", testCLIAtOnce},
 	}
+	daily := []string{"State", "Outputs", "Input", "Interrupt", "Death", "CLI"}
 	in := func(kind string, box func(t *testing.T) boxtest.Box) {
 		t.Run(kind, func(t *testing.T) {
 			b := box(t)
 			for _, c := range cases {
-				t.Run(c.name, func(t *testing.T) { c.test(t, b, c.name) })
+				t.Run(c.name, func(t *testing.T) {
+					if !slices.Contains(daily, c.name) {
+						testenv.NeedsAll(t, "kernels take their time: what is most used runs every day")
+					}
+					c.test(t, b, c.name)
+				})
 			}
 		})
 	}
@@ -84,6 +91,7 @@ func TestConfined(t *testing.T) {
 
 // Who may not install Debian's packages gets a kernel by pip, from the index that pip is told of.
 func TestPip(t *testing.T) {
+	testenv.NeedsFull(t, "it installs Jupyter once more, to make wheels of it; TestPackageCacheOfPip runs pip in CI")
 	debians := container(t, sshbox.Config{}, jupyter.Plugin())
 	require.NoError(t, debians.CopyTo(t.Context(), "testdata/wheels.py", "/tmp/wheels.py"))
 	require.Zero(t, execute(t, debians, "python3 /tmp/wheels.py /tmp/index").ExitCode)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/plugin/jupyter"
 	"github.com/sandshell/sandshell/sandbox"
@@ -129,6 +130,7 @@ func testClose(t *testing.T, b boxtest.Box, kernel string) {
 }
 
 func TestStuck(t *testing.T) {
+	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
 	t.Parallel()
 	c := connect(t, local(t), "stuck")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -145,6 +147,7 @@ while True:
 
 // TestNothingOutside looks for what LocalBox leaves on the user's machine.
 func TestNothingOutside(t *testing.T) {
+	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
 	needPython(t, "ipykernel", "jupyter_client", "matplotlib")
 	home, dir := t.TempDir(), t.TempDir()
 	b, err := localbox.New(t.Context(), localbox.Config{Dir: dir, Env: []string{"HOME=" + home}})
@@ -177,6 +180,7 @@ func TestNothingOutside(t *testing.T) {
 
 // TestSecret looks at who could get at a kernel: nobody but its user can enter the directory, nor read the key, which no process shows.
 func TestSecret(t *testing.T) {
+	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
 	b := local(t)
 	c := connect(t, b, "secret")
 	file := strings.Trim(run(t, c, "import sys; sys.argv[sys.argv.index('-f') + 1]").Text, "'")
@@ -196,6 +200,7 @@ def text(name):
 
 // TestLongDirectory has names of sockets that would be too long.
 func TestLongDirectory(t *testing.T) {
+	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
 	needPython(t, "ipykernel", "jupyter_client")
 	dir := filepath.Join(t.TempDir(), strings.Repeat("d", 100))
 	require.NoError(t, os.Mkdir(dir, 0o700))
@@ -211,6 +216,7 @@ func TestLongDirectory(t *testing.T) {
 }
 
 func TestMisuse(t *testing.T) {
+	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
 	b := boxtest.Local(t)
 	_, err := jupyter.Connect(t.Context(), b)
 	require.ErrorIs(t, err, jupyter.ErrNotInstalled)
@@ -241,6 +247,7 @@ func TestOutOfMemory(t *testing.T) {
 
 // TestStarterKilled kills who has just begun to start a kernel, at different moments: others go on with that kernel.
 func TestStarterKilled(t *testing.T) {
+	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
 	b := local(t)
 	for _, pause := range []string{"0.03", "0.06", "0.1", "0.2", "0.4"} {
 		execute(t, b, "echo 1 | timeout -s KILL "+pause+" execute_cli")

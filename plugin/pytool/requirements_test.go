@@ -136,6 +136,7 @@ func TestRequirementsFail(t *testing.T) {
 
 // On the user's own machine nothing is written but to the directory for plugins, which goes with the box.
 func TestTouchesNothing(t *testing.T) {
+	testenv.NeedsAll(t, "it makes a virtual environment with pip: TestRequirements makes one every day")
 	home, dir, temp := t.TempDir(), t.TempDir(), t.TempDir()
 	b, err := localbox.New(t.Context(), localbox.Config{Dir: dir, Env: []string{"HOME=" + home, "TMPDIR=" + temp, "XDG_CACHE_HOME=", "XDG_CONFIG_HOME="}})
 	require.NoError(t, err)

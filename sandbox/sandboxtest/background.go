@@ -145,6 +145,33 @@ func jobList(t *testing.T, b *box) {
 		b.start(t, "set -e; false; echo no").ends(1)
 		same(t, strings.Repeat("x", 70_000)+"\n", b.start(t, "echo "+strings.Repeat("x", 70_000)).ends(0).Output)
 	})
+	t.Run("BoundedLog", func(t *testing.T) { // offsets stay those of the whole
+		t.Parallel()
+		j := b.start(t, "stty -onlcr; seq 1 20000", sandbox.MaxLog(1200))
+		res := j.ends(0)
+		whole := int64(len(lines(1, 20000)))
+		data, next, err := j.Logs(t.Context(), 0)
+		require.NoError(t, err)
+		require.Equal(t, whole, next)
+		same(t, lines(1, 20000)[whole-1200:], string(data))
+		same(t, lines(20000-198, 20000), res.Output) // without what may be a part of a line
+		require.EqualValues(t, whole, res.Omitted+int64(len(res.Output)))
+	})
+	t.Run("Forget", func(t *testing.T) {
+		t.Parallel()
+		j := b.start(t, "echo a; read x")
+		j.shown("a")
+		require.ErrorIs(t, j.Forget(), sandbox.ErrBusy)
+		j.kill()
+		require.NoError(t, j.Forget())
+		_, ok := b.Job(j.ID())
+		require.False(t, ok)
+		_, _, err := j.Logs(t.Context(), 0)
+		require.ErrorIs(t, err, sandbox.ErrClosed)
+		_, err = j.Wait(t.Context())
+		require.ErrorIs(t, err, sandbox.ErrClosed)
+		require.NoError(t, j.Forget())
+	})
 	t.Run("DirThatIsNotThere", func(t *testing.T) {
 		t.Parallel()
 		_, err := within(b, t, "Background", func(ctx context.Context) (sandbox.Job, error) {

@@ -29,6 +29,7 @@ type box struct {
 	home  string // the directory where its sessions start
 	tmp   string // a directory in it for the cases
 	bash  bool   // its shell is bash
+	ash   bool   // its shell is busybox ash
 	count atomic.Int64
 
 	sweeper *box // removes tmp, when this box may be closed
@@ -44,6 +45,7 @@ func (s *suite) box(t testing.TB) *box {
 	main := &shell{Session: sb, b: b, t: t}
 	b.home = strings.TrimSuffix(main.output(`printf '%s\n' "$PWD"`), "\n")
 	b.bash = main.output(`echo "${BASH_VERSION:+bash}"`) == "bash\n"
+	b.ash = strings.Contains(main.output("readlink /proc/$$/exe || :"), "busybox")
 	b.tmp = strings.TrimSpace(b.script(t, `d=$(mktemp -d /tmp/sandboxtest.XXXXXX) && cd "$d" && pwd -P`))
 	t.Cleanup(func() { b.remove(t) }) // before Close
 	return b

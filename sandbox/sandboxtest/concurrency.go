@@ -52,6 +52,10 @@ func (s *suite) concurrency(t *testing.T) {
 		}))
 		sh.lives()
 	})
+	b := sync.OnceValue(func() *box { return s.box(t) })
+	t.Run("48_CallsOfOneCommand", func(t *testing.T) { sharedCommand(t, b()) })
+	t.Run("48_WhileAShellStarts", func(t *testing.T) { freshShell(t, b()) })
+	t.Run("48_Forgotten", func(t *testing.T) { forgotten(t, b()) })
 	t.Run("48_StuckTee", func(t *testing.T) { stuckTee(t, s.box(t)) })
 	t.Run("48_Boxes", func(t *testing.T) {
 		if s.boxes == 0 {

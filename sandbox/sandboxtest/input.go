@@ -313,7 +313,7 @@ select.select([r], [], [])"'`, "python3"},
 			// What the key ends may end while the shell is at its prompt: a read without line editor in busybox ash takes that
 			// SIGCHLD for the end of its input.
 			restarted := interrupted.Restarted || next.Restarted
-			if restarted && c.name == "LoopOfSleeps" { // bash 5.2, left to itself, dies now and then of a ^C between two forks: see timeouts
+			if restarted && (c.name == "LoopOfSleeps" || b.ash && c.name == "BusyLoop") { // bash 5.2 and busybox ash, left to themselves: see timeouts
 				sh.usable()
 				return
 			}

@@ -21,6 +21,8 @@ func (s *suite) interaction(t *testing.T) {
 	t.Run("24_REPLs", func(t *testing.T) { repls(t, b) })
 	t.Run("25_FullScreen", func(t *testing.T) { fullScreen(t, b) })
 	t.Run("26_Unfinished", func(t *testing.T) { unfinished(t, b) })
+	t.Run("26_Callers", func(t *testing.T) { callers(t, b) })
+	t.Run("26_Results", func(t *testing.T) { resultFields(t, b) })
 	t.Run("27_Input", func(t *testing.T) { inputs(t, b) })
 	t.Run("27_Until", func(t *testing.T) { until(t, b) })
 	t.Run("28_NotWaiting", func(t *testing.T) { notWaiting(t, b) })

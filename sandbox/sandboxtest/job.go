@@ -158,7 +158,7 @@ func logs(t *testing.T, b *box) {
 		res := j.ends(0)
 		all, _ := j.logs(0)
 		same(t, "\x1b[31mred\x1b[0m\r50%\r100%\n\xff\xfe\nno end", all)
-		same(t, "100%\n\xff\xfe\nno end", res.Output)
+		same(t, "100%\n\ufffd\nno end", res.Output)
 	})
 	t.Run("AtMostAMebibyte", func(t *testing.T) {
 		t.Parallel()

@@ -4,9 +4,11 @@ import (
 	"context"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
 
@@ -33,6 +35,19 @@ func kills(t *testing.T, b *box) {
 			j.kill() // again: nothing
 		})
 	}
+	t.Run("MainThreadEnded", func(t *testing.T) { // the kernel calls such a process a zombie, and shows no arguments
+		t.Parallel()
+		b.need(t, "python3")
+		sh := b.open(t)
+		dir := strings.TrimSpace(sh.output("pwd"))
+		j := b.start(t, `python3 -c 'import ctypes, os, threading, time
+threading.Thread(target=time.sleep, args=(1000,)).start()
+open("pid", "w").write(str(os.getpid()))
+ctypes.CDLL(None).pthread_exit(None)'`, sandbox.Dir(dir))
+		exited(t, sh.exec("until grep -s 'State:.*Z' /proc/$(cat pid)/status; do sleep 0.02; done"), 0)
+		j.kill()
+		exited(t, sh.exec("! grep -s 'Threads:.*2' /proc/$(cat pid)/status"), 0)
+	})
 	t.Run("Ended", func(t *testing.T) {
 		t.Parallel()
 		j := b.start(t, "exit 3")
@@ -56,11 +71,15 @@ func kills(t *testing.T, b *box) {
 		require.NoError(t, <-errs)
 		b.gone(t, m)
 	})
-	t.Run("AtOnce", func(t *testing.T) {
+	t.Run("AtOnce", func(t *testing.T) { // before the shell has been given the command, or has taken it
 		t.Parallel()
 		m := b.marker(t)
-		j := b.start(t, "sleep "+string(m))
-		j.kill()
+		var all sync.WaitGroup
+		for range 8 {
+			j := b.start(t, "sleep "+string(m))
+			all.Go(j.kill)
+		}
+		all.Wait()
 		b.gone(t, m)
 	})
 	t.Run("LeavesOthers", func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +26,8 @@ func (s *suite) run(t *testing.T) {
 	t.Run("38_Stdin", func(t *testing.T) { stdins(t, b) })
 	t.Run("38_Program", func(t *testing.T) { programs(t, b) })
 	t.Run("38_Cancel", func(t *testing.T) { runCancels(t, b) })
+	t.Run("38_Writers", func(t *testing.T) { runWriters(t, b) })
+	t.Run("38_Environment", func(t *testing.T) { environments(t, b) })
 	t.Run("39_Errors", func(t *testing.T) { runErrors(t, b) })
 	t.Run("39_AtOnce", func(t *testing.T) {
 		t.Parallel()
@@ -78,9 +81,26 @@ func streams(t *testing.T, b *box) {
 	t.Run("OneWriterForBoth", func(t *testing.T) {
 		t.Parallel()
 		var both bytes.Buffer
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "echo o; echo e >&2"}, Stdout: &both, Stderr: &both}))
-		require.Contains(t, both.String(), "o\n")
-		require.Contains(t, both.String(), "e\n")
+		script := `i=0; while [ $i -lt 1000 ]; do echo "o $i"; echo "e $i" >&2; i=$((i+1)); done`
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", script}, Stdout: &both, Stderr: &both}))
+		var want strings.Builder
+		for i := range 1000 {
+			fmt.Fprintf(&want, "o %d\ne %d\n", i, i)
+		}
+		same(t, want.String(), both.String())
+	})
+	t.Run("WritersThatDoNotCompare", func(t *testing.T) { // are two
+		t.Parallel()
+		var mu sync.Mutex
+		var all strings.Builder
+		w := writerFunc(func(p []byte) (int, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return all.Write(p)
+		})
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "echo o; echo e >&2"}, Stdout: w, Stderr: w}))
+		require.Contains(t, all.String(), "o\n")
+		require.Contains(t, all.String(), "e\n")
 	})
 	t.Run("Discarded", func(t *testing.T) {
 		t.Parallel()
@@ -110,6 +130,10 @@ func streams(t *testing.T, b *box) {
 		}
 	})
 }
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func stdins(t *testing.T, b *box) {
 	t.Parallel()

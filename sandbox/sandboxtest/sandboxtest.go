@@ -59,22 +59,24 @@ type options struct {
 	full     bool
 
 	lossyEcho bool
+	plain     bool
 	groups    []string
 }
 
 // Boxes sets how many sandboxes are made at once by Concurrency/48_Boxes. Default: 5, with [Full] 20; 0 leaves the case out.
 func Boxes(n int) Option { return func(o *options) { o.boxes = n } }
 
-// Sessions sets how many sessions Concurrency/48_Sessions opens in one sandbox at once. Default: 10, with [Full] 50; 0 leaves
-// the case out.
+// Sessions sets how many sessions Concurrency/48_Sessions opens in one sandbox at once, and Zoo, which has 10 at most. Default: 10,
+// with [Full] 50; 0 leaves the former out.
 func Sessions(n int) Option { return func(o *options) { o.sessions = n } }
 
 // Full has the suite repeat what fails only now and then as often as that took to be seen, up to 1,000 times, and move as
-// much data as was lost, up to 100 MB. Without it both are a tenth: enough for every day, where a nightly run is full.
+// much data as was lost, up to 100 MB, and try every row of Zoo. Without it the former are a tenth and of the latter every fourth is tried: enough for
+// every day, where a nightly run is full.
 func Full() Option { return func(o *options) { o.full = true } }
 
 // Groups chooses the groups to run, by their names: Syntax, Output, State, ShellEnd, Interaction, Time, Background, Run, Files,
-// Network, Life, Concurrency. One that is not among them fails the test. Default: all.
+// Network, Life, Concurrency, User, Zoo, Adversary. One that is not among them fails the test. Default: all.
 //
 // It is for a second box on the same engine, of which only the transport is to be shown. One that has been run by no
 // other needs all.
@@ -86,9 +88,13 @@ func Groups(names ...string) Option {
 // program prints, Linux drops of the echo what its buffer of 4 KiB does not hold: 27_Input does not ask for all of it.
 func LossyEcho() Option { return func(o *options) { o.lossyEcho = true } }
 
+// PlainSSHD is for a box over a plain sshd, which looks at programs by a script: it leaves out the rows of Zoo that say why such a
+// script cannot tell.
+func PlainSSHD() Option { return func(o *options) { o.plain = true } }
+
 // Run runs the suite, in parallel subtests of t.
 //
-// The factory makes a new sandbox each time it is called, from several goroutines: one for each of the 12 groups and
+// The factory makes a new sandbox each time it is called, from several goroutines: one for each of the 14 groups and
 // about ten for Life, all of which may exist at once, and those of [Boxes] beside them. The suite closes every sandbox, and
 // the factory may register a Cleanup that closes it again.
 func Run(t *testing.T, factory func(t testing.TB) sandbox.Sandbox, opts ...Option) {
@@ -130,16 +136,19 @@ type group struct {
 // all are the groups, those that take longest first: the others fill in the gaps.
 func (s *suite) all() []group {
 	return []group{
+		{"Zoo", s.zoo},
 		{"Time", s.time},
 		{"Interaction", s.interaction},
 		{"Concurrency", s.concurrency},
 		{"ShellEnd", s.shellEnd},
+		{"Adversary", s.adversary},
 		{"Run", s.run},
 		{"Background", s.background},
 		{"Output", s.output},
 		{"Life", s.life},
 		{"State", s.state},
 		{"Syntax", s.syntax},
+		{"User", s.user},
 		{"Network", s.network},
 		{"Files", s.files},
 	}

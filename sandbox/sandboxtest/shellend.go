@@ -16,6 +16,7 @@ func (s *suite) shellEnd(t *testing.T) {
 	t.Run("20_Ends", func(t *testing.T) { ends(t, b) })
 	t.Run("20_Replaced", func(t *testing.T) { replaced(t, b) })
 	t.Run("20_WhatIsKept", func(t *testing.T) { keptAcrossRestarts(t, b) })
+	t.Run("20_Handed", func(t *testing.T) { handed(t, b) })
 	t.Run("21_Disturbed", func(t *testing.T) { disturbed(t, b) })
 	t.Run("21_Redirected", func(t *testing.T) { redirected(t, b) })
 }

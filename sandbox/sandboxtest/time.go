@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,10 @@ func timeouts(t *testing.T, b *box) {
 			begin := time.Now()
 			res := sh.fails(sandbox.ErrTimeout, "Wait", sh.waits(sandbox.Timeout(100*time.Millisecond)))
 			require.NotNil(t, res, "the Result beside ErrTimeout")
+			if b.ashHangs(res, c.name) {
+				sh.usable()
+				return
+			}
 			exited(t, res, c.codes...)
 			require.NotZero(t, res.ExitCode, "ExitCode")
 			require.NotContains(t, res.Output, "after\n")
@@ -267,4 +272,9 @@ func exitStatuses(t *testing.T, b *box) {
 	}
 	sh.exec("wait")
 	sh.lives()
+}
+
+// ashHangs reports whether the shell has been lost to a loop of its own: busybox ash jumps out of malloc at a ^C, and rarely waits for malloc's lock for ever.
+func (b *box) ashHangs(res *sandbox.Result, name string) bool {
+	return b.ash && res.Restarted && slices.Contains([]string{"Loop", "FloodOfTheShell", "Function"}, name)
 }

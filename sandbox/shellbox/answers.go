@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
@@ -28,27 +29,12 @@ func (c *control) Alive(ctx context.Context, pids ...int) ([]proc.Process, error
 
 // Marked implements Processes.
 func (c *control) Marked(ctx context.Context, word string) ([]int, error) {
-	out, err := c.do(ctx, "marked '"+strings.ReplaceAll(word, "'", `'\''`)+"'")
+	out, err := c.do(ctx, "marked "+shellquote.Quote(word))
 	var pids []int
 	for _, id := range strings.Fields(out) {
 		pids = append(pids, atoi(id))
 	}
 	return pids, err
-}
-
-// Modes implements Processes.
-func (c *control) Modes(ctx context.Context, tty int) (proc.Modes, error) {
-	out, err := c.do(ctx, "modes "+itoa(tty))
-	m := proc.Modes{Known: out != ""}
-	for _, word := range strings.Fields(out) { // of stty -a; systems differ in the punctuation
-		switch strings.TrimSuffix(word, ";") {
-		case "-icanon":
-			m.Raw = true
-		case "-echo":
-			m.NoEcho = true
-		}
-	}
-	return m, err
 }
 
 // ResetModes implements Processes.
@@ -57,11 +43,48 @@ func (c *control) ResetModes(ctx context.Context, tty int) error {
 	return err
 }
 
+// Discard implements Processes.
+func (c *control) Discard(ctx context.Context, p Process) (int, error) {
+	ps, err := c.Alive(ctx, p.PID())
+	if err != nil || len(ps) == 0 {
+		return 0, err
+	}
+	out, err := c.do(ctx, "discard "+itoa(ps[0].TTY))
+	return atoi(strings.TrimSpace(out)), err
+}
+
+// Program implements Processes.
+func (c *control) Program(ctx context.Context, pid int) (dir string, env []string, err error) {
+	if pid <= 0 {
+		return "", nil, nil
+	}
+	out, err := c.do(ctx, "program "+itoa(pid))
+	dir, variables, _ := strings.Cut(out, "\n")
+	for _, variable := range unswapped(variables) {
+		if variable != "" {
+			env = append(env, variable)
+		}
+	}
+	return strings.ReplaceAll(dir, "\x00", "\n"), env, err
+}
+
+// unswapped returns the strings of a list in which tr has exchanged NUL, which ends each of them, and the end of a line.
+func unswapped(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(strings.NewReplacer("\n", "\x00", "\x00", "\n").Replace(list), "\x00"), "\x00")
+}
+
 // Uptime implements Processes.
 func (c *control) Uptime(ctx context.Context) (time.Duration, error) {
 	out, err := c.do(ctx, "uptime")
-	seconds, _ := strconv.ParseFloat(strings.TrimSpace(out), 64)
-	return time.Duration(seconds * float64(time.Second)), err
+	return parseSeconds(out), err
+}
+
+func parseSeconds(word string) time.Duration {
+	seconds, _ := strconv.ParseFloat(strings.TrimSpace(word), 64)
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // Signal implements Processes.
@@ -76,13 +99,20 @@ func (c *control) Signal(ctx context.Context, pids []int, signals ...proc.Signal
 	if len(names) == 0 {
 		return 0, nil
 	}
-	out, err := c.do(ctx, "send "+strings.Join(names, ",")+words(pids))
+	call := "send " + strings.Join(names, ",")
+	out, err := c.do(ctx, call+words(pids))
 	return strings.Count(out, "sent\n"), err
+}
+
+// Interrupt implements Processes.
+func (c *control) Interrupt(ctx context.Context, p Process) (bool, error) {
+	out, err := c.do(ctx, "interrupt"+words([]int{p.PID()}))
+	return out != "", err
 }
 
 // Settle implements Processes. The control shell has no means to tell what is on its way. Only the rule that several looks have to agree covers that
 // here.
-func (c *control) Settle(context.Context, Process) error { return nil }
+func (c *control) Settle(context.Context, Process) (bool, error) { return false, nil }
 
 // words returns the ids as words behind a function's name. Ids below 1 are nobody's.
 func words(pids []int) string {
@@ -99,17 +129,8 @@ func words(pids []int) string {
 func parseProcesses(out string) []proc.Process {
 	var ps []proc.Process
 	for line := range strings.Lines(out) {
-		line = strings.TrimSuffix(line, "\n")
-		switch kind, _, _ := strings.Cut(line, " "); {
-		case kind == "P":
-			if p, ok := parseProcess(strings.SplitN(line, " ", 11)); ok {
-				ps = append(ps, p)
-			}
-		case kind == "T" && len(ps) > 0:
-			if t, ok := parseThread(strings.Fields(line)); ok {
-				p := &ps[len(ps)-1]
-				p.Threads = append(p.Threads, t)
-			}
+		if p, ok := parseProcess(strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 11)); ok {
+			ps = append(ps, p)
 		}
 	}
 	return ps
@@ -117,7 +138,7 @@ func parseProcesses(out string) []proc.Process {
 
 // parseProcess reads "P pid state ppid pgrp session tty tpgid starttime startcode name"; the name is the last, and may hold blanks.
 func parseProcess(f []string) (p proc.Process, ok bool) {
-	if len(f) < 11 {
+	if len(f) < 11 || f[0] != "P" {
 		return p, false
 	}
 	p = proc.Process{
@@ -130,24 +151,29 @@ func parseProcess(f []string) (p proc.Process, ok bool) {
 	return p, true
 }
 
-// parseThread reads "T tid timeslices tty|-|? wchan|- syscall…".
-func parseThread(f []string) (t proc.Thread, ok bool) {
-	if len(f) < 5 {
-		return t, false
-	}
-	t = proc.Thread{ID: atoi(f[1]), Turns: atoi64(f[2]), Reads: f[3] == "tty", Hidden: f[3] == "?", Wchan: f[4]}
-	if t.Wchan == "0" || t.Wchan == "-" {
-		t.Wchan = ""
-	}
-	call := new(proc.Call)
-	if words := f[5:]; len(words) > len(call.Args) && atoi(words[0]) >= 0 { // -1: blocked, but in no system call
-		call.Number = atoi(words[0])
-		for i := range call.Args {
-			call.Args[i], _ = strconv.ParseUint(words[1+i], 0, 64)
+// terminalModes are a terminal's modes, and whether a read of it ends after some time without input (min 0).
+type terminalModes struct {
+	proc.Modes
+	timed bool
+}
+
+// parseModes reads what stty -a prints; systems differ in the punctuation.
+func parseModes(out string) terminalModes {
+	var m terminalModes
+	m.Known = out != ""
+	words := strings.Fields(out)
+	for i, word := range words {
+		switch strings.TrimSuffix(word, ";") {
+		case "-icanon":
+			m.Raw = true
+		case "-echo":
+			m.NoEcho = true
+		case "0":
+			m.timed = m.timed || i > 1 && words[i-1] == "=" && words[i-2] == "min"
 		}
-		t.Call = call
 	}
-	return t, true
+	m.timed = m.timed && m.Raw
+	return m
 }
 
 // atoi reads a number that the kernel has written; 0 for anything else.

@@ -1,7 +1,6 @@
 package shellbox
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -40,12 +39,22 @@ func (local) Alive(_ context.Context, pids ...int) ([]proc.Process, error) {
 	return inspect.Alive(pids...), nil
 }
 func (local) Marked(_ context.Context, word string) ([]int, error) { return inspect.Marked(word), nil }
-func (local) Modes(_ context.Context, tty int) (proc.Modes, error) { return inspect.Modes(tty), nil }
 func (local) ResetModes(_ context.Context, tty int) error          { inspect.ResetModes(tty); return nil }
 func (local) Uptime(context.Context) (time.Duration, error)        { return inspect.Uptime() }
-func (local) Settle(context.Context, Process) error                { return nil }
+func (local) Settle(context.Context, Process) (bool, error)        { return false, nil }
 func (local) Signal(_ context.Context, pids []int, signals ...proc.Signal) (int, error) {
 	return inspect.Signal(pids, signals...)
+}
+func (local) Interrupt(_ context.Context, p Process) (bool, error) {
+	return inspect.Interrupt(p.PID()), nil
+}
+func (local) Look(_ context.Context, p Process) (proc.Look, error) { return inspect.Look(p.PID()), nil }
+func (local) Discard(_ context.Context, p Process) (int, error) {
+	return inspect.Discard(inspect.Look(p.PID()).TTY), nil
+}
+func (local) Program(_ context.Context, pid int) (string, []string, error) {
+	dir, env := inspect.Program(pid)
+	return dir, env, nil
 }
 
 var _ Processes = local{}
@@ -56,7 +65,7 @@ func settled(t testing.TB, pid int, wanted func([]proc.Process) bool) []proc.Pro
 	var last []proc.Process
 	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(10 * time.Millisecond) {
 		ps := inspect.Tree(pid)
-		if fmt.Sprint(plain(ps)) == fmt.Sprint(plain(last)) && !slices.ContainsFunc(ps, func(p proc.Process) bool { return runs(&p) }) && wanted(ps) {
+		if fmt.Sprint(plain(ps)) == fmt.Sprint(plain(last)) && !slices.ContainsFunc(ps, func(p proc.Process) bool { return p.State == "R" || p.State == "D" }) && wanted(ps) {
 			return ps
 		}
 		last = ps
@@ -65,33 +74,22 @@ func settled(t testing.TB, pid int, wanted func([]proc.Process) bool) []proc.Pro
 	return nil
 }
 
-// plain brings processes and threads in one order, which is not that of either answer, and has calls compared by value.
+// plain brings processes in one order, which is not that of either answer.
 func plain(ps []proc.Process) []string {
 	var all []string
 	for _, p := range ps {
-		threads := slices.SortedFunc(slices.Values(p.Threads), func(a, b proc.Thread) int { return cmp.Compare(a.ID, b.ID) })
-		p.Threads = nil
 		all = append(all, fmt.Sprintf("%07d %+v", p.PID, p))
-		for _, t := range threads {
-			call := t.Call
-			t.Call = nil
-			all = append(all, fmt.Sprintf("%07d %07d %+v %+v", p.PID, t.ID, t, call))
-		}
 	}
 	slices.Sort(all)
 	return all
 }
 
-// has reports whether the names of the processes, and these, are there; and whether one reads its terminal, if that is wanted.
-func has(reads bool, names ...string) func([]proc.Process) bool {
+// has reports whether processes of these names are there.
+func has(names ...string) func([]proc.Process) bool {
 	return func(ps []proc.Process) bool {
 		var there []string
-		found := false
 		for _, p := range ps {
 			there = append(there, p.Name)
-			for _, t := range p.Threads {
-				found = found || t.Reads
-			}
 		}
 		for _, name := range names {
 			i := slices.Index(there, name)
@@ -100,35 +98,45 @@ func has(reads bool, names ...string) func([]proc.Process) bool {
 			}
 			there = slices.Delete(there, i, i+1)
 		}
-		return found == reads
+		return true
 	}
 }
 
-// Terminals with all that the engine asks about: readers of a terminal, sleepers, threads, a zombie, pipelines, odd names.
+// Trees with all that the engine asks about: sleepers, threads, a zombie, pipelines, odd names.
 var liveTrees = []struct {
 	name, script string
 	wanted       func([]proc.Process) bool
 }{
-	{"Prompt", ":", has(true, "bash")},
+	{"Prompt", ":", has("bash")},
 	{"Zombie", // the child of the first sleep ends when that is no shell any more, which would reap it
 		`sh -c 'sh -c "until grep -q sleep /proc/\$PPID/comm; do :; done" & exec sleep 1000' & sleep 1000 | sleep 1000 & cat`,
 		func(ps []proc.Process) bool {
 			zombie := slices.ContainsFunc(ps, func(p proc.Process) bool { return p.State == "Z" && p.Name == "sh" && p.Image == "" })
-			return zombie && has(true, "bash", "cat", "sleep", "sleep", "sleep")(ps)
+			return zombie && has("bash", "cat", "sleep", "sleep", "sleep")(ps)
 		}},
-	{"DevTTY", "cat </dev/tty", has(true, "cat")},
-	{"NotTheTerminal", "mkfifo p; exec 3<>p; cat <p", has(false, "cat")},
-	{"Pipeline", "sleep 1000 | (sleep 1000; true) | cat", has(false, "cat", "sleep", "sleep")},
+	{"Pipeline", "sleep 1000 | (sleep 1000; true) | cat", has("cat", "sleep", "sleep")},
 	{"Threads", `python3 -c '
 import threading, time, sys
 for _ in range(12): threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 sys.stdin.readline()'`, func(ps []proc.Process) bool {
-		return has(true, "python3")(ps) && slices.ContainsFunc(ps, func(p proc.Process) bool { return len(p.Threads) == 13 })
+		return has("python3")(ps) && slices.ContainsFunc(ps, func(p proc.Process) bool {
+			threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.PID))
+			return len(threads) == 13
+		})
+	}},
+	{"MainThreadEnded", `python3 -c '
+import threading, time, ctypes
+threading.Thread(target=time.sleep, args=(1000,)).start()
+ctypes.CDLL(None).pthread_exit(None)'`, func(ps []proc.Process) bool {
+		return slices.ContainsFunc(ps, func(p proc.Process) bool {
+			stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+			return p.Name == "python3" && p.State == "S" && strings.Contains(string(stat), ") Z ")
+		})
 	}},
 	{"Background", "python3 -c 'import threading, time\nfor _ in range(3): threading.Thread(target=time.sleep, args=(1000,)).start()' & sleep 1000",
-		has(false, "python3", "sleep")},
+		has("python3", "sleep")},
 	{"Names", `s=$(command -v sleep); n() { ln -s "$s" "$1"; ./"$1" 1000 & }; n 'a) S 1 1 ('; n $'x\ny'; n '\n'; n ' b  c '; n ')'; cat`,
-		has(true, "cat", "a) S 1 1 (", "x", `\n`, " b  c ", ")")},
+		has("cat", "a) S 1 1 (", "x", `\n`, " b  c ", ")")},
 }
 
 func TestTree(t *testing.T) {
@@ -169,7 +177,7 @@ func TestTreeOfAnotherUser(t *testing.T) {
 	const nobody = 65534
 	sh := startControl(t, nobody)
 	pid := startShell(t, "cat")
-	settled(t, pid, has(true, "cat"))
+	settled(t, pid, has("cat"))
 	answers := make(chan []proc.Process)
 	go func() {
 		runtime.LockOSThread() // for good: the thread ends with the goroutine, and with it the identity
@@ -182,7 +190,6 @@ func TestTreeOfAnotherUser(t *testing.T) {
 	ours := <-answers
 	require.Equal(t, plain(ours), plain(must[[]proc.Process](t)(sh.Tree(t.Context(), pid))))
 	require.Len(t, ours, 2)
-	require.True(t, ours[1].Threads[0].Hidden)
 	require.Empty(t, ours[1].Image)
 }
 
@@ -196,11 +203,10 @@ func TestNothingThere(t *testing.T) {
 		require.Empty(t, must[[]int](t)(answers.Marked(ctx, "")))
 		require.Empty(t, must[[]int](t)(answers.Marked(ctx, `NO_SUCH'MARK="$(x)`)))
 		for _, tty := range []int{0, -1, 1088, 287319} { // none, a serial line, one that is not there
-			require.Zero(t, must[proc.Modes](t)(answers.Modes(ctx, tty)))
 			require.NoError(t, answers.ResetModes(ctx, tty))
 		}
 		require.Zero(t, must[int](t)(answers.Signal(ctx, nil, proc.SIGTERM)))
-		require.Zero(t, must[int](t)(answers.Signal(ctx, []int{4194303, 0, -1, -os.Getpid()}, proc.SIGTERM, "0")))
+		require.Zero(t, must[int](t)(answers.Signal(ctx, []int{4194303, 0, -1, -4194303}, proc.SIGTERM, "0")))
 		require.Zero(t, must[int](t)(answers.Signal(ctx, []int{os.Getpid()})))
 		for _, sig := range []proc.Signal{"", "TERM;", "-9", "term"} {
 			sent, err := answers.Signal(ctx, []int{os.Getpid()}, sig)
@@ -215,7 +221,7 @@ func TestMarked(t *testing.T) {
 	mark := fmt.Sprintf("SHELLBOX_TEST=%d.%d.", os.Getpid(), time.Now().UnixNano())
 	// The mark is in a big environment too, and in no command line.
 	pid := startShell(t, "sleep 1000 & (PADDING=$(printf %0100000d 0) exec sleep 1000) & sleep 1000", mark+"'x")
-	settled(t, pid, has(false, "sleep", "sleep", "sleep"))
+	settled(t, pid, has("sleep", "sleep", "sleep"))
 	for _, word := range []string{mark, mark + "'"} {
 		found := inspect.Marked(word)
 		require.Len(t, found, 4)
@@ -245,7 +251,7 @@ func TestModes(t *testing.T) {
 				number := int(major<<8 | minor&0xff | minor&^0xff<<12)
 				m := inspect.Modes(number)
 				require.True(t, m.Known)
-				require.Equal(t, m, must[proc.Modes](t)(sh.Modes(t.Context(), number)))
+				require.Equal(t, m, parseModes(must[string](t)(sh.do(t.Context(), "modes "+itoa(number)))).Modes)
 				require.NoError(t, answers.ResetModes(t.Context(), number))
 				after, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 				require.NoError(t, err)
@@ -279,6 +285,45 @@ func TestSignal(t *testing.T) {
 		seen := map[os.Signal]bool{<-got: true, <-got: true}
 		require.Equal(t, map[os.Signal]bool{syscall.SIGUSR1: true, syscall.SIGUSR2: true}, seen)
 		require.Equal(t, 2, must[int](t)(answers.Signal(ctx, []int{self, 4194303, self}, "0")))
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	answers := map[string]Processes{"inspect": local{}}
+	for _, sh := range controlShells(t) {
+		answers[strings.Join(sh, " ")] = startControl(t, 0, sh...)
+	}
+	for name, answers := range answers {
+		t.Run(name, func(t *testing.T) {
+			shell := startShell(t, "sleep 1000 | sleep 1000")
+			settled(t, shell, has("sleep", "sleep"))
+			require.True(t, must[bool](t)(answers.Interrupt(t.Context(), numbered{pid: shell})))
+			settled(t, shell, func(ps []proc.Process) bool { return len(ps) == 1 && ps[0].PID == shell })
+			require.False(t, must[bool](t)(answers.Interrupt(t.Context(), numbered{pid: 4194303})))
+		})
+	}
+}
+
+func TestProgram(t *testing.T) {
+	dir := t.TempDir() + "/a\nb -> c"
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	env := []string{"A=1\n2\n", "B=", "C=\\n\t\x01é", "D= \n=end=\n"}
+	cmd := exec.Command("sleep", "1000")
+	cmd.Dir, cmd.Env = dir, slices.Clone(env)
+	require.NoError(t, cmd.Start())
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	for _, sh := range controlShells(t) {
+		c := startControl(t, 0, sh...)
+		c.nonce = "=the end="
+		gotDir, gotEnv, err := c.Program(t.Context(), cmd.Process.Pid)
+		require.NoError(t, err)
+		require.Equal(t, dir, gotDir, sh)
+		require.Equal(t, env, gotEnv, sh)
+		gotDir, gotEnv, err = c.Program(t.Context(), 4194303)
+		require.NoError(t, err)
+		require.Empty(t, gotDir)
+		require.Nil(t, gotEnv)
 	}
 }
 
@@ -316,7 +361,7 @@ func TestControlGivesUp(t *testing.T) {
 // A session's usual tree, a shell and a program that reads the terminal, asked by package inspect and by the control shell.
 func BenchmarkProcesses(b *testing.B) {
 	pid := startShell(b, "cat", "SHELLBOX_BENCH=1")
-	tty := settled(b, pid, has(true, "cat"))[0].TTY
+	settled(b, pid, has("cat"))
 	ctx := b.Context()
 	for _, answers := range []Processes{local{}, startControl(b, 0)} {
 		for _, question := range []struct {
@@ -325,7 +370,7 @@ func BenchmarkProcesses(b *testing.B) {
 		}{
 			{"Tree", func() error { _, err := answers.Tree(ctx, pid); return err }},
 			{"Alive", func() error { _, err := answers.Alive(ctx, pid); return err }},
-			{"Modes", func() error { _, err := answers.Modes(ctx, tty); return err }},
+			{"Look", func() error { _, err := answers.Look(ctx, numbered{pid: pid}); return err }},
 			{"Marked", func() error { _, err := answers.Marked(ctx, "SHELLBOX_BENCH=1"); return err }},
 		} {
 			b.Run(fmt.Sprintf("%s/%s", question.name, strings.TrimPrefix(fmt.Sprintf("%T", answers), "*shellbox.")), func(b *testing.B) {

@@ -53,7 +53,7 @@ func Attach(ctx context.Context, host Keeper, opts Options) (*Box, error) {
 		}
 	}
 	b.mu.Lock()
-	slices.SortFunc(b.jobs, func(a, c *job) int { return number(a.id) - number(c.id) })
+	slices.SortFunc(b.jobs, func(a, c *job) int { return numberOf(a.id) - numberOf(c.id) })
 	b.session = b.sessions["main"]
 	b.mu.Unlock()
 	if b.session != nil {
@@ -94,12 +94,12 @@ func (b *Box) leave(kept []Kept) {
 // counted has later ids of sessions and jobs go on behind this one.
 func (b *Box) counted(id string) {
 	if kind, _, ok := strings.Cut(id, "-"); ok {
-		b.count[kind] = max(b.count[kind], number(id))
+		b.count[kind] = max(b.count[kind], numberOf(id))
 	}
 }
 
-// number returns the number in an id like session-3.
-func number(id string) int {
+// numberOf returns the number in an id like session-3.
+func numberOf(id string) int {
 	_, digits, _ := strings.Cut(id, "-")
 	n, _ := strconv.Atoi(digits)
 	return n
@@ -108,70 +108,55 @@ func number(id string) int {
 // adopt makes a session, or a job, of a kept process.
 func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
 	opts := sandbox.NewSessionOptions()
-	opts.Rows, opts.Cols, opts.Env = k.Rows, k.Cols, n.Env
+	opts.Rows, opts.Cols, opts.Env, opts.User = k.Rows, k.Cols, n.Env, n.User
 	s := newSession(b, n.ID, opts)
-	s.proc, s.pid, s.typist = k.Process, k.Process.PID(), newTypist(k.Process.Stdin())
-	s.shell = shell{nonce: n.Nonce, dialect: n.Dialect}
-	s.cwd = n.Dir
+	sh := newShell(k.Process, n.Secret)
+	s.sh, s.cwd, s.seq = sh, n.Dir, (n.Generation+1)*generation
 	b.mu.Lock()
 	b.sessions[n.ID] = s
 	b.mu.Unlock()
 	if n.Job != "" {
 		return b.adoptJob(s, n)
 	}
-	past, err := s.recall(k)
+	c := newCommand("", false)
+	busy, err := s.recall(k, c)
 	if err != nil {
 		return err
 	}
-	s.readers.Go(s.typist.run)
-	if past.running {
-		s.mu.Lock()
-		s.seq, s.anySeq = past.seq, past.seq == 0
-		c := newCommand("", false)
-		c.typed = true
-		c.begin()
-		c.wrote(past.text)
-		s.cmd = c
-		close(s.ready)
-		s.mu.Unlock()
-		s.readers.Go(func() { s.read(k.Process, s.typist, past.scan) })
-		return nil
-	}
-	// The shell is at its prompt or about to be: what the other program typed last may still be on its way. The sequence number used here is far from
-	// those of later commands. The kill character (^U) takes back an unfinished line of the other program.
+	s.note(sh)
+	s.learn(sh)
 	s.mu.Lock()
-	s.seq = past.seq + 1000
-	ready := s.ready
-	lines := append([]byte{0x15}, s.shell.initLines(s.seq)...)
-	s.mu.Unlock()
-	s.readers.Go(func() { s.read(k.Process, s.typist, past.scan) })
-	s.typist.write(lines)
-	ctx, cancel := context.WithTimeout(ctx, b.opts.StartLimit)
-	defer cancel()
-	select {
-	case <-ready:
-		s.learn()
-		return nil
-	case <-s.gone:
-		return s.over()
-	case <-ctx.Done():
-		return fmt.Errorf("its shell does not come back: %w", ctx.Err())
+	s.up = busy
+	if busy {
+		c.phase, c.sh, s.cmd = running, sh, c
+		s.readers.Go((&watch{s: s, c: c, sh: sh, tries: c.tries}).run)
+		sh.commands.write(sh.dialect.ask(s.next()))
 	}
+	s.run(sh)
+	seq := s.next()
+	s.mu.Unlock()
+	if busy {
+		return nil
+	}
+	// The shell is at its prompt or about to be: what the other program sent last may still be on its way.
+	sh.commands.write(sh.dialect.ask(seq))
+	ctx, cancel := context.WithTimeoutCause(ctx, b.opts.StartLimit, fmt.Errorf("its shell does not come back within %v: %w", b.opts.StartLimit, context.DeadlineExceeded))
+	defer cancel()
+	if err := s.answers(ctx, sh, seq); err != nil {
+		return err
+	}
+	s.discard(sh)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.up = true
+	return nil
 }
 
-// A past is what a session's output tells of it.
-type past struct {
-	running bool   // a command is under way
-	seq     int    // of the last command in the output; 0: there is none
-	text    []byte // what the host has kept of the output of the command under way
-	scan    scanner
-}
-
-// recall reads what the host has kept of a session's output.
-func (s *session) recall(k Kept) (past, error) {
-	p := past{running: true, scan: scanner{nonce: s.shell.nonce}}
+// recall reads what the host has kept of a session's output. It reports whether a command is under way, whose output goes to c.
+func (s *session) recall(k Kept, c *command) (busy bool, err error) {
 	limit := time.AfterFunc(s.box.opts.StartLimit, func() { k.Process.Detach() })
 	defer limit.Stop()
+	busy, s.anySeq = true, true // unless a marker says otherwise
 	buf := make([]byte, 32<<10)
 	for rest := k.Backlog; rest > 0; {
 		n, err := k.Process.Stdout().Read(buf[:min(rest, int64(len(buf)))])
@@ -179,60 +164,52 @@ func (s *session) recall(k Kept) (past, error) {
 		for chunk := buf[:n]; len(chunk) > 0; {
 			var text []byte
 			var m *marker
-			text, m, chunk = p.scan.next(chunk)
-			if p.running {
+			text, m, chunk = s.sh.scan.next(chunk)
+			if busy {
 				s.screen.Write(text)
-				p.text = append(p.text, text...)
+				c.out.write(text)
 			}
-			switch {
-			case m == nil || m.kind == 'D' && (m.pid != s.pid || m.seq == helloSeq):
-			case m.kind == 'C':
-				p.running, p.seq, p.text = true, m.seq, nil
-			default:
-				p.running, p.seq, p.text = false, m.seq, nil
-				s.status, s.cwd = m.status, m.cwd
+			if m == nil || m.seq <= s.answered {
+				continue
+			}
+			s.anySeq, c.seq, busy = false, m.seq, m.kind == 'C'
+			c.out.untold.kept.Reset()
+			c.out.cleaner.Reset()
+			if m.kind == 'D' {
+				s.status, s.cwd, s.answered = m.status, m.cwd, m.seq
 			}
 		}
 		if errors.Is(err, io.EOF) {
 			break // the shell has ended: the reader learns of it
 		}
 		if err != nil {
-			return p, err
+			return busy, err
 		}
 	}
-	return p, nil
+	return busy, nil
 }
 
 // adoptJob makes a job of a session. All that it ever printed is read again.
 func (b *Box) adoptJob(s *session, n note) error {
-	j := &job{box: b, id: n.ID, command: n.Job, s: s, done: make(chan struct{})}
+	j := &job{box: b, id: n.ID, command: n.Job, s: s, spool: &spool{max: n.MaxLog}, done: make(chan struct{})}
 	s.job = j
-	var err error
-	if j.spool, err = newSpool(); err != nil {
-		return err
-	}
 	b.mu.Lock()
 	b.jobs = append(b.jobs, j)
 	b.mu.Unlock()
 	c := newCommand(n.Job, true)
-	c.typed = true
-	c.tee.set(j.spool)
+	c.spool = j.spool
 	s.mu.Lock()
-	s.seq = n.Seq + 1
-	s.cmd = c
-	close(s.ready)
+	// Its hello, which is read first, has a number of before: whatever begins after it is the command.
+	c.phase, c.sh, s.cmd, s.up, s.anySeq = sent, s.sh, c, true, true
+	s.run(s.sh)
+	go j.run(s.attend(c, sandbox.ExecOptions{MaxOutput: 1}))
 	s.mu.Unlock()
-	s.readers.Go(s.typist.run)
-	proc, typist := s.proc, s.typist
-	s.readers.Go(func() { s.read(proc, typist, scanner{nonce: n.Nonce}) })
-	go j.run(func() (*sandbox.Result, error) {
-		return s.await(context.Background(), c, sandbox.ExecOptions{Tee: j.spool, MaxOutput: 1}, onEndLeave, func() {})
-	})
 	return nil
 }
 
 // Session returns the open session of that id.
 func (b *Box) Session(id string) (sandbox.Session, bool) {
+	b = b.made()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s, ok := b.sessions[id]
@@ -244,6 +221,7 @@ func (b *Box) Session(id string) (sandbox.Session, bool) {
 
 // Sessions returns the open sessions, the main one first.
 func (b *Box) Sessions() []sandbox.Session {
+	b = b.made()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var list []*session
@@ -252,7 +230,7 @@ func (b *Box) Sessions() []sandbox.Session {
 			list = append(list, s)
 		}
 	}
-	slices.SortFunc(list, func(a, c *session) int { return number(a.id) - number(c.id) }) // main has none: 0
+	slices.SortFunc(list, func(a, c *session) int { return numberOf(a.id) - numberOf(c.id) }) // main has none: 0
 	sessions := make([]sandbox.Session, len(list))
 	for i, s := range list {
 		sessions[i] = s

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"path"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,8 +24,8 @@ type Options struct {
 	// Env is added to the environment of all that is started, "NAME=value".
 	// Default beside it: TERM=xterm, and PAGER, GIT_PAGER and MANPAGER "cat", so that no program waits in a pager unasked.
 	Env []string
-	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there is no bash; bash
-	// alone stands for {"bash", "--noediting", "--norc"}: no startup files are read, so that a session is the same everywhere, starts
+	// Shell is the program that sessions run, with its arguments; "-i" is added. Default: bash, and sh where there is no bash; bash
+	// alone stands for {"bash", "--norc", "--noprofile", "--noediting"}: no startup files are read, so that a session is the same everywhere, starts
 	// in milliseconds, and runs no prompt hooks behind each command. Execute(". ~/.bashrc") reads them when they are wanted.
 	Shell []string
 	// Grace is how long a command may take to end after the interrupt key, and again after SIGTERM, before the next step
@@ -38,7 +39,7 @@ type Options struct {
 
 // A Box is a sandbox on a Host. It is its main session, and more.
 type Box struct {
-	*session // the main one
+	session *session // the main one
 
 	host      Host
 	opts      Options
@@ -68,7 +69,11 @@ var _ sandbox.Sandbox = (*Box)(nil)
 // ctx governs the start.
 func New(ctx context.Context, host Host, opts Options) (*Box, error) {
 	b := newBox(host, opts)
-	main, err := b.open(ctx, "main", nil, sandbox.NewSessionOptions())
+	var main *session
+	err := environ.Check(opts.Env)
+	if err == nil {
+		main, err = b.open(ctx, "main", nil, sandbox.NewSessionOptions())
+	}
 	if err != nil {
 		b.closed = true
 		b.end()
@@ -125,14 +130,23 @@ func (b *Box) AddEnv(kv ...string) {
 	b.added = append(b.added, kv...)
 }
 
+// dir returns the directory, on the host, that a caller means: a relative one starts where Run does without one.
+func (b *Box) dir(dir string) string {
+	if path.IsAbs(dir) {
+		return dir
+	}
+	return path.Join(b.opts.Dir, dir) // "" if both are: the host's own
+}
+
 // markOf returns the mark of the session of that id. Each begins with the box's own mark.
 func (b *Box) markOf(id string) string { return b.mark + id + "." }
 
 // String names the kind of sandbox.
-func (b *Box) String() string { return b.host.String() }
+func (b *Box) String() string { return b.made().host.String() }
 
 // Open implements sandbox.Sandbox.
 func (b *Box) Open(ctx context.Context, opts ...sandbox.SessionOption) (sandbox.Session, error) {
+	b = b.made()
 	s, err := b.open(ctx, b.name("session"), nil, sandbox.NewSessionOptions(opts...))
 	if err != nil {
 		return nil, err
@@ -161,9 +175,7 @@ func (b *Box) open(ctx context.Context, id string, j *job, opts sandbox.SessionO
 		return nil, fmt.Errorf("open %s: %w", id, err)
 	}
 	defer done()
-	if opts.Dir == "" {
-		opts.Dir = b.opts.Dir
-	}
+	opts.Dir = b.dir(opts.Dir)
 	s := newSession(b, id, opts)
 	s.job = j
 	if err := s.start(ctx, opts.Dir, 0); err != nil {
@@ -178,12 +190,13 @@ func (b *Box) open(ctx context.Context, id string, j *job, opts sandbox.SessionO
 
 // call begins a call that Close waits for. The context that it returns ends with ctx or when Close begins, with ErrClosed as its cause.
 func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
+	b = b.made()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return nil, nil, sandbox.ErrClosed
 	}
-	if err := ctx.Err(); err != nil {
+	if err := refuses(ctx); err != nil {
 		return nil, nil, err
 	}
 	b.calls.Add(1)
@@ -263,6 +276,7 @@ func (t *tracked) CloseWrite() error {
 // Close ends all sessions, jobs and calls, with all processes that they started, and closes the host. It returns when
 // everything is gone. Closing again waits for the first Close and returns what it returned.
 func (b *Box) Close() error {
+	b = b.made()
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
@@ -316,8 +330,10 @@ func (b *Box) shellArgs() []string {
 		args = []string{"bash"}
 	}
 	if len(args) == 1 && path.Base(args[0]) == "bash" {
-		// No readline: no redrawing, no bracketed paste. No startup files: see Options.Shell.
-		args = []string{args[0], "--noediting", "--norc"}
+		args = []string{args[0], "--norc", "--noprofile", "--noediting"} // no startup files: see Options.Shell
 	}
-	return args
+	if slices.Contains(args[1:], "-i") {
+		return args
+	}
+	return append(slices.Clip(args), "-i") // its commands come on a pipe
 }

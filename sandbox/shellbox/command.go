@@ -1,162 +1,149 @@
 package shellbox
 
 import (
-	"bytes"
-	"io"
-	"strings"
-	"sync"
-	"sync/atomic"
+	"fmt"
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// A command is one Execute, from the typing of its lines to the next prompt. Its fields are guarded by the session's mu.
+// A phase is how far a command has got. It only grows, but for a command that a shell has not taken: that one is queued again.
+type phase int
+
+const (
+	queued  phase = iota // there is no shell to take it yet
+	sent                 // its line is on the pipe
+	running              // its output has begun
+	ending               // the shell has said its status, and what it left is being dealt with
+	ended
+)
+
+// A command is one Execute. Its fields are guarded by the session's mu, and only its methods and the session's change them.
 type command struct {
-	text     string
-	typed    bool   // its lines have been handed to the typist
-	started  bool   // its output has begun
-	asked    bool   // the shell, at a lost prompt, has been asked for its status: what comes now is the echo of that question
-	early    []byte // what came before the output's begin: mostly the lines' echo
-	lines    []byte // as typed
-	attempts int    // how often getting through to the shell was tried
-	ahead    []byte // input that came before the lines were typed
-	again    bool   // the lines are to be typed again at the next prompt
-	once     bool   // the session is a job's: no fresh shell after it
-	out      output
-	tee      *tee
-	began    time.Time
-	active   time.Time // the last output or input
-	turns    int64     // how often the shell had run when it got the interrupt key; 0: it has got none
-	calls    int       // how many calls wait for it now
+	text  string
+	once  bool // the session is a job's: no fresh shell after it
+	phase phase
+	sh    *shell // that has got it
+	seq   int    // of its line
+	tries int    // how often its line was sent
 
-	answered identity // what waited when Input was last called
-	inputAt  time.Time
+	out    output
+	tees   []*tee
+	spool  *spool // a job's: gets all of the output
+	began  time.Time
+	active time.Time // the last output or input
 
-	match   *piece        // what Until matched
-	matched chan struct{} // signalled when match is set
-	done    chan struct{} // closed at the end
+	background int    // the shell's $! at its begin
+	ahead      string // input that came before the command had begun
+	typed      int    // bytes of input
+	keyed      bool   // an interrupt key was among them
+	replied    bool   // the terminal has answered it
+	killing    bool
+
+	calls    int
+	question *question // what it waits for; nil: nothing, or that is not known
+	answered proc.Wait // what waited when the last input was typed
+	due      time.Time // when who waited has got it, or is not going to
+
+	changed chan struct{} // closed, and made anew, when any call should look again
+	done    chan struct{} // closed when ended
 	result  *sandbox.Result
 	told    bool // a call has returned result
 }
 
+// A question is what a command waits for.
+type question struct {
+	wait proc.Wait
+	kind sandbox.InputKind
+}
+
 func newCommand(text string, once bool) *command {
 	now := time.Now()
-	c := &command{
-		text: text, once: once, began: now, active: now,
-		tee:     new(tee),
-		matched: make(chan struct{}, 1),
-		done:    make(chan struct{}),
-	}
-	c.out.kept.Max = sandbox.DefaultMaxOutput // even if the first call asks for less: the next may ask for more
+	c := &command{text: text, once: once, began: now, active: now, changed: make(chan struct{}), done: make(chan struct{})}
+	c.out.untold.kept.Max = sandbox.DefaultMaxOutput // even if the first call asks for less: the next may ask for more
 	if once {
-		c.out.kept.Max = 4 << 10 // the spool has it all
+		c.out.untold.kept.Max = 4 << 10 // the spool has it all
 	}
 	return c
 }
 
-// send has the command typed.
-func (c *command) send(t *typist, lines []byte) {
-	c.typed = true
-	c.lines = lines
-	t.write(lines)
-	if len(c.ahead) > 0 {
-		t.write(c.ahead)
-		c.ahead = nil
-	}
+// change has all calls look again.
+func (c *command) change() {
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
-// echoed takes what comes before the output's begin.
-func (c *command) echoed(text []byte) {
-	c.active = time.Now()
-	c.early = append(c.early, text...)
-	if cut := len(c.early) - 2*screenTail; cut > 0 {
-		c.early = append(c.early[:0], c.early[cut+screenTail:]...)
-	}
-}
-
-// unmarked begins and ends an output whose begin was never marked, because the shell's standard output is elsewhere (exec >file). The
-// output is what came after the echo.
-func (c *command) unmarked() {
-	early := c.early
-	last := c.lines[max(0, len(c.lines)-40):max(0, len(c.lines)-1)] // none if they were typed again
-	if i := bytes.LastIndex(early, last); i >= 0 {
-		early = bytes.TrimPrefix(early[i+len(last):], []byte("\r"))
-		early = bytes.TrimPrefix(early, []byte("\n"))
-	}
-	c.begin()
-	c.wrote(early)
-}
-
-func (c *command) begin() {
-	c.started, c.early, c.lines = true, nil, nil
-	c.active = time.Now()
-}
-
+// wrote takes output.
 func (c *command) wrote(text []byte) {
 	c.active = time.Now()
-	if p := c.out.write(text); p != nil {
-		c.setMatch(p)
+	c.out.write(text)
+	wake := c.question != nil
+	c.question = nil
+	for _, v := range c.out.views {
+		wake = wake || v.match != nil
+	}
+	if wake {
+		c.change()
 	}
 }
 
-func (c *command) setMatch(p *piece) {
-	c.match = p
-	select {
-	case c.matched <- struct{}{}:
-	default:
+// attend begins a call about the command.
+func (c *command) attend(o sandbox.ExecOptions) (*view, *tee) {
+	c.calls++
+	c.question = nil
+	c.change()
+	v := c.out.open(o.MaxOutput, o.Until)
+	if o.Tee == nil {
+		return v, nil
+	}
+	t := newTee(o.Tee)
+	c.tees = append(c.tees, t)
+	return v, t
+}
+
+// leave ends a call about the command.
+func (c *command) leave(v *view, t *tee) {
+	c.calls--
+	c.out.close(v)
+	for i := range c.tees {
+		if c.tees[i] == t {
+			c.tees = append(c.tees[:i:i], c.tees[i+1:]...)
+			break
+		}
 	}
 }
 
+// blocked reports whether a caller's writer keeps the terminal's reader waiting.
+func (c *command) blocked() bool {
+	for _, t := range c.tees {
+		if t.blocks() {
+			return true
+		}
+	}
+	return false
+}
+
+// end ends the command. A nil result says that it has never run.
 func (c *command) end(r *sandbox.Result) {
-	r.Duration = time.Since(c.began)
-	c.result = r
+	if r != nil {
+		r.Duration = time.Since(c.began)
+	}
+	c.phase, c.result, c.question = ended, r, nil
 	close(c.done)
+	c.change()
 }
 
 // partial returns a Result of the unfinished command.
-func (c *command) partial(state sandbox.State, kind sandbox.InputKind, max int) *sandbox.Result {
-	p := c.out.take(max, false)
-	return &sandbox.Result{State: state, Awaits: kind, Output: p.text, Omitted: p.omitted, Duration: time.Since(c.began)}
+func (c *command) partial(v *view, state sandbox.State) *sandbox.Result {
+	p := c.out.take(v, false)
+	return p.fill(&sandbox.Result{State: state, ExitCode: -1, FullScreen: c.out.cleaner.FullScreen(), Duration: time.Since(c.began)})
 }
 
-// final returns the ended command's Result. Only the first call gets the output.
-func (c *command) final(max int) *sandbox.Result {
-	r := *c.result
-	p := c.out.take(max, true).trimTrace()
-	if c.asked {
-		p.text, _, _ = strings.Cut(p.text, "_ss_x") // the echo of initLines
+// abridged returns command quoted, short enough for an error message.
+func abridged(command string) string {
+	if len(command) > 60 {
+		command = command[:57] + "..."
 	}
-	c.out.shown = nil
-	c.out.cleaner.Reset()
-	r.Output, r.Omitted = p.text, p.omitted
-	return &r
-}
-
-// A tee copies raw output to the writer of the call under way. Its lock is held during a write, so that after set(nil) no
-// write is under way.
-type tee struct {
-	mu      sync.Mutex
-	w       io.Writer
-	writing atomic.Bool // a write is under way
-}
-
-func (t *tee) set(w io.Writer) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.w = w
-}
-
-func (t *tee) write(p []byte) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.w == nil {
-		return
-	}
-	t.writing.Store(true)
-	_, err := t.w.Write(p)
-	t.writing.Store(false)
-	if err != nil {
-		t.w = nil
-	}
+	return fmt.Sprintf("%q", command)
 }

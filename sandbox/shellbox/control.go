@@ -26,10 +26,13 @@ type control struct {
 	out    *bufio.Reader
 	drain  sync.WaitGroup
 	closed bool
+
+	memory sync.Mutex
+	memos  map[int]memo // by the process's id: what Look need not be told again
 }
 
 func newControl(host Host, nonce string) *control {
-	return &control{host: host, nonce: nonce, turn: make(chan struct{}, 1)}
+	return &control{host: host, nonce: nonce, turn: make(chan struct{}, 1), memos: map[int]memo{}}
 }
 
 // do returns what one of control.sh's functions prints. If ctx ends first, the shell is given up: its late answer would be taken for that

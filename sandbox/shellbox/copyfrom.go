@@ -13,6 +13,7 @@ import (
 // it is a directory that goes into one of the same name: then it is added to what is there, file by file. Sockets, devices and FIFOs are
 // left out. Needs tar in the sandbox, unless the host is a [Copier].
 func (b *Box) CopyFrom(ctx context.Context, boxPath, hostPath string) error {
+	b = b.made()
 	if err := b.copyFrom(ctx, boxPath, hostPath); err != nil {
 		return fmt.Errorf("copy %s in %s to %s: %w", boxPath, b, hostPath, err)
 	}
@@ -44,14 +45,14 @@ func (b *Box) copyFrom(ctx context.Context, boxPath, hostPath string) error {
 	}
 	defer done()
 	if c, ok := b.host.(Copier); ok {
-		if err := c.Pack(ctx, path, to.Unpack); err != nil {
+		if err := c.Pack(ctx, path, func(r io.Reader) error { return to.Unpack(ctx, r) }); err != nil {
 			return b.copyFailed(ctx, err)
 		}
 		return to.Commit()
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	u := &unpacking{to: to, fail: cancel}
+	u := &unpacking{unpack: func(r io.Reader) error { return to.Unpack(ctx, r) }, fail: cancel}
 	err = b.copyScript(ctx, copyFromScript, []string{path}, nil, u)
 	switch {
 	case err != nil && context.Cause(ctx) != nil:
@@ -64,15 +65,15 @@ func (b *Box) copyFrom(ctx context.Context, boxPath, hostPath string) error {
 
 // unpacking is an Unpacker as a command's standard output.
 type unpacking struct {
-	to   *archive.Unpacker
-	fail context.CancelCauseFunc // ends the command
+	unpack func(io.Reader) error
+	fail   context.CancelCauseFunc // ends the command
 }
 
 func (u *unpacking) Write([]byte) (int, error) { return 0, errors.ErrUnsupported }
 
 // ReadFrom implements io.ReaderFrom, which io.Copy prefers. If the archive ends too early, Commit refuses it and the command's error says why.
 func (u *unpacking) ReadFrom(r io.Reader) (int64, error) {
-	err := u.to.Unpack(r)
+	err := u.unpack(r)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return 0, nil
 	}

@@ -4,15 +4,21 @@
 //
 // # How it works
 //
-// A session is an interactive shell (bash, dash, busybox ash or another POSIX shell) on a terminal of its own. The shell's
-// prompt is a marker that no output can imitate: an OSC 133 control sequence with the exit status, the number
-// of the command, the directory and a secret of the session, which the shell itself expands. A command is typed as one line, eval
-// '<the command, quoted>', or in pieces where it is longer than a terminal's line may be. One goroutine a session reads the
-// terminal, takes the markers out, and hands on the rest, cleaned as a person would read it.
+// A session is an interactive shell (bash, dash, busybox ash or another POSIX shell) on a terminal of its own. The shell reads its commands from a pipe,
+// which no program on the terminal has. A command is one line there: eval '<the command, quoted>' with the terminal as its standard input. Before and
+// after it the shell says a marker on the terminal: an OSC 133 control sequence with the number of the command, its exit status, the directory and
+// a nonce, which is this one command's and made of a secret of the session. One goroutine a session reads the terminal, takes the markers out, and
+// hands on the rest, cleaned as a person would read it.
 //
-// The host says whether a quiet program waits for input, and which processes a command has left: by [Processes], in the types of package proc. On a
+// What a command leaves unread on the terminal is dropped. A command that is aborted says no last marker: the shell is asked for its status by another
+// line, which it reads when it is back.
+//
+// A person's shell differs in this: exec <file lasts for its command only; a trap of ERR runs once more, for eval; set -x shows one level more ("++"); a
+// DEBUG trap runs for the markers too, unseen; PS1 and PS2 are not shown, and bash's PS1 is an invisible sequence.
+//
+// The host says whether a program waits for input, and which processes a command has left: by [Processes], in the types of package proc. On a
 // host without Processes the engine runs a plain sh without a terminal, the control shell, which reads /proc and sends signals. Nothing is
-// installed on the host. It needs only sh and, for Linux's answers, /proc; stty, grep and tar are used where they exist.
+// installed on the host. It needs only sh and, for Linux's answers, /proc; stty, grep, tar and mkfifo are used where they exist.
 //
 // # Concurrency and lifetimes
 //

@@ -4,6 +4,7 @@ package shellbox_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net"
@@ -23,22 +24,37 @@ type chamber struct {
 
 func (c chamber) String() string { return "Chamber" }
 
-// Start finds the program and starts it, on a terminal or on three pipes.
+// Start finds the program and starts it: on three pipes, on a terminal or, as a shell, on a terminal with a pipe for its commands.
 func (c chamber) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	cmd, err := program.Command(p.Args, p.Dir, append(os.Environ(), p.Env...))
+	if p.User != "" {
+		return nil, fmt.Errorf("start %s as %s: %w: there is one user here", p.Args[0], p.User, errors.ErrUnsupported)
+	}
+	env := p.Env
+	if !p.ReplaceEnv {
+		env = append(os.Environ(), env...)
+	}
+	cmd, err := program.Command(p.Args, p.Dir, env)
 	if err != nil {
 		return nil, err
+	}
+	if p.ReplaceEnv {
+		cmd.Env = slices.Clone(p.Env) // Command has added PWD
 	}
 	cmd.Args = slices.Concat(c.by, []string{cmd.Path}, cmd.Args[1:])
 	cmd.Path = c.by[0]
 	var started *program.Process
-	if p.Terminal != nil {
-		started, err = program.StartOnTerminal(cmd, p.Terminal.Rows, p.Terminal.Cols)
-	} else {
+	switch t := p.Terminal; {
+	case t == nil && p.Joined:
+		started, err = program.StartJoined(cmd)
+	case t == nil:
 		started, err = program.Start(cmd)
+	case t.Commands:
+		started, err = program.StartShell(cmd, t.Rows, t.Cols)
+	default:
+		started, err = program.StartOnTerminal(cmd, t.Rows, t.Cols)
 	}
 	if err != nil {
 		return nil, err

@@ -10,7 +10,8 @@ import (
 // terminal, and connects to addresses. All methods may be called from several goroutines.
 type Host interface {
 	// Start starts a program. It returns once the program runs. The error is fs.ErrNotExist if the program or its directory
-	// does not exist (exec.ErrNotFound too if the program does not), and fs.ErrPermission if the program may not be executed.
+	// does not exist (exec.ErrNotFound too if the program does not), and fs.ErrPermission if the program may not be executed. Of a Program.User that does not
+	// exist it is a user.UnknownUserError, of one that the host may not become fs.ErrPermission, and errors.ErrUnsupported where it can become none.
 	// ctx governs the start only.
 	Start(ctx context.Context, p Program) (Process, error)
 
@@ -30,16 +31,25 @@ type Host interface {
 
 // A Program is what a Host starts.
 type Program struct {
-	Args     []string  // the program, looked up in the PATH of the program's environment, and its arguments
-	Dir      string    // working directory, absolute; "" is the host's own
-	Env      []string  // "NAME=value", added to the host's; later ones win
-	Terminal *Terminal // nil: three pipes
-	Spool    bool      // a hint to a Keeper: keep all output from the first byte on, and never let the program wait for its reader
+	Args       []string  // the program, looked up in the PATH of the program's environment, and its arguments
+	Dir        string    // working directory; "" is the host's own, where a relative one starts
+	Env        []string  // "NAME=value", added to the host's; later ones win
+	User       string    // the user as whom it runs, as sandbox.User has it; "" is the host's own. See program.AccountOf
+	ReplaceEnv bool      // Env is the whole environment: nothing is added, not even PWD
+	Terminal   *Terminal // nil: three pipes
+	Joined     bool      // without a terminal: standard error goes where standard output goes. Process.Stderr is nil or empty
+	Spool      bool      // a hint to a Keeper: keep all output from the first byte on, and never let the program wait for its reader
 }
 
 // A Terminal is the terminal on which a program is started: a new one, the program's controlling terminal, in
 // canonical mode with echo, and without ONLCR, which costs a byte and on SSH three quarters of the speed.
-type Terminal struct{ Rows, Cols int }
+type Terminal struct {
+	Rows, Cols int
+
+	// Commands: the program's standard input is a pipe, which Process.Commands writes to. The terminal is its standard output, its standard error and
+	// its controlling terminal. A shell gets its commands so, where no program on the terminal can read them.
+	Commands bool
+}
 
 // A Process is a program that a Host has started. It leads a process session of its own (setsid).
 type Process interface {
@@ -50,10 +60,13 @@ type Process interface {
 	// nothing. On a terminal, the Host must not type faster than the echo is read: see program.Keyboard.
 	Stdin() io.WriteCloser
 
+	// Commands writes to the pipe of a program with Terminal.Commands; nil for any other. Closing it ends what the program reads there.
+	Commands() io.WriteCloser
+
 	// Stdout is the standard output or what the terminal shows. It must be read, and ends with io.EOF.
 	Stdout() io.Reader
 
-	// Stderr is the standard error; nil with a terminal.
+	// Stderr is the standard error; nil with a terminal, nil or empty with Program.Joined.
 	Stderr() io.Reader
 
 	// Resize sets the terminal's size.

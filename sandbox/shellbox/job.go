@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 
+	"github.com/sandshell/sandshell/internal/terminal"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
@@ -25,6 +27,7 @@ type job struct {
 
 // Background implements sandbox.Sandbox.
 func (b *Box) Background(ctx context.Context, command string, opts ...sandbox.SessionOption) (sandbox.Job, error) {
+	b = b.made()
 	j, err := b.background(ctx, command, sandbox.NewSessionOptions(opts...))
 	if err != nil {
 		return nil, fmt.Errorf("background %s: %w", abridged(command), err)
@@ -33,41 +36,46 @@ func (b *Box) Background(ctx context.Context, command string, opts ...sandbox.Se
 }
 
 func (b *Box) background(ctx context.Context, command string, opts sandbox.SessionOptions) (*job, error) {
-	j := &job{box: b, id: b.name("job"), command: command, done: make(chan struct{})}
+	j := &job{box: b, id: b.name("job"), command: command, spool: &spool{max: opts.MaxLog}, done: make(chan struct{})}
 	var err error
 	if j.s, err = b.open(ctx, j.id, j, opts); err != nil {
 		return nil, err
 	}
-	if j.spool, err = newSpool(); err != nil {
-		j.s.Close()
-		return nil, err
-	}
-	b.mu.Lock()
-	if b.closed {
+	c := newCommand(command, true)
+	c.spool = j.spool
+	w, err := j.s.begin(context.Background(), c, sandbox.ExecOptions{MaxOutput: 1}) // here: a Kill from now on finds it begun
+	if err == nil {
+		b.mu.Lock()
+		if b.closed {
+			err = sandbox.ErrClosed
+		} else {
+			b.jobs = append(b.jobs, j)
+		}
 		b.mu.Unlock()
+	}
+	if err != nil {
 		j.s.Close()
 		j.spool.close()
-		return nil, sandbox.ErrClosed
+		return nil, err
 	}
-	b.jobs = append(b.jobs, j)
-	b.mu.Unlock()
-	go j.run(func() (*sandbox.Result, error) {
-		return j.s.execute(context.Background(), command, true, sandbox.ExecOptions{Tee: j.spool, MaxOutput: 1})
-	})
+	go j.run(w)
 	return j, nil
 }
 
 // run waits for the job's end.
-func (j *job) run(execute func() (*sandbox.Result, error)) {
+func (j *job) run(w *call) {
 	defer close(j.done)
-	j.result, j.err = execute()
-	if j.err == nil {
+	if j.result, j.err = w.end(context.Background(), onEndKill); j.err == nil {
 		j.s.hangup()
 	}
+	j.s.mu.Lock()
+	defer j.s.mu.Unlock()
+	j.s.screen, j.s.unseen = terminal.NewTail(0), nil // a job is remembered long after its end
 }
 
 // Job implements sandbox.Sandbox.
 func (b *Box) Job(id string) (sandbox.Job, bool) {
+	b = b.made()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, j := range b.jobs {
@@ -80,6 +88,7 @@ func (b *Box) Job(id string) (sandbox.Job, bool) {
 
 // Jobs implements sandbox.Sandbox.
 func (b *Box) Jobs() []sandbox.Job {
+	b = b.made()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	jobs := make([]sandbox.Job, len(b.jobs))
@@ -113,14 +122,14 @@ const logsMax = 1 << 20
 
 // Logs implements sandbox.Job.
 func (j *job) Logs(ctx context.Context, offset int64) ([]byte, int64, error) {
-	data, err := j.spool.read(offset, logsMax)
+	data, next, err := j.spool.read(offset, logsMax)
 	if err == nil {
-		err = ctx.Err()
+		err = refuses(ctx)
 	}
 	if err != nil {
 		return nil, offset, fmt.Errorf("logs of %s: %w", j.id, err)
 	}
-	return data, offset + int64(len(data)), nil
+	return data, next, nil
 }
 
 // Input implements sandbox.Job.
@@ -130,14 +139,14 @@ func (j *job) Input(ctx context.Context, text string) error {
 		err = sandbox.ErrIdle
 	}
 	if err == nil {
-		err = ctx.Err()
+		err = refuses(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("input to %s: %w", j.id, err)
 	}
 	j.s.mu.Lock()
 	defer j.s.mu.Unlock()
-	j.s.typist.write([]byte(text))
+	j.s.typeKeys(text)
 	return nil
 }
 
@@ -145,7 +154,7 @@ func (j *job) Input(ctx context.Context, text string) error {
 func (j *job) Signal(ctx context.Context, sig syscall.Signal) error {
 	err := j.ended()
 	if err == nil {
-		err = ctx.Err()
+		err = refuses(ctx)
 	}
 	if err == nil {
 		err = j.box.signalForeground(j.s.shellPID(), proc.Signal(itoa(int(sig))))
@@ -163,7 +172,7 @@ func (j *job) Kill(ctx context.Context) error {
 		return nil
 	}
 	if err == nil {
-		err = ctx.Err()
+		err = refuses(ctx)
 	}
 	if err == nil {
 		killed := make(chan struct{})
@@ -185,6 +194,20 @@ func (j *job) Kill(ctx context.Context) error {
 	return nil
 }
 
+// Forget implements sandbox.Job.
+func (j *job) Forget() error {
+	select {
+	case <-j.done:
+	default:
+		return fmt.Errorf("forget %s: it is still running: %w", j.id, sandbox.ErrBusy)
+	}
+	j.box.mu.Lock()
+	j.box.jobs = slices.DeleteFunc(j.box.jobs, func(other *job) bool { return other == j })
+	j.box.mu.Unlock()
+	j.spool.close()
+	return nil
+}
+
 // Wait implements sandbox.Job.
 func (j *job) Wait(ctx context.Context) (*sandbox.Result, error) {
 	r, err := j.wait(ctx)
@@ -195,6 +218,9 @@ func (j *job) Wait(ctx context.Context) (*sandbox.Result, error) {
 }
 
 func (j *job) wait(ctx context.Context) (*sandbox.Result, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	select {
 	case <-j.done:
 	case <-ctx.Done():
@@ -204,11 +230,11 @@ func (j *job) wait(ctx context.Context) (*sandbox.Result, error) {
 		return nil, j.err
 	}
 	r := *j.result
-	var err error
-	if r.Output, r.Omitted, err = j.spool.text(); err != nil {
+	p, err := j.spool.text()
+	if err != nil {
 		return nil, err
 	}
-	return &r, nil
+	return p.fill(&r), nil
 }
 
 // release waits for the job's goroutine, which ends with its session, and frees the spool.

@@ -51,6 +51,7 @@ func (b *Box) Detach() error {
 
 // detach is the first part of Close, for a box that is left running.
 func (b *Box) detach() error {
+	b = b.made()
 	keeper, ok := b.host.(Keeper)
 	if !ok {
 		return fmt.Errorf("%w: what runs in it does not outlive it", errors.ErrUnsupported)
@@ -69,32 +70,35 @@ func (b *Box) detach() error {
 
 // A note tells another program what it has to know to Attach to a session.
 type note struct {
-	Mark    string   // the box's
-	Dir     string   // Options.Dir
-	Shell   []string // Options.Shell
-	ID      string
-	Job     string `json:",omitempty"` // its command, if it is one's
-	Env     []string
-	Nonce   string
-	Dialect dialect
-	Seq     int // of the first prompt
+	Mark       string   // the box's
+	Dir        string   // Options.Dir
+	Shell      []string // Options.Shell
+	ID         string
+	Job        string `json:",omitempty"` // its command, if it is one's
+	MaxLog     int64  `json:",omitempty"` // the job's
+	Env        []string
+	User       string `json:",omitempty"`
+	Secret     string // of the shell's markers
+	Generation int    // how many programs have attached: each numbers its lines from another number on
 }
 
+// generation is how far apart the numbers are at which two programs, one after the other, begin to number the lines of one shell.
+const generation = 1 << 24
+
 // note has the host keep the session's note, if it is a Keeper.
-func (s *session) note() {
-	s.mu.Lock()
-	kept, ok := s.proc.(KeptProcess)
+func (s *session) note(sh *shell) {
+	kept, ok := sh.proc.(KeptProcess)
 	if !ok {
-		s.mu.Unlock()
 		return
 	}
+	s.mu.Lock()
 	n := note{
-		Mark: s.box.mark, Dir: s.box.opts.Dir, Shell: s.box.opts.Shell, ID: s.id, Env: s.opts.Env,
-		Nonce: s.shell.nonce, Dialect: s.shell.dialect, Seq: s.seq,
+		Mark: s.box.mark, Dir: s.box.opts.Dir, Shell: s.box.opts.Shell, ID: s.id, Env: s.opts.Env, User: s.opts.User,
+		Secret: sh.dialect.secret, Generation: s.seq / generation,
 	}
 	s.mu.Unlock()
 	if s.job != nil {
-		n.Job = s.job.command
+		n.Job, n.MaxLog = s.job.command, s.opts.MaxLog
 	}
 	text, err := json.Marshal(n)
 	if err == nil {

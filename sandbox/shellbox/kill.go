@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
@@ -15,87 +16,194 @@ const killTick = 50 * time.Millisecond
 // patientPrograms is how many programs of a command are ended softly, one after the other, however long each takes.
 const patientPrograms = 3
 
-// kill ends the command as a person would, then harder. It returns when the command and its descendants are gone, or the session
-// is. The foreground gets the interrupt key, SIGTERM and SIGKILL, each Options.Grace after the other. If the command then starts
-// another program, that one is treated likewise, but not for ever.
-func (s *session) kill(c *command) {
-	s.mu.Lock()
-	if c.result != nil {
-		s.mu.Unlock()
+// kill ends the command under way as a person would, then harder; s.mu is held.
+func (s *session) kill() {
+	c := s.cmd
+	if c == nil || s.err != nil || c.killing || c.phase >= ending {
 		return
 	}
-	s.killed = true
-	shell, background, typist := s.pid, s.background, s.typist
-	s.mu.Unlock()
+	c.killing = true
+	c.change()
+	if c.phase == queued { // no shell has got it
+		s.cmd = nil
+		c.end(nil)
+		return
+	}
+	k := &killing{s: s, c: c, sh: s.sh, background: c.background}
+	s.readers.Go(k.run)
+}
 
-	// Look before the interrupt key: a process that it orphans is no longer below the shell.
-	family := s.box.family(shell, c.began, background)
-	grace := s.box.opts.Grace
-	first := time.Now()
-	since, step, last, programs := first, 0, -1, 0
+// A killing is the end of one command. The foreground gets the interrupt, SIGTERM and SIGKILL, each Options.Grace after the other. If the command then starts
+// another program, that one is treated likewise, but not for ever.
+type killing struct {
+	s          *session
+	c          *command
+	sh         *shell
+	background int
+
+	family   []proc.Process // all that was seen of the command
+	first    time.Time
+	since    time.Time // when the last step was taken
+	step     int
+	last     int // the foreground process group at the last step
+	programs int
+	unread   int
+}
+
+func (k *killing) run() {
+	s, c := k.s, k.c
+	k.unread = k.sh.keys.drop()
+	// Look before the interrupt: a process that it orphans is no longer below the shell.
+	k.family = s.box.family(k.sh.pid, c.began, k.background)
+	k.first, k.last = time.Now(), -1
+	k.since = k.first
 	for {
-		foreground, turns, raw := s.box.foreground(shell)
-		if foreground != last && (programs < patientPrograms || time.Since(first) < 4*grace) {
-			since, step, last = time.Now(), 0, foreground
-			programs++
+		s.mu.Lock()
+		changed, phase, blocked := c.changed, c.phase, c.blocked()
+		s.mu.Unlock()
+		if phase >= ending {
+			break
 		}
-		// Each step has its time from when the one before was taken: where looking takes long, the shell would be killed as soon as its program.
-		switch quiet := time.Since(since); {
-		case step == 0:
-			s.mu.Lock()
-			c.turns = turns
-			s.mu.Unlock()
-			typist.interrupt([]byte{3})
-			if raw { // in raw mode the key is an ordinary byte
-				s.box.signalForeground(shell, proc.SIGINT)
-			}
-			step = 1
-		case step == 1 && quiet > grace/2: // as a person would: a shell between two programs may have missed it
-			typist.interrupt([]byte{3})
-			since, step = time.Now(), 2
-		case step == 2 && quiet > grace/2:
-			family = merge(family, s.box.family(shell, c.began, background))
-			s.box.signal(without(family, shell), proc.SIGTERM)
-			since, step = time.Now(), 3
-		case step == 3 && quiet > grace:
-			family = merge(family, s.box.family(shell, c.began, background))
-			s.box.signal(without(family, shell), proc.SIGKILL)
-			since, step = time.Now(), 4
-		case step == 4 && quiet > grace: // the shell itself does not come back
-			s.box.log.Warn("killing the shell: it does not come back from a command", "session", s.id)
-			s.box.send([]int{s.shellPID()}, proc.SIGKILL)
-			since = time.Now()
+		if blocked && time.Since(k.first) > writerDelay {
+			k.unblock()
+		}
+		if phase != sent || time.Since(k.first) > unanswered { // an interrupt would cut the line that the shell is reading, and the rest be executed
+			k.next()
 		}
 		tick := time.NewTimer(killTick)
 		select {
-		case <-c.done:
-			tick.Stop()
-			s.box.finish(without(merge(family, s.box.family(shell, c.began, background)), shell), min(grace, 200*time.Millisecond))
-			s.tidy()
-			return
+		case <-changed:
+		case <-tick.C:
 		case <-s.gone:
 			tick.Stop()
 			return
-		case <-tick.C:
+		}
+		tick.Stop()
+	}
+	k.finish()
+}
+
+// next takes the next step, if it is time. Each step has its time from when the one before was taken: where looking takes long, the shell would be killed as
+// soon as its program.
+func (k *killing) next() {
+	l, _ := k.s.box.look(k.sh.proc)
+	grace := k.s.box.opts.Grace
+	if l.Foreground != k.last && (k.programs < patientPrograms || time.Since(k.first) < 4*grace) {
+		k.since, k.step, k.last = time.Now(), 0, l.Foreground
+		k.programs++
+	}
+	waits := []time.Duration{0, grace / 2, grace / 2, grace, grace} // before each step
+	if k.step > 0 && time.Since(k.since) <= waits[k.step] {
+		return
+	}
+	switch k.step {
+	case 0, 1: // twice, as a person would: a shell between two programs may have missed the first
+		k.interrupt(&l)
+	case 2:
+		k.signal(proc.SIGTERM)
+	case 3:
+		k.signal(proc.SIGKILL)
+	case 4: // the shell itself does not come back
+		k.s.mu.Lock()
+		k.s.replace(k.sh)
+		k.s.mu.Unlock()
+	}
+	k.step = min(k.step+1, 4)
+	k.since = time.Now()
+}
+
+// interrupt does what the interrupt key does. It is done when the signal is sent; of a key that is typed nobody knows when its signal comes. A shell that
+// waits for its next line gets none: it would drop a part of that line.
+func (k *killing) interrupt(l *proc.Look) {
+	if l.Reads != "" && l.Reads == k.sh.pipe {
+		return
+	}
+	if !k.s.box.interrupt(k.sh.proc) || l.Modes.Raw { // in raw mode the key is an ordinary byte, which a relay (sudo, script) passes on
+		k.sh.keys.write("\x03")
+	}
+}
+
+// signal signals all processes of the command, without the shell.
+func (k *killing) signal(sig proc.Signal) {
+	k.family = merge(k.family, k.s.box.family(k.sh.pid, k.c.began, k.background))
+	k.s.box.signal(without(k.family, k.sh.pid), sig)
+}
+
+// unblock gives the callers' writers up that keep the terminal's reader waiting.
+func (k *killing) unblock() {
+	k.s.mu.Lock()
+	tees := slices.Clone(k.c.tees)
+	k.s.mu.Unlock()
+	for _, t := range tees {
+		if t.blocks() {
+			t.drop()
 		}
 	}
 }
 
-// tidy puts the terminal in order after a killed program that had set raw mode or switched the echo off. bash does so itself.
-func (s *session) tidy() {
+// finish ends what is left of the command when the shell has come back, and puts the terminal in order.
+func (k *killing) finish() {
+	s, c, b := k.s, k.c, k.s.box
+	b.finish(without(merge(k.family, b.family(k.sh.pid, c.began, k.background)), k.sh.pid), min(b.opts.Grace, 200*time.Millisecond))
+	select {
+	case <-k.sh.over:
+	default:
+		k.dismiss()
+		k.unread += s.discard(k.sh)
+		b.settle(k.sh.proc)
+		s.confirm(k.sh)
+	}
 	s.mu.Lock()
-	pid, dialect := s.pid, s.shell.dialect
-	s.mu.Unlock()
-	if dialect == bash {
-		return
+	defer s.mu.Unlock()
+	if s.cmd == c && c.phase == ending {
+		c.result.Unread += min(k.unread+len(c.ahead), c.typed)
+		s.ended(c, c.result)
 	}
-	shell, _ := s.box.treeOf(pid)
-	if shell == nil {
-		return
+}
+
+// The shell sets the terminal's modes when it comes back, which wakes for a moment who reads it. So nobody reads only if several looks have found nobody, and
+// nobody at work who may be about to read. (What the user has in the background may work for ever.)
+const (
+	sureLooks = 2
+	sureAfter = 2 * time.Millisecond
+	atWork    = 200 * time.Millisecond
+)
+
+// dismiss ends whoever goes on reading the terminal, such as the pinentry of an agent that the command has started: it would take what is typed to the next
+// command. If it cannot be ended, the session gets a new terminal.
+func (k *killing) dismiss() {
+	s, b := k.s, k.s.box
+	begin := time.Now()
+	for try, none := 0, 0; try < maxTries; {
+		l, err := b.look(k.sh.proc)
+		if err != nil || l.Gone {
+			return
+		}
+		if l.Modes.Raw || l.Modes.NoEcho {
+			b.resetModes(l.TTY)
+		}
+		var readers []int
+		for _, w := range l.Waits {
+			if w.PID != k.sh.pid {
+				readers = append(readers, w.PID)
+			}
+		}
+		if len(readers) == 0 {
+			if !l.Runs || time.Since(begin) > atWork {
+				none++
+			}
+			if none > sureLooks {
+				return
+			}
+			time.Sleep(sureAfter)
+			continue
+		}
+		try, none = try+1, 0
+		b.finish(b.tree(readers...), min(b.opts.Grace, 200*time.Millisecond))
 	}
-	if m := s.box.modes(shell.TTY); m.Raw || m.NoEcho && dialect != ash {
-		s.box.resetModes(shell.TTY)
-	}
+	b.log.Warn("a process that cannot be ended reads the terminal: the session gets a new one", "session", s.id)
+	b.send([]int{k.sh.pid}, proc.SIGKILL)
+	<-k.sh.over
 }
 
 // family returns the processes of the command that began then: what is below the shell, without the children that earlier commands
@@ -120,21 +228,6 @@ func (b *Box) family(shell int, began time.Time, background int) []proc.Process 
 		family = append(family, p)
 	}
 	return family
-}
-
-// foreground returns the foreground process group of the shell's terminal, 0 if unknown; how often the shell has run, if it is in
-// the foreground; and whether the terminal is in raw mode.
-func (b *Box) foreground(shell int) (pgrp int, turns int64, raw bool) {
-	p, _ := b.treeOf(shell)
-	if p == nil {
-		return 0, 0, false
-	}
-	for _, t := range p.Threads {
-		if t.ID == shell {
-			turns = t.Turns
-		}
-	}
-	return p.Foreground, turns, b.modes(p.TTY).Raw
 }
 
 // signalForeground sends the signal to the foreground process group of the shell's terminal. It spares the shell and its
@@ -183,7 +276,7 @@ func (b *Box) alive(ps []proc.Process) []proc.Process {
 	}
 	var alive []proc.Process
 	for _, p := range ps {
-		if q, ok := now[p.PID]; ok && q.Start == p.Start && !ended(&q) { // else the id is another's by now
+		if q, ok := now[p.PID]; ok && q.Start == p.Start && !gone(&q) { // else the id is another's by now
 			alive = append(alive, p)
 		}
 	}

@@ -18,10 +18,17 @@ import (
 )
 
 // A machine is a Host that starts programs on pipes, as the user of that id if it is not 0.
-type machine struct{ uid uint32 }
+type machine struct {
+	uid uint32
+	sh  []string // what sh is; nil: sh
+}
 
 func (m machine) Start(_ context.Context, p Program) (Process, error) {
-	cmd := exec.Command(p.Args[0], p.Args[1:]...)
+	args := p.Args
+	if m.sh != nil && args[0] == "sh" {
+		args = m.sh
+	}
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = p.Dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if m.uid != 0 {
@@ -55,12 +62,13 @@ type piped struct {
 	out, errs io.ReadCloser
 }
 
-func (p *piped) PID() int              { return p.cmd.Process.Pid }
-func (p *piped) Stdin() io.WriteCloser { return p.in }
-func (p *piped) Stdout() io.Reader     { return p.out }
-func (p *piped) Stderr() io.Reader     { return p.errs }
-func (p *piped) Resize(int, int) error { return errors.ErrUnsupported }
-func (p *piped) Wait() (Status, error) { return Status{}, p.cmd.Wait() }
+func (p *piped) PID() int                 { return p.cmd.Process.Pid }
+func (p *piped) Stdin() io.WriteCloser    { return p.in }
+func (p *piped) Commands() io.WriteCloser { return nil }
+func (p *piped) Stdout() io.Reader        { return p.out }
+func (p *piped) Stderr() io.Reader        { return p.errs }
+func (p *piped) Resize(int, int) error    { return errors.ErrUnsupported }
+func (p *piped) Wait() (Status, error)    { return Status{}, p.cmd.Wait() }
 func (p *piped) Close() error {
 	p.cmd.Process.Kill()
 	p.in.Close()
@@ -68,8 +76,8 @@ func (p *piped) Close() error {
 }
 
 // startControl returns a control on this machine.
-func startControl(t testing.TB, uid uint32) *control {
-	c := newControl(machine{uid}, "=end=")
+func startControl(t testing.TB, uid uint32, sh ...string) *control {
+	c := newControl(machine{uid, sh}, "=end=")
 	t.Cleanup(c.close)
 	return c
 }

@@ -7,16 +7,14 @@ import (
 
 // A marker is an OSC 133 sequence (FinalTerm's semantic prompts) that the shell prints between the output:
 //
-//	ESC ] 133 ; C ; seq ; background ; nonce BEL                  output of command seq starts here
-//	ESC ] 133 ; D ; status ; seq ; pid ; directory ; nonce BEL    the shell pid is at its prompt, after command seq
+//	ESC ] 133 ; C ; seq ; nonce ; background BEL                   the output of command seq starts here
+//	ESC ] 133 ; D ; seq ; nonce ; status ; directory ; nonce BEL   command seq has ended, or the shell was asked and answers
 //
-// The nonce is the session's secret. seq has to be the current command's, so that old markers are mere output. pid keeps a nested
-// shell that inherited PS1 from speaking for ours.
+// Each nonce is one marker's, and made of the session's secret: what has another one is output.
 type marker struct {
 	kind       byte // 'C' or 'D'
 	seq        int
-	status     int
-	pid        int
+	status     int    // D: $?
 	background int    // C: the shell's $!, 0 if none
 	cwd        string // D
 }
@@ -29,7 +27,7 @@ const (
 
 // A scanner takes markers out of a terminal's output. It looks at each byte once, except for the few that may begin a marker.
 type scanner struct {
-	nonce   string
+	nonce   func(kind byte, seq int) string
 	pending []byte // the begin of what may be a marker
 }
 
@@ -69,54 +67,89 @@ func (s *scanner) flush() []byte {
 // parse reads the marker at b's begin and returns its length; 0 if there is none, -1 if b ends too early to tell.
 func (s *scanner) parse(b []byte) (*marker, int) {
 	if len(b) < len(markerStart)+2 {
-		if bytes.HasPrefix([]byte(markerStart+"C"), b) || bytes.HasPrefix([]byte(markerStart+"D"), b) {
+		if bytes.HasPrefix([]byte(markerStart+"C;"), b) || bytes.HasPrefix([]byte(markerStart+"D;"), b) {
 			return nil, -1
 		}
-		return nil, 0
-	}
-	if !bytes.HasPrefix(b, []byte(markerStart)) || b[len(markerStart)+1] != ';' {
 		return nil, 0
 	}
 	m := &marker{kind: b[len(markerStart)]}
-	var numbers []*int
-	switch m.kind {
-	case 'C':
-		numbers = []*int{&m.seq, &m.background}
-	case 'D':
-		numbers = []*int{&m.status, &m.seq, &m.pid}
-	default:
+	if !bytes.HasPrefix(b, []byte(markerStart)) || b[len(markerStart)+1] != ';' || m.kind != 'C' && m.kind != 'D' {
 		return nil, 0
 	}
 	at := len(markerStart) + 2
-	for _, number := range numbers {
-		end := at
-		for end < len(b) && '0' <= b[end] && b[end] <= '9' && end-at < 10 {
-			end++
-		}
-		if end == len(b) {
-			return nil, -1
-		}
-		if b[end] != ';' || end == at && number != &m.background {
-			return nil, 0
-		}
-		*number, _ = strconv.Atoi(string(b[at:end]))
-		at = end + 1
+	var n int
+	if m.seq, n = number(b[at:], ';'); n <= 0 {
+		return nil, n
 	}
+	at += n
+	nonce := []byte(s.nonce(m.kind, m.seq))
+	if n = begins(b[at:], append(nonce, ';')); n <= 0 {
+		return nil, n
+	}
+	at += n
+	if m.kind == 'C' {
+		if m.background, n = number(b[at:], '\a'); n <= 0 {
+			return nil, n
+		}
+		return m, at + n
+	}
+	if m.status, n = number(b[at:], ';'); n <= 0 {
+		return nil, n
+	}
+	at += n
 	// The directory may hold any byte, BEL and ESC too: the marker ends at the nonce and BEL.
-	end := s.nonce + "\x07"
-	if m.kind == 'D' {
-		end = ";" + end
-	}
-	i := bytes.Index(b[at:], []byte(end))
-	if m.kind == 'C' && i > 0 {
+	i := bytes.Index(b[at:], append(append([]byte{';'}, nonce...), '\a'))
+	switch {
+	case i >= 0:
+		m.cwd = string(b[at : at+i])
+		return m, at + i + 1 + len(nonce) + 1
+	case len(b) > markerMax:
 		return nil, 0
 	}
-	if i < 0 {
-		if m.kind == 'C' && !bytes.HasPrefix([]byte(end), b[at:]) || len(b) > markerMax {
-			return nil, 0
-		}
-		return nil, -1
+	if cut := s.another(b[at:]); cut >= 0 {
+		return nil, at + cut
 	}
-	m.cwd = string(b[at : at+i])
-	return m, at + i + len(end)
+	return nil, -1
+}
+
+// another returns where a whole marker begins in what should be a directory's name; -1 if none does. No name holds one: its nonces are secret. So the marker
+// before it has lost its end: the interrupt key has the kernel drop what the terminal was to show.
+func (s *scanner) another(b []byte) int {
+	for from := 0; ; {
+		i := bytes.Index(b[from:], []byte(markerStart))
+		if i < 0 {
+			return -1
+		}
+		from += i
+		if m, _ := s.parse(b[from:]); m != nil {
+			return from
+		}
+		from++
+	}
+}
+
+// number reads digits, of which there may be none, and the byte behind them. n is their length, 0 if that is not what b begins with, -1 if b ends too early.
+func number(b []byte, end byte) (value, n int) {
+	for n < len(b) && n < 18 && '0' <= b[n] && b[n] <= '9' {
+		n++
+	}
+	switch {
+	case n == len(b):
+		return 0, -1
+	case b[n] != end:
+		return 0, 0
+	}
+	value, _ = strconv.Atoi(string(b[:n]))
+	return value, n + 1
+}
+
+// begins returns the length of text if b begins with it; 0 if it does not, -1 if b ends too early to tell.
+func begins(b, text []byte) int {
+	switch {
+	case bytes.HasPrefix(b, text):
+		return len(text)
+	case bytes.HasPrefix(text, b):
+		return -1
+	}
+	return 0
 }

@@ -1,6 +1,7 @@
 package shellbox
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -8,11 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const nonce = "N0NCE"
+// testNonce is short, so that the tests can be read.
+func testNonce(kind byte, seq int) string { return fmt.Sprintf("N%c%d", kind, seq) }
 
 // feed gives the chunks to a scanner and returns the text and the markers that come out.
 func feed(chunks ...string) (text string, markers []marker) {
-	s := scanner{nonce: nonce}
+	s := scanner{nonce: testNonce}
 	for _, chunk := range chunks {
 		for rest := []byte(chunk); len(rest) > 0; {
 			var t []byte
@@ -28,25 +30,25 @@ func feed(chunks ...string) (text string, markers []marker) {
 }
 
 func TestScanner(t *testing.T) {
-	d := func(status, seq, pid int, cwd string) marker {
-		return marker{kind: 'D', status: status, seq: seq, pid: pid, cwd: cwd}
-	}
+	d := func(status, seq int, cwd string) marker { return marker{kind: 'D', status: status, seq: seq, cwd: cwd} }
 	for _, c := range []struct {
 		name, in, text string
 		markers        []marker
 	}{
 		{"None", "plain\ntext", "plain\ntext", nil},
-		{"Begin", "echo\n\x1b]133;C;7;;N0NCE\x07out", "echo\nout", []marker{{kind: 'C', seq: 7}}},
-		{"BeginWithBackground", "\x1b]133;C;7;1234;N0NCE\x07", "", []marker{{kind: 'C', seq: 7, background: 1234}}},
-		{"End", "out\x1b]133;D;130;8;99;/a b;N0NCE\x07", "out", []marker{d(130, 8, 99, "/a b")}},
-		{"AnyDirectory", "\x1b]133;D;0;1;2;/a\n\x07\x1b]133;;x;N0NCE\x07", "", []marker{d(0, 1, 2, "/a\n\x07\x1b]133;;x")}},
-		{"WrongNonce", "\x1b]133;C;7;;OTHER\x07x", "\x1b]133;C;7;;OTHER\x07x", nil},
-		{"ThePromptsText", "\x1b]133;D;$?;$_ss_q;$$;$PWD;N0NCE\x07", "\x1b]133;D;$?;$_ss_q;$$;$PWD;N0NCE\x07", nil},
-		{"HalfBeforeWhole", "\x1b]133;D;0;\x1b]133;D;1;2;3;/;N0NCE\x07", "\x1b]133;D;0;", []marker{d(1, 2, 3, "/")}},
-		{"HalfAtTheEnd", "a\x1b]133;D;0;1", "a\x1b]133;D;0;1", nil},
+		{"Begin", "echo\n\x1b]133;C;7;NC7;\x07out", "echo\nout", []marker{{kind: 'C', seq: 7}}},
+		{"BeginWithBackground", "\x1b]133;C;7;NC7;1234\x07", "", []marker{{kind: 'C', seq: 7, background: 1234}}},
+		{"End", "out\x1b]133;D;8;ND8;130;/a b;ND8\x07", "out", []marker{d(130, 8, "/a b")}},
+		{"AnyDirectory", "\x1b]133;D;1;ND1;0;/a\n\x07\x1b]133;;x;ND1\x07", "", []marker{d(0, 1, "/a\n\x07\x1b]133;;x")}},
+		{"CutInItsDirectory", "out\x1b]133;D;8;ND8;0;/a\x1b]133;D;9;ND9;130;/b;ND9\x07more", "outmore", []marker{d(130, 9, "/b")}},
+		{"CutTwice", "\x1b]133;D;8;ND8;0;/a\x1b]133;D;9;ND9;0;\x1b]133;C;10;NC10;\x07", "", []marker{{kind: 'C', seq: 10}}},
+		{"WrongNonce", "\x1b]133;C;7;NC8;\x07x", "\x1b]133;C;7;NC8;\x07x", nil},
+		{"NonceOfTheOtherKind", "\x1b]133;D;7;NC7;0;/;NC7\x07x", "\x1b]133;D;7;NC7;0;/;NC7\x07x", nil},
+		{"AWrongOneBeforeARightOne", "\x1b]133;D;0;x\x1b]133;D;1;ND1;2;/;ND1\x07", "\x1b]133;D;0;x", []marker{d(2, 1, "/")}},
+		{"HalfAtTheEnd", "a\x1b]133;D;0;ND0", "a\x1b]133;D;0;ND0", nil},
 		{"OtherSequences", "\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]133;A\x07", "\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]133;A\x07", nil},
-		{"HugeNumber", "\x1b]133;D;99999999999999999999;1;2;/;N0NCE\x07", "\x1b]133;D;99999999999999999999;1;2;/;N0NCE\x07", nil},
-		{"Unending", "\x1b]133;D;0;1;2;" + strings.Repeat("x", 2*markerMax), "\x1b]133;D;0;1;2;" + strings.Repeat("x", 2*markerMax), nil},
+		{"HugeNumber", "\x1b]133;D;99999999999999999999;ND9", "\x1b]133;D;99999999999999999999;ND9", nil},
+		{"Unending", "\x1b]133;D;1;ND1;2;" + strings.Repeat("x", 2*markerMax), "\x1b]133;D;1;ND1;2;" + strings.Repeat("x", 2*markerMax), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text, markers := feed(c.in)
@@ -67,7 +69,7 @@ func TestScanner(t *testing.T) {
 }
 
 func FuzzScanner(f *testing.F) {
-	f.Add("a\x1b]133;C;7;;N0NCE\x07b", "c\x1b]133;D;0;7;1;/;N0NCE\x07d")
+	f.Add("a\x1b]133;C;7;NC7;\x07b", "c\x1b]133;D;7;ND7;1;/;ND7\x07d")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		text, markers := feed(a + b)
 		cut, cutMarkers := feed(a, b)

@@ -11,9 +11,16 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
+func newOutput(limit int) *output {
+	return &output{untold: view{kept: headtail.Buffer{Max: limit}}}
+}
+
+// all returns the output that no Result has had, in at most limit bytes.
+func (o *output) all(limit int, end bool) *piece { return o.take(o.open(limit, nil), end) }
+
 func TestOutputIsGivenOnce(t *testing.T) {
-	o := output{kept: headtail.Buffer{Max: sandbox.DefaultMaxOutput}}
-	take := func(end bool) string { return o.take(sandbox.DefaultMaxOutput, end).text }
+	o := newOutput(sandbox.DefaultMaxOutput)
+	take := func(end bool) string { return o.all(sandbox.DefaultMaxOutput, end).text }
 	o.write([]byte("one\nname? "))
 	require.Equal(t, "one\nname? ", take(false))
 	require.Equal(t, "", take(false))
@@ -25,18 +32,42 @@ func TestOutputIsGivenOnce(t *testing.T) {
 	require.Equal(t, "20%", take(true))
 }
 
+// Two calls at once each get all of the output, with their own limit and pattern.
+func TestOutputOfTwoCalls(t *testing.T) {
+	o := newOutput(sandbox.DefaultMaxOutput)
+	o.write([]byte("one\n"))
+	a, b := o.open(100, regexp.MustCompile("t.o")), o.open(4, nil)
+	o.write([]byte("two\nthree\n"))
+	require.NotNil(t, a.match)
+	require.Equal(t, "one\ntwo", o.matched(a).text)
+	p := o.take(b, false)
+	require.Equal(t, "one\n"[:2]+"e\n", p.text)
+	require.EqualValues(t, 10, p.omitted)
+	require.Empty(t, o.all(100, true).text)
+}
+
 func TestOutputKeepsHeadAndTail(t *testing.T) {
-	o := output{kept: headtail.Buffer{Max: 100}}
+	o := newOutput(100)
 	var all strings.Builder
 	for range 1000 {
 		all.WriteString("0123456789\n")
 		o.write([]byte("0123456789\n"))
 	}
-	p := o.take(100, true)
-	require.Len(t, p.text, 100)
-	require.Equal(t, all.String()[:50], p.text[:50])
-	require.Equal(t, all.String()[all.Len()-50:], p.text[50:])
-	require.EqualValues(t, all.Len()-100, p.omitted)
+	p := o.all(100, true)
+	require.Equal(t, all.String()[:p.at], p.text[:p.at])
+	require.Equal(t, all.String()[all.Len()-len(p.text)+p.at:], p.text[p.at:])
+	require.EqualValues(t, all.Len()-len(p.text), p.omitted)
+	require.GreaterOrEqual(t, len(p.text), 88)
+}
+
+// An output is cut at the end of a line, where there is one near.
+func TestOutputIsCutAtLines(t *testing.T) {
+	o := newOutput(1010)
+	o.write([]byte(strings.Repeat("0123456789012345678\n", 1000)))
+	p := o.all(1010, true)
+	require.Equal(t, strings.Repeat("0123456789012345678\n", 50), p.text)
+	require.Equal(t, 500, p.at)
+	require.EqualValues(t, 20*950, p.omitted)
 }
 
 func TestUntil(t *testing.T) {
@@ -51,23 +82,20 @@ func TestUntil(t *testing.T) {
 		{"AcrossChunks", "ready\n", []string{"get re", "ady\nmore"}, "get ready\n", "more", "ready\n", 2},
 		{"InTheUnfinishedLine", "login: ", []string{"x\nlog", "in: y"}, "x\nlogin: ", "y", "login: ", 2},
 		{"Cleaned", "red", []string{"\x1b[31mr\x1b[1med\x1b[0m!"}, "red", "!", "red", 1},
-		{"Empty", "", []string{"a\n"}, "", "a\n", "", 1},
+		{"Empty", "", []string{"a\n"}, "", "a\n", "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := output{kept: headtail.Buffer{Max: sandbox.DefaultMaxOutput}}
-			o.until, o.limit = regexp.MustCompile(c.re), sandbox.DefaultMaxOutput
-			var p *piece
+			o := newOutput(sandbox.DefaultMaxOutput)
+			v := o.open(sandbox.DefaultMaxOutput, regexp.MustCompile(c.re))
 			for i, chunk := range c.chunks {
-				if q := o.write([]byte(chunk)); q != nil {
-					require.Nil(t, p, "a second match")
-					require.Equal(t, c.matchedAfter, i+1)
-					p = q
-				}
+				require.Equal(t, i >= c.matchedAfter, v.match != nil)
+				o.write([]byte(chunk))
 			}
-			require.NotNil(t, p)
+			require.NotNil(t, v.match)
+			p := o.matched(v)
 			require.Equal(t, c.text, p.text)
 			require.Equal(t, c.matched, p.matched)
-			require.Equal(t, c.rest, o.take(sandbox.DefaultMaxOutput, true).text)
+			require.Equal(t, c.rest, o.all(sandbox.DefaultMaxOutput, true).text)
 		})
 	}
 }
@@ -82,29 +110,41 @@ func TestUntilBesideACut(t *testing.T) {
 		{"^b", "b", 0, 1000},
 		{"y$", strings.Repeat("b", half) + strings.Repeat("e", half-1) + "y", 1000, 0},
 	} {
-		o := output{kept: headtail.Buffer{Max: 2 * half}}
+		o := newOutput(2 * half)
 		before := strings.Repeat("b", half) + strings.Repeat("-", 999) + "\n" + strings.Repeat("e", half-1) + "y"
-		o.kept.WriteString(before)
-		p := o.expect(regexp.MustCompile(c.re), 2*half)
-		require.NotNil(t, p)
+		o.untold.kept.WriteString(before)
+		v := o.open(2*half, regexp.MustCompile(c.re))
+		require.NotNil(t, v.match)
+		p := o.matched(v)
 		require.Equal(t, c.text, p.text)
 		require.EqualValues(t, c.omitted, p.omitted)
-		rest := o.take(2*half, true)
+		rest := o.all(2*half, true)
 		require.Len(t, p.text+rest.text, 2*half)
 		require.EqualValues(t, c.restOmitted, rest.omitted)
 	}
 }
 
 func TestOutputIsCutBetweenRunes(t *testing.T) {
-	o := output{kept: headtail.Buffer{Max: sandbox.DefaultMaxOutput}}
+	o := newOutput(sandbox.DefaultMaxOutput)
 	o.write([]byte(strings.Repeat("€", 100)))
-	p := o.take(100, false)
+	p := o.all(100, false)
 	require.Equal(t, strings.Repeat("€", 32), p.text)
 	require.EqualValues(t, 300-96, p.omitted)
 }
 
-// What set -x traces of the engine's own is no output; what it traces of the command is.
-func TestTrimTrace(t *testing.T) {
-	p := (&piece{text: "+ echo x\nx\n+ _ss_e 0\n++ case braceexpand in\n++ printf ...\n"}).trimTrace()
-	require.Equal(t, "+ echo x\nx\n", p.text)
+func TestIncomplete(t *testing.T) {
+	for text, want := range map[string]bool{
+		"bash: unexpected EOF while looking for matching `''\n":                                     true,
+		"bash: eval: line 3: syntax error: unexpected end of file\n":                                true,
+		"x\nbash: line 5: warning: here-document at line 1 delimited by end-of-file (wanted `E')\n": false, // a script's
+		"bash: warning: here-document at line 54 delimited by end-of-file (wanted `E')\nnext\n":     true,
+		"dash: 3: eval: Syntax error: Unterminated quoted string\n":                                 true,
+		"dash: 3: eval: Syntax error: end of file unexpected (expecting \"do\")\n":                  true,
+		"ash: eval: syntax error: unexpected end of file (expecting \"do\")\n":                      true,
+		"/bin/sh: 1: eval: Syntax error: Unterminated quoted string\n":                              true,
+		"bash: eval: line 3: syntax error near unexpected token `)'\n":                              false,
+		"the compiler says: unexpected end of file\n":                                               false,
+	} {
+		require.Equal(t, want, incomplete(text), text)
+	}
 }

@@ -40,9 +40,24 @@ func (b *Box) treeOf(pid int) (*proc.Process, []proc.Process) {
 	return nil, ps
 }
 
-func (b *Box) modes(tty int) proc.Modes {
-	m, _ := asked(b, "modes", func(ctx context.Context) (proc.Modes, error) { return b.processes.Modes(ctx, tty) })
-	return m
+// look looks at a session's shell, and at who waits for its terminal.
+func (b *Box) look(p Process) (proc.Look, error) {
+	return asked(b, "look", func(ctx context.Context) (proc.Look, error) { return b.processes.Look(ctx, p) })
+}
+
+// discard drops the input of a terminal, and returns how much that was.
+func (b *Box) discard(p Process) int {
+	n, _ := asked(b, "discard", func(ctx context.Context) (int, error) { return b.processes.Discard(ctx, p) })
+	return n
+}
+
+// program returns the directory and the environment of a process; "" and nil: unknown.
+func (b *Box) program(pid int) (dir string, env []string) {
+	asked(b, "program", func(ctx context.Context) (_ struct{}, err error) {
+		dir, env, err = b.processes.Program(ctx, pid)
+		return struct{}{}, err
+	})
+	return dir, env
 }
 
 func (b *Box) resetModes(tty int) {
@@ -60,50 +75,20 @@ func (b *Box) send(pids []int, signals ...proc.Signal) (int, error) {
 	return asked(b, "signal", func(ctx context.Context) (int, error) { return b.processes.Signal(ctx, pids, signals...) })
 }
 
-// settle waits until what the process has printed up to now has been read.
-func (b *Box) settle(p Process) {
-	asked(b, "settle", func(ctx context.Context) (struct{}, error) { return struct{}{}, b.processes.Settle(ctx, p) })
+// interrupt sends SIGINT to the foreground of a terminal, and reports whether it was sent.
+func (b *Box) interrupt(p Process) bool {
+	sent, _ := asked(b, "interrupt", func(ctx context.Context) (bool, error) { return b.processes.Interrupt(ctx, p) })
+	return sent
 }
 
-// reads reports whether the thread is blocked in a read of its terminal. Some systems hide system calls (Yama), but not where in the kernel
-// a thread is blocked.
-func reads(t *proc.Thread) bool { return t.Reads || t.Hidden && t.Wchan == "wait_woken" }
-
-// polls reports whether the thread is blocked in poll, select or epoll_wait.
-func polls(t *proc.Thread) bool {
-	return strings.Contains(t.Wchan, "poll") || strings.Contains(t.Wchan, "select")
+// settle waits until what the process has printed up to now has been read; busy: that has not come about.
+func (b *Box) settle(p Process) (busy bool) {
+	busy, _ = asked(b, "settle", func(ctx context.Context) (bool, error) { return b.processes.Settle(ctx, p) })
+	return busy
 }
 
-// pollsOne reports whether the thread is blocked in poll of one descriptor, without a time limit. The builtin read of busybox ash
-// waits so for the terminal.
-func pollsOne(t *proc.Thread) bool {
-	return polls(t) && t.Call != nil && t.Call.Args[1] == 1 && t.Call.Args[2] == 0xffffffff
-}
-
-// unseen reports whether nothing shows what the thread waits for.
-func unseen(t *proc.Thread) bool { return t.Hidden && t.Wchan == "" }
-
-// readOf returns the thread's read of its terminal, with descriptor, buffer and size. A shell's read at its prompt is the same each time. The zero
-// Call means that the thread does not read.
-func readOf(t *proc.Thread) (read proc.Call) {
-	if reads(t) && t.Call != nil {
-		read.Number = t.Call.Number
-		copy(read.Args[:3], t.Call.Args[:3])
-	}
-	return read
-}
-
-// isShell reports whether a process of that name is an interactive shell that takes our lines.
-func isShell(name string) bool {
-	switch strings.TrimPrefix(name, "-") {
-	case "bash", "sh", "dash", "ash", "busybox", "ksh", "mksh", "zsh":
-		return true
-	}
-	return false
-}
-
-// ended reports whether the process has ended: it is a zombie (Z), or the kernel is removing it (X).
-func ended(p *proc.Process) bool {
+// gone reports whether the process has ended: it is a zombie (Z), or the kernel is removing it (X).
+func gone(p *proc.Process) bool {
 	return strings.HasPrefix(p.State, "Z") || strings.HasPrefix(p.State, "X")
 }
 

@@ -7,7 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os/exec"
-	"path"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +21,7 @@ const runDelay = 2 * time.Second
 // Run implements sandbox.Sandbox. When a process that the program left in the background still holds its output open two
 // seconds after its end, Run returns with its exit code and an error that is exec.ErrWaitDelay.
 func (b *Box) Run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
+	b = b.made()
 	if cmd == nil || len(cmd.Args) == 0 || cmd.Args[0] == "" {
 		return -1, errors.New("run: Cmd.Args holds no program")
 	}
@@ -41,47 +42,26 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	}
 	defer done()
 	id := b.name("run")
-	dir := cmd.Dir
-	if !path.IsAbs(dir) {
-		dir = path.Join(b.opts.Dir, dir)
+	program := Program{Args: cmd.Args, Dir: b.dir(cmd.Dir), Env: b.environment(id, cmd.Env), User: cmd.User, Joined: sameWriter(cmd.Stdout, cmd.Stderr)}
+	if cmd.ReplaceEnv {
+		program.Env, program.ReplaceEnv = append(slices.Clone(cmd.Env), b.markOf(id)), true
 	}
-	proc, err := b.host.Start(ctx, Program{Args: cmd.Args, Dir: dir, Env: b.environment(id, cmd.Env)})
-	switch {
-	case ctx.Err() != nil && err != nil:
-		return -1, b.cause(ctx, err)
-	case errors.Is(err, exec.ErrNotFound):
-		return 127, err
-	case errors.Is(err, fs.ErrPermission):
-		return 126, err
-	case err != nil:
-		return -1, b.lostOr(err)
+	proc, err := b.host.Start(ctx, program)
+	if err != nil {
+		return b.notStarted(ctx, err)
 	}
 	defer proc.Close()
-
-	stdout, stderr := cmd.Stdout, cmd.Stderr
-	if stdout == nil {
-		stdout = io.Discard
-	}
-	if stderr == nil {
-		stderr = io.Discard
-	}
-	if sameWriter(stdout, stderr) { // as in os/exec: if both are the same writer, only one goroutine at a time writes to it
-		shared := &lockedWriter{w: stdout}
-		stdout, stderr = shared, shared
-	}
 	go func() { // Run does not wait for it: the caller's reader may block for ever
 		if cmd.Stdin != nil {
 			io.Copy(proc.Stdin(), cmd.Stdin)
 		}
 		proc.Stdin().Close()
 	}()
-	var outErr, errErr error
-	var copies sync.WaitGroup
-	copies.Go(func() { outErr = drain(stdout, proc.Stdout()) })
-	copies.Go(func() { errErr = drain(stderr, proc.Stderr()) })
-	copied := make(chan struct{})
-	go func() { copies.Wait(); close(copied) }()
-
+	stderr := cmd.Stderr
+	if program.Joined {
+		stderr = nil
+	}
+	outputs := copyOutputs(proc, cmd.Stdout, stderr)
 	var status Status
 	exited := make(chan struct{})
 	go func() { status, err = proc.Wait(); close(exited) }()
@@ -95,7 +75,7 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 		case <-time.After(runDelay):
 		}
 		proc.Close()
-		<-copied
+		outputs.leave()
 		<-exited
 		if errors.Is(context.Cause(ctx), sandbox.ErrClosed) || status.Code == 0 {
 			return -1, context.Cause(ctx)
@@ -104,22 +84,107 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	}
 	if err != nil {
 		proc.Close()
-		<-copied
+		outputs.leave()
 		return -1, b.lostOr(err)
 	}
-	delay := time.NewTimer(runDelay)
-	defer delay.Stop()
-	select {
-	case <-copied:
-		return status.Code, errors.Join(outErr, errErr)
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	case <-delay.C:
-		err = fmt.Errorf("%w: a process that it left in the background holds its output open: redirect that", exec.ErrWaitDelay)
+	err = outputs.finish(ctx)
+	if !outputs.done() {
+		proc.Close()
+		outputs.leave()
 	}
-	proc.Close()
-	<-copied
 	return status.Code, err
+}
+
+// notStarted returns what Run does for a program that could not be started.
+func (b *Box) notStarted(ctx context.Context, err error) (int, error) {
+	switch {
+	case ctx.Err() != nil:
+		return -1, b.cause(ctx, err)
+	case errors.Is(err, exec.ErrNotFound):
+		return 127, err
+	case errors.Is(err, fs.ErrPermission):
+		return 126, err
+	}
+	return -1, b.lostOr(err)
+}
+
+// outputs are a program's, on their way to the caller's writers.
+type outputs struct {
+	taken  progress // what the writers have been given
+	errs   [2]error
+	copied chan struct{} // closed at the end of both
+}
+
+// copyOutputs begins to copy a program's outputs. A nil writer discards; a Process without a standard error of its own may have none.
+func copyOutputs(p Process, stdout, stderr io.Writer) *outputs {
+	o := &outputs{copied: make(chan struct{})}
+	var copies sync.WaitGroup
+	for i, way := range []struct {
+		w io.Writer
+		r io.Reader
+	}{{stdout, p.Stdout()}, {stderr, p.Stderr()}} {
+		if way.w == nil {
+			way.w = io.Discard
+		}
+		if way.r != nil {
+			copies.Go(func() { o.errs[i] = drain(way.w, &watched{r: way.r, progress: &o.taken}) })
+		}
+	}
+	go func() { copies.Wait(); close(o.copied) }()
+	return o
+}
+
+func (o *outputs) done() bool {
+	select {
+	case <-o.copied:
+		return true
+	default:
+		return false
+	}
+}
+
+// finish waits, after the program's end, for the end of its outputs, and returns the writers' errors; or why it does not wait any longer.
+func (o *outputs) finish(ctx context.Context) error {
+	for last := int64(-1); ; {
+		select {
+		case <-o.copied:
+			return errors.Join(o.errs[:]...)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(runDelay):
+		}
+		n, busy := o.taken.now()
+		if !busy && n == last {
+			return fmt.Errorf("%w: a process that it left in the background holds its output open: redirect that", exec.ErrWaitDelay)
+		}
+		last = n // there is output, and a writer that takes its time
+	}
+}
+
+// leave waits until the writers have taken what there is, but not for ever: a Write under way stays behind then.
+func (o *outputs) leave() {
+	select {
+	case <-o.copied:
+	case <-time.After(writerDelay):
+	}
+}
+
+// A watched reader tells how much of it has been taken, and whether what was read last is still being written on.
+type watched struct {
+	r io.Reader
+	*progress
+	writing bool
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	if w.writing {
+		w.end()
+	}
+	n, err := w.r.Read(p)
+	if w.writing = n > 0; w.writing {
+		w.begin(n)
+	}
+	return n, err
 }
 
 // drain copies until the end of r. If w fails, it reads on, so that the program does not block.
@@ -133,18 +198,7 @@ func drain(w io.Writer, r io.Reader) error {
 
 func sameWriter(a, b io.Writer) (same bool) {
 	defer func() { recover() }() // comparing uncomparable types
-	return a == b && a != io.Discard
-}
-
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *lockedWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
+	return a != nil && a == b
 }
 
 // lostOr returns why the host is gone, or err if it is there.

@@ -1,9 +1,6 @@
 package shellbox
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -13,34 +10,26 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// A session is a shell on a terminal. For each shell one goroutine reads the terminal (see read). It alone handles markers and the
-// shell's end.
+// A session is a shell on a terminal, with another one after it when it ends.
 type session struct {
 	box  *Box
 	id   string
 	opts sandbox.SessionOptions
 	job  *job // the job that owns the session; nil if none does
 
-	readers sync.WaitGroup
-	gone    chan struct{} // closed when err is set
+	readers sync.WaitGroup // all goroutines of the session
+	gone    chan struct{}  // closed when err is set
 
 	mu         sync.Mutex
-	err        error // ErrClosed or ErrLost: the session is over
-	proc       Process
-	typist     *typist
-	shell      shell
-	pid        int       // of the shell
-	image      string    // the shell's, see proc.Process: another one tells that exec has replaced the shell; "": unknown
-	prompt     proc.Call // the shell's read at its prompt; the zero Call: unknown
-	seq        int       // of the last command typed
-	status     int       // $?
+	err        error  // ErrClosed or ErrLost: the session is over
+	sh         *shell // nil before the first
+	up         bool   // sh is at its prompt or runs cmd; else it is being started
+	seq        int    // of the last line
+	answered   int    // of the last D marker
+	anySeq     bool   // after Attach: the number of the command under way is not known
+	status     int    // $?
 	cwd        string
-	background int           // $! at the last command's begin
-	ready      chan struct{} // closed when the shell is at its first prompt
-	startErr   error         // why the shell never gets there
-	killed     bool          // the last command was killed
-	anySeq     bool          // after Attach: the number of the command under way is not known
-	restarted  bool          // the shell ended while no command was under way: the next Result says so
+	restarted  bool // the shell ended while no command was under way: the next Result says so
 	rows, cols int
 	screen     *terminal.Tail
 	cmd        *command // the unfinished one
@@ -55,180 +44,199 @@ func newSession(b *Box, id string, opts sandbox.SessionOptions) *session {
 		box: b, id: id, opts: opts, rows: opts.Rows, cols: opts.Cols,
 		screen: terminal.NewTail(screenTail),
 		gone:   make(chan struct{}),
-		ready:  make(chan struct{}),
 	}
 }
 
 // ID returns the session's id.
 func (s *session) ID() string { return s.id }
 
-// read reads the terminal until the shell's end.
-func (s *session) read(proc Process, typist *typist, scan scanner) {
-	eof := make(chan struct{})
-	exited := make(chan struct{})
-	var status Status
-	var waitErr error
-	s.readers.Go(func() {
-		status, waitErr = proc.Wait()
-		// After the shell's end a background process may keep the terminal open. Do not wait for it: what the shell printed is
-		// there by now, or comes within moments.
-		close(exited)
-		select {
-		case <-eof:
-		case <-time.After(100 * time.Millisecond):
-		}
-		proc.Close()
-	})
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := proc.Stdout().Read(buf)
-		for chunk := buf[:n]; len(chunk) > 0; {
-			var text []byte
-			var m *marker
-			text, m, chunk = scan.next(chunk)
-			if len(text) > 0 {
-				s.text(text)
-			}
-			if m != nil {
-				s.marker(m)
-			}
-		}
-		if err != nil {
-			break
-		}
-	}
-	s.text(scan.flush())
-	close(eof)
-	typist.stop()
-	select {
-	case <-exited:
-	case <-time.After(2 * time.Second): // nobody has the terminal open, yet the shell lives: it is of no use
-		proc.Close()
-		<-exited
-	}
-	s.shellEnded(status, waitErr)
-}
-
-// text takes output that holds no marker.
-func (s *session) text(text []byte) {
+// text takes output of the shell sh that holds no marker.
+func (s *session) text(sh *shell, text []byte) {
 	s.mu.Lock()
 	c := s.cmd
-	if c == nil || !c.typed || len(text) == 0 {
-		s.mu.Unlock()
-		return
-	}
-	if !c.started {
-		c.echoed(text)
+	if c == nil || c.sh != sh || c.phase != running || len(text) == 0 {
 		s.mu.Unlock()
 		return
 	}
 	s.screen.Write(text)
 	c.wrote(text)
-	tee := c.tee
+	s.reply(c)
+	spool, tees := c.spool, c.tees
+	for _, t := range tees {
+		t.expect()
+	}
 	s.mu.Unlock()
-	tee.write(text)
+	if spool != nil {
+		spool.Write(text)
+	}
+	for _, t := range tees {
+		t.write(text)
+	}
 }
 
-func (s *session) marker(m *marker) {
+// marker takes a marker of the shell sh.
+func (s *session) marker(sh *shell, m *marker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.cmd
-	starting := false
-	select {
-	case <-s.ready:
-	default:
-		starting = true
-	}
 	switch {
-	case m.kind == 'D' && m.seq == helloSeq: // from the lines that init a shell
-		s.shell.dialect, s.pid = dialect(m.status), m.pid
-	case s.anySeq && m.kind == 'D' && m.pid == s.pid:
-		s.seq, s.anySeq = m.seq, false
-		s.status, s.cwd = m.status, m.cwd
-		s.ended(c, &sandbox.Result{State: sandbox.Exited, ExitCode: m.status, Cwd: m.cwd})
-	case m.seq != s.seq:
-		if m.kind == 'D' && c != nil && c.again {
-			s.again(c)
-		}
-	case starting:
-		if m.kind == 'D' {
-			s.cwd = m.cwd
-			close(s.ready)
-		}
+	case s.sh != sh || m.seq <= s.answered: // an old one
 	case m.kind == 'C':
-		if c != nil && !c.started {
-			s.background = m.background
-			c.begin()
+		s.begun(m)
+	default:
+		s.answered, s.cwd = m.seq, m.cwd
+		close(sh.answer)
+		sh.answer = make(chan struct{})
+		if s.up {
+			s.said(m)
+		} else if m.seq < s.seq { // not of the question that is on its way
+			s.status = m.status
 		}
-	case m.pid != s.pid: // a nested shell's
-	case c != nil && c.typed:
-		if !c.started {
-			c.unmarked()
-		}
-		s.status, s.cwd = m.status, m.cwd
-		if c.asked { // this may be another shell (exec bash): learn its read before the next command
-			c.typed = false
-			s.readers.Go(func() {
-				s.learn()
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				s.ended(c, &sandbox.Result{State: sandbox.Exited, ExitCode: m.status, Cwd: m.cwd})
-			})
-			return
-		}
-		s.ended(c, &sandbox.Result{State: sandbox.Exited, ExitCode: m.status, Cwd: m.cwd})
 	}
 }
 
-// shellEnded reports the end of the shell to the command under way, and starts a fresh one.
-func (s *session) shellEnded(status Status, err error) {
-	select {
-	case <-s.gone:
-		return
-	default:
-	}
-	s.mu.Lock()
-	unready := false
-	select {
-	case <-s.ready:
-	default:
-		unready = true
-	}
+// begun takes a C marker; s.mu is held.
+func (s *session) begun(m *marker) {
 	c := s.cmd
-	if err == nil && unready {
-		s.startErr = fmt.Errorf("%s ended with status %d before its first prompt", strings.Join(s.box.shellArgs(), " "), status.Code)
-		close(s.ready)
-		s.mu.Unlock()
+	if c == nil || c.phase != sent || m.seq != c.seq && !s.anySeq {
 		return
 	}
-	oneShot := c != nil && c.once
-	if c != nil {
-		c.typed = false // what the fresh shell prints is not the command's
-	} else {
-		s.restarted = true
-	}
-	s.ready = make(chan struct{}) // for an Execute that comes now: it runs in the fresh shell
-	s.mu.Unlock()
-	if err != nil {
-		s.lost(err)
+	c.seq, s.anySeq = m.seq, false
+	c.phase, c.background, c.active = running, m.background, time.Now()
+	s.press(c, c.ahead)
+	c.ahead = ""
+	time.AfterFunc(quietMin, func() { s.askEarly(c) })
+}
+
+// said takes a D marker: the command's, or that of a question behind it; s.mu is held.
+func (s *session) said(m *marker) {
+	c := s.cmd
+	if c == nil || c.phase >= ending || m.seq < c.seq && !s.anySeq {
 		return
 	}
-	s.box.log.Info("shell ended", "session", s.id, "status", status.Code)
-	r := &sandbox.Result{State: sandbox.Exited, ExitCode: status.Code, Restarted: true}
-	if oneShot {
-		r.Restarted = false
-	} else if err := s.fresh(status.Code); err != nil {
-		if !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrClosed) {
-			err = &sandbox.LostError{Box: s.box.String(), Reason: "the shell ended and no other could be started", Err: err}
-		}
-		s.fail(err)
+	stopped := c.keyed || c.killing
+	switch {
+	case c.phase == queued, c.phase == sent && s.anySeq:
+		return
+	case c.phase == sent && !stopped: // no C: it has not run
+		s.again(c, m.seq == c.seq)
 		return
 	}
+	// The interrupt key has the kernel drop what the terminal was to show, a C or D among it. So nobody knows whether a command without C has run, and it
+	// is not run twice; of one without its own D, $? is not told by the shell's answer: that says 0, or 2 of a question of which the interrupt has cut a part.
+	if stopped && m.seq > c.seq && (m.status == 0 || m.status == 2) && !s.anySeq {
+		m.status = interrupted
+	}
+	s.anySeq, s.status = false, m.status
+	s.ends(c, &sandbox.Result{State: sandbox.Exited, ExitCode: m.status, Cwd: m.cwd})
+}
+
+// interrupted is the status of what SIGINT has ended.
+const interrupted = 130
+
+// askEarly asks the shell for its status while the command still runs: it answers when it is back, also from a command that was aborted and says no D. The
+// command's output has begun, so the shell does not read its pipe: busybox ash would buffer the question, and the applets that it runs without executing
+// them (sort) would be given it as their input.
+func (s *session) askEarly(c *command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.Cwd = s.cwd
-	if c != nil {
+	if s.err == nil && s.cmd == c && c.phase == running && !c.killing { // an interrupt would cut the question
+		c.sh.commands.write(c.sh.dialect.ask(s.next()))
+	}
+}
+
+// next returns the number of the next line.
+func (s *session) next() int {
+	s.seq++
+	return s.seq
+}
+
+// send gives the queued command to the shell, if there is one; s.mu is held.
+func (s *session) send() {
+	c, sh := s.cmd, s.sh
+	if c == nil || c.phase != queued || !s.up {
+		return
+	}
+	c.phase, c.sh, c.seq, c.active = sent, sh, s.next(), time.Now()
+	c.tries++
+	sh.commands.write(sh.dialect.command(c.seq, s.status, c.text, c.once))
+	w := &watch{s: s, c: c, sh: sh, tries: c.tries}
+	time.AfterFunc(quietMin, func() { s.spawn(w.run) })
+}
+
+// maxTries is how often a command's line is sent to a shell that does not take it, or asks go unanswered.
+const maxTries = 3
+
+// again sends the command again, which the shell has not taken; s.mu is held. own says that the shell has said the command's own D: it could not open its
+// terminal by its name.
+func (s *session) again(c *command, own bool) {
+	sh := s.sh
+	s.box.log.Info("the shell has not taken a command: sending it again", "session", s.id, "command", abridged(c.text))
+	if own {
+		sh.dialect.tty = "/dev/tty"
+	}
+	if c.tries >= maxTries {
+		s.replace(sh)
+		return
+	}
+	c.phase = queued
+	sh.commands.write(repair)
+	s.send()
+}
+
+// replace ends a shell that is of no use any more: another one takes its place; s.mu is held.
+func (s *session) replace(sh *shell) {
+	s.box.log.Warn("killing the shell: it takes no commands any more", "session", s.id)
+	s.readers.Go(func() { s.box.send([]int{sh.pid}, proc.SIGKILL) })
+}
+
+// typeKeys types text to the unfinished command; s.mu is held.
+func (s *session) typeKeys(text string) {
+	c := s.cmd
+	if text == "" || c == nil || c.phase >= ending {
+		if c != nil {
+			c.typed += len(text)
+			if c.result != nil {
+				c.result.Unread += len(text)
+			}
+		}
+		return
+	}
+	c.typed += len(text)
+	c.active = time.Now()
+	if c.question != nil {
+		c.answered, c.question = c.question.wait, nil
+		c.change()
+	}
+	c.due = c.active.Add(unanswered)
+	if w := c.answered; w.Turns > 0 && (w.Modes.Raw || strings.ContainsAny(text, "\n\r\x04")) { // a read ends with the key or the line, and takes a turn
+		c.due = c.active.Add(undelivered)
+	}
+	if !s.up || c.phase == queued || c.phase == sent && !s.anySeq { // the interrupt key would cut the line that the shell is reading, and the rest be executed
+		c.ahead += text
+		return
+	}
+	s.press(c, text)
+}
+
+// press types text to a command that has begun; s.mu is held.
+func (s *session) press(c *command, text string) {
+	if strings.ContainsAny(text, "\x03\x1a\x1c") {
+		c.keyed = true
+	}
+	s.sh.keys.write(text)
+}
+
+// ends takes how the command has ended; s.mu is held. The shell waits for the next line. What the command may have left has to be dealt with first: input
+// that it has not read, an interrupt that is on its way.
+func (s *session) ends(c *command, r *sandbox.Result) {
+	c.phase, c.result = ending, r
+	c.change()
+	switch {
+	case c.killing: // kill goes on
+	case c.typed == 0 && !c.replied || c.once:
 		s.ended(c, r)
+	default:
+		s.readers.Go(func() { s.windUp(c, c.keyed) })
 	}
 }
 
@@ -241,21 +249,41 @@ func (s *session) ended(c *command, r *sandbox.Result) {
 	c.end(r)
 }
 
-// lost ends the session because its process ended without a status: the host is gone.
-func (s *session) lost(err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	select {
-	case <-s.gone:
-		return
-	default:
+// windUp ends a command whose shell is at its prompt again. interrupted says that a signal may still be on its way to the shell.
+func (s *session) windUp(c *command, interrupted bool) {
+	s.mu.Lock()
+	sh := s.sh
+	s.mu.Unlock()
+	unread := s.discard(sh)
+	if interrupted {
+		s.box.settle(sh.proc)
+		s.confirm(sh)
 	}
-	if why := s.box.host.Lost(ctx); why != nil {
-		err = why
-	} else {
-		err = &sandbox.LostError{Box: s.box.String(), Reason: "the shell's connection ended", Err: err}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == c && c.phase == ending {
+		c.result.Unread += min(unread+len(c.ahead), c.typed)
+		s.ended(c, c.result)
 	}
-	s.fail(err)
+}
+
+// discard drops all input that no program has read, and returns how much that was.
+func (s *session) discard(sh *shell) int {
+	n := sh.keys.drop()
+	for {
+		busy := !sh.keys.idle()
+		n += s.box.discard(sh.proc)
+		if !busy {
+			return n
+		}
+		select {
+		case <-sh.over:
+			return n
+		case <-s.gone:
+			return n
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // spawn runs f in a goroutine that release waits for, unless the session is over.
@@ -280,7 +308,7 @@ func (s *session) fail(err error) {
 func (s *session) shellPID() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.pid
+	return s.sh.pid
 }
 
 // over returns why the session is over, nil if it is not.
@@ -316,48 +344,15 @@ func (s *session) hangup() {
 // release lets go of the terminal and waits for the session's goroutines.
 func (s *session) release() {
 	s.mu.Lock()
-	proc := s.proc
+	sh := s.sh
+	if s.cmd != nil {
+		for _, t := range s.cmd.tees {
+			time.AfterFunc(writerDelay, t.drop) // frees the terminal's reader
+		}
+	}
 	s.mu.Unlock()
-	if proc != nil {
-		proc.Close()
+	if sh != nil {
+		sh.proc.Close()
 	}
 	s.readers.Wait()
-}
-
-// Screen implements sandbox.Session.
-func (s *session) Screen(ctx context.Context) (*sandbox.Screen, error) {
-	s.mu.Lock()
-	err, raw, rows, cols := s.err, s.screen.Bytes(), s.rows, s.cols
-	s.mu.Unlock()
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("screen of %s: %w", s.id, err)
-	}
-	lines, row, col := terminal.Render(raw, rows, cols)
-	return &sandbox.Screen{Lines: lines, Row: row, Col: col}, nil
-}
-
-// Resize implements sandbox.Session.
-func (s *session) Resize(ctx context.Context, rows, cols int) error {
-	if rows <= 0 || cols <= 0 || rows > 10000 || cols > 10000 {
-		return fmt.Errorf("resize %s to %d rows and %d columns: give 1 to 10000 each", s.id, rows, cols)
-	}
-	s.mu.Lock()
-	err, proc := s.err, s.proc
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err == nil {
-		s.rows, s.cols = rows, cols
-	}
-	s.mu.Unlock()
-	if err == nil {
-		err = proc.Resize(rows, cols)
-	}
-	if err != nil {
-		return fmt.Errorf("resize %s: %w", s.id, err)
-	}
-	return nil
 }

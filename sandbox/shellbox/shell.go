@@ -1,187 +1,369 @@
 package shellbox
 
 import (
-	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"os/exec"
+	"path"
 	"strings"
+	"time"
 
-	"github.com/sandshell/sandshell/internal/shellquote"
+	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A dialect is what a shell has beyond POSIX, as far as it matters for typing commands to it.
-type dialect int
-
-const (
-	posix dialect = iota // dash
-	bash
-	ash // busybox, and others that know $'…'
-)
-
-// A shell knows how to talk to the shell of one session.
+// A shell is one process of a session's shell. Its commands come on a pipe, and what programs read is its terminal.
 type shell struct {
-	dialect dialect
-	nonce   string
+	proc     Process
+	pid      int
+	dialect  dialect
+	commands *typist // on the pipe
+	keys     *typist // on the terminal
+	scan     scanner
+	answer   chan struct{} // closed, and made anew, with each D marker
+	over     chan struct{} // closed when the shell has ended,
+	exit     int           // with this status
+
+	pipe  string // what the shell reads when it waits for a command, see proc.Look; "": unknown
+	image string // its program's, see proc.Look; "": unknown
+
+	takeover *takeover // what another interactive shell, which exec had put in its place, has left
 }
 
-// The length of a typed line. A terminal in canonical mode silently cuts a line at 4,096 bytes (N_TTY_BUF_SIZE), busybox ash at
-// 1,024 (FEATURE_EDITING_MAX_LEN).
-func (sh shell) lineMax() int {
-	if sh.dialect == ash {
-		return 900
+func newShell(p Process, secret string) *shell {
+	sh := &shell{
+		proc: p, pid: p.PID(), dialect: dialect{secret: secret, tty: "/dev/tty"},
+		commands: newTypist(p.Commands(), commandPiece), keys: newTypist(p.Stdin(), keysPiece),
+		answer: make(chan struct{}), over: make(chan struct{}),
 	}
-	return 3500
+	sh.scan = scanner{nonce: sh.dialect.nonce}
+	return sh
 }
 
-// initLines returns the lines that make an interactive shell at its prompt ours; seq is the number that its next prompt shows. $? stays.
-// The last of them says on /dev/tty what the prompt says: the shell's own output may be elsewhere, after exec >file.
-// They work in every dialect, and say which it is.
-//
-//   - PS1 is the marker. printf makes it, so that what is typed, and maybe echoed, holds no marker.
-//   - No history, and no expansion of "!". No line editor, even if a command asks for one (set -o vi).
-//   - A command may change PS1 (conda and virtualenv do). A prompt command of bash that does so each time (starship) gets another behind it.
-//   - busybox ash edits lines, at 20 ms each (a usleep after the Enter key), unless the terminal's echo is off at the prompt: its
-//     prompt turns it off. Programs want it on, or nobody could tell a question for a password from another: see commandLines.
-//     Without the editor it reads by fgets, and takes a read that SIGCHLD interrupts for the end of its input: a program in the
-//     background that ended while the shell was at its prompt would end the shell. With ignoreeof it reads on, 50 times between commands.
-//   - What other shells may not be able to parse is in an eval: dash drops the whole line of an array's assignment.
-func (sh shell) initLines(seq int) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, `_ss_x=$?;PS2=;_ss_q=%d;_ss_r(){ return "$1"; };_ss_d=0;case $'x' in x)_ss_d=2;;esac;`, seq)
-	b.WriteString(`unset HISTFILE;set +o history +o emacs +o vi 2>/dev/null` + "\n")
-	fmt.Fprintf(&b, `_ss_c(){ printf '\033]133;C;%%s;%%s;%s\007' "$1" "$3" >/dev/tty;return "$2"; };`, sh.nonce)
-	fmt.Fprintf(&b, `_ss_e(){ case ${SHELLOPTS-} in *vi*|*emacs*)set +o vi +o emacs;;esac;`+
-		`printf '\033]133;D;%%s;%%s;%%s;%%s;%s\007' "$1" "$_ss_q" "$$" "$PWD" >/dev/tty;return "$1"; };`, sh.nonce)
-	b.WriteString("\n")
-	fmt.Fprintf(&b, `_ss_p="$(printf '\033]133;D;$?;$_ss_q;$$;$PWD;%s\007')";`, sh.nonce)
-	b.WriteString(`case ${LC_ALL-}${LC_CTYPE-}${LANG-} in '')export LANG=C.UTF-8;;esac` + "\n")
-	b.WriteString(`[ -z "${BASH_VERSION-}" ]||eval ` + shellquote.Quote(`_ss_d=1;set +H;shopt -s promptvars;case "${PROMPT_COMMAND[*]}" in ''|*_ss_p*);;`+
-		`*)PROMPT_COMMAND+=("PS1=\$_ss_p");((BASH_VERSINFO[0]*100+BASH_VERSINFO[1]>=501))||`+
-		`PROMPT_COMMAND=$PROMPT_COMMAND$'\n''PS1=$_ss_p';;esac`) +
-		`;[ "$_ss_d" != 2 ]||set -o ignoreeof 2>/dev/null` + "\n")
-	b.WriteString(`[ "$_ss_d" != 2 ]||_ss_p=${_ss_p%%'$PWD'*}'${PWD//\\/\\\\}'${_ss_p#*'$PWD'}'$(command stty -echo 2>/dev/null)';`)
-	fmt.Fprintf(&b, `printf '\033]133;D;%%s;%d;%%s;%%s;%s\007' `, helloSeq, sh.nonce)
-	fmt.Fprintf(&b, `"$_ss_d" "$$" "$PWD" >/dev/tty;printf '\033]133;D;%%s;%d;%%s;%%s;%s\007' "$_ss_x" "$$" "$PWD" >/dev/tty;PS1=$_ss_p;_ss_r "$_ss_x"`+"\n", seq, sh.nonce)
-	return b.Bytes()
+// start starts a shell in dir and waits until it can take commands. open calls it, and so does the reader of the shell before, with that shell's status.
+func (s *session) start(ctx context.Context, dir string, status int) error {
+	name := strings.Join(s.box.shellArgs(), " ")
+	ctx, cancel := context.WithTimeoutCause(ctx, s.box.opts.StartLimit,
+		fmt.Errorf("%s was not at its prompt within %v (does a startup file wait for something?): %w", name, s.box.opts.StartLimit, context.DeadlineExceeded))
+	defer cancel()
+	s.mu.Lock()
+	rows, cols := s.rows, s.cols
+	s.mu.Unlock()
+	p, err := s.launch(ctx, dir, rows, cols)
+	if err != nil {
+		return causeOf(ctx, err)
+	}
+	sh := newShell(p, rand.Text())
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		p.Close()
+		p.Wait()
+		return s.err
+	}
+	s.sh, s.up, s.status = sh, false, status
+	resized := rows != s.rows || cols != s.cols
+	rows, cols = s.rows, s.cols
+	seq := s.next()
+	s.run(sh)
+	s.mu.Unlock()
+	if resized {
+		p.Resize(rows, cols)
+	}
+	s.note(sh)
+	sh.commands.write(sh.dialect.hello(seq))
+	if err := s.answers(ctx, sh, seq); err != nil {
+		p.Close()
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	s.learn(sh)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status = status // not hello's
+	s.up = true
+	s.send()
+	return nil
 }
 
-// helloSeq marks what initLines has the shell say before its prompt: a D marker whose status is the dialect.
-const helloSeq = 1000000000
+// causeOf returns err, or why ctx has ended if that is the reason.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w (%v)", cause, err)
+	}
+	return err
+}
 
-// commandLines returns what is typed to have command number seq evaluated: with status as $? at its begin and, if apart is set, in a
-// subshell. The shell says its markers on /dev/tty: its standard output may be elsewhere, and only the command's output belongs there.
-// First eval says where the output starts, so that neither the echo of these lines nor set -x's trace of them is part of the output.
-// piece.trimTrace cuts off what set -x traces after the command.
-func (sh shell) commandLines(seq, status int, command string, apart bool) []byte {
-	command = strings.ReplaceAll(command, "\r\n", "\n") + "\n" // as a person ends it
-	start := fmt.Sprintf(`command printf '\033]133;C;%d;%%s;%s\007' "${!-}" >/dev/tty`, seq, sh.nonce) + "\n"
-	if status != 0 && !blank(command) {
-		// &&: keeps set -e and an ERR trap out of it; $? is status all the same.
-		start = fmt.Sprintf(`_ss_c %d %d "${!-}" 2>/dev/null&&:`, seq, status) + "\n"
+// launch starts the shell's process.
+func (s *session) launch(ctx context.Context, dir string, rows, cols int) (Process, error) {
+	program := Program{
+		Args:     s.box.shellArgs(),
+		Dir:      dir,
+		Env:      s.box.environment(s.id, s.opts.Env),
+		User:     s.opts.User,
+		Terminal: &Terminal{Rows: rows, Cols: cols, Commands: true},
+		Spool:    s.job != nil,
 	}
-	// _ss_e says that the command has ended, as the prompt does after it. Either alone would not do: what follows a command that is
-	// aborted (the interrupt key, an expansion error) is not executed; a command may change PS1; and after an unclosed quote in eval,
-	// bash 5.2 shows the prompt as it was expanded before, with the status of then.
-	before, after := fmt.Sprintf("_ss_q=%d;", seq), ";_ss_e \"$?\"&&:\n"
-	if sh.dialect == ash {
-		before += "command stty echo 2>/dev/null;"
+	p, err := s.box.host.Start(ctx, program)
+	if errors.Is(err, exec.ErrNotFound) && s.box.opts.Shell == nil && s.box.noBash.CompareAndSwap(false, true) {
+		program.Args = s.box.shellArgs()
+		p, err = s.box.host.Start(ctx, program)
 	}
-	if apart {
-		before, after = before+"(", ")"+after
-	}
-	var b bytes.Buffer
-	if line := before + "eval " + sh.quote(start+command) + after; len(line) <= sh.lineMax() {
-		b.WriteString(line)
-		return b.Bytes()
-	}
-	set := "_ss_c="
-	for _, piece := range sh.pieces(command) {
-		b.WriteString(set + piece + "\n")
-		if set = "_ss_c=$_ss_c"; sh.dialect == bash {
-			set = "_ss_c+="
+	return p, err
+}
+
+// run starts the goroutines of a shell; s.mu is held.
+func (s *session) run(sh *shell) {
+	s.readers.Go(sh.commands.run)
+	s.readers.Go(sh.keys.run)
+	s.readers.Go(func() { s.read(sh) })
+}
+
+// answers waits until the shell has answered line seq.
+func (s *session) answers(ctx context.Context, sh *shell, seq int) error {
+	for {
+		s.mu.Lock()
+		answered, answer := s.answered, sh.answer
+		s.mu.Unlock()
+		if answered >= seq {
+			return nil
+		}
+		select {
+		case <-answer:
+		case <-sh.over:
+			return fmt.Errorf("it ended with status %d before its first prompt", sh.exit)
+		case <-s.gone:
+			return s.over()
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
-	b.WriteString(before + "eval " + sh.quote("unset _ss_c;"+start) + `"$_ss_c"` + after)
-	return b.Bytes()
 }
 
-// tidyLine is what is typed before the first command after one that was killed. busybox ash gives each command the terminal's modes
-// that it found at its prompt, and these may be what a full-screen program has left.
-func (sh shell) tidyLine() []byte {
-	if sh.dialect == ash {
-		return []byte("\ncommand stty sane -onlcr -echoctl 2>/dev/null\n")
-	}
-	return []byte("\n")
-}
-
-// blank reports whether there is nothing to execute in command.
-func blank(command string) bool {
-	for line := range strings.Lines(command) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			return false
+// learn finds out the terminal's name, and what the shell reads when it waits for a command. The shell does so a few microseconds after it has answered; on
+// a busy machine, later.
+func (s *session) learn(sh *shell) {
+	for pause, begin := 100*time.Microsecond, time.Now(); time.Since(begin) < 2*time.Second; pause = min(2*pause, 50*time.Millisecond) {
+		l, err := s.box.look(sh.proc)
+		s.mu.Lock()
+		sh.pipe, sh.image = l.Reads, l.Image
+		if major := l.TTY >> 8 & 0xfff; major >= 136 && major <= 143 { // UNIX98_PTY_SLAVE_MAJOR and the seven behind it
+			sh.dialect.tty = "/dev/pts/" + itoa(l.TTY&0xff|l.TTY>>12&0xfff00)
+		}
+		s.mu.Unlock()
+		if err != nil || l.Gone || l.Reads != "" || l.Hidden || l.TTY == 0 {
+			return
+		}
+		select {
+		case <-s.gone:
+			return
+		case <-time.After(pause):
 		}
 	}
-	return true
 }
 
-// pieces returns text quoted in pieces that fit a line each.
-func (sh shell) pieces(text string) []string {
-	var pieces []string
-	for len(text) > 0 {
-		n, size := 0, 0
-		for n < len(text) && size < sh.lineMax()-64 {
-			size += len(sh.escape(text[n]))
-			n++
+// confirmEvery is after which time a shell is asked again that has not answered although it waits for a line; four times as long each further time, as a
+// busy machine may have read the answer, and not got round to it.
+const confirmEvery = 50 * time.Millisecond
+
+// confirm returns when the shell has answered a question: what had interrupted it before has passed. A shell that does not answer is replaced.
+func (s *session) confirm(sh *shell) {
+	for try := 1; ; try++ {
+		s.mu.Lock()
+		seq := s.next()
+		if try == maxTries {
+			sh.commands.write(repair)
 		}
-		pieces = append(pieces, sh.quote(text[:n]))
-		text = text[n:]
-	}
-	return pieces
-}
-
-// quote returns text as one word. It has no byte that a terminal takes for a control but "\n" and "\t", and for ash, which may be editing
-// the line, only printable ASCII.
-func (sh shell) quote(text string) string {
-	var b strings.Builder
-	b.Grow(len(text) + len(text)/8 + 3)
-	if sh.dialect == posix {
-		b.WriteString("'")
-	} else {
-		b.WriteString("$'")
-	}
-	for i := range len(text) {
-		b.WriteString(sh.escape(text[i]))
-	}
-	b.WriteString("'")
-	return b.String()
-}
-
-// escape returns the byte as it stands within quote's quotes.
-func (sh shell) escape(c byte) string {
-	control := c < ' ' || c == 0x7f
-	if sh.dialect == posix {
-		switch {
-		case c == '\'':
-			return `'\''`
-		case c == '\n' || c == '\t' || !control:
-			return single[c]
+		sh.commands.write(sh.dialect.ask(seq))
+		s.mu.Unlock()
+		asked := time.Now()
+		for idle := 0; idle < 2; idle++ { // an interrupt may have made the shell drop the line
+			ctx, cancel := context.WithTimeout(context.Background(), confirmEvery<<(2*(try-1)))
+			err := s.answers(ctx, sh, seq)
+			cancel()
+			if err == nil || !errors.Is(err, context.DeadlineExceeded) {
+				return
+			}
+			if l, err := s.box.look(sh.proc); err != nil || sh.pipe == "" || l.Reads != sh.pipe {
+				idle = -1 // it is at work, with a prompt command perhaps
+			} else if (s.box.settle(sh.proc) || !sh.commands.idle()) && time.Since(asked) < surely {
+				idle = -1 // the question or the answer is on its way: the machine is busy
+			}
 		}
-		return fmt.Sprintf(`'"$(printf '\%03o')"'`, c)
+		if try == maxTries {
+			s.mu.Lock()
+			s.replace(sh)
+			s.mu.Unlock()
+			return
+		}
 	}
+}
+
+// read reads the terminal until the shell's end.
+func (s *session) read(sh *shell) {
+	eof := make(chan struct{})
+	exited := make(chan struct{})
+	var status Status
+	var waitErr error
+	var got progress
+	s.readers.Go(func() {
+		status, waitErr = sh.proc.Wait()
+		close(exited)
+		// After the shell's end a background process may keep the terminal open. Do not wait for it: what the shell has printed is there by now.
+		s.untilQuiet(sh, eof, &got)
+		sh.proc.Close()
+	})
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := sh.proc.Stdout().Read(buf)
+		got.begin(n)
+		s.take(sh, buf[:n])
+		got.end()
+		if err != nil {
+			break
+		}
+	}
+	s.text(sh, sh.scan.flush())
+	close(eof)
+	sh.commands.stop()
+	sh.keys.stop()
+	select {
+	case <-exited:
+	case <-time.After(2 * time.Second): // nobody has the terminal open, yet the shell lives: it is of no use
+		sh.proc.Close()
+		<-exited
+	}
+	sh.exit = status.Code
+	close(sh.over)
+	s.shellEnded(sh, status, waitErr)
+}
+
+// take takes what the terminal shows.
+func (s *session) take(sh *shell, chunk []byte) {
+	for len(chunk) > 0 {
+		var text []byte
+		var m *marker
+		text, m, chunk = sh.scan.next(chunk)
+		if len(text) > 0 {
+			s.text(sh, text)
+		}
+		if m != nil {
+			s.marker(sh, m)
+		}
+	}
+}
+
+// untilQuiet returns at the terminal's end, or when all that has been printed so far has been read.
+func (s *session) untilQuiet(sh *shell, eof chan struct{}, got *progress) {
+	for last := int64(-1); ; {
+		select {
+		case <-eof:
+			return
+		case <-s.gone:
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+		s.box.settle(sh.proc)
+		n, busy := got.now()
+		if !busy && n == last {
+			return
+		}
+		last = n
+	}
+}
+
+// shellEnded reports the end of the shell to the command under way, and starts a fresh one.
+func (s *session) shellEnded(sh *shell, status Status, err error) {
+	s.mu.Lock()
+	if s.err != nil || err == nil && !s.up { // start reports it
+		s.mu.Unlock()
+		return
+	}
+	dead := s.cutOff()
+	s.up = false
+	if t := sh.takeover; t != nil {
+		status.Code, s.opts.Env = 0, t.env
+		if t.dir != "" {
+			s.cwd = t.dir
+		}
+	}
+	s.mu.Unlock()
+	if err != nil {
+		s.lost(err)
+		return
+	}
+	s.box.log.Info("shell ended", "session", s.id, "status", status.Code)
+	r := &sandbox.Result{State: sandbox.Exited, ExitCode: status.Code}
+	if dead != nil && dead.once {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		r.Cwd = s.cwd
+		s.ended(dead, r)
+		return
+	}
+	if err := s.fresh(status.Code); err != nil {
+		if !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrClosed) {
+			err = &sandbox.LostError{Box: s.box.String(), Reason: "the shell ended and no other could be started", Err: err}
+		}
+		s.fail(err)
+		return
+	}
+	if dead == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Restarted, r.Cwd = true, s.cwd
+	if dead.killing {
+		s.ends(dead, r) // kill ends it
+		return
+	}
+	s.ended(dead, r)
+}
+
+// cutOff returns the command that ends with the shell, if there is one; s.mu is held. One that the shell has not taken is left for the next shell, but not
+// a job's: its shell was to end with it.
+func (s *session) cutOff() *command {
+	c := s.cmd
 	switch {
-	case c == '\'' || c == '\\':
-		return `\` + single[c]
-	case c == '\n':
-		return `\n`
-	case control || sh.dialect == ash && c >= 0x80:
-		return fmt.Sprintf(`\%03o`, c)
+	case c != nil && c.once:
+		return c
+	case c == nil, c.phase == queued:
+		s.restarted = s.restarted || s.up
+	case c.phase == ending:
+		s.restarted = true
+	case c.phase == sent && c.tries < maxTries && !c.killing && !c.keyed: // after the interrupt key, it may have run: see said
+		c.phase, s.restarted = queued, true
+	default:
+		return c
 	}
-	return single[c]
+	return nil
 }
 
-// single holds each byte as a string.
-var single = func() (s [256]string) {
-	for i := range s {
-		s[i] = string([]byte{byte(i)})
+// fresh starts a new shell after the last one's end, in the nearest directory that is still there.
+func (s *session) fresh(status int) error {
+	for dir := s.cwd; ; dir = path.Dir(dir) {
+		err := s.start(context.Background(), dir, status)
+		if err == nil || dir == "/" || dir == "." || dir == "" {
+			return err
+		}
+		if s.over() != nil {
+			return s.over()
+		}
 	}
-	return s
-}()
+}
+
+// lost ends the session because its process ended without a status: the host is gone.
+func (s *session) lost(err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if s.over() != nil {
+		return
+	}
+	if why := s.box.host.Lost(ctx); why != nil {
+		err = why
+	} else {
+		err = &sandbox.LostError{Box: s.box.String(), Reason: "the shell's connection ended", Err: err}
+	}
+	s.fail(err)
+}

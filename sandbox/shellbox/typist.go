@@ -5,44 +5,53 @@ import (
 	"sync"
 )
 
-// A typist writes to a terminal. A write to a terminal blocks until somebody reads it, and no context ends that. So the
+// How many bytes a typist writes at once. It can be stopped between two pieces.
+const (
+	keysPiece    = 1 << 10 // to a terminal
+	commandPiece = 32 << 10
+)
+
+// A typist writes to a terminal, or to the pipe of a shell. A write blocks until somebody reads, and no context ends that. So the
 // typist's goroutine blocks, and callers go on.
 type typist struct {
-	w    io.Writer
-	mu   sync.Mutex
-	more *sync.Cond
-	todo [][]byte
-	busy bool // in a write
-	end  bool
+	w     io.Writer
+	piece int // bytes written at once
+	mu    sync.Mutex
+	more  *sync.Cond
+	todo  []byte
+	busy  bool // in a write
+	end   bool
 }
 
-func newTypist(w io.Writer) *typist {
-	t := &typist{w: w}
+func newTypist(w io.Writer, piece int) *typist {
+	t := &typist{w: w, piece: piece}
 	t.more = sync.NewCond(&t.mu)
 	return t
 }
 
-// write has p typed after everything that is waiting to be typed.
-func (t *typist) write(p []byte) {
+// write has text written after everything that is waiting to be written.
+func (t *typist) write(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.todo = append(t.todo, p)
-	t.more.Signal()
+	t.todo = append(t.todo, text...)
+	t.more.Broadcast()
 }
 
-// interrupt has p typed next, and drops what was waiting: that was meant for the command that ends.
-func (t *typist) interrupt(p []byte) {
+// drop forgets what is waiting to be written, and returns how many bytes that was. A piece may still be under way.
+func (t *typist) drop() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.todo = [][]byte{p}
-	t.more.Signal()
+	n := len(t.todo)
+	t.todo = nil
+	t.more.Broadcast()
+	return n
 }
 
-// idle reports whether all is typed.
+// idle reports whether all is written.
 func (t *typist) idle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.todo) == 0 && !t.busy
+	return t.end || len(t.todo) == 0 && !t.busy
 }
 
 // stop ends the goroutine, once the write under way returns: the process has been closed, or will be.
@@ -50,10 +59,10 @@ func (t *typist) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.end = true
-	t.more.Signal()
+	t.more.Broadcast()
 }
 
-// run types until stop.
+// run writes until stop.
 func (t *typist) run() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,8 +73,9 @@ func (t *typist) run() {
 		if t.end {
 			return
 		}
-		p := t.todo[0]
-		t.todo = t.todo[1:]
+		n := min(len(t.todo), t.piece)
+		p := t.todo[:n:n]
+		t.todo = t.todo[n:]
 		t.busy = true
 		t.mu.Unlock()
 		_, err := t.w.Write(p)
@@ -74,5 +84,6 @@ func (t *typist) run() {
 		if err != nil {
 			t.end = true // the terminal's reader gets an error too, and reports it
 		}
+		t.more.Broadcast()
 	}
 }

@@ -27,10 +27,13 @@ func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, st
 	}
 	p.attached = a
 	p.mu.Unlock()
-	p.in.wake()
+	p.wakeInputs()
 
 	from := [2]int64{p.out.start(stdout)}
 	state := wire.State{PID: uint64(p.child.pid), Input: uint64(p.in.total()), Stdout: uint64(from[0]), OutTotal: uint64(p.out.total())}
+	if p.commands != nil {
+		state.Commands = uint64(p.commands.total())
+	}
 	if p.err != nil {
 		from[1] = p.err.start(stderr)
 		state.Stderr = uint64(from[1])
@@ -70,7 +73,10 @@ func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, st
 		case <-a.over:
 		}
 	}()
-	go p.take(a)
+	go a.take(p.in, ch, func(taken int64) wire.Ack { return wire.Ack{Stdout: uint64(taken)} })
+	if p.commands != nil {
+		go a.take(p.commands, ch.Stderr(), func(taken int64) wire.Ack { return wire.Ack{Stderr: uint64(taken)} })
+	}
 	for r := range requests {
 		p.request(r)
 		if r.WantReply {
@@ -93,9 +99,17 @@ func (p *program) detach(a *attachment) {
 		if p.err != nil {
 			p.err.wake()
 		}
-		p.in.wake()
+		p.wakeInputs()
 		a.ch.Close() // last: it blocks while the connection takes nothing
 	}()
+}
+
+// wakeInputs has whoever passes on a former client's input see that it is over.
+func (p *program) wakeInputs() {
+	p.in.wake()
+	if p.commands != nil {
+		p.commands.wake()
+	}
 }
 
 func (a *attachment) isOver() bool {
@@ -122,20 +136,21 @@ func (a *attachment) send(o *output, w io.Writer, offset int64) int64 {
 	}
 }
 
-// take passes the client's input on to the program, and acknowledges it.
-func (p *program) take(a *attachment) {
+// take passes an input of the client's, which comes from r, on to the program, and acknowledges it. An offset of 0 in an Ack says nothing.
+func (a *attachment) take(in *input, r io.Reader, ack func(taken int64) wire.Ack) {
 	buf := make([]byte, 32<<10)
 	var told int64
 	for {
-		n, err := a.ch.Read(buf)
+		n, err := r.Read(buf)
 		if n > 0 {
-			taken, ok := p.in.take(buf[:n], func() bool { return !a.isOver() })
+			taken, ok := in.take(buf[:n], func() bool { return !a.isOver() })
 			if !ok {
 				return
 			}
 			if taken-told >= 16<<10 || told == 0 {
 				told = taken
-				a.ch.SendRequest(wire.AckRequest, false, ssh.Marshal(&wire.Ack{Stdout: uint64(taken)}))
+				message := ack(taken)
+				a.ch.SendRequest(wire.AckRequest, false, ssh.Marshal(&message))
 			}
 		}
 		if err != nil {

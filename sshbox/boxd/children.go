@@ -7,6 +7,8 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
 // Children are the programs that boxd has started. As process 1, boxd also inherits all orphans, and has to wait for each process that ends. One
@@ -64,9 +66,12 @@ func (c *children) collect() {
 	}
 }
 
-// start starts a program on these streams, as the leader of a process session; terminal says that the streams are that session's terminal.
+// start starts a program on these streams, as the leader of a process session; terminal says that the outputs are that session's terminal.
 func (c *children) start(p *prepared, streams [3]*os.File, terminal bool) (*child, error) {
-	attr := &syscall.ProcAttr{Dir: p.dir, Env: p.env, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: terminal}}
+	attr := &syscall.ProcAttr{Dir: p.dir, Env: p.env, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: terminal, Ctty: 1, Credential: p.as.Credential()}}
+	if err := programs.Give(attr.Sys.Credential, streams, terminal); err != nil {
+		return nil, err
+	}
 	for _, f := range streams {
 		attr.Files = append(attr.Files, f.Fd())
 	}

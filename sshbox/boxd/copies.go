@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -21,7 +22,7 @@ func (c *conn) pack(nc ssh.NewChannel) {
 // unpack serves an UnpackChannel.
 func (c *conn) unpack(nc ssh.NewChannel) {
 	c.copy(nc, func(ch ssh.Channel, path string) error {
-		err := archive.Unpack(ch, path, archive.Options{Trusted: true})
+		err := archive.Unpack(context.Background(), ch, path, archive.Options{Trusted: true})
 		if err == nil {
 			_, err = io.Copy(io.Discard, ch)
 		}

@@ -3,33 +3,21 @@
 package main
 
 import (
-	"bufio"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 
 	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
-// An account is what the image's /etc/passwd says about boxd's user, as whom all programs run. Many images have no entry, or no such file.
-type account struct{ name, home, shell string }
-
-func ourAccount() account {
-	f, err := os.OpenFile("/etc/passwd", os.O_RDONLY|syscall.O_NONBLOCK, 0) // a program may have put a FIFO there: opening it must not block
+// ourAccount is what the image's /etc/passwd says about boxd's user, as whom programs run. Many images have no entry, or no such file.
+func ourAccount() programs.Account {
+	a, err := programs.ReadAccount("", os.Getuid())
 	if err != nil {
-		return account{}
+		return programs.Account{}
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return account{}
-	}
-	uid := itoa(os.Getuid())
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if fields := strings.Split(lines.Text(), ":"); len(fields) >= 7 && fields[2] == uid {
-			return account{fields[0], fields[5], fields[6]}
-		}
-	}
-	return account{}
+	return *a
 }
 
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -37,16 +25,7 @@ const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 // environment returns the environment of programs: the container's, and what a login would add for the variables that the container does not set.
 func environment(container []string) []string {
 	us := ourAccount()
-	if us.home == "" {
-		us.home = "/"
-	}
-	env := []string{defaultPath, "HOME=" + us.home}
-	if us.name != "" {
-		env = append(env, "USER="+us.name, "LOGNAME="+us.name)
-	}
-	if us.shell != "" {
-		env = append(env, "SHELL="+us.shell)
-	}
+	env := us.Environ([]string{defaultPath})
 	for _, kv := range container {
 		if kv != "HOME=" && kv != "PATH=" {
 			env = append(env, kv)
@@ -91,20 +70,45 @@ type prepared struct {
 	args []string
 	env  []string
 	dir  string
+	as   *programs.Account // nil: boxd's own
 }
 
-// prepare finds the program args[0]. Its environment is the box's and env; its directory is dir, or home() if dir is "".
-func (s *server) prepare(args []string, dir string, env []string) (*prepared, error) {
-	all := append(append([]string(nil), s.env...), env...)
-	if dir == "" {
-		dir = s.home()
-	} else if err := programs.CheckDir(dir); err != nil {
-		return nil, err
-	}
-	all = last(append(all, "PWD="+dir))
-	path, err := programs.LookPath(args[0], all, dir)
+// A request is what a client says of a program.
+type request struct {
+	args       []string
+	dir        string // "" is home(), where a relative one starts
+	env        []string
+	user       string // "" is boxd's own
+	replaceEnv bool   // env is the whole environment, not added to the box's
+}
+
+// prepare finds the program args[0].
+func (s *server) prepare(r request) (*prepared, error) {
+	account, err := programs.AccountOf(r.user, programs.ReadAccount)
 	if err != nil {
 		return nil, err
 	}
-	return &prepared{path, args, all, dir}, nil
+	dir := r.dir
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(s.home(), dir)
+	}
+	env := slices.Clone(r.env)
+	if !r.replaceEnv {
+		env = slices.Concat(account.Environ(s.env), r.env, []string{"PWD=" + dir})
+	}
+	env = last(env)
+	var path string
+	err = account.Do(func() error {
+		if r.dir != "" || account != nil {
+			if err := programs.CheckDir(dir); err != nil {
+				return err
+			}
+		}
+		path, err = programs.LookPath(r.args[0], env, dir)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &prepared{path, r.args, env, dir, account}, nil
 }

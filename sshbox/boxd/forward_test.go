@@ -74,10 +74,6 @@ func TestForward(t *testing.T) {
 func TestForwardRequests(t *testing.T) {
 	b := startBox(t)
 	client := b.guest()
-	type address struct {
-		Address string
-		Port    uint32
-	}
 	type path struct{ Path string }
 	ask := func(kind string, payload any) (bool, uint32) {
 		t.Helper()
@@ -90,33 +86,12 @@ func TestForwardRequests(t *testing.T) {
 		return ok, port.Port
 	}
 	for _, where := range []string{"", "localhost", "127.0.0.1", "*"} {
-		ok, port := ask("tcpip-forward", &address{where, 0})
-		if !ok || port == 0 {
-			t.Fatalf("%q: %v, %d", where, ok, port)
-		}
-		if ok, _ := ask("tcpip-forward", &address{where, port}); ok {
-			t.Errorf("%q: twice", where)
-		}
-		c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
-		if err != nil {
-			t.Error(err)
-		} else { // this client knows of no listener, and refuses the channel
-			if rest, _ := io.ReadAll(c); len(rest) > 0 {
-				t.Errorf("%q", rest)
-			}
-			c.Close()
-		}
-		if ok, _ := ask("cancel-tcpip-forward", &address{where, port}); !ok {
-			t.Errorf("%q: not cancelled", where)
-		}
-		if ok, _ := ask("cancel-tcpip-forward", &address{where, port}); ok {
-			t.Errorf("%q: cancelled twice", where)
-		}
+		listensAt(t, ask, where)
 	}
-	if ok, _ := ask("tcpip-forward", &address{"127.0.0.1", 70000}); ok {
+	if ok, _ := ask("tcpip-forward", &forwardAddress{"127.0.0.1", 70000}); ok {
 		t.Error("there is no such port")
 	}
-	if ok, _ := ask("tcpip-forward", &address{"192.0.2.1", 0}); ok {
+	if ok, _ := ask("tcpip-forward", &forwardAddress{"192.0.2.1", 0}); ok {
 		t.Error("that is not our address")
 	}
 	for _, kind := range []string{"tcpip-forward", "streamlocal-forward@openssh.com"} {
@@ -150,5 +125,37 @@ func TestForwardRequests(t *testing.T) {
 	}
 	if n != maxListeners {
 		t.Errorf("%d sockets are listened on", n)
+	}
+}
+
+// A forwardAddress is the payload of tcpip-forward (RFC 4254, section 7.1).
+type forwardAddress struct {
+	Address string
+	Port    uint32
+}
+
+// listensAt has boxd listen on a port of its choice there, once.
+func listensAt(t *testing.T, ask func(kind string, payload any) (bool, uint32), where string) {
+	ok, port := ask("tcpip-forward", &forwardAddress{where, 0})
+	if !ok || port == 0 {
+		t.Fatalf("%q: %v, %d", where, ok, port)
+	}
+	if ok, _ := ask("tcpip-forward", &forwardAddress{where, port}); ok {
+		t.Errorf("%q: twice", where)
+	}
+	c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+	if err != nil {
+		t.Error(err)
+	} else { // this client knows of no listener, and refuses the channel
+		if rest, _ := io.ReadAll(c); len(rest) > 0 {
+			t.Errorf("%q", rest)
+		}
+		c.Close()
+	}
+	if ok, _ := ask("cancel-tcpip-forward", &forwardAddress{where, port}); !ok {
+		t.Errorf("%q: not cancelled", where)
+	}
+	if ok, _ := ask("cancel-tcpip-forward", &forwardAddress{where, port}); ok {
+		t.Errorf("%q: cancelled twice", where)
 	}
 }

@@ -134,7 +134,7 @@ func FuzzGlobalRequest(f *testing.F) {
 	f.Add(wire.HoldRequest, []byte(`["a","b"]`), true)
 	f.Add(wire.ListRequest, []byte{}, true)
 	f.Add(wire.TreeRequest, []byte(`[1,-1]`), true)
-	f.Add(wire.ModesRequest, []byte(`34816`), true)
+	f.Add(wire.InterruptRequest, []byte(`"a"`), true)
 	f.Add(wire.SettleRequest, []byte(`{"ID":"a","Input":7}`), true)
 	f.Add(wire.GuestRequest, key, false)
 	f.Add("cancel-tcpip-forward", ssh.Marshal(&struct {

@@ -158,7 +158,7 @@ func TestOwnersRights(t *testing.T) {
 	}
 	stranger := newKey(t)
 	for _, kind := range []string{
-		wire.TreeRequest, wire.AliveRequest, wire.MarkedRequest, wire.ModesRequest, wire.ResetModesRequest, wire.UptimeRequest, wire.SignalRequest, wire.SettleRequest,
+		wire.TreeRequest, wire.AliveRequest, wire.MarkedRequest, wire.ResetModesRequest, wire.UptimeRequest, wire.SignalRequest, wire.InterruptRequest, wire.SettleRequest,
 		wire.HoldRequest, wire.ListRequest, wire.GuestRequest, "no-more-sessions@openssh.com",
 	} {
 		ok, reply, err := guest.SendRequest(kind, true, stranger.PublicKey().Marshal())

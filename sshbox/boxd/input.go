@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// An input is a queue between the client and the program's standard input or terminal. One goroutine, drain, writes to the program; take, which
+// An input is a queue between the client and the program's standard input, its terminal or the pipe of its commands. One goroutine, drain, writes to the program; take, which
 // adds to the queue, blocks while the queue is long.
 type input struct {
 	mu     sync.Mutex
@@ -17,6 +17,9 @@ type input struct {
 	taken  int64 // how many bytes have come from the client
 	ends   int64 // how many bytes there are in all; -1 while that is not known
 	over   bool  // nothing more is written to the program
+
+	dropUntil int64 // what comes before this offset is not for the program any more
+	dropped   int   // so many bytes were dropped
 }
 
 const inputMax = 64 << 10
@@ -37,8 +40,13 @@ func (i *input) take(p []byte, current func() bool) (taken int64, ok bool) {
 	if !current() {
 		return 0, false
 	}
+	begin := i.taken
 	i.taken += int64(len(p))
-	if !i.over { // else the program reads no more, and p is dropped
+	if drop := int(min(i.dropUntil-begin, int64(len(p)))); drop > 0 {
+		i.dropped += drop
+		p = p[drop:]
+	}
+	if !i.over && len(p) > 0 { // else the program reads no more, and p is dropped
 		i.queue = append(i.queue, append([]byte(nil), p...))
 		i.queued += len(p)
 	}
@@ -65,6 +73,43 @@ func (i *input) given(until int64) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.over || i.taken >= until && i.queued == 0
+}
+
+// drop drops what has not been written to the program of the first until bytes, those that are still to come too.
+func (i *input) drop(until int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.dropUntil = max(i.dropUntil, until)
+	begin := i.taken // of the first chunk in the queue
+	for _, p := range i.queue {
+		begin -= int64(len(p))
+	}
+	for len(i.queue) > 0 && begin < until {
+		p := i.queue[0]
+		n := int(min(until-begin, int64(len(p))))
+		if i.queue[0] = p[n:]; n == len(p) {
+			i.queue = i.queue[1:]
+		}
+		i.queued -= n
+		i.dropped += n
+		begin += int64(n)
+	}
+	i.change.Broadcast()
+}
+
+// past reports whether the first until bytes have come, and have been written to the program or dropped.
+func (i *input) past(until int64) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.over || i.taken-int64(i.queued) >= until
+}
+
+// takeDropped returns how many bytes drop has dropped since it was called last.
+func (i *input) takeDropped() (n int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	n, i.dropped = i.dropped, 0
+	return n
 }
 
 // wake has every blocked take look again whether its client is still there.

@@ -208,7 +208,12 @@ func fromOutside(c *net.UnixConn) bool {
 	var cred *unix.Ucred
 	pidfd := -1
 	conn.Control(func(fd uintptr) {
-		if pidfd, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD); err != nil && err != unix.ENOPROTOOPT {
+		switch peer, missing := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD); missing {
+		case nil:
+			pidfd = peer
+		case unix.ENOPROTOOPT:
+		default:
+			err = missing
 			return
 		}
 		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)

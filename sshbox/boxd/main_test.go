@@ -80,8 +80,14 @@ func becomeBoxd() error {
 	if err := syscall.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
+	if os.Getenv(beforePidfdsIn) != "" {
+		if err := beforePidfds(); err != nil {
+			return err
+		}
+	}
 	os.Unsetenv(loginLimitIn)
 	os.Unsetenv(rootIn)
+	os.Unsetenv(beforePidfdsIn)
 	go tellGoroutines(os.Args[len(os.Args)-1])
 	return nil
 }

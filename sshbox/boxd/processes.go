@@ -10,6 +10,7 @@ import (
 	"github.com/sandshell/sandshell/internal/inspect"
 	"github.com/sandshell/sandshell/internal/tty"
 	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // processes answers one of the questions about processes. known is false if the request is none.
@@ -30,10 +31,6 @@ func (s *server) processes(request string, payload []byte) (answer any, known bo
 		if err = json.Unmarshal(payload, &word); err == nil {
 			answer = inspect.Marked(word)
 		}
-	case wire.ModesRequest:
-		if err = json.Unmarshal(payload, &terminal); err == nil {
-			answer = inspect.Modes(terminal)
-		}
 	case wire.ResetModesRequest:
 		if err = json.Unmarshal(payload, &terminal); err == nil {
 			inspect.ResetModes(terminal)
@@ -45,10 +42,38 @@ func (s *server) processes(request string, payload []byte) (answer any, known bo
 		if err = json.Unmarshal(payload, &signal); err == nil {
 			answer, err = inspect.Signal(signal.PIDs, signal.Signals...)
 		}
+	default:
+		return s.terminals(request, payload)
+	}
+	return answer, true, err
+}
+
+// terminals answers the questions about one program or process.
+func (s *server) terminals(request string, payload []byte) (answer any, known bool, err error) {
+	var id string
+	switch request {
 	case wire.SettleRequest:
 		var settle wire.Settle
 		if err = json.Unmarshal(payload, &settle); err == nil {
 			answer, err = s.settle(settle)
+		}
+	case wire.DiscardRequest:
+		var discard wire.Discard
+		if err = json.Unmarshal(payload, &discard); err == nil {
+			answer, err = s.discard(discard)
+		}
+	case wire.LookRequest:
+		if err = json.Unmarshal(payload, &id); err == nil {
+			answer, err = s.look(id)
+		}
+	case wire.InterruptRequest:
+		if err = json.Unmarshal(payload, &id); err == nil {
+			answer, err = s.interrupt(id)
+		}
+	case wire.ProgramRequest:
+		var pid int
+		if err = json.Unmarshal(payload, &pid); err == nil {
+			answer = environmentOf(pid)
 		}
 	default:
 		return nil, false, nil
@@ -60,19 +85,101 @@ func (s *server) processes(request string, payload []byte) (answer any, known bo
 // settled.
 const settleLimit = 20 * time.Millisecond
 
-// settle waits until a program has been given its input and its terminal has no output that has not been taken, and returns how much output there is.
-func (s *server) settle(ask wire.Settle) (output int64, err error) {
+// settle waits until a program has been given its input and its terminal has no output that has not been taken.
+func (s *server) settle(ask wire.Settle) (settled wire.Settled, err error) {
+	p, err := s.onTerminal(ask.ID)
+	if err != nil {
+		return settled, err
+	}
+	given := tty.Within(settleLimit, func() bool { return p.in.given(ask.Input) })
+	taken := tty.Within(settleLimit, func() bool { // output that was taken from the terminal is counted a moment later: hence the same total twice
+		before := settled.Output
+		settled.Output = p.out.total()
+		return !tty.Readable(p.master) && settled.Output == before
+	})
+	settled.Busy = !given || !taken
+	return settled, nil
+}
+
+// onTerminal returns the program of that id, which is on a terminal.
+func (s *server) onTerminal(id string) (*program, error) {
 	s.mu.Lock()
-	p := s.programs[ask.ID]
+	p := s.programs[id]
 	s.mu.Unlock()
 	if p == nil || p.master == nil {
-		return 0, fmt.Errorf("no program on a terminal has the id %.40q", ask.ID)
+		return nil, fmt.Errorf("no program on a terminal has the id %.40q", id)
 	}
-	tty.Within(settleLimit, func() bool { return p.in.given(ask.Input) })
-	tty.Within(settleLimit, func() bool { // output that was taken from the terminal is counted a moment later: hence the same total twice
-		before := output
-		output = p.out.total()
-		return !tty.Readable(p.master) && output == before
+	return p, nil
+}
+
+// look looks at a program on a terminal.
+func (s *server) look(id string) (proc.Look, error) {
+	p, err := s.onTerminal(id)
+	if err != nil {
+		return proc.Look{}, err
+	}
+	if p.gone() {
+		return proc.Look{Gone: true}, nil
+	}
+	return inspect.Look(p.child.pid), nil
+}
+
+func (s *server) interrupt(id string) (sent bool, err error) {
+	p, err := s.onTerminal(id)
+	if err != nil {
+		return false, err
+	}
+	return !p.gone() && inspect.Interrupt(p.child.pid), nil
+}
+
+// gone reports whether the program has ended. Its id may be another's then.
+func (p *program) gone() bool {
+	select {
+	case <-p.child.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func environmentOf(pid int) (e wire.Environment) {
+	dir, env := inspect.Program(pid)
+	e.Dir = []byte(dir)
+	for _, kv := range env {
+		e.Env = append(e.Env, []byte(kv))
+	}
+	return e
+}
+
+// discardLimit bounds discard. It is reached only if input that was sent does not come, or if the terminal cannot be opened and something is being
+// typed on it.
+const discardLimit = time.Second
+
+// discarded is what the last Discard has dropped.
+type discarded struct {
+	key   string
+	bytes int
+}
+
+// discard drops the input of a program's terminal that no program has read: what is on its way from the client, what is queued, what is being typed and
+// what the terminal holds. It returns how many bytes these were.
+func (s *server) discard(ask wire.Discard) (dropped int, err error) {
+	p, err := s.onTerminal(ask.ID)
+	if err != nil {
+		return 0, err
+	}
+	p.in.drop(ask.Input)
+	tty.Within(discardLimit, func() bool {
+		past := p.in.past(ask.Input) // before the flush: what was typed is there then
+		dropped += p.keyboard.Discard(discardLimit, func() int { return inspect.Discard(p.tty) })
+		return past
 	})
-	return output, nil
+	dropped += p.in.takeDropped()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.discarded.key != ask.Key {
+		p.discarded = discarded{key: ask.Key}
+	}
+	p.discarded.bytes += dropped
+	return p.discarded.bytes, nil
 }

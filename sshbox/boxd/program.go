@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/sandshell/sandshell/internal/tty"
 	"github.com/sandshell/sandshell/internal/wire"
 	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"golang.org/x/crypto/ssh"
@@ -23,7 +24,13 @@ type program struct {
 	out    *output
 	err    *output // nil with a terminal
 
+	tty      int                // the terminal's number
+	keyboard *programs.Keyboard // nil without a terminal
+	commands *input             // nil unless the standard input is a pipe for a shell's commands
+	pipe     *direct            // of the commands
+
 	mu         sync.Mutex
+	discarded  discarded
 	note       string
 	rows, cols int
 	attached   *attachment
@@ -86,7 +93,7 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 	if len(args) == 0 {
 		return nil, syscall.EINVAL
 	}
-	prepared, err := s.prepare(args, string(start.Dir), texts(start.Env))
+	prepared, err := s.prepare(request{args: args, dir: string(start.Dir), env: texts(start.Env), user: start.User, replaceEnv: start.ReplaceEnv})
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +108,9 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 		p.out = newOutput(0)
 	}
 	if start.Rows > 0 {
-		err = p.onTerminal(prepared)
+		err = p.onTerminal(prepared, start.Commands)
 	} else {
-		err = p.onPipes(prepared)
+		err = p.onPipes(prepared, start.Joined)
 	}
 	if err != nil {
 		p.out.free()
@@ -123,34 +130,69 @@ func (p *program) start(what *prepared, streams [3]*os.File, terminal bool) (err
 	return nil
 }
 
-func (p *program) onTerminal(what *prepared) error {
-	terminal, tty, err := programs.OpenTerminal(p.rows, p.cols)
+func (p *program) onTerminal(what *prepared, commands bool) error {
+	terminal, end, err := programs.OpenTerminal(p.rows, p.cols)
 	if err != nil {
 		return err
 	}
-	defer tty.Close()
+	defer end.Close()
 	master, err := newDirect(terminal)
 	if err != nil {
 		terminal.Close()
 		return err
 	}
-	if err := p.start(what, [3]*os.File{tty, tty, tty}, true); err != nil {
+	stdin := end
+	var pipe *direct
+	if commands {
+		if stdin, pipe, err = openPipe(); err != nil {
+			master.Close()
+			return err
+		}
+		defer stdin.Close() // or no write would ever fail when the program has closed it
+	}
+	if err := p.start(what, [3]*os.File{stdin, end, end}, true); err != nil {
 		master.Close()
+		if pipe != nil {
+			pipe.Close()
+		}
 		return err
 	}
-	p.master = master
-	go p.in.drain(programs.NewKeyboard(master, p.out.total))
+	p.master, p.tty, p.keyboard = master, tty.Number(end), programs.NewKeyboard(master, p.out.total)
+	go p.in.drain(p.keyboard)
 	go p.out.fill(master)
+	if commands {
+		p.commands, p.pipe = newInput(), pipe
+		go p.commands.drain(pipe)
+	}
 	return nil
 }
 
-func (p *program) onPipes(what *prepared) error {
+// openPipe opens a pipe that boxd writes to.
+func openPipe() (read *os.File, write *direct, err error) {
+	read, end, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if write, err = newDirect(end); err != nil {
+		read.Close()
+		end.Close()
+		return nil, nil, err
+	}
+	return read, write, nil
+}
+
+// onPipes starts the program on three pipes. If joined, nobody gets the third.
+func (p *program) onPipes(what *prepared, joined bool) error {
 	p.err = newOutput(0)
 	ours, theirs, err := programs.OpenPipes()
 	if err != nil {
 		return err
 	}
-	err = p.start(what, theirs, false)
+	streams := theirs
+	if joined {
+		streams[2] = streams[1]
+	}
+	err = p.start(what, streams, false)
 	closeAll(theirs)
 	if err != nil {
 		closeAll(ours)
@@ -181,6 +223,11 @@ func (p *program) request(r *ssh.Request) {
 		if ssh.Unmarshal(r.Payload, &total) == nil && p.master == nil {
 			p.in.end(int64(total.Bytes))
 		}
+	case wire.CommandsEndRequest:
+		var total wire.Total
+		if ssh.Unmarshal(r.Payload, &total) == nil && p.commands != nil {
+			p.commands.end(int64(total.Bytes))
+		}
 	case "window-change":
 		var w wire.Window
 		if ssh.Unmarshal(r.Payload, &w) == nil && p.master != nil && w.Rows > 0 && w.Cols > 0 {
@@ -205,6 +252,10 @@ func (p *program) release() {
 	p.mu.Unlock()
 	p.in.stop()
 	p.out.close()
+	if p.commands != nil {
+		p.commands.stop()
+		p.pipe.Close() // frees a write
+	}
 	if p.master != nil {
 		p.master.Close()
 	}
@@ -263,7 +314,7 @@ func (s *server) list() []wire.Program {
 	for _, p := range s.programs {
 		p.mu.Lock()
 		if !p.released || p.readLater() {
-			list = append(list, wire.Program{ID: p.id, PID: p.child.pid, Note: p.note, Rows: p.rows, Cols: p.cols})
+			list = append(list, wire.Program{ID: p.id, PID: p.child.pid, Note: p.note, Rows: p.rows, Cols: p.cols, Commands: p.commands != nil})
 		}
 		p.mu.Unlock()
 	}

@@ -174,7 +174,7 @@ func (s *server) stop() {
 
 // startCommand starts the image's own entrypoint and command on the container's standard streams. When it ends, the box goes on.
 func (s *server) startCommand() error {
-	p, err := s.prepare(s.command, "", nil)
+	p, err := s.prepare(request{args: s.command})
 	if err != nil {
 		return err
 	}

@@ -158,12 +158,12 @@ func (s *session) runShell(args ...string) {
 
 // findShell prepares the account's shell. If that is missing, or is one that only keeps people out (nologin, false), it prepares /bin/sh, or bash.
 func (s *session) findShell(args []string) *prepared {
-	for _, shell := range []string{ourAccount().shell, "/bin/sh", "bash"} {
+	for _, shell := range []string{ourAccount().Shell, "/bin/sh", "bash"} {
 		name := path.Base(shell)
 		if shell == "" || name == "nologin" || name == "false" {
 			continue
 		}
-		p, err := s.c.s.prepare(append([]string{shell}, args...), "", s.env)
+		p, err := s.c.s.prepare(request{args: append([]string{shell}, args...), env: s.env})
 		if err != nil || unix.Access(p.path, unix.X_OK) != nil {
 			continue
 		}

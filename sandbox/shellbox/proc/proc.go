@@ -10,7 +10,7 @@ type Process struct {
 	Parent     int    // the parent's id
 	Group      int    // the id of its process group
 	Session    int    // the id of its process session
-	State      string // a letter of /proc/PID/stat: "R" runs, "S" and "D" sleep, "T" is stopped, "Z" has ended and is not reaped
+	State      string // a letter of /proc/PID/stat: "R" runs, "S" and "D" sleep, "T" is stopped, "Z" has ended with all its threads and is not reaped
 	TTY        int    // the number of its controlling terminal, as /proc/PID/stat has it (major and minor); 0: it has none
 	Foreground int    // the id of the foreground process group of that terminal; 0 or less: there is none
 	Start      int64  // when it was started: in ticks of 1/100 s since the start of the machine
@@ -19,26 +19,7 @@ type Process struct {
 	// "": the process shows it to nobody but its own user.
 	Image string
 
-	Name    string   // the program's, cut by the kernel to 15 bytes. It may be empty, and may hold any byte but the end of a line
-	Threads []Thread // of a process in the foreground process group of its terminal; of any other there are none here
-}
-
-// A Thread is what the kernel says about one thread.
-type Thread struct {
-	ID    int
-	Turns int64  // how many times it has been given a processor
-	Reads bool   // it is blocked in a read of the process's terminal
-	Wchan string // the function of the kernel in which it is blocked, such as "do_poll"; "" also when it is not blocked
-
-	// Hidden: the thread shows its system call to nobody but its own user, so that Reads and Call say nothing.
-	Hidden bool
-	Call   *Call // the system call in which it is blocked; nil: it is in none
-}
-
-// A Call is a system call: its number, which depends on the processor's architecture, and its arguments.
-type Call struct {
-	Number int
-	Args   [6]uint64
+	Name string // the program's, cut by the kernel to 15 bytes. It may be empty, and may hold any byte but the end of a line
 }
 
 // Modes are those of a terminal.

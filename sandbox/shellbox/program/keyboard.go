@@ -23,6 +23,8 @@ type Keyboard struct {
 	left  int       // so many bytes may still be typed before their echo is waited for
 	begin int64     // how much output there was when that was last waited for
 	typed time.Time // the time of the last write
+
+	writes writes
 }
 
 // typedAtOnce bounds what is typed without its echo. A program's output may be taken for echo, but no more of it than the program makes of a full
@@ -48,15 +50,20 @@ func NewKeyboard(w io.Writer, output func() int64) *Keyboard {
 	return &Keyboard{w: w, terminal: terminal, output: output, left: typedAtOnce}
 }
 
-// Write types text. It blocks while the terminal takes no more, and ends early only by an error of the writer. Of another goroutine's text nothing
-// is typed in between.
+// Write types text. It blocks while the terminal takes no more, and ends early only by an error of the writer, or by Discard, which is none. Of another
+// goroutine's text nothing is typed in between.
 func (k *Keyboard) Write(text []byte) (n int, err error) {
+	number := k.writes.begin()
+	defer k.writes.end(number)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	limit := echoLimit
 	for n < len(text) && err == nil {
 		if k.left == 0 {
 			limit = k.settle(limit)
+		}
+		if k.writes.drop(number, len(text)-n) {
+			return len(text), nil
 		}
 		var written int
 		written, err = k.w.Write(text[n:min(len(text), n+k.left)])

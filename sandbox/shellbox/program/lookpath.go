@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// Command returns the exec.Cmd of a program: args[0], looked up by LookPath in env and dir, with all of args as its arguments. It runs in dir, an
-// absolute path or "" for this program's own directory. env is its whole environment, "NAME=value", of which the later of two of a name counts; PWD
+// Command returns the exec.Cmd of a program: args[0], looked up by LookPath in env and dir, with all of args as its arguments. It runs in dir; "" is
+// this program's own directory, where a relative one starts. env is its whole environment, "NAME=value", of which the later of two of a name counts; PWD
 // is added where there is a dir.
 //
 // The errors are those that shellbox.Host's Start is to return: CheckDir's and LookPath's. No args at all are os.ErrInvalid.
@@ -23,7 +23,11 @@ func Command(args []string, dir string, env []string) (*exec.Cmd, error) {
 	}
 	env = slices.Clip(env)
 	if dir != "" {
-		if err := CheckDir(dir); err != nil {
+		var err error
+		if dir, err = filepath.Abs(dir); err == nil {
+			err = CheckDir(dir)
+		}
+		if err != nil {
 			return nil, err
 		}
 		env = append(env, "PWD="+dir)

@@ -22,25 +22,46 @@ type Process struct {
 	stdin  io.WriteCloser
 	stdout io.ReadCloser
 	stderr io.ReadCloser // nil with a terminal
-	screen *screen       // nil without
 
-	close sync.Once
-	wait  func() error
+	screen   *screen   // nil without a terminal
+	keyboard *Keyboard // nil without
+	tty      int       // the terminal's number
+	commands *os.File  // nil unless StartShell has started it
+
+	close  sync.Once
+	wait   func() error
+	reaped atomic.Bool // the id may be another process's
 }
 
-func newProcess(cmd *exec.Cmd) *Process { return &Process{cmd: cmd, wait: sync.OnceValue(cmd.Wait)} }
+func newProcess(cmd *exec.Cmd) *Process {
+	p := &Process{cmd: cmd}
+	p.wait = sync.OnceValue(func() error {
+		defer p.reaped.Store(true)
+		return cmd.Wait()
+	})
+	return p
+}
 
 // Start starts cmd on three pipes. Its Path, Args, Env and Dir count, and its SysProcAttr, of which Setsid is set here; Command makes one.
 //
 // A program that ignores signals, because it was started so (nohup, or "&" in a script) or by signal.Ignore, does not pass that on: SIGHUP, SIGINT,
 // SIGQUIT, SIGPIPE and SIGTERM have their default dispositions in what is started.
-func Start(cmd *exec.Cmd) (*Process, error) {
+func Start(cmd *exec.Cmd) (*Process, error) { return startOnPipes(cmd, false) }
+
+// StartJoined is Start for shellbox.Program's Joined: the program's standard error is its standard output, and Stderr is empty.
+func StartJoined(cmd *exec.Cmd) (*Process, error) { return startOnPipes(cmd, true) }
+
+func startOnPipes(cmd *exec.Cmd, joined bool) (*Process, error) {
 	ours, theirs, err := OpenPipes()
 	if err != nil {
 		return nil, err
 	}
 	defer closeAll(theirs[:])
-	if err := start(cmd, theirs, false); err != nil {
+	streams := theirs
+	if joined {
+		streams[2] = streams[1]
+	}
+	if err := start(cmd, streams, false); err != nil {
 		closeAll(ours[:])
 		return nil, err
 	}
@@ -57,21 +78,62 @@ func StartOnTerminal(cmd *exec.Cmd, rows, cols int) (*Process, error) {
 		return nil, err
 	}
 	defer end.Close()
-	if err := start(cmd, [3]*os.File{end, end, end}, true); err != nil {
+	return startOn(cmd, master, end, end)
+}
+
+// StartShell is StartOnTerminal for a shell whose commands come on a pipe, as shellbox.Terminal's Commands wants it: the program's standard input is that
+// pipe, which Commands writes to, and the terminal is its standard output, its standard error and its controlling terminal.
+func StartShell(cmd *exec.Cmd, rows, cols int) (*Process, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer read.Close()
+	master, end, err := OpenTerminal(rows, cols)
+	if err != nil {
+		write.Close()
+		return nil, err
+	}
+	defer end.Close()
+	p, err := startOn(cmd, master, end, read)
+	if err != nil {
+		write.Close()
+		return nil, err
+	}
+	p.commands = write
+	return p, nil
+}
+
+// startOn starts cmd on a terminal, of which it closes the master if that fails.
+func startOn(cmd *exec.Cmd, master, end, stdin *os.File) (*Process, error) {
+	if err := start(cmd, [3]*os.File{stdin, end, end}, true); err != nil {
 		master.Close()
 		return nil, err
 	}
 	p := newProcess(cmd)
-	p.screen = &screen{File: master}
-	p.stdin, p.stdout = NewKeyboard(master, p.screen.read.Load), p.screen
+	p.screen, p.tty = &screen{File: master}, tty.Number(end)
+	p.keyboard = NewKeyboard(master, p.screen.read.Load)
+	p.stdin, p.stdout = p.keyboard, p.screen
 	return p, nil
 }
 
 // PID returns the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Stdin is the program's standard input; closing it does nothing where that is a terminal.
+// TTY returns the number of the program's terminal, as proc.Process has it; 0 without a terminal, and where terminals have no numbers.
+func (p *Process) TTY() int { return p.tty }
+
+// Stdin is the program's standard input or, with a terminal, types on that; closing it does nothing then.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
+
+// Commands writes to the pipe that is the standard input of what StartShell has started; nil for any other program. A Write blocks while the pipe is full
+// (Linux: 64 KiB). Close frees it, and so does the end of the last process that has the pipe open to read.
+func (p *Process) Commands() io.WriteCloser {
+	if p.commands == nil {
+		return nil // not a non-nil interface that holds nil
+	}
+	return p.commands
+}
 
 // Stdout is the program's standard output, or what its terminal shows. With a terminal it ends when no process has that open any more.
 func (p *Process) Stdout() io.Reader { return p.stdout }
@@ -105,18 +167,33 @@ func (p *Process) Wait() (code, signal int, err error) {
 	return p.cmd.ProcessState.ExitCode(), 0, nil
 }
 
-// Settle waits, for at most limit, until all that has been printed on the terminal up to now has been read, and its reader is done with it: has called
-// Read again. A Host that looks at its processes itself (shellbox.Processes) calls it after the look. Without a terminal it returns at once.
-func (p *Process) Settle(limit time.Duration) {
-	if s := p.screen; s != nil {
-		tty.Within(limit, func() bool { return s.waits.Load() && !tty.Readable(s) && s.waits.Load() })
+// Settle waits, for about limit, until all that has been printed on the terminal up to now has been read, and its reader is done with it: has called
+// Read again. A Host that looks at its processes itself (shellbox.Processes) calls it after the look. busy: that has not come about. Without a
+// terminal it returns at once.
+func (p *Process) Settle(limit time.Duration) (busy bool) {
+	s := p.screen
+	return s != nil && !tty.Within(limit, func() bool { return s.waits.Load() && !tty.Readable(s) && s.waits.Load() })
+}
+
+// Ended reports whether Wait has seen the program's end. The process's id may be another's from then on.
+func (p *Process) Ended() bool { return p.reaped.Load() }
+
+// Discard is Keyboard.Discard for the terminal's Keyboard, with the terminal's number for flush. It is for a Host that looks at its processes itself
+// (shellbox.Processes). Without a terminal, and where terminals have no numbers, it does nothing.
+func (p *Process) Discard(limit time.Duration, flush func(tty int) int) (dropped int) {
+	if p.tty == 0 {
+		return 0
 	}
+	return p.keyboard.Discard(limit, func() int { return flush(p.tty) })
 }
 
 // Close closes the streams: reads and writes under way return, and a terminal hangs up. Closing again does nothing. It always returns nil.
 func (p *Process) Close() error {
 	p.close.Do(func() {
 		p.stdin.Close()
+		if p.commands != nil {
+			p.commands.Close()
+		}
 		p.stdout.Close()
 		if p.stderr != nil {
 			p.stderr.Close()

@@ -24,7 +24,10 @@ func start(cmd *exec.Cmd, streams [3]*os.File, terminal bool) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty = true, terminal
+	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty, cmd.SysProcAttr.Ctty = true, terminal, 1 // the standard input may be a pipe
+	if err := Give(cmd.SysProcAttr.Credential, streams, terminal); err != nil {
+		return err
+	}
 	starting.Lock()
 	defer starting.Unlock()
 	var ignored []os.Signal

@@ -26,6 +26,7 @@ FILE = "<tool>"
 
 def main():
     frames = os.dup(1)
+    adopt()  # before the child can leave an orphan
     write_all(frames, sys.argv[1].encode())
     request = sys.stdin.buffer.read()
     seal = os.urandom(16)  # the function may write to any descriptor, the result's too: its own text it cannot seal
@@ -40,7 +41,6 @@ def main():
         try:
             for _, w in pipes[:3]:
                 os.close(w)
-            adopt()
             watch(child, frames, ends, seal)
         except OSError:  # nobody reads the frames any more
             os.killpg(child, signal.SIGKILL)

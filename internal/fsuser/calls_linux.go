@@ -1,0 +1,11 @@
+//go:build linux && !386 && !arm
+
+package fsuser
+
+import "golang.org/x/sys/unix"
+
+const (
+	setfsuid  = unix.SYS_SETFSUID
+	setfsgid  = unix.SYS_SETFSGID
+	setgroups = unix.SYS_SETGROUPS
+)

@@ -1,0 +1,12 @@
+//go:build linux && (386 || arm)
+
+package fsuser
+
+import "golang.org/x/sys/unix"
+
+// The calls without "32" take ids of 16 bits there.
+const (
+	setfsuid  = unix.SYS_SETFSUID32
+	setfsgid  = unix.SYS_SETFSGID32
+	setgroups = unix.SYS_SETGROUPS32
+)

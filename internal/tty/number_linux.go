@@ -1,0 +1,21 @@
+package tty
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Number returns the number of the terminal whose end, not its master, f is: as /proc/PID/stat has it (new_encode_dev). 0: it has none.
+func Number(f syscall.Conn) (number int) {
+	Control(f, func(fd int) error {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+		major, minor := unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))
+		number = int(minor&0xff | major<<8 | minor&^0xff<<12)
+		return nil
+	})
+	return number
+}

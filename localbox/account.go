@@ -1,0 +1,43 @@
+package localbox
+
+import (
+	"fmt"
+	"os/user"
+	"strconv"
+
+	"github.com/sandshell/sandshell/sandbox/shellbox/program"
+)
+
+// findAccount asks os/user, which knows the users of a directory service too. It does not know their shells: those of /etc/passwd are found there.
+func findAccount(name string, uid int) (*program.Account, error) {
+	var u *user.User
+	var err error
+	if name != "" {
+		u, err = user.Lookup(name)
+	} else {
+		u, err = user.LookupId(strconv.Itoa(uid))
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := &program.Account{Groups: []int{}, Name: u.Username, Home: u.HomeDir}
+	if a.UID, err = strconv.Atoi(u.Uid); err == nil {
+		a.GID, err = strconv.Atoi(u.Gid)
+	}
+	if err != nil { // Windows
+		return nil, fmt.Errorf("user %s has no number: %w", u.Username, err)
+	}
+	groups, err := u.GroupIds()
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range groups {
+		if gid, err := strconv.Atoi(group); err == nil {
+			a.Groups = append(a.Groups, gid)
+		}
+	}
+	if listed, err := program.ReadAccount(u.Username, a.UID); err == nil {
+		a.Shell = listed.Shell
+	}
+	return a, nil
+}

@@ -1,0 +1,130 @@
+package sandboxtest
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// writerLimit is how long a call may go on for a writer that takes nothing when something else wants it to return.
+const writerLimit = 8 * time.Second
+
+// A slow writer takes its time for each Write.
+type slow struct{ bytes.Buffer }
+
+func (w *slow) Write(p []byte) (int, error) {
+	time.Sleep(2 * time.Millisecond)
+	return w.Buffer.Write(p)
+}
+
+// blockedTees: a caller's writer holds up its command, and nothing that ends the call.
+func blockedTees(t *testing.T, b *box) {
+	t.Parallel()
+	t.Run("Slow", func(t *testing.T) { // loses nothing
+		t.Parallel()
+		sh := b.open(t)
+		want := lines(1, 100_000)
+		var tee slow
+		res := sh.exec("seq 1 100000; exit 3", sandbox.Tee(&tee))
+		exited(t, res, 3)
+		require.True(t, strings.HasPrefix(res.Output, want), show(res))
+		require.True(t, strings.HasPrefix(unix(tee.Bytes()), want), "%d bytes of %d came", len(unix(tee.Bytes())), len(want))
+		sh.usable()
+	})
+	const flood = "yes 'one of very many lines'"
+	timeout := sandbox.Timeout(300 * time.Millisecond)
+	for _, c := range []struct {
+		name, command string
+		opts          []sandbox.ExecOption
+		ctx           time.Duration // after which the context ends
+		end           func(*shell) error
+		want          error
+	}{
+		{name: "Timeout", command: flood, opts: []sandbox.ExecOption{timeout}, want: sandbox.ErrTimeout},
+		{name: "TimeoutOfSilence", command: "echo a; sleep 1000", opts: []sandbox.ExecOption{timeout}, want: sandbox.ErrTimeout},
+		{name: "TimeoutAfterTheEnd", command: "echo a", opts: []sandbox.ExecOption{timeout}},
+		{name: "Context", command: flood, ctx: 300 * time.Millisecond, want: context.DeadlineExceeded},
+		{name: "ContextAfterTheEnd", command: "echo a", ctx: 300 * time.Millisecond},
+		{name: "Yield", command: flood, opts: []sandbox.ExecOption{sandbox.Yield(300 * time.Millisecond)}},
+		{name: "Interrupt", command: flood, end: func(sh *shell) error {
+			_, err := attempt("Interrupt", sh.interrupts())
+			return err
+		}},
+		{name: "Close", command: flood, want: sandbox.ErrClosed, end: func(sh *shell) error {
+			_, err := attempt("Close", empty(func(context.Context) error { return sh.Close() }))
+			return err
+		}},
+	} {
+		t.Run("Blocked/"+c.name, func(t *testing.T) {
+			t.Parallel()
+			sh := b.open(t)
+			g := newGate()
+			t.Cleanup(g.open)
+			returned := make(chan error, 1)
+			begin := time.Now()
+			go func() {
+				_, err := attempt("Execute", func(ctx context.Context) (*sandbox.Result, error) {
+					if c.ctx > 0 {
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithTimeout(ctx, c.ctx)
+						defer cancel()
+					}
+					return sh.Execute(ctx, c.command, append(c.opts, sandbox.Tee(g))...)
+				})
+				returned <- err
+			}()
+			if c.end != nil {
+				<-g.reached
+				begin = time.Now()
+				require.NoError(t, c.end(sh))
+			}
+			err := <-returned
+			require.Less(t, time.Since(begin), writerLimit, "time to return")
+			require.ErrorIs(t, err, exec.ErrWaitDelay)
+			if c.want != nil {
+				require.ErrorIs(t, err, c.want)
+			}
+			if c.name == "Close" {
+				return
+			}
+			if c.name == "Yield" {
+				sh.interrupt()
+			}
+			sh.lives()
+		})
+	}
+}
+
+// runWriters: the same of Run.
+func runWriters(t *testing.T, b *box) {
+	t.Parallel()
+	t.Run("Slow", func(t *testing.T) {
+		t.Parallel()
+		var stdout, stderr slow
+		require.Equal(t, 3, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "seq 1 100000; seq 1 1000 >&2; exit 3"}, Stdout: &stdout, Stderr: &stderr}))
+		same(t, lines(1, 100_000), stdout.String())
+		same(t, lines(1, 1000), stderr.String())
+	})
+	for _, c := range []named{{"Flood", "yes"}, {"Silent", "echo a; exec sleep 1000"}, {"Ended", "echo a"}} {
+		t.Run("Blocked/"+c.name, func(t *testing.T) {
+			t.Parallel()
+			g := newGate()
+			t.Cleanup(g.open)
+			begin := time.Now()
+			_, err := within(b, t, "Run", func(ctx context.Context) (int, error) {
+				ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+				defer cancel()
+				return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", c.command}, Stdout: g})
+			})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Less(t, time.Since(begin), writerLimit, "time to return")
+		})
+	}
+}

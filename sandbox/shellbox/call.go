@@ -1,0 +1,334 @@
+package shellbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+var errNoContext = errors.New("the context is nil")
+
+// refuses returns why nothing may be begun with ctx.
+func refuses(ctx context.Context) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	return ctx.Err()
+}
+
+// Execute implements sandbox.Session.
+func (s *session) Execute(ctx context.Context, command string, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+	r, err := s.execute(ctx, newCommand(command, false), sandbox.NewExecOptions(opts...))
+	if err != nil {
+		err = fmt.Errorf("execute %s in %s: %w", abridged(command), s.id, err)
+	}
+	return r, err
+}
+
+func (s *session) execute(ctx context.Context, c *command, o sandbox.ExecOptions) (*sandbox.Result, error) {
+	w, err := s.begin(ctx, c, o)
+	if err != nil {
+		return nil, err
+	}
+	return w.end(ctx, onEndKill)
+}
+
+// begin begins a command.
+func (s *session) begin(ctx context.Context, c *command, o sandbox.ExecOptions) (*call, error) {
+	if strings.ContainsRune(c.text, 0) {
+		return nil, errors.New("a command cannot hold a NUL byte: write it as \\0 for printf, or copy a file in")
+	}
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.err
+	if err == nil && s.cmd != nil {
+		err = sandbox.ErrBusy
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.cmd, s.unseen = c, nil
+	w := s.attend(c, o)
+	s.send()
+	return w, nil
+}
+
+// Input implements sandbox.Session.
+func (s *session) Input(ctx context.Context, text string, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+	return s.resume(ctx, "input to", opts, onEndKill, func() { s.typeKeys(text) })
+}
+
+// Type implements sandbox.Session.
+func (s *session) Type(ctx context.Context, text string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.unfinished(ctx, false); err != nil {
+		return fmt.Errorf("type to %s: %w", s.id, err)
+	}
+	s.typeKeys(text)
+	return nil
+}
+
+// Wait implements sandbox.Session.
+func (s *session) Wait(ctx context.Context, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+	return s.resume(ctx, "wait for", opts, onEndLeave, func() {})
+}
+
+// Interrupt implements sandbox.Session.
+func (s *session) Interrupt(ctx context.Context, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+	return s.resume(ctx, "interrupt", opts, killNow, s.kill)
+}
+
+// A mode says whether a call kills the command.
+type mode int
+
+const (
+	onEndKill  mode = iota // when ctx ends
+	onEndLeave             // when ctx ends, the command goes on
+	killNow
+)
+
+// unfinished returns the command that calls are about; s.mu is held. unseen is one that has ended while no call was waiting for it.
+func (s *session) unfinished(ctx context.Context, unseen bool) (*command, error) {
+	c := s.cmd
+	if c == nil && unseen {
+		c = s.unseen
+	}
+	switch {
+	case ctx == nil:
+		return nil, errNoContext
+	case s.err != nil:
+		return nil, s.err
+	case c == nil:
+		return nil, sandbox.ErrIdle
+	}
+	return c, ctx.Err()
+}
+
+// resume goes on with the unfinished command; act is called with s.mu held, if the command is still unfinished.
+func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOption, m mode, act func()) (*sandbox.Result, error) {
+	s.mu.Lock()
+	c, err := s.unfinished(ctx, m != onEndKill)
+	if err != nil {
+		s.mu.Unlock()
+		return nil, fmt.Errorf("%s %s: %w", verb, s.id, err)
+	}
+	w := s.attend(c, sandbox.NewExecOptions(opts...))
+	if s.cmd == c {
+		act()
+	}
+	s.mu.Unlock()
+	r, err := w.end(ctx, m)
+	if err != nil {
+		err = fmt.Errorf("%s %s in %s: %w", verb, abridged(c.text), s.id, err)
+	}
+	return r, err
+}
+
+// A call is one wait for a command.
+type call struct {
+	s      *session
+	c      *command
+	o      sandbox.ExecOptions
+	view   *view
+	tee    *tee
+	reason error // why it has the command killed
+	closes bool  // the end of input has been typed
+}
+
+// attend begins a call about the command; s.mu is held.
+func (s *session) attend(c *command, o sandbox.ExecOptions) *call {
+	w := &call{s: s, c: c, o: o}
+	w.view, w.tee = c.attend(o)
+	return w
+}
+
+// end waits for what ends the call, and until the caller's writer has got all of the output.
+func (w *call) end(ctx context.Context, m mode) (*sandbox.Result, error) {
+	r, err := w.wait(ctx, m)
+	return r, errors.Join(err, w.drain(ctx, m))
+}
+
+// wait waits for what ends the call, and takes its Result.
+func (w *call) wait(ctx context.Context, m mode) (*sandbox.Result, error) {
+	timeout, yield, idle := after(w.o.Timeout), after(w.o.Yield), after(w.o.Idle)
+	canceled := ctx.Done()
+	for {
+		w.s.mu.Lock()
+		r, err, over := w.look()
+		changed := w.c.changed
+		w.s.mu.Unlock()
+		if over {
+			return r, err
+		}
+		select {
+		case <-changed:
+		case <-w.s.gone:
+		case <-idle:
+			if r := w.leaveIdle(&idle); r != nil {
+				return r, nil
+			}
+		case <-yield:
+			return w.leave(nil)
+		case <-timeout:
+			timeout = nil
+			w.kill(sandbox.ErrTimeout)
+		case <-canceled:
+			canceled = nil
+			if m != onEndKill {
+				return w.leave(ctx.Err())
+			}
+			w.kill(ctx.Err())
+		}
+	}
+}
+
+// after returns a channel that is ready after d, and never if d is 0.
+func after(d time.Duration) <-chan time.Time {
+	if d == 0 {
+		return nil
+	}
+	return time.After(d)
+}
+
+// look returns the call's Result, if there is one now; s.mu is held.
+func (w *call) look() (r *sandbox.Result, err error, over bool) {
+	s, c := w.s, w.c
+	switch {
+	case w.view.match != nil: // even if the command has ended: the next call returns the end
+		r = &sandbox.Result{State: sandbox.Running, ExitCode: -1, FullScreen: c.out.cleaner.FullScreen(), Duration: time.Since(c.began)}
+		c.out.matched(w.view).fill(r)
+		c.leave(w.view, w.tee)
+		if c.phase == ended && !c.told {
+			s.unseen = c
+		}
+		return r, nil, true
+	case c.phase == ended:
+		r = w.final()
+		if r == nil && w.reason == nil {
+			return nil, sandbox.ErrIdle, true
+		}
+		return r, w.reason, true
+	case s.err != nil:
+		r = c.partial(w.view, sandbox.Running)
+		c.leave(w.view, w.tee)
+		return r, s.err, true
+	case c.question != nil && !w.o.Attended && !c.killing:
+		return w.asked()
+	}
+	return nil, nil, false
+}
+
+// final returns the ended command's Result; s.mu is held.
+func (w *call) final() *sandbox.Result {
+	s, c := w.s, w.c
+	c.leave(w.view, w.tee)
+	if c.result == nil {
+		return nil
+	}
+	r := *c.result
+	c.out.take(w.view, true).fill(&r)
+	c.told = true
+	if s.unseen == c {
+		s.unseen = nil
+	}
+	r.Restarted = r.Restarted || s.restarted
+	s.restarted = false
+	r.Incomplete = incomplete(r.Output)
+	return &r
+}
+
+// asked deals with a command that waits for input; s.mu is held.
+func (w *call) asked() (r *sandbox.Result, err error, over bool) {
+	switch {
+	case w.o.Question == sandbox.Fail:
+		w.reason = sandbox.ErrQuestion
+		w.s.kill()
+		return nil, nil, false
+	case w.o.Question == sandbox.EndInput && !w.closes:
+		w.closes = true
+		w.s.typeKeys("\x04")
+		return nil, nil, false
+	}
+	kind := w.c.question.kind
+	r = w.c.partial(w.view, sandbox.Waiting)
+	r.Awaits = kind
+	w.c.leave(w.view, w.tee)
+	return r, nil, true
+}
+
+// kill has the command killed.
+func (w *call) kill(why error) {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	w.reason = why
+	if w.s.cmd == w.c {
+		w.s.kill()
+	}
+}
+
+// leave returns what there is of the command's output, beside err; the command goes on.
+func (w *call) leave(err error) (*sandbox.Result, error) {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if r, lookErr, over := w.look(); over {
+		return r, lookErr
+	}
+	r := w.c.partial(w.view, sandbox.Running)
+	w.c.leave(w.view, w.tee)
+	return r, err
+}
+
+// leaveIdle returns what there is of the output if nothing has come for Idle; else it sets idle to when to look again.
+func (w *call) leaveIdle(idle *<-chan time.Time) *sandbox.Result {
+	w.s.mu.Lock()
+	quiet := time.Since(w.c.active)
+	w.s.mu.Unlock()
+	if quiet < w.o.Idle {
+		*idle = time.After(w.o.Idle - quiet)
+		return nil
+	}
+	r, _ := w.leave(nil)
+	return r
+}
+
+// drain waits until the caller's writer has got all of the output: for as long as it takes if the command has ended by itself and nobody wants the call to
+// return, else for writerDelay.
+func (w *call) drain(ctx context.Context, m mode) error {
+	if w.tee == nil {
+		return nil
+	}
+	w.tee.end()
+	w.s.mu.Lock()
+	killed := w.c.killing // by another call perhaps
+	w.s.mu.Unlock()
+	var limit <-chan time.Time
+	canceled, gone, timeout := ctx.Done(), w.s.gone, after(max(w.o.Timeout-time.Since(w.c.began), 0))
+	if killed || w.reason != nil || m == killNow || w.o.Yield > 0 || w.o.Idle > 0 {
+		limit = time.After(writerDelay)
+	}
+	for {
+		select {
+		case <-w.tee.done:
+			return w.tee.err()
+		case <-limit:
+			w.tee.drop()
+		case <-timeout:
+			timeout, limit = nil, time.After(writerDelay)
+		case <-canceled:
+			canceled, limit = nil, time.After(writerDelay)
+		case <-gone:
+			gone, limit = nil, time.After(writerDelay)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package program
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/sandshell/sandshell/internal/fsuser"
+)
+
+// An Account is a user as whom a program is to run.
+type Account struct {
+	UID, GID          int
+	Groups            []int  // the supplementary ones
+	Name, Home, Shell string // "": not known
+}
+
+// AccountOf returns the account that a shellbox.Program's User names: a user's name or number, and behind a colon a group's number if it is not to be the
+// account's. It is nil, and nothing is to be changed, if user is "" or the user that this process runs as.
+//
+// find finds an account by its name or, if that is "", by its number: ReadAccount is one. An error that is user.UnknownUserIdError is none: as with docker
+// run --user, a user of whom only the number is known is in group 0 unless another is given. A given group is the only one, there too.
+func AccountOf(user string, find func(name string, uid int) (*Account, error)) (*Account, error) {
+	if user == "" {
+		return nil, nil
+	}
+	name, group, grouped := strings.Cut(user, ":")
+	gid, err := parseID(group)
+	if grouped && err != nil {
+		return nil, fmt.Errorf("user %q: the group has to be a number: %w", user, syscall.EINVAL)
+	}
+	var a *Account
+	if uid, notNumber := parseID(name); notNumber == nil {
+		a, err = find("", uid)
+		if unknown(err) {
+			a, err = &Account{UID: uid}, nil
+		}
+	} else {
+		a, err = find(name, -1)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("become user %q: %w", user, err)
+	}
+	if a.UID == os.Geteuid() && (!grouped || gid == os.Getegid()) {
+		return nil, nil
+	}
+	if grouped {
+		a.GID, a.Groups = gid, nil
+	}
+	return a, nil
+}
+
+func unknown(err error) bool {
+	var id user.UnknownUserIdError
+	return errors.As(err, &id)
+}
+
+// parseID parses a user's or group's number: as docker has it, less than 2³¹.
+func parseID(text string) (int, error) {
+	id, err := strconv.ParseUint(text, 10, 31)
+	return int(id), err
+}
+
+// ReadAccount finds an account in /etc/passwd, and its groups in /etc/group: by its name or, if that is "", by its number. The error is a
+// user.UnknownUserError or a user.UnknownUserIdError, also where there are no such files. (Package os/user's Lookup also asks the network's directories
+// where that is set up, but knows no shell.)
+func ReadAccount(name string, uid int) (*Account, error) {
+	var a *Account
+	eachEntry("/etc/passwd", 7, func(f []string) (more bool) {
+		id, err := parseID(f[2])
+		gid, err2 := parseID(f[3])
+		if err != nil || err2 != nil || name != "" && f[0] != name || name == "" && id != uid {
+			return true
+		}
+		a = &Account{UID: id, GID: gid, Groups: []int{}, Name: f[0], Home: f[5], Shell: f[6]}
+		return false
+	})
+	switch {
+	case a == nil && name != "":
+		return nil, user.UnknownUserError(name)
+	case a == nil:
+		return nil, user.UnknownUserIdError(uid)
+	}
+	eachEntry("/etc/group", 4, func(f []string) (more bool) {
+		if gid, err := parseID(f[2]); err == nil && slices.Contains(strings.Split(f[3], ","), a.Name) {
+			a.Groups = append(a.Groups, gid)
+		}
+		return true
+	})
+	return a, nil
+}
+
+// eachEntry calls f for the entries of such a file, until it returns false. A file that is not there, or none, has no entries.
+func eachEntry(path string, fields int, f func(fields []string) (more bool)) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a program may have put a FIFO there: opening it must not block
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if entry := strings.Split(lines.Text(), ":"); len(entry) >= fields && !f(entry) {
+			return
+		}
+	}
+}
+
+// String names the account: "nobody", or "uid 1000".
+func (a *Account) String() string {
+	if a.Name == "" {
+		return fmt.Sprintf("uid %d", a.UID)
+	}
+	return a.Name
+}
+
+// Environ returns env with the account's HOME, USER, LOGNAME and SHELL in the place of those in it. HOME is / where none is known; of the others, those are
+// left out. A nil Account returns env.
+func (a *Account) Environ(env []string) []string {
+	if a == nil {
+		return env
+	}
+	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return name == "HOME" || name == "USER" || name == "LOGNAME" || name == "SHELL"
+	})
+	home := a.Home
+	if home == "" {
+		home = "/"
+	}
+	env = append(env, "HOME="+home)
+	if a.Name != "" {
+		env = append(env, "USER="+a.Name, "LOGNAME="+a.Name)
+	}
+	if a.Shell != "" {
+		env = append(env, "SHELL="+a.Shell)
+	}
+	return env
+}
+
+// Command is the function Command for a program that runs as this account; the directory and the program are looked up with its rights (on Linux; elsewhere
+// what it may not do shows at the start). If this process may not become the account, the error is fs.ErrPermission. A nil Account is this process's own.
+func (a *Account) Command(args []string, dir string, env []string) (cmd *exec.Cmd, err error) {
+	err = a.Do(func() error {
+		cmd, err = Command(args, dir, env)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.apply(cmd)
+	return cmd, nil
+}
+
+// Do calls f with the account's rights to files, where Command has them. An *fs.PathError of f's says as whom.
+func (a *Account) Do(f func() error) (err error) {
+	if a == nil {
+		return f()
+	}
+	groups := append([]int{}, a.Groups...)
+	if !fsuser.As(fsuser.IDs{UID: a.UID, GID: a.GID, Groups: groups}, func() { err = f() }) {
+		return fmt.Errorf("become user %s: %w: only root may, and this is uid %d", a, syscall.EPERM, os.Geteuid())
+	}
+	if path, ok := err.(*fs.PathError); ok {
+		return &fs.PathError{Op: path.Op + " as " + a.String(), Path: path.Path, Err: path.Err}
+	}
+	return err
+}

@@ -1,0 +1,58 @@
+package shellbox
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// Whatever its bound, a spool gives back what was written last, under the offsets of the whole.
+func TestSpool(t *testing.T) {
+	for _, bound := range []int64{0, 1, 1000, 1 << 20} {
+		t.Run(fmt.Sprint(bound), func(t *testing.T) {
+			s := &spool{max: bound}
+			defer s.close()
+			var all []byte
+			for i := 0; len(all) < 100_000; i++ {
+				p := bytes.Repeat([]byte{byte(i)}, rand.IntN(5000))
+				all = append(all, p...)
+				s.Write(p)
+			}
+			first := 0
+			if bound > 0 {
+				first = max(0, len(all)-int(bound))
+			}
+			for _, offset := range []int{0, first, first + 1, len(all) - 1, len(all)} {
+				offset = min(offset, len(all))
+				data, next, err := s.read(int64(offset), len(all))
+				require.NoError(t, err)
+				require.EqualValues(t, len(all), next)
+				require.True(t, bytes.Equal(all[max(offset, first):], data))
+			}
+			_, _, err := s.read(int64(len(all)+1), 1)
+			require.Error(t, err)
+			p, err := s.text()
+			require.NoError(t, err)
+			require.EqualValues(t, first, p.omitted)
+		})
+	}
+}
+
+// A short log needs no file.
+func TestShortSpool(t *testing.T) {
+	s := &spool{}
+	s.Write([]byte("one\ntwo"))
+	require.Nil(t, s.f)
+	data, next, err := s.read(4, 2)
+	require.NoError(t, err)
+	require.Equal(t, "tw", string(data))
+	require.EqualValues(t, 6, next)
+	s.close()
+	_, _, err = s.read(0, 1)
+	require.ErrorIs(t, err, sandbox.ErrClosed)
+}

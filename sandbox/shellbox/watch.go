@@ -1,0 +1,284 @@
+package shellbox
+
+import (
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+)
+
+// How a command is found to wait for input. The host says which threads wait for the terminal (Processes.Look). Three looks some milliseconds apart have to
+// agree. Between them there must be no output, and that thread must not run. After each look the engine waits until the program has got the input
+// written so far, and its output so far has been read (Processes.Settle). So the output before the read has arrived when Waiting is reported, and a
+// program that is working through its input is not taken for one that waits. What may go on by itself, or is only guessed to wait, has to be found so for a
+// second.
+//
+// And how a command is found to have ended whose D marker never comes, because it was aborted: soon after its begin the shell is asked (askEarly). It answers
+// when it is back. Only an interrupt at that very moment makes it drop the question: then looks find it waiting for a line, and it is asked again.
+
+// The pace of the looks depends on how long the terminal has been quiet: a fast command is never looked at, a long one
+// seldom.
+const (
+	quietMin  = 4 * time.Millisecond  // before the first look
+	paceMin   = 4 * time.Millisecond  // between looks
+	paceMax   = 20 * time.Millisecond // in the first half minute
+	paceLong  = time.Second           // at last
+	paceAfter = 30 * time.Second
+	slowMin   = 3 * time.Millisecond // if a timer fires so late, or a look takes so long, the machine is busy
+	slowAsked = 9 * time.Millisecond // so a look by control.sh, which takes 3 to 5 ms anywhere
+	surely    = time.Second          // what may go on by itself, or is a guess, is found to wait for so long
+
+	// Where the host cannot settle: a program that has not reacted to input after this time is not going to. To a line, or to a key in raw mode, it is.
+	unanswered  = 250 * time.Millisecond
+	undelivered = 5 * time.Second
+)
+
+// A watch looks again and again, during one command, what it waits for.
+type watch struct {
+	s      *session
+	c      *command
+	sh     *shell
+	tries  int           // the command's: when it is sent again, it gets another watch
+	last   finding       // of the look before
+	agreed int           // how many looks in a row have found the same
+	since  time.Time     // the first of them
+	slow   time.Duration // the machine's delay: the worst of the last looks
+	asked  int           // how often the shell was asked again whether the command has ended
+	first  time.Time     // when it was asked so for the first time
+}
+
+// A finding is what one look has found.
+type finding struct {
+	wait  proc.Wait // Turns is not set where they may change: the thread may go on by itself
+	found bool      // something waits
+	sure  bool      // and for the terminal alone
+	guess bool      // nothing shows who it is: wait.Turns are those of all processes of the terminal
+	idle  bool      // the shell waits for its next line
+	other bool      // another interactive shell is in the place of ours
+	kind  sandbox.InputKind
+	busy  bool // what was typed and printed before has not come through
+	at    time.Time
+	took  time.Duration
+	seen  time.Time // the command's last activity before the look
+}
+
+// same reports whether two looks have found the same, with nothing in between.
+func (f *finding) same(g *finding) bool {
+	a, b := f.wait, g.wait
+	a.Modes, b.Modes = proc.Modes{}, proc.Modes{}
+	return a == b && f.found == g.found && f.sure == g.sure && f.idle == g.idle && f.other == g.other && f.seen.Equal(g.seen)
+}
+
+// run looks until the command's end.
+func (w *watch) run() {
+	pause := time.Duration(0)
+	for {
+		due := time.Now().Add(pause)
+		changed, over := w.wait(pause)
+		if over {
+			return
+		}
+		w.slow = max(time.Since(due), w.slow*3/4)
+		seen, look := w.begin(&pause)
+		if !look {
+			if pause == 0 { // nobody wants to know
+				select {
+				case <-changed:
+				case <-w.c.done:
+				case <-w.sh.over:
+				case <-w.s.gone:
+				}
+				pause = paceMin
+			}
+			continue
+		}
+		f := w.look(seen)
+		if f.found || f.idle {
+			f.busy = w.s.box.settle(w.sh.proc)
+		}
+		w.s.mu.Lock()
+		pause = w.judge(&f)
+		w.s.mu.Unlock()
+	}
+}
+
+// wait waits for the pause, and returns what tells that a call has come or gone.
+func (w *watch) wait(pause time.Duration) (changed chan struct{}, over bool) {
+	w.s.mu.Lock()
+	changed = w.c.changed
+	over = w.s.err != nil || w.s.sh != w.sh || w.s.cmd != w.c || w.c.phase >= ending || w.c.phase == queued || w.c.tries != w.tries
+	w.s.mu.Unlock()
+	if over || pause == 0 {
+		return changed, over
+	}
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-w.c.done:
+		over = true
+	case <-w.sh.over:
+		over = true
+	case <-w.s.gone:
+		over = true
+	}
+	return changed, over
+}
+
+// begin says whether to look now; if not, pause is when to ask again, 0 if nobody wants to know.
+func (w *watch) begin(pause *time.Duration) (seen time.Time, look bool) {
+	s, c := w.s, w.c
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	quiet := time.Since(c.active)
+	if w.asked == 0 && c.phase == sent && quiet > surely { // where no look can tell that the line was dropped
+		w.ask()
+	}
+	switch {
+	case c.calls == 0 || c.once || c.question != nil:
+		*pause = 0
+	case c.blocked(): // the caller takes no output: what is behind it, the end even, has not been read
+		*pause = paceMax
+	case quiet < quietMin:
+		*pause = max(quietMin-quiet, time.Millisecond)
+	default:
+		return c.active, true
+	}
+	return time.Time{}, false
+}
+
+// ask asks the shell again whether the command has ended; s.mu is held.
+func (w *watch) ask() {
+	if w.asked == 0 {
+		w.first = time.Now()
+	}
+	if w.asked++; w.asked > maxTries {
+		w.sh.commands.write(repair)
+	}
+	w.sh.commands.write(w.sh.dialect.ask(w.s.next()))
+}
+
+// look looks once.
+func (w *watch) look(seen time.Time) finding {
+	f := finding{at: time.Now(), seen: seen}
+	l, err := w.s.box.look(w.sh.proc)
+	f.took = time.Since(f.at)
+	if err != nil || l.Gone {
+		return f
+	}
+	f.idle = l.Reads != "" && l.Reads == w.sh.pipe
+	if len(l.Waits) > 0 {
+		f.found, f.wait = true, l.Waits[0]
+		for _, wait := range l.Waits {
+			if wait.Alone {
+				f.sure, f.wait = true, wait
+				break
+			}
+		}
+		f.other = f.wait.PID == w.sh.pid && w.sh.image != "" && l.Image != w.sh.image && interactive(l.Args)
+		f.kind = kindOf(f.wait.Modes)
+	} else if l.Hidden && !f.idle && !l.Runs {
+		w.guess(&f, &l)
+	}
+	if !f.sure && !f.guess {
+		f.wait.Turns = 0
+	}
+	return f
+}
+
+// guess says what processes may wait for that do not show it.
+func (w *watch) guess(f *finding, l *proc.Look) {
+	w.s.mu.Lock()
+	partial, full := w.c.out.partial(), w.c.out.cleaner.FullScreen()
+	w.s.mu.Unlock()
+	f.kind = kindOf(l.HiddenModes)
+	switch {
+	case !l.Modes.Known:
+	case f.kind == sandbox.Secret:
+		f.found, f.sure = true, true
+	case partial || full || f.kind == sandbox.Keys:
+		f.found = true
+	}
+	f.guess, f.wait = f.found, proc.Wait{Turns: l.Total}
+}
+
+// judge weighs a finding, and returns when to look again; s.mu is held.
+func (w *watch) judge(f *finding) time.Duration {
+	c := w.c
+	missing, apart := w.agree(f)
+	quiet := time.Since(c.active)
+	switch {
+	case c.phase >= ending:
+		return paceMin
+	case !f.found && !f.idle:
+		return pace(quiet)
+	case missing > 0:
+		return apart
+	case !f.found:
+		return w.askAgain()
+	case c.phase != running || c.killing:
+		return paceMax
+	case !f.sure && (time.Since(w.since) < surely || quiet < surely):
+		return paceMax
+	case w.s.box.control != nil && f.wait == c.answered && time.Now().Before(c.due):
+		return paceMin
+	case f.other:
+		w.s.takes(w.sh)
+		return surely
+	}
+	c.question = &question{f.wait, f.kind}
+	c.change()
+	return paceMax
+}
+
+// agree compares a finding with the one before, and returns how many more have to agree, and after which time to look again; s.mu is held.
+//
+// The program's output passes through queues of the kernel and of ours. A busy machine takes longer to pass it on: there, one more look has to agree, and
+// the looks are farther apart. What has not come through after a second, for nobody reads it or it has no end, never will.
+func (w *watch) agree(f *finding) (missing int, apart time.Duration) {
+	if !f.same(&w.last) || !w.sh.keys.idle() || !w.sh.commands.idle() || !f.seen.Equal(w.c.active) {
+		w.agreed, w.since = 0, f.at
+	}
+	if !f.busy || time.Since(w.since) > surely {
+		w.agreed++
+	}
+	w.last = *f
+	busy := slowMin
+	if w.s.box.control != nil {
+		busy = slowAsked
+	}
+	if w.slow = max(w.slow, f.took); w.slow > busy {
+		return 4 - w.agreed, min(2*w.slow, paceMax)
+	}
+	return 3 - w.agreed, paceMin
+}
+
+// askAgain asks a shell that waits for its next line although it has been asked: it has dropped the question. One that never answers is replaced. s.mu is
+// held.
+func (w *watch) askAgain() time.Duration {
+	w.agreed = 0
+	if w.asked > maxTries && time.Since(w.first) > surely { // not sooner: a busy machine may have read the answer, and not got round to it
+		w.s.replace(w.sh)
+		return surely
+	}
+	w.ask()
+	return min(paceMax<<w.asked, surely/4)
+}
+
+func pace(quiet time.Duration) time.Duration {
+	if quiet < paceAfter {
+		return min(max(quiet/4, paceMin), paceMax)
+	}
+	return min(quiet/1000, paceLong)
+}
+
+// kindOf says what a program that reads a terminal in these modes waits for.
+func kindOf(m proc.Modes) sandbox.InputKind {
+	switch {
+	case m.Raw:
+		return sandbox.Keys
+	case m.NoEcho:
+		return sandbox.Secret
+	}
+	return sandbox.Line
+}

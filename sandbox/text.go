@@ -1,0 +1,59 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Text returns the Result as text to show to a person or a model: the output, marked where bytes were left out, and behind it, each on a line of its own in
+// brackets, what else there is to know: what the command waits for, that it runs on, its exit status unless that is 0, the new directory of a shell that
+// has been restarted, input that was not read. A Result without output and with exit status 0 is "".
+func (r *Result) Text() string {
+	var b strings.Builder
+	at := min(max(r.OmittedAt, 0), len(r.Output))
+	b.WriteString(r.Output[:at])
+	if r.Omitted > 0 {
+		startLine(&b)
+		fmt.Fprintf(&b, "[… %s bytes omitted …]\n", thousands(r.Omitted))
+	}
+	b.WriteString(r.Output[at:])
+	for _, note := range r.notes() {
+		startLine(&b)
+		b.WriteString("[" + note + "]\n")
+	}
+	return b.String()
+}
+
+// startLine ends an unfinished line.
+func startLine(b *strings.Builder) {
+	if s := b.String(); s != "" && !strings.HasSuffix(s, "\n") {
+		b.WriteByte('\n')
+	}
+}
+
+func (r *Result) notes() (notes []string) {
+	add := func(when bool, format string, args ...any) {
+		if when {
+			notes = append(notes, fmt.Sprintf(format, args...))
+		}
+	}
+	add(r.FullScreen, "a full-screen program: its screen is not part of the output")
+	add(r.State == Waiting, "%s", map[InputKind]string{
+		Line: "waiting for a line of input", Secret: "waiting for a secret, such as a password, which is not shown", Keys: "waiting for keys",
+	}[r.Awaits])
+	add(r.State == Running, "still running after %.1f s", r.Duration.Seconds())
+	add(r.State == Exited && r.ExitCode != 0, "exit status %d", r.ExitCode)
+	add(r.Incomplete, "the command was incomplete: a quote, a here-document or a compound command is left open")
+	add(r.Unread > 0, "%s bytes of input were not read, and dropped", thousands(int64(r.Unread)))
+	add(r.Restarted, "the shell ended; a new one started in %s", r.Cwd)
+	return notes
+}
+
+// thousands returns n with commas between groups of three digits.
+func thousands(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
