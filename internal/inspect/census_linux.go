@@ -36,7 +36,7 @@ const (
 	tick       = time.Second / proc.TicksPerSecond
 	listShare  = 50                    // listing takes at most this part of the time
 	listOften  = 10 * time.Millisecond // at most
-	askAtLeast = time.Second
+	askAtLeast = time.Second           // and list: a busy machine makes a listing last, which costs nothing
 )
 
 // members returns the processes that may be of the view's session.
@@ -56,7 +56,7 @@ func (c *census) members(v *view) []int {
 // list brings the census up to date if it was long ago.
 func (c *census) list(r *reader) {
 	begin := time.Now()
-	if begin.Sub(c.listed) < max(listOften, listShare*c.took) {
+	if begin.Sub(c.listed) < min(max(listOften, listShare*c.took), askAtLeast) {
 		return
 	}
 	known := make(map[int]*resident, len(c.known))
