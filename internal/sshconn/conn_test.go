@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -60,6 +61,38 @@ func TestKeep(t *testing.T) {
 		require.NoError(t, soon(t, "a question", s.requests).Reply(false, nil)) // a refusal is a sign of life
 	}
 	require.False(t, c.Ended())
+}
+
+// A mute connection answers nothing.
+type mute struct {
+	ssh.Conn
+	closed chan struct{}
+}
+
+func (m mute) SendRequest(string, bool, []byte) (bool, []byte, error) {
+	<-m.closed
+	return false, nil, net.ErrClosed
+}
+
+func (m mute) Close() error { close(m.closed); return nil }
+
+// The answer may wait behind other output for as long as that comes.
+func TestKeepBehindOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := mute{closed: make(chan struct{})}
+		c := &Conn{Group: NewGroup(), Client: &ssh.Client{Conn: m}, line: new(meter), gone: make(chan struct{})}
+		kept := async(func() time.Time { c.Keep(time.Second, 10); return time.Now() })
+		for range 100 {
+			c.line.received.Add(1)
+			time.Sleep(8500 * time.Millisecond)
+		}
+		require.Empty(t, kept)
+		last := time.Now().Add(-8500 * time.Millisecond)
+		require.InDelta(t, 10*time.Second, (<-kept).Sub(last), float64(time.Second))
+		require.ErrorIs(t, c.cause, errSilent)
+		c.Stop()
+		c.Wait()
+	})
 }
 
 func TestKeepOnSilentConnection(t *testing.T) {

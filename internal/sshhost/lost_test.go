@@ -84,13 +84,6 @@ func TestLost(t *testing.T) {
 		wire.Silence()
 		lost(t, h, p, "does not answer: no answer for 100ms")
 	})
-	t.Run("alive under load", func(t *testing.T) {
-		h := hostOf(t, s, Config{})
-		h.first().Run(func() { h.first().Keep(100*time.Millisecond, 10) })
-		if r := run(t, h, sh("head -c 100000000 /dev/zero")); len(r.Stdout) != 100000000 {
-			t.Errorf("got %d bytes", len(r.Stdout))
-		}
-	})
 	t.Run("close of a silent one", func(t *testing.T) {
 		there, wire := s.Through(t)
 		h := hostOf(t, there, Config{})

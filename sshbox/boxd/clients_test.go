@@ -328,6 +328,7 @@ func (y *typist) leaves(status int) {
 }
 
 func TestTypist(t *testing.T) {
+	const prompt = "\x1b[?2004h" // bash's readline wants pasted text in brackets
 	p := newPerson(t, "stty")
 	before := p.box.steady()
 	y := p.sits()
@@ -348,10 +349,10 @@ func TestTypist(t *testing.T) {
 	})
 	y.types("cat\r", "cat\r\n")
 	y.types("line\r", "line\r\nline\r\n")
-	y.types("\x03", "^C")
+	y.types("\x03", prompt) // what is typed before, cat reads before it dies
 	y.types("echo st=$?\r", "st=130")
 	y.types("sleep 1000 & wait\r", "wait\r\n")
-	y.types("\x03", "^C")
+	y.types("\x03", prompt)
 	y.types("exit 4\r", "")
 	y.leaves(4)
 	p.box.settled(before)

@@ -287,8 +287,12 @@ func TestLoginShell(t *testing.T) {
 	if err := s.WindowChange(50, 132); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintln(in, "stty size")
-	waitFor(t, "the size changes", screen.has("50 132"))
+	waitFor(t, "the size changes", func() bool { // a request and what is typed do not keep their order
+		seen := strings.Count(screen.String(), "\n")
+		fmt.Fprintln(in, "stty size")
+		waitFor(t, "stty answers", func() bool { return strings.Count(screen.String(), "\n") >= seen+2 })
+		return screen.has("50 132")()
+	})
 	fmt.Fprintln(in, "sleep 1000; echo status=$?")
 	waitFor(t, "it sleeps", func() bool {
 		out, _, _ := runs(t, client, "ps -eo args | grep -c '^sleep 1000'")
