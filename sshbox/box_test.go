@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -58,12 +59,13 @@ func TestBoxRemembers(t *testing.T) {
 		}
 		file := filepath.Join(t.TempDir(), "file")
 		noError(t, os.WriteFile(file, []byte("content"), 0o640))
-		noError(t, box.CopyTo(ctx, file, "/tmp/sandshell-box-test"))
-		noError(t, box.CopyFrom(ctx, "/tmp/sandshell-box-test", file+"-back"))
+		there := fmt.Sprintf("/tmp/sandshell-box-test-%d", os.Getpid())
+		noError(t, box.CopyTo(ctx, file, there))
+		noError(t, box.CopyFrom(ctx, there, file+"-back"))
 		if b, err := os.ReadFile(file + "-back"); string(b) != "content" {
 			t.Errorf("got back %q, %v", b, err)
 		}
-		_, err = box.Execute(ctx, "rm /tmp/sandshell-box-test")
+		_, err = box.Execute(ctx, "rm "+there)
 		noError(t, err)
 	})
 }

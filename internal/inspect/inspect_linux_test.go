@@ -17,7 +17,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// The tests of package shellbox compare the answers with those of control.sh.
+// The tests of package control compare the answers with those of control.sh.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

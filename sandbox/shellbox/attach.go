@@ -87,7 +87,7 @@ func (b *Box) leave(kept []Kept) {
 		j.release()
 	}
 	if b.control != nil {
-		b.control.close()
+		b.control.Close()
 	}
 }
 

@@ -46,7 +46,7 @@ type Box struct {
 	log       *slog.Logger
 	mark      string // see environment
 	processes Processes
-	control   *control    // that is processes; nil if the host is
+	control   *controlled // that is processes; nil if the host is
 	noBash    atomic.Bool // there is no bash on the host
 
 	mu       sync.Mutex
@@ -101,7 +101,7 @@ func newBox(host Host, opts Options) *Box {
 	}
 	var ok bool
 	if b.processes, ok = host.(Processes); !ok {
-		b.control = newControl(host, rand.Text())
+		b.control = newControlled(host)
 		b.processes = b.control
 	}
 	if b.log == nil {
@@ -314,7 +314,7 @@ func (b *Box) end() error {
 		j.release()
 	}
 	if b.control != nil {
-		b.control.close()
+		b.control.Close()
 	}
 	return b.host.Close()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"syscall"
 
 	"github.com/sandshell/sandshell/internal/terminal"
@@ -157,7 +158,7 @@ func (j *job) Signal(ctx context.Context, sig syscall.Signal) error {
 		err = refuses(ctx)
 	}
 	if err == nil {
-		err = j.box.signalForeground(j.s.shellPID(), proc.Signal(itoa(int(sig))))
+		err = j.box.signalForeground(j.s.shellPID(), proc.Signal(strconv.Itoa(int(sig))))
 	}
 	if err != nil {
 		return fmt.Errorf("signal %v to %s: %w", sig, j.id, err)

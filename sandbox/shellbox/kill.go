@@ -276,7 +276,7 @@ func (b *Box) alive(ps []proc.Process) []proc.Process {
 	}
 	var alive []proc.Process
 	for _, p := range ps {
-		if q, ok := now[p.PID]; ok && q.Start == p.Start && !gone(&q) { // else the id is another's by now
+		if q, ok := now[p.PID]; ok && q.Start == p.Start && !q.Ended() { // else the id is another's by now
 			alive = append(alive, p)
 		}
 	}

@@ -2,7 +2,6 @@ package shellbox
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
@@ -85,11 +84,6 @@ func (b *Box) interrupt(p Process) bool {
 func (b *Box) settle(p Process) (busy bool) {
 	busy, _ = asked(b, "settle", func(ctx context.Context) (bool, error) { return b.processes.Settle(ctx, p) })
 	return busy
-}
-
-// gone reports whether the process has ended: it is a zombie (Z), or the kernel is removing it (X).
-func gone(p *proc.Process) bool {
-	return strings.HasPrefix(p.State, "Z") || strings.HasPrefix(p.State, "X")
 }
 
 func pidsOf(ps []proc.Process) []int {

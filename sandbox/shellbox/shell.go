@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -148,7 +149,7 @@ func (s *session) learn(sh *shell) {
 		s.mu.Lock()
 		sh.pipe, sh.image = l.Reads, l.Image
 		if major := l.TTY >> 8 & 0xfff; major >= 136 && major <= 143 { // UNIX98_PTY_SLAVE_MAJOR and the seven behind it
-			sh.dialect.tty = "/dev/pts/" + itoa(l.TTY&0xff|l.TTY>>12&0xfff00)
+			sh.dialect.tty = "/dev/pts/" + strconv.Itoa(l.TTY&0xff|l.TTY>>12&0xfff00)
 		}
 		s.mu.Unlock()
 		if err != nil || l.Gone || l.Reads != "" || l.Hidden || l.TTY == 0 {

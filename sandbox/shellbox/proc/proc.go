@@ -4,6 +4,8 @@
 // The zero value of a field means that it is not known, unless its comment says otherwise.
 package proc
 
+import "strings"
+
 // A Process is what the kernel says about one process.
 type Process struct {
 	PID        int
@@ -20,6 +22,11 @@ type Process struct {
 	Image string
 
 	Name string // the program's, cut by the kernel to 15 bytes. It may be empty, and may hold any byte but the end of a line
+}
+
+// Ended reports whether the process is no more than a zombie (Z), or the kernel is removing it (X).
+func (p *Process) Ended() bool {
+	return strings.HasPrefix(p.State, "Z") || strings.HasPrefix(p.State, "X")
 }
 
 // Modes are those of a terminal.

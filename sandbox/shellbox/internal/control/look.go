@@ -1,4 +1,4 @@
-package shellbox
+package control
 
 import (
 	"context"
@@ -24,13 +24,13 @@ type memo struct {
 // maxMemos bounds what is kept of processes at whose end nobody looked.
 const maxMemos = 256
 
-func (c *control) memo(pid int) memo {
+func (c *Processes) memo(pid int) memo {
 	c.memory.Lock()
 	defer c.memory.Unlock()
 	return c.memos[pid]
 }
 
-func (c *control) keep(pid int, m memo, gone bool) {
+func (c *Processes) keep(pid int, m memo, gone bool) {
 	c.memory.Lock()
 	defer c.memory.Unlock()
 	if len(c.memos) >= maxMemos {
@@ -41,9 +41,8 @@ func (c *control) keep(pid int, m memo, gone bool) {
 	}
 }
 
-// Look implements Processes.
-func (c *control) Look(ctx context.Context, p Process) (proc.Look, error) {
-	pid := p.PID()
+// Look is shellbox.Processes.Look.
+func (c *Processes) Look(ctx context.Context, pid int) (proc.Look, error) {
 	m := c.memo(pid)
 	call := "look " + itoa(pid) + " " + shellquote.Quote(m.image)
 	if m.turns > 0 { // 0: the kernel does not count them
@@ -154,7 +153,7 @@ func (p *seen) mainTurns() int64 {
 
 // look says what there is to say about the process, but for what it reads and its arguments.
 func (v *sight) look(pid int) (look proc.Look) {
-	if v.gone || len(v.ps) > 0 && gone(&v.ps[0].Process) {
+	if v.gone || len(v.ps) > 0 && v.ps[0].Ended() {
 		return proc.Look{Gone: true}
 	}
 	if len(v.ps) == 0 || v.ps[0].PID != pid {

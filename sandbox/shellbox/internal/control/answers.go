@@ -1,4 +1,4 @@
-package shellbox
+package control
 
 import (
 	"context"
@@ -13,22 +13,20 @@ import (
 
 // The questions that control.sh answers, and how its lines are read. Nothing else knows their form.
 
-var _ Processes = (*control)(nil)
-
-// Tree implements Processes.
-func (c *control) Tree(ctx context.Context, pids ...int) ([]proc.Process, error) {
+// Tree is shellbox.Processes.Tree.
+func (c *Processes) Tree(ctx context.Context, pids ...int) ([]proc.Process, error) {
 	out, err := c.do(ctx, "tree"+words(pids))
 	return parseProcesses(out), err
 }
 
-// Alive implements Processes.
-func (c *control) Alive(ctx context.Context, pids ...int) ([]proc.Process, error) {
+// Alive is shellbox.Processes.Alive.
+func (c *Processes) Alive(ctx context.Context, pids ...int) ([]proc.Process, error) {
 	out, err := c.do(ctx, "alive"+words(pids))
 	return parseProcesses(out), err
 }
 
-// Marked implements Processes.
-func (c *control) Marked(ctx context.Context, word string) ([]int, error) {
+// Marked is shellbox.Processes.Marked.
+func (c *Processes) Marked(ctx context.Context, word string) ([]int, error) {
 	out, err := c.do(ctx, "marked "+shellquote.Quote(word))
 	var pids []int
 	for _, id := range strings.Fields(out) {
@@ -37,15 +35,15 @@ func (c *control) Marked(ctx context.Context, word string) ([]int, error) {
 	return pids, err
 }
 
-// ResetModes implements Processes.
-func (c *control) ResetModes(ctx context.Context, tty int) error {
+// ResetModes is shellbox.Processes.ResetModes.
+func (c *Processes) ResetModes(ctx context.Context, tty int) error {
 	_, err := c.do(ctx, "sane "+itoa(tty))
 	return err
 }
 
-// Discard implements Processes.
-func (c *control) Discard(ctx context.Context, p Process) (int, error) {
-	ps, err := c.Alive(ctx, p.PID())
+// Discard is shellbox.Processes.Discard.
+func (c *Processes) Discard(ctx context.Context, pid int) (int, error) {
+	ps, err := c.Alive(ctx, pid)
 	if err != nil || len(ps) == 0 {
 		return 0, err
 	}
@@ -53,8 +51,8 @@ func (c *control) Discard(ctx context.Context, p Process) (int, error) {
 	return atoi(strings.TrimSpace(out)), err
 }
 
-// Program implements Processes.
-func (c *control) Program(ctx context.Context, pid int) (dir string, env []string, err error) {
+// Program is shellbox.Processes.Program.
+func (c *Processes) Program(ctx context.Context, pid int) (dir string, env []string, err error) {
 	if pid <= 0 {
 		return "", nil, nil
 	}
@@ -76,8 +74,8 @@ func unswapped(list string) []string {
 	return strings.Split(strings.TrimSuffix(strings.NewReplacer("\n", "\x00", "\x00", "\n").Replace(list), "\x00"), "\x00")
 }
 
-// Uptime implements Processes.
-func (c *control) Uptime(ctx context.Context) (time.Duration, error) {
+// Uptime is shellbox.Processes.Uptime.
+func (c *Processes) Uptime(ctx context.Context) (time.Duration, error) {
 	out, err := c.do(ctx, "uptime")
 	return parseSeconds(out), err
 }
@@ -87,8 +85,8 @@ func parseSeconds(word string) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// Signal implements Processes.
-func (c *control) Signal(ctx context.Context, pids []int, signals ...proc.Signal) (int, error) {
+// Signal is shellbox.Processes.Signal.
+func (c *Processes) Signal(ctx context.Context, pids []int, signals ...proc.Signal) (int, error) {
 	var names []string
 	for _, sig := range signals {
 		if sig == "" || strings.Trim(string(sig), "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
@@ -104,15 +102,11 @@ func (c *control) Signal(ctx context.Context, pids []int, signals ...proc.Signal
 	return strings.Count(out, "sent\n"), err
 }
 
-// Interrupt implements Processes.
-func (c *control) Interrupt(ctx context.Context, p Process) (bool, error) {
-	out, err := c.do(ctx, "interrupt"+words([]int{p.PID()}))
+// Interrupt is shellbox.Processes.Interrupt.
+func (c *Processes) Interrupt(ctx context.Context, pid int) (bool, error) {
+	out, err := c.do(ctx, "interrupt"+words([]int{pid}))
 	return out != "", err
 }
-
-// Settle implements Processes. The control shell has no means to tell what is on its way. Only the rule that several looks have to agree covers that
-// here.
-func (c *control) Settle(context.Context, Process) (bool, error) { return false, nil }
 
 // words returns the ids as words behind a function's name. Ids below 1 are nobody's.
 func words(pids []int) string {

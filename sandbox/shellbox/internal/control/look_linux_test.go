@@ -1,4 +1,4 @@
-package shellbox
+package control
 
 import (
 	"fmt"
@@ -32,16 +32,9 @@ func controlShells(t testing.TB) (shells [][]string) {
 }
 
 // A numbered is a Process of which only the id is known.
-type numbered struct {
-	Process
-	pid int
-}
-
-func (n numbered) PID() int { return n.pid }
-
 // An onPipe is an interactive shell that gets its commands on a pipe, on a terminal of its own.
 type onPipe struct {
-	numbered
+	pid      int
 	commands *os.File
 	keys     *os.File
 	tty      string
@@ -95,7 +88,7 @@ func startAs(t testing.TB, uid uint32, name string) *onPipe {
 		<-read
 		ptm.Close()
 	})
-	return &onPipe{numbered{pid: cmd.Process.Pid}, w, ptm, name, pipe}
+	return &onPipe{cmd.Process.Pid, w, ptm, name, pipe}
 }
 
 // run has the shell execute a command, as the engine does.
@@ -106,12 +99,12 @@ func (p *onPipe) run(t testing.TB, command string) {
 }
 
 // eventually looks until the look is as wanted, twice.
-func eventually(t testing.TB, c *control, p Process, wanted func(*proc.Look) bool) proc.Look {
+func eventually(t testing.TB, c *Processes, pid int, wanted func(*proc.Look) bool) proc.Look {
 	t.Helper()
 	var l proc.Look
 	agreed := 0
 	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(5 * time.Millisecond) {
-		l = must[proc.Look](t)(c.Look(t.Context(), p))
+		l = must[proc.Look](t)(c.Look(t.Context(), pid))
 		if agreed++; !wanted(&l) {
 			agreed = 0
 		}
@@ -124,10 +117,10 @@ func eventually(t testing.TB, c *control, p Process, wanted func(*proc.Look) boo
 }
 
 // never checks that no look finds that anybody waits.
-func never(t testing.TB, c *control, p Process) {
+func never(t testing.TB, c *Processes, pid int) {
 	t.Helper()
 	for range 20 {
-		l := must[proc.Look](t)(c.Look(t.Context(), p))
+		l := must[proc.Look](t)(c.Look(t.Context(), pid))
 		require.Empty(t, l.Waits)
 		require.Empty(t, l.Reads)
 		time.Sleep(2 * time.Millisecond)
@@ -143,7 +136,7 @@ func TestLookIdle(t *testing.T) {
 				p, q := startOnPipe(t, name), startOnPipe(t, name)
 				require.NotEqual(t, p.pipe, q.pipe)
 				for _, p := range []*onPipe{p, q, p} {
-					l := eventually(t, c, p, func(l *proc.Look) bool { return l.Reads == p.pipe })
+					l := eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Reads == p.pipe })
 					require.Equal(t, p.pid, l.Foreground)
 					require.Equal(t, args, l.Args)
 					require.NotEmpty(t, l.Image)
@@ -158,14 +151,14 @@ func TestLookIdle(t *testing.T) {
 						interrupt(t, c, p)
 					}
 					p.run(t, command)
-					eventually(t, c, p, func(l *proc.Look) bool { return l.Reads != p.pipe })
+					eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Reads != p.pipe })
 					time.Sleep(20 * time.Millisecond)
 					for range 5 {
-						l := must[proc.Look](t)(c.Look(t.Context(), p))
+						l := must[proc.Look](t)(c.Look(t.Context(), p.pid))
 						require.NotEqual(t, p.pipe, l.Reads, command)
 						require.Empty(t, l.Waits, command)
 					}
-					l := eventually(t, c, p, func(l *proc.Look) bool { return l.Runs == strings.HasPrefix(command, "while") })
+					l := eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Runs == strings.HasPrefix(command, "while") })
 					require.Equal(t, args, l.Args)
 				}
 			})
@@ -174,14 +167,14 @@ func TestLookIdle(t *testing.T) {
 }
 
 // interrupt interrupts the terminal's foreground until the shell is back.
-func interrupt(t testing.TB, c *control, p *onPipe) {
+func interrupt(t testing.TB, c *Processes, p *onPipe) {
 	t.Helper()
 	for range 200 {
-		l := must[proc.Look](t)(c.Look(t.Context(), p))
+		l := must[proc.Look](t)(c.Look(t.Context(), p.pid))
 		if l.Reads == p.pipe {
 			return
 		}
-		must[bool](t)(c.Interrupt(t.Context(), p))
+		must[bool](t)(c.Interrupt(t.Context(), p.pid))
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Fatal("the shell does not come back")
@@ -232,7 +225,7 @@ func TestLookWaits(t *testing.T) {
 				}
 				p := startOnPipe(t, shell)
 				p.run(t, w.command)
-				l := eventually(t, c, p, func(l *proc.Look) bool {
+				l := eventually(t, c, p.pid, func(l *proc.Look) bool {
 					return len(l.Waits) == 1 && l.Waits[0].Alone == w.alone && l.Waits[0].Modes == w.modes && (w.name == "") == (l.Waits[0].PID == p.pid)
 				})
 				if w.name != "" {
@@ -265,7 +258,7 @@ func TestLookNobodyWaits(t *testing.T) {
 			program, _, _ := strings.Cut(w.command, " ")
 			settled(t, p.pid, has("bash", program))
 			time.Sleep(100 * time.Millisecond)
-			never(t, c, p)
+			never(t, c, p.pid)
 		})
 	}
 }
@@ -278,35 +271,35 @@ func TestLookHidden(t *testing.T) {
 	for _, sh := range controlShells(t) {
 		c := startControl(t, nobody, sh...)
 		p := startOnPipe(t, "bash")
-		l := eventually(t, c, p, func(l *proc.Look) bool { return l.Hidden && !l.Runs })
+		l := eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Hidden && !l.Runs })
 		require.Empty(t, l.Reads)
 		require.Empty(t, l.Waits)
 		require.Empty(t, l.Image)
 		require.Equal(t, sessionShells["bash"], l.Args)
 		p.run(t, "cat")
-		eventually(t, c, p, func(l *proc.Look) bool { return l.Hidden && !l.Runs && l.Foreground != p.pid })
+		eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Hidden && !l.Runs && l.Foreground != p.pid })
 	}
 	c := startControl(t, nobody)
 	p := startAs(t, nobody, "dash")
-	eventually(t, c, p, func(l *proc.Look) bool { return l.Reads == p.pipe && !l.Hidden })
+	eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Reads == p.pipe && !l.Hidden })
 	p.run(t, "stty -echo; cat")
-	eventually(t, c, p, func(l *proc.Look) bool {
+	eventually(t, c, p.pid, func(l *proc.Look) bool {
 		return len(l.Waits) == 1 && l.Waits[0].Name == "cat" && l.Waits[0].Modes.NoEcho
 	})
 
 	c = startControl(t, 0)
 	p = startOnPipe(t, "bash")
 	p.run(t, "su nobody -s /bin/sh -c cat")
-	eventually(t, c, p, func(l *proc.Look) bool { return len(l.Waits) == 1 && l.Waits[0].Name == "cat" && l.Waits[0].Alone })
+	eventually(t, c, p.pid, func(l *proc.Look) bool { return len(l.Waits) == 1 && l.Waits[0].Name == "cat" && l.Waits[0].Alone })
 }
 
 func TestLookGone(t *testing.T) {
 	c := startControl(t, 0)
 	p := startOnPipe(t, "bash")
-	eventually(t, c, p, func(l *proc.Look) bool { return l.Reads == p.pipe })
+	eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Reads == p.pipe })
 	require.NoError(t, syscall.Kill(p.pid, syscall.SIGKILL))
-	eventually(t, c, p, func(l *proc.Look) bool { return l.Gone })
-	require.Equal(t, proc.Look{Gone: true}, must[proc.Look](t)(c.Look(t.Context(), numbered{pid: 4194303})))
+	eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Gone })
+	require.Equal(t, proc.Look{Gone: true}, must[proc.Look](t)(c.Look(t.Context(), 4194303)))
 	require.Empty(t, c.memos)
 }
 
@@ -314,9 +307,9 @@ func TestLookGone(t *testing.T) {
 func TestLookExec(t *testing.T) {
 	c := startControl(t, 0)
 	p := startOnPipe(t, "bash")
-	before := eventually(t, c, p, func(l *proc.Look) bool { return l.Reads == p.pipe })
+	before := eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Reads == p.pipe })
 	p.run(t, "exec dash -i -c 'read x' \"$(printf 'a\\nb')\" '' c")
-	after := eventually(t, c, p, func(l *proc.Look) bool { return len(l.Waits) == 1 })
+	after := eventually(t, c, p.pid, func(l *proc.Look) bool { return len(l.Waits) == 1 })
 	require.NotEqual(t, before.Image, after.Image)
 	require.Equal(t, []string{"dash", "-i", "-c", "read x", "a\nb", "", "c"}, after.Args)
 }
@@ -326,23 +319,23 @@ func TestDiscard(t *testing.T) {
 		t.Run(sh[0], func(t *testing.T) {
 			c := startControl(t, 0, sh...)
 			p := startOnPipe(t, "bash")
-			eventually(t, c, p, func(l *proc.Look) bool { return l.Reads == p.pipe })
+			eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Reads == p.pipe })
 			tty, err := os.OpenFile(p.tty, os.O_RDWR|unix.O_NOCTTY, 0)
 			require.NoError(t, err)
 			defer tty.Close()
 			before, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 			require.NoError(t, err)
-			require.Zero(t, must[int](t)(c.Discard(t.Context(), p)))
+			require.Zero(t, must[int](t)(c.Discard(t.Context(), p.pid)))
 			for _, text := range []string{"one\ntwo\nthree", "x", "\n", strings.Repeat("0123456789\n", 500)} {
 				_, err := io.WriteString(p.keys, text)
 				require.NoError(t, err)
-				require.Equal(t, len(text), must[int](t)(c.Discard(t.Context(), p)))
-				require.Zero(t, must[int](t)(c.Discard(t.Context(), p)))
+				require.Equal(t, len(text), must[int](t)(c.Discard(t.Context(), p.pid)))
+				require.Zero(t, must[int](t)(c.Discard(t.Context(), p.pid)))
 			}
 			after, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 			require.NoError(t, err)
 			require.Equal(t, before, after)
-			require.Zero(t, must[int](t)(c.Discard(t.Context(), numbered{pid: 4194303})))
+			require.Zero(t, must[int](t)(c.Discard(t.Context(), 4194303)))
 		})
 	}
 }

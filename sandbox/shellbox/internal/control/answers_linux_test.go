@@ -1,4 +1,4 @@
-package shellbox
+package control
 
 import (
 	"context"
@@ -41,23 +41,34 @@ func (local) Alive(_ context.Context, pids ...int) ([]proc.Process, error) {
 func (local) Marked(_ context.Context, word string) ([]int, error) { return inspect.Marked(word), nil }
 func (local) ResetModes(_ context.Context, tty int) error          { inspect.ResetModes(tty); return nil }
 func (local) Uptime(context.Context) (time.Duration, error)        { return inspect.Uptime() }
-func (local) Settle(context.Context, Process) (bool, error)        { return false, nil }
 func (local) Signal(_ context.Context, pids []int, signals ...proc.Signal) (int, error) {
 	return inspect.Signal(pids, signals...)
 }
-func (local) Interrupt(_ context.Context, p Process) (bool, error) {
-	return inspect.Interrupt(p.PID()), nil
+func (local) Interrupt(_ context.Context, pid int) (bool, error) {
+	return inspect.Interrupt(pid), nil
 }
-func (local) Look(_ context.Context, p Process) (proc.Look, error) { return inspect.Look(p.PID()), nil }
-func (local) Discard(_ context.Context, p Process) (int, error) {
-	return inspect.Discard(inspect.Look(p.PID()).TTY), nil
+func (local) Look(_ context.Context, pid int) (proc.Look, error) { return inspect.Look(pid), nil }
+func (local) Discard(_ context.Context, pid int) (int, error) {
+	return inspect.Discard(inspect.Look(pid).TTY), nil
 }
 func (local) Program(_ context.Context, pid int) (string, []string, error) {
 	dir, env := inspect.Program(pid)
 	return dir, env, nil
 }
 
-var _ Processes = local{}
+// answers are what both have.
+type answers interface {
+	Tree(ctx context.Context, pids ...int) ([]proc.Process, error)
+	Alive(ctx context.Context, pids ...int) ([]proc.Process, error)
+	Marked(ctx context.Context, word string) ([]int, error)
+	ResetModes(ctx context.Context, tty int) error
+	Uptime(context.Context) (time.Duration, error)
+	Signal(ctx context.Context, pids []int, signals ...proc.Signal) (int, error)
+	Interrupt(ctx context.Context, pid int) (bool, error)
+	Look(ctx context.Context, pid int) (proc.Look, error)
+	Discard(ctx context.Context, pid int) (int, error)
+	Program(ctx context.Context, pid int) (string, []string, error)
+}
 
 // settled returns the tree of a process when it is as wanted, nothing in it runs, and it is the same twice.
 func settled(t testing.TB, pid int, wanted func([]proc.Process) bool) []proc.Process {
@@ -195,7 +206,7 @@ func TestTreeOfAnotherUser(t *testing.T) {
 
 func TestNothingThere(t *testing.T) {
 	ctx := t.Context()
-	for _, answers := range []Processes{startControl(t, 0), local{}} {
+	for _, answers := range []answers{startControl(t, 0), local{}} {
 		require.Empty(t, must[[]proc.Process](t)(answers.Tree(ctx)))
 		require.Empty(t, must[[]proc.Process](t)(answers.Tree(ctx, 4194303, 0, -1)))
 		require.Empty(t, must[[]proc.Process](t)(answers.Alive(ctx)))
@@ -236,7 +247,7 @@ func TestModes(t *testing.T) {
 		"cbreak -echo intr ^A erase ^H inlcr igncr olcuc ocrnl tostop noflsh -isig -icrnl -opost xcase echoprt echonl -brkint eol ^X swtch ^Y -ixon"} {
 		t.Run(prepare, func(t *testing.T) {
 			var reset [2]unix.Termios
-			for i, answers := range []Processes{local{}, sh} {
+			for i, answers := range []answers{local{}, sh} {
 				ptm, tty, err := pty.Open()
 				require.NoError(t, err)
 				defer ptm.Close()
@@ -280,7 +291,7 @@ func TestSignal(t *testing.T) {
 	signal.Notify(got, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(got)
 	self, ctx := os.Getpid(), t.Context()
-	for _, answers := range []Processes{startControl(t, 0), local{}} {
+	for _, answers := range []answers{startControl(t, 0), local{}} {
 		require.Equal(t, 2, must[int](t)(answers.Signal(ctx, []int{self}, "USR1", proc.Signal(itoa(int(syscall.SIGUSR2))))))
 		seen := map[os.Signal]bool{<-got: true, <-got: true}
 		require.Equal(t, map[os.Signal]bool{syscall.SIGUSR1: true, syscall.SIGUSR2: true}, seen)
@@ -289,7 +300,7 @@ func TestSignal(t *testing.T) {
 }
 
 func TestInterrupt(t *testing.T) {
-	answers := map[string]Processes{"inspect": local{}}
+	answers := map[string]answers{"inspect": local{}}
 	for _, sh := range controlShells(t) {
 		answers[strings.Join(sh, " ")] = startControl(t, 0, sh...)
 	}
@@ -297,9 +308,9 @@ func TestInterrupt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			shell := startShell(t, "sleep 1000 | sleep 1000")
 			settled(t, shell, has("sleep", "sleep"))
-			require.True(t, must[bool](t)(answers.Interrupt(t.Context(), numbered{pid: shell})))
+			require.True(t, must[bool](t)(answers.Interrupt(t.Context(), shell)))
 			settled(t, shell, func(ps []proc.Process) bool { return len(ps) == 1 && ps[0].PID == shell })
-			require.False(t, must[bool](t)(answers.Interrupt(t.Context(), numbered{pid: 4194303})))
+			require.False(t, must[bool](t)(answers.Interrupt(t.Context(), 4194303)))
 		})
 	}
 }
@@ -331,7 +342,7 @@ func TestProgram(t *testing.T) {
 func TestControlGivesUp(t *testing.T) {
 	c := startControl(t, 0)
 	must[time.Duration](t)(c.Uptime(t.Context()))
-	require.NoError(t, syscall.Kill(c.shell.PID(), syscall.SIGSTOP))
+	require.NoError(t, syscall.Kill(c.shell.(*piped).cmd.Process.Pid, syscall.SIGSTOP))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	_, err := c.Uptime(ctx)
@@ -353,7 +364,7 @@ func TestControlGivesUp(t *testing.T) {
 		})
 	}
 	askers.Wait()
-	c.close()
+	c.Close()
 	_, err = c.Uptime(t.Context())
 	require.ErrorIs(t, err, sandbox.ErrClosed)
 }
@@ -363,17 +374,17 @@ func BenchmarkProcesses(b *testing.B) {
 	pid := startShell(b, "cat", "SHELLBOX_BENCH=1")
 	settled(b, pid, has("cat"))
 	ctx := b.Context()
-	for _, answers := range []Processes{local{}, startControl(b, 0)} {
+	for _, answers := range []answers{local{}, startControl(b, 0)} {
 		for _, question := range []struct {
 			name string
 			ask  func() error
 		}{
 			{"Tree", func() error { _, err := answers.Tree(ctx, pid); return err }},
 			{"Alive", func() error { _, err := answers.Alive(ctx, pid); return err }},
-			{"Look", func() error { _, err := answers.Look(ctx, numbered{pid: pid}); return err }},
+			{"Look", func() error { _, err := answers.Look(ctx, pid); return err }},
 			{"Marked", func() error { _, err := answers.Marked(ctx, "SHELLBOX_BENCH=1"); return err }},
 		} {
-			b.Run(fmt.Sprintf("%s/%s", question.name, strings.TrimPrefix(fmt.Sprintf("%T", answers), "*shellbox.")), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/%s", question.name, strings.TrimPrefix(fmt.Sprintf("%T", answers), "*control.")), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					require.NoError(b, question.ask())

@@ -1,8 +1,11 @@
-package shellbox
+// Package control answers questions about the processes of a machine on which there is nothing but a shell: by control.sh, in a plain sh beside the
+// sessions, which reads /proc with builtins.
+package control
 
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	_ "embed"
 	"fmt"
 	"io"
@@ -15,14 +18,23 @@ import (
 //go:embed control.sh
 var controlScript string
 
-// A control answers questions about processes (see answers.go) for a Host without Processes: it is a shell without a terminal, beside the sessions, that
-// runs the functions of control.sh. A line to that shell costs some 0.1 ms, an SSH channel of its own 1 to 3 ms. It answers one question after the other.
-type control struct {
-	host  Host
+// A Shell is a plain sh without a terminal.
+type Shell interface {
+	Stdin() io.WriteCloser
+	Stdout() io.Reader
+	Stderr() io.Reader
+	Close() error // reads and writes under way return. Closing again does nothing
+	Reap()        // waits for its end, after Close
+}
+
+// Processes is what a shell tells of processes: it has the methods of shellbox.Processes, but for processes that it knows by their ids. All methods may be
+// called from several goroutines. It answers one question after the other: a line to the shell costs some 0.1 ms, an SSH channel of its own 1 to 3 ms.
+type Processes struct {
+	begin func(context.Context) (Shell, error)
 	nonce string
 	turn  chan struct{} // full during a question, which owns the fields below
 
-	shell  Process // nil: none yet, or the last one failed
+	shell  Shell // nil: none yet, or the last one failed
 	out    *bufio.Reader
 	drain  sync.WaitGroup
 	closed bool
@@ -31,13 +43,14 @@ type control struct {
 	memos  map[int]memo // by the process's id: what Look need not be told again
 }
 
-func newControl(host Host, nonce string) *control {
-	return &control{host: host, nonce: nonce, turn: make(chan struct{}, 1), memos: map[int]memo{}}
+// New returns the Processes of a machine on which begin starts a plain sh. It starts one with the first question, and another one when that has failed.
+func New(begin func(context.Context) (Shell, error)) *Processes {
+	return &Processes{begin: begin, nonce: rand.Text(), turn: make(chan struct{}, 1), memos: map[int]memo{}}
 }
 
 // do returns what one of control.sh's functions prints. If ctx ends first, the shell is given up: its late answer would be taken for that
 // of the next question. The next question starts another shell.
-func (c *control) do(ctx context.Context, call string) (string, error) {
+func (c *Processes) do(ctx context.Context, call string) (string, error) {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -59,8 +72,8 @@ func (c *control) do(ctx context.Context, call string) (string, error) {
 	return answer, nil
 }
 
-func (c *control) start(ctx context.Context) error {
-	shell, err := c.host.Start(ctx, Program{Args: []string{"sh"}, Dir: "/"})
+func (c *Processes) start(ctx context.Context) error {
+	shell, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,7 +84,7 @@ func (c *control) start(ctx context.Context) error {
 }
 
 // ask has the shell execute lines and returns what they print. A shell that fails, or takes longer than ctx allows, is stopped.
-func (c *control) ask(ctx context.Context, lines string) (string, error) {
+func (c *Processes) ask(ctx context.Context, lines string) (string, error) {
 	shell := c.shell // for the goroutine: it may still run when c.shell is another shell
 	stop := context.AfterFunc(ctx, func() { shell.Close() })
 	answer, err := c.converse(lines)
@@ -85,7 +98,7 @@ func (c *control) ask(ctx context.Context, lines string) (string, error) {
 	return answer, nil
 }
 
-func (c *control) converse(lines string) (string, error) {
+func (c *Processes) converse(lines string) (string, error) {
 	if _, err := io.WriteString(c.shell.Stdin(), lines+"\necho "+c.nonce+"\n"); err != nil {
 		return "", err
 	}
@@ -103,17 +116,18 @@ func (c *control) converse(lines string) (string, error) {
 }
 
 // stop lets go of the shell; it ends at the end of its input.
-func (c *control) stop() {
+func (c *Processes) stop() {
 	if c.shell != nil {
 		c.shell.Stdin().Close()
 		c.shell.Close()
-		c.shell.Wait()
+		c.shell.Reap()
 		c.drain.Wait()
 		c.shell = nil
 	}
 }
 
-func (c *control) close() {
+// Close lets go of the shell. Questions fail from then on with sandbox.ErrClosed.
+func (c *Processes) Close() {
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()
 	c.closed = true
