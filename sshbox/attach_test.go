@@ -81,7 +81,7 @@ func TestProgram(t *testing.T) {
 	case "keep":
 		box, err := New(ctx, Config{Image: testImage, Network: "none", Keep: true, Env: []string{"FROM=config"}, Dir: "/usr"})
 		must(err)
-		_, err = box.Execute(ctx, "cd /usr/share; X=kept; f() { echo f $X; }; false")
+		_, err = box.Execute(ctx, "cd /usr/share; X=kept; f() { echo f $X; }; sleep 0.1; false") // long enough for a question behind it
 		must(err)
 		busy, err := box.Open(ctx, sandbox.Dir("/tmp"), sandbox.Env("MINE=1"))
 		must(err)

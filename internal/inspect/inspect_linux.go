@@ -127,18 +127,38 @@ func Marked(word string) []int {
 	r := newReader()
 	var found []int
 	for _, pid := range numbers("/proc") {
-		var env []byte
-		var err error
-		dir := "/proc/" + strconv.Itoa(pid)
-		look := func() { env, err = r.read(dir + "/environ") }
-		if look(); errors.Is(err, os.ErrPermission) {
-			as(dir, look)
+		env, whole, shown := r.environ(pid)
+		for begin := time.Now(); shown && !whole && time.Since(begin) < execLimit; env, whole, shown = r.environ(pid) {
+			time.Sleep(100 * time.Microsecond)
 		}
-		if err == nil && bytes.Contains(env, []byte(word)) {
+		if shown && bytes.Contains(env, []byte(word)) {
 			found = append(found, pid)
 		}
 	}
 	return found
+}
+
+// execLimit is how long the end of an exec is waited for. It takes less than a millisecond, on a very busy machine some hundred.
+const execLimit = 500 * time.Millisecond
+
+// environ returns the environment of a process; not the whole of it if the process is in the middle of an exec. shown: it is not gone, nor hidden from us.
+func (r *reader) environ(pid int) (env []byte, whole, shown bool) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	var err error
+	var s stat
+	look := func() {
+		if env, err = r.read(dir + "/environ"); err == nil {
+			env = bytes.Clone(env)
+			s, shown = r.stat(pid)
+		}
+	}
+	if look(); errors.Is(err, os.ErrPermission) {
+		as(dir, look)
+	}
+	if len(env) == 0 { // who sleeps does not execute, and has none indeed
+		return nil, s.kernel || s.Ended() || s.State == "S" || s.State == "T", shown
+	}
+	return env, s.envEnd == 0 || uint64(len(env)) == s.envEnd-s.envStart, shown
 }
 
 // Uptime asks the kernel's clock, from which start times come; lxcfs replaces /proc/uptime by the container's.

@@ -1,9 +1,11 @@
 package inspect
 
 import (
+	"crypto/rand"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -99,7 +101,7 @@ func TestParseStat(t *testing.T) {
 		s, ok := parseStat([]byte("42 (" + name + ")" + rest + "\n"))
 		require.True(t, ok)
 		want := proc.Process{Name: name, State: "S", Parent: 1, Group: 2, Session: 3, TTY: 34816, Foreground: -1, Start: 20, Image: "24"}
-		require.Equal(t, stat{want, 5, false}, s)
+		require.Equal(t, stat{Process: want, threadCount: 5}, s)
 	}
 	for _, line := range []string{"", "42", "42 (cat)", "42 (cat) S 1", ") (" + rest, "42 cat" + rest} {
 		_, ok := parseStat([]byte(line))
@@ -146,4 +148,19 @@ func FuzzParseCall(f *testing.F) {
 			t.Errorf("%q: %+v", line, call)
 		}
 	})
+}
+
+// A process that executes one program after the other is found at any moment.
+func TestMarkedDuringExec(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "again")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nexec "+script+"\n"), 0o700))
+	mark := "SANDSHELL_TEST=" + rand.Text()
+	cmd := exec.Command(script)
+	cmd.Env = append(os.Environ(), mark)
+	require.NoError(t, cmd.Start())
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	for range 100 {
+		require.Equal(t, []int{cmd.Process.Pid}, Marked(mark))
+	}
 }

@@ -81,6 +81,8 @@ type stat struct {
 	proc.Process
 	threadCount int
 	kernel      bool // it has no program: a thread of the kernel
+
+	envStart, envEnd uint64 // where its environment is in its memory; 0: not known yet, or not told
 }
 
 func (r *reader) stat(pid int) (stat, bool) {
@@ -145,6 +147,10 @@ func parseStat(line []byte) (s stat, ok bool) {
 	const kernelThread = 0x00200000 // PF_KTHREAD
 	s.kernel = number(6)&kernelThread != 0
 	s.Start, _ = strconv.ParseInt(word(19), 10, 64)
+	if len(words) > 48 {
+		s.envStart, _ = strconv.ParseUint(word(47), 10, 64)
+		s.envEnd, _ = strconv.ParseUint(word(48), 10, 64)
+	}
 	// The address of the program's code; 0: a zombie, 1: it is not for us to see. A static program that is not position-independent (busybox) lies
 	// where it lay before when it executes itself; its stack does not.
 	if code := word(23); len(code) > 1 {

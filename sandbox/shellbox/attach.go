@@ -176,8 +176,12 @@ func (s *session) recall(k Kept, c *command) (busy bool, err error) {
 			c.out.untold.kept.Reset()
 			c.out.cleaner.Reset()
 			if m.kind == 'D' {
-				s.status, s.cwd, s.answered = m.status, m.cwd, m.seq
+				s.cwd, s.answered = m.cwd, m.seq
+				if !s.told {
+					s.status = m.status
+				}
 			}
+			s.told = m.kind == 'D'
 		}
 		if errors.Is(err, io.EOF) {
 			break // the shell has ended: the reader learns of it

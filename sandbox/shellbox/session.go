@@ -26,6 +26,7 @@ type session struct {
 	up         bool   // sh is at its prompt or runs cmd; else it is being started
 	seq        int    // of the last line
 	answered   int    // of the last D marker
+	told       bool   // the last marker was a D: $? of what the next one ends, if no C is before it, is not a command's
 	anySeq     bool   // after Attach: the number of the command under way is not known
 	status     int    // $?
 	cwd        string
@@ -81,6 +82,7 @@ func (s *session) marker(sh *shell, m *marker) {
 	switch {
 	case s.sh != sh || m.seq <= s.answered: // an old one
 	case m.kind == 'C':
+		s.told = false
 		s.begun(m)
 	default:
 		s.answered, s.cwd = m.seq, m.cwd
@@ -88,9 +90,10 @@ func (s *session) marker(sh *shell, m *marker) {
 		sh.answer = make(chan struct{})
 		if s.up {
 			s.said(m)
-		} else if m.seq < s.seq { // not of the question that is on its way
+		} else if !s.told {
 			s.status = m.status
 		}
+		s.told = true
 	}
 }
 

@@ -68,6 +68,7 @@ func newServer(o options, log *slog.Logger) (*server, error) {
 // serve runs the box. It returns only if that cannot begin.
 func serve(o options, log *slog.Logger) error {
 	runtime.GOMAXPROCS(1)
+	reserve(reservedThreads)
 	// Other processes of the same user must not read boxd's memory: the keys are in it, and what programs print.
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)    // for when it is not process 1
@@ -105,6 +106,27 @@ func serve(o options, log *slog.Logger) error {
 		}
 		go s.called(c)
 	}
+}
+
+// reservedThreads is how many threads boxd has from the start: more than it has in blocking calls at a time.
+const reservedThreads = 16
+
+// reserve has Go's runtime make that many threads. It keeps those that it has, and ends the program when the kernel refuses it one more: programs of the box
+// may take all that the container may have (Config.PIDs).
+func reserve(threads int) {
+	var made sync.WaitGroup
+	enough := make(chan struct{})
+	for range threads {
+		made.Add(1)
+		go func() {
+			runtime.LockOSThread() // nobody else runs on it
+			defer runtime.UnlockOSThread()
+			made.Done()
+			<-enough
+		}()
+	}
+	made.Wait()
+	close(enough)
 }
 
 // Threads sets how many of boxd's threads run Go code at a time. Mostly it is one: boxd hands small pieces of data from one goroutine to the next, and

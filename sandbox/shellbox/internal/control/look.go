@@ -45,7 +45,7 @@ func (c *Processes) keep(pid int, m memo, gone bool) {
 func (c *Processes) Look(ctx context.Context, pid int) (proc.Look, error) {
 	m := c.memo(pid)
 	call := "look " + itoa(pid) + " " + shellquote.Quote(m.image)
-	if m.turns > 0 { // 0: the kernel does not count them
+	if m.turns > 0 && m.reads != "" { // 0: the kernel does not count them. "": it ran, and may have begun to read in the same turn
 		call += " " + itoa(int(m.turns))
 	}
 	out, err := c.do(ctx, call)

@@ -1,0 +1,70 @@
+package sshbox
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// Programs that take all processes there may be do not take those of boxd: a box at its limit starts nothing more, says so, and lives.
+func TestNoMoreProcesses(t *testing.T) {
+	t.Parallel()
+	for round := range 4 {
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			t.Parallel()
+			box := newBox(t, Config{Image: testImage, PIDs: 64})
+			ctx := t.Context()
+			session, err := box.Open(ctx)
+			noError(t, err)
+			r, err := box.Execute(ctx, `sh -c 'while :; do sleep 1000 & echo $!; done' 2>&1`, sandbox.Timeout(30*time.Second))
+			noError(t, err)
+			require.Equal(t, sandbox.Exited, r.State)
+			require.Contains(t, r.Output, "fork")
+			pids, _, _ := strings.Cut(strings.ReplaceAll(r.Output, "\n", " "), " sh:")
+			var all sync.WaitGroup
+			for range 30 {
+				all.Go(func() {
+					ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+					defer cancel()
+					if code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"true"}}); code == 0 && err == nil {
+						return // somebody else's process has just ended
+					} else if err == nil || ctx.Err() != nil {
+						t.Errorf("Run: %d, %v", code, err)
+					}
+				})
+				all.Go(func() {
+					s, err := box.Open(ctx)
+					if err != nil {
+						return
+					}
+					s.Close()
+				})
+				all.Go(func() {
+					conn, err := box.Dial(ctx, "tcp", "127.0.0.1:1")
+					if err == nil {
+						conn.Close()
+						t.Error("who listens?")
+					}
+				})
+			}
+			for range 5 {
+				r, err = session.Execute(ctx, "read x", sandbox.Timeout(30*time.Second))
+				noError(t, err)
+				require.Equal(t, sandbox.Waiting, r.State)
+				r, err = session.Input(ctx, "\n")
+				noError(t, err)
+				require.Zero(t, r.ExitCode)
+			}
+			all.Wait()
+			does(t, box, "kill "+pids, 0, "")
+			does(t, session, "expr 1 + 1", 0, "2\n")
+		})
+	}
+}
