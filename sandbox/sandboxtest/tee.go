@@ -26,6 +26,15 @@ func newGate() *gate { return &gate{reached: make(chan struct{}), opened: make(c
 
 func (g *gate) open() { g.opening.Do(func() { close(g.opened) }) }
 
+func (g *gate) isReached() bool {
+	select {
+	case <-g.reached:
+		return true
+	default:
+		return false
+	}
+}
+
 func (g *gate) Write(p []byte) (int, error) {
 	g.once.Do(func() { close(g.reached) })
 	<-g.opened

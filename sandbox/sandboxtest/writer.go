@@ -39,20 +39,19 @@ func blockedTees(t *testing.T, b *box) {
 		sh.usable()
 	})
 	const flood = "yes 'one of very many lines'"
-	timeout := sandbox.Timeout(300 * time.Millisecond)
 	for _, c := range []struct {
 		name, command string
-		opts          []sandbox.ExecOption
-		ctx           time.Duration // after which the context ends
-		end           func(*shell) error
+		after         func(time.Duration) sandbox.ExecOption // ends the call after that time
+		ctx           bool                                   // its ctx does
+		end           func(*shell) error                     // that does, once there is output
 		want          error
 	}{
-		{name: "Timeout", command: flood, opts: []sandbox.ExecOption{timeout}, want: sandbox.ErrTimeout},
-		{name: "TimeoutOfSilence", command: "echo a; sleep 1000", opts: []sandbox.ExecOption{timeout}, want: sandbox.ErrTimeout},
-		{name: "TimeoutAfterTheEnd", command: "echo a", opts: []sandbox.ExecOption{timeout}},
-		{name: "Context", command: flood, ctx: 300 * time.Millisecond, want: context.DeadlineExceeded},
-		{name: "ContextAfterTheEnd", command: "echo a", ctx: 300 * time.Millisecond},
-		{name: "Yield", command: flood, opts: []sandbox.ExecOption{sandbox.Yield(300 * time.Millisecond)}},
+		{name: "Timeout", command: flood, after: sandbox.Timeout, want: sandbox.ErrTimeout},
+		{name: "TimeoutOfSilence", command: "echo a; sleep 1000", after: sandbox.Timeout, want: sandbox.ErrTimeout},
+		{name: "TimeoutAfterTheEnd", command: "echo a", after: sandbox.Timeout},
+		{name: "Context", command: flood, ctx: true, want: context.DeadlineExceeded},
+		{name: "ContextAfterTheEnd", command: "echo a", ctx: true},
+		{name: "Yield", command: flood, after: sandbox.Yield},
 		{name: "Interrupt", command: flood, end: func(sh *shell) error {
 			_, err := attempt("Interrupt", sh.interrupts())
 			return err
@@ -69,23 +68,40 @@ func blockedTees(t *testing.T, b *box) {
 			t.Cleanup(g.open)
 			returned := make(chan error, 1)
 			begin := time.Now()
-			go func() {
+			execute := func(limit time.Duration) {
 				_, err := attempt("Execute", func(ctx context.Context) (*sandbox.Result, error) {
-					if c.ctx > 0 {
+					opts := []sandbox.ExecOption{sandbox.Tee(g)}
+					if c.after != nil {
+						opts = append(opts, c.after(limit))
+					}
+					if c.ctx {
 						var cancel context.CancelFunc
-						ctx, cancel = context.WithTimeout(ctx, c.ctx)
+						ctx, cancel = context.WithTimeout(ctx, limit)
 						defer cancel()
 					}
-					return sh.Execute(ctx, c.command, append(c.opts, sandbox.Tee(g))...)
+					return sh.Execute(ctx, c.command, opts...)
 				})
 				returned <- err
-			}()
+			}
+			var err error
 			if c.end != nil {
+				go execute(0)
 				<-g.reached
 				begin = time.Now()
 				require.NoError(t, c.end(sh))
+				err = <-returned
+			} else {
+				for limit := 300 * time.Millisecond; ; limit *= 3 { // a busy machine has printed nothing after so long
+					begin = time.Now()
+					go execute(limit)
+					if err = <-returned; g.isReached() {
+						break
+					}
+					if c.name == "Yield" {
+						sh.interrupt()
+					}
+				}
 			}
-			err := <-returned
 			require.Less(t, time.Since(begin), writerLimit, "time to return")
 			require.ErrorIs(t, err, exec.ErrWaitDelay)
 			if c.want != nil {
