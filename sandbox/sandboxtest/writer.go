@@ -67,7 +67,7 @@ func blockedTees(t *testing.T, b *box) {
 			g := newGate()
 			t.Cleanup(g.open)
 			returned := make(chan error, 1)
-			begin := time.Now()
+			var begin time.Time
 			execute := func(limit time.Duration) {
 				_, err := attempt("Execute", func(ctx context.Context) (*sandbox.Result, error) {
 					opts := []sandbox.ExecOption{sandbox.Tee(g)}
