@@ -35,10 +35,24 @@ func (e *sentinel) Unwrap() error { return e.is }
 
 // A LostError says why a sandbox is lost. It is ErrLost.
 type LostError struct {
-	Box    string // the sandbox's String
-	Reason string // "connection closed by the server", "the container was removed", "out of memory", …
-	Err    error  // the underlying error, if there is one
+	Box    string    // the sandbox's String
+	Reason string    // "connection closed by the server", "the container was removed", "out of memory", …: for people
+	Cause  LostCause // for programs
+	Err    error     // the underlying error, if there is one
 }
+
+// A LostCause says who or what has ended a sandbox. A harness counts some causes as the task's failure (LostMemory, LostEnded), and others as the
+// infrastructure's.
+type LostCause string
+
+const (
+	LostUnknown    LostCause = ""              // nobody tells
+	LostMemory     LostCause = "out of memory" // the kernel killed it because its memory, or the machine's, was used up
+	LostEnded      LostCause = "ended"         // a program in it has ended it, as by kill -TERM 1, or has taken away what its shells need
+	LostRemoved    LostCause = "removed"       // it was stopped, killed, restarted or removed from outside
+	LostTaken      LostCause = "taken"         // another program has attached to it, and works with it now
+	LostConnection LostCause = "connection"    // the machine or the engine does not answer, or has ended the connection. The sandbox may go on
+)
 
 func (e *LostError) Error() string {
 	s := e.Box + " lost: " + e.Reason

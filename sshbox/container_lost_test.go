@@ -51,7 +51,7 @@ func TestContainerLost(t *testing.T) {
 		t.Cleanup(func() { p.Close() })
 		return h, p
 	}
-	lost := func(t *testing.T, h *dockerHost, p shellbox.Process, want string) {
+	lost := func(t *testing.T, h *dockerHost, p shellbox.Process, want string, cause sandbox.LostCause) {
 		t.Helper()
 		begin := time.Now()
 		if p != nil {
@@ -63,8 +63,8 @@ func TestContainerLost(t *testing.T) {
 		defer cancel()
 		err := h.Lost(ctx)
 		var e *sandbox.LostError
-		if !errors.As(err, &e) || e.Box != "DockerSSHBox" || !strings.Contains(e.Reason, want) {
-			t.Errorf("got %v, want %q", err, want)
+		if !errors.As(err, &e) || e.Box != "DockerSSHBox" || !strings.Contains(e.Reason, want) || e.Cause != cause {
+			t.Errorf("got %#v, want %q, %q", err, want, cause)
 		}
 		if d := time.Since(begin); d > 5*time.Second {
 			t.Errorf("it took %v to learn of it", d)
@@ -84,25 +84,30 @@ func TestContainerLost(t *testing.T) {
 		h, p := running(t, nil)
 		_, err := d.ContainerRemove(t.Context(), h.container.ID, client.ContainerRemoveOptions{Force: true})
 		noError(t, err)
-		lost(t, h, p, "removed")
+		lost(t, h, p, "removed", sandbox.LostRemoved)
 	})
 	t.Run("killed", func(t *testing.T) {
 		h, p := running(t, nil)
 		_, err := d.ContainerKill(t.Context(), h.container.ID, client.ContainerKillOptions{Signal: "KILL"})
 		noError(t, err)
-		lost(t, h, p, "killed")
+		lost(t, h, p, "killed", sandbox.LostRemoved)
 	})
 	t.Run("stopped", func(t *testing.T) {
 		h, p := running(t, nil)
 		_, err := d.ContainerStop(t.Context(), h.container.ID, client.ContainerStopOptions{})
 		noError(t, err)
-		lost(t, h, p, "the container ended with status")
+		lost(t, h, p, "the container ended with status", sandbox.LostRemoved)
+	})
+	t.Run("ended from inside", func(t *testing.T) {
+		h, p := running(t, nil)
+		run(t, h, sh("kill -TERM 1"))
+		lost(t, h, p, "the container ended with status", sandbox.LostEnded)
 	})
 	t.Run("restarted", func(t *testing.T) {
 		h, p := running(t, func(c *Config) { c.Keep = true }) // the engine removes others when they end
 		_, err := d.ContainerRestart(t.Context(), h.container.ID, client.ContainerRestartOptions{})
 		noError(t, err)
-		lost(t, h, p, "ended") // with status 0, or what ran in it: as soon as it is looked at
+		lost(t, h, p, "ended", sandbox.LostRemoved) // with status 0, or what ran in it: as soon as it is looked at
 	})
 	t.Run("out of memory", func(t *testing.T) {
 		h := containerOf(t, func(c *Config) { c.Memory = 24 << 20 })
@@ -112,7 +117,7 @@ func TestContainerLost(t *testing.T) {
 				break
 			}
 		}
-		lost(t, h, nil, "out of memory: the container used up its 24 MiB")
+		lost(t, h, nil, "out of memory: the container used up its 24 MiB", sandbox.LostMemory)
 	})
 	t.Run("paused", func(t *testing.T) {
 		h, p := running(t, nil)

@@ -23,9 +23,15 @@ import (
 type Place interface {
 	// Join connects to boxd.
 	Join(ctx context.Context) (Streams, error)
-	// Fate is called when Join has failed. lost says why the place is gone for good; "" means that it may come back. paused says that the
-	// place is paused (docker pause): then the Host's patience has no limit.
-	Fate(ctx context.Context) (lost string, paused bool)
+	// Fate is called when Join has failed.
+	Fate(ctx context.Context) Fate
+}
+
+// A Fate is what has become of a place.
+type Fate struct {
+	Lost   string // why it is gone for good; "": it may come back
+	Cause  sandbox.LostCause
+	Paused bool // docker pause: the Host's patience has no limit
 }
 
 // Streams are a connection to boxd.
@@ -84,22 +90,22 @@ func Connect(ctx context.Context, c Config) (*Host, error) {
 func (h *Host) hopeless(ctx context.Context, dialed error) (lost error, paused bool) {
 	if refused(dialed) {
 		h.Abandon() // it is that program's
-		return h.lostError(nil, "another program has taken the box over"), false
+		return h.lostError(nil, "another program has taken the box over", sandbox.LostTaken), false
 	}
 	if errors.Is(dialed, errAnother) {
-		return h.lostError(nil, "its boxd was restarted: what ran in it has ended"), false
+		return h.lostError(nil, "its boxd was restarted: what ran in it has ended", sandbox.LostRemoved), false
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	why, paused := h.Place.Fate(ctx)
-	if why != "" {
-		return h.lostError(nil, why), false
+	fate := h.Place.Fate(ctx)
+	if fate.Lost != "" {
+		return h.lostError(nil, fate.Lost, fate.Cause), false
 	}
-	return nil, paused
+	return nil, fate.Paused
 }
 
-func (h *Host) lostError(err error, reason string) error {
-	return &sandbox.LostError{Box: h.Name, Reason: reason, Err: err}
+func (h *Host) lostError(err error, reason string, cause sandbox.LostCause) error {
+	return &sandbox.LostError{Box: h.Name, Reason: reason, Cause: cause, Err: err}
 }
 
 // String names the kind of sandbox.
@@ -117,7 +123,7 @@ func (h *Host) explain(err error) error {
 		if errors.Is(why, sandbox.ErrLost) {
 			return why
 		}
-		return h.lostError(why, "the connection to the box broke")
+		return h.lostError(why, "the connection to the box broke", sandbox.LostConnection)
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/boxclient"
 	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox/boxd/bin"
 )
 
@@ -35,30 +36,35 @@ func (c *Container) Join(ctx context.Context) (boxclient.Streams, error) {
 }
 
 // Fate implements boxclient.Place: it asks the engine about the container.
-func (c *Container) Fate(ctx context.Context) (lost string, paused bool) {
+func (c *Container) Fate(ctx context.Context) boxclient.Fate {
 	inspected, err := c.engine.ContainerInspect(ctx, c.ID, client.ContainerInspectOptions{})
 	state := inspected.Container.State
 	switch {
 	case errdefs.IsNotFound(err), err == nil && state != nil && !state.Running && !state.Restarting:
-		return c.end(ctx), false
+		return c.end(ctx)
 	case err == nil && state != nil && state.Paused:
-		return "", true
+		return boxclient.Fate{Paused: true}
 	}
-	return "", false
+	return boxclient.Fate{}
 }
 
-// end says how a container has ended. If the engine has removed it already, the engine's events still tell.
-func (c *Container) end(ctx context.Context) string {
-	var code int
-	oom, died := false, false
+// end says how a container has ended. If the engine has removed it already, the engine's events still tell, which also say who ended it.
+func (c *Container) end(ctx context.Context) boxclient.Fate {
 	inspected, err := c.engine.ContainerInspect(ctx, c.ID, client.ContainerInspectOptions{})
-	if state := inspected.Container.State; err == nil && state != nil {
-		if state.Running {
-			return "the container was restarted: what ran in it has ended"
+	state := inspected.Container.State
+	if err == nil && state != nil && state.Running {
+		return boxclient.Fate{Lost: "the container was restarted: what ran in it has ended", Cause: sandbox.LostRemoved}
+	}
+	since := time.Now().Add(-10 * time.Minute)
+	if err == nil && state != nil {
+		if started, err := time.Parse(time.RFC3339Nano, state.StartedAt); err == nil {
+			since = started
 		}
-		died, code, oom = !state.Running, state.ExitCode, state.OOMKilled
-	} else {
-		died, code, oom = c.endInEvents(ctx)
+	}
+	told := c.lastEvents(ctx, since)
+	died, code, oom := told.died, told.code, told.oom
+	if err == nil && state != nil {
+		died, code, oom = true, state.ExitCode, state.OOMKilled
 	}
 	switch {
 	case oom && code == 137:
@@ -66,34 +72,49 @@ func (c *Container) end(ctx context.Context) string {
 		if c.Host.Memory > 0 {
 			limit = fmt.Sprintf("its %d MiB", c.Host.Memory>>20)
 		}
-		return "out of memory: the container used up " + limit + " and was killed"
-	case died && code == 137:
-		return "the container was killed or removed"
+		return boxclient.Fate{Lost: "out of memory: the container used up " + limit + " and was killed", Cause: sandbox.LostMemory}
+	case died && code == 137: // nobody inside can kill process 1
+		return boxclient.Fate{Lost: "the container was killed or removed", Cause: sandbox.LostRemoved}
 	case died:
-		return fmt.Sprintf("the container ended with status %d", code)
+		cause := sandbox.LostUnknown // an engine that was restarted has forgotten
+		if told.killed {
+			cause = sandbox.LostRemoved
+		} else if told.died {
+			cause = sandbox.LostEnded
+		}
+		return boxclient.Fate{Lost: fmt.Sprintf("the container ended with status %d", code), Cause: cause}
 	}
-	return "the container was removed"
+	return boxclient.Fate{Lost: "the container was removed", Cause: sandbox.LostRemoved}
 }
 
-func (c *Container) endInEvents(ctx context.Context) (died bool, code int, oom bool) {
-	events := c.engine.Events(ctx, client.EventsListOptions{
-		Since: strconv.FormatInt(time.Now().Add(-10*time.Minute).Unix(), 10), Until: strconv.FormatInt(time.Now().Unix()+1, 10),
+// An ending is what the engine's events say of a container's end. Docker keeps the last 256 events.
+type ending struct {
+	killed bool // the engine sent it a signal: docker stop, kill, rm -f
+	oom    bool
+	died   bool
+	code   int
+}
+
+func (c *Container) lastEvents(ctx context.Context, since time.Time) (e ending) {
+	events := c.engine.Events(ctx, client.EventsListOptions{ // a second more: the end is seen before it is an event
+		Since: fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()), Until: strconv.FormatInt(time.Now().Unix()+1, 10),
 		Filters: client.Filters{}.Add("container", c.ID).Add("type", "container"),
 	})
 	for {
 		select {
 		case m := <-events.Messages:
 			switch m.Action {
+			case "kill":
+				e.killed = true
 			case "oom":
-				oom = true
+				e.oom = true
 			case "die":
-				died = true
-				code, _ = strconv.Atoi(m.Actor.Attributes["exitCode"])
-			case "destroy":
-				return died, code, oom
+				e.died = true
+				e.code, _ = strconv.Atoi(m.Actor.Attributes["exitCode"])
+				return e
 			}
 		case <-events.Err:
-			return died, code, oom
+			return e
 		}
 	}
 }
@@ -114,7 +135,7 @@ func (c *Container) PostMortem(ctx context.Context, err error) error {
 	if why := c.wrongArchitecture(said); why != nil {
 		return why
 	}
-	err = errors.New(c.end(ctx))
+	err = errors.New(c.end(ctx).Lost)
 	if said != "" {
 		err = fmt.Errorf("%w; it said %.300q", err, said)
 	}

@@ -55,7 +55,7 @@ func (h *Host) Lost(ctx context.Context) error {
 		return nil
 	}
 	reason, err := c.Reason()
-	return &sandbox.LostError{Box: h.String(), Reason: reason, Err: err}
+	return &sandbox.LostError{Box: h.String(), Reason: reason, Cause: sandbox.LostConnection, Err: err}
 }
 
 // explain makes err say that the host is gone or closed, if it is.

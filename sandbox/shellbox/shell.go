@@ -304,7 +304,7 @@ func (s *session) shellEnded(sh *shell, status Status, err error) {
 	}
 	if err := s.fresh(status.Code); err != nil {
 		if !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrClosed) {
-			err = &sandbox.LostError{Box: s.box.String(), Reason: "the shell ended and no other could be started", Err: err}
+			err = &sandbox.LostError{Box: s.box.String(), Reason: "the shell ended and no other could be started", Cause: sandbox.LostEnded, Err: err}
 		}
 		s.fail(err)
 		return

@@ -34,7 +34,7 @@ func (w *way) Join(context.Context) (boxclient.Streams, error) {
 	return uttering{w.on}, nil
 }
 
-func (w *way) Fate(context.Context) (string, bool) { return "", false }
+func (w *way) Fate(context.Context) boxclient.Fate { return boxclient.Fate{} }
 
 // cut ends the last connection. What is in the pipes still arrives, and nobody learns of it.
 func (w *way) cut() {
