@@ -57,6 +57,9 @@ func TestTemporaryDirectory(t *testing.T) {
 	res, err := box.Execute(t.Context(), "mkdir -p a/b; chmod 500 a; pwd")
 	require.NoError(t, err)
 	require.Equal(t, box.Dir()+"\n", res.Output)
+	info, err := os.Stat(box.Dir())
+	require.NoError(t, err)
+	require.Equal(t, os.ModeDir|0o700, info.Mode(), "it is nobody else's")
 	require.NoError(t, box.Close())
 	require.NoDirExists(t, box.Dir())
 }

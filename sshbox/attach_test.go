@@ -276,7 +276,7 @@ func takesOver(t *testing.T, box *DockerSSHBox) {
 	exited(t, r, err, "again\n")
 	_, err = box.Execute(ctx, "true")
 	var lost *sandbox.LostError
-	if !errors.As(err, &lost) || !strings.Contains(lost.Reason, "taken") {
+	if !errors.As(err, &lost) || !strings.Contains(lost.Reason, "taken") || lost.Cause != sandbox.LostTaken {
 		t.Errorf("who had it before gets %v", err)
 	}
 	noError(t, box.Close()) // lets go of it
