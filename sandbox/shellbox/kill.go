@@ -53,8 +53,7 @@ type killing struct {
 func (k *killing) run() {
 	s, c := k.s, k.c
 	k.unread = k.sh.keys.drop()
-	// Look before the interrupt: a process that it orphans is no longer below the shell.
-	k.family = s.box.family(k.sh.pid, c.began, k.background)
+	k.see() // before the interrupt: a process that it orphans is no longer below the shell
 	k.first, k.last = time.Now(), -1
 	k.since = k.first
 	for {
@@ -99,6 +98,7 @@ func (k *killing) next() {
 	switch k.step {
 	case 0, 1: // twice, as a person would: a shell between two programs may have missed the first
 		k.interrupt(&l)
+		k.see() // what was started meanwhile, before its parent ends
 	case 2:
 		k.signal(proc.SIGTERM)
 	case 3:
@@ -123,9 +123,14 @@ func (k *killing) interrupt(l *proc.Look) {
 	}
 }
 
+// see takes note of the processes of the command.
+func (k *killing) see() {
+	k.family = merge(k.family, k.s.box.family(k.sh.pid, k.c.began, k.background))
+}
+
 // signal signals all processes of the command, without the shell.
 func (k *killing) signal(sig proc.Signal) {
-	k.family = merge(k.family, k.s.box.family(k.sh.pid, k.c.began, k.background))
+	k.see()
 	k.s.box.signal(without(k.family, k.sh.pid), sig)
 }
 
@@ -144,7 +149,8 @@ func (k *killing) unblock() {
 // finish ends what is left of the command when the shell has come back, and puts the terminal in order.
 func (k *killing) finish() {
 	s, c, b := k.s, k.c, k.s.box
-	b.finish(without(merge(k.family, b.family(k.sh.pid, c.began, k.background)), k.sh.pid), min(b.opts.Grace, 200*time.Millisecond))
+	k.see()
+	b.finish(without(k.family, k.sh.pid), min(b.opts.Grace, 200*time.Millisecond))
 	select {
 	case <-k.sh.over:
 	default:
