@@ -1,5 +1,11 @@
 package sandboxtest
 
+// mute runs a program beside a name server that never answers.
+const mute = `import socket, subprocess, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("127.0.0.1", 53))
+sys.exit(subprocess.call(sys.argv[1:]))`
+
 // zooIdle: programs that sleep, in waits that are no waits for input.
 var zooIdle = []situation{
 	{name: "Sleep", command: `sleep 30`},
@@ -73,6 +79,8 @@ var zooIdle = []situation{
 	{name: "PyFlock", needs: "python3", command: python(`a, b = open("l", "w"), open("l"); fcntl.flock(a, fcntl.LOCK_EX); fcntl.flock(b, fcntl.LOCK_EX)`)},
 	{name: "PyWaitsForSubprocess", needs: "python3", command: python(pyPrompt + `subprocess.run("sleep 30", shell=True, stdout=subprocess.PIPE)`)},
 	{name: "NodeTimeout", needs: "node", command: `node -e 'process.stdout.write("name? "); setTimeout(() => {}, 30000)'`},
+	{name: "DeadNameServer", needs: "bash python3 unshare mount ip", when: asRoot + ` && unshare -mn true`, setup: `echo nameserver 127.0.0.1 >r; printf %s '` + mute + `' >mute.py`,
+		command: `unshare -mn sh -c 'ip link set lo up; mount --bind r /etc/resolv.conf; exec python3 mute.py bash -c ": </dev/tcp/name.example/80"'`},
 	{name: "NodeServer", needs: "node", command: `node -e 'require("net").createServer().listen(0, "127.0.0.1")'`},
 	{name: "PerlSleep", needs: "perl", command: `perl -e '$| = 1; print "name? "; sleep 30'`},
 	{name: "RubySleep", needs: "ruby", command: `ruby -e '$stdout.sync = true; print "name? "; sleep 30'`},
