@@ -26,7 +26,8 @@ type resident struct {
 	kernel  bool   // a thread of the kernel
 	since   time.Time
 	next    time.Time // when it is to be asked again, at the latest
-	waited  time.Time // when it was last found to wait for a terminal. It is asked at each look for a while: what wakes it may be nothing to it
+	waited  time.Time // when it was last found to wait for a terminal. What wakes it may be nothing to it
+	at      pts       // the terminal of a look that it was last found to wait for
 }
 
 // everyone holds nothing but what can be found again.
@@ -37,6 +38,7 @@ const (
 	listShare  = 50                    // listing takes at most this part of the time
 	listOften  = 10 * time.Millisecond // at most
 	askAtLeast = time.Second           // and list: a busy machine makes a listing last, which costs nothing
+	lately     = 10 * time.Second      // who waited for a terminal is asked at each look for so long
 )
 
 // members returns the processes that may be of the view's session.
@@ -82,8 +84,8 @@ func (c *census) strangers(v *view, t pts) (found []*process) {
 	defer c.mu.Unlock()
 	now := time.Now()
 	for pid, known := range c.known {
-		lately := !known.waited.IsZero() && now.Sub(known.waited) < askAtLeast
-		if known.kernel || v.byID[pid] != nil || !lately && now.Before(known.next) {
+		waited := !known.waited.IsZero() && now.Sub(known.waited) < lately
+		if known.kernel || v.byID[pid] != nil || !waited && now.Before(known.next) {
 			continue
 		}
 		known.next = now.Add(min(now.Sub(known.since), askAtLeast))
@@ -93,8 +95,12 @@ func (c *census) strangers(v *view, t pts) (found []*process) {
 		}
 		if len(p.waits) > 0 {
 			known.waited = now
+		} else if waited && known.at == t { // it may wait again: a pinentry that has drawn its window anew
+			v.threads(p)
+			v.stirs = v.stirs || p.active > 0
 		}
 		if p.waitsFor(t) {
+			known.at = t
 			found = append(found, p)
 		}
 	}

@@ -41,6 +41,7 @@ func Look(pid int) proc.Look {
 	}
 	if v.tty.number != 0 {
 		look.Waits = v.waits(v.tty, 0, map[pts]bool{})
+		look.Runs = look.Runs || v.stirs
 		look.Modes = v.modesOf(v.tty, pid).Modes
 	}
 	look.Hidden, look.HiddenModes = v.hidden()
@@ -55,6 +56,7 @@ type view struct {
 	tty     pts    // the process's
 	devpts  uint64 // the device of /dev/pts here; 0: there is none
 
+	stirs     bool       // a stranger runs that waited for the process's terminal a while ago
 	processes []*process // no stranger, and none before its parent
 	byID      map[int]*process
 	modes     map[pts]modes
