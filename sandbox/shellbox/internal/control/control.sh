@@ -148,9 +148,9 @@ _see() {
 # _thread PID TASKDIR TTY
 _thread() {
   _k=; _x=; _y=; _f=-
-  read -r _ _ _y <$2/schedstat # first: who runs meanwhile has more turns in the next look
   read -r _k <$2/wchan
   read -r _x <$2/syscall
+  read -r _ _ _y <$2/schedstat
   _x1=${_x%% *}
   case $_k in
   *poll*|*select*) _polling $2 $3 ;;
