@@ -2,16 +2,37 @@
 # make test       what proves the code on this machine, in some minutes
 # make test-all   what make test leaves out because it takes long
 # make nightly    everything, as often as the rarest failures took
+# make soak       a hundred boxes at work, then 300 New and Close: nothing is lost and nothing grows
+# make fuzz       each fuzz target for a minute
+# make faults     boxes that work while faults hit them, and a table of what came of it; ROUNDS=1000 makes so many of each kind of box
 #
 # All prepare what is missing. With CI=true nothing may be missing: see .ci/run.
 
-.PHONY: demo test test-all nightly bench lint generate prepare image image-if-engine
+.PHONY: demo test test-all nightly soak fuzz faults bench lint generate prepare image image-if-engine
 
 demo: image-if-engine
 	go run ./examples/quickstart
 
 test test-all nightly: prepare $(if $(filter true,$(CI)),image,image-if-engine)
 	bash .ci/run $@
+
+# SOAK_BOXES boxes (100) for SOAK_TIME (10m), then SOAK_ROUNDS (300) of New and Close.
+soak: image
+	SANDSHELL_TEST=full go test -count=1 -timeout 3h -v -run '^TestSoak$$' ./sshbox
+
+# Each target for FUZZ_TIME. Go keeps what fails in the package's testdata/fuzz: it is a case from then on, to be committed. FuzzUnpack and FuzzPack take other
+# ways through package os each time: minimizing would not end.
+FUZZ_TIME ?= 1m
+fuzz:
+	set -e; for package in $$(grep -rl --include=*_test.go '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 10x -parallel 2 $$package; \
+		done; \
+	done
+
+# 300 rounds in containers and 100 over an sshd. SANDSHELL_TEST_SEED, as a run prints it, makes the same rounds again.
+faults: prepare image-if-engine
+	ROUNDS=$(ROUNDS) bash .ci/run faults
 
 # The project's benchmarks, each beside its floor.
 bench: image-if-engine

@@ -103,7 +103,8 @@ func (g *generator) statement() string {
 	case 6:
 		return "{ " + g.statement() + "\n}" + g.pick("", " > f1", " 2>&1")
 	case 7:
-		return g.simple() + " | " + g.pick("cat", "sort", "wc -l", "sed s/x/y/", "(read -r l; echo \"<$l>\"; cat >/dev/null)", "while read -r l; do echo \"[$l]\"; done")
+		// "echo err >&2 |" closes the pipe before it prints: who reads the pipe could be first.
+		return strings.ReplaceAll(g.simple(), "echo err >&2", "{ echo err >&2; }") + " | " + g.pick("cat", "sort", "wc -l", "sed s/x/y/", "(read -r l; echo \"<$l>\"; cat >/dev/null)", "while read -r l; do echo \"[$l]\"; done")
 	case 8:
 		return g.simple() + g.pick(" && ", " || ", "; ") + g.simple()
 	case 9:

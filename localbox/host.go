@@ -2,24 +2,23 @@ package localbox
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/tempdir"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
 // A host starts processes of this machine.
 type host struct {
-	temp string // to be removed
-	once sync.Once
-	err  error
+	state *tempdir.Dir // see Reap
+	once  sync.Once
+	err   error
 
 	mu      sync.Mutex
-	plugins string // their directory, to be removed; empty: none yet
+	plugins string // their directory; empty: none yet
 	closed  bool
 }
 
@@ -52,10 +51,8 @@ func (h *host) Close() error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.closed = true
-		for _, dir := range []string{h.temp, h.plugins} {
-			if dir != "" {
-				h.err = errors.Join(h.err, removeAll(dir))
-			}
+		if h.state != nil {
+			h.err = h.state.Remove()
 		}
 	})
 	return h.err
@@ -69,22 +66,11 @@ func (h *host) pluginDir() (dir string, err error) {
 		return "", os.ErrClosed
 	}
 	if h.plugins == "" {
-		h.plugins, err = os.MkdirTemp("", "sandshell-plugins-")
+		dir := filepath.Join(h.state.Path, "plugins")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return "", err
+		}
+		h.plugins = dir
 	}
-	return h.plugins, err
-}
-
-// removeAll removes dir although there may be read-only directories in it, as Go's module cache has them.
-func removeAll(dir string) error {
-	err := os.RemoveAll(dir)
-	if errors.Is(err, fs.ErrPermission) {
-		filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
-			if err == nil && e.IsDir() {
-				os.Chmod(p, 0o700)
-			}
-			return nil
-		})
-		err = os.RemoveAll(dir)
-	}
-	return err
+	return h.plugins, nil
 }

@@ -4,6 +4,9 @@
 // What it keeps apart is the place: commands start in a directory of the caller's choice, or in a temporary one that is removed at
 // Close, and Close ends every process that the box has started.
 //
+// When the program is killed, nobody closes the box. Its terminals hang up then, at which shells and most programs end by themselves; what ignores that,
+// and the directory, stays until [Reap] takes it, which any program of the same user may call.
+//
 // It runs on Linux and macOS. On Linux, whether a program waits for input is read from /proc; where there is none, such as on macOS,
 // a waiting program is reported as running. On Windows, New returns errors.ErrUnsupported.
 package localbox
@@ -18,6 +21,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/tempdir"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -69,16 +73,19 @@ func newBox(ctx context.Context, c Config) (*LocalBox, error) {
 	if !program.Supported {
 		return nil, fmt.Errorf("%w on this system, which has no terminals as Unix has them: use package sshbox, or WSL", errors.ErrUnsupported)
 	}
-	h := &host{}
+	state, err := tempdir.Make(statePrefix)
+	if err != nil {
+		return nil, err
+	}
+	h := &host{state: state}
 	dir := c.Dir
 	if dir == "" {
-		temp, err := os.MkdirTemp("", "sandshell-")
-		if err != nil {
-			return nil, err
-		}
-		dir, h.temp = temp, temp
+		dir = filepath.Join(state.Path, "work")
+		err = os.Mkdir(dir, 0o700)
 	}
-	dir, err := filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
 	if err == nil {
 		err = isDir(dir)
 	}
@@ -88,6 +95,9 @@ func newBox(ctx context.Context, c Config) (*LocalBox, error) {
 	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: dir, Env: c.Env, Shell: c.Shell, Grace: c.Grace, StartLimit: c.StartLimit, Logger: c.Logger})
 	if err != nil {
 		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(state.Path, markFile), []byte(box.Mark()), 0o600); err != nil {
+		return nil, errors.Join(err, box.Close())
 	}
 	b := &LocalBox{Box: box, host: h, dir: dir}
 	b.Mixin = plugin.NewMixin(b)

@@ -158,6 +158,11 @@ type Result struct {
 	Omitted   int64 // bytes cut out of the middle of Output (head and tail are kept), at rune and, where there is one near, line boundaries
 	OmittedAt int   // where in Output they were
 
+	// OOM: while the command ran, the kernel killed a process of the sandbox because memory had run out: the sandbox's (sshbox.Config.Memory), or the
+	// machine's. The command's exit status need not show it: of a killed compiler, make says 2. The kernel's count is the sandbox's: of commands that
+	// run at the same time, all are told. Only a container tells (DockerSSHBox); elsewhere it is false.
+	OOM bool
+
 	Unread     int           // bytes of Input that the command had not read when it ended: dropped, never executed
 	FullScreen bool          // the program draws the whole screen (alternate screen): Screen shows it, Output does not
 	Matched    string        // what Until matched
@@ -236,4 +241,6 @@ type Cmd struct {
 	// Stdout and Stderr get what the program writes; nil discards it. If both are the same writer, of a type that == can compare, the two streams are one,
 	// as with 2>&1: the writer gets everything in the order in which the program wrote it, and at most one Write at a time, as in os/exec.
 	Stdout, Stderr io.Writer
+	// OOM, if not nil, is set by Run to what Result.OOM is of a command.
+	OOM *bool
 }

@@ -66,6 +66,9 @@ type Config struct {
 	// Network is the engine's network to be on: "none" for none at all (everything works, Dial too), "host", or one
 	// of "docker network ls". Default: the engine's default, a bridge to the outside.
 	Network string
+	// Publish are TCP ports that the engine publishes on 127.0.0.1 of its machine, as docker run -p 127.0.0.1::PORT does: each as a port that is free, which
+	// DockerSSHBox.Published tells. Whoever is on that machine reaches them. Dial needs no such thing. They need a Network. Default: none.
+	Publish []int
 	// ExtraHosts are added to /etc/hosts, "name:address"; the address "host-gateway" is the engine's machine.
 	ExtraHosts []string
 	// DNS are the addresses of name servers. Default: the engine's.
@@ -108,8 +111,8 @@ type Config struct {
 	// Default: 1 min.
 	StartTimeout time.Duration
 
-	// Docker is the engine to use; it stays yours to close. Default: the engine that DOCKER_HOST and its like name,
-	// or the one of this machine.
+	// Docker is the engine to use; it stays yours to close. Default: the one that the docker command would use, as DOCKER_HOST, DOCKER_CONTEXT or
+	// "docker context use" name it, also over ssh://; else this machine's.
 	Docker *client.Client
 	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM. Default: 1 s.
 	Grace time.Duration
@@ -174,6 +177,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Dir != "" && c.Dir[0] != '/' {
 		return c, fmt.Errorf("Config.Dir is %q: it has to be absolute", c.Dir)
 	}
+	if err := c.checkPublish(); err != nil {
+		return c, err
+	}
 	for _, kv := range c.Env {
 		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
 			return c, fmt.Errorf("Config.Env has %q: it has to be NAME=value", kv)
@@ -185,8 +191,26 @@ func (c Config) withDefaults() (Config, error) {
 	if c.StartTimeout <= 0 {
 		c.StartTimeout = time.Minute
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = c.log()
 	return c, nil
+}
+
+// log is the logger.
+func (c Config) log() *slog.Logger {
+	if c.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.Logger
+}
+
+func (c Config) checkPublish() error {
+	for _, port := range c.Publish {
+		if port < 1 || port > 65535 {
+			return fmt.Errorf("Config.Publish has %d: it has to be from 1 to 65535", port)
+		}
+	}
+	if len(c.Publish) > 0 && (c.Network == "none" || c.Network == "host") {
+		return fmt.Errorf("Config.Publish: on the network %q the engine publishes nothing", c.Network)
+	}
+	return nil
 }

@@ -100,7 +100,9 @@ func TestContainerLost(t *testing.T) {
 	})
 	t.Run("ended from inside", func(t *testing.T) {
 		h, p := running(t, nil)
-		run(t, h, sh("kill -TERM 1"))
+		killer, err := h.Start(t.Context(), sh("kill -TERM 1")) // whose own status may be lost with the box
+		noError(t, err)
+		t.Cleanup(func() { killer.Close() })
 		lost(t, h, p, "the container ended with status", sandbox.LostEnded)
 	})
 	t.Run("restarted", func(t *testing.T) {

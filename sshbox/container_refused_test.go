@@ -87,8 +87,8 @@ func TestNoEngine(t *testing.T) {
 			t.Errorf("no %q in %v", want, err)
 		}
 	}
-	t.Setenv("DOCKER_HOST", "ssh://user@host")
-	if _, err := makeContainer(t.Context(), Config{Image: testImage}); err == nil || !strings.Contains(err.Error(), "WithDialContext") {
+	t.Setenv("DOCKER_HOST", "ssh://user@127.0.0.1:1") // TestContextSSH has one that answers
+	if _, err := makeContainer(t.Context(), Config{Image: testImage}); err == nil || !strings.Contains(err.Error(), "no Docker engine answers at ssh://user@127.0.0.1:1") {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv("DOCKER_HOST", "nonsense")

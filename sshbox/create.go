@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
 	"github.com/sandshell/sandshell/internal/engine"
 	"github.com/sandshell/sandshell/sshbox/boxd/bin"
 )
@@ -76,6 +77,14 @@ func (c Config) spec(image *engine.Image, address string) (engine.Spec, error) {
 			return s, fmt.Errorf("Config.DNS: %w", err)
 		}
 		s.Host.DNS = append(s.Host.DNS, a)
+	}
+	for _, port := range c.Publish {
+		p, _ := network.PortFrom(uint16(port), network.TCP)
+		if s.Host.PortBindings == nil {
+			s.Host.PortBindings, s.Config.ExposedPorts = network.PortMap{}, network.PortSet{}
+		}
+		s.Config.ExposedPorts[p] = struct{}{}
+		s.Host.PortBindings[p] = []network.PortBinding{{HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1})}}
 	}
 	if c.GPUs != 0 {
 		s.Host.DeviceRequests = []container.DeviceRequest{{Count: c.GPUs, Capabilities: [][]string{{"gpu"}}}}

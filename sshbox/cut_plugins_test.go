@@ -27,7 +27,7 @@ func TestCutKernel(t *testing.T) {
 	_, err = kernel.Run(limit(t), "import time; print('begun', flush=True)\nfor i in range(30): time.sleep(0.1)\nx = 41", jupyter.Stream(func(e jupyter.Event) {
 		if !began {
 			began = true
-			c.cut()
+			c.Cut()
 		}
 	}))
 	if !errors.Is(err, sandbox.ErrCut) {
@@ -47,16 +47,16 @@ func TestCutKernel(t *testing.T) {
 		if want := strconv.Itoa(42 + i); res.Text != want {
 			t.Errorf("%+v, not %s", res, want)
 		}
-		c.cut()
+		c.Cut()
 	}
 
-	c.unplug(true)
+	c.Unplug(true)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := kernel.Run(ctx, "x = 0"); err == nil {
 		t.Error("ran a cell without a connection")
 	}
-	c.unplug(false)
+	c.Unplug(false)
 	res, err := kernel.Run(limit(t), "x")
 	noError(t, err)
 	if res.Text != "44" {
@@ -74,7 +74,7 @@ func TestCutBrowser(t *testing.T) {
 	defer b.Close()
 	noError(t, b.Navigate(limit(t), "data:text/html,<p id=n>0</p><button onclick='n.textContent++'>More</button>"))
 	for range 5 {
-		c.cut()
+		c.Cut()
 		noError(t, b.Click(limit(t), "button"))
 		if png, err := b.Screenshot(limit(t)); err != nil || len(png) < 100 {
 			t.Errorf("%d bytes, %v", len(png), err)

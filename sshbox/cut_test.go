@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/faulttest"
 	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -27,7 +28,7 @@ func TestCutIdle(t *testing.T) {
 	_, err := box.Execute(ctx, "cd /usr/share; X=1; f() { echo f$X; }")
 	noError(t, err)
 	for range 5 {
-		c.cut()
+		c.Cut()
 		r, err := box.Execute(ctx, "f; pwd; echo $((X+=1))")
 		noError(t, err)
 		if !strings.Contains(r.Output, "/usr/share\n") || r.Restarted {
@@ -53,8 +54,8 @@ func TestCutPrinting(t *testing.T) {
 			case <-time.After(time.Millisecond):
 			}
 			// Whatever the machine's speed, a connection lasts long enough to be made and to carry something.
-			if passed := c.passed.Load(); passed > next {
-				c.cut()
+			if passed := c.Passed(); passed > next {
+				c.Cut()
 				next = passed + int64(100_000+rand.IntN(900_000))
 			}
 		}
@@ -80,7 +81,7 @@ func TestCutWaiting(t *testing.T) {
 	if r.State != sandbox.Waiting || r.Output != "name? " {
 		t.Fatalf("got %+v", r)
 	}
-	c.cut()
+	c.Cut()
 	r, err = box.Input(ctx, "ann\n")
 	exited(t, r, err, "ann\nhello ann\n")
 
@@ -94,7 +95,7 @@ func TestCutWaiting(t *testing.T) {
 		_, err := box.Input(ctx, line, sandbox.Yield(time.Microsecond))
 		noError(t, err)
 		if i%100 == 50 {
-			c.cut()
+			c.Cut()
 		}
 	}
 	r, err = box.Input(ctx, "\x04")
@@ -114,7 +115,7 @@ func TestCutJob(t *testing.T) {
 	noError(t, err)
 	for range 5 {
 		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
-		c.cut()
+		c.Cut()
 	}
 	r, err := j.Wait(ctx)
 	noError(t, err)
@@ -143,7 +144,7 @@ func TestCutRun(t *testing.T) {
 	}()
 	for range 10 {
 		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
-		c.cut()
+		c.Cut()
 	}
 	noError(t, <-done)
 	if out.String() != in {
@@ -169,7 +170,7 @@ func TestCutCopyAndDial(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- do() }()
 		time.Sleep(60 * time.Millisecond)
-		c.cut()
+		c.Cut()
 		select {
 		case err = <-done:
 		case <-time.After(20 * time.Second):
@@ -205,7 +206,7 @@ while True: keep.append(s.accept()[0])'`)
 		_, err := conn.Read(make([]byte, 1))
 		read <- err
 	}()
-	c.cut()
+	c.Cut()
 	select {
 	case err = <-read:
 	case <-time.After(20 * time.Second):
@@ -220,7 +221,7 @@ while True: keep.append(s.accept()[0])'`)
 	for range 20 { // at the moment of the cut
 		conn, err := box.Dial(ctx, "tcp", "127.0.0.1:7000")
 		noError(t, err)
-		time.AfterFunc(time.Duration(rand.IntN(3000))*time.Microsecond, c.cut)
+		time.AfterFunc(time.Duration(rand.IntN(3000))*time.Microsecond, c.Cut)
 		for err == nil {
 			_, err = conn.Write([]byte("x"))
 		}
@@ -245,7 +246,7 @@ func TestCutSilently(t *testing.T) {
 	ctx := limit(t)
 	_, err := box.Execute(ctx, "X=kept")
 	noError(t, err)
-	c.silence()
+	c.Swallow(faulttest.Both)
 	begin := time.Now()
 	r, err := box.Execute(ctx, "echo $X")
 	exited(t, r, err, "kept\n")
@@ -265,7 +266,7 @@ func TestCutDetach(t *testing.T) {
 	noError(t, err)
 	defer d.Close()
 	for range 10 {
-		c.cut()
+		c.Cut()
 		time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
 		noError(t, box.Detach())
 		box, err = Engine{Docker: d}.Attach(ctx, box.ContainerID())
@@ -328,7 +329,7 @@ func TestCutFiftyTimes(t *testing.T) {
 	}
 	for range 50 {
 		time.Sleep(time.Duration(rand.IntN(120)) * time.Millisecond)
-		c.cut()
+		c.Cut()
 	}
 	close(stop)
 	work.Wait()
@@ -339,7 +340,7 @@ func TestCutForGood(t *testing.T) {
 	c := newCable(t)
 	box := c.box(t, func(config *Config) { config.Linger = 2 * time.Second })
 	id := box.ContainerID()
-	c.unplug(true)
+	c.Unplug(true)
 	ctx := limit(t)
 	_, err := box.Execute(ctx, "sleep 100")
 	if !errors.Is(err, sandbox.ErrLost) {
@@ -350,5 +351,5 @@ func TestCutForGood(t *testing.T) {
 		_, err := d.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 		return err != nil
 	})
-	c.unplug(false)
+	c.Unplug(false)
 }

@@ -58,9 +58,10 @@ type DialConfig struct {
 
 	// HandshakeTimeout bounds connecting, key exchange and login together. Default: 15 s.
 	HandshakeTimeout time.Duration
-	// KeepAlive is how often the server is asked whether it is there. Default: 15 s; negative: never.
+	// KeepAlive is how often the server is asked whether it is there. Default: 2 s; negative: never. Where the network may be silent for longer than some
+	// seconds and come back, give more: a machine that is lost stays lost.
 	KeepAlive time.Duration
-	// KeepAliveMax is after how many questions without any sign of life the machine is lost. Default: 3.
+	// KeepAliveMax is after how many questions without any sign of life the machine is lost. Default: 3, so that calls return ErrLost within 10 s.
 	KeepAliveMax int
 	// MaxSessions is how many sessions, jobs and Runs share a connection; more open one more. Default: 10, which is
 	// OpenSSH's own default for MaxSessions. A server that takes fewer is found out.
@@ -145,7 +146,7 @@ func (c DialConfig) withDefaults() (DialConfig, error) {
 		c.HandshakeTimeout = 15 * time.Second
 	}
 	if c.KeepAlive == 0 {
-		c.KeepAlive = 15 * time.Second
+		c.KeepAlive = 2 * time.Second
 	}
 	if c.KeepAliveMax <= 0 {
 		c.KeepAliveMax = 3

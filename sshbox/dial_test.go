@@ -94,6 +94,15 @@ func TestDialUnreachable(t *testing.T) {
 	})
 }
 
+// By default a silent machine is lost within 10 s: the last sign of life may be nearly as old as a question.
+func TestKeepAliveDefault(t *testing.T) {
+	c, err := DialConfig{Address: "machine"}.withDefaults()
+	noError(t, err)
+	if limit := c.KeepAlive * time.Duration(c.KeepAliveMax+1); limit > 9*time.Second {
+		t.Errorf("a silent machine is lost after %v", limit)
+	}
+}
+
 // KeepAlive and KeepAliveMax reach the connection. (sshhost's tests show what becomes of a Host whose server is gone.)
 func TestKeepAlive(t *testing.T) {
 	there, wire := startSSHD(t).Through(t)

@@ -113,7 +113,7 @@ func newHost(ctx context.Context, c Config) (h *dockerHost, image *engine.Image,
 
 // start makes a container from an image, and connects to it. The engine is the host's when it succeeds.
 func (c Config) start(ctx context.Context, e *engine.Engine, image *engine.Image) (*dockerHost, error) {
-	spec, err := c.spec(image, e.DaemonHost())
+	spec, err := c.spec(image, e.Address())
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func connect(ctx context.Context, e *engine.Engine, c *engine.Container) (*docke
 	if err != nil {
 		return nil, err
 	}
-	return &dockerHost{Host: h, engine: e, container: c, sweeper: e.Sweep(ctx, c.Logger)}, nil
+	return &dockerHost{Host: h, engine: e, container: c, sweeper: e.Sweep(ctx, c.Logger, func() { reapGuests(c.Logger) })}, nil
 }
 
 // ownerLimit bounds the question whether the box is still this program's.

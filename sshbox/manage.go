@@ -2,17 +2,19 @@ package sshbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// An Engine is a Docker engine with boxes on it, whoever made them. The zero value is the engine that DOCKER_HOST and its like name, or the
-// one of this machine. Its methods may be called from several goroutines.
+// An Engine is a Docker engine with boxes on it, whoever made them. The zero value is the one that the docker command would use: DOCKER_HOST, DOCKER_CONTEXT
+// or "docker context use" name it, else it is this machine's. Its methods may be called from several goroutines.
 type Engine struct {
 	Docker *client.Client // the engine to use; it stays yours to close
 	Logger *slog.Logger   // for what Attach makes. Default: none
@@ -62,6 +64,13 @@ func (e Engine) open(ctx context.Context) (*engine.Engine, error) {
 	return opened, nil
 }
 
+func (e Engine) log() *slog.Logger {
+	if e.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return e.Logger
+}
+
 // List finds the boxes on the engine, and what is left of them, the youngest first.
 func (e Engine) List(ctx context.Context) ([]BoxInfo, error) {
 	engine, err := e.open(ctx)
@@ -88,49 +97,71 @@ func (e Engine) List(ctx context.Context) ([]BoxInfo, error) {
 // calls return sandbox.ErrLost. The box is this program's from then on, with all that this means: unless it was made with Config.Keep, it ends when
 // this program does. Of its plugins InitPlugins knows again when it is called.
 func (e Engine) Attach(ctx context.Context, id string) (*DockerSSHBox, error) {
-	log := e.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	engine, err := e.open(ctx)
-	if err != nil {
-		return nil, err
-	}
+	log := e.log()
 	fail := func(err error) (*DockerSSHBox, error) {
-		engine.Close()
 		return nil, fmt.Errorf("sshbox: attach to box %q: %w", id, err)
 	}
-	container, err := engine.Find(ctx, id, log)
-	if err != nil {
-		return fail(err)
-	}
-	connecting, cancel := context.WithTimeout(ctx, connectLimit)
-	defer cancel()
-	h, err := connect(connecting, engine, container)
+	h, err := e.connect(ctx, id, log)
 	if err != nil {
 		return fail(err)
 	}
 	box, err := shellbox.Attach(ctx, h, shellbox.Options{Logger: log})
-	if err != nil {
-		h.Abandon() // nobody has asked for the box's end
-		h.Close()
-		return nil, fmt.Errorf("sshbox: attach to box %q: %w", id, err)
+	if err == nil {
+		return newDockerSSHBox(box, h), nil
 	}
-	return newDockerSSHBox(box, h), nil
+	if ctx.Err() == nil {
+		asking, cancel := context.WithTimeout(ctx, connectLimit)
+		defer cancel()
+		if lost := h.Lost(asking); lost != nil {
+			err = lost
+		}
+	}
+	h.Abandon() // nobody has asked for the box's end
+	h.Close()
+	return fail(err)
 }
 
 // connectLimit bounds Attach's connecting.
-const connectLimit = time.Minute
+const connectLimit = 10 * time.Second
+
+// connect connects to the box of that id or name, as its new owner.
+func (e Engine) connect(ctx context.Context, id string, log *slog.Logger) (*dockerHost, error) {
+	noAnswer := &sandbox.LostError{Box: "DockerSSHBox", Reason: fmt.Sprintf("no answer within %v", connectLimit), Cause: sandbox.LostConnection}
+	connecting, cancel := context.WithTimeoutCause(ctx, connectLimit, noAnswer)
+	defer cancel()
+	why := func(err error) error {
+		if connecting.Err() != nil { // an engine's client says context.DeadlineExceeded, whatever the cause
+			return context.Cause(connecting)
+		}
+		return err
+	}
+	engine, err := engine.Open(connecting, e.Docker)
+	if err != nil {
+		return nil, why(err)
+	}
+	container, err := engine.Find(connecting, id, log)
+	var h *dockerHost
+	if err == nil {
+		h, err = connect(connecting, engine, container)
+	}
+	if err != nil {
+		engine.Close()
+		return nil, why(err)
+	}
+	return h, nil
+}
 
 // Reap removes what is left of boxes whose owners have ended: containers that have ended too, or were never started. A box that runs is left alone: it
-// is kept, or ends by itself. It returns how many it has removed.
+// is kept, or ends by itself; so is one of package service that has ended, which the service may start again. What this program could not remove, because the engine did not answer a New that failed or a Close, is removed too, whether it
+// runs or not. It returns how many it has removed. What killed programs of this user have left of SSHConfig on this machine goes too.
 func (e Engine) Reap(ctx context.Context) (removed int, err error) {
 	engine, err := e.open(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer engine.Close()
-	if removed, err = engine.Reap(ctx, e.Logger); err != nil {
+	removed, err = engine.Reap(ctx, e.Logger)
+	if err = errors.Join(err, reapGuests(e.log())); err != nil {
 		err = fmt.Errorf("sshbox: %w", err)
 	}
 	return removed, err

@@ -103,6 +103,7 @@ func (s *setup) boxConfig(name string) Config {
 	c := s.config
 	c.Name, c.Image, c.Pull = name, s.kept.Base.ID, PullNever
 	c.Dir, c.Env, c.ReadOnlyRoot, c.CapDrop, c.Entrypoint, c.Keep, c.Hostname, c.Labels = "", nil, false, nil, false, false, "", nil
+	c.Publish = nil
 	if c.PluginNetwork != "" {
 		c.Network = c.PluginNetwork
 	}

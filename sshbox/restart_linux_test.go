@@ -9,25 +9,28 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/inspect"
 	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// An restartable is a Docker engine of the test's own, which it may kill.
+// A restartable is a Docker engine of the test's own, which it may kill.
 type restartable struct {
 	dir     string
 	dockerd *exec.Cmd
 	client  *client.Client
+	live    bool // it keeps its containers while it restarts
 }
 
-// startOwnEngine starts an engine that keeps its containers while it restarts, with the bare image in it.
-func startOwnEngine(t *testing.T) *restartable {
+// startOwnEngine starts an engine with the bare image in it. live: it keeps its containers while it restarts.
+func startOwnEngine(t *testing.T, live bool) *restartable {
 	t.Helper()
 	d := docker(t)
 	if _, err := exec.LookPath("dockerd"); err != nil || os.Getuid() != 0 {
@@ -35,7 +38,7 @@ func startOwnEngine(t *testing.T) *restartable {
 	}
 	dir, err := os.MkdirTemp("/tmp", "engine-") // short: there are sockets below it
 	noError(t, err)
-	e := &restartable{dir: dir}
+	e := &restartable{dir: dir, live: live}
 	noError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte("{}"), 0o600))
 	e.client, err = client.New(client.WithHost("unix://" + filepath.Join(dir, "socket")))
 	noError(t, err)
@@ -43,6 +46,7 @@ func startOwnEngine(t *testing.T) *restartable {
 		e.client.Close()
 		e.dockerd.Process.Signal(os.Interrupt) // it ends its containerd too
 		e.dockerd.Wait()
+		e.endShims()
 		// It mounts its root on itself, and leaves that.
 		exec.Command("sh", "-c", fmt.Sprintf("grep -o ' %s/[^ ]*' /proc/mounts | sort -r | xargs -r -n 1 umount -l", dir)).Run()
 		waitFor(t, "the engine's files to be gone", func() bool { return os.RemoveAll(dir) == nil })
@@ -67,7 +71,7 @@ func (e *restartable) start(t *testing.T) {
 	noError(t, err)
 	defer log.Close()
 	at := func(name string) string { return filepath.Join(e.dir, name) }
-	e.dockerd = exec.Command("dockerd", "--live-restore", "--config-file", at("config.json"), "--data-root", at("root"), "--exec-root", at("exec"),
+	e.dockerd = exec.Command("dockerd", "--live-restore="+strconv.FormatBool(e.live), "--config-file", at("config.json"), "--data-root", at("root"), "--exec-root", at("exec"),
 		"--pidfile", at("pid"), "-H", "unix://"+at("socket"), "--bridge", "none", "--iptables=false", "--ip6tables=false", "--storage-driver", "vfs")
 	e.dockerd.Stdout, e.dockerd.Stderr = log, log
 	e.dockerd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET} // else it takes the machine's own engine its bridge away
@@ -84,6 +88,28 @@ func (e *restartable) start(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// endShims ends what an engine that was killed has lost sight of: a container that it was starting, whose shim would go on for ever.
+func (e *restartable) endShims() {
+	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range commands {
+		args, err := os.ReadFile(name)
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err != nil || !strings.Contains(string(args), "containerd-shim") || !strings.Contains(string(args), e.dir+"/") {
+			continue
+		}
+		for _, p := range inspect.Tree(pid) {
+			syscall.Kill(p.PID, syscall.SIGKILL)
+		}
+	}
+}
+
+// stop stops the engine, as the service manager of its machine does.
+func (e *restartable) stop(t *testing.T) {
+	t.Helper()
+	noError(t, e.dockerd.Process.Signal(syscall.SIGTERM))
+	e.dockerd.Wait()
 }
 
 // restart kills the engine, and starts it again after a while.
@@ -108,7 +134,7 @@ func (e *restartable) kill(t *testing.T) {
 // The engine is killed and started again: with live-restore its containers run on, and so do sessions, jobs and what they print.
 func TestEngineRestarts(t *testing.T) {
 	testenv.NeedsAll(t, "it starts an engine of its own, three times")
-	e := startOwnEngine(t)
+	e := startOwnEngine(t, true)
 	ctx := limit(t)
 	box, err := New(ctx, Config{Image: bareImage, Network: "none", Docker: e.client})
 	noError(t, err)

@@ -7,12 +7,14 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/tempdir"
 	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
 )
@@ -24,9 +26,11 @@ import (
 //	rsync -e "ssh -F PATH" …
 //
 // and an editor's remote mode, which takes such a file too. NAME is ContainerName. Beside the configuration lie a key of its own, not the box's, and
-// the box's host key. They go when the box is closed.
+// the box's host key. They go when the box is closed; those of a program that was killed, with the next New or Reap.
 //
-// The clients reach the box through "docker exec", so the docker command has to be there; no port is opened. What they start ends with them.
+// The clients reach the box through "docker exec", so the docker command has to be there; no port is opened. The configuration says how that finds the
+// engine: by its address and the keys for TLS, or by the docker context, whatever the environment of the client is. (Of an engine that is Config.Docker
+// only the address is known, unless the environment or the current context has the same.) What they start ends with them.
 func (b *DockerSSHBox) SSHConfig() (path string, err error) {
 	path, err = b.host.guests.config(b.host)
 	if err != nil {
@@ -35,10 +39,13 @@ func (b *DockerSSHBox) SSHConfig() (path string, err error) {
 	return path, nil
 }
 
+// guestPrefix begins the names of these directories in os.TempDir.
+const guestPrefix = "sandshell-sshconfig-"
+
 // guestConfig is the directory for people's clients, once somebody has asked for it.
 type guestConfig struct {
 	mu     sync.Mutex
-	dir    string
+	dir    *tempdir.Dir
 	closed bool
 }
 
@@ -48,8 +55,8 @@ func (g *guestConfig) config(h *dockerHost) (string, error) {
 	if g.closed {
 		return "", os.ErrClosed
 	}
-	if g.dir != "" {
-		return filepath.Join(g.dir, "config"), nil
+	if g.dir != nil {
+		return filepath.Join(g.dir.Path, "config"), nil
 	}
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -69,15 +76,38 @@ func (g *guestConfig) config(h *dockerHost) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp("", "sandshell-ssh-")
+	dir, err := tempdir.Make(guestPrefix)
 	if err != nil {
 		return "", err
 	}
+	if err := writeConfig(dir.Path, h, pem.EncodeToMemory(block), hostKey); err != nil {
+		dir.Remove()
+		return "", err
+	}
+	g.dir = dir
+	return filepath.Join(dir.Path, "config"), nil
+}
+
+// writeConfig writes the files of a configuration.
+func writeConfig(dir string, h *dockerHost, key []byte, hostKey ssh.PublicKey) error {
 	name := h.container.Name
+	proxy, err := proxyCommand(slices.Concat([]string{"docker"}, h.engine.DockerFlags(),
+		[]string{"exec", "-i", h.container.ID, wire.Path, "join", h.container.Box}))
+	if err != nil {
+		return err
+	}
+	keyFile, err := configPath(filepath.Join(dir, "key"))
+	if err != nil {
+		return err
+	}
+	knownFile, err := configPath(filepath.Join(dir, "known_hosts"))
+	if err != nil {
+		return err
+	}
 	config := fmt.Sprintf(`Host %s
 	HostName %s
 	User sandshell
-	ProxyCommand docker -H %s exec -i %s %s join %s
+	ProxyCommand %s
 	IdentityFile %s
 	IdentitiesOnly yes
 	UserKnownHostsFile %s
@@ -87,32 +117,29 @@ func (g *guestConfig) config(h *dockerHost) (string, error) {
 	PasswordAuthentication no
 	ControlMaster no
 	ControlPath none
-`, name, name, percent(h.engine.DaemonHost()), h.container.ID, wire.Path, h.container.Box,
-		quoteConfig(filepath.Join(dir, "key")), quoteConfig(filepath.Join(dir, "known_hosts")))
+`, name, name, proxy, keyFile, knownFile)
 	known := name + " " + string(ssh.MarshalAuthorizedKey(hostKey))
-	err = errors.Join(
-		os.WriteFile(filepath.Join(dir, "key"), pem.EncodeToMemory(block), 0o600),
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, "key"), key, 0o600),
 		os.WriteFile(filepath.Join(dir, "known_hosts"), []byte(known), 0o600),
 		os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600),
 	)
-	if err != nil {
-		os.RemoveAll(dir)
-		return "", err
-	}
-	g.dir = dir
-	return filepath.Join(dir, "config"), nil
 }
-
-// quoteConfig quotes a path for ssh_config, where a percent sign begins a token.
-func quoteConfig(path string) string { return `"` + percent(path) + `"` }
-
-func percent(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 
 func (g *guestConfig) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
-	if g.dir != "" {
-		os.RemoveAll(g.dir)
+	if g.dir != nil {
+		g.dir.Remove()
 	}
+}
+
+// reapGuests removes the directories of programs that were killed: private keys are in them, even if no box takes those any more.
+func reapGuests(log *slog.Logger) error {
+	removed, err := tempdir.Reap(guestPrefix, func(string) error { return nil })
+	if removed > 0 || err != nil {
+		log.Debug("removed SSH configurations that were left", "directories", removed, "error", err)
+	}
+	return err
 }

@@ -80,7 +80,7 @@ func TestSSHConfig(t *testing.T) {
 			t.Errorf("got %q", out)
 		}
 		_, errs, code := p.does("", "ssh", "-F", "/dev/null", "-i", otherKey(t),
-			"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", "ProxyCommand="+proxyCommand(t, p.config), "{NAME}", "echo in")
+			"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", "ProxyCommand="+proxyOf(t, p.config), "{NAME}", "echo in")
 		if code != 255 || !strings.Contains(errs, "Permission denied") {
 			t.Errorf("another key: %d, %q", code, errs)
 		}
@@ -198,8 +198,8 @@ func anotherHostKey(t *testing.T, box *DockerSSHBox) {
 	p.must("", "ssh", "-F", "{F}", "{NAME}", "true")
 }
 
-// proxyCommand is what a configuration has the client connect with.
-func proxyCommand(t *testing.T, config string) string {
+// proxyOf is what a configuration has the client connect with.
+func proxyOf(t *testing.T, config string) string {
 	t.Helper()
 	text, err := os.ReadFile(config)
 	noError(t, err)
@@ -300,7 +300,7 @@ func TestSSHConfigOfBareImages(t *testing.T) {
 func TestGuestDoesNotKeepTheBox(t *testing.T) {
 	d := docker(t)
 	haveClients(t)
-	t.Setenv("TMPDIR", t.TempDir()) // who is killed leaves its files
+	t.Setenv("TMPDIR", t.TempDir())
 	kill, said := program(t, "guest")
 	p := &person{t: t, config: said[1], name: said[2]}
 	lines, _ := p.starts("ssh", "-F", "{F}", "{NAME}", "echo begun; while :; do sleep 0.1; done")
@@ -321,5 +321,35 @@ func TestGuestDoesNotKeepTheBox(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	for range lines { // and the guest's client has ended
+	}
+}
+
+// Who is killed leaves a private key, until the next New, or Reap.
+func TestSSHConfigOfKilledProgram(t *testing.T) {
+	docker(t)
+	for _, next := range []string{"Reap", "New"} {
+		temp := t.TempDir()
+		t.Setenv("TMPDIR", temp)
+		left := func() []string {
+			names, err := filepath.Glob(filepath.Join(temp, "*/key"))
+			noError(t, err)
+			return names
+		}
+		kill, _ := program(t, "guest")
+		_, err := Reap(t.Context())
+		noError(t, err)
+		if got := left(); len(got) != 1 {
+			t.Fatalf("while it is there: %v", got)
+		}
+		kill()
+		if got := left(); len(got) != 1 {
+			t.Fatalf("it was killed: %v", got)
+		}
+		if next == "New" {
+			newBox(t, Config{Image: bareImage, Network: "none"})
+			waitFor(t, "the sweep", func() bool { return len(left()) == 0 })
+		} else if _, err := Reap(t.Context()); err != nil || len(left()) > 0 {
+			t.Errorf("left after Reap: %v, %v", left(), err)
+		}
 	}
 }

@@ -149,6 +149,9 @@ func (r row) cells() []string {
 	if n, ok := m["runtime-more-B"]; ok {
 		cells[7] = "resident; Go's runtime " + more(mebibytes, n)
 	}
+	if n, ok := m["goroutines"]; ok {
+		cells[7] = fmt.Sprintf("%.0f goroutines, at most %.0f", n, m["max-goroutines"])
+	}
 	return cells
 }
 

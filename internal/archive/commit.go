@@ -51,7 +51,7 @@ func (u *Unpacker) Close() error {
 
 // add moves the contents of the directory from into the directory to. A directory that is there already is added to in the same way.
 func (u *Unpacker) add(from, to string) error {
-	if err := u.into.Chmod(from, 0o700); err != nil { // a read-only one could not be emptied
+	if err := chmod(u.into, from, 0o700); err != nil { // a read-only one could not be emptied
 		return u.faultIn(to, err)
 	}
 	names, err := list(u.into, from)
@@ -86,7 +86,7 @@ func (u *Unpacker) place(src fs.FileInfo, from, to string) error {
 	mode := src.Mode()
 	locked := mode.IsDir() && mode&0o200 == 0 // to move a directory changes its "..", so it must be writable
 	if locked {
-		if err := u.into.Chmod(from, mode|0o200); err != nil {
+		if err := chmod(u.into, from, mode|0o200); err != nil {
 			return err
 		}
 	}
@@ -95,7 +95,7 @@ func (u *Unpacker) place(src fs.FileInfo, from, to string) error {
 		return transfer(u.into, src, from, to)
 	}
 	if err == nil && locked {
-		err = u.into.Chmod(to, mode)
+		err = chmod(u.into, to, mode)
 	}
 	return err
 }
@@ -128,7 +128,7 @@ func transfer(root *os.Root, src fs.FileInfo, from, to string) error {
 }
 
 func transferDir(root *os.Root, src fs.FileInfo, from, to string) error {
-	if err := root.Chmod(from, 0o700); err != nil {
+	if err := chmod(root, from, 0o700); err != nil {
 		return err
 	}
 	names, err := list(root, from)
@@ -185,7 +185,7 @@ func removeAll(root *os.Root, dir string) error {
 }
 
 func unlock(root *os.Root, dir string) {
-	root.Chmod(dir, 0o700)
+	chmod(root, dir, 0o700)
 	names, _ := list(root, dir)
 	for _, name := range names {
 		p := path.Join(dir, name)

@@ -335,7 +335,7 @@ func (u *Unpacker) fifo(name string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if err := u.root.Chmod(temp, mode); err != nil {
+	if err := chmod(u.root, temp, mode); err != nil {
 		return err
 	}
 	return u.root.Rename(temp, name)

@@ -201,6 +201,7 @@ func (r *remote) use(ctx context.Context, ch *channel, state wire.State) error {
 		r.got = [2]int64{int64(state.Stdout), int64(state.Stderr)}
 		r.acked = r.got
 		r.inputs[toProgram].taken, r.inputs[toShell].taken = int64(state.Input), int64(state.Commands)
+		r.first = int64(state.Commands)
 		r.backlog = int64(state.OutTotal - state.Stdout)
 	}
 	r.tookUntil(int64(state.Input), int64(state.Commands))

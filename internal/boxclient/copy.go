@@ -73,7 +73,7 @@ func (h *Host) openCopy(ctx context.Context, kind, path string) (*copyChannel, e
 		if err != nil {
 			return nil, h.explain(err)
 		}
-		ch, requests, err := conn.Client.OpenChannel(kind, []byte(path))
+		ch, requests, err := conn.OpenChannel(ctx, kind, []byte(path))
 		if err != nil {
 			if ctx.Err() == nil && cutOr(ctx, conn, err) == errCut {
 				continue
@@ -82,8 +82,8 @@ func (h *Host) openCopy(ctx context.Context, kind, path string) (*copyChannel, e
 		}
 		c := &copyChannel{Stream: sshconn.NewStream(ch, conn.Group), on: conn, done: make(chan error, 1)}
 		c.Credit = sshconn.FirstCredit
-		if !conn.Run(func() { c.listen(requests) }) {
-			return nil, sandbox.ErrClosed
+		if !conn.Run(func() { c.listen(requests) }) { // it has ended meanwhile
+			continue
 		}
 		c.free = context.AfterFunc(ctx, c.Stream.Close) // reads and writes that block return
 		return c, nil

@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -76,13 +74,40 @@ func Connect(ctx context.Context, c Config) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{Config: c, signer: signer, down: make(chan struct{})}
-	conn, err := h.reach(ctx, true)
-	if err != nil {
+	h.link = newLink(h)
+	if h.link.current, err = h.first(ctx); err != nil {
 		return nil, err
 	}
-	h.link = newLink(conn, h)
 	h.link.Run(h.link.keep)
 	return h, nil
+}
+
+// firstTries is how often the first connection is tried, within some two seconds: an engine may need as long to notice that a container has ended.
+const firstTries = 8
+
+// first makes the first connection. Its errors are those of ctx, and *sandbox.LostError.
+func (h *Host) first(ctx context.Context) (*sshconn.Conn, error) {
+	conn, err := h.reach(ctx, true)
+	for try, pause := 1, redialFirst; ; try, pause = try+1, min(2*pause, redialMost) {
+		if err == nil || ctx.Err() != nil {
+			return conn, err
+		}
+		if lost, _ := h.hopeless(ctx, err); lost != nil {
+			return nil, lost
+		}
+		if try == firstTries {
+			return nil, h.lostError(err, "boxd does not answer", sandbox.LostConnection)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		attempt, done := context.WithTimeoutCause(ctx, attemptLimit, errNoAnswer)
+		// If boxd has answered, another program may have become the owner since. This one does not take the box back: it is refused.
+		conn, err = h.reach(attempt, h.hostKey == nil)
+		done()
+	}
 }
 
 // hopeless is called when an attempt to connect has failed. lost says why another attempt would be of no use; nil means that it may succeed. paused
@@ -111,10 +136,19 @@ func (h *Host) lostError(err error, reason string, cause sandbox.LostCause) erro
 // String names the kind of sandbox.
 func (h *Host) String() string { return h.Name }
 
-// Lost returns why the place is gone; nil if it is there, or if that is not known yet.
+// Lost returns why the place is gone; nil if it is there, or if that is not known when ctx ends.
 func (h *Host) Lost(ctx context.Context) error {
-	_, err := h.link.connection(ctx)
-	return h.explain(err)
+	for {
+		conn, err := h.link.connection(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return h.explain(err)
+		case !conn.Ends(ctx):
+			return nil
+		}
+	}
 }
 
 // explain makes a link's error say that the box is lost, if it does not.
@@ -152,17 +186,9 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 
 // Kept implements shellbox.Keeper.
 func (h *Host) Kept(ctx context.Context) ([]shellbox.Kept, error) {
-	conn, err := h.link.connection(ctx)
-	if err != nil {
-		return nil, h.explain(err)
-	}
-	reply, err := conn.Request(ctx, wire.ListRequest, nil)
+	programs, err := ask[[]wire.Program](ctx, h, wire.ListRequest, nil)
 	if err != nil {
 		return nil, err
-	}
-	var programs []wire.Program
-	if err := json.Unmarshal(reply, &programs); err != nil {
-		return nil, fmt.Errorf("boxd's list of programs: %w", err)
 	}
 	var kept []shellbox.Kept
 	for _, p := range programs {
@@ -241,12 +267,8 @@ func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, err
 
 // AddGuest lets the holder of a key log in as a guest: with plain SSH, as a person's ssh does. It returns the key that boxd is known by.
 func (h *Host) AddGuest(ctx context.Context, key ssh.PublicKey) (hostKey ssh.PublicKey, err error) {
-	conn, err := h.link.connection(ctx)
-	if err == nil {
-		_, err = conn.Request(ctx, wire.GuestRequest, key.Marshal())
-	}
-	if err != nil {
-		return nil, h.explain(err)
+	if _, err := h.request(ctx, wire.GuestRequest, key.Marshal()); err != nil {
+		return nil, err
 	}
 	return h.hostKey, nil
 }

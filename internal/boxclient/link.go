@@ -3,7 +3,6 @@ package boxclient
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -36,12 +35,8 @@ const (
 	redialMost  = time.Second
 )
 
-// newLink begins with a first connection.
-func newLink(first *sshconn.Conn, h *Host) *link {
-	return &link{
-		host: h, log: h.Logger, Group: sshconn.NewGroup(),
-		current: first, change: make(chan struct{}), programs: map[string]*remote{},
-	}
+func newLink(h *Host) *link {
+	return &link{host: h, log: h.Logger, Group: sshconn.NewGroup(), change: make(chan struct{}), programs: map[string]*remote{}}
 }
 
 // keep keeps the connection up until close.
@@ -69,14 +64,18 @@ func (l *link) keep() {
 	}
 }
 
-// After so long without an answer, 10 s, the connection is ended: the container is paused, its engine has gone silent, or a byte was changed on the way.
+// After 6 to 8 s without an answer the connection is ended: the container is paused, its engine has gone silent, or a byte was changed on the way. With
+// the time that a new connection takes, whatever waits for an answer has it within 10 s.
 const (
-	keepaliveInterval = 2500 * time.Millisecond
+	keepaliveInterval = 2 * time.Second
 	keepaliveMisses   = 3
 )
 
+// attemptLimit bounds one attempt to connect again.
+const attemptLimit = 8 * time.Second
+
 // errNoAnswer is an attempt's end. It is no context.DeadlineExceeded: the caller's context goes on.
-var errNoAnswer = errors.New("no answer within 15 s")
+var errNoAnswer = fmt.Errorf("no answer within %v", attemptLimit)
 
 // redial connects again, and finds the programs again.
 func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
@@ -92,7 +91,7 @@ func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
 		return nil, sandbox.ErrClosed
 	}
 	for pause := redialFirst; ; pause = min(2*pause, redialMost) {
-		attempt, done := context.WithTimeoutCause(ctx, 15*time.Second, errNoAnswer)
+		attempt, done := context.WithTimeoutCause(ctx, attemptLimit, errNoAnswer)
 		conn, err := l.host.connect(attempt)
 		if err == nil {
 			if err = l.resume(attempt, conn); err != nil {

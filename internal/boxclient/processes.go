@@ -107,24 +107,29 @@ func onTerminal(p shellbox.Process) (*remote, error) {
 
 var errNoTerminal = errors.New("the program is none on a terminal of boxd's")
 
-// ask returns boxd's answer to a question. If the connection is cut meanwhile, it asks again on the next one.
+// ask returns boxd's answer to a question.
 func ask[A any](ctx context.Context, h *Host, request string, question any) (answer A, err error) {
 	payload, err := json.Marshal(question)
 	if err != nil {
 		return answer, err
 	}
+	reply, err := h.request(ctx, request, payload)
+	if err == nil {
+		err = json.Unmarshal(reply, &answer)
+	}
+	return answer, err
+}
+
+// request makes a request of boxd. If the connection is cut meanwhile, it makes it again on the next one.
+func (h *Host) request(ctx context.Context, name string, payload []byte) (reply []byte, err error) {
 	for {
 		conn, err := h.link.connection(ctx)
 		if err != nil {
-			return answer, h.explain(err)
+			return nil, h.explain(err)
 		}
-		reply, err := conn.Request(ctx, request, payload)
-		if err == nil {
-			err = json.Unmarshal(reply, &answer)
-			return answer, err
-		}
-		if ctx.Err() != nil || cutOr(ctx, conn, err) != errCut {
-			return answer, err
+		reply, err := conn.Request(ctx, name, payload)
+		if err == nil || ctx.Err() != nil || cutOr(ctx, conn, err) != errCut {
+			return reply, err
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/wire"
@@ -36,6 +37,7 @@ type remote struct {
 	got     [2]int64      // bytes of each output that have been read
 	acked   [2]int64      // as many of them as boxd knows of
 	backlog int64         // bytes of standard output that were there at first
+	first   int64         // bytes of commands that boxd had got from others before
 	size    wire.Window
 	note    []byte
 
@@ -129,24 +131,35 @@ func (r *remote) Stderr() io.Reader {
 	return remoteOutput{r, 1}
 }
 
+// Resize returns when boxd has applied the size: what is written to Commands goes another way, and would overtake it.
 func (r *remote) Resize(rows, cols int) error {
 	if !r.terminal {
 		return errors.New("resize: the program has no terminal")
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if err := r.over(); err != nil {
+		r.mu.Unlock()
 		return err
 	}
 	r.size = wire.Window{Rows: uint32(rows), Cols: uint32(cols)}
-	if ch := r.channel; ch != nil {
-		payload := ssh.Marshal(&r.size)
-		r.mu.Unlock()
-		ch.Channel.SendRequest("window-change", false, payload)
-		r.mu.Lock()
+	ch, payload := r.channel, ssh.Marshal(&r.size)
+	r.mu.Unlock()
+	applied := make(chan struct{})
+	if ch == nil || !ch.on.Run(func() {
+		ch.Channel.SendRequest("window-change", true, payload)
+		close(applied)
+	}) {
+		return nil // the next connection begins with the size
+	}
+	select {
+	case <-applied:
+	case <-time.After(resizeLimit):
 	}
 	return nil
 }
+
+// resizeLimit bounds Resize's wait for boxd: a box may be paused.
+const resizeLimit = time.Second
 
 // SetNote has boxd keep a text with the program.
 func (r *remote) SetNote(note string) error {

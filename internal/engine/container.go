@@ -75,6 +75,7 @@ func (c *Container) create(ctx context.Context, liveRestore bool) error {
 		Config: &config, HostConfig: &host, Platform: c.Platform, Name: c.Name,
 	})
 	if err != nil {
+		allOrphans.add(c.Box) // if it is the answer that was lost, there may be one, or come to be one after Remove
 		return c.explainCreate(err)
 	}
 	c.ID = created.ID
@@ -182,14 +183,32 @@ func (e missingSource) Unwrap() error        { return e.err }
 const removeLimit = 30 * time.Second
 
 // Remove removes the container, with what runs in it and its anonymous volumes, and waits until it is gone. It is no
-// error if there is none. Remove does not end with ctx, which has often ended already, but has a limit of its own.
+// error if there is none. Remove does not end with ctx, which has often ended already, but has a limit of its own. After an error, a later Reap of this
+// process removes the container.
 func (c *Container) Remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()
+	err := c.remove(ctx)
+	switch {
+	case err != nil:
+		allOrphans.add(c.Box)
+		return fmt.Errorf("remove container %s: %w", c.Name, err)
+	case c.ID != "":
+		allOrphans.remove(c.Box)
+	}
+	return nil
+}
+
+func (c *Container) remove(ctx context.Context) error {
 	id := c.ID
 	if id == "" { // the engine's answer to the creation was lost, or there was none: find the container by its label
 		inspected, err := c.engine.ContainerInspect(ctx, c.Name, client.ContainerInspectOptions{})
-		if err != nil || inspected.Container.Config == nil || inspected.Container.Config.Labels[boxLabel] != c.Box {
+		switch {
+		case errdefs.IsNotFound(err):
+			return nil
+		case err != nil:
+			return err
+		case inspected.Container.Config == nil || inspected.Container.Config.Labels[boxLabel] != c.Box:
 			return nil
 		}
 		id = inspected.Container.ID
@@ -197,11 +216,11 @@ func (c *Container) Remove(ctx context.Context) error {
 	_, err := c.engine.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	for err != nil && !errdefs.IsNotFound(err) {
 		if !errdefs.IsConflict(err) { // "removal … is already in progress"
-			return fmt.Errorf("remove container %s: %w", c.Name, err)
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("remove container %s: %w", c.Name, errors.Join(err, ctx.Err()))
+			return errors.Join(err, ctx.Err())
 		case <-time.After(20 * time.Millisecond):
 		}
 		if _, err = c.engine.ContainerInspect(ctx, id, client.ContainerInspectOptions{}); err == nil {

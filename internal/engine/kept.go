@@ -82,7 +82,7 @@ var makings = struct {
 // makeOrWait makes the image, or waits until another call or program has made it, failed or given up. After that, either the image is there or
 // makeOrWait must be called again.
 func (e *Engine) makeOrWait(ctx context.Context, k *Kept) error {
-	id := e.DaemonHost() + " " + k.Key
+	id := e.Address() + " " + k.Key
 	makings.Lock()
 	m, others := makings.of[id]
 	if !others {

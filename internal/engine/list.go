@@ -12,6 +12,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/sandbox"
 )
 
 // A Listed is what List tells of a container.
@@ -55,13 +56,18 @@ func (e *Engine) Find(ctx context.Context, id string, log *slog.Logger) (*Contai
 	c := inspected.Container
 	switch {
 	case errdefs.IsNotFound(err):
-		return nil, fmt.Errorf("there is no such container; sshbox.List shows the boxes there are: %w", err)
+		return nil, &sandbox.LostError{Box: "DockerSSHBox", Reason: "there is no such container; sshbox.List shows the boxes there are", Cause: sandbox.LostRemoved, Err: err}
 	case err != nil:
 		return nil, err
 	case c.Config == nil || c.Config.Labels[boxLabel] == "":
 		return nil, errors.New("it is a container, but not one of sandshell's")
 	case c.State == nil || !c.State.Running:
-		return nil, errors.New("it has ended")
+		ended := &Container{ID: c.ID, Name: c.Name[1:], engine: e, Spec: Spec{Logger: log}}
+		if c.HostConfig != nil {
+			ended.Host.Memory = c.HostConfig.Memory
+		}
+		fate := ended.end(ctx)
+		return nil, &sandbox.LostError{Box: "DockerSSHBox", Reason: fate.Lost, Cause: fate.Cause}
 	}
 	found := &Container{
 		ID: c.ID, Name: c.Name[1:], Box: c.Config.Labels[boxLabel], engine: e,
@@ -76,11 +82,14 @@ func (e *Engine) Find(ctx context.Context, id string, log *slog.Logger) (*Contai
 	return found, nil
 }
 
+// ServiceLabel is a label of boxes that package service has made. One of them that has ended is still somebody's: only the service removes it.
+const ServiceLabel = "sandshell-service"
+
 // reapAge applies to a container that was never started and whose owner is on another machine: once it is so old, the owner will not start it.
 const reapAge = 10 * time.Minute
 
-// Reap removes what is left of boxes whose owners have ended: containers that have ended too, or that were never started. It returns how many
-// containers it has removed.
+// Reap removes what is left of boxes whose owners have ended: containers that have ended too, or that were never started, of a service's only the latter; and
+// containers that this process could not remove when it wanted to. It returns how many containers it has removed.
 func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err error) {
 	boxes, err := e.List(ctx)
 	if err != nil {
@@ -88,12 +97,19 @@ func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err e
 	}
 	host, _ := os.Hostname()
 	var errs []error
+	seen := map[string]bool{}
 	for _, b := range boxes {
 		ours := b.Host == host && b.PID > 0
+		label := b.Labels[boxLabel]
+		seen[label] = true
+		orphan := ours && allOrphans.has(label)
 		switch {
+		case orphan:
 		case b.State != "exited" && b.State != "created" && b.State != "dead":
 			continue
-		case ours && !gone(b.PID):
+		case b.State != "created" && b.Labels[ServiceLabel] != "":
+			continue
+		case ours && !Gone(b.PID):
 			continue
 		case !ours && b.State == "created" && time.Since(b.Created) < reapAge:
 			continue
@@ -101,15 +117,17 @@ func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err e
 		if log != nil {
 			log.Debug("removing what is left of a box", "container", b.ID, "name", b.Name, "host", b.Host, "pid", b.PID)
 		}
-		// Not Force: it has ended.
-		_, err := e.ContainerRemove(ctx, b.ID, client.ContainerRemoveOptions{RemoveVolumes: true})
+		// Not Force, else: it has ended.
+		_, err := e.ContainerRemove(ctx, b.ID, client.ContainerRemoveOptions{RemoveVolumes: true, Force: orphan})
 		switch {
 		case err == nil:
 			removed++
+			allOrphans.remove(label)
 		case errdefs.IsNotFound(err), errdefs.IsConflict(err): // another is removing it
 		default:
 			errs = append(errs, fmt.Errorf("remove container %s: %w", b.Name, err))
 		}
 	}
+	allOrphans.forget(seen)
 	return removed, errors.Join(errs...)
 }

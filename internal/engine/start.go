@@ -72,7 +72,7 @@ func (c *Container) withSharedBoxd(ctx context.Context, liveRestore bool) error 
 // start starts the container, and listens to its last words.
 func (c *Container) start(ctx context.Context) (err error) {
 	c.words.close()
-	if c.words, err = c.listen(ctx); err != nil {
+	if c.words, err = c.listen(ctx); err != nil && !notReady(err) {
 		return err
 	}
 	_, err = c.engine.ContainerStart(ctx, c.ID, client.ContainerStartOptions{})
@@ -89,6 +89,10 @@ func (c *Container) start(ctx context.Context) (err error) {
 	}
 	return fmt.Errorf("start container: %w", err)
 }
+
+// notReady reports whether an engine attaches to no container that could not be started. Podman prepares a container for that, and answers 409 if it has no
+// boxd yet, among other things; what it is, the start says.
+func notReady(err error) bool { return strings.Contains(err.Error(), "received 409") }
 
 // Answered is called when boxd has answered. It stops listening to the container's standard error.
 func (c *Container) Answered() {

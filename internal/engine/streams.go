@@ -32,8 +32,9 @@ type attached struct {
 // and then prints its stacks.
 const saidMax = 2 << 10
 
+// newAttached reads through a small buffer, for the frames' headers: the rest of a frame goes straight to a reader with a large one.
 func newAttached(conn net.Conn, r io.Reader, log *slog.Logger) *attached {
-	return &attached{Conn: conn, r: bufio.NewReaderSize(r, 64<<10), log: log, stderr: headtail.Buffer{Max: saidMax}}
+	return &attached{Conn: conn, r: bufio.NewReaderSize(r, 4<<10), log: log, stderr: headtail.Buffer{Max: saidMax}}
 }
 
 func (a *attached) Read(p []byte) (int, error) {

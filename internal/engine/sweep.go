@@ -15,12 +15,14 @@ type Sweeper struct {
 	done   chan struct{}
 }
 
-// Sweep starts a Sweeper. Its Stop is to be called before the engine is closed.
-func (e *Engine) Sweep(ctx context.Context, log *slog.Logger) *Sweeper {
+// Sweep starts a Sweeper, which calls also besides. Its Stop is to be called before the engine is closed.
+func (e *Engine) Sweep(ctx context.Context, log *slog.Logger, also func()) *Sweeper {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Sweeper{cancel, make(chan struct{})}
 	go func() {
 		defer close(s.done)
+		defer e.rest()
+		also()
 		e.sweep(ctx, log)
 	}()
 	return s
@@ -40,8 +42,8 @@ func (e *Engine) sweep(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// gone reports whether there is certainly no process of that id. A later process with the same id counts as the same one.
-func gone(pid int) bool {
+// Gone reports whether there is certainly no process of that id. A later process with the same id counts as the same one.
+func Gone(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
 		return true // Windows opens it

@@ -169,6 +169,6 @@ type fills struct {
 var allFills sync.Map
 
 func (e *Engine) fills(b *bin.Binary) *fills {
-	f, _ := allFills.LoadOrStore(e.DaemonHost()+" "+volumeOf(b), &fills{turn: make(chan struct{}, 1)})
+	f, _ := allFills.LoadOrStore(e.Address()+" "+volumeOf(b), &fills{turn: make(chan struct{}, 1)})
 	return f.(*fills)
 }

@@ -8,4 +8,8 @@ const (
 	setfsuid  = unix.SYS_SETFSUID
 	setfsgid  = unix.SYS_SETFSGID
 	setgroups = unix.SYS_SETGROUPS
+	setresuid = unix.SYS_SETRESUID
+	setresgid = unix.SYS_SETRESGID
+	geteuid   = unix.SYS_GETEUID
+	getegid   = unix.SYS_GETEGID
 )

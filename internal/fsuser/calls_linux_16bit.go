@@ -9,4 +9,8 @@ const (
 	setfsuid  = unix.SYS_SETFSUID32
 	setfsgid  = unix.SYS_SETFSGID32
 	setgroups = unix.SYS_SETGROUPS32
+	setresuid = unix.SYS_SETRESUID32
+	setresgid = unix.SYS_SETRESGID32
+	geteuid   = unix.SYS_GETEUID32
+	getegid   = unix.SYS_GETEGID32
 )

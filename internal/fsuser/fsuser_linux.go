@@ -44,7 +44,24 @@ func become(ids IDs, f func()) (called, restored bool) {
 	if err != nil || regroup && !setGroups(ids.Groups) {
 		return false, true
 	}
-	// Both return the id that was there before, and no error; with no id (-1) they only tell. The group goes first: it takes root's right.
+	for _, take := range []func(IDs) (taken bool, give func() bool){fileSystemIDs, effectiveIDs} {
+		taken, give := take(ids)
+		if called = taken; taken {
+			f()
+		}
+		if !give() {
+			return called, false
+		}
+		if called {
+			break
+		}
+	}
+	return called, !regroup || setGroups(ownGroups)
+}
+
+// fileSystemIDs sets the thread's file system ids. give undoes that, and reports whether it could.
+func fileSystemIDs(ids IDs) (taken bool, give func() bool) {
+	// Both calls return the id that was there before, and no error; with no id (-1) they only tell. The group goes first: it takes root's right.
 	set := func(call, id uintptr) int {
 		before, _, _ := unix.RawSyscall(call, id, 0, 0)
 		return int(before)
@@ -52,13 +69,41 @@ func become(ids IDs, f func()) (called, restored bool) {
 	const none = ^uintptr(0)
 	ownGID := set(setfsgid, uintptr(ids.GID))
 	ownUID := set(setfsuid, uintptr(ids.UID))
-	if called = set(setfsuid, none) == ids.UID && set(setfsgid, none) == ids.GID; called {
-		f()
+	taken = set(setfsuid, none) == ids.UID && set(setfsgid, none) == ids.GID
+	return taken, func() bool {
+		if ownUID < 0 || ownGID < 0 { // there is no such call
+			return true
+		}
+		set(setfsuid, uintptr(ownUID))
+		set(setfsgid, uintptr(ownGID))
+		return set(setfsuid, none) == ownUID && set(setfsgid, none) == ownGID
 	}
-	set(setfsuid, uintptr(ownUID))
-	set(setfsgid, uintptr(ownGID))
-	restored = !regroup || setGroups(ownGroups)
-	return called, restored && set(setfsuid, none) == ownUID && set(setfsgid, none) == ownGID
+}
+
+// effectiveIDs sets the thread's effective ids, which the file system ids follow: for gVisor, which has no calls for those alone. The saved ids stay, so that
+// they can be had back. (unix.Setresuid sets all threads'.)
+func effectiveIDs(ids IDs) (taken bool, give func() bool) {
+	set := func(call uintptr, id int) bool {
+		const same = ^uintptr(0)
+		_, _, errno := unix.RawSyscall(call, same, uintptr(id), same)
+		return errno == 0
+	}
+	ownUID, ownGID := effective()
+	if !set(setresgid, ids.GID) {
+		return false, func() bool { return true }
+	}
+	taken = set(setresuid, ids.UID)
+	return taken, func() bool {
+		uid, gid := set(setresuid, ownUID), set(setresgid, ownGID)
+		return uid && gid
+	}
+}
+
+// effective returns the thread's effective ids.
+func effective() (uid, gid int) {
+	u, _, _ := unix.RawSyscall(geteuid, 0, 0, 0)
+	g, _, _ := unix.RawSyscall(getegid, 0, 0, 0)
+	return int(u), int(g)
 }
 
 // setGroups sets the thread's supplementary groups. (syscall.Setgroups sets all threads'.)

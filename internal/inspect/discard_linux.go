@@ -4,7 +4,7 @@ import "golang.org/x/sys/unix"
 
 // Discard drops the input that the terminal of that number holds, an unfinished line too, and returns how many bytes these were; a key that ends the
 // input (^D) is one. The terminal's modes stay as they are, and nobody who waits for input is given any. (Who polls may be
-// woken, rarely, and finds nothing.)
+// woken, rarely, and then finds nothing, or what is being dropped.)
 //
 // The unfinished line is dropped, but not counted, while a program is blocked in reading the terminal.
 func Discard(tty int) (n int) {

@@ -114,6 +114,9 @@ func (c *Conn) Ended() bool {
 	}
 }
 
+// Broken reports whether the connection is gone or about to be, as far as this side knows: a channel's io.EOF is then perhaps not its end.
+func (c *Conn) Broken() bool { return c.line.broken.Load() || c.Ended() }
+
 // Ends reports whether the connection has ended or is about to. Its channels and writes fail a moment before Gone is closed, with various errors.
 // So Ends asks the server: if it answers, the connection has not ended. If ctx ends first, Ends returns false.
 func (c *Conn) Ends(ctx context.Context) bool {
@@ -209,6 +212,39 @@ func (c *Conn) Request(ctx context.Context, name string, payload []byte) (reply 
 	}
 }
 
+// OpenChannel opens a channel. It does not wait for a server that does not answer: it returns when ctx ends, and closes the channel when that is there.
+func (c *Conn) OpenChannel(ctx context.Context, kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
+	type opening struct {
+		ch       ssh.Channel
+		requests <-chan *ssh.Request
+		err      error
+	}
+	opened := make(chan opening)
+	if !c.Run(func() {
+		var o opening
+		o.ch, o.requests, o.err = c.Client.OpenChannel(kind, extra)
+		select {
+		case opened <- o:
+		case <-c.gone:
+		case <-ctx.Done():
+			if o.err == nil {
+				o.ch.Close()
+				ssh.DiscardRequests(o.requests)
+			}
+		}
+	}) {
+		return nil, nil, ErrGone
+	}
+	select {
+	case o := <-opened:
+		return o.ch, o.requests, o.err
+	case <-c.gone:
+		return nil, nil, ErrGone
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+}
+
 // Reason puts the end of the connection in words.
 func (c *Conn) Reason() (string, error) {
 	switch {
@@ -229,10 +265,14 @@ type meter struct {
 	net.Conn
 	r        *bufio.Reader
 	received atomic.Uint64
+	broken   atomic.Bool // a read has failed
 }
 
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	m.received.Add(uint64(n))
+	if err != nil {
+		m.broken.Store(true)
+	}
 	return n, err
 }

@@ -138,6 +138,7 @@ var refusals = []struct {
 	errno syscall.Errno
 }{
 	{"Connection refused", syscall.ECONNREFUSED},
+	{"Connection reset by peer", syscall.ECONNRESET}, // a server that ended in the middle
 	{"No such file or directory", syscall.ENOENT},
 	{"Permission denied", syscall.EACCES},
 	{"Network is unreachable", syscall.ENETUNREACH},

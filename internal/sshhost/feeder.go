@@ -82,7 +82,10 @@ func (a *attempt) connect(ctx context.Context, proc *process, fifo string) (line
 	}
 	select {
 	case <-feeder.ended:
-		status, _ := feeder.Wait()
+		status, err := feeder.Wait()
+		if err != nil {
+			return nil, fmt.Errorf("feed the pipe of commands: %w", err)
+		}
 		said, _ := io.ReadAll(io.LimitReader(feeder.Err, 4<<10))
 		return nil, fmt.Errorf("feed the pipe of commands: status %d, it said %q", status.Code, strings.TrimSpace(string(said)))
 	default:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"testing"
@@ -14,6 +15,28 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
+
+// A start that is cut at any moment says that the host is lost.
+func TestStartCut(t *testing.T) {
+	s := sshdtest.Start(t, "LogLevel QUIET")
+	for range 12 {
+		there, wire := s.Through(t)
+		h := hostOf(t, there, Config{})
+		time.AfterFunc(rand.N(25*time.Millisecond), wire.Cut)
+		for {
+			p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sh", "-i"}, Terminal: &shellbox.Terminal{Rows: 24, Cols: 80, Commands: true}})
+			if err == nil {
+				p.Close()
+				continue
+			}
+			if !errors.Is(err, sandbox.ErrLost) {
+				t.Errorf("Start: %v", err)
+			}
+			break
+		}
+		h.Close()
+	}
+}
 
 func TestLost(t *testing.T) {
 	s := sshdtest.Start(t)
@@ -73,6 +96,12 @@ func TestLost(t *testing.T) {
 		}
 		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, sandbox.ErrLost) { // io.EOF would say that all has come
 			t.Errorf("read: %v", err)
+		}
+		for err = nil; err == nil; {
+			_, err = p.Stdout().Read(make([]byte, 1))
+		}
+		if !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("the program's output: %v", err)
 		}
 		lost(t, h, p, "by the server") // closed or, with what it has not read, reset
 	})

@@ -1,6 +1,7 @@
 package sshhost
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -82,7 +83,7 @@ func (p *process) Stdout() io.Reader {
 	if p.terminal {
 		return screen{p}
 	}
-	return p.Out
+	return whole{p.Out, p.on}
 }
 
 // Commands is the feeder's standard input. When the program has ended, writing fails once the feeder has noticed it, by a write.
@@ -155,7 +156,7 @@ func (w stdin) Close() error                { return w.p.CloseWrite() }
 type screen struct{ p *process }
 
 func (s screen) Read(b []byte) (int, error) {
-	n, err := s.p.Out.Read(b)
+	n, err := whole{s.p.Out, s.p.on}.Read(b)
 	s.p.shown.Add(int64(n))
 	return n, err
 }
@@ -175,4 +176,25 @@ func (a *afterMark) Read(p []byte) (int, error) {
 		return 0, a.err
 	}
 	return a.r.Read(p)
+}
+
+// A whole stream ends with io.EOF only if all has come: x/crypto ends all channels so, too, when the connection breaks.
+type whole struct {
+	r  io.Reader
+	on *sshconn.Conn
+}
+
+func (w whole) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if err == io.EOF && (w.on.Broken() || w.ends()) {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// ends asks the server: it may have ended the connection, or this side a moment ago because of a byte that was changed on the way.
+func (w whole) ends() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return w.on.Ends(ctx)
 }

@@ -149,7 +149,7 @@ func (a *attempt) exec(ctx context.Context, s *session, proc *process, cmd comma
 		return a.answer(string(line))
 	}
 	if a.program.Terminal == nil {
-		proc.stderr = &afterMark{r: proc.Err, mark: []byte("\x1e" + a.mark)}
+		proc.stderr = whole{&afterMark{r: proc.Err, mark: []byte("\x1e" + a.mark)}, proc.on}
 	}
 	return nil
 }

@@ -24,7 +24,13 @@ func Full() bool { return os.Getenv("SANDSHELL_TEST") == "full" }
 // compares the two.
 func NeedsAll(t testing.TB, why string) {
 	t.Helper()
-	if !All() {
+	NeedsAllUnless(t, false, why)
+}
+
+// NeedsAllUnless is NeedsAll for a test that a flag of its own may ask for, too.
+func NeedsAllUnless(t testing.TB, wanted bool, why string) {
+	t.Helper()
+	if !All() && !wanted {
 		record(t, "left-out")
 		t.Skip("left to make test-all (SANDSHELL_TEST=all): " + why)
 	}

@@ -93,6 +93,7 @@ const (
 	SettleRequest     = "settle@sandshell"      // Settle; reply: Settled
 	DiscardRequest    = "discard@sandshell"     // Discard; reply: how many bytes were dropped
 	LookRequest       = "look@sandshell"        // a program's id; reply: proc.Look
+	OOMRequest        = "oom@sandshell"         // OOM; reply: how many processes of the box the kernel has killed since
 	ProgramRequest    = "environment@sandshell" // a process's id; reply: Environment
 )
 
@@ -100,6 +101,12 @@ const (
 type Signal struct {
 	PIDs    []int
 	Signals []proc.Signal
+}
+
+// An OOM asks what the kernel has killed because memory had run out.
+type OOM struct {
+	ID    string // since a program's start
+	Since int64  // or since the byte of that offset in its commands came
 }
 
 // A Settle asks boxd to wait a moment: until a program on a terminal has got its input, and boxd has taken all output from the terminal.

@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -186,6 +187,10 @@ func sizes(t *testing.T, b *box) {
 		sh.resize(10, 300)
 		same(t, "10 300\n", sh.output("stty size"))
 		require.Len(t, sh.screen().Lines, 10)
+		for i := range 20 { // the next command never overtakes it
+			sh.resize(30+i, 100+i)
+			same(t, fmt.Sprintf("%d %d\n", 30+i, 100+i), sh.output("stty size"))
+		}
 		sh.lives()
 	})
 	t.Run("OpenedWith", func(t *testing.T) {

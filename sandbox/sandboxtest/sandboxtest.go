@@ -71,12 +71,12 @@ func Boxes(n int) Option { return func(o *options) { o.boxes = n } }
 func Sessions(n int) Option { return func(o *options) { o.sessions = n } }
 
 // Full has the suite repeat what fails only now and then as often as that took to be seen, up to 1,000 times, and move as
-// much data as was lost, up to 100 MB, and try every row of Zoo. Without it the former are a tenth and of the latter every fourth is tried: enough for
-// every day, where a nightly run is full.
+// much data as was lost, up to 100 MB, and try every row of Zoo, some a hundred times. Without it the former are a tenth and of the latter every fourth is
+// tried: enough for every day, where a nightly run is full.
 func Full() Option { return func(o *options) { o.full = true } }
 
 // Groups chooses the groups to run, by their names: Syntax, Output, State, ShellEnd, Interaction, Time, Background, Run, Files,
-// Network, Life, Concurrency, User, Zoo, Adversary. One that is not among them fails the test. Default: all.
+// Network, Life, Concurrency, User, Zoo, ZooOften, Adversary. One that is not among them fails the test. Default: all.
 //
 // It is for a second box on the same engine, of which only the transport is to be shown. One that has been run by no
 // other needs all.
@@ -94,7 +94,7 @@ func PlainSSHD() Option { return func(o *options) { o.plain = true } }
 
 // Run runs the suite, in parallel subtests of t.
 //
-// The factory makes a new sandbox each time it is called, from several goroutines: one for each of the 14 groups and
+// The factory makes a new sandbox each time it is called, from several goroutines: one for each of the 16 groups and
 // about ten for Life, all of which may exist at once, and those of [Boxes] beside them. The suite closes every sandbox, and
 // the factory may register a Cleanup that closes it again.
 func Run(t *testing.T, factory func(t testing.TB) sandbox.Sandbox, opts ...Option) {
@@ -137,6 +137,7 @@ type group struct {
 func (s *suite) all() []group {
 	return []group{
 		{"Zoo", s.zoo},
+		{"ZooOften", s.zooOften},
 		{"Time", s.time},
 		{"Interaction", s.interaction},
 		{"Concurrency", s.concurrency},

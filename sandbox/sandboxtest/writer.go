@@ -92,7 +92,7 @@ func blockedTees(t *testing.T, b *box) {
 				err = <-returned
 			} else {
 				for limit := 300 * time.Millisecond; ; limit *= 3 { // a busy machine has printed nothing after so long
-					begin = time.Now()
+					begin = time.Now().Add(limit)
 					go execute(limit)
 					if err = <-returned; g.isReached() {
 						break

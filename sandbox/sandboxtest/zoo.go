@@ -54,25 +54,34 @@ const (
 	zooDaily = 4                       // of how many rows one is run without Full
 )
 
-// zoo runs the situations, Sessions of them at once. They sleep more than they work: they are no parallel tests, of which there
-// are as many as processors.
+// zoo runs the situations, without Full every fourth.
 func (s *suite) zoo(t *testing.T) {
 	b := s.box(t)
-	rows := make(chan situation)
+	rows := situations(b.bash)
+	if !s.full {
+		rows = slices.Collect(func(yield func(situation) bool) {
+			for i := 0; i < len(rows) && yield(rows[i]); i += zooDaily {
+			}
+		})
+	}
+	s.try(t, b, rows)
+}
+
+// try runs situations, Sessions of them at once. They sleep more than they work: they are no parallel tests, of which there are as many as processors.
+func (s *suite) try(t *testing.T, b *box, rows []situation) {
+	next := make(chan situation)
 	var keepers sync.WaitGroup
 	for range min(max(s.sessions, 1), zooKeep) {
 		keepers.Go(func() {
-			for r := range rows {
+			for r := range next {
 				t.Run(r.name, func(t *testing.T) { r.run(t, b) })
 			}
 		})
 	}
-	for i, r := range situations(b.bash) {
-		if s.full || i%zooDaily == 0 {
-			rows <- r
-		}
+	for _, r := range rows {
+		next <- r
 	}
-	close(rows)
+	close(next)
 	keepers.Wait()
 }
 

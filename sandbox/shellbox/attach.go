@@ -40,6 +40,9 @@ func Attach(ctx context.Context, host Keeper, opts Options) (*Box, error) {
 			n = note{}
 		} else {
 			b.mark, b.opts.Dir, b.opts.Shell = n.Mark, n.Dir, n.Shell
+			if n.ID == "main" {
+				b.added = n.Added
+			}
 		}
 		notes = append(notes, n)
 	}
@@ -142,14 +145,21 @@ func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
 	sh.commands.write(sh.dialect.ask(seq))
 	ctx, cancel := context.WithTimeoutCause(ctx, b.opts.StartLimit, fmt.Errorf("its shell does not come back within %v: %w", b.opts.StartLimit, context.DeadlineExceeded))
 	defer cancel()
-	if err := s.answers(ctx, sh, seq); err != nil {
+	err = s.answers(ctx, sh, seq)
+	if err == nil {
+		s.discard(sh)
+		if s.takesOver(sh) {
+			return nil
+		}
+		err = s.endedEarly(sh)
+	}
+	if errors.Is(err, sandbox.ErrLost) || context.Cause(ctx) != nil {
 		return err
 	}
-	s.discard(sh)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.up = true
-	return nil
+	s.restarted = true
+	s.mu.Unlock()
+	return s.fresh(sh.status.Code)
 }
 
 // recall reads what the host has kept of a session's output. It reports whether a command is under way, whose output goes to c.
@@ -201,6 +211,7 @@ func (b *Box) adoptJob(s *session, n note) error {
 	b.jobs = append(b.jobs, j)
 	b.mu.Unlock()
 	c := newCommand(n.Job, true)
+	c.offset = -1
 	c.spool = j.spool
 	s.mu.Lock()
 	// Its hello, which is read first, has a number of before: whatever begins after it is the command.

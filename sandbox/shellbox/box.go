@@ -58,6 +58,8 @@ type Box struct {
 	jobs     []*job
 	count    map[string]int // of sessions, jobs and Runs, for their ids
 	calls    sync.WaitGroup // Runs, copies, connections being made
+	calling  atomic.Int64   // how many of them
+	touched  atomic.Int64   // when something last began or ended, in nanoseconds since 1970
 	conns    map[net.Conn]struct{}
 	down     chan struct{} // closed when Close is done
 	downErr  error
@@ -107,6 +109,7 @@ func newBox(host Host, opts Options) *Box {
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
+	b.touch()
 	return b
 }
 
@@ -123,11 +126,21 @@ func (b *Box) environment(id string, more []string) []string {
 }
 
 // AddEnv adds variables, "NAME=value", to the environment of all that is started from now on in every session, also of shells that replace one that
-// ended. A later variable of the same name wins, and a session's own variables win over these.
+// ended, and by a program that attaches to the box. A later variable of the same name wins, and a session's own variables win over these.
 func (b *Box) AddEnv(kv ...string) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.added = append(b.added, kv...)
+	main := b.session
+	b.mu.Unlock()
+	if main == nil {
+		return
+	}
+	main.mu.Lock()
+	sh := main.sh
+	main.mu.Unlock()
+	if sh != nil {
+		main.note(sh)
+	}
 }
 
 // dir returns the directory, on the host, that a caller means: a relative one starts where Run does without one.
@@ -140,6 +153,10 @@ func (b *Box) dir(dir string) string {
 
 // markOf returns the mark of the session of that id. Each begins with the box's own mark.
 func (b *Box) markOf(id string) string { return b.mark + id + "." }
+
+// Mark is a word that all that the Box starts has in its environment: by it Processes.Marked finds what is left of a Box whose program was killed. No
+// other Box has the same.
+func (b *Box) Mark() string { return b.made().mark }
 
 // String names the kind of sandbox.
 func (b *Box) String() string { return b.made().host.String() }
@@ -200,6 +217,11 @@ func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
 		return nil, nil, err
 	}
 	b.calls.Add(1)
+	seen := noticed(ctx)
+	if seen {
+		b.calling.Add(1)
+		b.touch()
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := make(chan struct{})
 	b.calls.Go(func() {
@@ -209,7 +231,15 @@ func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
 		case <-stop:
 		}
 	})
-	return ctx, func() { close(stop); cancel(nil); b.calls.Done() }, nil
+	return ctx, func() {
+		close(stop)
+		cancel(nil)
+		if seen {
+			b.touch()
+			b.calling.Add(-1)
+		}
+		b.calls.Done()
+	}, nil
 }
 
 // cause returns why a call with context ctx failed with err. If ctx or the box has ended, that is the reason.
@@ -247,7 +277,7 @@ func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, erro
 		conn.Close()
 		return nil, fmt.Errorf("dial %s %s: %w", network, address, sandbox.ErrClosed)
 	}
-	t := &tracked{conn, b}
+	t := &tracked{conn, b, noticed(ctx)}
 	b.conns[t] = struct{}{}
 	return t, nil
 }
@@ -255,13 +285,17 @@ func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, erro
 // A tracked connection ends with its box.
 type tracked struct {
 	net.Conn
-	box *Box
+	box     *Box
+	noticed bool
 }
 
 func (t *tracked) Close() error {
 	t.box.mu.Lock()
 	delete(t.box.conns, t)
 	t.box.mu.Unlock()
+	if t.noticed {
+		t.box.touch()
+	}
 	return t.Conn.Close()
 }
 

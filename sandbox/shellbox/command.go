@@ -28,6 +28,8 @@ type command struct {
 	seq   int    // of its line
 	tries int    // how often its line was sent
 
+	offset int64 // of its line on the shell's pipe; -1: its shell was started for it
+
 	out    output
 	tees   []*tee
 	spool  *spool // a job's: gets all of the output

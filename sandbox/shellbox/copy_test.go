@@ -4,7 +4,9 @@ package shellbox
 
 import (
 	"bytes"
+	"io"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +31,7 @@ func TestCopyToScript(t *testing.T) {
 			var stderr bytes.Buffer
 			cmd.Stdin, cmd.Stderr = bytes.NewReader(stdin), &stderr
 			if err := cmd.Run(); err != nil {
-				return copyError(stderr.String(), path)
+				return copyError(1, stderr.String(), path)
 			}
 			return nil
 		}
@@ -76,5 +78,21 @@ func TestCopyToScript(t *testing.T) {
 				require.Empty(t, temp)
 			}
 		})
+	}
+}
+
+// An archive that ends too early, because the host is lost or Run has closed it, is the command's to explain. Any other fault ends the command.
+func TestUnpackingFails(t *testing.T) {
+	for err, ends := range map[error]bool{io.ErrUnexpectedEOF: false, net.ErrClosed: false, fs.ErrPermission: true, nil: false} {
+		var cause error
+		u := &unpacking{fail: func(err error) { cause = err }, unpack: func(io.Reader) error {
+			if err == nil {
+				return nil
+			}
+			return &fs.PathError{Op: "copy", Path: "file", Err: err}
+		}}
+		_, got := u.ReadFrom(strings.NewReader(""))
+		require.Equal(t, ends, cause != nil, "%v", err)
+		require.Equal(t, ends, got != nil, "%v", err)
 	}
 }

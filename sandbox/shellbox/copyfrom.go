@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 
 	"github.com/sandshell/sandshell/internal/archive"
 )
@@ -60,7 +61,10 @@ func (b *Box) copyFrom(ctx context.Context, boxPath, hostPath string) error {
 	case err != nil: // the archive may still be whole, without the files that tar could not read
 		return err
 	}
-	return to.Commit()
+	if err = to.Commit(); errors.Is(err, io.ErrUnexpectedEOF) {
+		err = b.lostOr(err)
+	}
+	return err
 }
 
 // unpacking is an Unpacker as a command's standard output.
@@ -71,10 +75,11 @@ type unpacking struct {
 
 func (u *unpacking) Write([]byte) (int, error) { return 0, errors.ErrUnsupported }
 
-// ReadFrom implements io.ReaderFrom, which io.Copy prefers. If the archive ends too early, Commit refuses it and the command's error says why.
+// ReadFrom implements io.ReaderFrom, which io.Copy prefers. If the archive ends too early, or Run has closed it, Commit refuses it and the command's error says
+// why.
 func (u *unpacking) ReadFrom(r io.Reader) (int64, error) {
 	err := u.unpack(r)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) {
 		return 0, nil
 	}
 	if err != nil {

@@ -59,13 +59,13 @@ func (b *Box) copyScript(ctx context.Context, script string, args []string, stdi
 		return err
 	}
 	if code != 0 {
-		return copyError(stderr.String(), args[0])
+		return copyError(code, stderr.String(), args[0])
 	}
 	return nil
 }
 
-// copyError turns what the tools said into an error as package os returns it.
-func copyError(text, p string) error {
+// copyError turns what the tools said, which ended with that status, into an error as package os returns it.
+func copyError(status int, text, p string) error {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if said, ok := strings.CutPrefix(line, "sandshell: "); ok {
@@ -81,7 +81,7 @@ func copyError(text, p string) error {
 			return fmt.Errorf("%w: there is no tar in the sandbox", errors.ErrUnsupported)
 		}
 	}
-	return fmt.Errorf("in the sandbox: %s", strings.TrimSpace(text))
+	return fmt.Errorf("in the sandbox: the copy's program ended with status %d; it said %q", status, strings.TrimSpace(text))
 }
 
 var copyErrors = map[string]syscall.Errno{

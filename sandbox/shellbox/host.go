@@ -63,7 +63,8 @@ type Process interface {
 	// Commands writes to the pipe of a program with Terminal.Commands; nil for any other. Closing it ends what the program reads there.
 	Commands() io.WriteCloser
 
-	// Stdout is the standard output or what the terminal shows. It must be read, and ends with io.EOF.
+	// Stdout is the standard output or what the terminal shows. It must be read, and ends with io.EOF. io.ErrUnexpectedEOF says that not all of it has come,
+	// because the host is lost, even if Wait tells a status.
 	Stdout() io.Reader
 
 	// Stderr is the standard error; nil with a terminal, nil or empty with Program.Joined.

@@ -67,6 +67,7 @@ func (b *Box) background(ctx context.Context, command string, opts sandbox.Sessi
 func (j *job) run(w *call) {
 	defer close(j.done)
 	if j.result, j.err = w.end(context.Background(), onEndKill); j.err == nil {
+		j.result.OOM = j.result.OOM || j.s.oomKilled(w.c)
 		j.s.hangup()
 	}
 	j.s.mu.Lock()

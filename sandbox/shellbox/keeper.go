@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -77,9 +78,10 @@ type note struct {
 	Job        string `json:",omitempty"` // its command, if it is one's
 	MaxLog     int64  `json:",omitempty"` // the job's
 	Env        []string
-	User       string `json:",omitempty"`
-	Secret     string // of the shell's markers
-	Generation int    // how many programs have attached: each numbers its lines from another number on
+	Added      []string `json:",omitempty"` // by AddEnv, in the main session's note
+	User       string   `json:",omitempty"`
+	Secret     string   // of the shell's markers
+	Generation int      // how many programs have attached: each numbers its lines from another number on
 }
 
 // generation is how far apart the numbers are at which two programs, one after the other, begin to number the lines of one shell.
@@ -97,6 +99,11 @@ func (s *session) note(sh *shell) {
 		Secret: sh.dialect.secret, Generation: s.seq / generation,
 	}
 	s.mu.Unlock()
+	if s.id == "main" {
+		s.box.mu.Lock()
+		n.Added = slices.Clone(s.box.added)
+		s.box.mu.Unlock()
+	}
 	if s.job != nil {
 		n.Job, n.MaxLog = s.job.command, s.opts.MaxLog
 	}

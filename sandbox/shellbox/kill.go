@@ -149,6 +149,7 @@ func (k *killing) unblock() {
 // finish ends what is left of the command when the shell has come back, and puts the terminal in order.
 func (k *killing) finish() {
 	s, c, b := k.s, k.c, k.s.box
+	oom := s.oomKilled(c)
 	k.see()
 	b.finish(without(k.family, k.sh.pid), min(b.opts.Grace, 200*time.Millisecond))
 	select {
@@ -163,6 +164,7 @@ func (k *killing) finish() {
 	defer s.mu.Unlock()
 	if s.cmd == c && c.phase == ending {
 		c.result.Unread += min(k.unread+len(c.ahead), c.typed)
+		c.result.OOM = c.result.OOM || oom
 		s.ended(c, c.result)
 	}
 }

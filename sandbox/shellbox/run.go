@@ -61,6 +61,9 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	if program.Joined {
 		stderr = nil
 	}
+	if cmd.OOM != nil {
+		*cmd.OOM = false
+	}
 	outputs := copyOutputs(proc, cmd.Stdout, stderr)
 	var status Status
 	exited := make(chan struct{})
@@ -87,10 +90,16 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 		outputs.leave()
 		return -1, b.lostOr(err)
 	}
+	if cmd.OOM != nil {
+		*cmd.OOM = b.oomKilled(proc, -1)
+	}
 	err = outputs.finish(ctx)
 	if !outputs.done() {
 		proc.Close()
 		outputs.leave()
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, exec.ErrWaitDelay) { // or the connection has gone silent
+		err = b.lostWithin(silence, err)
 	}
 	return status.Code, err
 }
@@ -190,7 +199,9 @@ func (w *watched) Read(p []byte) (int, error) {
 // drain copies until the end of r. If w fails, it reads on, so that the program does not block.
 func drain(w io.Writer, r io.Reader) error {
 	_, err := io.Copy(w, r)
-	if _, rest := io.Copy(io.Discard, r); rest != nil { // r failed: it was closed, or the host is lost, as Wait tells
+	if _, rest := io.Copy(io.Discard, r); errors.Is(rest, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("not all of the output has come: %w", rest)
+	} else if rest != nil { // it was closed
 		return nil
 	}
 	return err
@@ -201,9 +212,14 @@ func sameWriter(a, b io.Writer) (same bool) {
 	return a != nil && a == b
 }
 
-// lostOr returns why the host is gone, or err if it is there.
-func (b *Box) lostOr(err error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+// silence is how long a host may take to find out that its connection has gone silent.
+const silence = 8 * time.Second
+
+// lostOr returns why the host is gone, or err if it is there or does not tell soon.
+func (b *Box) lostOr(err error) error { return b.lostWithin(5*time.Second, err) }
+
+func (b *Box) lostWithin(limit time.Duration, err error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if why := b.host.Lost(ctx); why != nil {
 		return why

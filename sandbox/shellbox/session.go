@@ -161,7 +161,7 @@ func (s *session) send() {
 	}
 	c.phase, c.sh, c.seq, c.active = sent, sh, s.next(), time.Now()
 	c.tries++
-	sh.commands.write(sh.dialect.command(c.seq, s.status, c.text, c.once))
+	c.offset = sh.commands.write(sh.dialect.command(c.seq, s.status, c.text, c.once))
 	w := &watch{s: s, c: c, sh: sh, tries: c.tries}
 	time.AfterFunc(quietMin, func() { s.spawn(w.run) })
 }
@@ -236,28 +236,35 @@ func (s *session) ends(c *command, r *sandbox.Result) {
 	c.change()
 	switch {
 	case c.killing: // kill goes on
-	case c.typed == 0 && !c.replied || c.once:
+	case c.once, c.typed == 0 && !c.replied && !s.mayBeOOM(c, r):
 		s.ended(c, r)
 	default:
-		s.readers.Go(func() { s.windUp(c, c.keyed) })
+		typed, keyed := c.typed > 0 || c.replied, c.keyed
+		s.readers.Go(func() { s.windUp(c, typed, keyed) })
 	}
 }
 
 // ended ends the command under way; s.mu is held.
 func (s *session) ended(c *command, r *sandbox.Result) {
 	s.cmd = nil
+	s.box.touch()
 	if c.calls == 0 {
 		s.unseen = c
 	}
 	c.end(r)
 }
 
-// windUp ends a command whose shell is at its prompt again. interrupted says that a signal may still be on its way to the shell.
-func (s *session) windUp(c *command, interrupted bool) {
+// windUp ends a command whose shell is at its prompt again. typed says that there may be input that nobody has read, and interrupted that a signal may still
+// be on its way to the shell.
+func (s *session) windUp(c *command, typed, interrupted bool) {
 	s.mu.Lock()
 	sh := s.sh
 	s.mu.Unlock()
-	unread := s.discard(sh)
+	oom := s.oomKilled(c)
+	unread := 0
+	if typed {
+		unread = s.discard(sh)
+	}
 	if interrupted {
 		s.box.settle(sh.proc)
 		s.confirm(sh)
@@ -266,6 +273,7 @@ func (s *session) windUp(c *command, interrupted bool) {
 	defer s.mu.Unlock()
 	if s.cmd == c && c.phase == ending {
 		c.result.Unread += min(unread+len(c.ahead), c.typed)
+		c.result.OOM = oom
 		s.ended(c, c.result)
 	}
 }

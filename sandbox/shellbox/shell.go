@@ -2,13 +2,9 @@ package shellbox
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
-	"os/exec"
+	"io"
 	"path"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
@@ -24,7 +20,9 @@ type shell struct {
 	scan     scanner
 	answer   chan struct{} // closed, and made anew, with each D marker
 	over     chan struct{} // closed when the shell has ended,
-	exit     int           // with this status
+	status   Status        // so,
+	lost     error         // or nobody knows how: the host is gone
+	oom      bool          // and the kernel had killed because of memory
 
 	pipe  string // what the shell reads when it waits for a command, see proc.Look; "": unknown
 	image string // its program's, see proc.Look; "": unknown
@@ -42,125 +40,11 @@ func newShell(p Process, secret string) *shell {
 	return sh
 }
 
-// start starts a shell in dir and waits until it can take commands. open calls it, and so does the reader of the shell before, with that shell's status.
-func (s *session) start(ctx context.Context, dir string, status int) error {
-	name := strings.Join(s.box.shellArgs(), " ")
-	ctx, cancel := context.WithTimeoutCause(ctx, s.box.opts.StartLimit,
-		fmt.Errorf("%s was not at its prompt within %v (does a startup file wait for something?): %w", name, s.box.opts.StartLimit, context.DeadlineExceeded))
-	defer cancel()
-	s.mu.Lock()
-	rows, cols := s.rows, s.cols
-	s.mu.Unlock()
-	p, err := s.launch(ctx, dir, rows, cols)
-	if err != nil {
-		return causeOf(ctx, err)
-	}
-	sh := newShell(p, rand.Text())
-	s.mu.Lock()
-	if s.err != nil {
-		s.mu.Unlock()
-		p.Close()
-		p.Wait()
-		return s.err
-	}
-	s.sh, s.up, s.status = sh, false, status
-	resized := rows != s.rows || cols != s.cols
-	rows, cols = s.rows, s.cols
-	seq := s.next()
-	s.run(sh)
-	s.mu.Unlock()
-	if resized {
-		p.Resize(rows, cols)
-	}
-	s.note(sh)
-	sh.commands.write(sh.dialect.hello(seq))
-	if err := s.answers(ctx, sh, seq); err != nil {
-		p.Close()
-		return fmt.Errorf("start %s: %w", name, err)
-	}
-	s.learn(sh)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.status = status // not hello's
-	s.up = true
-	s.send()
-	return nil
-}
-
-// causeOf returns err, or why ctx has ended if that is the reason.
-func causeOf(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w (%v)", cause, err)
-	}
-	return err
-}
-
-// launch starts the shell's process.
-func (s *session) launch(ctx context.Context, dir string, rows, cols int) (Process, error) {
-	program := Program{
-		Args:     s.box.shellArgs(),
-		Dir:      dir,
-		Env:      s.box.environment(s.id, s.opts.Env),
-		User:     s.opts.User,
-		Terminal: &Terminal{Rows: rows, Cols: cols, Commands: true},
-		Spool:    s.job != nil,
-	}
-	p, err := s.box.host.Start(ctx, program)
-	if errors.Is(err, exec.ErrNotFound) && s.box.opts.Shell == nil && s.box.noBash.CompareAndSwap(false, true) {
-		program.Args = s.box.shellArgs()
-		p, err = s.box.host.Start(ctx, program)
-	}
-	return p, err
-}
-
 // run starts the goroutines of a shell; s.mu is held.
 func (s *session) run(sh *shell) {
-	s.readers.Go(sh.commands.run)
-	s.readers.Go(sh.keys.run)
+	sh.commands.start(&s.readers)
+	sh.keys.start(&s.readers)
 	s.readers.Go(func() { s.read(sh) })
-}
-
-// answers waits until the shell has answered line seq.
-func (s *session) answers(ctx context.Context, sh *shell, seq int) error {
-	for {
-		s.mu.Lock()
-		answered, answer := s.answered, sh.answer
-		s.mu.Unlock()
-		if answered >= seq {
-			return nil
-		}
-		select {
-		case <-answer:
-		case <-sh.over:
-			return fmt.Errorf("it ended with status %d before its first prompt", sh.exit)
-		case <-s.gone:
-			return s.over()
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// learn finds out the terminal's name, and what the shell reads when it waits for a command. The shell does so a few microseconds after it has answered; on
-// a busy machine, later.
-func (s *session) learn(sh *shell) {
-	for pause, begin := 100*time.Microsecond, time.Now(); time.Since(begin) < 2*time.Second; pause = min(2*pause, 50*time.Millisecond) {
-		l, err := s.box.look(sh.proc)
-		s.mu.Lock()
-		sh.pipe, sh.image = l.Reads, l.Image
-		if major := l.TTY >> 8 & 0xfff; major >= 136 && major <= 143 { // UNIX98_PTY_SLAVE_MAJOR and the seven behind it
-			sh.dialect.tty = "/dev/pts/" + strconv.Itoa(l.TTY&0xff|l.TTY>>12&0xfff00)
-		}
-		s.mu.Unlock()
-		if err != nil || l.Gone || l.Reads != "" || l.Hidden || l.TTY == 0 {
-			return
-		}
-		select {
-		case <-s.gone:
-			return
-		case <-time.After(pause):
-		}
-	}
 }
 
 // confirmEvery is after which time a shell is asked again that has not answered although it waits for a line; four times as long each further time, as a
@@ -209,20 +93,20 @@ func (s *session) read(sh *shell) {
 	var got progress
 	s.readers.Go(func() {
 		status, waitErr = sh.proc.Wait()
+		sh.oom = s.oomKilled(nil) // before Close: then the host forgets the shell
 		close(exited)
 		// After the shell's end a background process may keep the terminal open. Do not wait for it: what the shell has printed is there by now.
 		s.untilQuiet(sh, eof, &got)
 		sh.proc.Close()
 	})
 	buf := make([]byte, 32<<10)
-	for {
-		n, err := sh.proc.Stdout().Read(buf)
+	var end error
+	for end == nil {
+		var n int
+		n, end = sh.proc.Stdout().Read(buf)
 		got.begin(n)
 		s.take(sh, buf[:n])
 		got.end()
-		if err != nil {
-			break
-		}
 	}
 	s.text(sh, sh.scan.flush())
 	close(eof)
@@ -234,7 +118,10 @@ func (s *session) read(sh *shell) {
 		sh.proc.Close()
 		<-exited
 	}
-	sh.exit = status.Code
+	if waitErr == nil && errors.Is(end, io.ErrUnexpectedEOF) { // what the shell has printed last is missing
+		waitErr = end
+	}
+	sh.status, sh.lost = status, waitErr
 	close(sh.over)
 	s.shellEnded(sh, status, waitErr)
 }
@@ -276,8 +163,14 @@ func (s *session) untilQuiet(sh *shell, eof chan struct{}, got *progress) {
 // shellEnded reports the end of the shell to the command under way, and starts a fresh one.
 func (s *session) shellEnded(sh *shell, status Status, err error) {
 	s.mu.Lock()
-	if s.err != nil || err == nil && !s.up { // start reports it
+	if s.err != nil || s.sh != sh || err == nil && !s.up { // start reports it
 		s.mu.Unlock()
+		return
+	}
+	if err != nil { // not a shell's end: a command that has ended before keeps its result
+		s.up = false
+		s.mu.Unlock()
+		s.lost(err)
 		return
 	}
 	dead := s.cutOff()
@@ -289,12 +182,8 @@ func (s *session) shellEnded(sh *shell, status Status, err error) {
 		}
 	}
 	s.mu.Unlock()
-	if err != nil {
-		s.lost(err)
-		return
-	}
 	s.box.log.Info("shell ended", "session", s.id, "status", status.Code)
-	r := &sandbox.Result{State: sandbox.Exited, ExitCode: status.Code}
+	r := &sandbox.Result{State: sandbox.Exited, ExitCode: status.Code, OOM: sh.oom}
 	if dead != nil && dead.once {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -345,7 +234,7 @@ func (s *session) cutOff() *command {
 func (s *session) fresh(status int) error {
 	for dir := s.cwd; ; dir = path.Dir(dir) {
 		err := s.start(context.Background(), dir, status)
-		if err == nil || dir == "/" || dir == "." || dir == "" {
+		if err == nil || errors.Is(err, sandbox.ErrLost) || dir == "/" || dir == "." || dir == "" {
 			return err
 		}
 		if s.over() != nil {
@@ -356,15 +245,15 @@ func (s *session) fresh(status int) error {
 
 // lost ends the session because its process ended without a status: the host is gone.
 func (s *session) lost(err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if s.over() != nil {
-		return
+	if s.over() == nil {
+		s.fail(s.box.gone(err))
 	}
-	if why := s.box.host.Lost(ctx); why != nil {
-		err = why
-	} else {
-		err = &sandbox.LostError{Box: s.box.String(), Reason: "the shell's connection ended", Err: err}
+}
+
+// gone returns why the host is gone, as it is when a process of its ends without a status.
+func (b *Box) gone(err error) error {
+	if why := b.lostOr(err); errors.Is(why, sandbox.ErrLost) {
+		return why
 	}
-	s.fail(err)
+	return &sandbox.LostError{Box: b.String(), Reason: "the shell's connection ended", Err: err}
 }

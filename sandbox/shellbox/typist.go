@@ -11,30 +11,46 @@ const (
 	commandPiece = 32 << 10
 )
 
-// A typist writes to a terminal, or to the pipe of a shell. A write blocks until somebody reads, and no context ends that. So the
-// typist's goroutine blocks, and callers go on.
+// A typist writes to a terminal, or to the pipe of a shell. A write blocks until somebody reads, and no context ends that. So a goroutine of the typist's
+// blocks, and callers go on. There is one only while there is something to write: most boxes are idle most of the time.
 type typist struct {
 	w     io.Writer
 	piece int // bytes written at once
 	mu    sync.Mutex
-	more  *sync.Cond
+	on    *sync.WaitGroup // counts the goroutine; nil before start
 	todo  []byte
-	busy  bool // in a write
+	taken int64 // bytes that were ever to be written
+	busy  bool  // there is the goroutine
 	end   bool
 }
 
-func newTypist(w io.Writer, piece int) *typist {
-	t := &typist{w: w, piece: piece}
-	t.more = sync.NewCond(&t.mu)
-	return t
-}
+func newTypist(w io.Writer, piece int) *typist { return &typist{w: w, piece: piece} }
 
-// write has text written after everything that is waiting to be written.
-func (t *typist) write(text string) {
+// start has it write, from now on and until stop. Whoever waits for on calls stop before.
+func (t *typist) start(on *sync.WaitGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.on = on
+	t.begin()
+}
+
+// begin starts the goroutine if there is need of it; t.mu is held.
+func (t *typist) begin() {
+	if t.on != nil && !t.busy && !t.end && len(t.todo) > 0 {
+		t.busy = true
+		t.on.Go(t.run)
+	}
+}
+
+// write has text written after everything that is waiting to be written. It returns how many bytes come before it.
+func (t *typist) write(text string) (offset int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	offset = t.taken
+	t.taken += int64(len(text))
 	t.todo = append(t.todo, text...)
-	t.more.Broadcast()
+	t.begin()
+	return offset
 }
 
 // drop forgets what is waiting to be written, and returns how many bytes that was. A piece may still be under way.
@@ -43,7 +59,6 @@ func (t *typist) drop() int {
 	defer t.mu.Unlock()
 	n := len(t.todo)
 	t.todo = nil
-	t.more.Broadcast()
 	return n
 }
 
@@ -54,36 +69,30 @@ func (t *typist) idle() bool {
 	return t.end || len(t.todo) == 0 && !t.busy
 }
 
-// stop ends the goroutine, once the write under way returns: the process has been closed, or will be.
+// stop ends the goroutine, once the write under way returns: the process has been closed, or will be. Nothing is written any more.
 func (t *typist) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.end = true
-	t.more.Broadcast()
 }
 
-// run writes until stop.
+// run writes all that there is.
 func (t *typist) run() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for {
-		for len(t.todo) == 0 && !t.end {
-			t.more.Wait()
-		}
-		if t.end {
-			return
-		}
+	for len(t.todo) > 0 && !t.end {
 		n := min(len(t.todo), t.piece)
 		p := t.todo[:n:n]
 		t.todo = t.todo[n:]
-		t.busy = true
 		t.mu.Unlock()
 		_, err := t.w.Write(p)
 		t.mu.Lock()
-		t.busy = false
 		if err != nil {
 			t.end = true // the terminal's reader gets an error too, and reports it
 		}
-		t.more.Broadcast()
+	}
+	t.busy = false
+	if len(t.todo) == 0 {
+		t.todo = nil // a long command's
 	}
 }

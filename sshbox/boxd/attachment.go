@@ -75,7 +75,7 @@ func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, st
 	}()
 	go a.take(p.in, ch, func(taken int64) wire.Ack { return wire.Ack{Stdout: uint64(taken)} })
 	if p.commands != nil {
-		go a.take(p.commands, ch.Stderr(), func(taken int64) wire.Ack { return wire.Ack{Stderr: uint64(taken)} })
+		go a.take(p.commands, countedCommands{ch.Stderr(), p}, func(taken int64) wire.Ack { return wire.Ack{Stderr: uint64(taken)} })
 	}
 	for r := range requests {
 		p.request(r)

@@ -89,13 +89,14 @@ func (o *output) write(p []byte) bool {
 				o.change.Broadcast()
 				return true
 			}
-			for !o.shrink() {
-				if o.closed {
-					return false
-				}
-				again := time.AfterFunc(100*time.Millisecond, o.wake) // others may make room on the disk
-				o.change.Wait()
-				again.Stop()
+			if o.shrink() {
+				continue
+			}
+			again := time.AfterFunc(100*time.Millisecond, o.wake) // others may make room on the disk
+			o.change.Wait()
+			again.Stop()
+			if o.closed {
+				return false
 			}
 		}
 	}
@@ -119,20 +120,20 @@ func (o *output) write(p []byte) bool {
 	return true
 }
 
-// shrink makes room in a spool whose disk is full: it drops what the client has acknowledged. It reports false if there is nothing to drop, or if
-// more is left than should be held in memory meanwhile: a client that reads on makes that less.
+// shrink makes room in a spool whose disk is full: it puts what the client has not acknowledged in the place of what it has. It reports false if there is too
+// little room for that yet: a client that reads on makes more. Nothing is given back to the disk before, because others may be faster to take it.
 func (o *output) shrink() bool {
-	if o.end-o.acked > ringMax || o.acked <= o.base {
+	if o.acked <= o.base || o.end-o.acked > min(ringMax, o.acked-o.base) {
 		return false
 	}
 	rest := make([]byte, o.end-o.acked)
 	if _, err := o.spool.ReadAt(rest, o.acked-o.base); err != nil && len(rest) > 0 {
 		return false
 	}
-	if o.spool.Truncate(0) != nil {
+	if _, err := o.spool.WriteAt(rest, 0); err != nil {
 		return false
 	}
-	if _, err := o.spool.WriteAt(rest, 0); err != nil {
+	if o.spool.Truncate(int64(len(rest))) != nil {
 		return false
 	}
 	o.base, o.begin = o.acked, o.acked

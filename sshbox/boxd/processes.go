@@ -70,6 +70,11 @@ func (s *server) terminals(request string, payload []byte) (answer any, known bo
 		if err = json.Unmarshal(payload, &id); err == nil {
 			answer, err = s.interrupt(id)
 		}
+	case wire.OOMRequest:
+		var ask wire.OOM
+		if err = json.Unmarshal(payload, &ask); err == nil {
+			answer, err = s.oomKills(ask)
+		}
 	case wire.ProgramRequest:
 		var pid int
 		if err = json.Unmarshal(payload, &pid); err == nil {

@@ -29,6 +29,8 @@ type program struct {
 	commands *input             // nil unless the standard input is a pipe for a shell's commands
 	pipe     *direct            // of the commands
 
+	killCounts killCounts
+
 	mu         sync.Mutex
 	discarded  discarded
 	note       string
@@ -98,6 +100,7 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 		return nil, err
 	}
 	p := &program{s: s, id: id, in: newInput(), rows: start.Rows, cols: start.Cols}
+	p.killCounts.note(0, s.kills())
 	if start.Spool {
 		if p.out, err = newSpool(); err != nil {
 			return nil, err

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/inspect"
 	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
@@ -36,8 +37,9 @@ type server struct {
 	hostKey  ssh.Signer
 	children *children
 	threads  threads
-	main     *child       // the image's command; nil if it does not run
-	refusals atomic.Int64 // connections that were refused
+	memory   *inspect.OOMCounter // nil where nothing counts
+	main     *child              // the image's command; nil if it does not run
+	refusals atomic.Int64        // connections that were refused
 
 	starting sync.Mutex // held while a program is looked up and started
 
@@ -84,6 +86,7 @@ func serve(o options, log *slog.Logger) error {
 	// Go programs end when they write to a standard stream that nobody reads any more, as when the engine has lost the log. A handled SIGPIPE
 	// prevents that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	s.openMemory()
 	go s.children.reap()
 	if len(o.command) > 0 {
 		if err := s.startCommand(); err != nil {

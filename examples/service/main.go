@@ -1,0 +1,146 @@
+// Service serves many boxes: the HTTP API of package service, the ports of the boxes, and a page on which a person starts and stops boxes, sees what they
+// use, and opens a terminal in them.
+//
+//	go run ./examples/service [-listen 127.0.0.1:8080] [-image name] [-specs directory] [-state directory]
+//
+// It prints an address with a token, to open in a browser. The boxes' ports are at NAME-ID.boxes.localhost, which is this machine to a browser. Boxes outlive
+// the program, and are found again by the next run. It needs a Docker engine.
+package main
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/sshbox"
+)
+
+// settings are what the command line says.
+type settings struct {
+	listen, image, specs, state string
+	name                        string // the service's; for tests
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.listen, "listen", "127.0.0.1:8080", "the address to listen on")
+	flag.StringVar(&s.image, "image", "sandshell-test", "the image of the boxes, if there is no -specs")
+	flag.StringVar(&s.specs, "specs", "", "a directory of specs, one YAML file each")
+	flag.StringVar(&s.state, "state", "", "the directory of the service's secret (default: sandshell-service among the user's settings)")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second ^C ends the program at once
+	if err := run(ctx, s, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "service:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context, s settings, out io.Writer) (err error) {
+	secret, err := secretIn(s.state)
+	if err != nil {
+		return err
+	}
+	specs, err := s.store()
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", s.listen)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	address := listener.Addr().(*net.TCPAddr)
+	boxes := &url.URL{Scheme: "http", Host: fmt.Sprintf("boxes.localhost:%d", address.Port)}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	svc, err := service.New(service.Options{Specs: specs, Secret: secret, Name: s.name, URL: service.URLs(boxes), Logger: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+
+	// The token is made of the secret, so that a browser is still logged in when the program has been started again.
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte("the page's token"))
+	token := base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+
+	app := &app{service: svc}
+	serving, end := context.WithCancel(ctx)
+	defer end()
+	server := &http.Server{
+		Handler: service.Proxy(svc, service.ProxyOptions{URL: boxes, Next: loggedIn(token, app.handler(log)), Logger: log}),
+		// Requests end when the program is to: terminals and events would go on for ever.
+		BaseContext:       func(net.Listener) context.Context { return serving },
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	fmt.Fprintf(out, "Open http://%s/?token=%s\n", address, token)
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+	}
+	end()
+	app.terminals.Wait()
+	last, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return errors.Join(err, server.Shutdown(last))
+}
+
+// store returns the specs of the directory, or one of the image.
+func (s settings) store() (service.Specs, error) {
+	if s.specs != "" {
+		return service.OpenSpecs(s.specs)
+	}
+	return service.NewSpecs(&service.Spec{
+		ID:        "default",
+		Config:    sshbox.Config{Image: s.image, Memory: 1 << 30},
+		Ports:     []service.Port{{Name: "web", Port: 8000}},
+		Lifecycle: service.DefaultLifecycle,
+	})
+}
+
+// secretIn returns the secret that is kept in the directory. The first time, it makes one.
+func secretIn(dir string) ([]byte, error) {
+	if dir == "" {
+		config, err := os.UserConfigDir()
+		if err != nil {
+			return nil, fmt.Errorf("%w: say -state directory", err)
+		}
+		dir = filepath.Join(config, "sandshell-service")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "secret")
+	secret, err := os.ReadFile(file)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return secret, err
+	}
+	secret = make([]byte, 32)
+	rand.Read(secret) // never fails
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Write(secret)
+	return secret, errors.Join(err, f.Close())
+}

@@ -1,0 +1,102 @@
+package faulttest
+
+import (
+	"flag"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	roundsFlag = flag.Int("faults.rounds", 0, "rounds of the fault run; 0: as many as the test has")
+	onlyFlag   = flag.String("faults.only", "", "run only the faults whose names contain this")
+	sideFlag   = flag.Int("faults.parallel", 10, "rounds side by side")
+	clockFlag  = flag.Bool("faults.clock", false, "let a box set this machine's clock, for a moment")
+)
+
+// The limit on the return of whatever a fault has hit is promised; a busy machine may be slower, and the table says so.
+const (
+	promised = 10 * time.Second
+	allowed  = 2 * promised
+)
+
+// Boxes in containers.
+func TestFaultsContainer(t *testing.T) {
+	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes hundreds of boxes: single faults are tried every day")
+	p := newContainers(t)
+	faultRun(t, p.faults(), 300, 3000, p.place, func() { p.docker.Close() }) // its idle connections
+}
+
+// Boxes on a machine with an sshd, this one.
+func TestFaultsSSH(t *testing.T) {
+	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes a hundred boxes: single faults are tried every day")
+	p := newMachine(t)
+	faultRun(t, p.faults(), 100, 1000, p.place, func() {})
+}
+
+// A placer makes the place of one round.
+type placer func(r *round) (*place, error)
+
+// faultRun makes so many rounds, each with the fault that its seed chooses, and prints what came of them. rest lets go of what the places share.
+func faultRun(t *testing.T, faults []fault, rounds, nightly int, build placer, rest func()) {
+	switch {
+	case *roundsFlag > 0:
+		rounds = *roundsFlag
+	case testenv.Full():
+		rounds = nightly
+	}
+	var chosen []fault
+	for _, f := range faults {
+		if strings.Contains(f.name, *onlyFlag) {
+			chosen = append(chosen, f)
+		}
+	}
+	require.NotEmpty(t, chosen, "no fault is named like that")
+	seed, err := strconv.ParseUint(os.Getenv("SANDSHELL_TEST_SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64N(1 << 40)
+	}
+	t.Logf("%d rounds; SANDSHELL_TEST_SEED=%d makes the first, the next number the next one", rounds, seed)
+	rest()
+	descriptors := openDescriptors()
+	sum := &summary{faults: chosen, lines: map[string]*line{}}
+	var next atomic.Uint64
+	var side sync.WaitGroup
+	for range min(*sideFlag, rounds) {
+		side.Go(func() {
+			for i := next.Add(1) - 1; i < uint64(rounds); i = next.Add(1) - 1 {
+				f := chosen[(seed+i)%uint64(len(chosen))]
+				r := &round{t: t, seed: seed + i, fault: f, sum: sum}
+				r.run(build)
+			}
+		})
+	}
+	side.Wait()
+	rest()
+	t.Logf("\n%s", sum)
+	for end := time.Now().Add(10 * time.Second); len(openDescriptors()) > len(descriptors); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Errorf("these descriptors are open: %q; these were: %q", openDescriptors(), descriptors)
+			break
+		}
+	}
+}
+
+// openDescriptors tells this process's descriptors, where /proc does.
+func openDescriptors() (open []string) {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		if link, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // else it was ReadDir's own
+			open = append(open, link)
+		}
+	}
+	return open
+}

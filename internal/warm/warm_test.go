@@ -1,0 +1,124 @@
+package warm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// things are numbers, in the order in which they were made.
+type things struct {
+	mu           sync.Mutex
+	made, closed []int
+	fails        int // so many times
+}
+
+func (f *things) make(ctx context.Context) (int, error) {
+	select {
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-time.After(100 * time.Millisecond):
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fails > 0 {
+		f.fails--
+		return 0, errors.New("not now")
+	}
+	f.made = append(f.made, len(f.made)+1)
+	return len(f.made), nil
+}
+
+func (f *things) close(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = append(f.closed, n)
+}
+
+// ended returns what has been closed.
+func (f *things) ended() []int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.closed)
+}
+
+func pool(f *things, c Config[int]) *Pool[int] {
+	c.Make, c.Close, c.Logger = f.make, f.close, slog.New(slog.DiscardHandler)
+	return New(c)
+}
+
+func TestPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &things{}
+		p := pool(f, Config[int]{Size: 2})
+		if _, ok := p.Take(); ok {
+			t.Error("took what nobody has made yet")
+		}
+		time.Sleep(time.Second)
+		if n := p.Ready(); n != 2 {
+			t.Errorf("%d are ready", n)
+		}
+		for want := 1; want <= 2; want++ {
+			if n, ok := p.Take(); n != want || !ok {
+				t.Errorf("took %d, %v; want the oldest, %d", n, ok, want)
+			}
+		}
+		if _, ok := p.Take(); ok {
+			t.Error("took more than there are")
+		}
+		time.Sleep(time.Second)
+		p.Take()
+		p.Close()
+		if _, ok := p.Take(); ok || !slices.Equal(f.ended(), []int{4}) {
+			t.Errorf("closed %v", f.ended())
+		}
+	})
+}
+
+// What has waited for too long is made anew.
+func TestAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &things{}
+		p := pool(f, Config[int]{Size: 2, MaxAge: time.Hour})
+		time.Sleep(59 * time.Minute)
+		if len(f.ended()) > 0 {
+			t.Errorf("closed %v too early", f.ended())
+		}
+		time.Sleep(2 * time.Minute)
+		if !slices.Equal(f.ended(), []int{1, 2}) || p.Ready() != 2 {
+			t.Errorf("closed %v, %d ready", f.ended(), p.Ready())
+		}
+		p.Close()
+	})
+}
+
+// After failures it tries again, after longer and longer pauses, and Close does not wait for them.
+func TestFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &things{fails: 3}
+		p := pool(f, Config[int]{Size: 1})
+		time.Sleep(7 * time.Second) // pauses of 1, 2 and 4
+		if p.Ready() != 0 {
+			t.Error("it did not pause")
+		}
+		time.Sleep(time.Second)
+		if p.Ready() != 1 {
+			t.Error("it has given up")
+		}
+		f.mu.Lock()
+		f.fails = 1000
+		f.mu.Unlock()
+		p.Take()
+		time.Sleep(time.Hour)
+		began := time.Now()
+		p.Close()
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}

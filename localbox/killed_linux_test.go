@@ -1,0 +1,70 @@
+package localbox
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+)
+
+// killing is a host on which shells are killed as soon as they have said that they are there.
+type killing struct {
+	*host
+	left atomic.Int32 // so many
+}
+
+func (k *killing) Look(ctx context.Context, p shellbox.Process) (proc.Look, error) {
+	if k.left.Add(-1) >= 0 {
+		syscall.Kill(p.PID(), syscall.SIGKILL)
+		for end := time.Now().Add(10 * time.Second); p.Resize(24, 80) == nil && time.Now().Before(end); { // until the engine has let go of it
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return k.host.Look(ctx, p)
+}
+
+// A shell that is killed at its start is started again: neither a session's command nor a job waits for it for ever.
+func TestShellKilledAtItsStart(t *testing.T) {
+	h := &killing{host: &host{}}
+	box, err := shellbox.New(t.Context(), h, shellbox.Options{Dir: t.TempDir()})
+	require.NoError(t, err)
+	defer box.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+
+	h.left.Store(1)
+	s, err := box.Open(ctx)
+	require.NoError(t, err)
+	r, err := s.Execute(ctx, "echo there")
+	require.NoError(t, err)
+	require.Equal(t, "there\n", r.Output)
+
+	h.left.Store(1)
+	j, err := box.Background(ctx, "echo done")
+	require.NoError(t, err)
+	r, err = j.Wait(ctx)
+	require.NoError(t, err)
+	if r.ExitCode != 137 { // it was the job's shell already
+		require.Equal(t, "done\n", r.Output)
+	}
+
+	h.left.Store(1000)                      // by somebody who does not stop
+	if s, err = box.Open(ctx); err == nil { // the engine has not noticed the last one's end yet
+		_, err = s.Execute(ctx, "true")
+		require.True(t, err == nil || errors.Is(err, sandbox.ErrLost), "%v", err)
+	} else {
+		require.ErrorContains(t, err, "it ended with status 137 before its first prompt")
+	}
+	h.left.Store(0)
+	r, err = box.Execute(ctx, "echo there", sandbox.Timeout(10*time.Second))
+	require.NoError(t, err)
+	require.Equal(t, "there\n", r.Output)
+}

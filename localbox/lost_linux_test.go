@@ -1,0 +1,86 @@
+package localbox
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+)
+
+// losing is a host that is lost as soon as a command has ended: when what was typed to it is to be dropped.
+type losing struct {
+	*host
+	lost, asked, told chan struct{} // closed when the host is lost, when the engine asks why, and when it may know
+}
+
+func (l *losing) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
+	started, err := l.host.Start(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return &unreachable{started.(*process), l}, nil
+}
+
+func (l *losing) Look(ctx context.Context, p shellbox.Process) (proc.Look, error) {
+	return l.host.Look(ctx, p.(*unreachable).process)
+}
+
+func (l *losing) Settle(ctx context.Context, p shellbox.Process) (bool, error) {
+	return l.host.Settle(ctx, p.(*unreachable).process)
+}
+
+func (l *losing) Discard(ctx context.Context, p shellbox.Process) (int, error) {
+	close(l.lost)
+	p.Close()
+	<-l.asked
+	return 0, nil
+}
+
+func (l *losing) Lost(context.Context) error {
+	close(l.asked)
+	<-l.told
+	return &sandbox.LostError{Box: "LocalBox", Reason: "the test has it so"}
+}
+
+// An unreachable process does not tell how it has ended.
+type unreachable struct {
+	*process
+	on *losing
+}
+
+func (u *unreachable) Wait() (shellbox.Status, error) {
+	status, err := u.process.Wait()
+	select {
+	case <-u.on.lost:
+		return shellbox.Status{}, errors.New("lost")
+	default:
+		return status, err
+	}
+}
+
+// A command that has ended before the host is lost has its own result: no fresh shell has taken the place of its shell.
+func TestLostBehindTheEnd(t *testing.T) {
+	h := &losing{host: &host{}, lost: make(chan struct{}), asked: make(chan struct{}), told: make(chan struct{})}
+	box, err := shellbox.New(t.Context(), h, shellbox.Options{Dir: t.TempDir()})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := box.Execute(ctx, "read x")
+	require.NoError(t, err)
+	require.Equal(t, sandbox.Waiting, r.State)
+	r, err = box.Input(ctx, "answer\n")
+	require.NoError(t, err)
+	require.Equal(t, sandbox.Exited, r.State)
+	require.Zero(t, r.ExitCode)
+	require.False(t, r.Restarted)
+	close(h.told)
+	_, err = box.Execute(ctx, "true")
+	require.ErrorIs(t, err, sandbox.ErrLost)
+	require.NoError(t, box.Close())
+}

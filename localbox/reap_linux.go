@@ -1,0 +1,42 @@
+package localbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/inspect"
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+)
+
+// reapLimit is how long processes may take to end after SIGKILL: one that is in the kernel ends later, or never.
+const reapLimit = 5 * time.Second
+
+// endMarked ends all processes with that mark in their environment, and what descends from them.
+func endMarked(ctx context.Context, mark string) error {
+	signals := []proc.Signal{proc.SIGHUP, proc.SIGTERM, proc.SIGCONT}
+	for begin := time.Now(); ; {
+		var left []int
+		for _, p := range inspect.Tree(inspect.Marked(mark)...) {
+			if !p.Ended() {
+				left = append(left, p.PID)
+			}
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		if time.Since(begin) > reapLimit {
+			return fmt.Errorf("%d processes survive SIGKILL, the first is %d", len(left), left[0])
+		}
+		if _, err := inspect.Signal(left, signals...); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(errors.New("processes may be left"), ctx.Err())
+		case <-time.After(100 * time.Millisecond): // to end softly
+		}
+		signals = []proc.Signal{proc.SIGKILL}
+	}
+}

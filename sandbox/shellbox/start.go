@@ -1,0 +1,171 @@
+package shellbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// start starts a shell in dir and waits until it can take commands. open calls it, and so does the reader of the shell before, with that shell's status. A shell
+// that somebody kills before its first prompt is started again: if that was the end of the host, the next one cannot be started.
+func (s *session) start(ctx context.Context, dir string, status int) error {
+	name := strings.Join(s.box.shellArgs(), " ")
+	ctx, cancel := context.WithTimeoutCause(ctx, s.box.opts.StartLimit,
+		fmt.Errorf("%s was not at its prompt within %v (does a startup file wait for something?): %w", name, s.box.opts.StartLimit, context.DeadlineExceeded))
+	defer cancel()
+	for try := 1; ; try++ {
+		err := s.startOnce(ctx, dir, status)
+		if killed := new(killedEarly); !errors.As(err, killed) || try == maxTries {
+			return err
+		}
+	}
+}
+
+// endedEarly says how a shell has ended before its first command.
+func (s *session) endedEarly(sh *shell) error {
+	switch {
+	case sh.lost != nil:
+		return s.box.gone(sh.lost)
+	case sh.status.Signal != 0:
+		return killedEarly{sh.status.Code}
+	}
+	return fmt.Errorf("it ended with status %d before its first prompt", sh.status.Code)
+}
+
+// killedEarly is the end of a shell that a signal has ended before its first prompt.
+type killedEarly struct{ status int }
+
+func (k killedEarly) Error() string {
+	return fmt.Sprintf("it ended with status %d before its first prompt", k.status)
+}
+
+// startOnce starts a shell.
+func (s *session) startOnce(ctx context.Context, dir string, status int) error {
+	s.mu.Lock()
+	rows, cols := s.rows, s.cols
+	s.mu.Unlock()
+	p, err := s.launch(ctx, dir, rows, cols)
+	if err != nil {
+		return causeOf(ctx, err)
+	}
+	sh := newShell(p, rand.Text())
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		p.Close()
+		p.Wait()
+		return s.err
+	}
+	s.sh, s.up, s.status = sh, false, status
+	resized := rows != s.rows || cols != s.cols
+	rows, cols = s.rows, s.cols
+	seq := s.next()
+	s.run(sh)
+	s.mu.Unlock()
+	if resized {
+		p.Resize(rows, cols)
+	}
+	s.note(sh)
+	sh.commands.write(sh.dialect.hello(seq))
+	err = s.answers(ctx, sh, seq)
+	if err == nil {
+		s.learn(sh)
+		s.mu.Lock()
+		s.status = status // not hello's
+		s.mu.Unlock()
+		if s.takesOver(sh) {
+			return nil
+		}
+		err = s.endedEarly(sh)
+	}
+	p.Close()
+	return fmt.Errorf("start %s: %w", strings.Join(s.box.shellArgs(), " "), err)
+}
+
+// takesOver makes a shell the session's, and gives it the command that waits for it. It reports false if the shell has ended meanwhile.
+func (s *session) takesOver(sh *shell) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-sh.over:
+		return false
+	default: // from now on shellEnded reports it
+	}
+	s.up = true
+	s.send()
+	return true
+}
+
+// causeOf returns err, or why ctx has ended if that is the reason.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w (%v)", cause, err)
+	}
+	return err
+}
+
+// launch starts the shell's process.
+func (s *session) launch(ctx context.Context, dir string, rows, cols int) (Process, error) {
+	program := Program{
+		Args:     s.box.shellArgs(),
+		Dir:      dir,
+		Env:      s.box.environment(s.id, s.opts.Env),
+		User:     s.opts.User,
+		Terminal: &Terminal{Rows: rows, Cols: cols, Commands: true},
+		Spool:    s.job != nil,
+	}
+	p, err := s.box.host.Start(ctx, program)
+	if errors.Is(err, exec.ErrNotFound) && s.box.opts.Shell == nil && s.box.noBash.CompareAndSwap(false, true) {
+		program.Args = s.box.shellArgs()
+		p, err = s.box.host.Start(ctx, program)
+	}
+	return p, err
+}
+
+// answers waits until the shell has answered line seq.
+func (s *session) answers(ctx context.Context, sh *shell, seq int) error {
+	for {
+		s.mu.Lock()
+		answered, answer := s.answered, sh.answer
+		s.mu.Unlock()
+		if answered >= seq {
+			return nil
+		}
+		select {
+		case <-answer:
+		case <-sh.over:
+			return s.endedEarly(sh)
+		case <-s.gone:
+			return s.over()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// learn finds out the terminal's name, and what the shell reads when it waits for a command. The shell does so a few microseconds after it has answered; on
+// a busy machine, later.
+func (s *session) learn(sh *shell) {
+	for pause, begin := 100*time.Microsecond, time.Now(); time.Since(begin) < 2*time.Second; pause = min(2*pause, 50*time.Millisecond) {
+		l, err := s.box.look(sh.proc)
+		s.mu.Lock()
+		sh.pipe, sh.image = l.Reads, l.Image
+		if major := l.TTY >> 8 & 0xfff; major >= 136 && major <= 143 { // UNIX98_PTY_SLAVE_MAJOR and the seven behind it
+			sh.dialect.tty = "/dev/pts/" + strconv.Itoa(l.TTY&0xff|l.TTY>>12&0xfff00)
+		}
+		s.mu.Unlock()
+		if err != nil || l.Gone || l.Reads != "" || l.Hidden || l.TTY == 0 {
+			return
+		}
+		select {
+		case <-s.gone:
+			return
+		case <-time.After(pause):
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package service
+
+import (
+	"net"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// URLs returns what Options.URL needs for a Proxy with the same base: a port named web of the box 4f is at https://web-4f.boxes.example.com/ when base is
+// https://boxes.example.com. A box whose id can be no part of a host name (it has capital letters or dots, or is too long), and all boxes when base has an
+// address in place of a name, are at https://boxes.example.com/4f/web/.
+func URLs(base *url.URL) func(id string, port Port) string {
+	return func(id string, port Port) string {
+		label := strings.ToLower(port.Name) + "-" + id
+		if validLabel.MatchString(label) && net.ParseIP(base.Hostname()) == nil {
+			u := url.URL{Scheme: base.Scheme, Host: label + "." + base.Host, Path: "/"}
+			return u.String()
+		}
+		return base.JoinPath(id, port.Name).String() + "/"
+	}
+}
+
+// validLabel matches what a host name can have between two dots, and what of it stays as it is when a browser makes it lower case.
+var validLabel = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,61}[a-z0-9]$`)
+
+// A destination is a port of a box, as a request names it.
+type destination struct {
+	id, port string
+	prefix   string // of the path, in the path form: "/boxes/4f/web"
+}
+
+// destinationOf reads the host and the path of a request, as URLs has written them.
+func destinationOf(base *url.URL, host, path string) (d destination, ok bool) {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host, own := strings.ToLower(strings.Trim(host, "[]")), strings.ToLower(base.Hostname())
+	if label, ok := strings.CutSuffix(host, "."+own); ok {
+		d.port, d.id, ok = strings.Cut(label, "-")
+		return d, ok
+	}
+	prefix := strings.TrimSuffix(base.Path, "/")
+	rest, ok := strings.CutPrefix(path, prefix+"/")
+	if !ok || host != own {
+		return d, false
+	}
+	d.id, rest, _ = strings.Cut(rest, "/")
+	d.port, _, ok = strings.Cut(rest, "/")
+	d.prefix = prefix + "/" + d.id + "/" + d.port
+	return d, ok && d.id != "" && d.port != ""
+}

@@ -1,0 +1,48 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/sshbox"
+)
+
+// A backend that gives each conversation its box.
+func Example() {
+	specs, err := service.NewSpecs(&service.Spec{
+		ID:        "python",
+		Config:    sshbox.Config{Image: "python:3-slim", Memory: 1 << 30},
+		Lifecycle: service.DefaultLifecycle,
+		Warm:      3,
+	})
+	if err != nil {
+		panic(err)
+	}
+	secret, err := os.ReadFile("secret") // at least 32 random bytes, the same whenever the backend is started
+	if err != nil {
+		panic(err)
+	}
+	s, err := service.New(service.Options{Specs: specs, Secret: secret})
+	if err != nil {
+		panic(err)
+	}
+	defer s.Close()
+
+	answer := func(ctx context.Context, conversation, user, command string) (string, error) {
+		if _, err := s.Start(ctx, service.StartOptions{ID: conversation, Owner: user}); err != nil {
+			return "", err
+		}
+		box, err := s.Open(ctx, conversation)
+		if err != nil {
+			return "", err
+		}
+		result, err := box.Execute(ctx, command)
+		if err != nil {
+			return "", err
+		}
+		return result.Output, nil
+	}
+	fmt.Println(answer(context.Background(), "conversation-1", "alice", "python3 --version"))
+}

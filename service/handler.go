@@ -1,0 +1,251 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// OpenAPI is the description of what Handler serves, in OpenAPI 3.1. Handler serves it too, at /openapi.json.
+//
+//go:embed openapi.json
+var OpenAPI []byte
+
+// HandlerOptions are the settings of a Handler.
+type HandlerOptions struct {
+	// Owner returns whom a request comes from, as the caller's middleware has found out. A box that is started belongs to them, and no others are
+	// seen, paused, resumed or deleted. Default: all boxes are everybody's.
+	Owner func(*http.Request) string
+	// Logger gets the failures that are answered with 503. Default: none.
+	Logger *slog.Logger
+}
+
+// Handler serves the service over HTTP: what OpenAPI describes. Names and meanings are those of the sandboxes and sandbox-specs of OpenHands' application
+// server, so that its clients work; what is added is marked there. Handler asks nobody who they are: wrap it in middleware that does.
+func Handler(s *Service, o HandlerOptions) http.Handler {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	h := &handler{s: s, o: o}
+	mux := http.NewServeMux()
+	for pattern, serve := range map[string]func(*http.Request) (any, error){
+		"GET /sandboxes/search":       h.search,
+		"GET /sandboxes":              h.batchGet,
+		"POST /sandboxes":             h.start,
+		"POST /sandboxes/{id}/pause":  h.change(s.Pause),
+		"POST /sandboxes/{id}/resume": h.change(s.Resume),
+		"DELETE /sandboxes/{id}":      h.change(s.Delete),
+		"GET /sandbox-specs/search":   h.searchSpecs,
+		"GET /sandbox-specs":          h.batchGetSpecs,
+		"GET /openapi.json":           func(*http.Request) (any, error) { return json.RawMessage(OpenAPI), nil },
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, serve) })
+	}
+	return mux
+}
+
+type handler struct {
+	s *Service
+	o HandlerOptions
+}
+
+var errBatch = fmt.Errorf("more than %d ids: ask for fewer at once", maxBatch)
+
+func (h *handler) answer(w http.ResponseWriter, r *http.Request, serve func(*http.Request) (any, error)) {
+	r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
+	answer, err := serve(r)
+	status := http.StatusOK
+	if err != nil {
+		switch {
+		case r.Context().Err() != nil:
+			return // nobody reads the answer
+		case errors.Is(err, errBatch):
+			status = http.StatusBadRequest
+		case errors.Is(err, ErrInvalid):
+			status = http.StatusUnprocessableEntity
+		case errors.Is(err, ErrNotFound):
+			status = http.StatusNotFound
+		case errors.Is(err, ErrConflict):
+			status = http.StatusConflict
+		default:
+			status = http.StatusServiceUnavailable
+			h.o.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		}
+		answer = map[string]string{"detail": err.Error()}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store") // there are session keys in it
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer) // who has gone does not read it
+}
+
+func (h *handler) owner(r *http.Request) string {
+	if h.o.Owner == nil {
+		return ""
+	}
+	return h.o.Owner(r)
+}
+
+// sees reports whether the box is one that the request's owner may know of.
+func (h *handler) sees(r *http.Request, info *Info) bool {
+	return info != nil && (h.o.Owner == nil || info.Owner == h.o.Owner(r))
+}
+
+func (h *handler) search(r *http.Request) (any, error) {
+	v := r.URL.Query()
+	limit, err := limitOf(r)
+	if err != nil {
+		return nil, err
+	}
+	page, err := h.s.Search(r.Context(), Query{
+		Page: v.Get("page_id"), Limit: limit, Owner: h.owner(r), Spec: v.Get("sandbox_spec_id"), Status: Status(v.Get("status")), Use: v.Get("use") == "true",
+	})
+	if err != nil {
+		return nil, err
+	}
+	items := make([]*boxJSON, 0, len(page.Items))
+	for _, info := range page.Items {
+		if h.sees(r, info) {
+			items = append(items, toJSON(info))
+		}
+	}
+	return pageJSON[*boxJSON]{items, nullable(page.Next)}, nil
+}
+
+func (h *handler) batchGet(r *http.Request) (any, error) {
+	ids, err := idsOf(r)
+	if err != nil {
+		return nil, err
+	}
+	infos, err := h.s.BatchGet(r.Context(), ids)
+	if err != nil {
+		return nil, err
+	}
+	answer := make([]*boxJSON, len(infos))
+	for i, info := range infos {
+		if h.sees(r, info) {
+			answer[i] = toJSON(info)
+		}
+	}
+	return answer, nil
+}
+
+func (h *handler) start(r *http.Request) (any, error) {
+	v := r.URL.Query()
+	var body struct {
+		Env map[string]string `json:"env"`
+	}
+	switch text, err := io.ReadAll(r.Body); {
+	case err != nil:
+		return nil, invalid("body", "%v", err)
+	case len(text) > 0:
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&body); err != nil || !json.Valid(text) {
+			return nil, invalid("body", "it is not {\"env\": {\"NAME\": \"value\"}}: %v", err)
+		}
+	}
+	o := StartOptions{Spec: v.Get("sandbox_spec_id"), ID: v.Get("sandbox_id"), Owner: h.owner(r)}
+	for name, value := range body.Env {
+		if strings.Contains(name, "=") {
+			return nil, invalid("body", "the variable %q: a name has no \"=\"", name)
+		}
+		o.Env = append(o.Env, name+"="+value)
+	}
+	info, err := h.s.Start(r.Context(), o)
+	if err != nil {
+		return nil, err
+	}
+	return toJSON(info), nil
+}
+
+// change serves Pause, Resume and Delete.
+func (h *handler) change(method func(ctx context.Context, id string) (bool, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		id := r.PathValue("id")
+		if h.o.Owner != nil {
+			info, err := h.s.Get(r.Context(), id)
+			if err != nil {
+				return nil, err
+			}
+			if !h.sees(r, info) {
+				return nil, fmt.Errorf("box %q: %w", id, ErrNotFound)
+			}
+		}
+		known, err := method(r.Context(), id)
+		if err != nil {
+			return nil, err
+		}
+		if !known {
+			return nil, fmt.Errorf("box %q: %w", id, ErrNotFound)
+		}
+		return map[string]bool{"success": true}, nil
+	}
+}
+
+func (h *handler) searchSpecs(r *http.Request) (any, error) {
+	limit, err := limitOf(r)
+	if err != nil {
+		return nil, err
+	}
+	specs, next, err := h.s.Specs().Search(r.Context(), r.URL.Query().Get("page_id"), limit)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]*specJSON, len(specs))
+	for i, s := range specs {
+		items[i] = s.toJSON()
+	}
+	return pageJSON[*specJSON]{items, nullable(next)}, nil
+}
+
+func (h *handler) batchGetSpecs(r *http.Request) (any, error) {
+	ids, err := idsOf(r)
+	if err != nil {
+		return nil, err
+	}
+	specs, err := h.s.Specs().BatchGet(r.Context(), ids)
+	if err != nil {
+		return nil, err
+	}
+	answer := make([]*specJSON, len(specs))
+	for i, s := range specs {
+		if s != nil {
+			answer[i] = s.toJSON()
+		}
+	}
+	return answer, nil
+}
+
+// limitOf returns the limit that a request gives; 100 if it gives none.
+func limitOf(r *http.Request) (int, error) {
+	v := r.URL.Query()
+	if !v.Has("limit") {
+		return maxBatch, nil
+	}
+	limit, err := strconv.Atoi(v.Get("limit"))
+	if err != nil || limit < 1 || limit > maxBatch {
+		return 0, invalid("limit", "%q: it has to be a number from 1 to %d", v.Get("limit"), maxBatch)
+	}
+	return limit, nil
+}
+
+// idsOf returns the ids that a request asks for.
+func idsOf(r *http.Request) ([]string, error) {
+	ids := r.URL.Query()["id"]
+	switch {
+	case len(ids) == 0:
+		return nil, invalid("id", "it is missing: say ?id=A&id=B")
+	case len(ids) > maxBatch:
+		return nil, errBatch
+	}
+	return ids, nil
+}

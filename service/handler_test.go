@@ -1,0 +1,194 @@
+package service
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moby/moby/client"
+	"github.com/stretchr/testify/require"
+)
+
+// An api is a Handler, each of whose answers is checked against the document. The header User says who asks.
+type api struct {
+	*document
+	url string
+}
+
+func serveAPI(t *testing.T, d *document, s *Service, o HandlerOptions) *api {
+	t.Helper()
+	server := httptest.NewServer(Handler(s, o))
+	t.Cleanup(server.Close)
+	return &api{document: d, url: server.URL}
+}
+
+// ask makes a request, "GET /sandboxes?id=1", wants that status, and puts the answer into v unless that is nil.
+func (a *api) ask(t *testing.T, user, request, body string, status int, v any) {
+	t.Helper()
+	method, target, _ := strings.Cut(request, " ")
+	r, err := http.NewRequestWithContext(t.Context(), method, a.url+target, strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("User", user)
+	res, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Equal(t, status, res.StatusCode, "%s: %s", request, answer)
+	require.NoError(t, a.check(method, r.URL.EscapedPath(), res.StatusCode, res.Header.Get("Content-Type"), answer), "%s: %s", request, answer)
+	if v != nil {
+		require.NoError(t, json.Unmarshal(answer, v))
+	}
+}
+
+// TestHandler walks the document: each operation answers with each of its statuses, and with no other.
+func TestHandler(t *testing.T) {
+	t.Parallel()
+	defer http.DefaultClient.CloseIdleConnections()
+	base, err := url.Parse("http://boxes.localhost")
+	require.NoError(t, err)
+	specs := []*Spec{
+		small("small", func(s *Spec) { s.Ports, s.Env, s.MaxPerOwner = []Port{{"web", 80}}, []string{"A=1=2"}, 3 }),
+		small("other", nil),
+	}
+	s := open(t, aName(t), func(o *Options) { o.URL = URLs(base) }, specs...)
+	d := readDocument(t)
+	a := serveAPI(t, d, s, HandlerOptions{Owner: func(r *http.Request) string { return r.Header.Get("User") }})
+	t.Run("Life", a.testLife)
+	t.Run("Wrong", a.testWrong)
+	t.Run("Foreign", a.testForeign)
+	t.Run("Specs", a.testSpecs)
+
+	nowhere, err := client.New(client.WithHost("unix:///no/such/socket"))
+	require.NoError(t, err)
+	defer nowhere.Close()
+	dir := filepath.Join(t.TempDir(), "specs")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	store, err := OpenSpecs(dir)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(dir))
+	down := open(t, "down", func(o *Options) { o.Place, o.Specs = Docker(nowhere), store })
+	serveAPI(t, d, down, HandlerOptions{}).testDown(t)
+
+	all := d.all()
+	slices.Sort(all)
+	require.Equal(t, all, slices.Sorted(maps.Keys(d.shown)), "what the document has, and what was shown")
+}
+
+type boxPage struct {
+	Items []*boxJSON
+	Next  *string `json:"next_page_id"`
+}
+
+func (a *api) testLife(t *testing.T) {
+	var box, same boxJSON
+	a.ask(t, "me", "POST /sandboxes?sandbox_spec_id=small&sandbox_id=one", `{"env":{"TOKEN":"a=b"}}`, 200, &box)
+	require.Equal(t, "one", box.ID)
+	require.Equal(t, "small", box.Spec)
+	require.Equal(t, "me", *box.Owner)
+	require.Equal(t, Running, box.Status)
+	require.Equal(t, []urlJSON{{Name: "web", URL: "http://web-one.boxes.localhost/", Port: 80}}, box.URLs)
+	require.NotEmpty(t, *box.Key)
+	require.Nil(t, box.Use)
+	a.ask(t, "me", "POST /sandboxes?sandbox_spec_id=small&sandbox_id=one", "", 200, &same)
+	require.Equal(t, box, same)
+
+	a.ask(t, "me", "POST /sandboxes/one/pause", "", 200, nil)
+	var list []*boxJSON
+	a.ask(t, "me", "GET /sandboxes?id=none&id=one&id=/", "", 200, &list)
+	require.Len(t, list, 3)
+	require.Nil(t, list[0])
+	require.Nil(t, list[2])
+	require.Equal(t, Paused, list[1].Status)
+	require.Nil(t, list[1].Key)
+	require.Nil(t, list[1].URLs)
+	a.ask(t, "me", "POST /sandboxes/one/resume", "", 200, nil)
+
+	a.ask(t, "me", "POST /sandboxes", "", 200, &box) // the default spec, and an id that is made
+	var first, second boxPage
+	a.ask(t, "me", "GET /sandboxes/search?limit=1&use=true", "", 200, &first)
+	require.Len(t, first.Items, 1)
+	require.Equal(t, box.ID, first.Items[0].ID, "the newest first")
+	require.Positive(t, first.Items[0].Use.Memory)
+	require.NotNil(t, first.Next)
+	a.ask(t, "me", "GET /sandboxes/search?limit=1&page_id="+*first.Next, "", 200, &second)
+	require.Equal(t, "one", second.Items[0].ID)
+	require.Equal(t, "all", *second.Items[0].Kept)
+	a.ask(t, "me", "GET /sandboxes/search?status=PAUSED", "", 200, &second)
+	require.Empty(t, second.Items)
+	a.ask(t, "me", "DELETE /sandboxes/"+box.ID, "", 200, nil)
+	a.ask(t, "me", "GET /openapi.json", "", 200, nil)
+}
+
+func (a *api) testWrong(t *testing.T) {
+	many := "?id=x" + strings.Repeat("&id=x", 100)
+	for _, c := range []struct {
+		request, body string
+		status        int
+	}{
+		{"GET /sandboxes/search?limit=0", "", 422}, {"GET /sandboxes/search?limit=101", "", 422}, {"GET /sandboxes/search?limit=ten", "", 422},
+		{"GET /sandboxes/search?page_id=forged", "", 422}, {"GET /sandboxes/search?status=running", "", 422},
+		{"GET /sandboxes", "", 422}, {"GET /sandboxes" + many, "", 400},
+		{"POST /sandboxes?sandbox_spec_id=none", "", 404}, {"POST /sandboxes?sandbox_id=-", "", 422}, {"POST /sandboxes?sandbox_id=a%20b", "", 422},
+		{"POST /sandboxes?sandbox_id=one&sandbox_spec_id=other", "", 409},
+		{"POST /sandboxes", "{", 422}, {"POST /sandboxes", `{"env":["A"]}`, 422}, {"POST /sandboxes", `{"env":{"A=B":"C"}} `, 422}, {"POST /sandboxes", `{"env":{"":"C"}}`, 422},
+		{"POST /sandboxes", `{"env":{"A":"` + strings.Repeat("x", 1<<20) + `"}}`, 422}, {"POST /sandboxes", `{"environment":{}}`, 422}, {"POST /sandboxes", `{} {}`, 422},
+		{"POST /sandboxes/none/pause", "", 404}, {"POST /sandboxes/a%20b/pause", "", 404}, {"POST /sandboxes/none/resume", "", 404}, {"DELETE /sandboxes/none", "", 404},
+		{"DELETE /sandboxes/..%2Fone", "", 404},
+		{"GET /sandbox-specs/search?limit=0", "", 422}, {"GET /sandbox-specs", "", 422}, {"GET /sandbox-specs" + many, "", 400},
+	} {
+		a.ask(t, "me", c.request, c.body, c.status, nil)
+	}
+	var page boxPage
+	a.ask(t, "me", "GET /sandboxes/search", "", 200, &page)
+	require.Len(t, page.Items, 1, "nothing wrong has started anything")
+}
+
+// testForeign has somebody else ask for what is mine.
+func (a *api) testForeign(t *testing.T) {
+	for _, user := range []string{"you", ""} {
+		var page boxPage
+		a.ask(t, user, "GET /sandboxes/search", "", 200, &page)
+		require.Empty(t, page.Items)
+		var list []*boxJSON
+		a.ask(t, user, "GET /sandboxes?id=one", "", 200, &list)
+		require.Equal(t, []*boxJSON{nil}, list)
+		a.ask(t, user, "POST /sandboxes?sandbox_id=one&sandbox_spec_id=small", "", 409, nil)
+		for _, request := range []string{"POST /sandboxes/one/pause", "POST /sandboxes/one/resume", "DELETE /sandboxes/one"} {
+			a.ask(t, user, request, "", 404, nil)
+		}
+	}
+	var list []*boxJSON
+	a.ask(t, "me", "GET /sandboxes?id=one", "", 200, &list)
+	require.Equal(t, Running, list[0].Status)
+}
+
+func (a *api) testSpecs(t *testing.T) {
+	var page struct{ Items []*specJSON }
+	a.ask(t, "me", "GET /sandbox-specs/search", "", 200, &page)
+	require.Len(t, page.Items, 2)
+	require.Equal(t, map[string]string{"A": "1=2"}, page.Items[1].Env)
+	require.Equal(t, []portJSON{{"web", 80}}, page.Items[1].Ports)
+	var list []*specJSON
+	a.ask(t, "me", "GET /sandbox-specs?id=none&id=small", "", 200, &list)
+	require.Nil(t, list[0])
+	require.Equal(t, page.Items[1], list[1])
+}
+
+// testDown asks where there is neither an engine nor a store of specs.
+func (a *api) testDown(t *testing.T) {
+	for _, request := range []string{
+		"GET /sandboxes/search", "GET /sandboxes?id=one", "POST /sandboxes?sandbox_spec_id=small", "POST /sandboxes/one/pause", "POST /sandboxes/one/resume",
+		"DELETE /sandboxes/one", "GET /sandbox-specs/search", "GET /sandbox-specs?id=small",
+	} {
+		a.ask(t, "", request, "", 503, nil)
+	}
+}

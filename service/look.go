@@ -1,0 +1,250 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// startLimit is for how long a box may be seen as being started. Afterwards its maker has given up, or cannot remove it.
+const startLimit = 10 * time.Minute
+
+const maxBatch = 100
+
+// records returns the boxes of the service, or that of an id: those that are there or are being started, not those of pools, nor what a killed process has left
+// of a start.
+func (s *Service) records(ctx context.Context, id string) ([]*Record, error) {
+	all, err := s.place.List(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	records := slices.DeleteFunc(all, func(r *Record) bool { return r.ID == "" || s.abandoned(r) })
+	for _, r := range records {
+		if r.Note == nil && r.Status != Missing {
+			r.Status, r.Detail = Starting, "it is being started"
+		}
+	}
+	return records, nil
+}
+
+// abandoned reports whether nobody will finish the start of a box.
+func (s *Service) abandoned(r *Record) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.ID == "" {
+		return r.Orphan
+	}
+	if r.Note != nil {
+		delete(s.seen, r.Handle)
+		return false
+	}
+	first, known := s.seen[r.Handle]
+	if !known {
+		first = time.Now()
+		s.seen[r.Handle] = first
+	}
+	return r.Orphan || time.Since(first) > startLimit
+}
+
+// find returns the box of an id; nil if there is none.
+func (s *Service) find(ctx context.Context, id string) (*Record, error) {
+	if !validID.MatchString(id) {
+		return nil, nil // no box can have it
+	}
+	records, err := s.records(ctx, id)
+	if err != nil || len(records) == 0 {
+		return nil, err
+	}
+	return records[0], nil
+}
+
+// Get returns the box of that id; nil if there is none.
+func (s *Service) Get(ctx context.Context, id string) (*Info, error) {
+	r, err := s.find(ctx, id)
+	if r == nil {
+		return nil, err
+	}
+	return s.info(ctx, r)
+}
+
+// BatchGet returns the boxes of these ids, at most 100, in their order, and nil for each that is not there.
+func (s *Service) BatchGet(ctx context.Context, ids []string) ([]*Info, error) {
+	if len(ids) > maxBatch {
+		return nil, invalid("IDs", "there are %d: at most %d can be asked for at once", len(ids), maxBatch)
+	}
+	records, err := s.records(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	of := map[string]*Record{}
+	for _, r := range records {
+		of[r.ID] = r
+	}
+	wanted := make([]*Record, len(ids))
+	for i, id := range ids {
+		wanted[i] = of[id]
+	}
+	return s.infos(ctx, wanted, false)
+}
+
+// Search returns the boxes that there are, the newest first. Pages neither skip nor repeat a box that is there all the while, whatever comes and goes.
+func (s *Service) Search(ctx context.Context, q Query) (*Page, error) {
+	if q.Limit == 0 {
+		q.Limit = maxBatch
+	}
+	switch {
+	case q.Limit < 1 || q.Limit > maxBatch:
+		return nil, invalid("Limit", "it is %d: it has to be from 1 to %d", q.Limit, maxBatch)
+	case q.Status != "" && !q.Status.valid():
+		return nil, invalid("Status", "%q is none", q.Status)
+	}
+	after, err := parsePage(q.Page)
+	if err != nil {
+		return nil, err
+	}
+	records, err := s.records(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	records = slices.DeleteFunc(records, func(r *Record) bool { return !q.wants(r) || after != nil && order(r, after) <= 0 })
+	slices.SortFunc(records, order)
+	page := &Page{}
+	for len(records) > 0 && len(page.Items) < q.Limit { // a health check may change a box's status, so that it is not among those wanted
+		n := min(q.Limit-len(page.Items), len(records))
+		infos, err := s.infos(ctx, records[:n], q.Use)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range infos {
+			if i != nil && (q.Status == "" || i.Status == q.Status) {
+				page.Items = append(page.Items, i)
+			}
+		}
+		if n < len(records) {
+			page.Next = formatPage(records[n-1])
+		} else {
+			page.Next = ""
+		}
+		records = records[n:]
+	}
+	return page, nil
+}
+
+// wants reports whether a box is searched for, whatever its status.
+func (q *Query) wants(r *Record) bool {
+	owned := q.Owner == "" || r.Note != nil && r.Note.Owner == q.Owner
+	return owned && (q.Spec == "" || q.Spec == r.Spec)
+}
+
+// order is that of Search. An id is there once.
+func order(a, b *Record) int {
+	if c := b.Created.Compare(a.Created); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.ID, b.ID)
+}
+
+// A page is named for the last box of the one before.
+func formatPage(last *Record) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", last.Created.UnixNano(), last.ID))
+}
+
+func parsePage(page string) (*Record, error) {
+	if page == "" {
+		return nil, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(page)
+	var made int64
+	last := &Record{}
+	if err == nil {
+		_, err = fmt.Sscanf(string(text), "%d %s", &made, &last.ID)
+	}
+	if last.Created = time.Unix(0, made); err != nil || formatPage(last) != page {
+		return nil, invalid("Page", "%q is not the Next of a page", page)
+	}
+	return last, nil
+}
+
+// atOnce is how many boxes are looked at at once.
+const atOnce = 32
+
+// infos tells of boxes; a nil stays one.
+func (s *Service) infos(ctx context.Context, records []*Record, use bool) ([]*Info, error) {
+	infos := make([]*Info, len(records))
+	errs := make([]error, len(records))
+	free := make(chan struct{}, atOnce)
+	var all sync.WaitGroup
+	for i, r := range records {
+		if r == nil {
+			continue
+		}
+		if !use && s.holding(r) == nil {
+			infos[i], errs[i] = s.info(ctx, r)
+			continue
+		}
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			if infos[i], errs[i] = s.info(ctx, r); errs[i] == nil && use && r.Note != nil && (r.Status == Running || r.Status == Paused && !r.Ended) {
+				var err error
+				if infos[i].Use, err = s.place.Usage(ctx, r.Handle); !errors.Is(err, ErrNotFound) {
+					errs[i] = err
+				}
+			}
+		})
+	}
+	all.Wait()
+	return infos, errors.Join(errs...)
+}
+
+// info tells of a box.
+func (s *Service) info(ctx context.Context, r *Record) (*Info, error) {
+	i := &Info{ID: r.ID, Spec: r.Spec, Status: r.Status, Detail: r.Detail, Created: r.Created}
+	if r.Note == nil {
+		return i, nil
+	}
+	i.Owner, i.Dir, i.Kept = r.Note.Owner, r.Note.Dir, r.Note.Kept
+	if r.Note.Checkpoint != "" && r.Ended {
+		i.Detail = "it is suspended: its memory is on disk"
+	}
+	if r.Status != Running {
+		return i, nil
+	}
+	spec, err := s.store.Get(ctx, r.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("look up spec %q: %w", r.Spec, err)
+	}
+	if spec != nil {
+		if i.Status, i.Detail = s.health(ctx, r, spec); i.Status != Running {
+			return i, nil
+		}
+		for _, p := range spec.Ports {
+			if s.url != nil {
+				i.URLs = append(i.URLs, URL{Name: p.Name, URL: s.url(r.ID, p), Port: p.Port})
+			}
+		}
+	}
+	i.SessionKey, i.Published = s.key(r), r.Published
+	return i, nil
+}
+
+// Usage returns what a box uses, which takes the engine a second or two. It is ErrNotFound for a box that is not there or does not run.
+func (s *Service) Usage(ctx context.Context, id string) (*Use, error) {
+	r, err := s.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil || r.Ended {
+		return nil, fmt.Errorf("usage of box %q: %w", id, ErrNotFound)
+	}
+	return s.place.Usage(ctx, r.Handle)
+}
+
+// Watch tells of all boxes of the service that come, go or change, as the engine has it, until ctx ends; then the channel is closed. It does not tell what a
+// health check would. A reader that is slow holds up only itself.
+func (s *Service) Watch(ctx context.Context) (<-chan Event, error) { return s.place.Watch(ctx) }

@@ -1,0 +1,92 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/warm"
+)
+
+// poolAge is how long a box waits in a pool before another takes its place. It is well below foreignAge.
+const poolAge = 12 * time.Hour
+
+// A pool has boxes of one spec ready.
+type pool struct {
+	spec  *Spec
+	boxes *warm.Pool[*held]
+}
+
+func (s *Service) newPool(spec *Spec) *pool {
+	return &pool{spec: spec, boxes: warm.New(warm.Config[*held]{
+		Size: spec.Warm, MaxAge: poolAge, Logger: s.log,
+		Make: func(ctx context.Context) (*held, error) {
+			box, handle, err := s.place.Create(ctx, Order{Spec: spec, Created: time.Now()})
+			if err != nil {
+				return nil, err
+			}
+			h := newHeld(box, handle)
+			h.pooled = true
+			return h, nil
+		},
+		Close: func(h *held) {
+			if err := s.place.Remove(context.Background(), h.handle); err != nil {
+				s.log.Warn("remove a box of the pool", "spec", spec.ID, "box", h.handle, "error", err)
+			}
+			h.release()
+		},
+	})}
+}
+
+func (p *pool) close() { p.boxes.Close() }
+
+// of reports whether the pool's boxes are of that spec, as it is now.
+func (p *pool) of(spec *Spec) bool { return p.spec == spec || reflect.DeepEqual(p.spec, spec) }
+
+// ready takes a box from the pool; nil if there is none.
+func (s *Service) ready(spec *Spec) *held {
+	s.mu.Lock()
+	p := s.pools[spec.ID]
+	s.mu.Unlock()
+	if p == nil || !p.of(spec) {
+		return nil
+	}
+	h, _ := p.boxes.Take()
+	return h
+}
+
+// fillPools makes pools for the specs that want them, and ends those of others.
+func (s *Service) fillPools(ctx context.Context) error {
+	wanted := map[string]*Spec{}
+	for page, more := "", true; more; more = page != "" {
+		specs, next, err := s.store.Search(ctx, page, 0)
+		if err != nil {
+			return fmt.Errorf("list the specs: %w", err)
+		}
+		for _, spec := range specs {
+			if spec.Warm > 0 {
+				wanted[spec.ID] = spec
+			}
+		}
+		page = next
+	}
+	var old []*pool
+	s.mu.Lock()
+	for id, p := range s.pools {
+		if wanted[id] == nil || !p.of(wanted[id]) {
+			old = append(old, p)
+			delete(s.pools, id)
+		}
+	}
+	for id, spec := range wanted {
+		if s.pools[id] == nil {
+			s.pools[id] = s.newPool(spec)
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range old {
+		p.close()
+	}
+	return nil
+}

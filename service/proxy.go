@@ -1,0 +1,184 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// ProxyOptions are the settings of a Proxy.
+type ProxyOptions struct {
+	// URL is where the proxy is reached, "https://boxes.example.com" or "http://127.0.0.1:8080/boxes"; give URLs(URL) to the service as Options.URL. It is
+	// needed.
+	URL *url.URL
+	// Next gets the requests that are for no box by their host and path. Default: they are answered with 404. If URL's own host is served by it, too, give URL a path.
+	Next http.Handler
+	// Logger gets what goes wrong between proxy and boxes. Default: none.
+	Logger *slog.Logger
+}
+
+// Proxy returns a handler that passes requests on to the ports of boxes, by Dial: no port is published, and a box without network is reached the same way.
+// One listener does for all boxes. A request's host or path, written as URLs does, says which box and which of the spec's Ports it is for.
+//
+// A request needs the box's session key: in the header X-Session-API-Key, in the query's parameter session_api_key, or in a cookie of that name; else it is
+// answered with 401. The box does not get to see the key. A browser that opens a page (GET, Accept: text/html) with the key in the query gets the cookie, and
+// is sent to the address without it.
+//
+// In the host form each port is an origin of its own to a browser. In the path form all boxes are one origin: a page out of one box can read and do with the
+// others what the user can. The form is for programs, and for boxes that trust each other. In either form, what serves users something else (Handler,
+// your application) had better have another host than the boxes.
+//
+// The key is the only way in, for a preflight request (CORS) too: where pages of other origins are to ask the boxes, wrap the handler in one that answers these.
+//
+// WebSockets, server-sent events and bodies of any length pass as they come. A request counts as use of its box (Service.Used) until it is answered.
+// For an answer in the path form, the paths in Location and Set-Cookie are changed; links in pages are not: they have to be relative.
+func Proxy(s *Service, o ProxyOptions) http.Handler {
+	if o.Next == nil {
+		o.Next = http.NotFoundHandler()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &proxy{s: s, o: o}
+}
+
+type proxy struct {
+	s *Service
+	o ProxyOptions
+}
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d, ok := destinationOf(p.o.URL, r.Host, r.URL.Path)
+	if !ok {
+		p.o.Next.ServeHTTP(w, r)
+		return
+	}
+	info, err := p.s.Get(r.Context(), d.id)
+	if err != nil && !errors.Is(err, ErrInvalid) {
+		p.o.Logger.Error("proxy: find the box", "box", d.id, "error", err)
+		http.Error(w, "The engine of the boxes does not answer.", http.StatusServiceUnavailable)
+		return
+	}
+	if info == nil || !hasKey(r, info.SessionKey) { // which boxes there are is nobody's business
+		http.Error(w, "There is no running box with this address and this session key.", http.StatusUnauthorized)
+		return
+	}
+	if p.login(w, r, d, info) {
+		return
+	}
+	i := slices.IndexFunc(info.URLs, func(u URL) bool { return strings.EqualFold(u.Name, d.port) })
+	if i < 0 {
+		http.Error(w, fmt.Sprintf("The box has no port named %q.", d.port), http.StatusNotFound)
+		return
+	}
+	defer p.s.Used(d.id)()
+	// Else net/http closes the request's body when the answer begins, and the transport takes that for a reason to end its connection to the box: answers
+	// are cut. HTTP/2 needs no such switch, and has none.
+	_ = http.NewResponseController(w).EnableFullDuplex()
+	p.to(d, info.URLs[i].Port).ServeHTTP(w, r)
+}
+
+// login answers a browser that opens a page with the key in the address: with a cookie in its place.
+func (p *proxy) login(w http.ResponseWriter, r *http.Request, d destination, info *Info) bool {
+	opens := r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html")
+	if !opens || !r.URL.Query().Has(KeyParameter) {
+		return false
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: KeyCookie, Value: info.SessionKey, Path: d.prefix + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.o.URL.Scheme == "https",
+	})
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	target := url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: withoutKey(r.URL.RawQuery)}
+	if strings.HasPrefix(target.Path, "//") { // which would be another host's
+		target.Path, target.RawPath = "/"+strings.TrimLeft(target.Path, "/"), ""
+	}
+	w.Header().Set("Location", target.String())
+	w.WriteHeader(http.StatusSeeOther)
+	return true
+}
+
+// to returns a proxy to a port of a box. Connections are not kept: one that a box's server has just closed, or that is of before a pause, fails the
+// request that gets it, and each holds its box awake.
+func (p *proxy) to(d destination, port int) http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetXForwarded()
+			r.Out.Header.Set("X-Forwarded-Proto", p.o.URL.Scheme)
+			removeKey(r.Out)
+			r.Out.URL.Scheme, r.Out.URL.Host = "http", net.JoinHostPort("localhost", strconv.Itoa(port))
+			if d.prefix != "" {
+				r.Out.Header.Set("X-Forwarded-Prefix", d.prefix)
+				r.Out.URL.Path = strings.TrimPrefix(r.Out.URL.Path, d.prefix)
+				r.Out.URL.RawPath = strings.TrimPrefix(r.Out.URL.RawPath, d.prefix)
+			}
+			r.Out.Host = r.In.Host // what servers compare a WebSocket's Origin with, and make addresses of
+		},
+		ModifyResponse: d.modify,
+		FlushInterval:  -1,
+		Transport: &http.Transport{
+			DisableKeepAlives:  true,
+			DisableCompression: true,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				box, err := p.s.Open(ctx, d.id)
+				if err != nil {
+					return nil, err
+				}
+				return box.Dial(ctx, network, address)
+			},
+		},
+		ErrorLog: slog.NewLogLogger(p.o.Logger.Handler(), slog.LevelWarn),
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if r.Context().Err() != nil {
+				return // nobody reads the answer
+			}
+			p.o.Logger.Warn("proxy: ask the box", "box", d.id, "port", port, "error", err)
+			text := fmt.Sprintf("The box does not answer on port %d.", port)
+			if errors.Is(err, sandbox.ErrLost) || errors.Is(err, ErrNotFound) {
+				text = "The box is gone."
+			}
+			http.Error(w, text, http.StatusBadGateway)
+		},
+	}
+}
+
+// modify keeps the cookies of a box from other boxes, and from the proxy's own; and in the path form adds the prefix that the box does not know.
+func (d destination) modify(r *http.Response) error {
+	if loc := r.Header.Get("Location"); d.prefix != "" && strings.HasPrefix(loc, "/") && !strings.HasPrefix(loc, "//") {
+		r.Header.Set("Location", d.prefix+loc)
+	}
+	cookies := r.Header["Set-Cookie"]
+	r.Header.Del("Set-Cookie")
+	for _, line := range cookies {
+		if name, _, _ := strings.Cut(line, "="); strings.TrimSpace(name) != KeyCookie {
+			r.Header.Add("Set-Cookie", d.cookie(line))
+		}
+	}
+	return nil
+}
+
+func (d destination) cookie(line string) string {
+	parts := strings.Split(line, ";")
+	kept := parts[:1]
+	for _, p := range parts[1:] {
+		name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
+		switch {
+		case strings.EqualFold(name, "Domain"):
+			continue
+		case strings.EqualFold(name, "Path") && d.prefix != "":
+			p = " Path=" + d.prefix + "/" + strings.TrimPrefix(value, "/")
+		}
+		kept = append(kept, p)
+	}
+	return strings.Join(kept, ";")
+}

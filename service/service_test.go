@@ -1,0 +1,324 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/sshbox"
+	"github.com/stretchr/testify/require"
+)
+
+func TestLife(t *testing.T) {
+	t.Parallel()
+	name := aName(t)
+	s := open(t, name, nil, small("small", nil))
+	i := start(t, s, StartOptions{
+		ID: "Box.1", Owner: "me", Env: []string{"TOKEN=it's secret"}, Files: fstest.MapFS{"tmp/a/b.txt": {Data: []byte("hello")}},
+	})
+	require.Equal(t, "Box.1", i.ID)
+	require.Equal(t, Running, i.Status)
+	require.Equal(t, "/", i.Dir)
+	require.Equal(t, "it's secret\nhello", says(t, s, "Box.1", `X=5; echo "$TOKEN"; cat /tmp/a/b.txt`))
+
+	there, err := s.Pause(t.Context(), "Box.1")
+	require.NoError(t, err)
+	require.True(t, there)
+	require.Equal(t, Paused, status(t, s, "Box.1"))
+	there, err = s.Resume(t.Context(), "Box.1")
+	require.NoError(t, err)
+	require.True(t, there)
+	require.Equal(t, "5\n", says(t, s, "Box.1", `echo $X`))
+	got, err := s.Get(t.Context(), "Box.1")
+	require.NoError(t, err)
+	require.Equal(t, KeptAll, got.Kept)
+	require.Equal(t, i.SessionKey, got.SessionKey)
+
+	there, err = s.Delete(t.Context(), "Box.1")
+	require.NoError(t, err)
+	require.True(t, there)
+	require.Equal(t, Status(""), status(t, s, "Box.1"))
+}
+
+// Another process finds what the first one has left, and none of its boxes is lost by the first one's end, paused ones neither.
+func TestAnotherProcessLater(t *testing.T) {
+	t.Parallel()
+	name := aName(t)
+	spec := small("small", nil)
+	first := open(t, name, nil, spec)
+	a := start(t, first, StartOptions{ID: "a", Env: []string{"TOKEN=secret"}})
+	start(t, first, StartOptions{ID: "b"})
+	require.Equal(t, "", says(t, first, "a", "X=5; cd /tmp"))
+	_, err := first.Pause(t.Context(), "b")
+	require.NoError(t, err)
+	require.NoError(t, first.Close())
+
+	second := open(t, name, nil, spec)
+	require.Equal(t, Paused, status(t, second, "b"))
+	got, err := second.GetByKey(t.Context(), a.SessionKey)
+	require.NoError(t, err)
+	require.Equal(t, a, got)
+	require.Equal(t, "5 /tmp secret\n", says(t, second, "a", `echo $X $PWD $TOKEN`))
+	box, err := second.Open(t.Context(), "a")
+	require.NoError(t, err)
+	session, err := box.Open(t.Context())
+	require.NoError(t, err)
+	r, err := session.Execute(t.Context(), "echo $TOKEN")
+	require.NoError(t, err)
+	require.Equal(t, "secret\n", r.Output, "the environment is that of later sessions, too")
+	_, err = second.Resume(t.Context(), "b")
+	require.NoError(t, err)
+	require.Equal(t, "b\n", says(t, second, "b", "echo b"))
+}
+
+// A box whose programs have ended is started again, with its files, and with another key.
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	d := dockertest.Engine(t, dockertest.Busybox)
+	name := aName(t)
+	s := open(t, name, nil, small("small", nil))
+	before := start(t, s, StartOptions{ID: "a", Owner: "me"})
+	says(t, s, "a", "echo kept >/tmp/file; X=5")
+	_, err := d.ContainerKill(t.Context(), "sandshell-"+name+"-a", client.ContainerKillOptions{Signal: "KILL"})
+	require.NoError(t, err)
+	eventually(t, "the engine notices the end", func() bool { return status(t, s, "a") == Paused })
+	i, err := s.Get(t.Context(), "a")
+	require.NoError(t, err)
+	require.Contains(t, i.Detail, "Exited (137)")
+	require.Empty(t, i.SessionKey)
+	_, err = s.GetByKey(t.Context(), before.SessionKey)
+	require.ErrorIs(t, err, ErrKey)
+	_, err = s.Open(t.Context(), "a")
+	require.ErrorIs(t, err, ErrConflict)
+
+	after := start(t, s, StartOptions{ID: "a", Owner: "me", Env: []string{"NEW=2"}})
+	require.Equal(t, Running, after.Status)
+	require.Equal(t, KeptFiles, after.Kept)
+	require.NotEqual(t, before.SessionKey, after.SessionKey)
+	require.Equal(t, before.Created, after.Created)
+	require.Equal(t, "kept\n-2\n", says(t, s, "a", "cat /tmp/file; echo $X-$NEW"))
+	_, err = s.GetByKey(t.Context(), before.SessionKey)
+	require.ErrorIs(t, err, ErrKey, "the old key is no key any more")
+	got, err := s.GetByKey(t.Context(), after.SessionKey)
+	require.NoError(t, err)
+	require.Equal(t, "a", got.ID)
+}
+
+func TestConflicts(t *testing.T) {
+	t.Parallel()
+	name := aName(t)
+	s := open(t, name, nil, small("small", func(s *Spec) { s.MaxPerOwner = 2 }), small("other", nil))
+	start(t, s, StartOptions{ID: "a", Owner: "me"})
+	for what, o := range map[string]StartOptions{
+		"another spec":  {ID: "a", Owner: "me", Spec: "other"},
+		"another owner": {ID: "a", Owner: "you"},
+	} {
+		_, err := s.Start(t.Context(), o)
+		require.ErrorIs(t, err, ErrConflict, what)
+	}
+	again := start(t, s, StartOptions{ID: "a", Owner: "me"})
+	require.Equal(t, Running, again.Status)
+
+	start(t, s, StartOptions{Owner: "me"})
+	_, err := s.Start(t.Context(), StartOptions{ID: "c", Owner: "me"})
+	require.ErrorIs(t, err, ErrConflict)
+	require.ErrorContains(t, err, "may have 2")
+	start(t, s, StartOptions{ID: "a", Owner: "me"})
+	start(t, s, StartOptions{Owner: "me", Spec: "other"})
+	start(t, s, StartOptions{Owner: "you"})
+
+	// A container that is not the service's has the name.
+	d := dockertest.Engine(t, dockertest.Busybox)
+	c, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{
+		Name: "sandshell-" + name + "-taken", Config: &container.Config{Image: dockertest.Busybox, Cmd: []string{"true"}, Labels: map[string]string{
+			"sandshell-service.spec": "small", "sandshell-service.made": "12", engine.ServiceLabel: name, // forged: it is no box
+		}},
+	})
+	require.NoError(t, err)
+	defer d.ContainerRemove(context.Background(), c.ID, client.ContainerRemoveOptions{Force: true})
+	require.Equal(t, Status(""), status(t, s, "taken"))
+	_, err = s.Start(t.Context(), StartOptions{ID: "taken", Owner: "them"})
+	require.ErrorIs(t, err, ErrConflict)
+	there, err := s.Delete(t.Context(), "taken")
+	require.NoError(t, err)
+	require.False(t, there)
+	_, err = d.ContainerInspect(t.Context(), c.ID, client.ContainerInspectOptions{})
+	require.NoError(t, err, "it is left alone")
+	p, err := s.Search(t.Context(), Query{})
+	require.NoError(t, err)
+	require.Len(t, p.Items, 4)
+}
+
+func TestWrongInput(t *testing.T) {
+	t.Parallel()
+	s := open(t, aName(t), nil, small("small", nil))
+	long := strings.Repeat("x", 129)
+	for _, c := range []struct {
+		field string
+		o     StartOptions
+	}{
+		{"ID", StartOptions{ID: "-a"}}, {"ID", StartOptions{ID: "a/b"}}, {"ID", StartOptions{ID: long}}, {"ID", StartOptions{ID: "é"}}, {"ID", StartOptions{ID: "a\n"}},
+		{"Owner", StartOptions{Owner: long}}, {"Owner", StartOptions{Owner: "a\x00"}}, {"Owner", StartOptions{Owner: "\xff"}},
+		{"Env", StartOptions{Env: []string{"A"}}}, {"Env", StartOptions{Env: []string{"=b"}}}, {"Env", StartOptions{Env: []string{"a b=c"}}},
+		{"Env", StartOptions{Env: []string{"A;reboot=c"}}}, {"Env", StartOptions{Env: []string{"A=\x00"}}},
+	} {
+		_, err := s.Start(t.Context(), c.o)
+		isInvalid(t, err, c.field)
+	}
+	_, err := s.Start(t.Context(), StartOptions{Spec: "none"})
+	require.ErrorIs(t, err, ErrNotFound)
+	for _, q := range []Query{{Limit: -1}, {Limit: 101}} {
+		_, err := s.Search(t.Context(), q)
+		isInvalid(t, err, "Limit")
+	}
+	for _, page := range []string{"x", "MTI", "!", "MTIgYSBi"} {
+		_, err := s.Search(t.Context(), Query{Page: page})
+		isInvalid(t, err, "Page")
+	}
+	_, err = s.Search(t.Context(), Query{Status: "RUN"})
+	isInvalid(t, err, "Status")
+	_, err = s.BatchGet(t.Context(), make([]string, 101))
+	isInvalid(t, err, "IDs")
+	_, err = s.GetByKey(t.Context(), "wrong")
+	require.ErrorIs(t, err, ErrKey)
+
+	// Unknown and malformed ids are of no box.
+	for _, id := range []string{"unknown", "", "../x", "-a", long, ".*"} {
+		i, err := s.Get(t.Context(), id)
+		require.NoError(t, err)
+		require.Nil(t, i)
+		for name, f := range map[string]func(context.Context, string) (bool, error){"Pause": s.Pause, "Resume": s.Resume, "Delete": s.Delete, "Suspend": s.Suspend} {
+			there, err := f(t.Context(), id)
+			require.NoError(t, err, name)
+			require.False(t, there, name)
+		}
+		_, err = s.Open(t.Context(), id)
+		require.ErrorIs(t, err, ErrNotFound)
+		_, err = s.WaitRunning(t.Context(), id)
+		require.ErrorIs(t, err, ErrNotFound)
+		_, err = s.Snapshot(t.Context(), id)
+		require.ErrorIs(t, err, ErrNotFound)
+		_, err = s.Usage(t.Context(), id)
+		require.ErrorIs(t, err, ErrNotFound)
+	}
+	infos, err := s.BatchGet(t.Context(), []string{"unknown", "../x"})
+	require.NoError(t, err)
+	require.Equal(t, []*Info{nil, nil}, infos)
+
+	specs, err := NewSpecs(small("small", nil))
+	require.NoError(t, err)
+	for _, c := range []struct {
+		field string
+		o     Options
+	}{
+		{"Options.Name", Options{Name: "a-b", Specs: specs, Secret: secret}},
+		{"Options.Specs", Options{Secret: secret}},
+		{"Options.Secret", Options{Specs: specs, Secret: secret[1:]}},
+		{"Options.Every", Options{Specs: specs, Secret: secret, Every: -1}},
+	} {
+		_, err := New(c.o)
+		isInvalid(t, err, c.field)
+	}
+}
+
+func isInvalid(t *testing.T, err error, field string) {
+	t.Helper()
+	require.ErrorIs(t, err, ErrInvalid)
+	var e *InvalidError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, field, e.Field)
+}
+
+// A failed start leaves nothing: of a pool neither, nor when it is cancelled.
+func TestFailedStart(t *testing.T) {
+	t.Parallel()
+	name := aName(t)
+	s := open(t, name, nil,
+		small("small", nil),
+		small("shell", func(s *Spec) { s.Config.Shell = []string{"no-such-shell"} }),
+		small("image", func(s *Spec) { s.Config.Image, s.Config.Pull = "no-such-image", sshbox.PullNever }),
+	)
+	_, err := s.Start(t.Context(), StartOptions{ID: "a", Spec: "shell"})
+	require.ErrorContains(t, err, "no-such-shell")
+	_, err = s.Start(t.Context(), StartOptions{ID: "a", Spec: "image"})
+	require.ErrorContains(t, err, "no-such-image")
+	_, err = s.Start(t.Context(), StartOptions{ID: "a", Files: brokenFS{}})
+	require.ErrorIs(t, err, errBroken)
+	for _, after := range []time.Duration{0, 30 * time.Millisecond, 120 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		if _, err := s.Start(ctx, StartOptions{ID: "a"}); err != nil {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		} else {
+			there, err := s.Delete(t.Context(), "a")
+			require.NoError(t, err)
+			require.True(t, there)
+		}
+		cancel()
+	}
+	nothingLeft(t, name)
+}
+
+// nothingLeft fails the test if the service has a container or a note.
+func nothingLeft(t *testing.T, name string) {
+	t.Helper()
+	d := dockertest.Engine(t)
+	of := client.Filters{}.Add("label", engine.ServiceLabel+"="+name)
+	containers, err := d.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: of})
+	require.NoError(t, err)
+	require.Empty(t, containers.Items)
+	volumes, err := d.VolumeList(t.Context(), client.VolumeListOptions{Filters: of})
+	require.NoError(t, err)
+	require.Empty(t, volumes.Items)
+}
+
+var errBroken = errors.New("broken")
+
+type brokenFS struct{}
+
+func (brokenFS) Open(string) (fs.File, error) { return nil, errBroken }
+
+// An engine that does not answer is an error, of everything, and nothing is deleted for it.
+func TestEngineFails(t *testing.T) {
+	t.Parallel()
+	name := aName(t)
+	cable := newCable(t)
+	s := open(t, name, func(o *Options) { o.Place = Docker(cable.docker) }, small("small", nil))
+	i := start(t, s, StartOptions{ID: "a"})
+	cable.cut()
+	ctx := t.Context()
+	for what, f := range map[string]func() error{
+		"Start":       func() error { _, err := s.Start(ctx, StartOptions{ID: "b"}); return err },
+		"Again":       func() error { _, err := s.Start(ctx, StartOptions{ID: "a"}); return err },
+		"Get":         func() error { _, err := s.Get(ctx, "a"); return err },
+		"BatchGet":    func() error { _, err := s.BatchGet(ctx, []string{"a"}); return err },
+		"GetByKey":    func() error { _, err := s.GetByKey(ctx, i.SessionKey); return err },
+		"Search":      func() error { _, err := s.Search(ctx, Query{}); return err },
+		"Pause":       func() error { _, err := s.Pause(ctx, "a"); return err },
+		"Resume":      func() error { _, err := s.Resume(ctx, "a"); return err },
+		"Delete":      func() error { _, err := s.Delete(ctx, "a"); return err },
+		"Suspend":     func() error { _, err := s.Suspend(ctx, "a"); return err },
+		"Snapshot":    func() error { _, err := s.Snapshot(ctx, "a"); return err },
+		"WaitRunning": func() error { _, err := s.WaitRunning(ctx, "a"); return err },
+		"Open":        func() error { _, err := s.Open(ctx, "a"); return err },
+		"Usage":       func() error { _, err := s.Usage(ctx, "a"); return err },
+		"Watch":       func() error { _, err := s.Watch(ctx); return err },
+		"round":       func() error { return s.round(ctx) },
+	} {
+		err := f()
+		require.Error(t, err, what)
+		for _, not := range []error{ErrConflict, ErrNotFound, ErrInvalid, ErrKey} {
+			require.NotErrorIs(t, err, not, what)
+		}
+	}
+	cable.mend()
+	require.Equal(t, Running, status(t, s, "a"))
+	require.Equal(t, "here\n", says(t, s, "a", "echo here"))
+}

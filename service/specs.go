@@ -1,0 +1,138 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// MemorySpecs is a store of specs in memory.
+type MemorySpecs struct {
+	mu    sync.Mutex
+	specs []*Spec // by ID
+	first string  // the default's ID
+}
+
+var _ Specs = (*MemorySpecs)(nil)
+
+// NewSpecs returns a store of these specs. The first is the default.
+func NewSpecs(specs ...*Spec) (*MemorySpecs, error) {
+	m := &MemorySpecs{}
+	for _, spec := range specs {
+		if _, there := m.find(spec.ID); there {
+			return nil, invalid("Spec.ID", "%q is there twice", spec.ID)
+		}
+		if err := m.Set(spec); err != nil {
+			return nil, err
+		}
+	}
+	if len(specs) > 0 {
+		m.first = specs[0].ID
+	}
+	return m, nil
+}
+
+// find returns where the spec is, or would be. m.mu is held.
+func (m *MemorySpecs) find(id string) (int, bool) {
+	return slices.BinarySearchFunc(m.specs, id, func(s *Spec, id string) int { return strings.Compare(s.ID, id) })
+}
+
+// Set adds a spec, or replaces the one of its ID: for boxes that are started from now on. The spec is not to be changed afterwards.
+func (m *MemorySpecs) Set(spec *Spec) error {
+	if err := spec.Check(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, there := m.find(spec.ID)
+	specs := slices.Clone(m.specs) // a Search may have the old ones
+	if there {
+		specs[i] = spec
+	} else {
+		specs = slices.Insert(specs, i, spec)
+	}
+	m.specs = specs
+	return nil
+}
+
+// Remove removes a spec. Boxes that were made of it stay. It returns false if there is no such spec.
+func (m *MemorySpecs) Remove(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, there := m.find(id)
+	if there {
+		m.specs = slices.Delete(slices.Clone(m.specs), i, i+1)
+	}
+	return there
+}
+
+// Get implements Specs.
+func (m *MemorySpecs) Get(_ context.Context, id string) (*Spec, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i, there := m.find(id); there {
+		return m.specs[i], nil
+	}
+	return nil, nil
+}
+
+// BatchGet implements Specs.
+func (m *MemorySpecs) BatchGet(ctx context.Context, ids []string) ([]*Spec, error) {
+	if len(ids) > maxBatch {
+		return nil, invalid("IDs", "there are %d: at most %d can be asked for at once", len(ids), maxBatch)
+	}
+	specs := make([]*Spec, len(ids))
+	for i, id := range ids {
+		specs[i], _ = m.Get(ctx, id)
+	}
+	return specs, nil
+}
+
+// Search implements Specs. A page is named for the last ID of the one before.
+func (m *MemorySpecs) Search(_ context.Context, page string, limit int) ([]*Spec, string, error) {
+	if limit == 0 {
+		limit = maxBatch
+	}
+	if limit < 1 || limit > maxBatch {
+		return nil, "", invalid("Limit", "it is %d: it has to be from 1 to %d", limit, maxBatch)
+	}
+	if page != "" && !validSpecID.MatchString(page) {
+		return nil, "", invalid("Page", "%q is not the next of a page", page)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	from, there := m.find(page)
+	if there {
+		from++
+	}
+	to := min(from+limit, len(m.specs))
+	specs := slices.Clone(m.specs[from:to])
+	if to == len(m.specs) {
+		return specs, "", nil
+	}
+	return specs, m.specs[to-1].ID, nil
+}
+
+// Default implements Specs.
+func (m *MemorySpecs) Default(ctx context.Context) (*Spec, error) {
+	m.mu.Lock()
+	first := m.first
+	m.mu.Unlock()
+	if first == "" {
+		return nil, nil
+	}
+	return m.Get(ctx, first)
+}
+
+// SetDefault makes the spec of that ID the default; "" means that there is none.
+func (m *MemorySpecs) SetDefault(id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, there := m.find(id); id != "" && !there {
+		return fmt.Errorf("spec %q: %w", id, ErrNotFound)
+	}
+	m.first = id
+	return nil
+}

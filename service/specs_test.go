@@ -1,0 +1,170 @@
+package service
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/sshbox"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSpecCheck(t *testing.T) {
+	for _, c := range []struct {
+		field  string
+		change func(*Spec)
+	}{
+		{"Spec.ID", func(s *Spec) { s.ID = "" }},
+		{"Spec.ID", func(s *Spec) { s.ID = "a b" }},
+		{"Spec.Ports", func(s *Spec) { s.Ports = []Port{{"a-b", 1}} }},
+		{"Spec.Ports", func(s *Spec) { s.Ports = []Port{{"_a", 1}} }},
+		{"Spec.Ports", func(s *Spec) { s.Ports = []Port{{"a", 0}} }},
+		{"Spec.Ports", func(s *Spec) { s.Ports = []Port{{"a", 65536}} }},
+		{"Spec.Ports", func(s *Spec) { s.Ports = []Port{{"a", 1}, {"A", 2}} }},
+		{"Spec.Health", func(s *Spec) { s.Health = &Health{} }},
+		{"Spec.Health", func(s *Spec) { s.Health = &Health{Port: 1, Path: "x"} }},
+		{"Spec.Env", func(s *Spec) { s.Env = []string{"x"} }},
+		{"Spec.Lifecycle", func(s *Spec) { s.Lifecycle.Idle = -1 }},
+		{"Spec", func(s *Spec) { s.Warm = -1 }},
+		{"Spec", func(s *Spec) { s.MaxPerOwner = -1 }},
+	} {
+		s := small("a", c.change)
+		isInvalid(t, s.Check(), c.field)
+		_, err := NewSpecs(s)
+		isInvalid(t, err, c.field)
+	}
+	_, err := NewSpecs(small("a", nil), small("a", nil))
+	isInvalid(t, err, "Spec.ID")
+}
+
+func TestMemorySpecs(t *testing.T) {
+	specs, err := NewSpecs(small("b", nil), small("a", nil), small("d", nil), small("c", nil))
+	require.NoError(t, err)
+	require.Equal(t, []string{"a,b", "c,d"}, pagesOf(t, specs, 2))
+	require.Equal(t, []string{"a,b,c", "d"}, pagesOf(t, specs, 3))
+	require.Equal(t, []string{"a,b,c,d"}, pagesOf(t, specs, 0))
+	first, err := specs.Default(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "b", first.ID)
+	require.NoError(t, specs.SetDefault("c"))
+	require.ErrorIs(t, specs.SetDefault("x"), ErrNotFound)
+	page, next, err := specs.Search(t.Context(), "", 2)
+	require.NoError(t, err)
+	require.Len(t, page, 2)
+	require.True(t, specs.Remove("b"))
+	require.False(t, specs.Remove("b"))
+	page, _, err = specs.Search(t.Context(), next, 2)
+	require.NoError(t, err)
+	require.Equal(t, "c", page[0].ID, "the page behind one that is gone")
+	got, err := specs.BatchGet(t.Context(), []string{"d", "b"})
+	require.NoError(t, err)
+	require.Equal(t, "d", got[0].ID)
+	require.Nil(t, got[1])
+	_, err = specs.BatchGet(t.Context(), make([]string, 101))
+	isInvalid(t, err, "IDs")
+	_, _, err = specs.Search(t.Context(), " ", 1)
+	isInvalid(t, err, "Page")
+	_, _, err = specs.Search(t.Context(), "", 101)
+	isInvalid(t, err, "Limit")
+}
+
+func pagesOf(t *testing.T, specs Specs, limit int) (pages []string) {
+	t.Helper()
+	for page, more := "", true; more; more = page != "" {
+		found, next, err := specs.Search(t.Context(), page, limit)
+		require.NoError(t, err)
+		var ids []string
+		for _, s := range found {
+			ids = append(ids, s.ID)
+		}
+		pages = append(pages, strings.Join(ids, ","))
+		page = next
+	}
+	return pages
+}
+
+func TestDirSpecs(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	write("python.yaml", `
+image: sandshell-test
+network: none
+memory: 1073741824
+cpus: 1.5
+mounts:
+  - {type: tmpfs, target: /cache, size: 1048576}
+env: [A=1, "B=two words"]
+ports:
+  - {name: web, port: 8000}
+health: {port: 8000, path: /ready}
+lifecycle: {idle: 20m, session: 12h, keep: 240h, max_running: 5}
+warm: 2
+max_per_owner: 3
+`)
+	write("other.yml", "id: some/other:1\ndefault: true\nimage: x\n")
+	write("README", "not a spec")
+	specs, err := OpenSpecs(dir)
+	require.NoError(t, err)
+	got, err := specs.Get(t.Context(), "python")
+	require.NoError(t, err)
+	require.Equal(t, &Spec{
+		ID: "python", Env: []string{"A=1", "B=two words"}, Ports: []Port{{"web", 8000}}, Health: &Health{8000, "/ready"}, Warm: 2, MaxPerOwner: 3,
+		Lifecycle: Lifecycle{20 * time.Minute, 12 * time.Hour, 240 * time.Hour, 5},
+		Config: sshbox.Config{
+			Image: "sandshell-test", Network: "none", Memory: 1 << 30, CPUs: 1.5,
+			Mounts: []sshbox.Mount{{Type: sshbox.Tmpfs, Target: "/cache", Size: 1 << 20}},
+		},
+	}, got)
+	first, err := specs.Default(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "some/other:1", first.ID)
+	again, err := specs.Get(t.Context(), "python")
+	require.NoError(t, err)
+	require.Same(t, got, again, "what has not changed is the same spec")
+
+	// A file that changes is read again; one that is wrong leaves the last good one in force.
+	write("python.yaml", "image: new\n")
+	got, err = specs.Get(t.Context(), "python")
+	require.NoError(t, err)
+	require.Equal(t, "new", got.Config.Image)
+	for _, wrong := range [][2]string{
+		{"image: [", "yaml"},
+		{"imagee: x", "imagee not found"},
+		{"image: x\n---\nimage: y\n", "more than one document"},
+		{"ports: [{name: a-b, port: 1}]", "letters, digits"},
+		{"warm: -1", "negative"},
+		{"id: some/other:1\nimage: x\n", "in another file"},
+	} {
+		text, want := wrong[0], wrong[1]
+		write("python.yaml", text)
+		err := specs.Check()
+		require.ErrorIs(t, err, ErrInvalid, text)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, filepath.Join(dir, "python.yaml"))
+		_, opening := OpenSpecs(dir)
+		require.ErrorIs(t, opening, ErrInvalid)
+		if want != "in another file" {
+			got, err = specs.Get(t.Context(), "python")
+			require.NoError(t, err)
+			require.Equal(t, "new", got.Config.Image)
+		}
+	}
+	write("python.yaml", "image: newer\n")
+	require.NoError(t, specs.Check())
+	require.NoError(t, os.Remove(filepath.Join(dir, "other.yml")))
+	write("more.yaml", "image: x\n")
+	require.Equal(t, []string{"more,python"}, pagesOf(t, specs, 0))
+	first, err = specs.Default(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "more", first.ID)
+
+	_, err = OpenSpecs(filepath.Join(dir, "none"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.RemoveAll(dir))
+	_, err = specs.Get(t.Context(), "more")
+	require.ErrorIs(t, err, os.ErrNotExist, "a folder that cannot be read is an error, not one without specs")
+}

@@ -1,0 +1,277 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sandshell/sandshell/internal/handover"
+)
+
+// StartOptions say which box to start.
+type StartOptions struct {
+	// Spec is the spec's ID. Default: that of Specs.Default.
+	Spec string
+	// ID is the box's: a letter or digit, and up to 127 more of these, "_", "." and "-". Default: one is made.
+	ID string
+	// Owner is whom the box belongs to, at most 128 bytes of printable text. The service compares it, and no more; whoever may ask the engine sees it.
+	Owner string
+	// Env is added to the box's environment, "NAME=value". It may be secret: it is kept in the memory of the box only. A box whose programs have ended gets it
+	// from the Start that resumes it.
+	Env []string
+	// Files are copied into the directory where sessions start, when the box is made. Default: none.
+	Files fs.FS
+}
+
+// order checks what is given, and returns the spec.
+func (s *Service) order(ctx context.Context, o *StartOptions) (spec *Spec, err error) {
+	switch {
+	case !validID.MatchString(o.ID):
+		return nil, invalid("ID", "%q: it has to be a letter or digit, and up to 127 more of these, \"_\", \".\" and \"-\"", o.ID)
+	case len(o.Owner) > 128 || !utf8.ValidString(o.Owner) || strings.ContainsFunc(o.Owner, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return nil, invalid("Owner", "%.200q: it has to be printable text of at most 128 bytes", o.Owner)
+	}
+	if err := handover.Check(o.Env); err != nil {
+		return nil, invalid("Env", "%v", err)
+	}
+	if o.Spec == "" {
+		if spec, err = s.store.Default(ctx); spec == nil && err == nil {
+			return nil, invalid("Spec", "none is given, and there is no default")
+		}
+	} else if spec, err = s.store.Get(ctx, o.Spec); spec == nil && err == nil {
+		return nil, fmt.Errorf("spec %q: %w", o.Spec, ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up spec %q: %w", o.Spec, err)
+	}
+	o.Spec = spec.ID
+	return spec, spec.Check()
+}
+
+// Start starts a box, or resumes the one that has the id already, if its spec and owner are the same; else the error is ErrConflict. Processes that start an id
+// at once get one box. When Start fails, or ctx ends before it has returned, it leaves no box that was not there before.
+func (s *Service) Start(ctx context.Context, o StartOptions) (*Info, error) {
+	fresh := o.ID == ""
+	if fresh {
+		o.ID = strings.ToLower(rand.Text())
+	}
+	spec, err := s.order(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) (*Info, error) { return nil, fmt.Errorf("start box %q: %w", o.ID, err) }
+	leave, err := s.turns.take(ctx, o.ID)
+	if err != nil {
+		return fail(err)
+	}
+	defer leave()
+	for attempt := 1; ; attempt++ {
+		var r *Record
+		if !fresh {
+			r, err = s.settled(ctx, o.ID)
+		}
+		if err == nil && r != nil {
+			if err = s.again(ctx, r, o); err == nil {
+				r, err = s.find(ctx, o.ID)
+			}
+			switch {
+			case err == nil && r != nil:
+				return s.info(ctx, r)
+			case errors.Is(err, ErrNotFound):
+				err = nil
+			}
+			// Another process has deleted it meanwhile.
+		}
+		if err == nil {
+			err = s.owns(ctx, spec, o, "")
+		}
+		if err != nil {
+			return fail(err)
+		}
+		if r, err = s.make(ctx, spec, o); err == nil {
+			if err = s.owns(ctx, spec, o, r.Handle); err != nil {
+				return fail(errors.Join(err, s.remove(ctx, r)))
+			}
+			return s.made(ctx, spec, r)
+		}
+		if !errors.Is(err, ErrConflict) || attempt == patience {
+			return fail(err)
+		}
+		fresh = false // another process has just taken the name, or has not quite let go of it
+		if err := pause(ctx, poll); err != nil {
+			return fail(err)
+		}
+	}
+}
+
+// made tells of a box that has just been made. Which ports those have become that the engine publishes, the engine has to be asked.
+func (s *Service) made(ctx context.Context, spec *Spec, r *Record) (*Info, error) {
+	if len(spec.Config.Publish) > 0 {
+		again, err := s.find(ctx, r.ID)
+		if err != nil || again == nil { // it has been deleted meanwhile
+			return nil, fmt.Errorf("start box %q: %w", r.ID, cmp.Or(err, ErrNotFound))
+		}
+		r = again
+	}
+	return s.info(ctx, r)
+}
+
+const (
+	poll     = 20 * time.Millisecond // between two looks at what another process does
+	patience = 25                    // looks, at a name that is taken though there is no box
+)
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// settled returns the box of an id when nobody is starting or removing it any more; nil if there is none. It removes what a killed process has left of a start.
+// The caller has its turn.
+func (s *Service) settled(ctx context.Context, id string) (*Record, error) {
+	if !validID.MatchString(id) {
+		return nil, nil
+	}
+	for {
+		records, err := s.place.List(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if len(records) == 0 {
+			return nil, nil
+		}
+		switch r := records[0]; {
+		case s.abandoned(r):
+			if err := s.remove(ctx, r); err != nil {
+				return nil, err
+			}
+			continue
+		case r.Note != nil && r.Status != Missing:
+			return r, nil
+		}
+		if err := pause(ctx, poll); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// again resumes a box that there is.
+func (s *Service) again(ctx context.Context, r *Record, o StartOptions) error {
+	switch {
+	case r.Spec != o.Spec:
+		return fmt.Errorf("%w: there is a box of that id, of the spec %q: Delete it first, or take another id", ErrConflict, r.Spec)
+	case r.Note.Owner != o.Owner:
+		return fmt.Errorf("%w: there is a box of that id, of another owner: take another id", ErrConflict)
+	}
+	fresh := r.Ended && r.Note.Checkpoint == ""
+	if err := s.resume(ctx, r); err != nil {
+		return err
+	}
+	if !fresh || len(o.Env) == 0 {
+		return nil
+	}
+	h, err := s.hold(ctx, r)
+	if err == nil {
+		_, err = handover.To(ctx, h, o.Env, nil)
+	}
+	return err
+}
+
+// owns counts the owner's boxes: before a start, and after it, when handle is the new one's. Of boxes that several processes start at once, the older count.
+func (s *Service) owns(ctx context.Context, spec *Spec, o StartOptions, handle string) error {
+	if spec.MaxPerOwner == 0 {
+		return nil
+	}
+	records, err := s.records(ctx, "")
+	if err != nil {
+		return err
+	}
+	records = slices.DeleteFunc(records, func(r *Record) bool { return r.Note == nil || r.Note.Owner != o.Owner || r.Spec != o.Spec })
+	slices.SortFunc(records, order)
+	slices.Reverse(records)
+	before := slices.IndexFunc(records, func(r *Record) bool { return r.Handle == handle })
+	if before < 0 {
+		before = len(records)
+	}
+	if before >= spec.MaxPerOwner {
+		return fmt.Errorf("%w: owner %q has %d boxes of spec %q, and may have %d: Delete one first", ErrConflict, o.Owner, before, spec.ID, spec.MaxPerOwner)
+	}
+	return nil
+}
+
+// make makes a box, or takes one from the pool. The error is ErrConflict if another process has just taken the id.
+func (s *Service) make(ctx context.Context, spec *Spec, o StartOptions) (*Record, error) {
+	if err := s.makeRoom(ctx, spec, o.ID); err != nil {
+		return nil, err
+	}
+	created := time.Now().Round(0) // the wall clock alone: it is compared with what is read back
+	for h := s.ready(spec); h != nil; h = s.ready(spec) {
+		r, err := s.give(ctx, h, spec, o, created)
+		if err == nil || ctx.Err() != nil || !errors.Is(err, errHandover) {
+			return r, err
+		}
+		s.log.Warn("a box of the pool could not be handed over", "spec", spec.ID, "error", err)
+	}
+	box, handle, err := s.place.Create(ctx, Order{ID: o.ID, Spec: spec, Created: created})
+	if err != nil {
+		return nil, err
+	}
+	return s.give(ctx, newHeld(box, handle), spec, o, created)
+}
+
+// errHandover says that the box itself did not do what it was to: another may.
+var errHandover = errors.New("hand over the box")
+
+// give makes somebody's of a box: its environment and files, and then its note, and its name, if it is from a pool. If that fails, the box is removed.
+func (s *Service) give(ctx context.Context, h *held, spec *Spec, o StartOptions, created time.Time) (*Record, error) {
+	r := &Record{Handle: h.handle, ID: o.ID, Spec: spec.ID, Status: Running, Created: created}
+	dir, err := handover.To(ctx, h, o.Env, o.Files)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errHandover, err)
+	} else {
+		now := time.Now()
+		r.Note = &Note{Owner: o.Owner, Created: created, Started: now, Used: now, Dir: dir}
+		err = s.sign(ctx, h, *r.Note, o.ID)
+	}
+	if err != nil {
+		err = errors.Join(err, s.place.Remove(ctx, h.handle))
+		h.release()
+		return nil, err
+	}
+	s.keep(o.ID, h)
+	return r, nil
+}
+
+// sign writes a box's first note and gives it its name, if it is from a pool: at once, since the engine takes milliseconds for each. Until both are there, the box
+// counts as being started: by this process, as long as that lives.
+func (s *Service) sign(ctx context.Context, h *held, n Note, id string) error {
+	if !h.pooled {
+		return s.place.Note(ctx, h.handle, n)
+	}
+	named := make(chan error, 1)
+	go func() { named <- s.place.Name(ctx, h.handle, id) }()
+	err := s.place.Note(ctx, h.handle, n)
+	return errors.Join(err, <-named)
+}
+
+// remove removes a box with all that is kept with it.
+func (s *Service) remove(ctx context.Context, r *Record) error {
+	err := s.place.Remove(ctx, r.Handle)
+	if err == nil || errors.Is(err, ErrNotFound) {
+		s.drop(r.ID)
+		return nil
+	}
+	return err
+}

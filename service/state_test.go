@@ -1,0 +1,233 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/stretchr/testify/require"
+)
+
+func TestStatusOf(t *testing.T) {
+	for state, want := range map[string]Status{
+		"created": Starting, "restarting": Starting, "running": Running, "paused": Paused, "exited": Paused, "removing": Missing, "dead": Error,
+		"": Unknown, "new": Unknown,
+	} {
+		got, _, ended := statusOf(state, "")
+		require.Equal(t, want, got, state)
+		require.Equal(t, state == "exited", ended)
+		require.True(t, got.valid())
+	}
+}
+
+// A note is told apart whoever writes it; the generation never goes back; and a writer who has not seen the newest is told.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	s := open(t, aName(t), nil, small("small", nil))
+	start(t, s, StartOptions{ID: "a", Owner: "me, \"x\"=é"})
+	r := record(t, s, "a")
+	require.Equal(t, "me, \"x\"=é", r.Note.Owner)
+	full := Note{
+		Owner: "me", Created: r.Created, Started: time.Unix(0, 1), Used: r.Note.Used.Add(time.Second), Paused: time.Unix(0, 3), Generation: 4, Dir: "/a b", Kept: KeptFiles,
+		Checkpoint: "c", Version: r.Note.Version,
+	}
+	require.NoError(t, s.place.Note(t.Context(), r.Handle, full))
+	got := record(t, s, "a").Note
+	require.Greater(t, got.Version, full.Version)
+	full.Version = got.Version
+	require.Equal(t, full, *got)
+	require.ErrorIs(t, s.place.Note(t.Context(), r.Handle, *r.Note), ErrConflict, "it is of the note before")
+
+	now := int64(time.Hour)
+	at := func(ages ...time.Duration) (notes []dockerNote) {
+		for _, age := range ages {
+			notes = append(notes, dockerNote{at: now - int64(age)})
+		}
+		return notes
+	}
+	require.Empty(t, superseded(at(0, time.Second, 11*time.Second), now), "a list that was begun 10 s ago may show only the last")
+	require.Equal(t, at(12*time.Second, time.Minute), superseded(at(time.Minute, 0, 11*time.Second, 12*time.Second), now))
+	require.Nil(t, merge(nil))
+	require.Equal(t, 3, merge([]dockerNote{{at: 2, Note: Note{Generation: 1}}, {at: 1, Note: Note{Generation: 3}}}).Generation)
+}
+
+// Search finds boxes the newest first, in pages, and by what they are.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	s := open(t, aName(t), nil, small("one", nil), small("two", nil))
+	for n := range 5 {
+		start(t, s, StartOptions{ID: fmt.Sprint("b", n), Spec: []string{"one", "two"}[n%2], Owner: []string{"me", "you"}[n/3]})
+	}
+	_, err := s.Pause(t.Context(), "b1")
+	require.NoError(t, err)
+	find := func(q Query) (ids []string) {
+		for more := true; more; more = q.Page != "" {
+			p, err := s.Search(t.Context(), q)
+			require.NoError(t, err)
+			for _, i := range p.Items {
+				ids = append(ids, i.ID)
+			}
+			q.Page = p.Next
+		}
+		return ids
+	}
+	for limit := range 7 {
+		require.Equal(t, []string{"b4", "b3", "b2", "b1", "b0"}, find(Query{Limit: limit}))
+	}
+	require.Equal(t, []string{"b4", "b3"}, find(Query{Owner: "you"}))
+	require.Equal(t, []string{"b3", "b1"}, find(Query{Spec: "two", Limit: 1}))
+	require.Equal(t, []string{"b1"}, find(Query{Status: Paused, Limit: 2}))
+	require.Equal(t, []string{"b4", "b3", "b2", "b0"}, find(Query{Status: Running, Limit: 2}))
+	require.Empty(t, find(Query{Owner: "nobody"}))
+	infos, err := s.BatchGet(t.Context(), []string{"b1", "none", "b0"})
+	require.NoError(t, err)
+	require.Equal(t, "b1", infos[0].ID)
+	require.Nil(t, infos[1])
+	require.Equal(t, "b0", infos[2].ID)
+
+	// A page goes on where the last ended, though boxes have come and gone.
+	p, err := s.Search(t.Context(), Query{Limit: 2})
+	require.NoError(t, err)
+	for _, id := range []string{"b3", "b4"} {
+		_, err = s.Delete(t.Context(), id)
+		require.NoError(t, err)
+	}
+	start(t, s, StartOptions{ID: "b5"})
+	require.Equal(t, []string{"b2", "b1", "b0"}, find(Query{Page: p.Next, Limit: 2}))
+
+	p, err = s.Search(t.Context(), Query{Use: true, Owner: "me"})
+	require.NoError(t, err)
+	require.Len(t, p.Items, 3)
+	for _, i := range p.Items {
+		require.Positive(t, i.Use.PIDs)
+		require.Positive(t, i.Use.Memory)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	testenv.NeedsAll(t, "it has the kernel kill a program for want of memory; TestSearch asks what boxes use, too")
+	t.Parallel()
+	s := open(t, aName(t), nil, small("small", func(s *Spec) { s.Config.Memory, s.Config.PIDs = 64<<20, 50 }))
+	start(t, s, StartOptions{ID: "a"})
+	says(t, s, "a", "head -c 3000000 /dev/zero >/tmp/file; sleep 100 & sleep 100 &")
+	u, err := s.Usage(t.Context(), "a")
+	require.NoError(t, err)
+	require.EqualValues(t, 64<<20, u.MemoryLimit)
+	require.EqualValues(t, 50, u.PIDsLimit)
+	require.GreaterOrEqual(t, u.PIDs, int64(4))
+	require.Greater(t, u.Memory, int64(100<<10))
+	require.Greater(t, u.Disk, int64(2900000))
+	require.Positive(t, u.CPU)
+	require.Zero(t, u.OOMKills)
+	says(t, s, "a", "head -c 300000000 /dev/zero | tail -c 200000000 >/dev/null")
+	eventually(t, "the engine says that the kernel has killed it", func() bool {
+		u, err = s.Usage(t.Context(), "a")
+		require.NoError(t, err)
+		return u.OOMKills > 0
+	})
+}
+
+// A snapshot has the box's files, and neither its environment nor its labels: what is made of it is no box of the service unless the service makes it.
+func TestSnapshot(t *testing.T) {
+	t.Parallel()
+	d := dockertest.Engine(t, dockertest.Busybox)
+	name := aName(t)
+	s := open(t, name, nil, small("small", func(s *Spec) { s.Env = []string{"A=spec"} }))
+	start(t, s, StartOptions{ID: "a", Owner: "me", Env: []string{"TOKEN=secret"}})
+	says(t, s, "a", "echo snap >/tmp/file")
+	spec, err := s.Snapshot(t.Context(), "a")
+	require.NoError(t, err)
+	dockertest.RemoveImage(t, d, spec.Config.Image)
+	require.Equal(t, "before\n", says(t, s, "a", "echo before"), "the box goes on")
+	image, err := d.ImageInspect(t.Context(), spec.Config.Image)
+	require.NoError(t, err)
+	require.NotContains(t, fmt.Sprint(image.Config.Env), "secret")
+	for label, value := range image.Config.Labels {
+		if strings.HasPrefix(label, "sandshell") && !strings.HasPrefix(label, "sandshell-test.") { // that is the image's own
+			require.Empty(t, value, label)
+		}
+	}
+	require.Empty(t, image.Config.Entrypoint)
+	require.NoError(t, s.store.(*MemorySpecs).Set(spec))
+	b := start(t, s, StartOptions{ID: "b", Spec: spec.ID, Owner: "you"})
+	require.Equal(t, "you", b.Owner)
+	require.Equal(t, "snap spec -\n", says(t, s, "b", `echo $(cat /tmp/file) $A $TOKEN-`))
+	_, err = s.Delete(t.Context(), "b") // it is of the image
+	require.NoError(t, err)
+}
+
+// Where the engine makes no checkpoints, Suspend says so, and the box runs on.
+func TestSuspendUnsupported(t *testing.T) {
+	t.Parallel()
+	d := dockertest.Engine(t, dockertest.Busybox)
+	info, err := d.Info(t.Context(), client.InfoOptions{})
+	require.NoError(t, err)
+	if info.Info.ExperimentalBuild {
+		t.Skip("the engine was started with --experimental")
+	}
+	s := open(t, aName(t), nil, small("small", nil))
+	start(t, s, StartOptions{ID: "a"})
+	says(t, s, "a", "X=5")
+	_, err = s.Suspend(t.Context(), "a")
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorContains(t, err, "--experimental")
+	require.Equal(t, "5\n", says(t, s, "a", "echo $X"))
+	_, err = s.Pause(t.Context(), "a")
+	require.NoError(t, err)
+	_, err = s.Suspend(t.Context(), "a")
+	require.ErrorIs(t, err, ErrConflict)
+}
+
+// Watch tells of what comes, changes and goes, also of what has changed while the engine could not be heard.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	name := aName(t)
+	cable := newCable(t)
+	watching := open(t, name, func(o *Options) { o.Place = Docker(cable.docker) }, small("small", nil))
+	s := open(t, name, nil, small("small", nil))
+	ctx, stop := context.WithCancel(t.Context())
+	events, err := watching.Watch(ctx)
+	require.NoError(t, err)
+	expect := func(id string, status Status) {
+		t.Helper()
+		for {
+			select {
+			case e := <-events:
+				require.NotZero(t, e.Time)
+				if e.ID == id && e.Status == status {
+					return
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("nobody says that %s is %s", id, status)
+			}
+		}
+	}
+	start(t, s, StartOptions{ID: "a"})
+	expect("a", Starting)
+	expect("a", Running)
+	_, err = s.Pause(t.Context(), "a")
+	require.NoError(t, err)
+	expect("a", Paused)
+	_, err = s.Resume(t.Context(), "a")
+	require.NoError(t, err)
+	expect("a", Running)
+
+	cable.cut()
+	start(t, s, StartOptions{ID: "b"})
+	_, err = s.Delete(t.Context(), "a")
+	require.NoError(t, err)
+	cable.mend()
+	expect("a", Missing)
+	_, err = s.Delete(t.Context(), "b")
+	require.NoError(t, err)
+	expect("b", Missing)
+	stop()
+	for range events {
+	}
+}

@@ -1,0 +1,48 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/moby/moby/client"
+	"github.com/stretchr/testify/require"
+)
+
+// SANDSHELL_TEST_CHECKPOINT names an engine that was started with --experimental and has the image sandshell-busybox, and SANDSHELL_TEST_CHECKPOINT_RUNTIME a
+// runtime there. A suspended box comes back with its shell and its programs if the runtime makes checkpoints; if it does not, Suspend says so, and the box runs on.
+func TestSuspend(t *testing.T) {
+	host := os.Getenv("SANDSHELL_TEST_CHECKPOINT")
+	if host == "" {
+		t.Skip("SANDSHELL_TEST_CHECKPOINT names no engine with --experimental; TestSuspendUnsupported has one without")
+	}
+	d, err := client.New(client.WithHost(host))
+	require.NoError(t, err)
+	defer d.Close()
+	s := open(t, "suspend", func(o *Options) { o.Place = Docker(d) }, small("small", func(s *Spec) {
+		s.Config.Runtime = os.Getenv("SANDSHELL_TEST_CHECKPOINT_RUNTIME")
+	}))
+	defer s.Delete(context.Background(), "a")
+	key := start(t, s, StartOptions{ID: "a", Env: []string{"TOKEN=secret"}}).SessionKey
+	says(t, s, "a", "X=5; cd /tmp; sleep 1000 &")
+	there, err := s.Suspend(t.Context(), "a")
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Log(err)
+		require.Equal(t, "5 /tmp\n", says(t, s, "a", "echo $X $PWD"))
+		return
+	}
+	require.NoError(t, err)
+	require.True(t, there)
+	i, err := s.Get(t.Context(), "a")
+	require.NoError(t, err)
+	require.Equal(t, Paused, i.Status)
+	require.Contains(t, i.Detail, "suspended")
+	_, err = s.Resume(t.Context(), "a")
+	require.NoError(t, err)
+	require.Equal(t, "5 /tmp secret\n", says(t, s, "a", "kill -0 $! && echo $X $PWD $TOKEN"))
+	i, err = s.Get(t.Context(), "a")
+	require.NoError(t, err)
+	require.Equal(t, KeptAll, i.Kept)
+	require.Equal(t, key, i.SessionKey)
+}

@@ -1,0 +1,85 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/sandshell/sandshell/plugin"
+	"github.com/sandshell/sandshell/plugin/pytool"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// ToolBoxes makes boxes for a pytool.Runner, as its New. There is one for each pytool.Config of an owner; the Config's Image is the ID of a spec, "" the default's. An
+// id that is made of the Config names it: another Config has another box, and one that was used before finds its box again, with what calls have left there, also
+// after a restart of the program. The Runner's Close leaves the boxes; the spec's Lifecycle pauses and deletes them. A call resumes its box.
+func (s *Service) ToolBoxes(owner string) func(ctx context.Context, c pytool.Config) (sandbox.Sandbox, error) {
+	return func(ctx context.Context, c pytool.Config) (sandbox.Sandbox, error) {
+		text, err := json.Marshal([]any{owner, c})
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(text)
+		t := &toolBox{service: s, start: StartOptions{ID: "tool-" + hex.EncodeToString(sum[:16]), Spec: c.Image, Owner: owner}}
+		if _, err := t.open(ctx); err != nil {
+			return nil, err
+		}
+		return t, nil
+	}
+}
+
+// A toolBox is a box that is there again for each Run, whatever has become of it since.
+type toolBox struct {
+	shared  // the connection at the beginning
+	service *Service
+	start   StartOptions
+
+	mu  sync.Mutex
+	now Attached // the connection that has the plugin
+}
+
+// open starts or resumes the box, and sees to it that it has the plugin.
+func (t *toolBox) open(ctx context.Context) (Attached, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, err := t.service.Start(ctx, t.start); err != nil {
+		return nil, err
+	}
+	opened, err := t.service.Open(ctx, t.start.ID)
+	if err != nil {
+		return nil, err
+	}
+	box := opened.(shared)
+	if t.shared.Attached == nil {
+		t.shared = box
+	}
+	if t.now != box.Attached {
+		if err := box.InitPlugins(ctx, pytool.Plugin()); err != nil {
+			return nil, fmt.Errorf("open box %q: %w", t.start.ID, err)
+		}
+		t.now = box.Attached
+	}
+	return t.now, nil
+}
+
+// Run implements sandbox.Sandbox.
+func (t *toolBox) Run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
+	defer t.service.Used(t.start.ID)()
+	box, err := t.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return box.Run(ctx, cmd)
+}
+
+// InitPlugins implements plugin.Installer.
+func (t *toolBox) InitPlugins(ctx context.Context, plugins ...plugin.Plugin) error {
+	box, err := t.open(ctx)
+	if err != nil {
+		return err
+	}
+	return box.InitPlugins(ctx, plugins...)
+}

@@ -1,0 +1,55 @@
+package service
+
+import (
+	"context"
+	"testing"
+
+	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/plugin/pytool"
+	"github.com/sandshell/sandshell/sshbox"
+	"github.com/stretchr/testify/require"
+)
+
+// Each Config has a box; it is found again with what calls have left there, whether it is paused, has ended, or the program was started anew.
+func TestToolBoxes(t *testing.T) {
+	testenv.NeedsAll(t, "it makes boxes with Python; pytool's TestRunner and TestLife have the halves of it")
+	d := dockertest.Engine(t, dockertest.Image, dockertest.Busybox)
+	name := aName(t)
+	spec := &Spec{ID: "python", Config: sshbox.Config{Image: dockertest.Image, Network: "none"}}
+	count := func(r *pytool.Runner, env ...string) string {
+		t.Helper()
+		res, err := r.Call(t.Context(), pytool.Tool{
+			Source:   "import os\ndef f():\n  open('/tmp/calls', 'a').write('x')\n  return os.path.getsize('/tmp/calls')",
+			Function: "f", Config: pytool.Config{Image: "python", Env: env},
+		}, pytool.Call{})
+		require.NoError(t, err)
+		return string(res.Value)
+	}
+	s := open(t, name, nil, spec)
+	r := &pytool.Runner{New: s.ToolBoxes("me")}
+	require.Equal(t, "1", count(r))
+	require.Equal(t, "2", count(r))
+	p, err := s.Search(t.Context(), Query{Owner: "me"})
+	require.NoError(t, err)
+	require.Len(t, p.Items, 1)
+	id := p.Items[0].ID
+	_, err = s.Pause(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, "3", count(r))
+	_, err = d.ContainerKill(t.Context(), "sandshell-"+name+"-"+id, client.ContainerKillOptions{Signal: "KILL"})
+	require.NoError(t, err)
+	eventually(t, "it has ended", func() bool { return status(t, s, id) == Paused })
+	require.Equal(t, "4", count(r), "its programs have ended, its files are there")
+	require.Equal(t, "1", count(r, "A=1"), "another configuration has another box")
+	require.Equal(t, "5", count(r))
+	require.NoError(t, r.Close())
+
+	again := open(t, name, nil, spec)
+	r = &pytool.Runner{New: again.ToolBoxes("me")}
+	require.Equal(t, "6", count(r))
+	require.NoError(t, r.Close())
+	_, err = again.Delete(context.Background(), id)
+	require.NoError(t, err)
+}

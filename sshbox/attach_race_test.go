@@ -1,0 +1,127 @@
+package sshbox
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// Programs that attach at the same moment: one of them has the box, and what the others are told is that it is taken.
+func TestAttachRaces(t *testing.T) {
+	docker(t)
+	ctx := limit(t)
+	box, err := New(ctx, Config{Image: testImage, Network: "none", Keep: true})
+	noError(t, err)
+	defer box.Close()
+	_, err = box.Execute(ctx, "X=kept")
+	noError(t, err)
+	id := box.ContainerID()
+	for range 3 {
+		var mu sync.Mutex
+		var attached []*DockerSSHBox
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				other, err := Attach(ctx, id)
+				if err != nil {
+					isLost(t, "Attach", err, sandbox.LostTaken)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				attached = append(attached, other)
+			})
+		}
+		all.Wait()
+		var owners int
+		for _, other := range attached {
+			r, err := other.Execute(ctx, "echo $X")
+			if err == nil {
+				owners++
+				exited(t, r, err, "kept\n")
+				continue
+			}
+			isLost(t, "Execute", err, sandbox.LostTaken)
+		}
+		if owners != 1 {
+			t.Errorf("%d programs have the box", owners)
+		}
+		for _, other := range attached {
+			noError(t, other.Detach())
+		}
+	}
+	last, err := Attach(ctx, id)
+	noError(t, err)
+	noError(t, last.Close())
+}
+
+// A box that is removed, or ends, while a program attaches to it is lost, and Attach says so.
+func TestAttachRacesRemoval(t *testing.T) {
+	d := docker(t)
+	ctx := limit(t)
+	for range 4 {
+		box, err := New(ctx, Config{Image: testImage, Network: "none", Keep: true})
+		noError(t, err)
+		var removal sync.WaitGroup
+		removal.Go(func() {
+			time.Sleep(time.Duration(rand.IntN(80)) * time.Millisecond)
+			_, err := d.ContainerRemove(ctx, box.ContainerID(), client.ContainerRemoveOptions{Force: true})
+			noError(t, err)
+		})
+		other, err := Attach(ctx, box.ContainerID())
+		removal.Wait()
+		if err == nil {
+			_, err = other.Execute(ctx, "true")
+			noError(t, other.Close())
+		}
+		isLost(t, "Attach", err, sandbox.LostRemoved)
+		noError(t, box.Close())
+	}
+	_, err := Attach(ctx, "sandshell-none-of-that-name")
+	isLost(t, "Attach", err, sandbox.LostRemoved)
+}
+
+// An engine that does not answer is found out soon, and the error is not the caller's context's.
+func TestAttachCut(t *testing.T) {
+	c := newCable(t)
+	ctx := limit(t)
+	box := c.box(t, func(config *Config) { config.Keep = true })
+	d, err := client.New(client.WithHost("unix://" + c.path))
+	noError(t, err)
+	defer d.Close()
+	id := box.ContainerID()
+	noError(t, box.Detach())
+	for range 10 {
+		var cut sync.WaitGroup
+		cut.Go(func() {
+			time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
+			c.Cut()
+		})
+		other, err := Engine{Docker: d}.Attach(ctx, id)
+		cut.Wait()
+		if err != nil {
+			isLost(t, "Attach", err, sandbox.LostConnection)
+			continue
+		}
+		r, err := other.Execute(ctx, "echo there")
+		exited(t, r, err, "there\n")
+		noError(t, other.Detach())
+	}
+	last, err := Attach(ctx, id)
+	noError(t, err)
+	noError(t, last.Close())
+}
+
+func isLost(t *testing.T, what string, err error, cause sandbox.LostCause) {
+	t.Helper()
+	var lost *sandbox.LostError
+	if !errors.As(err, &lost) || lost.Cause != cause || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%s: %v, want a LostError of cause %q", what, err, cause)
+	}
+}

@@ -1,0 +1,211 @@
+//go:build linux
+
+package sshbox
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/internal/testenv"
+)
+
+// TestSoak has many boxes at work for long, and then makes and closes many: no byte is lost, and what the program has of descriptors, memory and goroutines
+// does not grow. "make soak" runs it.
+func TestSoak(t *testing.T) {
+	testenv.NeedsFull(t, "it works for a quarter of an hour; make soak runs it alone")
+	docker(t)
+	s := &soak{t: t, boxes: number("SOAK_BOXES", 100), rounds: number("SOAK_ROUNDS", 300), length: 10 * time.Minute}
+	if text := os.Getenv("SOAK_TIME"); text != "" {
+		var err error
+		s.length, err = time.ParseDuration(text)
+		noError(t, err)
+	}
+	s.printf("%-10s %7s %9s %11s %10s %7s\n", "", "boxes", "calls", "descriptors", "goroutines", "MiB")
+	first, err := New(t.Context(), s.config()) // what comes once
+	noError(t, err)
+	noError(t, first.Close())
+	before := s.measure("begin", 0)
+
+	boxes := make([]*DockerSSHBox, s.boxes)
+	s.atOnce(s.boxes, 8, func(i int) {
+		var err error
+		boxes[i], err = New(t.Context(), s.config())
+		if err != nil {
+			t.Errorf("box %d: %v", i, err)
+		}
+	})
+	defer s.atOnce(s.boxes, 8, func(i int) {
+		if boxes[i] != nil {
+			boxes[i].Close()
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	works := s.work(boxes, s.length/10) // so that each has done everything once
+	early := s.measure("early", s.boxes)
+	works += s.work(boxes, s.length*9/10)
+	late := s.measure("late", s.boxes)
+	s.flat("at work", early, late, s.boxes)
+	if works < int64(s.boxes) {
+		t.Errorf("%d calls in %d boxes: the machine is too busy to tell anything", works, s.boxes)
+	}
+	s.atOnce(s.boxes, 8, func(i int) {
+		if err := boxes[i].Close(); err != nil {
+			t.Errorf("close box %d: %v", i, err)
+		}
+		boxes[i] = nil // what it has kept is garbage
+	})
+	closed := s.measure("closed", 0)
+	s.flat("closed", before, closed, s.boxes)
+
+	s.round(s.rounds / 10)
+	early = s.measure("rounds", 0)
+	s.round(s.rounds - s.rounds/10)
+	late = s.measure("end", 0)
+	s.flat("after New and Close", early, late, 0)
+	noContainers(t)
+}
+
+func number(name string, usual int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return usual
+}
+
+type soak struct {
+	t             *testing.T
+	boxes, rounds int
+	length        time.Duration
+	calls         atomic.Int64
+}
+
+func (s *soak) printf(format string, args ...any) { fmt.Fprintf(os.Stdout, format, args...) }
+
+func (s *soak) config() Config { return Config{Image: testImage, Network: "none"} }
+
+// atOnce calls f for 0 to n-1, some at a time.
+func (s *soak) atOnce(n, together int, f func(i int)) {
+	var wg sync.WaitGroup
+	turns := make(chan struct{}, together)
+	for i := range n {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			f(i)
+		})
+	}
+	wg.Wait()
+}
+
+// round makes and closes n boxes.
+func (s *soak) round(n int) {
+	s.atOnce(n, 2, func(i int) {
+		box, err := New(s.t.Context(), s.config())
+		if err != nil {
+			s.t.Errorf("new: %v", err)
+			return
+		}
+		r, err := box.Execute(s.t.Context(), "echo $((6*7))")
+		if err != nil || r.Output != "42\n" {
+			s.t.Errorf("a new box says %+v, %v", r, err)
+		}
+		if err := box.Close(); err != nil {
+			s.t.Errorf("close: %v", err)
+		}
+		s.calls.Add(3)
+	})
+}
+
+// A usage is what the program has.
+type usage struct{ descriptors, goroutines, memory int }
+
+// measure prints what the program has, once that has settled.
+func (s *soak) measure(when string, boxes int) (u usage) {
+	for range 20 { // goroutines and connections end a moment after their boxes
+		runtime.GC()
+		debug.FreeOSMemory()
+		entries, err := os.ReadDir("/proc/self/fd")
+		noError(s.t, err)
+		samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+		metrics.Read(samples)
+		now := usage{len(entries), runtime.NumGoroutine(), int(samples[0].Value.Uint64() + samples[1].Value.Uint64())}
+		if now.descriptors == u.descriptors && now.goroutines == u.goroutines {
+			u = now
+			break
+		}
+		u = now
+		time.Sleep(100 * time.Millisecond)
+	}
+	s.printf("%-10s %7d %9d %11d %10d %7.1f\n", when, boxes, s.calls.Load(), u.descriptors, u.goroutines, float64(u.memory)/(1<<20))
+	return u
+}
+
+// flat expects nothing to have grown.
+func (s *soak) flat(what string, before, after usage, boxes int) {
+	for _, more := range before.grown(after, boxes) {
+		s.t.Errorf("%s: %s more", what, more)
+	}
+}
+
+// grown says what has grown, by more than a few calls of these boxes may have at the moment.
+func (u usage) grown(after usage, boxes int) (more []string) {
+	if d := after.descriptors - u.descriptors; d > 4+boxes/10 {
+		more = append(more, fmt.Sprint(d, " descriptors"))
+	}
+	if d := after.goroutines - u.goroutines; d > 8+boxes/5 {
+		more = append(more, fmt.Sprint(d, " goroutines"))
+	}
+	if d := after.memory - u.memory; d > 4<<20+boxes*64<<10 {
+		more = append(more, fmt.Sprint(d>>10, " KiB"))
+	}
+	return more
+}
+
+// work has each box at work, with pauses as between a model's calls, and returns how many calls that were.
+func (s *soak) work(boxes []*DockerSSHBox, length time.Duration) int64 {
+	begin := s.calls.Load()
+	end := time.Now().Add(length)
+	var wg sync.WaitGroup
+	for i, box := range boxes {
+		wg.Go(func() {
+			w := &worker{s: s, box: box, r: rand.New(rand.NewPCG(uint64(i), 1)), dir: s.t.TempDir()}
+			for first := true; first || time.Now().Before(end); first = false {
+				for _, task := range []func(context.Context) error{w.counts, w.prints, w.answers, w.runs, w.copies, w.logs, w.interrupts} {
+					ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
+					err := task(ctx)
+					cancel()
+					if err != nil {
+						s.t.Errorf("box %d: %v", i, err)
+						return
+					}
+					s.calls.Add(1)
+					time.Sleep(time.Duration(w.r.IntN(200)) * time.Millisecond) // load, not synchronisation
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return s.calls.Load() - begin
+}
+
+// The bounds of TestSoak would notice what it is there for.
+func TestSoakNotices(t *testing.T) {
+	one := usage{descriptors: 10, goroutines: 10, memory: 10 << 20}
+	for _, worse := range []usage{{60, 10, 10 << 20}, {10, 60, 10 << 20}, {10, 10, 40 << 20}} {
+		require.Len(t, one.grown(worse, 100), 1, "%+v", worse)
+	}
+}

@@ -1,0 +1,148 @@
+//go:build linux
+
+package sshbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A worker knows what its box must say.
+type worker struct {
+	s     *soak
+	box   *DockerSSHBox
+	r     *rand.Rand
+	dir   string
+	count int
+	base  string // the count when the worker began
+}
+
+func (w *worker) says(ctx context.Context, command, want string) error {
+	r, err := w.box.Execute(ctx, command)
+	if err != nil || r.Output != want || r.ExitCode != 0 {
+		return fmt.Errorf("%s: want %.100q, got %+v, %v", command, want, r, err)
+	}
+	return nil
+}
+
+// counts: a variable stays.
+func (w *worker) counts(ctx context.Context) error {
+	if w.base == "" {
+		w.base = "set"
+		if err := w.says(ctx, "n=0", ""); err != nil {
+			return err
+		}
+	}
+	w.count++
+	return w.says(ctx, "echo $((n += 1))", fmt.Sprintln(w.count))
+}
+
+// prints: every line comes.
+func (w *worker) prints(ctx context.Context) error {
+	n := 1 + w.r.IntN(20000)
+	var want strings.Builder
+	for i := 1; i <= n; i++ {
+		fmt.Fprintln(&want, i)
+	}
+	return w.says(ctx, fmt.Sprint("seq ", n), want.String())
+}
+
+func (w *worker) answers(ctx context.Context) error {
+	r, err := w.box.Execute(ctx, `read -p "name? " name; echo "hello $name"`)
+	if err != nil || r.State != sandbox.Waiting {
+		return fmt.Errorf("a question: %+v, %v", r, err)
+	}
+	if r, err = w.box.Input(ctx, "you\n"); err != nil || !strings.HasSuffix(r.Output, "hello you\n") {
+		return fmt.Errorf("an answer: %+v, %v", r, err)
+	}
+	return nil
+}
+
+func (w *worker) runs(ctx context.Context) error {
+	in := make([]byte, w.r.IntN(1<<20))
+	for i := range in {
+		in[i] = byte(w.r.Uint32())
+	}
+	var out bytes.Buffer
+	code, err := w.box.Run(ctx, &sandbox.Cmd{Args: []string{"cat"}, Stdin: bytes.NewReader(in), Stdout: &out})
+	if code != 0 || err != nil || !bytes.Equal(in, out.Bytes()) {
+		return fmt.Errorf("run cat: %d, %v, %d of %d bytes", code, err, out.Len(), len(in))
+	}
+	return nil
+}
+
+func (w *worker) copies(ctx context.Context) error {
+	there, back := filepath.Join(w.dir, "there"), filepath.Join(w.dir, "back")
+	defer os.Remove(back)
+	data := make([]byte, w.r.IntN(2<<20))
+	for i := range data {
+		data[i] = byte(w.r.Uint32())
+	}
+	if err := os.WriteFile(there, data, 0o600); err != nil {
+		return err
+	}
+	if err := w.box.CopyTo(ctx, there, "/tmp/there"); err != nil {
+		return err
+	}
+	if err := w.box.CopyFrom(ctx, "/tmp/there", back); err != nil {
+		return err
+	}
+	got, err := os.ReadFile(back)
+	if err != nil || sha256.Sum256(got) != sha256.Sum256(data) {
+		return fmt.Errorf("copied %d bytes, %d came back: %v", len(data), len(got), err)
+	}
+	return nil
+}
+
+func (w *worker) logs(ctx context.Context) error {
+	j, err := w.box.Background(ctx, "for i in 1 2 3 4 5; do seq 500; sleep 0.02; done")
+	if err != nil {
+		return err
+	}
+	if _, err := j.Wait(ctx); err != nil {
+		return err
+	}
+	var log bytes.Buffer
+	for next := int64(0); ; {
+		data, after, err := j.Logs(ctx, next)
+		if err != nil {
+			return err
+		}
+		if after == next {
+			break
+		}
+		log.Write(data)
+		next = after
+	}
+	var want bytes.Buffer
+	for range 5 {
+		for i := range 500 {
+			fmt.Fprintln(&want, i+1)
+		}
+	}
+	if !bytes.Equal(log.Bytes(), want.Bytes()) {
+		return fmt.Errorf("a log of %d bytes, want %d", log.Len(), want.Len())
+	}
+	return j.Forget()
+}
+
+func (w *worker) interrupts(ctx context.Context) error {
+	r, err := w.box.Execute(ctx, "echo begun; sleep 100", sandbox.Tee(io.Discard), sandbox.Yield(50*time.Millisecond))
+	if err != nil || r.State != sandbox.Running {
+		return fmt.Errorf("yield: %+v, %v", r, err)
+	}
+	if r, err = w.box.Interrupt(ctx); err != nil || r.ExitCode != 130 {
+		return fmt.Errorf("interrupt: %+v, %v", r, err)
+	}
+	return nil
+}
