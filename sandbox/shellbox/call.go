@@ -58,6 +58,7 @@ func (s *session) begin(ctx context.Context, c *command, o sandbox.ExecOptions) 
 		return nil, err
 	}
 	s.cmd, s.unseen = c, nil
+	c.follow = o.Follow
 	s.box.touch()
 	w := s.attend(c, o)
 	s.send()

@@ -2,6 +2,7 @@ package shellbox
 
 import (
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
@@ -32,7 +33,8 @@ type command struct {
 
 	out    output
 	tees   []*tee
-	spool  *spool // a job's: gets all of the output
+	spool  *spool    // a job's: gets all of the output
+	follow io.Writer // gets all of the output; only the terminal's reader looks at it, once the command has begun
 	began  time.Time
 	active time.Time // the last output or input
 
@@ -87,6 +89,13 @@ func (c *command) wrote(text []byte) {
 	}
 	if wake {
 		c.change()
+	}
+}
+
+// followed gives output to the command's follower. One that fails gets no more.
+func (c *command) followed(text []byte) {
+	if _, err := c.follow.Write(text); err != nil {
+		c.follow = nil
 	}
 }
 

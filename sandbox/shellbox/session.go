@@ -51,13 +51,30 @@ func newSession(b *Box, id string, opts sandbox.SessionOptions) *session {
 // ID returns the session's id.
 func (s *session) ID() string { return s.id }
 
+// printing returns the command whose output the shell sh shows, if there is one; s.mu is held.
+func (s *session) printing(sh *shell) *command {
+	if c := s.cmd; c != nil && c.sh == sh && c.phase == running {
+		return c
+	}
+	return nil
+}
+
 // text takes output of the shell sh that holds no marker.
 func (s *session) text(sh *shell, text []byte) {
 	s.mu.Lock()
-	c := s.cmd
-	if c == nil || c.sh != sh || c.phase != running || len(text) == 0 {
+	c := s.printing(sh)
+	if c == nil || len(text) == 0 {
 		s.mu.Unlock()
 		return
+	}
+	if c.follow != nil { // it gets the text before a Result can tell of it, and may take a while
+		s.mu.Unlock()
+		c.followed(text)
+		s.mu.Lock()
+		if s.printing(sh) != c {
+			s.mu.Unlock()
+			return
+		}
 	}
 	s.screen.Write(text)
 	c.wrote(text)
