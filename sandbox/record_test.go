@@ -339,9 +339,13 @@ func TestRecordPlugins(t *testing.T) {
 // TestRecordConformance: a box that is recorded is as it was.
 func TestRecordConformance(t *testing.T) {
 	t.Parallel()
+	groups := []string{"Background", "Life", "Output"}
+	if testenv.All() {
+		groups = append(groups, "Concurrency", "Interaction", "ShellEnd", "State", "Syntax", "Time")
+	}
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
 		rec := sandbox.Record(newBox(t), io.Discard)
 		t.Cleanup(func() { rec.Close() })
 		return rec
-	}, testenv.Suite(testenv.Some("Output", "Interaction", "Background", "Life", "ShellEnd"))...)
+	}, testenv.Suite(sandboxtest.Groups(groups...))...)
 }
