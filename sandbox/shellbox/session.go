@@ -190,7 +190,7 @@ const maxTries = 3
 // terminal by its name.
 func (s *session) again(c *command, own bool) {
 	sh := s.sh
-	s.box.log.Info("the shell has not taken a command: sending it again", "session", s.id, "command", abridged(c.text))
+	s.box.log.Info("the shell has not taken a command: sending it again", "session", s.id, "command", c.number)
 	if own {
 		sh.dialect.tty = "/dev/tty"
 	}
@@ -269,6 +269,7 @@ func (s *session) ended(c *command, r *sandbox.Result) {
 		s.unseen = c
 	}
 	c.end(r)
+	s.logEnd(c, r, nil)
 }
 
 // windUp ends a command whose shell is at its prompt again. typed says that there may be input that nobody has read, and interrupted that a signal may still
@@ -330,6 +331,9 @@ func (s *session) fail(err error) {
 	if s.err == nil {
 		s.err = err
 		close(s.gone)
+		if s.cmd != nil {
+			s.logEnd(s.cmd, nil, err)
+		}
 	}
 }
 
