@@ -45,7 +45,7 @@ type Files interface {
 	// MkdirAll makes a directory, and those above it that are missing, each with the permissions perm (whatever the umask). It does nothing where there is the directory.
 	MkdirAll(ctx context.Context, name string, perm fs.FileMode) error
 
-	Rename(ctx context.Context, from, to string) error          // replaces a file that is there, as rename(2)
+	Rename(ctx context.Context, from, to string) error          // replaces a file that is there; of a directory it is an fs.ErrExist
 	Remove(ctx context.Context, name string) error              // a file, a link or an empty directory
 	RemoveAll(ctx context.Context, name string) error           // with all that is in it, but nothing that a link leads to; does nothing where there is none
 	Glob(ctx context.Context, pattern string) ([]string, error) // as path.Match has patterns; sorted; unreadable directories match nothing

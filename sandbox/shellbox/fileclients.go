@@ -27,7 +27,8 @@ func newFileClients() *fileClients {
 type fileUse struct {
 	FileClient
 	clients   *fileClients
-	users     int           // calls and open files
+	users     int // calls and open files
+	files     map[*openFile]struct{}
 	abandoned int           // those of them that nobody waits for any more
 	retired   bool          // it gets no new users
 	down      chan struct{} // closed when it has been closed
@@ -60,7 +61,7 @@ func (f *fileClients) acquire(ctx context.Context, host Host) (*fileUse, error) 
 	if err != nil {
 		return nil, err
 	}
-	u = &fileUse{FileClient: client, clients: f, users: 1, down: make(chan struct{})}
+	u = &fileUse{FileClient: client, clients: f, users: 1, files: map[*openFile]struct{}{}, down: make(chan struct{})}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.current = u
@@ -90,6 +91,13 @@ func (u *fileUse) update(change func()) {
 
 func (u *fileUse) close() {
 	u.Close()
+	u.clients.mu.Lock()
+	files := u.files
+	u.files = nil
+	u.clients.mu.Unlock()
+	for o := range files {
+		o.file.Close()
+	}
 	close(u.down)
 }
 

@@ -34,7 +34,7 @@ type fileCall struct {
 func (f files) do(ctx context.Context, c fileCall, work func(ctx context.Context, client *fileUse, path string) error) error {
 	path, err := f.box.copyPath(c.name)
 	if err != nil {
-		return c.failed(syscall.EINVAL)
+		return c.failed(fs.ErrInvalid)
 	}
 	ctx, done, err := f.box.call(ctx)
 	if err != nil {
@@ -244,7 +244,7 @@ func (f files) Rename(ctx context.Context, from, to string) error {
 			return c.Rename(path, target)
 		})
 	} else {
-		err = syscall.EINVAL
+		err = fs.ErrInvalid
 	}
 	if err != nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: bare(err)}
