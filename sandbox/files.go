@@ -32,7 +32,8 @@ type Files interface {
 	// followed.
 	//
 	// The new content is a new file, made beside the old one and moved to its place: the user must be allowed to write in the directory, and need not be for the
-	// file; hard links keep the old content; and a file that is a mount of its own, as a container's /etc/hosts, is EBUSY. After an error the new file is removed.
+	// file; hard links keep the old content; and a file that is a mount of its own, as a container's /etc/hosts, is EBUSY. After an error the new file
+	// is removed, for which an ended ctx waits at most some seconds; it stays if the way to the sandbox is gone.
 	WriteFile(ctx context.Context, name string, data []byte, perm fs.FileMode, opts ...WriteOption) error
 
 	// Open opens a file for reading. ctx is for opening; the file's calls go on until its Close, which each file needs.

@@ -29,8 +29,9 @@ type fileUse struct {
 	clients   *fileClients
 	users     int // calls and open files
 	files     map[*openFile]struct{}
-	abandoned int           // those of them that nobody waits for any more
-	retired   bool          // it gets no new users
+	abandoned int  // those of them that nobody waits for any more
+	retired   bool // it gets no new users
+	closing   bool
 	down      chan struct{} // closed when it has been closed
 }
 
@@ -85,6 +86,7 @@ func (u *fileUse) update(change func()) {
 	}
 	if _, open := f.all[u]; open && u.retired && u.users == u.abandoned {
 		delete(f.all, u)
+		u.closing = true
 		f.running.Go(u.close)
 	}
 }
@@ -101,11 +103,14 @@ func (u *fileUse) close() {
 	close(u.down)
 }
 
-// heed is how long a call may take to notice the end of its context by itself, between two requests. Then its caller lets go of it.
-const heed = 250 * time.Millisecond
+// How long a call may take to notice the end of its context by itself, between two requests, and to undo what it has begun. Then its caller lets go of it.
+const (
+	heed     = 250 * time.Millisecond
+	heedUndo = 2 * time.Second
+)
 
-// do calls work, and releases the client when work has returned. It returns earlier if ctx ends and work does not heed that.
-func (u *fileUse) do(ctx context.Context, work func() error) error {
+// do calls work, and releases the client when work has returned. It returns earlier if ctx ends and work does not heed that in time.
+func (u *fileUse) do(ctx context.Context, heed time.Duration, work func() error) error {
 	done := make(chan error, 1)
 	var settled atomic.Bool // by the one who comes first: work that returns, or its caller who lets go
 	u.clients.running.Go(func() {

@@ -121,7 +121,7 @@ func (o *openFile) Close() error {
 		ctx, cancel := context.WithTimeout(ctx, closeWait)
 		defer cancel()
 		o.on.update(func() { delete(o.on.files, o) })
-		o.on.do(ctx, o.file.Close)
+		o.on.do(ctx, 0, o.file.Close)
 	})
 	if err != nil {
 		return err

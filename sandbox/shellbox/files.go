@@ -26,7 +26,8 @@ type files struct{ box *Box }
 // A fileCall is one call of Files.
 type fileCall struct {
 	op, name string
-	changes  bool // it does more than read: it must not be done twice
+	changes  bool                  // it does more than read: it must not be done twice
+	undo     func(context.Context) // is called at the end, within the call, for what an end of ctx or of the client has left; nil: nothing to do
 }
 
 // do does a call: work gets a client and the absolute path that the call's name means. It is called again, with another client, if the first has ended and the
@@ -41,10 +42,17 @@ func (f files) do(ctx context.Context, c fileCall, work func(ctx context.Context
 		return c.failed(err)
 	}
 	defer done()
+	if c.undo != nil {
+		defer c.undo(context.WithoutCancel(ctx))
+	}
 	for again := !c.changes; ; again = false {
 		u, err := f.box.fileClients.acquire(ctx, f.box.host)
 		if err == nil {
-			err = u.do(ctx, func() error {
+			heed := heed
+			if c.undo != nil {
+				heed = heedUndo
+			}
+			err = u.do(ctx, heed, func() error {
 				path, err := expandHome(u, path)
 				if err != nil {
 					return err
@@ -96,7 +104,7 @@ func expandHome(c FileClient, path string) (string, error) {
 }
 
 // filePiece is how much is read or written at once, and with it how soon the end of ctx is noticed: so much that a wait for the answers weighs little.
-const filePiece = 4 << 20
+const filePiece = 1 << 20
 
 // ReadFile implements sandbox.Files.
 func (f files) ReadFile(ctx context.Context, name string, limit int64) (data []byte, err error) {
