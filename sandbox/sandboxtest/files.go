@@ -237,8 +237,8 @@ func boxPaths(t *testing.T, b *box) {
 		require.NoError(t, b.copyFrom(t, "../up", host+"/up"))
 		holds(t, host+"/up", "content")
 		same(t, "content", b.script(t, `cat "$1"`, dir+"/up"))
+		defer main.output("cd " + quote(b.home))
 		relativeFiles(t, b, dir)
-		main.output("cd " + quote(b.home))
 	})
 	t.Run("Tilde", func(t *testing.T) {
 		if code, _, _ := b.sh(t, "[ -w ~ ]"); code != 0 {

@@ -72,6 +72,7 @@ func cancelledFiles(t *testing.T, b *box) {
 func manyFiles(t *testing.T, b *box) {
 	t.Parallel()
 	dir := b.dir(t)
+	b.writeFile(t, dir+"/0", "", 0o644) // or there is no way to the files
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
