@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sandshell/sandshell/internal/lazy"
 	"github.com/sandshell/sandshell/plugin/browser"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -12,7 +13,7 @@ import (
 // Browser returns the tools of a Chromium in a box that has the plugin browser: browser_open, browser_read, browser_click, browser_type and
 // browser_screenshot. The browser starts with the first call; one that has ended is started again.
 func Browser(box sandbox.Sandbox, c browser.Config, opts ...Option) *Set {
-	b := &web{options: newOptions(opts), browser: newLazy(func(ctx context.Context) (*browser.Browser, error) { return browser.Open(ctx, box, c) })}
+	b := &web{options: newOptions(opts), browser: lazy.New(func(ctx context.Context) (*browser.Browser, error) { return browser.Open(ctx, box, c) })}
 	return &Set{closers: []func() error{b.browser.Close}, tools: []Tool{
 		must(newTool("browser_open", browserOpenText, b.navigate)),
 		readOnly(must(newTool("browser_read", browserReadText, b.read))),
@@ -32,12 +33,12 @@ const (
 
 type web struct {
 	options options
-	browser *lazy[*browser.Browser]
+	browser *lazy.Value[*browser.Browser]
 }
 
 // with calls f with the browser. One that has ended by itself, or whose page has closed itself, is dropped, for the next call to start another.
 func (w *web) with(ctx context.Context, f func(b *browser.Browser) error) error {
-	b, err := w.browser.get(ctx)
+	b, err := w.browser.Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (w *web) with(ctx context.Context, f func(b *browser.Browser) error) error 
 	var over *browser.EndedError
 	if ended := errors.As(err, &over) && over.Err == nil; ended || errors.Is(err, browser.ErrClosed) {
 		// Where the box is closed or lost, closing says so.
-		return errors.Join(fmt.Errorf("%v: browser_open opens another", err), w.browser.drop())
+		return errors.Join(fmt.Errorf("%v: browser_open opens another", err), w.browser.Drop())
 	}
 	return err
 }

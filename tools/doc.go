@@ -30,5 +30,5 @@
 // # Concurrency and lifetimes
 //
 // All methods of a [Set] may be called from several goroutines, and calls run at the same time. A shell runs one command at a time: a second run is told so.
-// The box stays its owner's. Close closes what the set has opened in it: a connection to a kernel, a browser.
+// The box stays its owner's, unless [Closing] says otherwise. Close closes what the set has opened in it: a connection to a kernel, a browser.
 package tools

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/lazy"
 	"github.com/sandshell/sandshell/plugin/jupyter"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -15,7 +16,7 @@ import (
 // the box's default one, which execute_cli in the box uses too. A cell that runs longer than Yield, or than the model says, is interrupted. Figures are a
 // Reply's Images.
 func Python(box sandbox.Sandbox, opts ...Option) *Set {
-	p := &python{options: newOptions(opts), client: newLazy(func(ctx context.Context) (*jupyter.Client, error) { return jupyter.Connect(ctx, box) })}
+	p := &python{options: newOptions(opts), client: lazy.New(func(ctx context.Context) (*jupyter.Client, error) { return jupyter.Connect(ctx, box) })}
 	return &Set{closers: []func() error{p.client.Close}, tools: []Tool{
 		must(newTool("python", pythonText, p.run, orderly)),
 		must(newTool("python_restart", pythonRestartText, p.restart)),
@@ -30,7 +31,7 @@ traceback if it raises. Figures are shown. Code may use magics and await; input(
 
 type python struct {
 	options options
-	client  *lazy[*jupyter.Client]
+	client  *lazy.Value[*jupyter.Client]
 }
 
 type pythonArgs struct {
@@ -41,7 +42,7 @@ type pythonArgs struct {
 var errCellTime = errors.New("the cell's time is over")
 
 func (p *python) run(ctx context.Context, a pythonArgs) (*Reply, error) {
-	client, err := p.client.get(ctx)
+	client, err := p.client.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (p *python) reply(r *jupyter.Result, note string) *Reply {
 }
 
 func (p *python) restart(ctx context.Context, _ noArgs) (*Reply, error) {
-	client, err := p.client.get(ctx)
+	client, err := p.client.Get(ctx)
 	if err != nil {
 		return nil, err
 	}

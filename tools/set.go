@@ -72,6 +72,11 @@ func (s *Set) Prefix(prefix string) *Set {
 	return renamed
 }
 
+// Closing is a set without tools, whose Close calls f: New combines it with the tools of a box that is to be closed with them.
+//
+//	tools.New(tools.Shell(box), tools.Jobs(box), tools.Closing(box.Close))
+func Closing(f func() error) *Set { return &Set{closers: []func() error{f}} }
+
 // Tools returns the tools, in the order in which a model should be told of them.
 func (s *Set) Tools() []Tool { return slices.Clone(s.tools) }
 
@@ -106,7 +111,7 @@ func (s *Set) Do(ctx context.Context, name string, args json.RawMessage) (*Reply
 	return failed(err), nil
 }
 
-// Close closes what the tools have opened in the box, not the box. Closing again does nothing.
+// Close closes what the tools have opened in the box, in the order of the sets; the box itself only by Closing. Closing again does nothing.
 func (s *Set) Close() error {
 	var errs []error
 	for _, c := range s.closers {

@@ -1,4 +1,5 @@
-package tools
+// Package lazy opens things when they are first needed.
+package lazy
 
 import (
 	"context"
@@ -8,8 +9,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A lazy is opened when it is first needed: a kernel or a browser takes a second and some megabytes, which a model may never use.
-type lazy[T interface{ Close() error }] struct {
+// A Value is opened when it is first needed: a kernel or a browser takes a second and some megabytes, which nobody may ever use. Its methods may be called from
+// several goroutines.
+type Value[T interface{ Close() error }] struct {
 	open func(ctx context.Context) (T, error)
 
 	turn   chan struct{} // full while it is opened
@@ -19,12 +21,13 @@ type lazy[T interface{ Close() error }] struct {
 	value  T
 }
 
-func newLazy[T interface{ Close() error }](open func(ctx context.Context) (T, error)) *lazy[T] {
-	return &lazy[T]{open: open, turn: make(chan struct{}, 1)}
+// New returns a Value that open opens.
+func New[T interface{ Close() error }](open func(ctx context.Context) (T, error)) *Value[T] {
+	return &Value[T]{open: open, turn: make(chan struct{}, 1)}
 }
 
-// get returns what is open, or opens it.
-func (l *lazy[T]) get(ctx context.Context) (T, error) {
+// Get returns what is open, or opens it. After Close the error is sandbox.ErrClosed.
+func (l *Value[T]) Get(ctx context.Context) (T, error) {
 	var none T
 	select {
 	case l.turn <- struct{}{}:
@@ -55,8 +58,8 @@ func (l *lazy[T]) get(ctx context.Context) (T, error) {
 	return none, errors.Join(sandbox.ErrClosed, value.Close())
 }
 
-// drop closes what is open, for the next get to open another.
-func (l *lazy[T]) drop() error {
+// Drop closes what is open, for the next Get to open another.
+func (l *Value[T]) Drop() error {
 	l.mu.Lock()
 	there, value := l.there, l.value
 	l.there = false
@@ -67,9 +70,10 @@ func (l *lazy[T]) drop() error {
 	return value.Close()
 }
 
-func (l *lazy[T]) Close() error {
+// Close closes what is open, for good. Closing again does nothing.
+func (l *Value[T]) Close() error {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	return l.drop()
+	return l.Drop()
 }
