@@ -36,6 +36,11 @@ type files struct {
 	options options
 }
 
+// bounded bounds a call that can last for ever: on a device, a FIFO, a tree without an end.
+func (t *files) bounded(ctx context.Context) (context.Context, func()) {
+	return context.WithTimeoutCause(ctx, t.options.yield, fmt.Errorf("not done after %v", t.options.yield))
+}
+
 type writeArgs struct {
 	Path    string `json:"path" jsonschema:"the file"`
 	Content string `json:"content" jsonschema:"the file's new content"`

@@ -15,6 +15,8 @@ type findArgs struct {
 }
 
 func (t *files) find(ctx context.Context, a findArgs) (*Reply, error) {
+	ctx, done := t.bounded(ctx)
+	defer done()
 	dir, pattern := a.Dir, path.Clean(a.Pattern)
 	if dir == "" {
 		dir = "."
@@ -35,6 +37,9 @@ func (t *files) find(ctx context.Context, a findArgs) (*Reply, error) {
 	var found []string
 	looked := 0
 	err := fs.WalkDir(view, ".", func(name string, e fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err != nil {
 			if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 				return nil // it may not be read, or has just gone

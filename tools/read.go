@@ -17,14 +17,20 @@ type readArgs struct {
 }
 
 func (t *files) read(ctx context.Context, a readArgs) (*Reply, error) {
+	ctx, done := t.bounded(ctx)
+	defer done()
 	f, err := t.files.Open(ctx, a.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	stop := context.AfterFunc(ctx, func() { f.Close() }) // a read of a FIFO waits for a writer
+	defer stop()
 	first := max(a.Line, 1)
 	text, next, more, err := numbered(ctx, f, first, a.Lines, t.options.budget-noteRoom)
 	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
 	case err != nil:
 		return nil, err
 	case text == "" && next == 1:
@@ -47,10 +53,7 @@ func numbered(ctx context.Context, f io.Reader, first, lines, room int) (text st
 	longest := min(longestLine, room/2)
 	var b strings.Builder
 	for next = 1; ; next++ {
-		if err := ctx.Err(); err != nil {
-			return "", 0, false, err
-		}
-		line, size, err := readLine(in, longest)
+		line, size, err := readLine(ctx, in, longest)
 		if size == 0 && err == io.EOF {
 			return b.String(), next, false, nil
 		}
@@ -69,9 +72,12 @@ func numbered(ctx context.Context, f io.Reader, first, lines, room int) (text st
 }
 
 // readLine reads a line, however long, and returns what is shown of it, and its size.
-func readLine(in *bufio.Reader, longest int) (line string, size int, err error) {
+func readLine(ctx context.Context, in *bufio.Reader, longest int) (line string, size int, err error) {
 	var kept []byte
 	for {
+		if err := ctx.Err(); err != nil { // /dev/zero is one line
+			return "", 0, err
+		}
 		part, err := in.ReadSlice('\n')
 		size += len(part)
 		if len(kept) <= longest {
