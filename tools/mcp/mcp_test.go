@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
@@ -12,6 +14,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/sandshell/sandshell/localbox"
+	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/tools"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -184,15 +187,9 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	each(t, Config{}, func(t *testing.T, _ *place, connect func(*sdk.ClientOptions) *sdk.ClientSession) {
 		c := connect(nil)
-		text(t, c, "run", m{"command": "X=kept; mkfifo go"})
+		text(t, c, "run", m{"command": "X=kept"})
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "run", Arguments: m{"command": "trap 'echo stopped >out' INT; echo >go; sleep 1000", "seconds": 1000}})
-			ended <- err
-		}()
-		text(t, c, "job_start", m{"command": "cat go; echo there"})
-		require.Contains(t, text(t, c, "job_wait", m{"job": "job-1"}), "there")
+		ended := sleep(ctx, t, c)
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 		require.Eventually(t, func() bool { return !call(t, c, "run", m{"command": "echo $X"}).IsError }, limit, time.Millisecond, "until the command is interrupted")
@@ -200,22 +197,72 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A client that leaves while a command runs leaves nothing behind.
+// sleep runs a command that goes on, and returns what gets its call's error.
+func sleep(ctx context.Context, t *testing.T, c *sdk.ClientSession) chan error {
+	text(t, c, "run", m{"command": "mkfifo go"})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "run", Arguments: m{"command": "echo >go; sleep 1000", "seconds": 1000}})
+		ended <- err
+	}()
+	text(t, c, "job_start", m{"command": "cat go; echo there"})
+	require.Contains(t, text(t, c, "job_wait", m{"job": "job-1"}), "there")
+	return ended
+}
+
+// A session that ends while a command runs leaves nothing behind, and need not wait for the command. (The SDK's client would wait: its Close does.)
 func TestLeave(t *testing.T) {
 	t.Parallel()
-	each(t, Config{}, func(t *testing.T, p *place, connect func(*sdk.ClientOptions) *sdk.ClientSession) {
-		c := connect(nil)
-		text(t, c, "run", m{"command": "mkfifo go"})
-		ended := make(chan error, 1)
-		go func() {
-			_, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "run", Arguments: m{"command": "echo >go; sleep 1000", "seconds": 1000}})
-			ended <- err
-		}()
-		text(t, c, "job_start", m{"command": "cat go; echo there"})
-		require.Contains(t, text(t, c, "job_wait", m{"job": "job-1"}), "there")
-		c.Close()
-		<-ended
+	t.Run("end of input", func(t *testing.T) {
+		t.Parallel()
+		s, p := serve(t, Config{})
+		in, ask := io.Pipe()
+		answer, out := io.Pipe()
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(t.Context(), &Lines{Reader: in, Writer: out}) }()
+		c := connect(t, &sdk.IOTransport{Reader: answer, Writer: ask}, nil)
+		ended := sleep(t.Context(), t, c)
+		ask.Close()
+		require.NoError(t, <-served)
+		require.EqualValues(t, 1, p.closed.Load())
+		out.Close()
+		require.Error(t, <-ended)
+	})
+	t.Run("DELETE", func(t *testing.T) {
+		t.Parallel()
+		s, p := serve(t, Config{})
+		h := httptest.NewServer(s.Handler())
+		t.Cleanup(h.Close)
+		c := connect(t, &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: h.Client()}, nil)
+		ended := sleep(t.Context(), t, c)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, h.URL, nil)
+		require.NoError(t, err)
+		r.Header.Set("Mcp-Session-Id", c.ID())
+		res, err := h.Client().Do(r)
+		require.NoError(t, err)
+		res.Body.Close()
+		require.Error(t, <-ended)
 		require.Eventually(t, func() bool { return p.closed.Load() == 1 }, limit, time.Millisecond)
+	})
+	t.Run("the server's Close, and the end of ctx", func(t *testing.T) {
+		t.Parallel()
+		s, p := serve(t, Config{})
+		transport, err := s.Connect(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ours, theirs := sdk.NewInMemoryTransports()
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(ctx, ours) }()
+		one, two := sleep(t.Context(), t, connect(t, transport, nil)), sleep(t.Context(), t, connect(t, theirs, nil))
+		cancel(errors.New("enough"))
+		require.EqualError(t, <-served, "mcp: serve: enough")
+		require.Error(t, <-two)
+		require.EqualValues(t, 1, p.closed.Load())
+		require.NoError(t, s.Close())
+		require.Error(t, <-one)
+		require.EqualValues(t, 2, p.closed.Load())
+		_, err = s.Connect(t.Context())
+		require.ErrorIs(t, err, sandbox.ErrClosed)
 	})
 }
 
