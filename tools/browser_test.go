@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestBrowser(t *testing.T) {
+func TestWebPages(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsAll(t, "to install Chromium in a container takes a minute or two")
 	box := boxtest.Container(t, sshbox.Config{}, browser.Plugin())

@@ -69,7 +69,7 @@ func newServer(s settings, logger *slog.Logger) (server *mcp.Server, closeAll fu
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err = mcp.New(mcp.Config{Logger: logger, Instructions: "A sandbox: what runs there cannot harm this machine. It is gone when the session ends.",
+	server, err = mcp.New(mcp.Config{Logger: logger, Instructions: instructions(s),
 		Open: func(ctx context.Context) (*tools.Set, error) {
 			box, err := open(ctx)
 			if err != nil {
@@ -83,13 +83,24 @@ func newServer(s settings, logger *slog.Logger) (server *mcp.Server, closeAll fu
 	return server, func() error { return errors.Join(server.Close(), closePool()) }, nil
 }
 
+// instructions are for the model.
+func instructions(s settings) string {
+	if s.local {
+		return "The tools work on the user's own machine: take care."
+	}
+	return "The tools work in a container of your own, which goes when the session ends."
+}
+
 // boxes returns a function that makes a box for a session. Of containers one is made ahead of each client, where there can be several.
 func boxes(s settings, logger *slog.Logger) (open func(ctx context.Context) (sandbox.Sandbox, error), closePool func() error, err error) {
 	none := func() error { return nil }
 	c := sshbox.Config{Image: s.image, Network: s.network, Linger: s.linger, Logger: logger}
 	switch {
 	case s.local:
-		return func(ctx context.Context) (sandbox.Sandbox, error) { return localbox.New(ctx, localbox.Config{}) }, none, nil
+		dir, err := os.Getwd()
+		return func(ctx context.Context) (sandbox.Sandbox, error) {
+			return localbox.New(ctx, localbox.Config{Dir: dir})
+		}, none, err
 	case s.listen == "":
 		return func(ctx context.Context) (sandbox.Sandbox, error) { return sshbox.New(ctx, c) }, none, nil
 	}
