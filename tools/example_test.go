@@ -33,7 +33,7 @@ func Example() {
 	defer set.Close()
 
 	for _, call := range []struct{ name, args string }{
-		{"write", `{"path": "greet.sh", "content": "read -p 'Name? ' name\necho \"Hello, $name!\"\n"}`},
+		{"write", `{"path": "greet.sh", "content": "read -p 'Name?' name\necho \"Hello, $name!\"\n"}`},
 		{"run", `{"command": "bash greet.sh"}`},
 		{"answer", `{"text": "Ann"}`},
 		{"weather", `{"city": "Ulm"}`},
@@ -45,7 +45,7 @@ func Example() {
 		fmt.Print(text)
 	}
 	// Output:
-	// [greet.sh has 49 bytes now]
+	// [greet.sh has 42 bytes now]
 	// Name?
 	// [waiting for a line of input]
 	// Ann
