@@ -4,7 +4,6 @@ package bench
 
 import (
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"testing"
@@ -43,7 +42,7 @@ func BenchmarkMCP(b *testing.B) {
 		build.Stderr = os.Stderr
 		noError(b, build.Run())
 		server := exec.Command(program, "-local")
-		server.Dir, server.Stderr = b.TempDir(), io.Discard
+		server.Dir = b.TempDir()
 		client, err := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil).Connect(b.Context(), &sdk.CommandTransport{Command: server}, nil)
 		noError(b, err)
 		defer client.Close()

@@ -14,7 +14,7 @@ import (
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Shell(box), Files(box.Files()))
+	set := combined(t, Shell(box, patient...), Files(box.Files()))
 	require.Equal(t, "[src/pkg/a.go has 18 bytes now]\n", text(t, set, "write", "path", "src/pkg/a.go", "content", "one\ntwo\nthree\nü\n\n"))
 	require.Equal(t, "one\ntwo\nthree\nü\n\n", text(t, set, "run", "command", "cat src/pkg/a.go"))
 	require.Equal(t, "     1\tone\n     2\ttwo\n     3\tthree\n     4\tü\n     5\t\n", text(t, set, "read", "path", "src/pkg/a.go"))
@@ -36,7 +36,7 @@ func TestFiles(t *testing.T) {
 func TestEdit(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Shell(box), Files(box.Files()))
+	set := combined(t, Shell(box, patient...), Files(box.Files()))
 	content := func() string { return text(t, set, "run", "command", "cat f; stat -c %a f") }
 	text(t, set, "run", "command", `printf 'a = 1\nb = 2\na = 1\n  c  = 3\n' >f; chmod 640 f`)
 	require.Equal(t, "[replaced in f at line 2]\n", text(t, set, "edit", "path", "f", "old", "b = 2", "new", "b = 5"))
@@ -58,7 +58,7 @@ func TestEdit(t *testing.T) {
 func TestFind(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Shell(box), Files(box.Files()))
+	set := combined(t, Shell(box, patient...), Files(box.Files()))
 	text(t, set, "run", "command", "mkdir -p a/b/c .git; touch a/x.go a/b/y.go a/b/c/z.go a/b/c/z.txt w.go .git/q.go")
 	require.Equal(t, "w.go\n", text(t, set, "find", "pattern", "*.go"))
 	require.Equal(t, ".git/q.go\na/b/c/z.go\na/b/y.go\na/x.go\nw.go\n", text(t, set, "find", "pattern", "**/*.go"))
@@ -76,7 +76,7 @@ func TestFind(t *testing.T) {
 func TestLongFiles(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Shell(box), Files(box.Files(), Budget(2000)))
+	set := combined(t, Shell(box, patient...), Files(box.Files(), append(patient, Budget(2000))...))
 	text(t, set, "run", "command", "seq 100000 >numbers; head -c 100000 /dev/zero | tr '\\0' x >line; truncate -s 20G huge; mkdir many; cd many; touch $(seq 1000); cd ..")
 	for line, seen := int64(1), 0; seen < 5; seen++ { // pages, one behind the other
 		page := text(t, set, "read", "path", "numbers", "line", line)
@@ -97,7 +97,7 @@ func TestLongFiles(t *testing.T) {
 	require.Contains(t, refused(t, set, "edit", "path", "huge", "old", "a", "new", "b"), "21474836480 bytes, more than 16777216")
 
 	short := combined(t, Files(box.Files(), Yield(100*time.Millisecond)))
-	require.Equal(t, "error: not done after 100ms\n", refused(t, short, "read", "path", "/dev/zero"))
+	require.Equal(t, "error: not done after 100ms\n", refused(t, short, "read", "path", "huge"), "20 GB without an end of line")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

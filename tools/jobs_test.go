@@ -12,7 +12,7 @@ import (
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Jobs(box), Shell(box))
+	set := combined(t, Jobs(box, patient...), Shell(box, patient...))
 	require.Equal(t, "[no jobs]\n", text(t, set, "job_list"))
 	require.Equal(t, "error: there is no job \"x\", nor any other\n", refused(t, set, "job_logs", "job", "x"))
 
@@ -46,7 +46,7 @@ func TestJobs(t *testing.T) {
 func TestJobLogs(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Jobs(box, Budget(2000)))
+	set := combined(t, Jobs(box, append(patient, Budget(2000))...))
 	text(t, set, "job_start", "command", "seq -f %09.0f 1 10000") // 10 bytes each, on a terminal without ONLCR
 	id := box.Jobs()[0].ID()
 	got := text(t, set, "job_wait", "job", id)

@@ -18,7 +18,7 @@ func TestPython(t *testing.T) {
 	}
 	box := local(t)
 	require.NoError(t, box.InitPlugins(t.Context(), jupyter.Plugin()))
-	set := combined(t, Python(box, Budget(2000)))
+	set := combined(t, Python(box, append(patient, Budget(2000))...))
 	require.Equal(t, "one\n[stderr]\ntwo\n42\n", text(t, set, "python", "code", "import sys; x = 42\nprint('one')\nprint('two', file=sys.stderr)\nx"))
 	require.Contains(t, text(t, set, "python", "code", "x / 0"), "ZeroDivisionError: division by zero\n")
 	long := text(t, set, "python", "code", "for i in range(100000): print(i)")

@@ -75,7 +75,7 @@ func numbered(ctx context.Context, f io.Reader, first, lines, room int) (text st
 func readLine(ctx context.Context, in *bufio.Reader, longest int) (line string, size int, err error) {
 	var kept []byte
 	for {
-		if err := ctx.Err(); err != nil { // /dev/zero is one line
+		if err := ctx.Err(); err != nil { // a disk image can be one line
 			return "", 0, err
 		}
 		part, err := in.ReadSlice('\n')

@@ -11,7 +11,7 @@ func TestSkills(t *testing.T) {
 	t.Parallel()
 	box := local(t)
 	require.NoError(t, box.InitPlugins(t.Context(), agentskills.Plugin()))
-	set := combined(t, Shell(box), Skills(box))
+	set := combined(t, Shell(box, patient...), Skills(box, patient...))
 	require.Len(t, set.Tools(), 6+len(agentskills.Tools()))
 	for _, tool := range set.Tools() {
 		if tool.Name == "open" {

@@ -91,7 +91,11 @@ func (a agent) calls(tool string, kv ...any) string {
 	}
 	r, err := a.CallTool(a.t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
 	require.NoError(a.t, err)
-	return r.Content[0].(*sdk.TextContent).Text
+	text := r.Content[0].(*sdk.TextContent).Text
+	if before, _, on := strings.Cut(text, "[still running"); on { // on a busy machine
+		return before + a.calls("wait")
+	}
+	return text
 }
 
 func (a agent) copies(file string) {

@@ -38,7 +38,7 @@ func (p *place) open(ctx context.Context) (*tools.Set, error) {
 		return nil, err
 	}
 	p.opened.Add(1)
-	return tools.New(tools.Shell(box), tools.Files(box.Files()), tools.Jobs(box), tools.Closing(func() error {
+	return tools.New(tools.Shell(box, tools.Idle(-1), tools.Yield(10*time.Minute)), tools.Files(box.Files()), tools.Jobs(box, tools.Yield(10*time.Minute)), tools.Closing(func() error {
 		defer p.closed.Add(1)
 		return box.Close()
 	}), tools.Func("picture", "Shows a picture.", func(context.Context, struct{}) (*tools.Reply, error) {

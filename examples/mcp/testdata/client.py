@@ -48,6 +48,8 @@ class Client:
         result = self.request("tools/call", {"name": tool, "arguments": arguments})
         text = result["content"][0]["text"]
         assert result.get("isError", False) == failed, text
+        if "[still running" in text:  # on a busy machine
+            return text[: text.index("[still running")] + self.call("wait")
         return text
 
     def refused(self, line, code):
