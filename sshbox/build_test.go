@@ -64,8 +64,8 @@ func TestBuildImageFails(t *testing.T) {
 	var failed *BuildError
 	for dockerfile, says := range map[string]string{
 		"FROM sandshell-busybox\nRUN echo " + rand.Text() + " && exit 3\n": "returned a non-zero code: 3",
-		"FROM sandshell-busybox\nNONSENSE\n":                                "unknown instruction",
-		"FROM sandshell-busybox\nCOPY missing /\n":                          "missing",
+		"FROM sandshell-busybox\nNONSENSE\n":                               "unknown instruction",
+		"FROM sandshell-busybox\nCOPY missing /\n":                         "missing",
 	} {
 		dir := writeFiles(t, map[string]string{"Dockerfile": dockerfile})
 		_, err := BuildImage(t.Context(), Build{Dir: dir})

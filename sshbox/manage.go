@@ -167,6 +167,20 @@ func (e Engine) Reap(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
+// Remove removes a box by the container's id or name, whoever made it and whether it runs or not: who works with it, loses it. One that is not there is no
+// error; a container that is no box is.
+func (e Engine) Remove(ctx context.Context, id string) error {
+	engine, err := e.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	if err := engine.RemoveBox(ctx, id); err != nil {
+		return fmt.Errorf("sshbox: %w", err)
+	}
+	return nil
+}
+
 // Pruned is what Prune has removed.
 type Pruned struct {
 	Images  []string // with plugins, and those of Build, by name
