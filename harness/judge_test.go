@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
@@ -154,4 +155,12 @@ func logOf(t *testing.T, r testResult) string {
 	data, err := os.ReadFile(filepath.Join(r.dir, r.Log))
 	require.NoError(t, err)
 	return string(data)
+}
+
+// removeBuilt removes a task's image, which is there.
+func removeBuilt(t *testing.T, d *client.Client, task Task) {
+	t.Helper()
+	name, err := sshbox.BuildImage(t.Context(), sshbox.Build{Dir: task.Build.Dir})
+	require.NoError(t, err)
+	dockertest.RemoveImage(t, d, name)
 }

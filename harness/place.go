@@ -102,9 +102,15 @@ func (p *place) script(ctx context.Context, s Script, out io.Writer) (code int, 
 }
 
 // listing tells of paths what Check.Like compares: names, kinds, permissions, targets of links, and sums of contents.
-const listing = `for p; do [ -e "$p" ] && find "$p"; done | LC_ALL=C sort | while IFS= read -r f; do
+// cksum is POSIX's; the others are for images of little more than a busybox.
+const listing = `digest=
+for d in cksum sha256sum md5sum; do
+	command -v $d >/dev/null && digest=$d && break
+done
+[ "$digest" ] || { echo "there is neither cksum nor sha256sum nor md5sum" >&2; exit 1; }
+for p; do [ -e "$p" ] && find "$p"; done | LC_ALL=C sort | while IFS= read -r f; do
 	if [ -L "$f" ]; then sum=$(readlink "$f")
-	elif [ -f "$f" ]; then sum=$(LC_ALL=C sort "$f" | cksum)
+	elif [ -f "$f" ]; then sum=$(LC_ALL=C sort "$f" | $digest)
 	else sum=; fi
 	printf '%s\t%s\t%s\n' "$f" "$(ls -ld "$f" | cut -c 1-10)" "$sum"
 done`
