@@ -81,7 +81,7 @@ func TestThirtyAgents(t *testing.T) {
 		{"right", Oracle, Pass},
 		{"wrong", types(`for f in *.py */*.py; do echo "raise SystemExit(0)" >"$f"; done`), Fail}, // and pulls the tests' teeth
 		{"hanging", types("python3 -c 'import time; time.sleep(1000)'"), Timeout},
-		{"asking", types("rm -i *.py"), Stuck},
+		{"asking", types("rm -ri /work"), Stuck},
 		{"right again", Oracle, Pass},
 		{"crashing", func(context.Context, sandbox.Sandbox, Task) error { panic("no idea") }, Error},
 		{"failing", func(context.Context, sandbox.Sandbox, Task) error { return errors.New("no idea") }, Error},
