@@ -122,7 +122,8 @@ func TestLost(t *testing.T) {
 				if int(calls.Add(1)) > c.lost {
 					return Oracle(ctx, box, task)
 				}
-				if err := (sshbox.Engine{}).Remove(ctx, box.(*sshbox.DockerSSHBox).ContainerID()); err != nil {
+				container, _ := sandbox.As[*sshbox.DockerSSHBox](box)
+				if err := (sshbox.Engine{}).Remove(ctx, container.ContainerID()); err != nil {
 					return err
 				}
 				_, err := box.Execute(ctx, "true")

@@ -3,6 +3,7 @@ package harness
 import (
 	"bytes"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -19,6 +20,10 @@ var reportSource string
 
 var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"seconds": func(s float64) string { return fmt.Sprintf("%.1f", s) },
+	"json": func(v any) (string, error) {
+		data, err := json.Marshal(v)
+		return string(data), err
+	},
 }).Parse(reportSource))
 
 // A row is a task in the report.
@@ -26,9 +31,10 @@ type row struct {
 	Result
 	LogText string
 	Cut     bool // there is more in the log
+	Frames  []frame
 }
 
-// writeReport writes report.html: one file, with the ends of the logs in it.
+// writeReport writes report.html: one file, with the ends of the logs and the begins of the recordings in it.
 func (s *Summary) writeReport(dir string) error {
 	page := struct {
 		*Summary
@@ -41,7 +47,13 @@ func (s *Summary) writeReport(dir string) error {
 		if err != nil {
 			return fmt.Errorf("report: %w", err)
 		}
-		page.Rows = append(page.Rows, row{r, text, !whole})
+		var frames []frame
+		if r.Recording != "" {
+			if frames, err = playback(filepath.Join(dir, filepath.FromSlash(r.Recording))); err != nil {
+				return fmt.Errorf("report: %w", err)
+			}
+		}
+		page.Rows = append(page.Rows, row{r, text, !whole, frames})
 	}
 	var html bytes.Buffer
 	if err := reportTemplate.Execute(&html, page); err != nil {

@@ -75,7 +75,7 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 // Run has the agent do the tasks that have no result yet, several at a time, each in a box of its own, and returns the results of all. In Options.Dir it writes
-// results.jsonl, with a line as each task ends; tasks/ID/log.txt; and in the end, also when ctx ends it, report.html. The order of start is the tasks'.
+// results.jsonl, with a line as each task ends; tasks/ID/log.txt and recording.cast, an asciicast of what the agent did; and in the end, also when ctx ends it, report.html. The order of start is the tasks'.
 //
 // When ctx ends, what is under way is given up and has no result; the error is ctx's. A run that was ended so, or killed, goes on when it is called again with
 // the same Dir: boxes that were left over are removed first. What a task comes to is no error.
@@ -156,11 +156,13 @@ func (r *runner) one(ctx context.Context, task Task) error {
 	if err != nil {
 		return err
 	}
+	cast := filepath.Join(dir, "recording.cast")
+	os.Remove(filepath.Join(r.Dir, cast)) // of a run that was killed
 	r.progress.begin(task.ID)
 	var v verdict
 	for {
 		result.Attempts++
-		t := &trial{runner: r, task: task, log: log}
+		t := &trial{runner: r, task: task, log: log, cast: filepath.Join(r.Dir, cast)}
 		v = t.run(ctx)
 		t.say("%s %s", v.Status, v.reason)
 		result.Times = t.times
@@ -177,6 +179,9 @@ func (r *runner) one(ctx context.Context, task Task) error {
 	}
 	if ctx.Err() != nil { // what has come of it is not the task's
 		return ctx.Err()
+	}
+	if exists(filepath.Join(r.Dir, cast)) { // an attempt has come so far that the agent began
+		result.Recording = filepath.ToSlash(cast)
 	}
 	result.Status, result.Reason, result.Seconds = v.Status, v.reason, time.Since(result.Started).Seconds()
 	if err := r.results.add(result); err != nil {

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -40,4 +41,28 @@ func (l *taskLog) Close() error {
 		fmt.Fprintf(l.file, "\n--- %d bytes more are not in this log\n", l.dropped)
 	}
 	return l.file.Close()
+}
+
+// castMax bounds a recording.
+const castMax = 64 << 20
+
+// A boundedFile refuses what would make it larger than its bound.
+type boundedFile struct {
+	*os.File
+	left int64
+}
+
+func createBounded(path string, bound int64) (*boundedFile, error) {
+	f, err := os.Create(path)
+	return &boundedFile{f, bound}, err
+}
+
+func (f *boundedFile) Write(p []byte) (int, error) {
+	if int64(len(p)) > f.left {
+		f.left = 0 // nothing may follow what is missing
+		return 0, errors.New("the recording is full")
+	}
+	n, err := f.File.Write(p)
+	f.left -= int64(n)
+	return n, err
 }

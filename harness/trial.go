@@ -26,6 +26,7 @@ type trial struct {
 	*runner
 	task  Task
 	log   io.Writer
+	cast  string // the recording's path
 	times Times
 	waits bool // a command waited for an answer when the agent ended
 }
@@ -62,6 +63,12 @@ func (t *trial) run(ctx context.Context) verdict {
 	if failed != nil {
 		return *failed
 	}
+	recording, err := t.record(box)
+	if err != nil {
+		return verdictOf(Error, "record: %v", err)
+	}
+	defer t.close(recording)
+	p.Sandbox = recording
 	v, judged, oom := t.agent(ctx, p)
 	if !judged {
 		var also bool
@@ -73,6 +80,26 @@ func (t *trial) run(ctx context.Context) verdict {
 	}
 	return v
 }
+
+// A recorded box closes its file behind it.
+type recorded struct {
+	*sandbox.Recording
+	file *boundedFile
+}
+
+// record records what the agent does.
+func (t *trial) record(box sandbox.Sandbox) (*recorded, error) {
+	f, err := createBounded(t.cast, castMax)
+	if err != nil {
+		return nil, err
+	}
+	return &recorded{sandbox.Record(box, f), f}, nil
+}
+
+// Unwrap makes sandbox.As find the box.
+func (r *recorded) Unwrap() sandbox.Sandbox { return r.Recording }
+
+func (r *recorded) Close() error { return errors.Join(r.Recording.Close(), r.file.Close()) }
 
 func (t *trial) close(box io.Closer) {
 	if err := box.Close(); err != nil {
