@@ -228,7 +228,7 @@ func (c DialConfig) connectOnce(ctx context.Context) (*sshconn.Conn, error) {
 		HostKeyCallback: keys.check, HostKeyAlgorithms: keys.algorithms(c.Address, raw.RemoteAddr()),
 	}
 	config.Ciphers = sshconn.PreferredCiphers()
-	conn, err := sshconn.Handshake(ctx, raw, c.Address, config)
+	conn, err := sshconn.Handshake(ctx, raw, c.Address, config, nil)
 	if err == nil {
 		return conn, nil
 	}

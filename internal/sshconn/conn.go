@@ -18,8 +18,10 @@ import (
 // A Conn is one SSH connection, and what runs on it. All methods may be called from several goroutines.
 type Conn struct {
 	*Group
-	Client *ssh.Client // its channels and global requests
-	line   *meter
+	Client   ssh.Conn // its channels and global requests
+	line     *meter
+	announce func(*Conn, ssh.NewChannel)
+	forwards forwards
 
 	gone chan struct{} // closed when the connection has ended
 	why  error         // why it has ended; set before gone is closed
@@ -30,7 +32,10 @@ type Conn struct {
 
 // Handshake makes an SSH connection out of a byte stream, which it owns from now on. It ends with ctx:
 // x/crypto sets no limit of its own, and a server may accept the connection and then say nothing for ever.
-func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.ClientConfig) (*Conn, error) {
+//
+// announce is called with each channel that the server opens, one after the other: it accepts the channel or rejects it, then or later. If it is nil, the
+// server may open those that Conn.Listen asks for.
+func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.ClientConfig, announce func(*Conn, ssh.NewChannel)) (*Conn, error) {
 	line := &meter{Conn: raw, r: bufio.NewReaderSize(raw, 64<<10)}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -52,8 +57,11 @@ func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.Cl
 		}
 		return nil, err
 	}
-	conn := &Conn{Group: NewGroup(), Client: ssh.NewClient(c, channels, requests), line: line, gone: make(chan struct{})}
-	conn.Run(conn.watch)
+	if announce == nil {
+		announce = (*Conn).announced
+	}
+	conn := &Conn{Group: NewGroup(), Client: c, line: line, announce: announce, gone: make(chan struct{})}
+	conn.Run(func() { conn.serve(channels, requests) })
 	return conn, nil
 }
 
@@ -69,8 +77,24 @@ func (e *UnwelcomeError) Error() string {
 }
 func (e *UnwelcomeError) Unwrap() error { return e.err }
 
-// watch learns the connection's end.
-func (c *Conn) watch() {
+// serve answers the server until the connection's end. (An ssh.Client would have three goroutines for that.)
+func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
+	for channels != nil || requests != nil {
+		select {
+		case ch, ok := <-channels:
+			if !ok {
+				channels = nil
+				break
+			}
+			c.announce(c, ch)
+		case r, ok := <-requests:
+			if !ok {
+				requests = nil
+			} else if r.WantReply { // the server asks for a sign of life, with a request that nobody knows
+				r.Reply(false, nil)
+			}
+		}
+	}
 	err := c.Client.Wait()
 	c.mu.Lock()
 	if c.cause != nil {
@@ -79,6 +103,7 @@ func (c *Conn) watch() {
 	c.mu.Unlock()
 	c.why = err
 	close(c.gone)
+	c.forwards.end()
 }
 
 // Abort ends the connection because of cause.
@@ -184,26 +209,47 @@ func (c *Conn) Ask() <-chan struct{} {
 // ErrGone: the connection has ended.
 var ErrGone = errors.New("the connection is gone")
 
-// Request makes a global request. A server that refuses it is an error with what the server says.
+// A RefusedError says that the server has refused a global request.
+type RefusedError struct {
+	Request string
+	Reply   []byte // why, if the server says so
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("the server refuses %s: %s", e.Request, e.Reply)
+}
+
+// Request makes a global request. If the server refuses it, the error is a *RefusedError.
 func (c *Conn) Request(ctx context.Context, name string, payload []byte) (reply []byte, err error) {
+	return c.RequestOrUndo(ctx, name, payload, nil)
+}
+
+// RequestOrUndo is Request, but if ctx ends before the server has answered, it calls undo when the server has granted the request nevertheless. undo runs in
+// a goroutine of the connection's; nil is nothing.
+func (c *Conn) RequestOrUndo(ctx context.Context, name string, payload []byte, undo func(reply []byte)) (reply []byte, err error) {
 	type answer struct {
-		ok    bool
 		reply []byte
 		err   error
 	}
-	answered := make(chan answer, 1)
+	answered := make(chan answer)
 	if !c.Run(func() {
-		var a answer
-		a.ok, a.reply, a.err = c.Client.SendRequest(name, true, payload)
-		answered <- a
+		ok, reply, err := c.Client.SendRequest(name, true, payload)
+		if err == nil && !ok {
+			err = &RefusedError{name, reply}
+		}
+		select {
+		case answered <- answer{reply, err}:
+		case <-c.gone:
+		case <-ctx.Done():
+			if err == nil && undo != nil {
+				undo(reply)
+			}
+		}
 	}) {
 		return nil, ErrGone
 	}
 	select {
 	case a := <-answered:
-		if a.err == nil && !a.ok {
-			a.err = fmt.Errorf("the server refuses %s: %s", name, a.reply)
-		}
 		return a.reply, a.err
 	case <-c.gone:
 		return nil, ErrGone
@@ -214,34 +260,50 @@ func (c *Conn) Request(ctx context.Context, name string, payload []byte) (reply 
 
 // OpenChannel opens a channel. It does not wait for a server that does not answer: it returns when ctx ends, and closes the channel when that is there.
 func (c *Conn) OpenChannel(ctx context.Context, kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
-	type opening struct {
-		ch       ssh.Channel
-		requests <-chan *ssh.Request
-		err      error
+	o := c.obtain(ctx.Done(), func() opened {
+		ch, requests, err := c.Client.OpenChannel(kind, extra)
+		return opened{ch, requests, err}
+	})
+	if o.err == errGivenUp {
+		o.err = context.Cause(ctx)
 	}
-	opened := make(chan opening)
+	return o.ch, o.requests, o.err
+}
+
+// opened is a channel, or why there is none.
+type opened struct {
+	ch       ssh.Channel
+	requests <-chan *ssh.Request
+	err      error
+}
+
+// errGivenUp: this side has stopped waiting.
+var errGivenUp = errors.New("given up")
+
+// obtain calls open, and returns when it does or when done is closed: then it closes the channel when that is there.
+func (c *Conn) obtain(done <-chan struct{}, open func() opened) opened {
+	got := make(chan opened)
 	if !c.Run(func() {
-		var o opening
-		o.ch, o.requests, o.err = c.Client.OpenChannel(kind, extra)
+		o := open()
 		select {
-		case opened <- o:
+		case got <- o:
 		case <-c.gone:
-		case <-ctx.Done():
+		case <-done:
 			if o.err == nil {
 				o.ch.Close()
 				ssh.DiscardRequests(o.requests)
 			}
 		}
 	}) {
-		return nil, nil, ErrGone
+		return opened{err: ErrGone}
 	}
 	select {
-	case o := <-opened:
-		return o.ch, o.requests, o.err
+	case o := <-got:
+		return o
 	case <-c.gone:
-		return nil, nil, ErrGone
-	case <-ctx.Done():
-		return nil, nil, context.Cause(ctx)
+		return opened{err: ErrGone}
+	case <-done:
+		return opened{err: errGivenUp}
 	}
 }
 

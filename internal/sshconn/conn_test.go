@@ -80,7 +80,7 @@ func (m mute) Close() error { close(m.closed); return nil }
 func TestKeepBehindOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := mute{closed: make(chan struct{})}
-		c := &Conn{Group: NewGroup(), Client: &ssh.Client{Conn: m}, line: new(meter), gone: make(chan struct{})}
+		c := &Conn{Group: NewGroup(), Client: m, line: new(meter), gone: make(chan struct{})}
 		kept := async(func() time.Time { c.Keep(time.Second, 10); return time.Now() })
 		for range 100 {
 			c.line.received.Add(1)
@@ -139,13 +139,13 @@ func TestHandshakeRefused(t *testing.T) {
 	near, far := net.Pipe()
 	far.Close()
 	var unwelcome *UnwelcomeError
-	_, err := Handshake(t.Context(), near, "test", config)
+	_, err := Handshake(t.Context(), near, "test", config, nil)
 	require.ErrorAs(t, err, &unwelcome)
 
 	near, far = net.Pipe() // a server that never says a word
 	defer far.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	handshake := async(func() error { _, err := Handshake(ctx, near, "test", config); return err })
+	handshake := async(func() error { _, err := Handshake(ctx, near, "test", config, nil); return err })
 	far.Read(make([]byte, 1)) // it has begun
 	cancel(ErrNoHandshake)
 	require.ErrorIs(t, soon(t, "the handshake", handshake), ErrNoHandshake)
