@@ -57,8 +57,9 @@ type (
 
 // Listen has the server listen on an address, as the user that has logged in: an IP address, "" (all of them) or a name and a port, where port 0 is one that
 // the server chooses; with "unix" the absolute path of a socket. A server that refuses is a *RefusedError; it does not say why. lost returns the error of
-// Accept, and of the connections, after this connection has ended.
-func (c *Conn) Listen(ctx context.Context, network, address string, lost func() error) (*Forward, error) {
+// Accept, and of the connections, after this connection has ended. If ctx ends and the server listens all the same, it is told to stop, and then cancelled is
+// called.
+func (c *Conn) Listen(ctx context.Context, network, address string, lost func() error, cancelled func()) (*Forward, error) {
 	f := &Forward{on: c, lost: lost, kind: forwardUnix, host: address}
 	if network != "unix" {
 		host, service, err := net.SplitHostPort(address)
@@ -75,6 +76,7 @@ func (c *Conn) Listen(ctx context.Context, network, address string, lost func() 
 	reply, err := c.RequestOrUndo(ctx, f.kind, f.payload(), func(reply []byte) {
 		f.chosen(reply)
 		f.cancel()
+		cancelled()
 	})
 	if err == nil {
 		f.chosen(reply)

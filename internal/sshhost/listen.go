@@ -44,7 +44,7 @@ func (h *Host) Listen(ctx context.Context, network, address string) (net.Listene
 		l.socket = address
 	}
 	var err error
-	l.Forward, err = h.first().Listen(ctx, network, address, func() error { return h.explain(sshconn.ErrGone) })
+	l.Forward, err = h.first().Listen(ctx, network, address, func() error { return h.explain(sshconn.ErrGone) }, l.remove)
 	var refused *sshconn.RefusedError
 	if errors.As(err, &refused) {
 		return fail(h.listenRefusal(ctx, network, address, err))
@@ -60,13 +60,18 @@ func (l *listener) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
-	err := l.Forward.Close()
-	if l.socket != "" && !l.host.first().Ended() {
-		ctx, done := context.WithTimeout(context.Background(), removeLimit)
-		defer done()
-		l.host.script(ctx, `[ ! -S "$1" ] || rm -f -- "$1"`, l.socket)
+	defer l.remove()
+	return l.Forward.Close()
+}
+
+// remove removes the socket on which the server no longer listens.
+func (l *listener) remove() {
+	if l.socket == "" || l.host.first().Ended() {
+		return
 	}
-	return err
+	ctx, done := context.WithTimeout(context.Background(), removeLimit)
+	defer done()
+	l.host.script(ctx, `[ ! -S "$1" ] || rm -f -- "$1"`, l.socket)
 }
 
 // removeLimit bounds the removing of a socket.
