@@ -243,6 +243,7 @@ func listenClose(t *testing.T, b *box, l net.Listener) {
 	j := b.start(t, `exec python3 -c `+quote(clientScript+`
 c = connect()
 c.sendall(b"1")
+c.recv(1) # c is accepted: which of two would come first is not said
 other = connect()
 print("connected", flush=True)
 try: print("turned away" if rest(other) == b"" else "served", flush=True)
@@ -255,6 +256,8 @@ print("got", rest(c).decode(), flush=True)
 	require.NoError(t, err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(limit))
+	_, err = io.WriteString(conn, "!")
+	require.NoError(t, err)
 	j.shown("connected")
 	b.closes(t, l, acceptorOfNone(l))
 	j.shown("turned away")

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/archive"
 	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
 )
@@ -39,6 +40,9 @@ func (s *server) listenFor(payload []byte) (address string, err error) {
 	}
 	if len(s.listeners) >= maxListeners {
 		return "", errTooMany
+	}
+	if what.Network == "unix" {
+		what.Address = archive.ExpandHome(what.Address, s.homeDir())
 	}
 	on, err := listenAt(what.Network, what.Address)
 	if err != nil {
