@@ -113,7 +113,8 @@ type Sandbox interface {
 	// root), and that Close removes.
 	//
 	// Any program inside may connect that can reach the address: the service must do nothing for it that not every program inside may have done. An accepted connection
-	// may hold some MiB of memory here that nobody has read, so accept no more at once than that allows. Up to 128 wait for Accept, further ones at the sandbox's end.
+	// may hold some MiB of memory here that nobody has read, so accept no more at once than that allows. Up to 128 wait for Accept, further ones at the sandbox's end (over a plain sshd they
+	// are turned away); which of those that wait comes first is not said.
 	//
 	// ctx governs the call; the listener lives until its Close or the sandbox's. While the connection to the sandbox is cut and made again, connections
 	// that were accepted fail with ErrCut, and new ones wait. Connections have CloseWrite. Accept returns net.ErrClosed after the listener's Close, ErrClosed after
