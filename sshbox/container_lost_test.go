@@ -124,7 +124,7 @@ func TestContainerLost(t *testing.T) {
 	})
 	t.Run("paused", func(t *testing.T) {
 		h, p := running(t, nil)
-		_, err := d.ContainerPause(t.Context(), h.container.ID, client.ContainerPauseOptions{})
+		err := engine.Pause(t.Context(), d, h.container.ID)
 		noError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
@@ -143,7 +143,7 @@ func TestContainerLost(t *testing.T) {
 	})
 	t.Run("closed while paused", func(t *testing.T) {
 		h, _ := running(t, nil)
-		_, err := d.ContainerPause(t.Context(), h.container.ID, client.ContainerPauseOptions{})
+		err := engine.Pause(t.Context(), d, h.container.ID)
 		noError(t, err)
 		begin := time.Now()
 		noError(t, h.Close())

@@ -56,6 +56,8 @@ func (e *Engine) Find(ctx context.Context, id string, log *slog.Logger) (*Contai
 	switch {
 	case errdefs.IsNotFound(err):
 		return nil, &sandbox.LostError{Box: "DockerSSHBox", Reason: "there is no such container; sshbox.List shows the boxes there are", Cause: sandbox.LostRemoved, Err: err}
+	case errdefs.Resolve(err) == errdefs.ErrUnknown: // no answer, or half of one: what the engine answers has a kind
+		return nil, &sandbox.LostError{Box: "DockerSSHBox", Reason: "the engine does not answer", Cause: sandbox.LostConnection, Err: err}
 	case err != nil:
 		return nil, err
 	case c.Config == nil || c.Config.Labels[boxLabel] == "":

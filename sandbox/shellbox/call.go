@@ -58,6 +58,8 @@ func (s *session) begin(ctx context.Context, c *command, o sandbox.ExecOptions) 
 		return nil, err
 	}
 	s.cmd, s.unseen = c, nil
+	c.follow = o.Follow
+	s.logBegin(c, "command started")
 	s.box.touch()
 	w := s.attend(c, o)
 	s.send()
@@ -264,6 +266,7 @@ func (w *call) asked() (r *sandbox.Result, err error, over bool) {
 	kind := w.c.question.kind
 	r = w.c.partial(w.view, sandbox.Waiting)
 	r.Awaits = kind
+	w.s.logWaiting(w.c, kind)
 	w.c.leave(w.view, w.tee)
 	return r, nil, true
 }

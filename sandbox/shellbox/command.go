@@ -2,6 +2,7 @@ package shellbox
 
 import (
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
@@ -21,20 +22,24 @@ const (
 
 // A command is one Execute. Its fields are guarded by the session's mu, and only its methods and the session's change them.
 type command struct {
-	text  string
-	once  bool // the session is a job's: no fresh shell after it
-	phase phase
-	sh    *shell // that has got it
-	seq   int    // of its line
-	tries int    // how often its line was sent
+	text   string
+	number int64 // of the box's commands, for the log
+	logged bool  // that it has ended
+	once   bool  // the session is a job's: no fresh shell after it
+	phase  phase
+	sh     *shell // that has got it
+	seq    int    // of its line
+	tries  int    // how often its line was sent
 
 	offset int64 // of its line on the shell's pipe; -1: its shell was started for it
 
-	out    output
-	tees   []*tee
-	spool  *spool // a job's: gets all of the output
-	began  time.Time
-	active time.Time // the last output or input
+	out     output
+	tees    []*tee
+	spool   *spool    // a job's: gets all of the output
+	follow  io.Writer // gets all of the output; only the terminal's reader looks at it, once the command has begun
+	printed int64     // bytes of output
+	began   time.Time
+	active  time.Time // the last output or input
 
 	background int    // the shell's $! at its begin
 	ahead      string // input that came before the command had begun
@@ -79,6 +84,7 @@ func (c *command) change() {
 // wrote takes output.
 func (c *command) wrote(text []byte) {
 	c.active = time.Now()
+	c.printed += int64(len(text))
 	c.out.write(text)
 	wake := c.question != nil
 	c.question = nil
@@ -87,6 +93,13 @@ func (c *command) wrote(text []byte) {
 	}
 	if wake {
 		c.change()
+	}
+}
+
+// followed gives output to the command's follower. One that fails gets no more.
+func (c *command) followed(text []byte) {
+	if _, err := c.follow.Write(text); err != nil {
+		c.follow = nil
 	}
 }
 
