@@ -1,7 +1,6 @@
 package sshconn
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +35,7 @@ type Conn struct {
 // announce is called with each channel that the server opens, one after the other: it accepts the channel or rejects it, then or later. If it is nil, the
 // server may open those that Conn.Listen asks for.
 func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.ClientConfig, announce func(*Conn, ssh.NewChannel)) (*Conn, error) {
-	line := &meter{Conn: raw, r: bufio.NewReaderSize(raw, 64<<10)}
+	line := &meter{Conn: raw}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		raw.Close()
@@ -158,8 +157,8 @@ func (c *Conn) Ends(ctx context.Context) bool {
 }
 
 // Keep asks the server every interval for a sign of life. When nothing at all has come from the server for misses
-// intervals after a question, Keep ends the connection. Keep returns when the connection has ended or is closed.
-func (c *Conn) Keep(interval time.Duration, misses int) {
+// intervals after a question, Keep ends the connection. Keep returns when the connection has ended, when this side ends it, or when stop is closed.
+func (c *Conn) Keep(stop <-chan struct{}, interval time.Duration, misses int) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	var asked <-chan struct{} // closed by the answer
@@ -170,6 +169,8 @@ func (c *Conn) Keep(interval time.Duration, misses int) {
 		case <-c.gone:
 			return
 		case <-c.Stopped():
+			return
+		case <-stop:
 			return
 		case <-tick.C:
 		}
@@ -322,19 +323,50 @@ func (c *Conn) Reason() (string, error) {
 	return "connection broken", c.why
 }
 
-// A meter counts what comes, and reads it in large pieces: x/crypto reads 4 KiB at a time.
+// A meter counts what comes. It reads much in large pieces, where x/crypto reads 4 KiB at a time; while little comes, it holds no buffer.
 type meter struct {
 	net.Conn
-	r        *bufio.Reader
+	large    *[meterSize]byte // nil while little comes
+	rest     []byte           // of large: read, but not asked for yet
+	more     bool             // the last read has filled what it was given
 	received atomic.Uint64
 	broken   atomic.Bool // a read has failed
 }
 
-func (m *meter) Read(p []byte) (int, error) {
-	n, err := m.r.Read(p)
+const meterSize = 64 << 10
+
+var meterBuffers = sync.Pool{New: func() any { return new([meterSize]byte) }}
+
+func (m *meter) Read(p []byte) (n int, err error) {
+	switch {
+	case len(m.rest) > 0:
+		n = m.take(p)
+	case m.more:
+		if m.large == nil {
+			m.large = meterBuffers.Get().(*[meterSize]byte)
+		}
+		n, err = m.Conn.Read(m.large[:])
+		m.rest, m.more = m.large[:n], n == meterSize
+		if n > 0 {
+			n, err = m.take(p), nil // an error comes again
+		}
+	default:
+		n, err = m.Conn.Read(p)
+		m.more = n == len(p)
+	}
 	m.received.Add(uint64(n))
 	if err != nil {
 		m.broken.Store(true)
 	}
 	return n, err
+}
+
+// take takes from what has been read before.
+func (m *meter) take(p []byte) int {
+	n := copy(p, m.rest)
+	if m.rest = m.rest[n:]; len(m.rest) == 0 && !m.more {
+		meterBuffers.Put(m.large)
+		m.large = nil
+	}
+	return n
 }
