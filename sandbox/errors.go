@@ -18,7 +18,7 @@ var (
 	ErrTimeout error = &sentinel{"command timed out", context.DeadlineExceeded}
 	// ErrQuestion: the command waited for input, and AtQuestion(Fail) had it killed.
 	ErrQuestion error = &sentinel{"the command waits for input, and nobody answers", nil}
-	// ErrCut: the connection to the sandbox was cut during a copy, or under a dialed connection; neither can be resumed. The sandbox is still there
+	// ErrCut: the connection to the sandbox was cut during a copy, or under a connection that was dialed or accepted; none can be resumed. The sandbox is still there
 	// and is being connected to again, so try again. Sessions and jobs go on as if nothing had happened.
 	ErrCut error = &sentinel{"the connection to the sandbox was cut: try again", nil}
 	// ErrLost: the connection or the container is gone. errors.As with a *LostError says why.

@@ -110,6 +110,21 @@ type Sandbox interface {
 	// Dial connects to an address as seen from inside the sandbox. Networks: "tcp", "tcp4", "tcp6", "unix".
 	Dial(ctx context.Context, network, address string) (net.Conn, error)
 
+	// Listen listens on an address inside the sandbox: what the programs there connect to it is accepted here. So the sandbox gets a service of this program's
+	// also where it has no network of its own. Networks: "tcp", "tcp4", "tcp6" with an IP address, "localhost" or "" (all addresses) and a port, where 0 stands for
+	// one that is free, which Addr tells; "unix" with a path by the rules of CopyTo, of a socket that belongs to the sandbox's user, who alone may connect (besides
+	// root), and that Close removes.
+	//
+	// Any program inside may connect that can reach the address: the service must do nothing for it that not every program inside may have done. An accepted connection
+	// may hold some MiB of memory here that nobody has read, so accept no more at once than that allows. Up to 128 wait for Accept, further ones at the sandbox's end (over a plain sshd they
+	// are turned away); which of those that wait comes first is not said.
+	//
+	// ctx governs the call; the listener lives until its Close or the sandbox's. While the connection to the sandbox is cut and made again, connections
+	// that were accepted fail with ErrCut, and new ones wait. Connections have CloseWrite. Accept returns net.ErrClosed after the listener's Close, ErrClosed after
+	// the sandbox's, and ErrLost when the sandbox is lost. Errors of Listen are *net.OpError around what is wrong, where that is known: syscall.EADDRINUSE,
+	// EADDRNOTAVAIL, EACCES, fs.ErrNotExist, *net.AddrError; errors.ErrUnsupported for other networks.
+	Listen(ctx context.Context, network, address string) (net.Listener, error)
+
 	// String names the kind of sandbox: "LocalBox", "SSHBox", "DockerSSHBox".
 	String() string
 }

@@ -233,12 +233,11 @@ func orphan(labels map[string]string, r *Record) bool {
 	if labels[makerLabel] == thisProcess {
 		return false
 	}
-	host, _ := os.Hostname()
 	pid, err := strconv.Atoi(labels["sandshell.pid"])
 	switch {
 	case err != nil:
 		return false
-	case labels["sandshell.host"] != host:
+	case labels["sandshell.host"] != engine.Host():
 		return r.ID == "" && time.Since(r.Created) > foreignAge
 	}
 	return pid == os.Getpid() || engine.Gone(pid)

@@ -159,8 +159,7 @@ func TestContainerSweep(t *testing.T) {
 	d := docker(t)
 	dead := exec.Command("true")
 	noError(t, dead.Run())
-	host, err := os.Hostname()
-	noError(t, err)
+	host := engine.Host()
 	left := map[int]string{dead.Process.Pid: "", os.Getppid(): ""}
 	for pid := range left {
 		created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{

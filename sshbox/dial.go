@@ -183,7 +183,7 @@ func (c DialConfig) connect(ctx context.Context) (*sshconn.Conn, error) {
 		conn, err := c.connectOnce(ctx)
 		if err == nil {
 			if c.KeepAlive > 0 {
-				conn.Run(func() { conn.Keep(c.KeepAlive, c.KeepAliveMax) })
+				conn.Run(func() { conn.Keep(nil, c.KeepAlive, c.KeepAliveMax) })
 			}
 			return conn, nil
 		}
@@ -228,7 +228,7 @@ func (c DialConfig) connectOnce(ctx context.Context) (*sshconn.Conn, error) {
 		HostKeyCallback: keys.check, HostKeyAlgorithms: keys.algorithms(c.Address, raw.RemoteAddr()),
 	}
 	config.Ciphers = sshconn.PreferredCiphers()
-	conn, err := sshconn.Handshake(ctx, raw, c.Address, config)
+	conn, err := sshconn.Handshake(ctx, raw, c.Address, config, nil)
 	if err == nil {
 		return conn, nil
 	}

@@ -27,7 +27,7 @@
 // containers, the network to it fails, the process in the container that joins them is killed), they run on, and the box
 // connects again by itself, for as long as Config.Linger. Calls wait meanwhile. Nothing is lost, and nothing comes twice:
 // what a program printed is asked for from the last byte read on, and what was typed is sent again from the last byte
-// taken on. A program that prints more than half a mebibyte meanwhile waits; a job does not. Copies and dialed connections
+// taken on. A program that prints more than half a mebibyte meanwhile waits; a job does not. Copies, and connections that were dialed or accepted,
 // cannot be gone on with: they return sandbox.ErrCut, and can be tried again.
 //
 // # Plugins

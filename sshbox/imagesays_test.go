@@ -78,9 +78,11 @@ func TestImageUserIsAName(t *testing.T) {
 }
 
 // logs is what docker logs shows.
-func logs(t *testing.T, box *DockerSSHBox) string {
+func logs(t *testing.T, box *DockerSSHBox) string { return logsOf(t, docker(t), box.ContainerID()) }
+
+func logsOf(t *testing.T, d *client.Client, id string) string {
 	t.Helper()
-	r, err := docker(t).ContainerLogs(t.Context(), box.ContainerID(), client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true})
+	r, err := d.ContainerLogs(t.Context(), id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true})
 	noError(t, err)
 	defer r.Close()
 	var out bytes.Buffer

@@ -34,7 +34,7 @@ type BoxInfo struct {
 
 // An Owner is a process that made a box.
 type Owner struct {
-	Host string // as os.Hostname has it there
+	Host string // as os.Hostname has it there; in a container with " pid:[…]" behind it, its namespace of process ids
 	PID  int
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,13 +22,14 @@ type link struct {
 	log  *slog.Logger
 	*sshconn.Group
 
-	mu       sync.Mutex
-	current  *sshconn.Conn // nil while it is cut
-	change   chan struct{} // closed, and made anew, when current or lost changes
-	detached bool          // programs are left running
-	lost     error         // why there will be no connection any more; nil while there may be one
-	programs map[string]*remote
-	left     []string // the ids of programs that have been let go and are to run on: boxd must not release them
+	mu        sync.Mutex
+	current   *sshconn.Conn // nil while it is cut
+	change    chan struct{} // closed, and made anew, when current or lost changes
+	detached  bool          // programs are left running
+	lost      error         // why there will be no connection any more; nil while there may be one
+	programs  map[string]*remote
+	listeners map[string]*listener
+	left      []string // the ids of programs that have been let go and are to run on: boxd must not release them
 }
 
 // The pace of the attempts to connect again.
@@ -36,14 +39,14 @@ const (
 )
 
 func newLink(h *Host) *link {
-	return &link{host: h, log: h.Logger, Group: sshconn.NewGroup(), change: make(chan struct{}), programs: map[string]*remote{}}
+	return &link{host: h, log: h.Logger, Group: sshconn.NewGroup(), change: make(chan struct{}), programs: map[string]*remote{}, listeners: map[string]*listener{}}
 }
 
 // keep keeps the connection up until close.
 func (l *link) keep() {
 	for {
 		conn := l.current // written by this goroutine alone
-		conn.Run(func() { conn.Keep(keepaliveInterval, keepaliveMisses) })
+		conn.Keep(l.Stopped(), keepaliveInterval, keepaliveMisses)
 		select {
 		case <-conn.Gone():
 		case <-l.Stopped():
@@ -57,6 +60,7 @@ func (l *link) keep() {
 		next, err := l.redial(began)
 		if err != nil {
 			l.set(nil, err)
+			l.endListeners(l.host.explain(err))
 			return
 		}
 		l.log.Info("the connection to the box is there again", "after", time.Since(began))
@@ -124,7 +128,7 @@ func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
 	}
 }
 
-// resume tells boxd which programs are still wanted, and goes on with them.
+// resume tells boxd which programs and listeners are still wanted, and goes on with them.
 func (l *link) resume(ctx context.Context, conn *sshconn.Conn) error {
 	l.mu.Lock()
 	ids := append([]string{}, l.left...)
@@ -133,6 +137,7 @@ func (l *link) resume(ctx context.Context, conn *sshconn.Conn) error {
 		ids = append(ids, id)
 		programs = append(programs, p)
 	}
+	ids = slices.AppendSeq(ids, maps.Keys(l.listeners))
 	l.mu.Unlock()
 	if err := hold(ctx, conn, ids); err != nil {
 		return err
@@ -151,7 +156,7 @@ func (l *link) resume(ctx context.Context, conn *sshconn.Conn) error {
 	return nil
 }
 
-// hold has boxd release all programs but these.
+// hold has boxd release all programs and end all listeners but these.
 func hold(ctx context.Context, conn *sshconn.Conn, ids []string) error {
 	payload, err := json.Marshal(ids)
 	if err != nil {
@@ -216,6 +221,7 @@ func (l *link) why() error {
 // close ends the connection, and waits for all that ran on it.
 func (l *link) close() {
 	l.Stop()
+	l.endListeners(sandbox.ErrClosed)
 	l.mu.Lock()
 	conn := l.current
 	l.mu.Unlock()

@@ -48,7 +48,7 @@ func (h *Host) reach(ctx context.Context, authorize bool) (*sshconn.Conn, error)
 	// No byte leaves the machine, or the engine's own TLS connection: the shortest key exchange will do.
 	config.KeyExchanges = []string{ssh.KeyExchangeCurve25519}
 	config.Ciphers = sshconn.PreferredCiphers()
-	conn, err := sshconn.Handshake(ctx, streams, "box", config)
+	conn, err := sshconn.Handshake(ctx, streams, "box", config, h.link.announced)
 	if err != nil {
 		return nil, fail(err)
 	}

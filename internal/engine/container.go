@@ -113,8 +113,8 @@ const (
 	boxLabel     = "sandshell.box"    // tells the box from any other
 	lingerLabel  = "sandshell.linger" // Spec.Linger
 	keepLabel    = "sandshell.keep"   // "true" if Spec.Keep
-	hostLabel    = "sandshell.host"   // the machine
-	pidLabel     = "sandshell.pid"    // and the process that made it
+	hostLabel    = "sandshell.host"   // where
+	pidLabel     = "sandshell.pid"    // the process is that made it
 )
 
 // labels are the container's labels: ours and the user's.
@@ -132,8 +132,8 @@ func (c *Container) labels(more map[string]string) map[string]string {
 		labels[keepLabel] = "true"
 	}
 	labels[pidLabel] = strconv.Itoa(os.Getpid())
-	if name, err := os.Hostname(); err == nil {
-		labels[hostLabel] = name
+	if host := Host(); host != "" {
+		labels[hostLabel] = host
 	}
 	return labels
 }

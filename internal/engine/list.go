@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strconv"
 	"time"
 
@@ -21,7 +20,7 @@ type Listed struct {
 	State           string // as the engine has it
 	Created         time.Time
 	Keep            bool
-	Host            string // the machine of the process that made it
+	Host            string // where the process is that made it, as Host has it there
 	PID             int    // that process's id on Host
 	Labels          map[string]string
 }
@@ -112,7 +111,7 @@ func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err e
 	if err != nil {
 		return 0, err
 	}
-	host, _ := os.Hostname()
+	host := Host()
 	var errs []error
 	seen := map[string]bool{}
 	for _, b := range boxes {

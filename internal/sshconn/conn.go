@@ -1,7 +1,6 @@
 package sshconn
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +17,10 @@ import (
 // A Conn is one SSH connection, and what runs on it. All methods may be called from several goroutines.
 type Conn struct {
 	*Group
-	Client *ssh.Client // its channels and global requests
-	line   *meter
+	Client   ssh.Conn // its channels and global requests
+	line     *meter
+	announce func(*Conn, ssh.NewChannel)
+	forwards forwards
 
 	gone chan struct{} // closed when the connection has ended
 	why  error         // why it has ended; set before gone is closed
@@ -30,8 +31,11 @@ type Conn struct {
 
 // Handshake makes an SSH connection out of a byte stream, which it owns from now on. It ends with ctx:
 // x/crypto sets no limit of its own, and a server may accept the connection and then say nothing for ever.
-func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.ClientConfig) (*Conn, error) {
-	line := &meter{Conn: raw, r: bufio.NewReaderSize(raw, 64<<10)}
+//
+// announce is called with each channel that the server opens, one after the other: it accepts the channel or rejects it, then or later. If it is nil, the
+// server may open those that Conn.Listen asks for.
+func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.ClientConfig, announce func(*Conn, ssh.NewChannel)) (*Conn, error) {
+	line := &meter{Conn: raw}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		raw.Close()
@@ -52,8 +56,11 @@ func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.Cl
 		}
 		return nil, err
 	}
-	conn := &Conn{Group: NewGroup(), Client: ssh.NewClient(c, channels, requests), line: line, gone: make(chan struct{})}
-	conn.Run(conn.watch)
+	if announce == nil {
+		announce = (*Conn).announced
+	}
+	conn := &Conn{Group: NewGroup(), Client: c, line: line, announce: announce, gone: make(chan struct{})}
+	conn.Run(func() { conn.serve(channels, requests) })
 	return conn, nil
 }
 
@@ -69,8 +76,24 @@ func (e *UnwelcomeError) Error() string {
 }
 func (e *UnwelcomeError) Unwrap() error { return e.err }
 
-// watch learns the connection's end.
-func (c *Conn) watch() {
+// serve answers the server until the connection's end. (An ssh.Client would have three goroutines for that.)
+func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
+	for channels != nil || requests != nil {
+		select {
+		case ch, ok := <-channels:
+			if !ok {
+				channels = nil
+				break
+			}
+			c.announce(c, ch)
+		case r, ok := <-requests:
+			if !ok {
+				requests = nil
+			} else if r.WantReply { // the server asks for a sign of life, with a request that nobody knows
+				r.Reply(false, nil)
+			}
+		}
+	}
 	err := c.Client.Wait()
 	c.mu.Lock()
 	if c.cause != nil {
@@ -79,6 +102,7 @@ func (c *Conn) watch() {
 	c.mu.Unlock()
 	c.why = err
 	close(c.gone)
+	c.forwards.end()
 }
 
 // Abort ends the connection because of cause.
@@ -133,8 +157,8 @@ func (c *Conn) Ends(ctx context.Context) bool {
 }
 
 // Keep asks the server every interval for a sign of life. When nothing at all has come from the server for misses
-// intervals after a question, Keep ends the connection. Keep returns when the connection has ended or is closed.
-func (c *Conn) Keep(interval time.Duration, misses int) {
+// intervals after a question, Keep ends the connection. Keep returns when the connection has ended, when this side ends it, or when stop is closed.
+func (c *Conn) Keep(stop <-chan struct{}, interval time.Duration, misses int) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	var asked <-chan struct{} // closed by the answer
@@ -145,6 +169,8 @@ func (c *Conn) Keep(interval time.Duration, misses int) {
 		case <-c.gone:
 			return
 		case <-c.Stopped():
+			return
+		case <-stop:
 			return
 		case <-tick.C:
 		}
@@ -184,26 +210,47 @@ func (c *Conn) Ask() <-chan struct{} {
 // ErrGone: the connection has ended.
 var ErrGone = errors.New("the connection is gone")
 
-// Request makes a global request. A server that refuses it is an error with what the server says.
+// A RefusedError says that the server has refused a global request.
+type RefusedError struct {
+	Request string
+	Reply   []byte // why, if the server says so
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("the server refuses %s: %s", e.Request, e.Reply)
+}
+
+// Request makes a global request. If the server refuses it, the error is a *RefusedError.
 func (c *Conn) Request(ctx context.Context, name string, payload []byte) (reply []byte, err error) {
+	return c.RequestOrUndo(ctx, name, payload, nil)
+}
+
+// RequestOrUndo is Request, but if ctx ends before the server has answered, it calls undo when the server has granted the request nevertheless. undo runs in
+// a goroutine of the connection's; nil is nothing.
+func (c *Conn) RequestOrUndo(ctx context.Context, name string, payload []byte, undo func(reply []byte)) (reply []byte, err error) {
 	type answer struct {
-		ok    bool
 		reply []byte
 		err   error
 	}
-	answered := make(chan answer, 1)
+	answered := make(chan answer)
 	if !c.Run(func() {
-		var a answer
-		a.ok, a.reply, a.err = c.Client.SendRequest(name, true, payload)
-		answered <- a
+		ok, reply, err := c.Client.SendRequest(name, true, payload)
+		if err == nil && !ok {
+			err = &RefusedError{name, reply}
+		}
+		select {
+		case answered <- answer{reply, err}:
+		case <-c.gone:
+		case <-ctx.Done():
+			if err == nil && undo != nil {
+				undo(reply)
+			}
+		}
 	}) {
 		return nil, ErrGone
 	}
 	select {
 	case a := <-answered:
-		if a.err == nil && !a.ok {
-			a.err = fmt.Errorf("the server refuses %s: %s", name, a.reply)
-		}
 		return a.reply, a.err
 	case <-c.gone:
 		return nil, ErrGone
@@ -214,34 +261,50 @@ func (c *Conn) Request(ctx context.Context, name string, payload []byte) (reply 
 
 // OpenChannel opens a channel. It does not wait for a server that does not answer: it returns when ctx ends, and closes the channel when that is there.
 func (c *Conn) OpenChannel(ctx context.Context, kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
-	type opening struct {
-		ch       ssh.Channel
-		requests <-chan *ssh.Request
-		err      error
+	o := c.obtain(ctx.Done(), func() opened {
+		ch, requests, err := c.Client.OpenChannel(kind, extra)
+		return opened{ch, requests, err}
+	})
+	if o.err == errGivenUp {
+		o.err = context.Cause(ctx)
 	}
-	opened := make(chan opening)
+	return o.ch, o.requests, o.err
+}
+
+// opened is a channel, or why there is none.
+type opened struct {
+	ch       ssh.Channel
+	requests <-chan *ssh.Request
+	err      error
+}
+
+// errGivenUp: this side has stopped waiting.
+var errGivenUp = errors.New("given up")
+
+// obtain calls open, and returns when it does or when done is closed: then it closes the channel when that is there.
+func (c *Conn) obtain(done <-chan struct{}, open func() opened) opened {
+	got := make(chan opened)
 	if !c.Run(func() {
-		var o opening
-		o.ch, o.requests, o.err = c.Client.OpenChannel(kind, extra)
+		o := open()
 		select {
-		case opened <- o:
+		case got <- o:
 		case <-c.gone:
-		case <-ctx.Done():
+		case <-done:
 			if o.err == nil {
 				o.ch.Close()
 				ssh.DiscardRequests(o.requests)
 			}
 		}
 	}) {
-		return nil, nil, ErrGone
+		return opened{err: ErrGone}
 	}
 	select {
-	case o := <-opened:
-		return o.ch, o.requests, o.err
+	case o := <-got:
+		return o
 	case <-c.gone:
-		return nil, nil, ErrGone
-	case <-ctx.Done():
-		return nil, nil, context.Cause(ctx)
+		return opened{err: ErrGone}
+	case <-done:
+		return opened{err: errGivenUp}
 	}
 }
 
@@ -260,19 +323,50 @@ func (c *Conn) Reason() (string, error) {
 	return "connection broken", c.why
 }
 
-// A meter counts what comes, and reads it in large pieces: x/crypto reads 4 KiB at a time.
+// A meter counts what comes. It reads much in large pieces, where x/crypto reads 4 KiB at a time; while little comes, it holds no buffer.
 type meter struct {
 	net.Conn
-	r        *bufio.Reader
+	large    *[meterSize]byte // nil while little comes
+	rest     []byte           // of large: read, but not asked for yet
+	more     bool             // the last read has filled what it was given
 	received atomic.Uint64
 	broken   atomic.Bool // a read has failed
 }
 
-func (m *meter) Read(p []byte) (int, error) {
-	n, err := m.r.Read(p)
+const meterSize = 64 << 10
+
+var meterBuffers = sync.Pool{New: func() any { return new([meterSize]byte) }}
+
+func (m *meter) Read(p []byte) (n int, err error) {
+	switch {
+	case len(m.rest) > 0:
+		n = m.take(p)
+	case m.more:
+		if m.large == nil {
+			m.large = meterBuffers.Get().(*[meterSize]byte)
+		}
+		n, err = m.Conn.Read(m.large[:])
+		m.rest, m.more = m.large[:n], n == meterSize
+		if n > 0 {
+			n, err = m.take(p), nil // an error comes again
+		}
+	default:
+		n, err = m.Conn.Read(p)
+		m.more = n == len(p)
+	}
 	m.received.Add(uint64(n))
 	if err != nil {
 		m.broken.Store(true)
 	}
 	return n, err
+}
+
+// take takes from what has been read before.
+func (m *meter) take(p []byte) int {
+	n := copy(p, m.rest)
+	if m.rest = m.rest[n:]; len(m.rest) == 0 && !m.more {
+		meterBuffers.Put(m.large)
+		m.large = nil
+	}
+	return n
 }

@@ -56,7 +56,7 @@ func TestRequest(t *testing.T) {
 
 func TestKeep(t *testing.T) {
 	c, s := connect(t)
-	c.Run(func() { c.Keep(time.Millisecond, 1000) })
+	c.Run(func() { c.Keep(nil, time.Millisecond, 1000) })
 	for range 5 {
 		require.NoError(t, soon(t, "a question", s.requests).Reply(false, nil)) // a refusal is a sign of life
 	}
@@ -80,8 +80,8 @@ func (m mute) Close() error { close(m.closed); return nil }
 func TestKeepBehindOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := mute{closed: make(chan struct{})}
-		c := &Conn{Group: NewGroup(), Client: &ssh.Client{Conn: m}, line: new(meter), gone: make(chan struct{})}
-		kept := async(func() time.Time { c.Keep(time.Second, 10); return time.Now() })
+		c := &Conn{Group: NewGroup(), Client: m, line: new(meter), gone: make(chan struct{})}
+		kept := async(func() time.Time { c.Keep(nil, time.Second, 10); return time.Now() })
 		for range 100 {
 			c.line.received.Add(1)
 			time.Sleep(8500 * time.Millisecond)
@@ -111,7 +111,7 @@ func TestKeepOnSilentConnection(t *testing.T) {
 	}()
 	require.False(t, c.Ends(t.Context()))
 	close(s.raw.silent)
-	c.Keep(time.Millisecond, 2)
+	c.Keep(nil, time.Millisecond, 2)
 	soon(t, "the end", c.Gone())
 	require.ErrorContains(t, c.Err(), "no answer for 2ms")
 	reason, err := c.Reason()
@@ -127,7 +127,7 @@ func TestKeepEnds(t *testing.T) {
 	for name, end := range map[string]func(*Conn){"Abort": func(c *Conn) { c.Abort(net.ErrClosed) }, "Stop": func(c *Conn) { c.Stop() }} {
 		t.Run(name, func(t *testing.T) {
 			c, _ := connect(t)
-			kept := async(func() bool { c.Keep(time.Hour, 1); return true })
+			kept := async(func() bool { c.Keep(nil, time.Hour, 1); return true })
 			end(c)
 			soon(t, "Keep", kept)
 		})
@@ -139,13 +139,13 @@ func TestHandshakeRefused(t *testing.T) {
 	near, far := net.Pipe()
 	far.Close()
 	var unwelcome *UnwelcomeError
-	_, err := Handshake(t.Context(), near, "test", config)
+	_, err := Handshake(t.Context(), near, "test", config, nil)
 	require.ErrorAs(t, err, &unwelcome)
 
 	near, far = net.Pipe() // a server that never says a word
 	defer far.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	handshake := async(func() error { _, err := Handshake(ctx, near, "test", config); return err })
+	handshake := async(func() error { _, err := Handshake(ctx, near, "test", config, nil); return err })
 	far.Read(make([]byte, 1)) // it has begun
 	cancel(ErrNoHandshake)
 	require.ErrorIs(t, soon(t, "the handshake", handshake), ErrNoHandshake)

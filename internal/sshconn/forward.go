@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sandshell/sandshell/sandbox"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -28,44 +27,21 @@ func (c *Conn) Dial(ctx context.Context, network, address string, explain func(e
 	if err := ctx.Err(); err != nil {
 		return nil, fail(err)
 	}
-	type result struct {
-		conn *forwarded
-		err  error
+	ch, requests, err := c.OpenChannel(ctx, kind, extra)
+	if err != nil {
+		return nil, fail(Refusal(explain(err)))
 	}
-	done := make(chan result)
-	if !c.Run(func() {
-		var r result
-		var ch ssh.Channel
-		var requests <-chan *ssh.Request
-		if ch, requests, r.err = c.Client.OpenChannel(kind, extra); r.err == nil {
-			r.conn = &forwarded{Stream: NewStream(ch, c.Group), local: localAddr(network), remote: remote}
-			if KnowsCredit(string(c.Client.ServerVersion())) {
-				r.conn.Credit = FirstCredit
-			}
-			c.Run(func() { ssh.DiscardRequests(requests) })
-		}
-		select {
-		case done <- r:
-		case <-ctx.Done():
-			if r.err == nil {
-				r.conn.Close()
-			}
-		case <-c.Stopped():
-		}
-	}) {
-		return nil, fail(sandbox.ErrClosed)
+	return c.carry(ch, requests, localAddr(network), remote, lost), nil
+}
+
+// carry makes a connection of a channel. lost returns the error of its reads and writes after the SSH connection has ended.
+func (c *Conn) carry(ch ssh.Channel, requests <-chan *ssh.Request, local, remote net.Addr, lost func() error) net.Conn {
+	f := &forwarded{Stream: NewStream(ch, c.Group), local: local, remote: remote}
+	if KnowsCredit(string(c.Client.ServerVersion())) {
+		f.Credit = FirstCredit
 	}
-	select {
-	case r := <-done:
-		if r.err != nil {
-			return nil, fail(Refusal(explain(r.err)))
-		}
-		return &breakable{r.conn, c, lost}, nil
-	case <-ctx.Done():
-		return nil, fail(ctx.Err())
-	case <-c.Stopped():
-		return nil, fail(sandbox.ErrClosed)
-	}
+	c.Run(func() { ssh.DiscardRequests(requests) })
+	return &breakable{f, c, lost}
 }
 
 // forwarding is the channel that reaches an address.

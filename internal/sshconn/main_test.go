@@ -116,7 +116,7 @@ func connect(t testing.TB) (*Conn, *server) {
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, err := Handshake(ctx, s.raw, "test", &ssh.ClientConfig{HostKeyCallback: ssh.FixedHostKey(signer.PublicKey())})
+	c, err := Handshake(ctx, s.raw, "test", &ssh.ClientConfig{HostKeyCallback: ssh.FixedHostKey(signer.PublicKey())}, nil)
 	if err != nil {
 		near.Close()
 		<-ended

@@ -16,38 +16,51 @@ const pumpSize = 32 << 10
 //
 // A read of an ssh.Channel ends only when the server says so: not when the channel is closed on this side, and not
 // while the network is silent. A Close that has to free a reader would hang with it. So a goroutine, started by the
-// first Read and waited for by the connection, does the reading, two buffers ahead at most.
+// first Read and waited for by the connection, does the reading, two buffers ahead at most. The buffers are small, until one is filled: most channels are
+// silent most of the time.
 type Pump struct {
 	src    io.Reader
 	on     *Group          // waits for the goroutine; when it is stopped, the stream ends
 	closed <-chan struct{} // closed when this side lets go of the stream
 
 	once    sync.Once
-	full    chan []byte   // what has been read; closed after the last, with err set
-	free    chan []byte   // buffers to read into
+	full    chan piece    // what has been read; closed after the last, with err set
+	free    chan []byte   // small buffers to read into
 	reading chan struct{} // held by the one Read under way
 	err     error
 
-	buf  []byte // the buffer that rest is a part of; nil if it came from elsewhere
+	now  piece  // what rest is a part of; the zero piece if it came from elsewhere
 	rest []byte // read, but not asked for yet
 
 	deadline deadline
 }
 
+// A piece is what one read has taken.
+type piece struct {
+	data  []byte
+	small []byte          // the buffer to give back
+	large *[pumpSize]byte // what data is in, if it was too much for that
+}
+
+// smallSize is the size of the buffers for little: what a command prints, mostly.
+const smallSize = 4 << 10
+
+var pumpBuffers = sync.Pool{New: func() any { return new([pumpSize]byte) }}
+
 func newPump(src io.Reader, on *Group, closed <-chan struct{}) *Pump {
 	return &Pump{
 		src: src, on: on, closed: closed,
-		full: make(chan []byte), free: make(chan []byte, 2), reading: make(chan struct{}, 1),
+		full: make(chan piece), free: make(chan []byte, 2), reading: make(chan struct{}, 1),
 		deadline: makeDeadline(),
 	}
 }
 
 func (r *Pump) run() {
 	defer close(r.full)
-	for {
-		var buf []byte
+	for more := false; ; {
+		var p piece
 		select {
-		case buf = <-r.free:
+		case p.small = <-r.free:
 		case <-r.closed:
 			r.err = net.ErrClosed
 			return
@@ -55,10 +68,17 @@ func (r *Pump) run() {
 			r.err = net.ErrClosed
 			return
 		}
+		buf := p.small
+		if more {
+			p.large = pumpBuffers.Get().(*[pumpSize]byte)
+			buf = p.large[:]
+		}
 		n, err := r.src.Read(buf)
+		more = n == len(buf)
 		if n > 0 {
+			p.data = buf[:n]
 			select {
-			case r.full <- buf[:n]:
+			case r.full <- p:
 			case <-r.closed:
 			case <-r.on.Stopped():
 			}
@@ -109,8 +129,8 @@ func (r *Pump) fill() error {
 		return nil
 	}
 	r.once.Do(func() {
-		r.free <- make([]byte, pumpSize)
-		r.free <- make([]byte, pumpSize)
+		r.free <- make([]byte, smallSize)
+		r.free <- make([]byte, smallSize)
 		if !r.on.Run(r.run) {
 			r.err = net.ErrClosed
 			close(r.full)
@@ -123,20 +143,23 @@ func (r *Pump) fill() error {
 		return net.ErrClosed
 	case <-r.deadline.passed():
 		return os.ErrDeadlineExceeded
-	case buf, ok := <-r.full:
+	case p, ok := <-r.full:
 		if !ok {
 			return r.err
 		}
-		r.buf, r.rest = buf[:cap(buf)], buf
+		r.now, r.rest = p, p.data
 		return nil
 	}
 }
 
 // take drops the first n bytes of rest, and gives an empty buffer back.
 func (r *Pump) take(n int) {
-	if r.rest = r.rest[n:]; len(r.rest) == 0 && r.buf != nil {
-		r.free <- r.buf
-		r.buf = nil
+	if r.rest = r.rest[n:]; len(r.rest) == 0 && r.now.small != nil {
+		if r.now.large != nil {
+			pumpBuffers.Put(r.now.large)
+		}
+		r.free <- r.now.small
+		r.now = piece{}
 	}
 }
 

@@ -147,7 +147,7 @@ func (s *Server) Connect(ctx context.Context) (*sshconn.Conn, error) {
 	}
 	return sshconn.Handshake(ctx, raw, s.Address, &ssh.ClientConfig{
 		User: s.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(s.Key)}, HostKeyCallback: ssh.FixedHostKey(s.HostKey),
-	})
+	}, nil)
 }
 
 // subsystem is sshd's sftp, unless the lines name subsystems themselves.

@@ -11,7 +11,7 @@ import (
 
 // benchmarkHost measures a host beside x/crypto's own sessions on the same connection, which are its floor.
 func benchmarkHost(b *testing.B, h *Host) {
-	client := h.first().Client
+	client := &ssh.Client{Conn: h.first().Client}
 	b.Run("Start", func(b *testing.B) {
 		for b.Loop() {
 			p, err := h.Start(b.Context(), shellbox.Program{Args: []string{"true"}})

@@ -27,6 +27,12 @@
 //	note          to boxd: a text to be kept with the program, for another client to read
 //	release       to boxd: the program is no longer wanted; its terminal hangs up, and boxd forgets it at its end
 //
+// # Listeners
+//
+// A listener is boxd's too. [ListenRequest] makes one, or finds it again by its id; [UnlistenRequest] ends it, and so does a [HoldRequest] without its id. boxd
+// announces each connection that comes by opening a channel of type [AcceptChannel] to the owner. The channel is the connection once the client accepts it. Until
+// then boxd takes nothing from the connection; when many wait, further ones wait in the kernel.
+//
 // # The rest
 //
 // Global requests: [HoldRequest], [ListRequest], [GuestRequest], and the questions about processes, [TreeRequest] to [ProgramRequest]. Channels:
@@ -64,9 +70,13 @@ const (
 	UnpackChannel  = "unpack@sandshell" // extra data: the path; an archive goes up, then DoneRequest comes down
 	PackChannel    = "pack@sandshell"   // extra data: the path; the archive comes down, then DoneRequest
 
-	HoldRequest  = "hold@sandshell"  // global; payload: ids as JSON; boxd releases all programs but these
+	HoldRequest  = "hold@sandshell"  // global; payload: ids as JSON; boxd releases all programs and ends all listeners but these
 	ListRequest  = "list@sandshell"  // global; reply: []Program as JSON
 	GuestRequest = "guest@sandshell" // global; payload: a public key in SSH's wire format, whose holder may log in as a guest
+
+	ListenRequest   = "listen@sandshell"   // global; payload: Listen as JSON; reply: the address, or a Failure as JSON
+	UnlistenRequest = "unlisten@sandshell" // global; payload: a listener's id
+	AcceptChannel   = "accept@sandshell"   // to the client; extra data: Accept
 
 	StateRequest       = "state@sandshell"        // State
 	FailedRequest      = "failed@sandshell"       // Failure as JSON: there is no such program
@@ -192,6 +202,21 @@ type Start struct {
 	Commands   bool // the standard input is not the terminal but a pipe, for a shell's commands
 	Spool      bool // all output is kept, in a box that is kept after release too, and the program never waits for its reader
 }
+
+// A Listen says where boxd is to listen. If there is a listener of that ID, it stays as it is, whatever the rest says.
+type Listen struct {
+	ID               string
+	Network, Address string // as of net.Listen
+}
+
+// An Accept says who has connected where.
+type Accept struct {
+	ID     string // the listener's
+	Origin string // the other end's address; "" if it has none
+}
+
+// ListenBacklog is how many connections to one listener boxd announces before the client has accepted or rejected them.
+const ListenBacklog = 128
 
 // A Program is one entry of ListRequest's reply.
 type Program struct {

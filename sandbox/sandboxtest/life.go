@@ -85,6 +85,10 @@ func closeUnderWay(t *testing.T, s *suite) {
 		}},
 		{"CopyFrom", false, func(ctx context.Context) error { return b.CopyFrom(ctx, b.tmp+"/d", host+"/d") }},
 	}
+	if l, err := attempt("Listen", func(ctx context.Context) (net.Listener, error) { return b.Listen(ctx, "tcp", "127.0.0.1:0") }); !errors.Is(err, errors.ErrUnsupported) {
+		require.NoError(t, err)
+		calls = append(calls, call{"Accept", true, func(context.Context) error { _, err := l.Accept(); return err }})
+	}
 	if b.has(t, "python3") {
 		address := b.start(t, echoServer).listening()
 		calls = append(calls, call{"Dial", false, func(ctx context.Context) error {
@@ -162,6 +166,7 @@ func useAfterClose(t *testing.T, s *suite) {
 			}
 			return err
 		}},
+		{"Listen", func(ctx context.Context) error { _, err := b.Listen(ctx, "tcp", "127.0.0.1:0"); return err }},
 		{"SessionExecute", discard(sh.executes(":"))},
 		{"SessionScreen", discard(sh.Screen)},
 	} {

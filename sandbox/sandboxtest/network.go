@@ -16,12 +16,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// network: Dial, to servers on the box's loopback.
+// network: Dial, to servers on the box's loopback, and Listen.
 func (s *suite) network(t *testing.T) {
 	b := s.box(t)
 	t.Run("45_HTTP", func(t *testing.T) { dialHTTP(t, b) })
 	t.Run("45_Echo", func(t *testing.T) { dialEcho(t, b) })
 	t.Run("45_Errors", func(t *testing.T) { dialErrors(t, b) })
+	t.Run("45_Listen", func(t *testing.T) { listen(t, b) })
 }
 
 // dial is Dial, which may not fail; the connection is closed at the end of t.

@@ -15,7 +15,7 @@ func (b *Box) Activity() (busy bool, since time.Time) {
 	b.mu.Lock()
 	busy = b.calling.Load() > 0
 	for conn := range b.conns {
-		busy = busy || conn.(*tracked).noticed
+		busy = busy || conn.noticed
 	}
 	sessions := make([]*session, 0, len(b.sessions))
 	for _, s := range b.sessions {

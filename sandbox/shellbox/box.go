@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"path"
 	"slices"
 	"sync"
@@ -52,21 +51,22 @@ type Box struct {
 	control     *controlled // that is processes; nil if the host is
 	noBash      atomic.Bool // there is no bash on the host
 
-	mu       sync.Mutex
-	closed   bool
-	detached bool
-	added    []string      // by AddEnv
-	closing  chan struct{} // closed when Close begins
-	sessions map[string]*session
-	jobs     []*job
-	count    map[string]int // of sessions, jobs and Runs, for their ids
-	calls    sync.WaitGroup // Runs, copies, connections being made
-	calling  atomic.Int64   // how many of them
-	commands atomic.Int64   // how many there have been, for the log
-	touched  atomic.Int64   // when something last began or ended, in nanoseconds since 1970
-	conns    map[net.Conn]struct{}
-	down     chan struct{} // closed when Close is done
-	downErr  error
+	mu        sync.Mutex
+	closed    bool
+	detached  bool
+	added     []string      // by AddEnv
+	closing   chan struct{} // closed when Close begins
+	sessions  map[string]*session
+	jobs      []*job
+	count     map[string]int // of sessions, jobs and Runs, for their ids
+	calls     sync.WaitGroup // Runs, copies, connections being made
+	calling   atomic.Int64   // how many of them
+	commands  atomic.Int64   // how many there have been, for the log
+	touched   atomic.Int64   // when something last began or ended, in nanoseconds since 1970
+	conns     map[*tracked]struct{}
+	listeners map[*listener]struct{}
+	down      chan struct{} // closed when Close is done
+	downErr   error
 }
 
 var _ sandbox.Sandbox = (*Box)(nil)
@@ -103,7 +103,8 @@ func newBox(host Host, opts Options) *Box {
 		down:        make(chan struct{}),
 		sessions:    map[string]*session{},
 		count:       map[string]int{},
-		conns:       map[net.Conn]struct{}{},
+		conns:       map[*tracked]struct{}{},
+		listeners:   map[*listener]struct{}{},
 		fileClients: newFileClients(),
 	}
 	var ok bool
@@ -260,58 +261,6 @@ func (b *Box) cause(ctx context.Context, err error) error {
 	return err
 }
 
-// Dial implements sandbox.Sandbox.
-func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	switch network {
-	case "tcp", "tcp4", "tcp6", "unix":
-	default:
-		return nil, fmt.Errorf("dial %s %s: %w: the networks are tcp, tcp4, tcp6 and unix", network, address, errors.ErrUnsupported)
-	}
-	ctx, done, err := b.call(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("dial %s %s: %w", network, address, err)
-	}
-	defer done()
-	conn, err := b.host.Dial(ctx, network, address)
-	if err != nil {
-		return nil, b.cause(ctx, err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		conn.Close()
-		return nil, fmt.Errorf("dial %s %s: %w", network, address, sandbox.ErrClosed)
-	}
-	t := &tracked{conn, b, noticed(ctx)}
-	b.conns[t] = struct{}{}
-	return t, nil
-}
-
-// A tracked connection ends with its box.
-type tracked struct {
-	net.Conn
-	box     *Box
-	noticed bool
-}
-
-func (t *tracked) Close() error {
-	t.box.mu.Lock()
-	delete(t.box.conns, t)
-	t.box.mu.Unlock()
-	if t.noticed {
-		t.box.touch()
-	}
-	return t.Conn.Close()
-}
-
-// CloseWrite ends the writing half, where the connection has halves.
-func (t *tracked) CloseWrite() error {
-	if c, ok := t.Conn.(interface{ CloseWrite() error }); ok {
-		return c.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
-
 // Close ends all sessions, jobs and calls, with all processes that they started, and closes the host. It returns when
 // everything is gone. Closing again waits for the first Close and returns what it returned.
 func (b *Box) Close() error {
@@ -333,13 +282,11 @@ func (b *Box) end() error {
 	close(b.closing)
 	b.calls.Wait()
 	b.mu.Lock()
-	sessions, conns := b.sessions, b.conns
-	b.sessions, b.conns = map[string]*session{}, map[net.Conn]struct{}{}
+	sessions := b.sessions
+	b.sessions = map[string]*session{}
 	jobs, detached := b.jobs, b.detached
 	b.mu.Unlock()
-	for conn := range conns {
-		conn.(*tracked).Conn.Close()
-	}
+	b.closeConnections()
 	for _, s := range sessions {
 		s.fail(sandbox.ErrClosed)
 	}

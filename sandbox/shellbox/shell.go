@@ -84,6 +84,9 @@ func (s *session) confirm(sh *shell) {
 	}
 }
 
+// readMost is how much of the terminal's output one read takes.
+const readMost = 32 << 10
+
 // read reads the terminal until the shell's end.
 func (s *session) read(sh *shell) {
 	eof := make(chan struct{})
@@ -99,7 +102,7 @@ func (s *session) read(sh *shell) {
 		s.untilQuiet(sh, eof, &got)
 		sh.proc.Close()
 	})
-	buf := make([]byte, 32<<10)
+	buf := make([]byte, 4<<10)
 	var end error
 	for end == nil {
 		var n int
@@ -107,6 +110,9 @@ func (s *session) read(sh *shell) {
 		got.begin(n)
 		s.take(sh, buf[:n])
 		got.end()
+		if n == len(buf) && n < readMost { // it prints much
+			buf = make([]byte, readMost)
+		}
 	}
 	s.text(sh, sh.scan.flush())
 	close(eof)

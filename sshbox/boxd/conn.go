@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"sync/atomic"
 
 	"github.com/sandshell/sandshell/internal/wire"
@@ -13,6 +14,7 @@ import (
 // A conn is a connection that has logged in.
 type conn struct {
 	*ssh.ServerConn
+	raw      *bufferedConn
 	s        *server
 	owner    bool
 	forwards forwards
@@ -25,6 +27,9 @@ const (
 	ownerChannels = 100000
 	guestChannels = 1000
 )
+
+// cut reports whether the connection has ended, so that the end of a channel need not be what the client has sent. It is known before any channel ends by that.
+func (c *conn) cut() bool { return c.raw.ended.Load() }
 
 // serve serves channels and requests until the connection's end.
 func (c *conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
@@ -104,6 +109,16 @@ func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {
 		}
 		c.s.only(c)
 		c.s.hold(ids)
+		c.s.unlisten(func(l *listener) bool { return !slices.Contains(ids, l.id) })
+		return true, nil
+	case kind == wire.ListenRequest:
+		address, err := c.s.listenFor(r.Payload)
+		if err != nil {
+			return false, wire.Fail(err).Encode()
+		}
+		return true, []byte(address)
+	case kind == wire.UnlistenRequest:
+		c.s.unlisten(func(l *listener) bool { return l.id == string(r.Payload) })
 		return true, nil
 	case kind == wire.GuestRequest:
 		key, err := ssh.ParsePublicKey(r.Payload)

@@ -24,9 +24,6 @@ const dialLimit = 20 * time.Second
 // afterCloseLimit is how long boxd goes on, after a client has closed a channel, to deliver what the client sent before.
 const afterCloseLimit = 10 * time.Second
 
-// maxListeners is on how many addresses boxd listens for one client's connection.
-const maxListeners = 1000
-
 // Forwards are the addresses that boxd listens on for one client's connection. The zero value has none.
 type forwards struct {
 	mu        sync.Mutex
@@ -52,7 +49,7 @@ func (f *forwards) add(key forwardKey, listeners []net.Listener) error {
 	case f.listeners[key] != nil:
 		return errForwarded
 	case len(f.listeners) >= maxListeners:
-		return errors.New("too many addresses are listened on")
+		return errTooMany
 	}
 	if f.listeners == nil {
 		f.listeners = map[forwardKey][]net.Listener{}
@@ -240,7 +237,7 @@ func (c *conn) announce(accepted halfCloser, key forwardKey) {
 	if err != nil {
 		return // the client has nothing to connect it to
 	}
-	relay(ch, requests, accepted)
+	relay(ch, requests, accepted, c)
 }
 
 // directTCP connects to an address.
@@ -292,7 +289,7 @@ func (c *conn) connect(newChannel ssh.NewChannel, dial func(context.Context) (ne
 	if err != nil {
 		return
 	}
-	relay(ch, requests, dialed.(halfCloser))
+	relay(ch, requests, dialed.(halfCloser), c)
 }
 
 func dialTCP(ctx context.Context, host string, port uint32) (net.Conn, error) {
@@ -351,8 +348,9 @@ type halfCloser interface {
 	CloseWrite() error
 }
 
-// relay carries data both ways until both have ended, or the channel is closed.
-func relay(ch ssh.Channel, requests <-chan *ssh.Request, conn halfCloser) {
+// relay carries data both ways until both have ended, or the channel is closed. When the client's connection is cut, conn does not end like one that was
+// ended there: what has come is not all, and the program has to know.
+func relay(ch ssh.Channel, requests <-chan *ssh.Request, conn halfCloser, on *conn) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -367,6 +365,9 @@ func relay(ch ssh.Channel, requests <-chan *ssh.Request, conn halfCloser) {
 		if _, err := io.Copy(conn, ch); err != nil {
 			io.Copy(io.Discard, ch) // the other end reads no more, but may still write
 		}
+		if on.cut() {
+			reset(conn)
+		}
 		conn.CloseWrite()
 	})
 	both.Go(func() {
@@ -377,4 +378,12 @@ func relay(ch ssh.Channel, requests <-chan *ssh.Request, conn halfCloser) {
 	conn.Close()
 	ch.Close()
 	<-over
+}
+
+// reset has the other end of a TCP connection read an error in place of the end. A Unix socket knows no such thing.
+func reset(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		tcp.SetLinger(0)
+		tcp.Close()
+	}
 }

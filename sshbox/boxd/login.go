@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/wire"
@@ -58,12 +59,13 @@ func (s *server) serveStreams(raw net.Conn) {
 	s.waiting(raw, true)
 	raw.SetDeadline(time.Now().Add(loginLimit))
 	in := bufio.NewReaderSize(raw, 64<<10) // x/crypto reads 4 KiB at a time
+	buffered := &bufferedConn{Conn: raw, r: in}
 	err := s.authorize(in, raw)
 	var sc *ssh.ServerConn
 	var channels <-chan ssh.NewChannel
 	var requests <-chan *ssh.Request
 	if err == nil {
-		sc, channels, requests, err = ssh.NewServerConn(&bufferedConn{raw, in}, s.config())
+		sc, channels, requests, err = ssh.NewServerConn(buffered, s.config())
 	}
 	s.waiting(raw, false)
 	if err != nil {
@@ -74,7 +76,7 @@ func (s *server) serveStreams(raw net.Conn) {
 	}
 	defer sc.Close()
 	raw.SetDeadline(time.Time{})
-	c := &conn{ServerConn: sc, s: s, owner: sc.Permissions.Extensions["role"] == "owner"}
+	c := &conn{ServerConn: sc, raw: buffered, s: s, owner: sc.Permissions.Extensions["role"] == "owner"}
 	if !s.arrived(c, sc.Permissions.Extensions["key"]) {
 		return
 	}
@@ -123,6 +125,7 @@ func (s *server) authorize(in *bufio.Reader, out io.Writer) error {
 	s.owner = string(key.Marshal())
 	s.mu.Unlock()
 	s.only(nil)
+	s.unlisten(func(*listener) bool { return true }) // they were the owner's before
 	_, err = fmt.Fprintf(out, "%s%s", wire.Authorized, ssh.MarshalAuthorizedKey(s.hostKey.PublicKey()))
 	return err
 }
@@ -159,6 +162,8 @@ func (s *server) arrived(c *conn, key string) bool {
 		return false
 	}
 	s.conns[c] = struct{}{}
+	close(s.arrival)
+	s.arrival = make(chan struct{})
 	if c.owner && s.alone != nil {
 		s.alone.Stop()
 	}
@@ -180,7 +185,7 @@ func (s *server) only(c *conn) {
 	}
 }
 
-// left removes c from the connections. Without any of the owner's, the box ends after the time that it lingers.
+// left removes c from the connections. Without any of the owner's, the box ends after the time that it lingers, unless it is kept.
 func (s *server) left(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +195,7 @@ func (s *server) left(c *conn) {
 			return
 		}
 	}
-	if c.owner && !s.keep && s.alone != nil {
+	if c.owner && s.alone != nil {
 		s.alone.Reset(s.linger)
 	}
 }
@@ -241,7 +246,14 @@ func parentless(pid int) bool {
 // A bufferedConn is read through a buffer.
 type bufferedConn struct {
 	net.Conn
-	r *bufio.Reader
+	r     *bufio.Reader
+	ended atomic.Bool // a read has failed
 }
 
-func (b *bufferedConn) Read(p []byte) (int, error) { return b.r.Read(p) }
+func (b *bufferedConn) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if err != nil {
+		b.ended.Store(true)
+	}
+	return n, err
+}

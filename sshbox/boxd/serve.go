@@ -43,13 +43,15 @@ type server struct {
 
 	starting sync.Mutex // held while a program is looked up and started
 
-	mu       sync.Mutex
-	owner    string              // the owner's key, in SSH's wire format; "" until there is one
-	guests   map[string]bool     // the guests' keys
-	conns    map[*conn]struct{}  // those that have logged in
-	callers  []net.Conn          // those that have not, the oldest first
-	programs map[string]*program // by id
-	alone    *time.Timer         // fires when the owner has been away for too long
+	mu        sync.Mutex
+	owner     string               // the owner's key, in SSH's wire format; "" until there is one
+	guests    map[string]bool      // the guests' keys
+	conns     map[*conn]struct{}   // those that have logged in
+	callers   []net.Conn           // those that have not, the oldest first
+	programs  map[string]*program  // by id
+	listeners map[string]*listener // by id
+	arrival   chan struct{}        // closed, and made anew, when a connection has logged in
+	alone     *time.Timer          // fires when the owner has been away for too long
 }
 
 func newServer(o options, log *slog.Logger) (*server, error) {
@@ -64,6 +66,7 @@ func newServer(o options, log *slog.Logger) (*server, error) {
 	return &server{
 		options: o, log: log, hostKey: hostKey, children: newChildren(), env: environment(os.Environ()),
 		guests: map[string]bool{}, conns: map[*conn]struct{}{}, programs: map[string]*program{},
+		listeners: map[string]*listener{}, arrival: make(chan struct{}),
 	}, nil
 }
 
@@ -154,8 +157,12 @@ func (t *threads) more(n int) {
 	}
 }
 
-// abandoned ends the box: as boxd is process 1, the kernel ends all others with it.
+// abandoned ends the box: as boxd is process 1, the kernel ends all others with it. In a box that is kept, it turns those away who wait for the owner.
 func (s *server) abandoned() {
+	if s.keep {
+		s.unlisten(func(*listener) bool { return true })
+		return
+	}
 	s.log.Info("nobody has come for long: the box ends")
 	os.Exit(0)
 }

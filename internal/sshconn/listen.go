@@ -1,0 +1,233 @@
+package sshconn
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// A Forward is an address on which the server listens for this side, with plain SSH.
+type Forward struct {
+	*Listener
+	on   *Conn
+	lost func() error
+	kind string // of the request: tcpip-forward or streamlocal-forward@openssh.com
+	host string // in this side's words, by which the server tells where a connection has come; or the socket's path
+	port uint32
+}
+
+// forwards are the addresses on which the server listens. The zero value has none.
+type forwards struct {
+	mu    sync.Mutex
+	all   []*Forward
+	ended bool
+
+	// The server may announce a connection before this side has seen the answer that tells the port.
+	asking int // requests under way
+	early  []ssh.NewChannel
+}
+
+const (
+	forwardTCP  = "tcpip-forward"
+	forwardUnix = "streamlocal-forward@openssh.com"
+)
+
+// The payloads of RFC 4254, section 7, and of OpenSSH's PROTOCOL, section 2.4.
+type (
+	addressPort struct {
+		Host string
+		Port uint32
+	}
+	socketPath   struct{ Path string }
+	forwardedTCP struct {
+		Host       string
+		Port       uint32
+		Origin     string
+		OriginPort uint32
+	}
+	forwardedUnix struct{ Path, Reserved string }
+)
+
+// Listen has the server listen on an address, as the user that has logged in: an IP address, "" (all of them) or a name and a port, where port 0 is one that
+// the server chooses; with "unix" the absolute path of a socket. A server that refuses is a *RefusedError; it does not say why. lost returns the error of
+// Accept, and of the connections, after this connection has ended. If ctx ends and the server listens all the same, it is told to stop, and then cancelled is
+// called.
+func (c *Conn) Listen(ctx context.Context, network, address string, lost func() error, cancelled func()) (*Forward, error) {
+	f := &Forward{on: c, lost: lost, kind: forwardUnix, host: address}
+	if network != "unix" {
+		host, service, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		port, err := strconv.ParseUint(service, 10, 16)
+		if err != nil {
+			return nil, &net.AddrError{Err: "the port is not a number from 0 to 65535", Addr: address}
+		}
+		f.kind, f.host, f.port = forwardTCP, host, uint32(port)
+	}
+	c.forwards.ask(1)
+	reply, err := c.RequestOrUndo(ctx, f.kind, f.payload(), func(reply []byte) {
+		f.chosen(reply)
+		f.cancel()
+		cancelled()
+	})
+	if err == nil {
+		f.chosen(reply)
+		f.Listener = NewListener(f.address(network), lost)
+		if !c.forwards.add(f) {
+			err = ErrGone
+		}
+	}
+	for _, ch := range c.forwards.ask(-1) {
+		c.announced(ch)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *Forward) payload() []byte {
+	if f.kind == forwardUnix {
+		return ssh.Marshal(&socketPath{f.host})
+	}
+	return ssh.Marshal(&addressPort{f.host, f.port})
+}
+
+// chosen takes the port that the server has chosen.
+func (f *Forward) chosen(reply []byte) {
+	var answer struct{ Port uint32 }
+	if f.kind == forwardTCP && f.port == 0 && ssh.Unmarshal(reply, &answer) == nil {
+		f.port = answer.Port
+	}
+}
+
+func (f *Forward) address(network string) net.Addr {
+	if network == "unix" {
+		return Address(network, f.host)
+	}
+	return Address(network, net.JoinHostPort(f.host, strconv.Itoa(int(f.port))))
+}
+
+// Address makes a net.Addr of an address.
+func Address(network, address string) net.Addr {
+	if network == "unix" {
+		return &net.UnixAddr{Name: address, Net: "unix"}
+	}
+	if a, err := netip.ParseAddrPort(address); err == nil {
+		return net.TCPAddrFromAddrPort(a)
+	}
+	return hostPort{network, address}
+}
+
+// ask notes that a request to listen begins or ends. When none is under way any more, it returns the channels that have come too early.
+func (f *forwards) ask(n int) []ssh.NewChannel {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.asking += n; f.asking > 0 {
+		return nil
+	}
+	early := f.early
+	f.early = nil
+	return early
+}
+
+func (f *forwards) add(l *Forward) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.ended {
+		f.all = append(f.all, l)
+	}
+	return !f.ended
+}
+
+// end ends all listeners, because the connection has ended.
+func (f *forwards) end() {
+	f.mu.Lock()
+	all := f.all
+	f.all, f.ended = nil, true
+	f.mu.Unlock()
+	for _, l := range all {
+		l.End(l.lost())
+	}
+}
+
+// announced hands a channel that the server opens to its listener.
+func (c *Conn) announced(ch ssh.NewChannel) {
+	f, remote, err := c.forwards.of(ch)
+	switch {
+	case err != nil:
+		c.Run(func() { ch.Reject(ssh.Prohibited, err.Error()) })
+	case f != nil:
+		f.Announce(c, ch, remote)
+	}
+}
+
+// of finds the listener of a channel. If there may be one soon, it keeps the channel and returns nil.
+func (f *forwards) of(ch ssh.NewChannel) (*Forward, net.Addr, error) {
+	var where func(*Forward) bool
+	var remote net.Addr
+	switch ch.ChannelType() {
+	case "forwarded-tcpip":
+		var to forwardedTCP
+		if err := ssh.Unmarshal(ch.ExtraData(), &to); err != nil {
+			return nil, nil, err
+		}
+		where = func(l *Forward) bool { return l.kind == forwardTCP && l.host == to.Host && l.port == to.Port }
+		remote = &net.TCPAddr{IP: net.ParseIP(to.Origin), Port: int(to.OriginPort)}
+	case "forwarded-streamlocal@openssh.com":
+		var to forwardedUnix
+		if err := ssh.Unmarshal(ch.ExtraData(), &to); err != nil {
+			return nil, nil, err
+		}
+		where = func(l *Forward) bool { return l.kind == forwardUnix && l.host == to.Path }
+		remote = localAddr("unix")
+	default:
+		return nil, nil, fmt.Errorf("unexpected channel type %s", ch.ChannelType())
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := slices.IndexFunc(f.all, where); i >= 0 {
+		return f.all[i], remote, nil
+	}
+	if f.asking > 0 && len(f.early) < Backlog {
+		f.early = append(f.early, ch)
+		return nil, nil, nil
+	}
+	return nil, nil, fmt.Errorf("nobody listens there")
+}
+
+// cancelLimit bounds the wait for a server that is to stop listening.
+const cancelLimit = 5 * time.Second
+
+// Close has the server stop listening, and waits until it does: then the address is free. Connections that were accepted go on. Closing again does nothing.
+func (f *Forward) Close() error {
+	if !f.End(net.ErrClosed) {
+		return nil
+	}
+	f.on.forwards.remove(f)
+	return f.cancel()
+}
+
+func (f *forwards) remove(l *Forward) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = slices.DeleteFunc(f.all, func(other *Forward) bool { return other == l })
+}
+
+func (f *Forward) cancel() error {
+	ctx, done := context.WithTimeout(context.Background(), cancelLimit)
+	defer done()
+	_, err := f.on.Request(ctx, "cancel-"+f.kind, f.payload())
+	if f.on.Ended() {
+		return nil // and with it the listening
+	}
+	return err
+}

@@ -1,0 +1,116 @@
+package sshconn
+
+import (
+	"net"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// A Listener hands out connections that a server has announced: each a channel that the server has opened and that nobody has accepted yet. Until
+// it is accepted, the server sends nothing on it, so a connection that waits here costs little.
+type Listener struct {
+	Address net.Addr     // where the server listens: to be set before Accept is called
+	lost    func() error // the error of a connection's reads and writes after its SSH connection has ended
+
+	mu      sync.Mutex
+	change  *sync.Cond // broadcast when waiting or err changes
+	waiting []announced
+	err     error         // why it has ended; nil until then
+	over    chan struct{} // closed when it has ended
+}
+
+// announced is a connection that waits for Accept.
+type announced struct {
+	on     *Conn
+	ch     ssh.NewChannel
+	remote net.Addr
+}
+
+// Backlog is how many connections wait for Accept. The server has to turn further ones away, or to let them wait at its end.
+const Backlog = 128
+
+// NewListener makes a Listener to which nothing has been announced yet.
+func NewListener(addr net.Addr, lost func() error) *Listener {
+	l := &Listener{Address: addr, lost: lost, over: make(chan struct{})}
+	l.change = sync.NewCond(&l.mu)
+	return l
+}
+
+// Announce adds a connection, or rejects it: when the Listener has ended, or when too many wait. remote is who has connected.
+func (l *Listener) Announce(on *Conn, ch ssh.NewChannel, remote net.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	live := l.waiting[:0]
+	for _, a := range l.waiting {
+		if !a.on.Ended() {
+			live = append(live, a)
+		}
+	}
+	clear(l.waiting[len(live):])
+	l.waiting = live
+	a := announced{on, ch, remote}
+	if l.err != nil || len(l.waiting) >= Backlog {
+		a.reject()
+		return
+	}
+	l.waiting = append(l.waiting, a)
+	l.change.Signal()
+}
+
+// reject tells the server, without waiting for the network.
+func (a announced) reject() {
+	a.on.Run(func() { a.ch.Reject(ssh.ConnectionFailed, "nobody accepts it") })
+}
+
+// Accept waits for a connection and returns it. After End it returns End's error.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		a, err := l.next()
+		if err != nil {
+			return nil, err
+		}
+		o := a.on.obtain(l.over, func() opened {
+			ch, requests, err := a.ch.Accept()
+			return opened{ch, requests, err}
+		})
+		if o.err == nil {
+			return a.on.carry(o.ch, o.requests, l.Address, a.remote, l.lost), nil
+		} // else its SSH connection has ended, or the Listener
+	}
+}
+
+func (l *Listener) next() (announced, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.waiting) == 0 && l.err == nil {
+		l.change.Wait()
+	}
+	if l.err != nil {
+		return announced{}, l.err
+	}
+	a := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	return a, nil
+}
+
+// End ends the Listener, unless it has ended: Accept returns err, and what waits is turned away. Connections that were accepted go on. It reports whether
+// this was the first call.
+func (l *Listener) End(err error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return false
+	}
+	l.err = err
+	close(l.over)
+	for _, a := range l.waiting {
+		a.reject()
+	}
+	l.waiting = nil
+	l.change.Broadcast()
+	return true
+}
+
+// Addr returns where the server listens.
+func (l *Listener) Addr() net.Addr { return l.Address }

@@ -1,0 +1,144 @@
+package sshhost
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+var _ shellbox.Listener = (*Host)(nil)
+
+// A listener is an address on which the server listens.
+type listener struct {
+	*sshconn.Forward
+	host   *Host
+	socket string // its path; "" for TCP
+	closed atomic.Bool
+}
+
+// Listen implements shellbox.Listener, with SSH's remote forwarding. Without the server's GatewayPorts, OpenSSH listens on the loopback address
+// whatever the address is.
+func (h *Host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	fail := func(err error) (net.Listener, error) {
+		return nil, &net.OpError{Op: "listen", Net: network, Addr: sshconn.Address(network, address), Err: h.explain(err)}
+	}
+	l := &listener{host: h}
+	if network == "unix" {
+		var err error
+		if address, err = h.socketPath(ctx, address); err != nil {
+			return fail(err)
+		}
+		l.socket = address
+	}
+	var err error
+	l.Forward, err = h.first().Listen(ctx, network, address, func() error { return h.explain(sshconn.ErrGone) }, l.remove)
+	var refused *sshconn.RefusedError
+	if errors.As(err, &refused) {
+		return fail(h.listenRefusal(ctx, network, address, err))
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return l, nil
+}
+
+// Close implements net.Listener. OpenSSH leaves the socket where it was.
+func (l *listener) Close() error {
+	if l.closed.Swap(true) {
+		return nil
+	}
+	defer l.remove()
+	return l.Forward.Close()
+}
+
+// remove removes the socket on which the server no longer listens.
+func (l *listener) remove() {
+	if l.socket == "" || l.host.first().Ended() {
+		return
+	}
+	ctx, done := context.WithTimeout(context.Background(), removeLimit)
+	defer done()
+	l.host.script(ctx, `[ ! -S "$1" ] || rm -f -- "$1"`, l.socket)
+}
+
+// removeLimit bounds the removing of a socket.
+const removeLimit = 5 * time.Second
+
+// socketPath returns the absolute path of a socket.
+func (h *Host) socketPath(ctx context.Context, p string) (string, error) {
+	if !strings.HasPrefix(p, "~") {
+		return path.Clean(p), nil
+	}
+	home, status, err := h.script(ctx, `printf %s "$HOME"`)
+	if err != nil {
+		return "", fmt.Errorf("find the home directory: %w", err)
+	}
+	if status != 0 || !path.IsAbs(home) {
+		return "", fmt.Errorf("the user has no home directory: HOME is %q", home)
+	}
+	return path.Join(home, p[1:]), nil
+}
+
+// listenRefusal finds out why the server does not listen: it does not say. /proc tells of others who listen on a port, on Linux.
+func (h *Host) listenRefusal(ctx context.Context, network, address string, refused error) error {
+	const socket = `[ -e "$1" ] || [ -L "$1" ] && exit 2; d=${1%/*}; d=${d:-/}; [ -e "$d" ] || exit 3; [ -d "$d" ] || exit 4; [ -w "$d" ] || exit 5`
+	const port = `
+[ "$1" -lt 1024 ] && [ "$(id -u)" != 0 ] && exit 5
+hex=$(printf %04X "$1")
+cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | while read -r n local remote state rest; do
+	case $local.$state in *:$hex.0A) exit 2;; esac
+done`
+	why := map[int]syscall.Errno{2: syscall.EADDRINUSE, 3: syscall.ENOENT, 4: syscall.ENOTDIR, 5: syscall.EACCES}
+	script, argument := socket, address
+	if network != "unix" {
+		_, service, _ := net.SplitHostPort(address)
+		if n, err := strconv.Atoi(service); err != nil || n == 0 {
+			return forbidden(refused)
+		}
+		script, argument = port, service
+	} else if len(address) > pathMax {
+		return os.NewSyscallError("bind", syscall.EINVAL)
+	}
+	_, status, err := h.script(ctx, script, argument)
+	if errno, known := why[status]; err == nil && known {
+		return os.NewSyscallError("bind", errno)
+	}
+	return forbidden(refused)
+}
+
+// pathMax is how long a socket's path may be (sun_path, without the 0 at its end): Linux's; elsewhere it is less.
+const pathMax = 107
+
+func forbidden(err error) error {
+	return fmt.Errorf("%w (AllowTcpForwarding, AllowStreamLocalForwarding, PermitListen; or there is no such address?)", err)
+}
+
+// script runs a script of sh and returns what it prints.
+func (h *Host) script(ctx context.Context, script string, args ...string) (output string, status int, err error) {
+	p, err := h.Start(ctx, shellbox.Program{Args: append([]string{"/bin/sh", "-c", script, "sh"}, args...)})
+	if err != nil {
+		return "", 0, err
+	}
+	defer p.Close()
+	defer context.AfterFunc(ctx, func() { p.Close() })()
+	p.Stdin().Close()
+	var out bytes.Buffer
+	if _, err := io.Copy(&out, io.LimitReader(p.Stdout(), 64<<10)); err != nil {
+		return "", 0, err
+	}
+	s, err := p.Wait()
+	return out.String(), s.Code, err
+}

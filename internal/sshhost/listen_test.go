@@ -1,0 +1,86 @@
+package sshhost
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/sandshell/sandshell/internal/hosttest"
+	"github.com/sandshell/sandshell/internal/sshdtest"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/stretchr/testify/require"
+)
+
+func TestListen(t *testing.T) {
+	t.Parallel()
+	hosttest.Listeners(t, hostOf(t, sshdtest.Start(t), Config{}))
+}
+
+func TestListenHome(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	h := hostOf(t, sshdtest.Start(t), Config{Env: []string{"HOME=" + home}})
+	l := hosttest.ListenOn(t, h, "unix", "~/socket")
+	require.Equal(t, filepath.Join(home, "socket"), l.Addr().String())
+}
+
+func TestListenForbidden(t *testing.T) {
+	t.Parallel()
+	h := hostOf(t, sshdtest.Start(t, "AllowTcpForwarding no", "AllowStreamLocalForwarding no"), Config{})
+	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "socket")} {
+		_, err := h.Listen(t.Context(), network, address)
+		require.ErrorContains(t, err, "AllowTcpForwarding", network)
+	}
+}
+
+// The listener ends with the connection: Accept, and what it has returned, say that the host is lost.
+func TestListenLost(t *testing.T) {
+	t.Parallel()
+	there, wire := sshdtest.Start(t).Through(t)
+	h := hostOf(t, there, Config{})
+	l := hosttest.ListenOn(t, h, "tcp", "127.0.0.1:0")
+	conn, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	accepted, err := l.Accept()
+	require.NoError(t, err)
+	ended := hosttest.Serve(l, hosttest.Echo)
+	wire.Cut()
+	var lost *sandbox.LostError
+	require.ErrorAs(t, <-ended, &lost)
+	_, err = accepted.Read(make([]byte, 1))
+	require.ErrorIs(t, err, sandbox.ErrLost)
+	_, err = io.ReadAll(conn)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+	_, err = h.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.ErrorIs(t, err, sandbox.ErrLost)
+	require.NoError(t, l.Close())
+}
+
+// A caller who no longer waits leaves nothing that listens.
+func TestListenGivenUp(t *testing.T) {
+	t.Parallel()
+	h := hostOf(t, sshdtest.Start(t), Config{})
+	socket := filepath.Join(t.TempDir(), "socket")
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		listened := make(chan error)
+		go func() {
+			l, err := h.Listen(ctx, "unix", socket)
+			if err == nil {
+				err = l.Close()
+			}
+			listened <- err
+		}()
+		cancel()
+		if err := <-listened; err != nil && !errors.Is(err, context.Canceled) {
+			require.ErrorIs(t, err, syscall.EADDRINUSE) // the last one's socket is about to go
+		}
+	}
+	waitFor(t, "the socket is gone", func() bool { _, err := os.Lstat(socket); return os.IsNotExist(err) })
+}

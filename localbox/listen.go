@@ -1,0 +1,31 @@
+package localbox
+
+import (
+	"context"
+	"net"
+	"os"
+
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+var _ shellbox.Listener = (*host)(nil)
+
+// Listen implements shellbox.Listener.
+func (h *host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	if network != "unix" {
+		return new(net.ListenConfig).Listen(ctx, network, address)
+	}
+	path, err := expandHome(address)
+	if err != nil {
+		return nil, err
+	}
+	l, err := (&net.ListenConfig{Control: private}).Listen(ctx, network, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, &net.OpError{Op: "listen", Net: network, Addr: l.Addr(), Err: err}
+	}
+	return l, nil
+}

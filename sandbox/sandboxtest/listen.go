@@ -1,0 +1,382 @@
+package sandboxtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// listenTo is Listen, which may not fail; the listener is closed at the end of t.
+func (b *box) listenTo(t testing.TB, network, address string) net.Listener {
+	t.Helper()
+	l, err := within(b, t, "Listen", func(ctx context.Context) (net.Listener, error) { return b.Listen(ctx, network, address) })
+	require.NoErrorf(t, err, "Listen(%s, %s)", network, address)
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// acceptor serves connections, each in a goroutine, until the listener ends. Wait for ended: it has Accept's last error.
+func acceptor(l net.Listener, serve func(net.Conn) error) (ended <-chan error) {
+	last := make(chan error, 1)
+	go func() {
+		var serving sync.WaitGroup
+		var mu sync.Mutex
+		var failed error
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				serving.Wait()
+				last <- errors.Join(failed, err)
+				return
+			}
+			serving.Go(func() {
+				defer conn.Close()
+				conn.SetDeadline(time.Now().Add(limit))
+				if err := serve(conn); err != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					failed = errors.Join(failed, err)
+				}
+			})
+		}
+	}()
+	return last
+}
+
+// closes closes a listener, and checks that its acceptor ends by that.
+func (b *box) closes(t testing.TB, l net.Listener, ended <-chan error) {
+	t.Helper()
+	_, err := within(b, t, "Listener.Close", empty(func(context.Context) error { return l.Close() }))
+	require.NoError(t, err)
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, net.ErrClosed)
+		require.NotErrorIs(t, err, sandbox.ErrClosed)
+	case <-time.After(grace):
+		t.Fatal("Accept hangs after Close")
+	}
+	require.NoError(t, l.Close(), "Close again")
+}
+
+func closeWrite(c net.Conn) error { return c.(interface{ CloseWrite() error }).CloseWrite() }
+
+// echoes sends back what comes, to its end.
+func echoes(c net.Conn) error {
+	if _, err := io.Copy(c, c); err != nil {
+		return err
+	}
+	return closeWrite(c)
+}
+
+// A client in the box: connect(), half(c) to end its half, and rest(c), all that comes.
+const clientScript = `
+import socket, sys, hashlib, threading
+network, address = sys.argv[1:3]
+def connect():
+    if network == "unix":
+        c = socket.socket(socket.AF_UNIX)
+        c.connect(address)
+        return c
+    host, port = address.rsplit(":", 1)
+    return socket.create_connection((host.strip("[]"), int(port)), timeout=60)
+def half(c): c.shutdown(socket.SHUT_WR)
+def rest(c):
+    got = b""
+    while True:
+        d = c.recv(1 << 16)
+        if not d: return got
+        got += d
+`
+
+// client runs a client in the box, and returns what it prints.
+func (b *box) client(t testing.TB, l net.Listener, script string, args ...string) string {
+	t.Helper()
+	return b.script(t, `exec python3 -c "$@"`, append([]string{clientScript + script, l.Addr().Network(), l.Addr().String()}, args...)...)
+}
+
+func listen(t *testing.T, b *box) {
+	t.Parallel()
+	b.need(t, "python3")
+	for _, network := range []string{"tcp", "unix"} {
+		t.Run(network, func(t *testing.T) {
+			at := func(t *testing.T) net.Listener {
+				if network == "unix" {
+					return b.listenTo(t, network, b.dir(t)+"/socket")
+				}
+				return b.listenTo(t, network, "127.0.0.1:0")
+			}
+			t.Run("HalfClose", func(t *testing.T) { listenHalves(t, b, at(t)) })
+			t.Run("ManyAtOnce", func(t *testing.T) { listenMany(t, b, at(t)) })
+			t.Run("Large", func(t *testing.T) { listenLarge(t, b, at(t)) })
+			t.Run("Close", func(t *testing.T) { listenClose(t, b, at(t)) })
+			t.Run("Two", func(t *testing.T) { listenTwo(t, b, at(t), at(t)) })
+		})
+	}
+	t.Run("Socket", func(t *testing.T) { listenSocket(t, b) })
+	t.Run("Port", func(t *testing.T) { listenPort(t, b) })
+	t.Run("Errors", func(t *testing.T) { listenErrors(t, b) })
+}
+
+// listenHalves: one end's half ends, and the other's goes on.
+func listenHalves(t *testing.T, b *box, l net.Listener) {
+	ended := acceptor(l, func(c net.Conn) error {
+		question, err := io.ReadAll(c)
+		if err == nil {
+			_, err = io.WriteString(c, "you asked "+string(question))
+		}
+		return err
+	})
+	same(t, "you asked why\n", b.client(t, l, `c = connect(); c.sendall(b"why"); half(c); print(rest(c).decode())`))
+	b.closes(t, l, ended)
+
+	l = b.listenTo(t, l.Addr().Network(), l.Addr().String()) // the address is free
+	answers := make(chan string, 1)
+	ended = acceptor(l, func(c net.Conn) error {
+		_, err := io.WriteString(c, "hello")
+		if err := errors.Join(err, closeWrite(c)); err != nil {
+			return err
+		}
+		answer, err := io.ReadAll(c)
+		answers <- string(answer)
+		return err
+	})
+	same(t, "hello\n", b.client(t, l, `c = connect(); print(rest(c).decode()); c.sendall(b"and welcome"); c.close()`))
+	same(t, "and welcome", <-answers)
+	b.closes(t, l, ended)
+}
+
+func listenMany(t *testing.T, b *box, l net.Listener) {
+	ended := acceptor(l, echoes)
+	got := b.client(t, l, `
+ok = [False] * 100
+start = threading.Barrier(len(ok))
+def one(i):
+    message = b"message %d " % i * 1000
+    c = connect()
+    start.wait() # all are connected at the same time
+    c.sendall(message)
+    half(c)
+    ok[i] = rest(c) == message
+    c.close()
+threads = [threading.Thread(target=one, args=(i,)) for i in range(len(ok))]
+for t in threads: t.start()
+for t in threads: t.join()
+print(ok.count(True))`)
+	same(t, "100\n", got)
+	b.closes(t, l, ended)
+}
+
+// listenLarge: much, both ways at once.
+func listenLarge(t *testing.T, b *box, l net.Listener) {
+	size := b.suite.count(100_000_000)
+	sums := make(chan string, 1)
+	ended := acceptor(l, func(c net.Conn) error {
+		wrote := make(chan error, 1)
+		go func() {
+			_, err := io.Copy(c, io.LimitReader(&numbered{}, int64(size)))
+			wrote <- errors.Join(err, closeWrite(c))
+		}()
+		sum := sha256.New()
+		n, err := io.Copy(sum, c)
+		sums <- fmt.Sprintf("%d %x", n, sum.Sum(nil))
+		return errors.Join(err, <-wrote)
+	})
+	want := sha256.New()
+	io.Copy(want, io.LimitReader(&numbered{}, int64(size)))
+	line := fmt.Sprintf("%d %x", size, want.Sum(nil))
+	got := b.client(t, l, `
+size, c = int(sys.argv[3]), connect()
+def send():
+    for at in range(0, size, 1 << 16):
+        c.sendall((at.to_bytes(8, "big") + b"." * 0xfff8)[:size-at])
+    half(c)
+sending = threading.Thread(target=send)
+sending.start()
+sum, n = hashlib.sha256(), 0
+while True:
+    d = c.recv(1 << 16)
+    if not d: break
+    sum.update(d)
+    n += len(d)
+sending.join()
+print(n, sum.hexdigest())`, strconv.Itoa(size))
+	same(t, line+"\n", got)
+	same(t, line, <-sums)
+	b.closes(t, l, ended)
+}
+
+// numbered is endless: blocks of 64 KiB, each of which begins with its offset.
+type numbered struct {
+	next  uint64
+	block []byte // what is left of the last one
+}
+
+func (n *numbered) Read(p []byte) (int, error) {
+	if len(n.block) == 0 {
+		n.block = append(binary.BigEndian.AppendUint64(nil, n.next), bytes.Repeat([]byte("."), 1<<16-8)...)
+		n.next += 1 << 16
+	}
+	c := copy(p, n.block)
+	n.block = n.block[c:]
+	return c, nil
+}
+
+// listenClose: what was accepted goes on, what has not been is turned away, and the address is free.
+func listenClose(t *testing.T, b *box, l net.Listener) {
+	j := b.start(t, `exec python3 -c `+quote(clientScript+`
+c = connect()
+c.sendall(b"1")
+c.recv(1) # c is accepted: which of two would come first is not said
+other = connect()
+print("connected", flush=True)
+try: print("turned away" if rest(other) == b"" else "served", flush=True)
+except ConnectionResetError: print("turned away", flush=True)
+c.sendall(b"2")
+half(c)
+print("got", rest(c).decode(), flush=True)
+`)+" "+l.Addr().Network()+" "+quote(l.Addr().String()))
+	conn, err := l.Accept()
+	require.NoError(t, err)
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(limit))
+	_, err = io.WriteString(conn, "!")
+	require.NoError(t, err)
+	j.shown("connected")
+	b.closes(t, l, acceptorOfNone(l))
+	j.shown("turned away")
+	require.NoError(t, echoes(conn))
+	j.shown("got 12")
+	j.ends(0)
+	if path := l.Addr().String(); l.Addr().Network() == "unix" {
+		b.script(t, `[ ! -e "$1" ]`, path)
+	}
+}
+
+// acceptorOfNone is an acceptor of a listener that is closed before it is asked.
+func acceptorOfNone(l net.Listener) <-chan error {
+	l.Close()
+	return acceptor(l, func(net.Conn) error { return errors.New("a connection after Close") })
+}
+
+// listenTwo: two listeners do not get each other's connections.
+func listenTwo(t *testing.T, b *box, first, second net.Listener) {
+	says := func(what string) func(net.Conn) error {
+		return func(c net.Conn) error { _, err := io.WriteString(c, what); return err }
+	}
+	firstEnded, secondEnded := acceptor(first, says("first")), acceptor(second, says("second"))
+	same(t, "first\n", b.client(t, first, `print(rest(connect()).decode())`))
+	same(t, "second\n", b.client(t, second, `print(rest(connect()).decode())`))
+	b.closes(t, first, firstEnded)
+	same(t, "second\n", b.client(t, second, `print(rest(connect()).decode())`))
+	b.closes(t, second, secondEnded)
+}
+
+// listenSocket: a relative path and one of the home are those of CopyTo, and the socket is the user's.
+func listenSocket(t *testing.T, b *box) {
+	name := "sandboxtest-" + string(b.marker(t))
+	home := strings.TrimSuffix(b.script(t, `cd ~ && pwd`), "\n")
+	for _, path := range []string{name, "~/" + name, b.dir(t) + "/with a space"} {
+		l, err := within(b, t, "Listen", func(ctx context.Context) (net.Listener, error) { return b.Listen(ctx, "unix", path) })
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+			continue // the box's user may not write there
+		}
+		require.NoError(t, err)
+		at := l.Addr().String()
+		require.True(t, strings.HasPrefix(at, "/"), at)
+		if strings.HasPrefix(path, "~") {
+			require.Equal(t, home+path[1:], at)
+		}
+		same(t, "its user's\n", b.script(t, `[ -S "$1" ] && set -- $(ls -ln "$1") && [ "$3" = "$(id -u)" ] && case $1 in srw-------*) echo "its user's";; esac`, at))
+		same(t, "hi\n", func() string {
+			ended := acceptor(l, func(c net.Conn) error { _, err := io.WriteString(c, "hi"); return err })
+			defer b.closes(t, l, ended)
+			return b.client(t, l, `print(rest(connect()).decode())`)
+		}())
+		b.script(t, `[ ! -e "$1" ]`, at)
+	}
+}
+
+// listenPort: a port that is free, or the one that is asked for; localhost is the loopback.
+func listenPort(t *testing.T, b *box) {
+	l := b.listenTo(t, "tcp", "localhost:0")
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1", host)
+	require.NotEqual(t, "0", port)
+	conn := b.dial(t, "tcp", l.Addr().String())
+	accepted, err := l.Accept()
+	require.NoError(t, err)
+	require.NoError(t, accepted.Close())
+	_, err = io.ReadAll(conn)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.NoError(t, l.Close())
+	require.Equal(t, l.Addr().String(), b.listenTo(t, "tcp4", "127.0.0.1:"+port).Addr().String())
+}
+
+func listenErrors(t *testing.T, b *box) {
+	taken := b.listenTo(t, "tcp", "127.0.0.1:0").Addr().String()
+	socket := b.listenTo(t, "unix", b.dir(t)+"/taken").Addr().String()
+	var malformed *net.AddrError
+	for _, c := range []struct {
+		name, network, address string
+		is                     error
+		as                     any
+	}{
+		{"Taken", "tcp", taken, syscall.EADDRINUSE, nil},
+		{"TakenSocket", "unix", socket, syscall.EADDRINUSE, nil},
+		{"NoDirectory", "unix", b.tmp + "/none/socket", fs.ErrNotExist, nil},
+		{"NoPath", "unix", "", fs.ErrInvalid, nil},
+		{"LongPath", "unix", b.tmp + "/" + strings.Repeat("long", 40), syscall.EINVAL, nil},
+		{"NoPort", "tcp", "127.0.0.1", nil, &malformed},
+		{"BadPort", "tcp", "127.0.0.1:70000", nil, &malformed},
+		{"NamedPort", "tcp", "127.0.0.1:http", nil, &malformed},
+		{"Name", "tcp", "example.com:0", nil, &malformed},
+		{"WrongFamily", "tcp6", "127.0.0.1:0", nil, &malformed},
+		{"NoNetwork", "udp", "127.0.0.1:0", errors.ErrUnsupported, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := attempt("Listen", func(ctx context.Context) (net.Listener, error) { return b.Listen(ctx, c.network, c.address) })
+			var op *net.OpError
+			require.ErrorAs(t, err, &op)
+			require.Equal(t, "listen", op.Op)
+			require.Nil(t, l)
+			if c.as != nil {
+				require.ErrorAs(t, err, c.as)
+			} else {
+				require.ErrorIs(t, err, c.is)
+			}
+		})
+	}
+	t.Run("Permission", func(t *testing.T) {
+		if b.root(t) {
+			b.suite.skip(t, "root may do anything")
+		}
+		_, err := attempt("Listen", func(ctx context.Context) (net.Listener, error) { return b.Listen(ctx, "unix", "/sandboxtest") })
+		if !errors.Is(err, syscall.EROFS) {
+			require.ErrorIs(t, err, fs.ErrPermission)
+		}
+	})
+	t.Run("Cancelled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, err := attempt("Listen", func(context.Context) (net.Listener, error) { return b.Listen(ctx, "tcp", "127.0.0.1:0") })
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}

@@ -1,0 +1,94 @@
+package shellbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+func checkNetwork(network string) error {
+	switch network {
+	case "tcp", "tcp4", "tcp6", "unix":
+		return nil
+	}
+	return fmt.Errorf("%w: the networks are tcp, tcp4, tcp6 and unix", errors.ErrUnsupported)
+}
+
+// Dial implements sandbox.Sandbox.
+func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if err := checkNetwork(network); err != nil {
+		return nil, fmt.Errorf("dial %s %s: %w", network, address, err)
+	}
+	ctx, done, err := b.call(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s %s: %w", network, address, err)
+	}
+	defer done()
+	conn, err := b.host.Dial(ctx, network, address)
+	if err != nil {
+		return nil, b.cause(ctx, err)
+	}
+	t, err := b.track(conn, noticed(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("dial %s %s: %w", network, address, err)
+	}
+	return t, nil
+}
+
+// track has a connection end with the box.
+func (b *Box) track(conn net.Conn, noticed bool) (net.Conn, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		conn.Close()
+		return nil, sandbox.ErrClosed
+	}
+	t := &tracked{conn, b, noticed}
+	b.conns[t] = struct{}{}
+	return t, nil
+}
+
+// A tracked connection ends with its box.
+type tracked struct {
+	net.Conn
+	box     *Box
+	noticed bool
+}
+
+func (t *tracked) Close() error {
+	t.box.mu.Lock()
+	delete(t.box.conns, t)
+	t.box.mu.Unlock()
+	if t.noticed {
+		t.box.touch()
+	}
+	return t.Conn.Close()
+}
+
+// CloseWrite ends the writing half, where the connection has halves.
+func (t *tracked) CloseWrite() error {
+	if c, ok := t.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// closeConnections ends all listeners and connections.
+func (b *Box) closeConnections() {
+	b.mu.Lock()
+	listeners, conns := b.listeners, b.conns
+	b.listeners, b.conns = nil, nil
+	b.mu.Unlock()
+	var closing sync.WaitGroup
+	for l := range listeners { // at once: each may have to wait for the host
+		closing.Go(func() { l.Listener.Close() })
+	}
+	closing.Wait()
+	for conn := range conns {
+		conn.Conn.Close()
+	}
+}

@@ -1,0 +1,78 @@
+package sshbox
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/testenv"
+)
+
+// A program in a container that has the engine's socket makes boxes beside its own container: "Docker outside of Docker", as in CI and in services.
+func TestDockerOutsideOfDocker(t *testing.T) {
+	testenv.NeedsAll(t, "it builds a program")
+	d := docker(t)
+	imageOf(t, testImage)
+	socket, ok := strings.CutPrefix(d.DaemonHost(), "unix://")
+	if !ok {
+		t.Skipf("the engine at %s is not reached through a socket", d.DaemonHost())
+	}
+	program := filepath.Join(t.TempDir(), "inside")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "./testdata/inside")
+	build.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for _, network := range []container.NetworkMode{"none", "host"} { // with the host's network a container has the host's name, too
+		t.Run(string(network), func(t *testing.T) {
+			outer := outerContainer(t, d, network, socket, program)
+			ctx := limit(t)
+			_, err := d.ContainerStart(ctx, outer, client.ContainerStartOptions{})
+			noError(t, err)
+			reaping, reaped := context.WithCancel(ctx)
+			go func() { // another program of this machine's, which knows nothing of the container's processes
+				defer reaped()
+				waiting := d.ContainerWait(ctx, outer, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+				select {
+				case <-waiting.Result:
+				case <-waiting.Error:
+				}
+			}()
+			for reaping.Err() == nil {
+				Reap(reaping)
+			}
+			inspected, err := d.ContainerInspect(ctx, outer, client.ContainerInspectOptions{})
+			noError(t, err)
+			if said := logsOf(t, d, outer); said != "all is well\n" || inspected.Container.State.ExitCode != 0 {
+				t.Errorf("the program ended with %d and said %s", inspected.Container.State.ExitCode, said)
+			}
+			boxes, err := List(ctx)
+			noError(t, err)
+			for _, b := range boxes {
+				if strings.HasPrefix(b.Owner.Host, inspected.Container.Config.Hostname+" ") && network == "none" {
+					t.Errorf("left behind: %+v", b)
+				}
+			}
+		})
+	}
+}
+
+// outerContainer makes a container in which a program runs, with the engine's socket.
+func outerContainer(t *testing.T, d *client.Client, network container.NetworkMode, socket, program string) (id string) {
+	t.Helper()
+	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{
+		Config:     &container.Config{Image: testImage, User: "0", Entrypoint: []string{"/inside"}, Cmd: []string{testImage}},
+		HostConfig: &container.HostConfig{NetworkMode: network, Binds: []string{socket + ":/var/run/docker.sock", program + ":/inside:ro"}},
+	})
+	noError(t, err)
+	t.Cleanup(func() {
+		_, err := d.ContainerRemove(context.Background(), created.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		noError(t, err)
+	})
+	return created.ID
+}
