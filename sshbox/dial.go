@@ -183,7 +183,7 @@ func (c DialConfig) connect(ctx context.Context) (*sshconn.Conn, error) {
 		conn, err := c.connectOnce(ctx)
 		if err == nil {
 			if c.KeepAlive > 0 {
-				conn.Run(func() { conn.Keep(nil, c.KeepAlive, c.KeepAliveMax) })
+				conn.Keep(c.KeepAlive, c.KeepAliveMax)
 			}
 			return conn, nil
 		}

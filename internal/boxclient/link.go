@@ -46,7 +46,7 @@ func newLink(h *Host) *link {
 func (l *link) keep() {
 	for {
 		conn := l.current // written by this goroutine alone
-		conn.Keep(l.Stopped(), keepaliveInterval, keepaliveMisses)
+		conn.Keep(keepaliveInterval, keepaliveMisses)
 		select {
 		case <-conn.Gone():
 		case <-l.Stopped():

@@ -21,6 +21,7 @@ type Conn struct {
 	line     *meter
 	announce func(*Conn, ssh.NewChannel)
 	forwards forwards
+	keeps    chan keeper
 
 	gone chan struct{} // closed when the connection has ended
 	why  error         // why it has ended; set before gone is closed
@@ -59,7 +60,7 @@ func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.Cl
 	if announce == nil {
 		announce = (*Conn).announced
 	}
-	conn := &Conn{Group: NewGroup(), Client: c, line: line, announce: announce, gone: make(chan struct{})}
+	conn := &Conn{Group: NewGroup(), Client: c, line: line, announce: announce, keeps: make(chan keeper, 1), gone: make(chan struct{})}
 	conn.Run(func() { conn.serve(channels, requests) })
 	return conn, nil
 }
@@ -76,8 +77,11 @@ func (e *UnwelcomeError) Error() string {
 }
 func (e *UnwelcomeError) Unwrap() error { return e.err }
 
-// serve answers the server until the connection's end. (An ssh.Client would have three goroutines for that.)
+// serve answers the server, and asks it for signs of life, until the connection's end. Nothing in it waits for the network. (An ssh.Client would have three
+// goroutines for a part of that.)
 func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
+	var keep keeper
+	tick := new(time.Ticker) // none, until there is a keeper
 	for channels != nil || requests != nil {
 		select {
 		case ch, ok := <-channels:
@@ -90,7 +94,15 @@ func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 			if !ok {
 				requests = nil
 			} else if r.WantReply { // the server asks for a sign of life, with a request that nobody knows
-				r.Reply(false, nil)
+				c.Run(func() { r.Reply(false, nil) })
+			}
+		case keep = <-c.keeps:
+			tick = time.NewTicker(keep.interval)
+			defer tick.Stop()
+		case <-tick.C:
+			if err := keep.beat(c); err != nil {
+				c.Abort(err)
+				tick.Stop()
 			}
 		}
 	}
@@ -155,45 +167,6 @@ func (c *Conn) Ends(ctx context.Context) bool {
 	}
 	return false
 }
-
-// Keep asks the server every interval for a sign of life. When nothing at all has come from the server for misses
-// intervals after a question, Keep ends the connection. Keep returns when the connection has ended, when this side ends it, or when stop is closed.
-func (c *Conn) Keep(stop <-chan struct{}, interval time.Duration, misses int) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	var asked <-chan struct{} // closed by the answer
-	var unanswered int
-	var received uint64
-	for {
-		select {
-		case <-c.gone:
-			return
-		case <-c.Stopped():
-			return
-		case <-stop:
-			return
-		case <-tick.C:
-		}
-		if now := c.line.received.Load(); now != received {
-			received, unanswered = now, 0 // it lives, even if the answer waits behind other output
-		}
-		if asked != nil {
-			select {
-			case <-asked:
-				asked, unanswered = nil, 0
-			default:
-				if unanswered++; unanswered >= misses {
-					c.Abort(fmt.Errorf("%w for %v", errSilent, time.Duration(misses)*interval))
-					return
-				}
-				continue
-			}
-		}
-		asked = c.Ask()
-	}
-}
-
-var errSilent = errors.New("no answer")
 
 // Ask asks the server for a sign of life; the channel is closed when it has come.
 func (c *Conn) Ask() <-chan struct{} {

@@ -56,7 +56,7 @@ func TestRequest(t *testing.T) {
 
 func TestKeep(t *testing.T) {
 	c, s := connect(t)
-	c.Run(func() { c.Keep(nil, time.Millisecond, 1000) })
+	c.Keep(time.Millisecond, 1000)
 	for range 5 {
 		require.NoError(t, soon(t, "a question", s.requests).Reply(false, nil)) // a refusal is a sign of life
 	}
@@ -81,7 +81,16 @@ func TestKeepBehindOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := mute{closed: make(chan struct{})}
 		c := &Conn{Group: NewGroup(), Client: m, line: new(meter), gone: make(chan struct{})}
-		kept := async(func() time.Time { c.Keep(nil, time.Second, 10); return time.Now() })
+		kept := async(func() time.Time {
+			k := keeper{interval: time.Second, misses: 10}
+			for range time.Tick(k.interval) {
+				if err := k.beat(c); err != nil {
+					c.Abort(err)
+					break
+				}
+			}
+			return time.Now()
+		})
 		for range 100 {
 			c.line.received.Add(1)
 			time.Sleep(8500 * time.Millisecond)
@@ -111,7 +120,7 @@ func TestKeepOnSilentConnection(t *testing.T) {
 	}()
 	require.False(t, c.Ends(t.Context()))
 	close(s.raw.silent)
-	c.Keep(nil, time.Millisecond, 2)
+	c.Keep(time.Millisecond, 2)
 	soon(t, "the end", c.Gone())
 	require.ErrorContains(t, c.Err(), "no answer for 2ms")
 	reason, err := c.Reason()
@@ -120,18 +129,6 @@ func TestKeepOnSilentConnection(t *testing.T) {
 	require.True(t, c.Ended())
 	require.True(t, c.Ends(t.Context()))
 	<-done
-}
-
-// Keep ends with the connection, and with its Close.
-func TestKeepEnds(t *testing.T) {
-	for name, end := range map[string]func(*Conn){"Abort": func(c *Conn) { c.Abort(net.ErrClosed) }, "Stop": func(c *Conn) { c.Stop() }} {
-		t.Run(name, func(t *testing.T) {
-			c, _ := connect(t)
-			kept := async(func() bool { c.Keep(nil, time.Hour, 1); return true })
-			end(c)
-			soon(t, "Keep", kept)
-		})
-	}
 }
 
 func TestHandshakeRefused(t *testing.T) {

@@ -43,7 +43,7 @@ func TestListenCut(t *testing.T) {
 		}
 		l := hosttest.ListenOn(t, h, network, address)
 		at := l.Addr().String()
-		for range 5 {
+		for range 2 {
 			inside, err := net.Dial(network, at)
 			require.NoError(t, err)
 			inside.SetDeadline(time.Now().Add(hosttest.ListenLimit))
@@ -86,7 +86,7 @@ func TestListenCutConnecting(t *testing.T) {
 	stop := make(chan struct{})
 	var cutting, all sync.WaitGroup
 	cutting.Go(func() {
-		for range 10 {
+		for range 4 {
 			select {
 			case <-time.After(20 * time.Millisecond):
 				w.cut()
@@ -120,7 +120,7 @@ func TestListenCutConnecting(t *testing.T) {
 func TestListenClosedInCut(t *testing.T) {
 	t.Parallel()
 	h, w := newHost(t)
-	for i := range 10 {
+	for i := range 3 {
 		socket := filepath.Join(t.TempDir(), fmt.Sprint("socket", i))
 		l := hosttest.ListenOn(t, h, "unix", socket)
 		w.cut()
