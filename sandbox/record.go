@@ -48,10 +48,11 @@ type Recording struct {
 	create func(id string) (io.WriteCloser, error)
 	jobs   sync.WaitGroup // one for each job that runs
 
-	mu    sync.Mutex
-	casts []*cast
-	known map[string]*recordedJob
-	err   error // of create
+	mu     sync.Mutex
+	closed bool
+	casts  []*cast
+	known  map[string]*recordedJob
+	err    error // of create
 }
 
 var _ Sandbox = (*Recording)(nil)
@@ -77,6 +78,9 @@ func (r *Recording) track(id string, o SessionOptions) *track {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.casts = append(r.casts, t.cast)
+	if r.closed { // while the session was being opened
+		t.cast.close()
+	}
 	return t
 }
 
@@ -102,6 +106,7 @@ func (r *Recording) Close() error {
 	err := r.Sandbox.Close()
 	r.jobs.Wait() // they have ended with the box
 	r.mu.Lock()
+	r.closed = true
 	casts := append([]*cast{r.all}, r.casts...)
 	r.mu.Unlock()
 	for _, c := range casts {

@@ -12,6 +12,8 @@
 // or when the caller wanted to hear back earlier ([Running], by [Yield] or [Until]). An unfinished command goes on with
 // [Session.Input], [Session.Wait] or [Session.Interrupt]. A non-zero exit status is data, not an error.
 //
+// [Record] wraps a Sandbox and keeps what goes on in it as a file that asciinema plays; package sandbox/tracing wraps one with spans of OpenTelemetry's.
+//
 // # Concurrency and lifetimes
 //
 // All methods may be called from several goroutines. A session runs one command at a time: a second Execute while one
