@@ -145,13 +145,14 @@ type call struct {
 	o      sandbox.ExecOptions
 	view   *view
 	tee    *tee
+	began  time.Time
 	reason error // why it has the command killed
 	closes bool  // the end of input has been typed
 }
 
 // attend begins a call about the command; s.mu is held.
 func (s *session) attend(c *command, o sandbox.ExecOptions) *call {
-	w := &call{s: s, c: c, o: o}
+	w := &call{s: s, c: c, o: o, began: time.Now()}
 	w.view, w.tee = c.attend(o)
 	return w
 }
@@ -226,7 +227,7 @@ func (w *call) look() (r *sandbox.Result, err error, over bool) {
 		r = c.partial(w.view, sandbox.Running)
 		c.leave(w.view, w.tee)
 		return r, s.err, true
-	case c.question != nil && !w.o.Attended && !c.killing:
+	case c.question != 0 && !w.o.Attended && !c.killing:
 		return w.asked()
 	}
 	return nil, nil, false
@@ -263,7 +264,7 @@ func (w *call) asked() (r *sandbox.Result, err error, over bool) {
 		w.s.typeKeys("\x04")
 		return nil, nil, false
 	}
-	kind := w.c.question.kind
+	kind := w.c.question
 	r = w.c.partial(w.view, sandbox.Waiting)
 	r.Awaits = kind
 	w.s.logWaiting(w.c, kind)
@@ -316,8 +317,11 @@ func (w *call) drain(ctx context.Context, m mode) error {
 	w.s.mu.Lock()
 	killed := w.c.killing // by another call perhaps
 	w.s.mu.Unlock()
-	var limit <-chan time.Time
-	canceled, gone, timeout := ctx.Done(), w.s.gone, after(max(w.o.Timeout-time.Since(w.c.began), 0))
+	var limit, timeout <-chan time.Time
+	canceled, gone := ctx.Done(), w.s.gone
+	if w.o.Timeout > 0 {
+		timeout = time.After(w.o.Timeout - time.Since(w.began)) // at once, if it has passed just as the command ended
+	}
 	if killed || w.reason != nil || m == killNow || w.o.Yield > 0 || w.o.Idle > 0 {
 		limit = time.After(writerDelay)
 	}
