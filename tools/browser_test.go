@@ -27,7 +27,7 @@ func TestWebPages(t *testing.T) {
 	require.Contains(t, refused(t, set, "browser_open", "url", "http://127.0.0.1:1/"), "ERR_")
 
 	// One that has been killed is started again.
-	_, err := box.Execute(t.Context(), "pkill -9 -o chrom")
+	_, err := box.Execute(t.Context(), `for p in /proc/[0-9]*; do c=$(tr '\0' ' ' <$p/cmdline); case $c in /*--user-data-dir=*) case $c in *--type=*) ;; *) kill -9 ${p#/proc/};; esac;; esac; done 2>/dev/null`)
 	require.NoError(t, err)
 	require.Contains(t, refused(t, set, "browser_read"), "browser_open opens another")
 	require.Contains(t, text(t, set, "browser_open", "url", "data:text/html,<title>again</title>"), `page "again"`)
