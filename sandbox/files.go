@@ -10,35 +10,53 @@ import (
 
 // Files are the files of a sandbox, for small things: what is large, or whole directories, CopyTo and CopyFrom carry.
 //
-// Names are the box's. A relative one, and one that begins with ~, means what it means to CopyTo: it starts at the main session's directory, or at
-// the user's home. Errors are those of package os: *fs.PathError (for Rename *os.LinkError) around fs.ErrNotExist, fs.ErrExist, fs.ErrPermission or a
-// syscall.Errno such as EISDIR, ENOTDIR, ENOTEMPTY, ENOSPC; ErrClosed, ErrLost and ErrCut as from the rest of the box. All methods may be called from several goroutines.
+// Names are the box's. A relative one, and one that begins with ~/ or is ~, means what it means to CopyTo: it starts at the main session's directory, or at
+// the user's home. What is done is done as the sandbox's user. All methods may be called from several goroutines.
+//
+// Files are regular files and directories. To read, open or write a FIFO, a socket or a device is an fs.ErrInvalid; programs (Run) can.
+//
+// Errors are those of package os: *fs.PathError (of Rename *os.LinkError) with the name as it was given, around a syscall.Errno, which is fs.ErrNotExist,
+// fs.ErrExist or fs.ErrPermission where it means that: ENOENT, EEXIST, EACCES, EISDIR, ENOTDIR, ENOTEMPTY, ENOSPC, …. An SSHBox's server tells less: EACCES
+// stands for EPERM and EROFS may be told as EACCES, what it only calls a failure is looked into, and what that does not explain is an error without Errno. Beside
+// them there are ErrClosed, ErrLost, ctx's error, and errors.ErrUnsupported where there is no way to the files.
+//
+// The end of ctx ends a call at once. ErrCut says that what serves the files in the sandbox has ended during the call, because a program there killed it: the next call
+// has a new one. What only reads is done again by itself; what changes something may have been done or not.
 type Files interface {
 	// ReadFile returns a file's content. A file of more than limit bytes is a *TooLargeError, before anything of it is transferred; of one that has no
-	// size (a FIFO, a file of /proc) limit bytes are read, and one more is the error. A limit of 0 is DefaultReadLimit.
+	// size (as in /proc) limit bytes are read, and one more is the error. A limit of 0 is DefaultReadLimit.
 	ReadFile(ctx context.Context, name string, limit int64) ([]byte, error)
 
 	// WriteFile writes a file as a whole: whoever opens name sees the old content or all of the new, also when the call fails or the box dies in the middle. A new
-	// file gets the permissions perm (whatever the umask); one that is there keeps its own, and its owner where the box may keep it. A symbolic link is followed.
+	// file gets the permissions perm (whatever the umask); one that is there keeps its own, and its owner where the user may give it away. A symbolic link is
+	// followed.
+	//
+	// The new content is a new file, made beside the old one and moved to its place: the user must be allowed to write in the directory, and need not be for the
+	// file; hard links keep the old content; and a file that is a mount of its own, as a container's /etc/hosts, is EBUSY. After an error the new file is removed.
 	WriteFile(ctx context.Context, name string, data []byte, perm fs.FileMode, opts ...WriteOption) error
 
-	// Open opens a file for reading. ctx is for opening; the file's calls go on until its Close.
+	// Open opens a file for reading. ctx is for opening; the file's calls go on until its Close, which each file needs.
 	Open(ctx context.Context, name string) (File, error)
 
-	Stat(ctx context.Context, name string) (fs.FileInfo, error)        // of what a symbolic link leads to
-	Lstat(ctx context.Context, name string) (fs.FileInfo, error)       // of the link itself
-	ReadDir(ctx context.Context, name string) ([]fs.DirEntry, error)   // sorted by name
-	MkdirAll(ctx context.Context, name string, perm fs.FileMode) error // nothing where there is the directory
-	Rename(ctx context.Context, from, to string) error                 // replaces a file that is there, as rename(2)
-	Remove(ctx context.Context, name string) error                     // a file or an empty directory
-	RemoveAll(ctx context.Context, name string) error                  // with all that is in it; nothing where there is none
-	Glob(ctx context.Context, pattern string) ([]string, error)        // as path.Match has patterns; sorted; unreadable directories match nothing
+	Stat(ctx context.Context, name string) (fs.FileInfo, error)      // of what a symbolic link leads to
+	Lstat(ctx context.Context, name string) (fs.FileInfo, error)     // of the link itself
+	ReadDir(ctx context.Context, name string) ([]fs.DirEntry, error) // sorted by name
 
-	// FS is a view of the directory dir, for what takes an io/fs; it lives as long as ctx. It has ReadDir, Stat and ReadFile (with the default limit) too.
+	// MkdirAll makes a directory, and those above it that are missing, each with the permissions perm (whatever the umask). It does nothing where there is the directory.
+	MkdirAll(ctx context.Context, name string, perm fs.FileMode) error
+
+	Rename(ctx context.Context, from, to string) error          // replaces a file that is there, as rename(2)
+	Remove(ctx context.Context, name string) error              // a file, a link or an empty directory
+	RemoveAll(ctx context.Context, name string) error           // with all that is in it, but nothing that a link leads to; does nothing where there is none
+	Glob(ctx context.Context, pattern string) ([]string, error) // as path.Match has patterns; sorted; unreadable directories match nothing
+
+	// FS is a view of the directory dir, for what takes an io/fs; it lives as long as ctx, which governs its calls. It has ReadDir, Stat and ReadFile (with the
+	// default limit) too. dir is resolved once: a relative one stays where it is when the session changes its directory.
 	FS(ctx context.Context, dir string) fs.FS
 }
 
-// A File is an open file of a box.
+// A File is an open file of a box. Its calls may be made from several goroutines; Read and Seek share one offset. After its sandbox's Close they return
+// ErrClosed. What serves the files in the sandbox has it open: when that ends, they return ErrCut, and the file must be opened again.
 type File interface {
 	io.Reader
 	io.ReaderAt
@@ -72,7 +90,7 @@ type WriteOptions struct {
 	Parents bool
 }
 
-// Parents makes the directories that are missing above the file, as MkdirAll with 0o777 and the box's umask.
+// Parents makes the directories that are missing above the file, as MkdirAll with 0o755.
 func Parents() WriteOption { return func(o *WriteOptions) { o.Parents = true } }
 
 var _ File = (*os.File)(nil)

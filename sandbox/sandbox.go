@@ -104,6 +104,9 @@ type Sandbox interface {
 	// it write outside hostPath.
 	CopyFrom(ctx context.Context, boxPath, hostPath string) error
 
+	// Files are the sandbox's files, for small things: read, write, look. Asking for them costs nothing and cannot fail; their calls do.
+	Files() Files
+
 	// Dial connects to an address as seen from inside the sandbox. Networks: "tcp", "tcp4", "tcp6", "unix".
 	Dial(ctx context.Context, network, address string) (net.Conn, error)
 

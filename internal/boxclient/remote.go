@@ -192,7 +192,7 @@ func (r *remote) Wait() (shellbox.Status, error) {
 
 // Close lets go of the program. While there is no connection, boxd learns of it from the next one.
 func (r *remote) Close() error {
-	r.letGo(false)
+	r.letGo(r.link.host.Abandoned())
 	return nil
 }
 
@@ -204,7 +204,7 @@ func (r *remote) letGo(left bool) {
 	r.closeOnce.Do(func() {
 		r.link.mu.Lock()
 		delete(r.link.programs, r.id)
-		if left = left || r.link.detached; left {
+		if left {
 			r.link.left = append(r.link.left, r.id)
 		}
 		r.link.mu.Unlock()

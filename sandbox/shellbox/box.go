@@ -43,13 +43,14 @@ type Options struct {
 type Box struct {
 	session *session // the main one
 
-	host      Host
-	opts      Options
-	log       *slog.Logger
-	mark      string // see environment
-	processes Processes
-	control   *controlled // that is processes; nil if the host is
-	noBash    atomic.Bool // there is no bash on the host
+	host        Host
+	opts        Options
+	log         *slog.Logger
+	mark        string // see environment
+	processes   Processes
+	fileClients *fileClients
+	control     *controlled // that is processes; nil if the host is
+	noBash      atomic.Bool // there is no bash on the host
 
 	mu       sync.Mutex
 	closed   bool
@@ -97,12 +98,13 @@ func newBox(host Host, opts Options) *Box {
 	}
 	b := &Box{
 		host: host, opts: opts, log: opts.Logger,
-		mark:     "SANDSHELL_SESSION=" + rand.Text() + ".",
-		closing:  make(chan struct{}),
-		down:     make(chan struct{}),
-		sessions: map[string]*session{},
-		count:    map[string]int{},
-		conns:    map[net.Conn]struct{}{},
+		mark:        "SANDSHELL_SESSION=" + rand.Text() + ".",
+		closing:     make(chan struct{}),
+		down:        make(chan struct{}),
+		sessions:    map[string]*session{},
+		count:       map[string]int{},
+		conns:       map[net.Conn]struct{}{},
+		fileClients: newFileClients(),
 	}
 	var ok bool
 	if b.processes, ok = host.(Processes); !ok {
@@ -353,6 +355,7 @@ func (b *Box) end() error {
 	if b.control != nil {
 		b.control.Close()
 	}
+	b.fileClients.close()
 	return b.host.Close()
 }
 

@@ -53,6 +53,8 @@ func run(args []string) int {
 		err = join(args[1])
 	case "sftp": // started by boxd itself, see runFiles
 		err = serveFiles()
+	case "files": // started by sshbox
+		err = serveOwner()
 	default:
 		fmt.Fprintln(os.Stderr, usage)
 		return 2

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(run(os.Args[1:]))
 	}
-	if len(os.Args) == 2 && os.Args[1] == "sftp" {
+	if len(os.Args) == 2 && (os.Args[1] == "sftp" || os.Args[1] == "files") {
 		os.Exit(run(os.Args[1:]))
 	}
 	status := m.Run()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/pkg/sftp"
 )
@@ -20,12 +21,22 @@ func (s *session) runFiles() {
 	}
 }
 
-// serveFiles is what that child runs.
-func serveFiles() error {
+// serveOwner is the program with which the owner reaches the box's files. The owner sets permissions after it has made a file: until then the file is nobody else's.
+// It asks where ~ is by the name of the directory in which the server begins.
+func serveOwner() error {
+	syscall.Umask(0o077)
+	if home := os.Getenv("HOME"); home != "" {
+		return serveFiles(sftp.WithServerWorkingDirectory(home))
+	}
+	return serveFiles()
+}
+
+// serveFiles speaks SFTP on the standard streams.
+func serveFiles(options ...sftp.ServerOption) error {
 	server, err := sftp.NewServer(struct {
 		io.Reader
 		io.WriteCloser
-	}{os.Stdin, os.Stdout})
+	}{os.Stdin, os.Stdout}, options...)
 	if err == nil {
 		err = server.Serve()
 	}

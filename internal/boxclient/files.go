@@ -1,0 +1,50 @@
+package boxclient
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/sftpfiles"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+)
+
+var _ shellbox.FileHost = (*Host)(nil)
+
+// OpenFiles implements shellbox.FileHost: boxd's own program serves the files, as a child like any other, with the user's rights. Like any other it outlives a
+// cut of the connection, and calls go on when that is there again.
+func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
+	p, err := h.Start(ctx, shellbox.Program{Args: []string{"/proc/self/exe", "files"}, Dir: "/"})
+	if err != nil {
+		return nil, fmt.Errorf("start the file server: %w", err)
+	}
+	r := p.(*remote)
+	client, err := sftpfiles.New(ctx, sftpfiles.Server{In: r.Stdin(), Out: r.Stdout(), End: func() { h.endFiles(r) }, Own: true})
+	if err != nil {
+		return nil, h.explain(fmt.Errorf("reach the file server: %w", err))
+	}
+	return client, nil
+}
+
+// How long a file server may take to end by itself when its input ends, and its killing then.
+const (
+	filesEnd  = time.Second
+	filesKill = time.Second
+)
+
+// endFiles ends a file server, and kills one that hangs. After Detach, too: nobody could go on with it.
+func (h *Host) endFiles(r *remote) {
+	r.Stdin().Close()
+	ended := time.NewTimer(filesEnd)
+	defer ended.Stop()
+	select {
+	case <-r.ended:
+	case <-r.gone:
+	case <-ended.C:
+		ctx, cancel := context.WithTimeout(context.Background(), filesKill)
+		defer cancel()
+		h.Signal(ctx, []int{r.PID()}, proc.Signal("KILL"))
+	}
+	r.letGo(false)
+}

@@ -1,0 +1,239 @@
+// Package sftpfiles is a [shellbox.FileClient] over SFTP: it reaches the files of a box through a file server in it, boxd's own or any sshd's.
+package sftpfiles
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/pkg/sftp"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+// A Server is a file server that has been started.
+type Server struct {
+	In  io.WriteCloser
+	Out io.Reader
+	// End ends the server, and has reads of Out and writes to In return. It is called once.
+	End func()
+	// Own: the server is boxd's, whose messages tell each error exactly.
+	Own bool
+}
+
+// A Client talks to a Server. It owns it.
+type Client struct {
+	server Server
+	sftp   *sftp.Client
+	ended  chan struct{} // closed when the server says no more
+
+	closing sync.Once
+	end     sync.Once
+	running sync.WaitGroup
+
+	home func() (string, error)
+}
+
+var _ shellbox.FileClient = (*Client)(nil)
+
+// packet is how much goes in one packet: so much any server takes.
+const packet = 32 << 10
+
+// New begins to talk to a server. ctx governs that only. After an error the server has been ended.
+func New(ctx context.Context, server Server) (*Client, error) {
+	c := &Client{server: server, ended: make(chan struct{})}
+	c.home = sync.OnceValues(func() (string, error) {
+		dir, err := c.sftp.Getwd()
+		return dir, c.explain("home", ".", err)
+	})
+	begun := make(chan error, 1)
+	c.running.Go(func() {
+		var err error
+		c.sftp, err = sftp.NewClientPipe(server.Out, server.In, sftp.MaxPacketChecked(packet), sftp.UseConcurrentWrites(true))
+		begun <- err
+	})
+	var err error
+	select {
+	case err = <-begun:
+	case <-ctx.Done():
+		c.stop()
+		<-begun
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		c.stop()
+		c.running.Wait()
+		return nil, err
+	}
+	c.running.Go(func() {
+		c.sftp.Wait()
+		close(c.ended)
+	})
+	return c, nil
+}
+
+// stop ends the server.
+func (c *Client) stop() { c.end.Do(c.server.End) }
+
+// Close implements shellbox.FileClient.
+func (c *Client) Close() error {
+	c.stop() // first: while a write hangs, sftp's Close does
+	c.closing.Do(func() { c.sftp.Close() })
+	c.running.Wait()
+	return nil
+}
+
+// Err implements shellbox.FileClient.
+func (c *Client) Err() error {
+	select {
+	case <-c.ended:
+		return errEnded
+	default:
+		return nil
+	}
+}
+
+var errEnded = fmt.Errorf("%w (the file server in it has ended)", sandbox.ErrCut)
+
+// Home implements shellbox.FileClient.
+func (c *Client) Home() (string, error) { return c.home() }
+
+// Stat implements shellbox.FileClient.
+func (c *Client) Stat(name string) (fs.FileInfo, error) {
+	info, err := c.sftp.Stat(name)
+	return info, c.explain("stat", name, err)
+}
+
+// Lstat implements shellbox.FileClient.
+func (c *Client) Lstat(name string) (fs.FileInfo, error) {
+	info, err := c.sftp.Lstat(name)
+	return info, c.explain("lstat", name, err)
+}
+
+// ReadDir implements shellbox.FileClient.
+func (c *Client) ReadDir(name string) ([]fs.FileInfo, error) {
+	infos, err := c.sftp.ReadDir(name)
+	return infos, c.explain("readdir", name, err)
+}
+
+// ReadLink implements shellbox.FileClient.
+func (c *Client) ReadLink(name string) (string, error) {
+	link, err := c.sftp.ReadLink(name)
+	return link, c.explain("readlink", name, err)
+}
+
+// Mkdir implements shellbox.FileClient.
+func (c *Client) Mkdir(name string) error {
+	return c.explain("mkdir", name, c.sftp.Mkdir(name))
+}
+
+// Chmod implements shellbox.FileClient.
+func (c *Client) Chmod(name string, mode fs.FileMode) error {
+	return c.explain("chmod", name, c.sftp.Chmod(name, mode))
+}
+
+// Chown implements shellbox.FileClient.
+func (c *Client) Chown(name string, like fs.FileInfo) error {
+	stat, ok := like.Sys().(*sftp.FileStat)
+	if !ok {
+		return syscall.EINVAL
+	}
+	return c.explain("chown", name, c.sftp.Chown(name, int(stat.UID), int(stat.GID)))
+}
+
+// Rename implements shellbox.FileClient. Of SFTP's own rename it is left open whether it replaces a file.
+func (c *Client) Rename(from, to string) error {
+	return c.explainRename(from, to, c.sftp.PosixRename(from, to))
+}
+
+// Remove implements shellbox.FileClient.
+func (c *Client) Remove(name string) error {
+	return c.explain("remove", name, c.sftp.Remove(name))
+}
+
+// Create implements shellbox.FileClient. SFTP's client sends no permissions: boxd's server makes files that are their owner's alone, another one as its umask has it,
+// until they are set here.
+func (c *Client) Create(name string) (io.WriteCloser, error) {
+	file, err := c.sftp.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return nil, c.explain("create", name, err)
+	}
+	if !c.server.Own {
+		if err := file.Chmod(0o600); err != nil {
+			file.Close()
+			return nil, c.explain("chmod", name, err)
+		}
+	}
+	return &newFile{c, name, file}, nil
+}
+
+// A newFile is a file that is being written.
+type newFile struct {
+	client *Client
+	name   string
+	file   *sftp.File
+}
+
+// Write has many packets on their way at once.
+func (f *newFile) Write(p []byte) (int, error) {
+	n, err := f.file.ReadFrom(&packets{p})
+	return int(n), f.client.explain("write", f.name, err)
+}
+
+func (f *newFile) Close() error { return f.client.explain("write", f.name, f.file.Close()) }
+
+// packets are bytes that are read from memory. (Of a bytes.Reader the client asks for more than it is to give.)
+type packets struct{ rest []byte }
+
+func (p *packets) Len() int { return len(p.rest) }
+
+func (p *packets) Read(b []byte) (int, error) {
+	if len(p.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+// Open implements shellbox.FileClient. It looks first: to open a FIFO would have the server wait, and with it all other calls.
+func (c *Client) Open(name string) (sandbox.File, error) {
+	info, err := c.Stat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, syscall.EISDIR
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%w: no regular file (%v)", fs.ErrInvalid, info.Mode().Type())
+	}
+	file, err := c.sftp.Open(name)
+	if err != nil {
+		return nil, c.explain("open", name, err)
+	}
+	return &openFile{File: file, client: c, name: name}, nil
+}
+
+// An openFile is an open file. The engine reads it by ReadAt only.
+type openFile struct {
+	*sftp.File
+	client *Client
+	name   string
+}
+
+func (f *openFile) ReadAt(p []byte, offset int64) (int, error) {
+	n, err := f.File.ReadAt(p, offset)
+	return n, f.client.explain("read", f.name, err)
+}
+
+func (f *openFile) Stat() (fs.FileInfo, error) {
+	info, err := f.File.Stat()
+	return info, f.client.explain("stat", f.name, err)
+}
+
+func (f *openFile) Close() error { return f.client.explain("close", f.name, f.File.Close()) }

@@ -1,0 +1,71 @@
+package sshhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sandshell/sandshell/internal/sftpfiles"
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"golang.org/x/crypto/ssh"
+)
+
+var _ shellbox.FileHost = (*Host)(nil)
+
+// OpenFiles implements shellbox.FileHost, by the server's subsystem sftp. A file server that hangs cannot be killed from here: it keeps its session until it goes on,
+// and finds its input ended.
+func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
+	type answer struct {
+		proc *process
+		err  error
+	}
+	answers := make(chan answer, 1)
+	if !h.starts.Run(func() {
+		proc, err := h.startFiles(ctx)
+		answers <- answer{proc, err}
+	}) {
+		return nil, sandbox.ErrClosed
+	}
+	var a answer
+	select {
+	case a = <-answers:
+	case <-ctx.Done():
+		h.starts.Run(func() {
+			if late := <-answers; late.proc != nil {
+				late.proc.Close()
+			}
+		})
+		return nil, context.Cause(ctx)
+	}
+	if a.err != nil {
+		return nil, h.explain(a.err)
+	}
+	client, err := sftpfiles.New(ctx, sftpfiles.Server{In: a.proc.Stdin(), Out: a.proc.Out, End: func() { a.proc.Close() }})
+	if err != nil {
+		return nil, h.explain(fmt.Errorf("reach the server's subsystem sftp: %w", err))
+	}
+	return client, nil
+}
+
+// startFiles asks the server for its subsystem sftp.
+func (h *Host) startFiles(ctx context.Context) (*process, error) {
+	s, err := h.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	proc := newProcess(s, shellbox.Program{})
+	ok, err := s.SendRequest("subsystem", true, ssh.Marshal(&struct{ Name string }{"sftp"}))
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: the server has no subsystem sftp: have one in its sshd_config (Subsystem sftp internal-sftp)", errors.ErrUnsupported)
+	}
+	if err != nil {
+		proc.Close()
+		return nil, err
+	}
+	if sshconn.KnowsCredit(string(s.on.Client.ServerVersion())) {
+		proc.Credit = sshconn.FirstCredit
+	}
+	return proc, nil
+}

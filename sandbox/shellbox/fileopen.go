@@ -1,0 +1,157 @@
+package shellbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// Open implements sandbox.Files.
+func (f files) Open(ctx context.Context, name string) (sandbox.File, error) {
+	var file *openFile
+	err := f.do(ctx, fileCall{op: "open", name: name}, func(ctx context.Context, c *fileUse, path string) error {
+		opened, err := c.Open(path)
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil { // the caller may be gone
+			opened.Close()
+			return context.Cause(ctx)
+		}
+		c.update(func() { c.users++ })
+		file = &openFile{box: f.box, name: name, on: c, file: opened}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// An openFile is an open file of a Box.
+type openFile struct {
+	box  *Box
+	name string
+	on   *fileUse
+	file sandbox.File
+
+	reading sync.Mutex // held by Read and Seek
+	offset  int64
+
+	closing sync.Once
+	mu      sync.Mutex
+	closed  bool
+}
+
+func (o *openFile) Stat() (info fs.FileInfo, err error) {
+	err = o.check("stat", func() (err error) { info, err = o.file.Stat(); return err })
+	if err != nil {
+		return nil, err
+	}
+	return info, nil
+}
+
+func (o *openFile) ReadAt(p []byte, offset int64) (n int, err error) {
+	err = o.check("read", func() (err error) {
+		if offset < 0 {
+			return fs.ErrInvalid
+		}
+		n, err = o.file.ReadAt(p, offset)
+		return err
+	})
+	return n, err
+}
+
+func (o *openFile) Read(p []byte) (int, error) {
+	o.reading.Lock()
+	defer o.reading.Unlock()
+	n, err := o.ReadAt(p, o.offset)
+	o.offset += int64(n)
+	if n > 0 && err == io.EOF {
+		err = nil
+	}
+	return n, err
+}
+
+func (o *openFile) Seek(offset int64, whence int) (int64, error) {
+	o.reading.Lock()
+	defer o.reading.Unlock()
+	var from int64
+	switch whence {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		from = o.offset
+	case io.SeekEnd:
+		info, err := o.Stat()
+		if err != nil {
+			return 0, err
+		}
+		from = info.Size()
+	default:
+		from = -offset - 1
+	}
+	if from+offset < 0 {
+		return 0, &fs.PathError{Op: "seek", Path: o.name, Err: fs.ErrInvalid}
+	}
+	o.offset = from + offset
+	return o.offset, nil
+}
+
+// closeWait bounds the wait for the file server at the end of a file.
+const closeWait = time.Second
+
+// Close returns within closeWait, whether the file server answers or not, and has reads under way return.
+func (o *openFile) Close() error {
+	err := &fs.PathError{Op: "close", Path: o.name, Err: fs.ErrClosed}
+	o.closing.Do(func() {
+		o.mu.Lock()
+		o.closed = true
+		o.mu.Unlock()
+		err = nil
+		ctx, done, cerr := o.box.call(context.Background())
+		if cerr != nil {
+			return // Box.Close closes the client
+		}
+		defer done()
+		ctx, cancel := context.WithTimeout(ctx, closeWait)
+		defer cancel()
+		o.on.do(ctx, o.file.Close)
+	})
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+// check makes a call, and has its error say what was done, and why it failed.
+func (o *openFile) check(op string, call func() error) error {
+	err := call()
+	if err == nil || err == io.EOF {
+		return err
+	}
+	err = bare(err)
+	o.mu.Lock()
+	closed := o.closed
+	o.mu.Unlock()
+	switch {
+	case closed:
+		err = fs.ErrClosed
+	case o.box.ends():
+		err = sandbox.ErrClosed
+	case errors.Is(err, sandbox.ErrCut):
+		err = o.box.lostOr(err)
+	}
+	return &fs.PathError{Op: op, Path: o.name, Err: err}
+}
+
+// ends reports whether Close has begun.
+func (b *Box) ends() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}

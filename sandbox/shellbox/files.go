@@ -1,0 +1,299 @@
+package shellbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/sandshell/sandshell/internal/archive"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// Files implements sandbox.Sandbox. Needs a [FileHost].
+func (b *Box) Files() sandbox.Files { return files{b.made()} }
+
+// files are the files of a Box.
+type files struct{ box *Box }
+
+// A fileCall is one call of Files.
+type fileCall struct {
+	op, name string
+	changes  bool // it does more than read: it must not be done twice
+}
+
+// do does a call: work gets a client and the absolute path that the call's name means. It is called again, with another client, if the first has ended and the
+// call changes nothing.
+func (f files) do(ctx context.Context, c fileCall, work func(ctx context.Context, client *fileUse, path string) error) error {
+	path, err := f.box.copyPath(c.name)
+	if err != nil {
+		return c.failed(syscall.EINVAL)
+	}
+	ctx, done, err := f.box.call(ctx)
+	if err != nil {
+		return c.failed(err)
+	}
+	defer done()
+	for again := !c.changes; ; again = false {
+		u, err := f.box.fileClients.acquire(ctx, f.box.host)
+		if err == nil {
+			err = u.do(ctx, func() error {
+				path, err := expandHome(u, path)
+				if err != nil {
+					return err
+				}
+				return work(ctx, u, path)
+			})
+		}
+		if errors.Is(err, sandbox.ErrCut) && ctx.Err() == nil {
+			if again {
+				continue
+			}
+			err = f.box.lostOr(err)
+		}
+		if err = f.box.cause(ctx, err); err != nil {
+			return c.failed(err)
+		}
+		return nil
+	}
+}
+
+// failed returns the error of a call, as package os would.
+func (c fileCall) failed(err error) error {
+	var large *sandbox.TooLargeError
+	if errors.As(err, &large) {
+		return large
+	}
+	return &fs.PathError{Op: c.op, Path: c.name, Err: bare(err)}
+}
+
+// bare takes an error out of what names the operation and the file: the caller has given another name.
+func bare(err error) error {
+	switch e := err.(type) {
+	case *fs.PathError:
+		return e.Err
+	case *os.LinkError:
+		return e.Err
+	case *os.SyscallError:
+		return e.Err
+	}
+	return err
+}
+
+func expandHome(c FileClient, path string) (string, error) {
+	if path[0] != '~' {
+		return path, nil
+	}
+	home, err := c.Home()
+	return archive.ExpandHome(path, home), err
+}
+
+// filePiece is how much is read or written at once, and with it how soon the end of ctx is noticed: so much that a wait for the answers weighs little.
+const filePiece = 4 << 20
+
+// ReadFile implements sandbox.Files.
+func (f files) ReadFile(ctx context.Context, name string, limit int64) (data []byte, err error) {
+	if limit <= 0 {
+		limit = sandbox.DefaultReadLimit
+	}
+	err = f.do(ctx, fileCall{op: "read", name: name}, func(ctx context.Context, c *fileUse, path string) error {
+		file, err := c.Open(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		data, err = readAll(ctx, file, name, limit)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// sizeless is how much is read at once of a file that does not tell its size.
+const sizeless = 32 << 10
+
+// readAll reads a file of at most limit bytes.
+func readAll(ctx context.Context, file sandbox.File, name string, limit int64) ([]byte, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	size := info.Size()
+	if size > limit {
+		return nil, &sandbox.TooLargeError{Name: name, Size: size, Limit: limit}
+	}
+	data := make([]byte, 0, size+1) // one more: it shows the end
+	for {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if len(data) == cap(data) { // the file has no size, or has grown
+			data = slices.Grow(data, sizeless)
+		}
+		piece := data[len(data):min(cap(data), len(data)+filePiece)]
+		n, err := file.ReadAt(piece, int64(len(data)))
+		data = data[:len(data)+n]
+		switch {
+		case int64(len(data)) > limit && size > 0:
+			return nil, &sandbox.TooLargeError{Name: name, Size: int64(len(data)), Limit: limit}
+		case int64(len(data)) > limit:
+			return nil, &sandbox.TooLargeError{Name: name, Size: -1, Limit: limit}
+		case err == io.EOF:
+			return data, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// Stat implements sandbox.Files.
+func (f files) Stat(ctx context.Context, name string) (info fs.FileInfo, err error) {
+	err = f.do(ctx, fileCall{op: "stat", name: name}, func(_ context.Context, c *fileUse, path string) (err error) {
+		info, err = c.Stat(path)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return info, nil
+}
+
+// Lstat implements sandbox.Files.
+func (f files) Lstat(ctx context.Context, name string) (info fs.FileInfo, err error) {
+	err = f.do(ctx, fileCall{op: "lstat", name: name}, func(_ context.Context, c *fileUse, path string) (err error) {
+		info, err = c.Lstat(path)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return info, nil
+}
+
+// ReadDir implements sandbox.Files.
+func (f files) ReadDir(ctx context.Context, name string) (entries []fs.DirEntry, err error) {
+	err = f.do(ctx, fileCall{op: "readdir", name: name}, func(_ context.Context, c *fileUse, path string) error {
+		infos, err := c.ReadDir(path)
+		entries = entriesOf(infos)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return entries, nil
+}
+
+func entriesOf(infos []fs.FileInfo) []fs.DirEntry {
+	entries := make([]fs.DirEntry, 0, len(infos))
+	for _, info := range infos {
+		entries = append(entries, fs.FileInfoToDirEntry(info))
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return entries
+}
+
+// MkdirAll implements sandbox.Files.
+func (f files) MkdirAll(ctx context.Context, name string, perm fs.FileMode) error {
+	return f.do(ctx, fileCall{op: "mkdir", name: name, changes: true}, func(ctx context.Context, c *fileUse, path string) error {
+		return mkdirAll(ctx, c, path, perm)
+	})
+}
+
+func mkdirAll(ctx context.Context, c FileClient, dir string, perm fs.FileMode) error {
+	info, err := c.Stat(dir)
+	switch {
+	case err == nil && info.IsDir():
+		return nil
+	case err == nil:
+		return syscall.ENOTDIR
+	case !errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil:
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	if parent, _ := path.Split(strings.TrimRight(dir, "/")); parent != "" {
+		if err := mkdirAll(ctx, c, parent, perm); err != nil {
+			return err
+		}
+	}
+	if err := c.Mkdir(dir); err != nil {
+		if info, serr := c.Stat(dir); serr == nil && info.IsDir() { // somebody else has made it, or dir ends with /.
+			return nil
+		}
+		return err
+	}
+	return c.Chmod(dir, perm)
+}
+
+// Rename implements sandbox.Files.
+func (f files) Rename(ctx context.Context, from, to string) error {
+	target, err := f.box.copyPath(to)
+	if err == nil {
+		err = f.do(ctx, fileCall{op: "rename", name: from, changes: true}, func(_ context.Context, c *fileUse, path string) error {
+			target, err := expandHome(c, target)
+			if err != nil {
+				return err
+			}
+			return c.Rename(path, target)
+		})
+	} else {
+		err = syscall.EINVAL
+	}
+	if err != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: bare(err)}
+	}
+	return nil
+}
+
+// Remove implements sandbox.Files.
+func (f files) Remove(ctx context.Context, name string) error {
+	return f.do(ctx, fileCall{op: "remove", name: name, changes: true}, func(_ context.Context, c *fileUse, path string) error {
+		return c.Remove(path)
+	})
+}
+
+// RemoveAll implements sandbox.Files.
+func (f files) RemoveAll(ctx context.Context, name string) error {
+	return f.do(ctx, fileCall{op: "remove", name: name, changes: true}, func(ctx context.Context, c *fileUse, path string) error {
+		info, err := c.Lstat(path)
+		if err == nil {
+			err = removeAll(ctx, c, path, info)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
+// removeAll removes what is at path. It goes on after an error, and returns the first.
+func removeAll(ctx context.Context, c FileClient, path string, info fs.FileInfo) error {
+	var first error
+	if info.IsDir() {
+		entries, err := c.ReadDir(path)
+		first = err
+		for _, entry := range entries {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			err := removeAll(ctx, c, path+"/"+entry.Name(), entry)
+			if errors.Is(err, sandbox.ErrCut) {
+				return err
+			}
+			if err != nil && first == nil {
+				first = fmt.Errorf("%s: %w", entry.Name(), bare(err))
+			}
+		}
+	}
+	if err := c.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		first = cmp.Or(first, err)
+	}
+	return first
+}

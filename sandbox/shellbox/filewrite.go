@@ -1,0 +1,179 @@
+package shellbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// WriteFile implements sandbox.Files.
+func (f files) WriteFile(ctx context.Context, name string, data []byte, perm fs.FileMode, opts ...sandbox.WriteOption) error {
+	w := &fileWrite{data: data, perm: perm}
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&w.WriteOptions)
+		}
+	}
+	err := f.do(ctx, fileCall{op: "write", name: name, changes: true}, w.write)
+	if left := w.temp.Load(); left != nil {
+		f.sweep(ctx, left)
+	}
+	return err
+}
+
+// A fileWrite is a WriteFile.
+type fileWrite struct {
+	sandbox.WriteOptions
+	data []byte
+	perm fs.FileMode
+	temp atomic.Pointer[leftover] // the temporary file that there may be
+}
+
+// A leftover is a file that is to be removed.
+type leftover struct {
+	by   *fileUse // who has made it, and may be making it still
+	path string
+}
+
+// special are the bits of a mode beside the permissions.
+const special = fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
+
+func (w *fileWrite) write(ctx context.Context, c *fileUse, name string) error {
+	target, old, err := follow(c, name)
+	if err != nil {
+		return err
+	}
+	dir, base := path.Split(target)
+	switch {
+	case old == nil && base == "", old != nil && old.IsDir():
+		return syscall.EISDIR
+	case old != nil && !old.Mode().IsRegular():
+		return notRegular(old)
+	}
+	temp := &leftover{c, dir + ".sandshell-" + rand.Text()}
+	w.temp.Store(temp)
+	err = w.fill(ctx, c, temp.path, dir, old)
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		err = c.Rename(temp.path, target)
+	}
+	if err != nil && c.Err() == nil {
+		if rerr := c.Remove(temp.path); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+			return err
+		}
+		w.temp.Store(nil)
+	}
+	if err == nil {
+		w.temp.Store(nil)
+	}
+	return err
+}
+
+// fill makes the temporary file, which is to replace old; nil if there is no such file.
+func (w *fileWrite) fill(ctx context.Context, c *fileUse, temp, dir string, old fs.FileInfo) error {
+	file, err := c.Create(temp)
+	if w.Parents && errors.Is(err, fs.ErrNotExist) {
+		if err := mkdirAll(ctx, c, dir, 0o755); err != nil {
+			return err
+		}
+		file, err = c.Create(temp)
+	}
+	if err != nil {
+		return err
+	}
+	for rest := w.data; len(rest) > 0 && err == nil; {
+		piece := rest[:min(len(rest), filePiece)]
+		rest = rest[len(piece):]
+		if _, err = file.Write(piece); err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}
+	if cerr := file.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	mode := w.perm
+	if old != nil {
+		mode = old.Mode()
+		if c.Chown(temp, old) != nil {
+			mode &^= special // they would give another user's rights
+		}
+	}
+	return c.Chmod(temp, mode&(fs.ModePerm|special))
+}
+
+// follow returns where a file is that is to be written, symbolic links followed, and what is there; nil if there is nothing. Names are not cleaned: what .. means behind
+// a link only the file system knows.
+func follow(c FileClient, name string) (string, fs.FileInfo, error) {
+	for range 40 { // as Linux does
+		info, err := c.Lstat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return name, nil, nil
+		case err != nil:
+			return "", nil, err
+		case info.Mode()&fs.ModeSymlink == 0:
+			return name, info, nil
+		}
+		link, err := c.ReadLink(name)
+		if err != nil {
+			return "", nil, err
+		}
+		if !path.IsAbs(link) {
+			dir, _ := path.Split(name)
+			link = dir + link
+		}
+		name = link
+	}
+	return "", nil, syscall.ELOOP
+}
+
+// notRegular is the error of what only a regular file can do.
+func notRegular(info fs.FileInfo) error {
+	return fmt.Errorf("%w: no regular file (%v)", fs.ErrInvalid, info.Mode().Type())
+}
+
+// How long a failed WriteFile waits until its temporary file is gone, and how long that is tried: the file server may hang, or the connection be cut.
+const (
+	sweepWait  = time.Second
+	sweepLimit = 30 * time.Second
+)
+
+// sweep removes what a WriteFile has left behind because its client has ended or hangs.
+func (f files) sweep(ctx context.Context, left *leftover) {
+	ctx, done, err := f.box.call(context.WithoutCancel(ctx))
+	if err != nil {
+		return
+	}
+	swept := make(chan struct{})
+	f.box.fileClients.running.Go(func() {
+		defer close(swept)
+		defer done()
+		ctx, cancel := context.WithTimeout(ctx, sweepLimit)
+		defer cancel()
+		select { // until then it may yet make the file
+		case <-left.by.down:
+		case <-time.After(sweepWait / 2):
+		case <-ctx.Done():
+		}
+		if u, err := f.box.fileClients.acquire(ctx, f.box.host); err == nil {
+			u.do(ctx, func() error { return u.Remove(left.path) })
+		}
+	})
+	select {
+	case <-swept:
+	case <-time.After(sweepWait):
+	}
+}
