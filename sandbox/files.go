@@ -32,7 +32,8 @@ type Files interface {
 	// followed.
 	//
 	// The new content is a new file, made beside the old one and moved to its place: the user must be allowed to write in the directory, and need not be for the
-	// file; hard links keep the old content; and a file that is a mount of its own, as a container's /etc/hosts, is EBUSY. After an error the new file is removed.
+	// file; hard links keep the old content; and a file that is a mount of its own, as a container's /etc/hosts, is EBUSY. After an error the new file
+	// is removed, for which an ended ctx waits at most some seconds; it stays if the way to the sandbox is gone.
 	WriteFile(ctx context.Context, name string, data []byte, perm fs.FileMode, opts ...WriteOption) error
 
 	// Open opens a file for reading. ctx is for opening; the file's calls go on until its Close, which each file needs.
@@ -45,7 +46,7 @@ type Files interface {
 	// MkdirAll makes a directory, and those above it that are missing, each with the permissions perm (whatever the umask). It does nothing where there is the directory.
 	MkdirAll(ctx context.Context, name string, perm fs.FileMode) error
 
-	Rename(ctx context.Context, from, to string) error          // replaces a file that is there, as rename(2)
+	Rename(ctx context.Context, from, to string) error          // replaces a file that is there; of a directory it is an fs.ErrExist
 	Remove(ctx context.Context, name string) error              // a file, a link or an empty directory
 	RemoveAll(ctx context.Context, name string) error           // with all that is in it, but nothing that a link leads to; does nothing where there is none
 	Glob(ctx context.Context, pattern string) ([]string, error) // as path.Match has patterns; sorted; unreadable directories match nothing

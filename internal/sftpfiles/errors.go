@@ -57,12 +57,10 @@ func (c *Client) explainRename(from, to string, err error) error {
 	target, terr := c.sftp.Lstat(to)
 	switch {
 	case serr != nil || terr != nil:
-	case target.IsDir() && !source.IsDir():
-		return syscall.EISDIR
-	case !target.IsDir() && source.IsDir():
+	case target.IsDir(): // as os.Rename has it
+		return syscall.EEXIST
+	case source.IsDir():
 		return syscall.ENOTDIR
-	case target.IsDir() && c.holds(to):
-		return syscall.ENOTEMPTY
 	}
 	return c.explain("rename", to, err)
 }

@@ -89,6 +89,7 @@ func Start(t testing.TB, lines ...string) *Server {
 			"AuthorizedKeysFile " + filepath.Join(dir, "authorized_keys"), "StrictModes no", "UsePAM no", "PrintLastLog no",
 			"PermitRootLogin prohibit-password", "SetEnv SHLVL=2", // bash, for which it is not the first shell, leaves ~/.bashrc alone
 			"PasswordAuthentication no", "KbdInteractiveAuthentication no", "UseDNS no",
+			subsystem(lines),
 		}, lines...), "\n") + "\n"
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o644))
 		s.cmd = exec.Command(binary, "-D", "-e", "-f", filepath.Join(dir, "config"))
@@ -147,4 +148,12 @@ func (s *Server) Connect(ctx context.Context) (*sshconn.Conn, error) {
 	return sshconn.Handshake(ctx, raw, s.Address, &ssh.ClientConfig{
 		User: s.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(s.Key)}, HostKeyCallback: ssh.FixedHostKey(s.HostKey),
 	})
+}
+
+// subsystem is sshd's sftp, unless the lines name subsystems themselves.
+func subsystem(lines []string) string {
+	if strings.Contains(strings.Join(lines, "\n"), "Subsystem ") {
+		return "# no other"
+	}
+	return "Subsystem sftp internal-sftp"
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// files: copies into the box and out of it.
+// files: copies into the box and out of it, and single files there.
 func (s *suite) files(t *testing.T) {
 	b := s.box(t)
 	t.Run("40_Content", func(t *testing.T) { contents(t, b) })
@@ -26,6 +26,7 @@ func (s *suite) files(t *testing.T) {
 	t.Run("42_BoxPath", func(t *testing.T) { boxPaths(t, b) })
 	t.Run("43_Errors", func(t *testing.T) { copyErrors(t, b) })
 	t.Run("44_LinksOut", func(t *testing.T) { linksOut(t, b) })
+	smallFiles(t, b)
 }
 
 // copyTo and copyFrom are CopyTo and CopyFrom, and return their error.
@@ -236,7 +237,8 @@ func boxPaths(t *testing.T, b *box) {
 		require.NoError(t, b.copyFrom(t, "../up", host+"/up"))
 		holds(t, host+"/up", "content")
 		same(t, "content", b.script(t, `cat "$1"`, dir+"/up"))
-		main.output("cd " + quote(b.home))
+		defer main.output("cd " + quote(b.home))
+		relativeFiles(t, b, dir)
 	})
 	t.Run("Tilde", func(t *testing.T) {
 		if code, _, _ := b.sh(t, "[ -w ~ ]"); code != 0 {

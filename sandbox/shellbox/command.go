@@ -49,20 +49,14 @@ type command struct {
 	killing    bool
 
 	calls    int
-	question *question // what it waits for; nil: nothing, or that is not known
-	answered proc.Wait // what waited when the last input was typed
-	due      time.Time // when who waited has got it, or is not going to
+	question sandbox.InputKind // what it waits for; 0: nothing, or that is not known
+	answered proc.Wait         // what waited when it was last found to wait: what is typed then answers it
+	due      time.Time         // when who waited has got it, or is not going to
 
 	changed chan struct{} // closed, and made anew, when any call should look again
 	done    chan struct{} // closed when ended
 	result  *sandbox.Result
 	told    bool // a call has returned result
-}
-
-// A question is what a command waits for.
-type question struct {
-	wait proc.Wait
-	kind sandbox.InputKind
 }
 
 func newCommand(text string, once bool) *command {
@@ -86,8 +80,8 @@ func (c *command) wrote(text []byte) {
 	c.active = time.Now()
 	c.printed += int64(len(text))
 	c.out.write(text)
-	wake := c.question != nil
-	c.question = nil
+	wake := c.question != 0
+	c.question = 0
 	for _, v := range c.out.views {
 		wake = wake || v.match != nil
 	}
@@ -106,7 +100,7 @@ func (c *command) followed(text []byte) {
 // attend begins a call about the command.
 func (c *command) attend(o sandbox.ExecOptions) (*view, *tee) {
 	c.calls++
-	c.question = nil
+	c.question = 0
 	c.change()
 	v := c.out.open(o.MaxOutput, o.Until)
 	if o.Tee == nil {
@@ -144,7 +138,7 @@ func (c *command) end(r *sandbox.Result) {
 	if r != nil {
 		r.Duration = time.Since(c.began)
 	}
-	c.phase, c.result, c.question = ended, r, nil
+	c.phase, c.result, c.question = ended, r, 0
 	close(c.done)
 	c.change()
 }

@@ -27,9 +27,11 @@ func newFileClients() *fileClients {
 type fileUse struct {
 	FileClient
 	clients   *fileClients
-	users     int           // calls and open files
-	abandoned int           // those of them that nobody waits for any more
-	retired   bool          // it gets no new users
+	users     int // calls and open files
+	files     map[*openFile]struct{}
+	abandoned int  // those of them that nobody waits for any more
+	retired   bool // it gets no new users
+	closing   bool
 	down      chan struct{} // closed when it has been closed
 }
 
@@ -60,7 +62,7 @@ func (f *fileClients) acquire(ctx context.Context, host Host) (*fileUse, error) 
 	if err != nil {
 		return nil, err
 	}
-	u = &fileUse{FileClient: client, clients: f, users: 1, down: make(chan struct{})}
+	u = &fileUse{FileClient: client, clients: f, users: 1, files: map[*openFile]struct{}{}, down: make(chan struct{})}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.current = u
@@ -84,20 +86,31 @@ func (u *fileUse) update(change func()) {
 	}
 	if _, open := f.all[u]; open && u.retired && u.users == u.abandoned {
 		delete(f.all, u)
+		u.closing = true
 		f.running.Go(u.close)
 	}
 }
 
 func (u *fileUse) close() {
 	u.Close()
+	u.clients.mu.Lock()
+	files := u.files
+	u.files = nil
+	u.clients.mu.Unlock()
+	for o := range files {
+		o.file.Close()
+	}
 	close(u.down)
 }
 
-// heed is how long a call may take to notice the end of its context by itself, between two requests. Then its caller lets go of it.
-const heed = 250 * time.Millisecond
+// How long a call may take to notice the end of its context by itself, between two requests, and to undo what it has begun. Then its caller lets go of it.
+const (
+	heed     = 250 * time.Millisecond
+	heedUndo = 2 * time.Second
+)
 
-// do calls work, and releases the client when work has returned. It returns earlier if ctx ends and work does not heed that.
-func (u *fileUse) do(ctx context.Context, work func() error) error {
+// do calls work, and releases the client when work has returned. It returns earlier if ctx ends and work does not heed that in time.
+func (u *fileUse) do(ctx context.Context, heed time.Duration, work func() error) error {
 	done := make(chan error, 1)
 	var settled atomic.Bool // by the one who comes first: work that returns, or its caller who lets go
 	u.clients.running.Go(func() {

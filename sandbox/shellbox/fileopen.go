@@ -23,8 +23,8 @@ func (f files) Open(ctx context.Context, name string) (sandbox.File, error) {
 			opened.Close()
 			return context.Cause(ctx)
 		}
-		c.update(func() { c.users++ })
 		file = &openFile{box: f.box, name: name, on: c, file: opened}
+		c.update(func() { c.users++; c.files[file] = struct{}{} })
 		return nil
 	})
 	if err != nil {
@@ -120,7 +120,8 @@ func (o *openFile) Close() error {
 		defer done()
 		ctx, cancel := context.WithTimeout(ctx, closeWait)
 		defer cancel()
-		o.on.do(ctx, o.file.Close)
+		o.on.update(func() { delete(o.on.files, o) })
+		o.on.do(ctx, 0, o.file.Close)
 	})
 	if err != nil {
 		return err
@@ -130,8 +131,10 @@ func (o *openFile) Close() error {
 
 // check makes a call, and has its error say what was done, and why it failed.
 func (o *openFile) check(op string, call func() error) error {
-	err := call()
-	if err == nil || err == io.EOF {
+	var err error
+	if o.box.ends() {
+		err = sandbox.ErrClosed
+	} else if err = call(); err == nil || err == io.EOF {
 		return err
 	}
 	err = bare(err)

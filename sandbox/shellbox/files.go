@@ -26,7 +26,8 @@ type files struct{ box *Box }
 // A fileCall is one call of Files.
 type fileCall struct {
 	op, name string
-	changes  bool // it does more than read: it must not be done twice
+	changes  bool                  // it does more than read: it must not be done twice
+	undo     func(context.Context) // is called at the end, within the call, for what an end of ctx or of the client has left; nil: nothing to do
 }
 
 // do does a call: work gets a client and the absolute path that the call's name means. It is called again, with another client, if the first has ended and the
@@ -34,17 +35,24 @@ type fileCall struct {
 func (f files) do(ctx context.Context, c fileCall, work func(ctx context.Context, client *fileUse, path string) error) error {
 	path, err := f.box.copyPath(c.name)
 	if err != nil {
-		return c.failed(syscall.EINVAL)
+		return c.failed(fs.ErrInvalid)
 	}
 	ctx, done, err := f.box.call(ctx)
 	if err != nil {
 		return c.failed(err)
 	}
 	defer done()
+	if c.undo != nil {
+		defer c.undo(context.WithoutCancel(ctx))
+	}
 	for again := !c.changes; ; again = false {
 		u, err := f.box.fileClients.acquire(ctx, f.box.host)
 		if err == nil {
-			err = u.do(ctx, func() error {
+			heed := heed
+			if c.undo != nil {
+				heed = heedUndo
+			}
+			err = u.do(ctx, heed, func() error {
 				path, err := expandHome(u, path)
 				if err != nil {
 					return err
@@ -96,7 +104,7 @@ func expandHome(c FileClient, path string) (string, error) {
 }
 
 // filePiece is how much is read or written at once, and with it how soon the end of ctx is noticed: so much that a wait for the answers weighs little.
-const filePiece = 4 << 20
+const filePiece = 1 << 20
 
 // ReadFile implements sandbox.Files.
 func (f files) ReadFile(ctx context.Context, name string, limit int64) (data []byte, err error) {
@@ -244,7 +252,7 @@ func (f files) Rename(ctx context.Context, from, to string) error {
 			return c.Rename(path, target)
 		})
 	} else {
-		err = syscall.EINVAL
+		err = fs.ErrInvalid
 	}
 	if err != nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: bare(err)}

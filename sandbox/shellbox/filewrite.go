@@ -22,11 +22,12 @@ func (f files) WriteFile(ctx context.Context, name string, data []byte, perm fs.
 			opt(&w.WriteOptions)
 		}
 	}
-	err := f.do(ctx, fileCall{op: "write", name: name, changes: true}, w.write)
-	if left := w.temp.Load(); left != nil {
-		f.sweep(ctx, left)
+	undo := func(ctx context.Context) {
+		if left := w.temp.Load(); left != nil {
+			f.sweep(ctx, left)
+		}
 	}
-	return err
+	return f.do(ctx, fileCall{op: "write", name: name, changes: true, undo: undo}, w.write)
 }
 
 // A fileWrite is a WriteFile.
@@ -145,35 +146,24 @@ func notRegular(info fs.FileInfo) error {
 	return fmt.Errorf("%w: no regular file (%v)", fs.ErrInvalid, info.Mode().Type())
 }
 
-// How long a failed WriteFile waits until its temporary file is gone, and how long that is tried: the file server may hang, or the connection be cut.
-const (
-	sweepWait  = time.Second
-	sweepLimit = 30 * time.Second
-)
+// sweepLimit bounds the wait until what a failed WriteFile has left is gone: what has failed may be the way there.
+const sweepLimit = 5 * time.Second
 
 // sweep removes what a WriteFile has left behind because its client has ended or hangs.
 func (f files) sweep(ctx context.Context, left *leftover) {
-	ctx, done, err := f.box.call(context.WithoutCancel(ctx))
-	if err != nil {
-		return
-	}
-	swept := make(chan struct{})
-	f.box.fileClients.running.Go(func() {
-		defer close(swept)
-		defer done()
-		ctx, cancel := context.WithTimeout(ctx, sweepLimit)
-		defer cancel()
-		select { // until then it may yet make the file
+	ctx, cancel := context.WithTimeout(ctx, sweepLimit)
+	defer cancel()
+	clients := f.box.fileClients
+	clients.mu.Lock()
+	closing := left.by.closing
+	clients.mu.Unlock()
+	if closing { // until it is closed, it may yet make the file
+		select {
 		case <-left.by.down:
-		case <-time.After(sweepWait / 2):
 		case <-ctx.Done():
 		}
-		if u, err := f.box.fileClients.acquire(ctx, f.box.host); err == nil {
-			u.do(ctx, func() error { return u.Remove(left.path) })
-		}
-	})
-	select {
-	case <-swept:
-	case <-time.After(sweepWait):
+	}
+	if u, err := clients.acquire(ctx, f.box.host); err == nil {
+		u.do(ctx, heed, func() error { return u.Remove(left.path) })
 	}
 }

@@ -223,8 +223,8 @@ func (s *session) typeKeys(text string) {
 	}
 	c.typed += len(text)
 	c.active = time.Now()
-	if c.question != nil {
-		c.answered, c.question = c.question.wait, nil
+	if c.question != 0 {
+		c.question = 0
 		c.change()
 	}
 	c.due = c.active.Add(unanswered)

@@ -44,16 +44,23 @@ func (w *way) cut() {
 	on.Close()
 }
 
-func newHost(t *testing.T) (*boxclient.Host, *way) {
+func newHost(t testing.TB) (*boxclient.Host, *way) {
 	w := &way{b: startBox(t)}
-	h, err := boxclient.Connect(t.Context(), boxclient.Config{
+	return w.connect(t), w
+}
+
+// connect makes a host of the box, and the test its owner.
+func (w *way) connect(t testing.TB) *boxclient.Host {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // t's has ended in a Cleanup
+	defer cancel()
+	h, err := boxclient.Connect(ctx, boxclient.Config{
 		Name: "box", Place: w, Patience: time.Minute, Keep: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.Close() })
-	return h, w
+	return h
 }
 
 func TestCommands(t *testing.T) {
@@ -119,10 +126,7 @@ func TestCommandsAttach(t *testing.T) {
 	}
 	s.Close()
 	h.Close()
-	next, err := boxclient.Connect(t.Context(), boxclient.Config{Name: "box", Place: w, Patience: time.Minute, Keep: true, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := w.connect(t)
 	defer next.Close()
 	kept, err := next.Kept(t.Context())
 	if err != nil || len(kept) != 1 {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/sandshell/sandshell/internal/archive"
@@ -53,7 +54,7 @@ func (c *conn) copy(nc ssh.NewChannel, do func(ch ssh.Channel, path string) erro
 
 // homeDir returns the user's home directory, or the working directory if there is none.
 func (s *server) homeDir() string {
-	for _, kv := range s.env {
+	for _, kv := range slices.Backward(s.env) { // the last one is what programs have
 		if home, ok := strings.CutPrefix(kv, "HOME="); ok && home != "" {
 			return home
 		}
