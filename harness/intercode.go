@@ -74,8 +74,8 @@ func ReadInterCode(path string, o InterCode) ([]Task, error) {
 		}
 		tasks = append(tasks, t)
 	}
-	if _, err := d.Token(); err != nil {
-		return nil, at(d.InputOffset(), err)
+	if _, err := d.Token(); err != nil { // the list's "]"
+		return nil, at(int64(len(data)), errors.New("the list has no end"))
 	}
 	return tasks, nil
 }
