@@ -8,7 +8,8 @@
 // # Agents
 //
 // An [Agent] is a function that gets a box, the task and a context that ends when the task's time is over. [Oracle] does the reference solution and [Nop] nothing:
-// of a sound set of tasks the one passes all and the other none. [Scripted] types commands.
+// of a sound set of tasks the one passes all and the other none. [Scripted] types commands. [Program] is any program that is an
+// MCP client.
 //
 // # Running
 //

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,6 +62,8 @@ func ReadInterCode(path string, o InterCode) ([]Task, error) {
 		switch {
 		case errors.As(err, &kind):
 			return nil, at(begin, wrong(kind.Field, "a JSON %s, where it has to be a %s", kind.Value, kind.Type))
+		case err == io.EOF || err == io.ErrUnexpectedEOF:
+			return nil, at(int64(len(data)), errors.New("the list has no end"))
 		case err != nil:
 			return nil, at(d.InputOffset(), err)
 		case item.Query == "":
@@ -74,8 +77,8 @@ func ReadInterCode(path string, o InterCode) ([]Task, error) {
 		}
 		tasks = append(tasks, t)
 	}
-	if _, err := d.Token(); err != nil {
-		return nil, at(d.InputOffset(), err)
+	if _, err := d.Token(); err != nil { // the list's "]"
+		return nil, at(int64(len(data)), errors.New("the list has no end"))
 	}
 	return tasks, nil
 }

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -125,14 +126,17 @@ func TestHarbor(t *testing.T) {
 	require.Equal(t, "hello", task.ID)
 	require.Equal(t, Limits{Time: time.Minute, Memory: 256 << 20, CPUs: 1, Network: "none"}, task.Limits)
 	require.Equal(t, 2*time.Minute, task.Check.Time)
-	for _, c := range []struct {
+	removeBuilt(t, d, task) // when all have ended
+	for i, c := range []struct {
 		agent  Agent
 		status Status
 	}{{Oracle, Pass}, {Nop, Fail}, {types("echo helo >hello.txt"), Fail}, {types("ls /tests /solution 2>/dev/null || cp word hello.txt"), Pass}} {
-		r := runOne(t, task, c.agent, Options{})
-		require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			r := runOne(t, task, c.agent, Options{})
+			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
+		})
 	}
-	removeBuilt(t, d, task)
 }
 
 func TestHarborWrong(t *testing.T) {
@@ -178,7 +182,8 @@ func TestInterCode(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, tasks, 2)
 	require.Equal(t, "nl2bash_fs_1/1", tasks[1].ID)
-	for _, c := range []struct {
+	removeBuilt(t, d, tasks[0]) // when all have ended
+	for i, c := range []struct {
 		task   int
 		agent  Agent
 		status Status
@@ -190,16 +195,21 @@ func TestInterCode(t *testing.T) {
 		{1, Oracle, Pass}, {1, Nop, Fail}, {1, types("rm /testbed/empty"), Pass}, {1, types("rm -r /testbed/empty /testbed/dir"), Fail},
 		{1, types("rm /testbed/empty; chmod 600 /testbed/a.txt"), Fail},
 	} {
-		r := runOne(t, tasks[c.task], c.agent, Options{})
-		require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			r := runOne(t, tasks[c.task], c.agent, Options{})
+			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
+		})
 	}
-	removeBuilt(t, d, tasks[0])
+}
 
+func TestInterCodeWrong(t *testing.T) {
+	t.Parallel()
 	for content, says := range map[string]string{
 		"{}": "x.json:1: it has to be a JSON list",
 		"[\n{\"query\": \"q\", \"gold\": \"g\"},\n\n{\"query\": \"q\"}]": "x.json:4: field gold: it is missing",
 		"[\n{\"query\": 1}]":                          "x.json:2: field query: a JSON number",
-		"[\n{\"query\": \"q\", \"gold\": \"g\"},\n\n": "x.json:4: ",
+		"[\n{\"query\": \"q\", \"gold\": \"g\"},\n\n": "x.json:4: the list has no end",
 	} {
 		_, err := ReadInterCode(filepath.Join(write(t, map[string]string{"x.json": content}), "x.json"), InterCode{Image: "i"})
 		require.ErrorContains(t, err, says)

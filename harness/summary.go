@@ -29,7 +29,11 @@ func (r *runner) summary(d time.Duration) *Summary {
 
 // Text is the counts in one line: "3 pass, 1 fail of 4 tasks".
 func (s *Summary) Text() string {
-	text := fmt.Sprintf("%s of %d tasks", countsText(s.Counts), s.Tasks)
+	counts := countsText(s.Counts)
+	if counts == "" {
+		counts = "no result"
+	}
+	text := fmt.Sprintf("%s of %d tasks", counts, s.Tasks)
 	if s.Tasks == 1 {
 		text = text[:len(text)-1]
 	}

@@ -42,6 +42,8 @@ Agents:
   oracle         does the reference solution: every task should pass
   nop            does nothing: no task should pass
   script:FILE    types the lines of a file as commands
+  mcp:PROGRAM    starts a program, with arguments, for each task: an MCP client on its standard input and output, which gets the box's tools;
+                 HARNESS_INSTRUCTION in its environment says what to do
 
 Flags:
 `
@@ -145,6 +147,10 @@ func agent(name string) (harness.Agent, error) {
 			return nil, fmt.Errorf("-agent script: %w", err)
 		}
 		return harness.Scripted(strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), nil), nil
+	case "mcp":
+		if words := strings.Fields(rest); len(words) > 0 {
+			return harness.Program(words...), nil
+		}
 	}
-	return nil, fmt.Errorf("-agent %q: there are oracle, nop and script:FILE", name)
+	return nil, fmt.Errorf("-agent %q: there are oracle, nop, script:FILE and mcp:PROGRAM", name)
 }

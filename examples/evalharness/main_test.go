@@ -40,7 +40,7 @@ func TestEvalHarness(t *testing.T) {
 		says string
 	}{
 		{[]string{tasks}, "it takes -agent"},
-		{[]string{"-agent", "gpt", tasks}, "there are oracle, nop and script:FILE"},
+		{[]string{"-agent", "gpt", tasks}, "there are oracle, nop, script:FILE and mcp:PROGRAM"},
 		{[]string{"-agent", "nop", "-only", "x", tasks}, "no task has such an ID"},
 		{[]string{"-agent", "nop", "-memory", "much", tasks}, "-memory"},
 		{[]string{"-agent", "nop", "-memory", "100m", "-results", filepath.Join(dir, "small"), tasks}, "more than all together"},

@@ -1,0 +1,56 @@
+package harness
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/stretchr/testify/require"
+)
+
+// A program of another language does a task by MCP, and is judged as any agent.
+func TestProgram(t *testing.T) {
+	t.Parallel()
+	dockertest.Engine(t, dockertest.Busybox)
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3: ", err)
+	}
+	for _, c := range []struct {
+		how    string
+		short  bool
+		status Status
+		says   string // in the reason
+	}{
+		{"right", false, Pass, ""},
+		{"wrong", false, Fail, "check: exit status 1"},
+		{"asking", false, Stuck, "waited for an answer"},
+		{"crashing", false, Error, "exit status 1: it is task\nno idea"},
+		{"killed", false, Error, "signal: killed"},
+		{"silent", true, Timeout, "the agent had not done it in 4s"},
+		{"hanging", true, Timeout, "the agent had not done it in 4s"},
+		{"malformed", false, Pass, ""},
+		{"leaving", false, Fail, "check: exit status 1"},
+		{"ending", false, Fail, "lost"},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			t.Parallel()
+			task := small("task")
+			if c.short {
+				task.Limits.Time = 4 * time.Second
+			}
+			r := runOne(t, task, Program(python, "testdata/agents/client.py", c.how), Options{Retries: -1})
+			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
+			require.Contains(t, r.Reason, c.says)
+			if !c.short { // a busy machine may not have come so far
+				require.Contains(t, logOf(t, r), "it is task")
+			}
+		})
+	}
+	r := runOne(t, small("task"), Program("/no/such/program"), Options{})
+	require.Equal(t, Error, r.Status)
+	require.Contains(t, r.Reason, "/no/such/program")
+	r = runOne(t, small("task"), Program(), Options{})
+	require.Equal(t, Error, r.Status)
+}
