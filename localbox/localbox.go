@@ -41,7 +41,7 @@ type Config struct {
 	Grace time.Duration
 	// StartLimit bounds the time that a shell takes to its first prompt. Default: 30 s.
 	StartLimit time.Duration
-	// Logger gets what happens beside the results. Default: none.
+	// Logger gets what happens beside the results, and at debug level each command: see shellbox.Options. Default: none.
 	Logger *slog.Logger
 }
 

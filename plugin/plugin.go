@@ -37,7 +37,7 @@ type Plugin struct {
 
 const timeout = 10 * time.Minute
 
-// Install makes sure that the plugins are in the sandbox; an Installer does it itself. Each plugin is set up after those that it requires, and side
+// Install makes sure that the plugins are in the sandbox; an Installer does it itself, also one that sb wraps (sandbox.As). Each plugin is set up after those that it requires, and side
 // by side with others. When one fails, those that do not require it are still set up.
 //
 // Errors are *Error, joined. Mistakes in the plugins themselves (a name, a missing or circular requirement, no setup.sh) are reported before
@@ -45,7 +45,7 @@ const timeout = 10 * time.Minute
 //
 // The main session must not have an unfinished command: the error is sandbox.ErrBusy. Calls on the same Installer wait for each other.
 func Install(ctx context.Context, sb sandbox.Sandbox, plugins ...Plugin) error {
-	box, ok := sb.(Installer)
+	box, ok := sandbox.As[Installer](sb)
 	if !ok {
 		box = NewMixin(sb)
 	}

@@ -33,6 +33,7 @@ type box interface {
 // boxes runs test in each kind of box.
 func boxes(t *testing.T, test func(t *testing.T, b box)) {
 	t.Run("LocalBox", func(t *testing.T) {
+		t.Parallel()
 		b, err := localbox.New(t.Context(), localbox.Config{})
 		require.NoError(t, err)
 		defer b.Close()
@@ -46,6 +47,7 @@ func boxes(t *testing.T, test func(t *testing.T, b box)) {
 		{"busybox", sshbox.Config{Image: "sandshell-busybox", User: "12345:12345"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			if c.name == "busybox" {
 				testenv.NeedsAll(t, "boxd's containers and this machine run every day")
 			}
@@ -81,6 +83,7 @@ func outputOf(t *testing.T, s sandbox.Session, command string) string {
 }
 
 func TestInstall(t *testing.T) {
+	t.Parallel()
 	test := func(t *testing.T, b box) {
 		var live bytes.Buffer
 		p := plugin.Plugin{
@@ -149,6 +152,7 @@ func TestOtherSandbox(t *testing.T) {
 
 // What another program has installed in the same box is found, and in force.
 func TestInstalledByAnother(t *testing.T) {
+	t.Parallel()
 	dockertest.Engine(t, "sandshell-test")
 	first, err := sshbox.New(t.Context(), sshbox.Config{Image: "sandshell-test", Network: "none", Keep: true})
 	require.NoError(t, err)
@@ -166,6 +170,7 @@ func TestInstalledByAnother(t *testing.T) {
 }
 
 func TestOrder(t *testing.T) {
+	t.Parallel()
 	b, err := localbox.New(t.Context(), localbox.Config{})
 	require.NoError(t, err)
 	defer b.Close()
@@ -201,6 +206,7 @@ func TestOrder(t *testing.T) {
 }
 
 func TestDigest(t *testing.T) {
+	t.Parallel()
 	digest := func(env ...string) string {
 		d, err := plugin.Plugin{Name: "p", Env: env, Files: setup("true")}.Digest()
 		require.NoError(t, err)
@@ -214,6 +220,7 @@ func TestDigest(t *testing.T) {
 
 // Two that do not require each other are set up side by side: each waits for the other.
 func TestSideBySide(t *testing.T) {
+	t.Parallel()
 	b, err := localbox.New(t.Context(), localbox.Config{})
 	require.NoError(t, err)
 	defer b.Close()
@@ -224,6 +231,7 @@ func TestSideBySide(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	boxes(t, func(t *testing.T, b box) {
 		for _, c := range []struct {
 			name    string
@@ -273,6 +281,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	dockertest.Engine(t, "sandshell-test")
 	b, err := sshbox.New(t.Context(), sshbox.Config{
 		Image: "sandshell-test", Network: "none", Env: []string{"HOME=/small"},
@@ -287,6 +296,7 @@ func TestDiskFull(t *testing.T) {
 }
 
 func TestBusyAndCancel(t *testing.T) {
+	t.Parallel()
 	b, err := localbox.New(t.Context(), localbox.Config{})
 	require.NoError(t, err)
 	defer b.Close()
@@ -325,6 +335,7 @@ func (w *writer) Write(p []byte) (int, error) {
 // Without a cache too, plugins that are set up side by side wait for each other where apt-get would give up.
 func TestAptGetSideBySide(t *testing.T) {
 	testenv.NeedsAll(t, "it installs packages in a container")
+	t.Parallel()
 	dockertest.Engine(t, "sandshell-test")
 	b, err := sshbox.New(t.Context(), sshbox.Config{Image: "sandshell-test"})
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ type ExecOptions struct {
 	Yield     time.Duration  // 0: none
 	Until     *regexp.Regexp // nil: none
 	Tee       io.Writer      // nil: none
+	Follow    io.Writer      // nil: none
 	MaxOutput int            // bytes
 	Idle      time.Duration  // 0: none
 	Question  Policy
@@ -64,6 +65,15 @@ func Tee(w io.Writer) ExecOption {
 	return func(o *ExecOptions) { o.Tee = w }
 }
 
+// Follow copies the raw output of the command that Execute starts to w, until the command has ended: also what it prints while no call waits for it. It is an
+// option of Execute; other calls ignore it.
+//
+// Writes are made one at a time, where the terminal is read: a Result comes after w has got what it tells, and a w that blocks holds up the session, its
+// Interrupt and Close with it. Who cannot be sure of a writer takes Tee. An error of w ends the copying and is otherwise ignored.
+func Follow(w io.Writer) ExecOption {
+	return func(o *ExecOptions) { o.Follow = w }
+}
+
 // Attended says that somebody else answers the command, such as a person at a terminal who sees what Tee shows: the call does not
 // return when the command waits for input. The answers come by Input, from another goroutine.
 func Attended() ExecOption {
@@ -109,7 +119,8 @@ type SessionOptions struct {
 	Env        []string // "NAME=value"
 	User       string   // "": the sandbox's
 	Rows, Cols int
-	MaxLog     int64 // bytes; 0: no limit
+	MaxLog     int64     // bytes; 0: no limit
+	LogTo      io.Writer // nil: none
 }
 
 // DefaultRows and DefaultCols are the size of a terminal unless Size says otherwise: a VT100's.
@@ -148,6 +159,11 @@ func Size(rows, cols int) SessionOption {
 // read. Zero or less: all is kept.
 func MaxLog(n int64) SessionOption {
 	return func(o *SessionOptions) { o.MaxLog = max(n, 0) }
+}
+
+// LogTo copies what a job prints to w as it comes, beside its log, under the conditions of Follow. The writes end before the job's Done is closed. Open ignores it.
+func LogTo(w io.Writer) SessionOption {
+	return func(o *SessionOptions) { o.LogTo = w }
 }
 
 // User runs the session's shell, or the job, as another user, also after the shell's end; Cmd.User does so for a program. name is a user's name, or a number:

@@ -12,17 +12,7 @@ func (s *Service) change(ctx context.Context, what, id string, f func(r *Record)
 	if !validID.MatchString(id) {
 		return false, nil
 	}
-	leave, err := s.turns.take(ctx, id)
-	if err == nil {
-		defer leave()
-		var r *Record
-		if r, err = s.settled(ctx, id); r == nil && err == nil {
-			return false, nil
-		}
-		if err == nil {
-			err = f(r)
-		}
-	}
+	err := s.inTurn(ctx, id, f)
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}
@@ -30,6 +20,23 @@ func (s *Service) change(ctx context.Context, what, id string, f func(r *Record)
 		return false, fmt.Errorf("%s box %q: %w", what, id, err)
 	}
 	return true, nil
+}
+
+// inTurn calls f about the box of an id when it is its turn, and nobody is changing it. It returns ErrNotFound if there is none.
+func (s *Service) inTurn(ctx context.Context, id string, f func(r *Record) error) error {
+	leave, err := s.turns.take(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	r, err := s.settled(ctx, id)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		return ErrNotFound
+	}
+	return f(r)
 }
 
 // Pause stops what runs in a box, which keeps its memory. It returns false if there is no such box.
@@ -184,25 +191,17 @@ func (s *Service) WaitRunning(ctx context.Context, id string) (*Info, error) {
 	}
 }
 
-func (s *Service) waited(ctx context.Context, id string) (*Info, error) {
-	leave, err := s.turns.take(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	r, err := s.settled(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if r == nil {
-		return nil, ErrNotFound
-	}
-	if r.Status == Running {
-		if spec, err := s.store.Get(ctx, r.Spec); err == nil && spec != nil && spec.Health != nil {
-			if _, err := s.hold(ctx, r); err != nil {
-				return nil, err
+func (s *Service) waited(ctx context.Context, id string) (i *Info, err error) {
+	err = s.inTurn(ctx, id, func(r *Record) error {
+		if r.Status == Running {
+			if spec, err := s.store.Get(ctx, r.Spec); err == nil && spec != nil && spec.Health != nil {
+				if _, err := s.hold(ctx, r); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	return s.info(ctx, r)
+		i, err = s.info(ctx, r)
+		return err
+	})
+	return i, err
 }

@@ -263,7 +263,7 @@ func (p *DockerPlace) Pause(ctx context.Context, handle string) error {
 	if err != nil {
 		return err
 	}
-	_, err = e.ContainerPause(ctx, handle, client.ContainerPauseOptions{})
+	err = engine.Pause(ctx, e.Client, handle)
 	return found("pause the container", p.unless(ctx, e, handle, err, func(s *container.State) bool { return s.Paused || !s.Running }))
 }
 

@@ -52,22 +52,14 @@ func (shared) Detach() error { return nil }
 // A box is attached to one process at a time: if several processes of the service Open it in turn, each takes it away from the other, whose calls return
 // sandbox.ErrLost. Have the requests for one id come to one process.
 func (s *Service) Open(ctx context.Context, id string) (sandbox.Sandbox, error) {
-	leave, err := s.turns.take(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	r, err := s.settled(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if r == nil {
-		return nil, fmt.Errorf("open box %q: %w", id, ErrNotFound)
-	}
-	if r.Status != Running {
-		return nil, fmt.Errorf("open box %q: %w: it is %s: Resume it first", id, ErrConflict, r.Status)
-	}
-	h, err := s.hold(ctx, r)
+	var h *held
+	err := s.inTurn(ctx, id, func(r *Record) (err error) {
+		if r.Status != Running {
+			return fmt.Errorf("%w: it is %s: Resume it first", ErrConflict, r.Status)
+		}
+		h, err = s.hold(ctx, r)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open box %q: %w", id, err)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
 
 // TestMain checks that the tests leave no goroutine and no container behind; each test's end looks for notes.
@@ -26,18 +25,7 @@ func TestMain(m *testing.M) {
 		other(what)
 		return
 	}
-	status := m.Run()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if names, err := dockertest.Containers(ctx); err == nil && len(names) > 0 { // an error: there is no engine
-		fmt.Fprintln(os.Stderr, "containers left behind:", names)
-		status = 1
-	}
-	if err := goleak.Find(); err != nil && status == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		status = 1
-	}
-	os.Exit(status)
+	dockertest.Main(m)
 }
 
 var secret = []byte(strings.Repeat("s", minSecret))

@@ -234,36 +234,31 @@ func (s *Service) make(ctx context.Context, spec *Spec, o StartOptions) (*Record
 // errHandover says that the box itself did not do what it was to: another may.
 var errHandover = errors.New("hand over the box")
 
-// give makes somebody's of a box: its environment and files, and then its note, and its name, if it is from a pool. If that fails, the box is removed.
+// give makes somebody's of a box: its environment and files, its note, and its name, if it is from a pool. If that fails, the box is removed. Until note and name
+// are both there, the box counts as being started: by this process, as long as that lives.
 func (s *Service) give(ctx context.Context, h *held, spec *Spec, o StartOptions, created time.Time) (*Record, error) {
 	r := &Record{Handle: h.handle, ID: o.ID, Spec: spec.ID, Status: Running, Created: created}
+	named := make(chan error, 1)
+	if h.pooled {
+		go func() { named <- s.place.Name(ctx, h.handle, o.ID) }() // meanwhile: the engine takes milliseconds for each
+	} else {
+		named <- nil
+	}
 	dir, err := handover.To(ctx, h, o.Env, o.Files)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errHandover, err)
 	} else {
 		now := time.Now()
 		r.Note = &Note{Owner: o.Owner, Created: created, Started: now, Used: now, Dir: dir}
-		err = s.sign(ctx, h, *r.Note, o.ID)
+		err = s.place.Note(ctx, h.handle, *r.Note)
 	}
-	if err != nil {
+	if err = errors.Join(err, <-named); err != nil {
 		err = errors.Join(err, s.place.Remove(ctx, h.handle))
 		h.release()
 		return nil, err
 	}
 	s.keep(o.ID, h)
 	return r, nil
-}
-
-// sign writes a box's first note and gives it its name, if it is from a pool: at once, since the engine takes milliseconds for each. Until both are there, the box
-// counts as being started: by this process, as long as that lives.
-func (s *Service) sign(ctx context.Context, h *held, n Note, id string) error {
-	if !h.pooled {
-		return s.place.Note(ctx, h.handle, n)
-	}
-	named := make(chan error, 1)
-	go func() { named <- s.place.Name(ctx, h.handle, id) }()
-	err := s.place.Note(ctx, h.handle, n)
-	return errors.Join(err, <-named)
 }
 
 // remove removes a box with all that is kept with it.

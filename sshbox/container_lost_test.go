@@ -14,6 +14,7 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/engine"
 	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -123,7 +124,7 @@ func TestContainerLost(t *testing.T) {
 	})
 	t.Run("paused", func(t *testing.T) {
 		h, p := running(t, nil)
-		_, err := d.ContainerPause(t.Context(), h.container.ID, client.ContainerPauseOptions{})
+		err := engine.Pause(t.Context(), d, h.container.ID)
 		noError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
@@ -142,7 +143,7 @@ func TestContainerLost(t *testing.T) {
 	})
 	t.Run("closed while paused", func(t *testing.T) {
 		h, _ := running(t, nil)
-		_, err := d.ContainerPause(t.Context(), h.container.ID, client.ContainerPauseOptions{})
+		err := engine.Pause(t.Context(), d, h.container.ID)
 		noError(t, err)
 		begin := time.Now()
 		noError(t, h.Close())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/engine"
 	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -81,7 +82,7 @@ func TestCopyFromPaused(t *testing.T) {
 	box, err := New(limit(t), Config{Image: testImage, Network: "none"})
 	noError(t, err)
 	defer box.Close()
-	_, err = d.ContainerPause(t.Context(), box.ContainerID(), client.ContainerPauseOptions{})
+	err = engine.Pause(t.Context(), d, box.ContainerID())
 	noError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

@@ -50,7 +50,7 @@ func Attach(ctx context.Context, id string) (*DockerSSHBox, error) { return Engi
 // Reap removes what is left of boxes whose owners have ended. It is Engine.Reap on the default engine.
 func Reap(ctx context.Context) (removed int, err error) { return Engine{}.Reap(ctx) }
 
-// Prune removes what is kept for boxes that are to come: images with plugins, and package caches. It is Engine.Prune on the default engine.
+// Prune removes what is kept for boxes that are to come: images with plugins, built ones, and package caches. It is Engine.Prune on the default engine.
 func Prune(ctx context.Context, images ...string) (Pruned, error) {
 	return Engine{}.Prune(ctx, images...)
 }
@@ -167,15 +167,29 @@ func (e Engine) Reap(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
+// Remove removes a box by the container's id or name, whoever made it and whether it runs or not: who works with it, loses it. One that is not there is no
+// error; a container that is no box is.
+func (e Engine) Remove(ctx context.Context, id string) error {
+	engine, err := e.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	if err := engine.RemoveBox(ctx, id); err != nil {
+		return fmt.Errorf("sshbox: %w", err)
+	}
+	return nil
+}
+
 // Pruned is what Prune has removed.
 type Pruned struct {
-	Images  []string // with plugins, by name
+	Images  []string // with plugins, and those of Build, by name
 	Volumes []string // package caches, and boxd of other versions
 }
 
 // Prune removes what is kept on the engine for boxes that are to come, and would be made anew for them: images with plugins
-// (Config.Plugins), package caches (Config.PackageCache), and volumes with boxd of other versions of this library. With images, base images by
-// name or id, only what was made for these. What a container uses stays.
+// (Config.Plugins), images of Build, package caches (Config.PackageCache), and volumes with boxd of other versions of this library. With images, base
+// images by name or id, only what was made for these, and of Build's only those that are named. What a container uses stays.
 func (e Engine) Prune(ctx context.Context, images ...string) (Pruned, error) {
 	engine, err := e.open(ctx)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/engine"
 	"github.com/sandshell/sandshell/internal/testenv"
 )
 
@@ -96,7 +97,7 @@ func TestPoolPaused(t *testing.T) {
 		noError(t, err)
 		for _, b := range list {
 			if b.Owner.PID == os.Getpid() && b.State == "running" {
-				_, err = d.ContainerPause(t.Context(), b.ID, client.ContainerPauseOptions{})
+				err = engine.Pause(t.Context(), d, b.ID)
 				noError(t, err)
 			}
 		}

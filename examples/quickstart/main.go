@@ -1,11 +1,11 @@
-// Quickstart is a tour of sandshell: real work in a sandbox, from the first command to a server that is reached from outside.
+// Quickstart is a tour of sandshell: a program is built, asked, served, stopped and recorded in a sandbox.
 //
-//	go run ./examples/quickstart [-box auto|docker|local] [-image name]
+//	go run ./examples/quickstart [-box auto|docker|local] [-image name] [-record file]
 //
 // It works in a Docker container where an engine answers and the image is there, else in a LocalBox, a directory of this
 // machine, and says which and why. Each step checks what it gets: the exit status is 0 only if all is as it should be.
 //
-// Read on in tour.go, from top to bottom.
+// Read on in tour.go, from top to bottom; server.go is one chapter of it. How things are shown is in transcript.go.
 package main
 
 import (
@@ -13,7 +13,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -29,7 +28,8 @@ const testImage = "sandshell-test:latest"
 
 func main() {
 	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where it can be had")
-	image := flag.String("image", testImage, "the container's image: a Debian with python3, make and dpkg-dev, and without gcc")
+	image := flag.String("image", testImage, "the container's image: one with make and python3")
+	record := flag.String("record", "", "a file for a recording of the tour, which asciinema plays")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "quickstart: unexpected argument %q\n", flag.Arg(0))
@@ -41,7 +41,7 @@ func main() {
 	// once, as without NotifyContext.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	err := run(ctx, *kind, *image, os.Stdout)
+	err := run(ctx, *kind, *image, *record)
 	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "\nquickstart: interrupted; the box is closed")
@@ -53,24 +53,29 @@ func main() {
 }
 
 // run opens a box, takes the tour and closes the box. Close's error matters too: a container may be left.
-func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
+func run(ctx context.Context, kind, image, record string) (err error) {
 	began := time.Now()
 	box, why, err := open(ctx, kind, image)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, box.Close()) }()
+	t := &tour{box: box, local: box.String() == "LocalBox", transcript: newTranscript(os.Stdout)}
+	t.say("This is %s: %s. It was ready in %s.", box, why, took(time.Since(began)))
+	if record == "" {
+		return t.take(ctx)
+	}
 
-	t := &tour{box: box, transcript: &transcript{w: out}}
-	t.say("This is %s: %s. It was ready in %v.", box, why, time.Since(began).Round(time.Millisecond))
-	if err := t.take(ctx); err != nil {
+	file, err := os.Create(record)
+	if err != nil {
 		return err
 	}
-	t.title("Done")
-	for _, s := range t.leftOut {
-		t.say("Left out: %s.", s)
+	recording := sandbox.Record(box, file) // it takes the box's place, and closing it closes the box
+	t.box = recording
+	if err := errors.Join(t.take(ctx), recording.Close(), file.Close()); err != nil {
+		return err
 	}
-	t.say("All as it should be, in %v.", time.Since(began).Round(100*time.Millisecond))
+	t.say("To see it again: asciinema play %s", record)
 	return nil
 }
 
@@ -98,11 +103,10 @@ func open(ctx context.Context, kind, image string) (box sandbox.Sandbox, why str
 	return nil, "", fmt.Errorf("-box is %q: it can be auto, docker or local", kind)
 }
 
-// openDocker creates a container. The network is the engine's bridge: apt-get needs it.
+// openDocker creates a container. It has no network: nothing here needs one, and Dial reaches it all the same.
 func openDocker(ctx context.Context, image string) (sandbox.Sandbox, error) {
 	c := sshbox.Config{
-		Image:    image,
-		Dir:      "/tmp",
+		Image: image, Dir: "/tmp", Network: "none",
 		Progress: func(p sshbox.PullProgress) { fmt.Fprintln(os.Stderr, "pulling", p.Image, p.Layer, p.Status) },
 	}
 	if image == testImage {

@@ -1,74 +1,113 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"io"
+	"os"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A transcript shows what goes on. As an io.Writer it takes the raw output of commands, as it comes, and shows it line by line.
+// A transcript shows what goes on: in colours on a terminal, unless NO_COLOR (no-color.org) is set.
 type transcript struct {
-	w        io.Writer
+	w        *os.File
+	colours  bool
 	chapters int
-	line     []byte // of the output, as far as it has come
 }
 
-func (t *transcript) title(format string, args ...any) {
+func newTranscript(w *os.File) *transcript {
+	return &transcript{w: w, colours: term.IsTerminal(int(w.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+// Colours, as terminals number them.
+const (
+	bold   = "1"
+	dim    = "2"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+)
+
+func (t *transcript) colour(colour, text string) string {
+	if !t.colours {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// title begins a chapter.
+func (t *transcript) title(title string) {
 	t.chapters++
-	fmt.Fprintf(t.w, "\n== %d. %s\n", t.chapters, fmt.Sprintf(format, args...))
+	fmt.Fprintf(t.w, "\n%s\n", t.colour(bold, fmt.Sprintf("== %d. %s", t.chapters, title)))
 }
 
-func (t *transcript) say(format string, args ...any) {
-	fmt.Fprintf(t.w, "%s\n", fmt.Sprintf(format, args...))
-}
+// say says what is done, and why.
+func (t *transcript) say(format string, args ...any) { fmt.Fprintf(t.w, "\n"+format+"\n", args...) }
 
 // command shows what is typed at the shell's prompt.
 func (t *transcript) command(text string) {
-	fmt.Fprintf(t.w, "\n$ %s\n", strings.ReplaceAll(text, "\n", "\n> "))
+	fmt.Fprintf(t.w, "\n  %s\n", t.colour(bold, "$ "+text))
 }
 
-// Write implements io.Writer. A session's terminal ends lines with "\n" alone. Programs that draw progress go back to the line's
-// begin with "\r"; what they draw over is not shown.
-func (t *transcript) Write(p []byte) (int, error) {
-	for _, c := range p {
+// typing shows what is typed to a program.
+func (t *transcript) typing(text string) {
+	fmt.Fprintf(t.w, "  %s\n", t.colour(bold, fmt.Sprintf("typing %q", text)))
+}
+
+// folded is how many lines of output are shown: as many from its end as from its begin.
+const folded = 6
+
+// output shows what a program has printed.
+func (t *transcript) output(text string) {
+	if text = strings.TrimRight(text, "\n"); text == "" {
+		return
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		hidden := len(lines) - folded
 		switch {
-		case c == '\n':
-			t.endLine()
-			continue
-		case bytes.HasSuffix(t.line, []byte("\r")):
-			t.line = t.line[:0]
+		case hidden <= 1 || i < folded/2 || i >= folded/2+hidden:
+			fmt.Fprintf(t.w, "    %s\n", line)
+		case i == folded/2:
+			fmt.Fprintf(t.w, "    %s\n", t.colour(dim, fmt.Sprintf("… %d lines …", hidden)))
 		}
-		t.line = append(t.line, c)
 	}
-	return len(p), nil
 }
 
-func (t *transcript) endLine() {
-	fmt.Fprintf(t.w, "    %s\n", bytes.TrimSuffix(t.line, []byte("\r")))
-	t.line = t.line[:0]
-}
-
-// outcome shows what became of a command.
-func (t *transcript) outcome(res *sandbox.Result, err error) {
-	if len(t.line) > 0 {
-		t.endLine() // a question ends with no "\n"
-	}
+// result shows what came back, and how long it took.
+func (t *transcript) result(res *sandbox.Result, err error) {
 	if res == nil {
 		return
 	}
-	what := res.State.String()
-	switch res.State {
-	case sandbox.Exited:
-		what = fmt.Sprintf("exited with %d in %s", res.ExitCode, res.Cwd)
-	case sandbox.Waiting:
-		what = fmt.Sprintf("waiting for a %s", res.Awaits)
+	t.output(res.Output)
+	colour, what := green, fmt.Sprintf("exit status %d", res.ExitCode)
+	switch {
+	case res.State == sandbox.Waiting:
+		colour, what = yellow, fmt.Sprintf("waiting for a %v", res.Awaits)
+	case res.State == sandbox.Running:
+		colour, what = yellow, "running"
+	case res.ExitCode != 0:
+		colour = red
 	}
 	if err != nil {
-		what += "; the error is: " + err.Error()
+		colour, what = red, what+", "+err.Error()
 	}
-	fmt.Fprintf(t.w, "  -> %v: %s\n", res.Duration.Round(time.Millisecond), what)
+	fmt.Fprintf(t.w, "  %s\n", t.colour(colour, fmt.Sprintf("-> %s after %s", what, took(res.Duration))))
+}
+
+// took is a duration as people read it.
+func took(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
+
+// leaveOut says why a chapter is not told.
+func (t *tour) leaveOut(format string, args ...any) {
+	t.say("Left out: "+format+".", args...)
+	t.leftOut = append(t.leftOut, fmt.Sprintf(format, args...))
 }

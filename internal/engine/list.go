@@ -57,6 +57,8 @@ func (e *Engine) Find(ctx context.Context, id string, log *slog.Logger) (*Contai
 	switch {
 	case errdefs.IsNotFound(err):
 		return nil, &sandbox.LostError{Box: "DockerSSHBox", Reason: "there is no such container; sshbox.List shows the boxes there are", Cause: sandbox.LostRemoved, Err: err}
+	case errdefs.Resolve(err) == errdefs.ErrUnknown: // no answer, or half of one: what the engine answers has a kind
+		return nil, &sandbox.LostError{Box: "DockerSSHBox", Reason: "the engine does not answer", Cause: sandbox.LostConnection, Err: err}
 	case err != nil:
 		return nil, err
 	case c.Config == nil || c.Config.Labels[boxLabel] == "":
@@ -80,6 +82,21 @@ func (e *Engine) Find(ctx context.Context, id string, log *slog.Logger) (*Contai
 		found.Host.Memory = c.HostConfig.Memory
 	}
 	return found, nil
+}
+
+// RemoveBox removes a box, whoever made it. One that is not there is no error.
+func (e *Engine) RemoveBox(ctx context.Context, id string) error {
+	inspected, err := e.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	c := inspected.Container
+	switch {
+	case errdefs.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("remove box %q: %w", id, err)
+	case c.Config == nil || c.Config.Labels[boxLabel] == "":
+		return fmt.Errorf("remove box %q: it is a container, but not one of sandshell's", id)
+	}
+	return (&Container{ID: c.ID, Name: c.Name[1:], Box: c.Config.Labels[boxLabel], engine: e}).Remove(ctx)
 }
 
 // ServiceLabel is a label of boxes that package service has made. One of them that has ended is still somebody's: only the service removes it.

@@ -13,12 +13,12 @@ import (
 
 // Pruned is what Prune has removed.
 type Pruned struct {
-	Images  []string // with plugins, by name
+	Images  []string // with plugins, and built ones, by name
 	Volumes []string // package caches, and boxd of other versions
 }
 
-// Prune removes what is kept for later boxes: images with plugins, package caches, and volumes with boxd of other versions. If images are given, base
-// images by name or id, it removes only what was made for those. It leaves what a container uses.
+// Prune removes what is kept for later boxes: images with plugins, built images, package caches, and volumes with boxd of other versions. If images are
+// given, base images by name or id, it removes only what was made for those; a built image, only if it is given itself. It leaves what a container uses.
 func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 	var pruned Pruned
 	wanted := slices.Clone(images)
@@ -41,6 +41,17 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 		}
 	}
 
+	built, err := e.ImageList(ctx, client.ImageListOptions{Filters: client.Filters{}.Add("label", builtLabel)})
+	if err != nil {
+		return pruned, fmt.Errorf("list built images: %w", err)
+	}
+	for _, image := range built.Items {
+		name := builtRepository + ":" + image.Labels[builtLabel]
+		if slices.Contains(image.RepoTags, name) && (len(images) == 0 || slices.Contains(wanted, name) || slices.Contains(wanted, image.ID)) {
+			_, err := e.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
+			remove(&pruned.Images, name, err)
+		}
+	}
 	kept, err := e.ImageList(ctx, client.ImageListOptions{Filters: client.Filters{}.Add("label", keptLabel)})
 	if err != nil {
 		return pruned, fmt.Errorf("list images with plugins: %w", err)

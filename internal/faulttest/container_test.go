@@ -16,6 +16,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/engine"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
 )
@@ -231,7 +232,7 @@ func (c *containers) containerFaults() []fault {
 			}
 		}),
 		{name: "paused", cuts: true, do: func(r *round, rng *rand.Rand) error {
-			if _, err := c.docker.ContainerPause(ctx, r.id, client.ContainerPauseOptions{}); err != nil {
+			if err := engine.Pause(ctx, c.docker, r.id); err != nil {
 				return err
 			}
 			pause := upTo(rng, time.Second)

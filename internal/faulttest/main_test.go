@@ -1,28 +1,10 @@
 package faulttest
 
 import (
-	"context"
-	"fmt"
-	"os"
 	"testing"
-	"time"
 
 	"github.com/sandshell/sandshell/internal/dockertest"
-	"go.uber.org/goleak"
 )
 
 // TestMain checks that the rounds leave no goroutine and no container behind.
-func TestMain(m *testing.M) {
-	status := m.Run()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if names, err := dockertest.Containers(ctx); err == nil && len(names) > 0 { // an error: there is no engine
-		fmt.Fprintln(os.Stderr, "containers left behind:", names)
-		status = 1
-	}
-	if err := goleak.Find(); err != nil && status == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		status = 1
-	}
-	os.Exit(status)
-}
+func TestMain(m *testing.M) { dockertest.Main(m) }

@@ -59,8 +59,12 @@ type round struct {
 const callLimit = time.Minute
 
 func (r *round) errorf(format string, args ...any) {
-	r.t.Errorf("%s, SANDSHELL_TEST_SEED=%d: %s", r.fault.name, r.seed, fmt.Sprintf(format, args...))
-	r.sum.add(r.fault.name, func(l *line) { l.wrong++ })
+	wrong := fmt.Sprintf("%s, SANDSHELL_TEST_SEED=%d: %s", r.fault.name, r.seed, fmt.Sprintf(format, args...))
+	r.t.Error(wrong)
+	r.sum.add(r.fault.name, func(l *line) {
+		l.wrong++
+		r.sum.wrong = append(r.sum.wrong, wrong)
+	})
 }
 
 func (r *round) run(build placer) {

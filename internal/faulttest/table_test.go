@@ -15,6 +15,7 @@ type summary struct {
 
 	mu    sync.Mutex
 	lines map[string]*line
+	wrong []string
 }
 
 // A line is what came of the rounds of one fault.
@@ -74,5 +75,8 @@ func (s *summary) String() string {
 	}
 	row("all", total)
 	w.Flush()
+	for _, wrong := range s.wrong { // said before, among the rest; whoever sees the end of a log sees them here
+		fmt.Fprintln(&text, wrong)
+	}
 	return text.String()
 }

@@ -24,6 +24,7 @@ func quoted(s string) string {
 
 // What is in the file after an edit, to the byte.
 func TestEdit(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, b boxtest.Box) {
 		enter(t, b, "edit")
 		do(t, b, ": >file; open file")
@@ -93,6 +94,7 @@ func read(t *testing.T, b boxtest.Box, name string) string {
 }
 
 func TestEditShows(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
 		enter(t, b, "shows")
 		here := strings.TrimSpace(do(t, b, "pwd"))
@@ -128,6 +130,7 @@ func TestEditShows(t *testing.T) {
 
 // Mode and links stay, and what may not be written is not.
 func TestEditKeeps(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
 		enter(t, b, "keeps")
 		do(t, b, "echo a >script; chmod 751 script; mkdir dir; ln -s ../script dir/link; ln -s dir/link link2")
@@ -153,6 +156,7 @@ func TestEditKeeps(t *testing.T) {
 }
 
 func TestCreate(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
 		enter(t, b, "create")
 		here := strings.TrimSpace(do(t, b, "pwd"))
@@ -178,6 +182,7 @@ func TestCreate(t *testing.T) {
 
 // Of two edits at the same time none is lost without a word, and no file is ever the half of one.
 func TestEditsAtOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
 		enter(t, b, "atonce")
 		here := strings.TrimSpace(do(t, b, "pwd"))
@@ -217,6 +222,7 @@ func TestEditsAtOnce(t *testing.T) {
 
 // Line numbers that were seen before something else changed the file are not gone by.
 func TestEditOfChanged(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
 		enter(t, b, "changed")
 		numbers(t, b, "file", 40)

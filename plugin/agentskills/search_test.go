@@ -11,6 +11,7 @@ import (
 )
 
 func TestSearch(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
 		enter(t, b, "search")
 		here := strings.TrimSpace(do(t, b, "pwd"))
@@ -61,6 +62,7 @@ func TestSearch(t *testing.T) {
 
 // Names of files, and texts, of any form.
 func TestOddNames(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, b boxtest.Box) {
 		enter(t, b, "odd")
 		for _, name := range []string{

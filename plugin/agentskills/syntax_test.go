@@ -11,6 +11,7 @@ import (
 
 // An edit that breaks a file is refused where there is a checker, and shown; one of a file that was broken is not.
 func TestSyntax(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, b boxtest.Box) {
 		enter(t, b, "checked")
 		for _, c := range []struct{ program, file, good, bad, says string }{

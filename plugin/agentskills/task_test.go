@@ -11,6 +11,7 @@ import (
 
 // A model's work: it looks for the bug, its first edit is refused for its indentation, the second one does it, and the program shows it.
 func TestTask(t *testing.T) {
+	t.Parallel()
 	boxtest.Each(t, func(t *testing.T, b boxtest.Box) {
 		enter(t, b, "task")
 		_, status := call(t, b, "create", `{"path": "shop/prices.py", "text": "def total(prices, discount=0):\n    \"\"\"Returns the sum, less the discount in percent.\"\"\"\n    result = 0\n    for price in prices:\n        result += price\n    return result - discount\n"}`)
@@ -47,6 +48,7 @@ func TestTask(t *testing.T) {
 
 // Ours come before those of the image, and --help is what Go has.
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
 		for _, tool := range agentskills.Tools() {
 			require.Equal(t, tool.Help, do(t, b, tool.Name+" --help"))

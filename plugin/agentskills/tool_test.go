@@ -11,6 +11,7 @@ import (
 )
 
 func TestTools(t *testing.T) {
+	t.Parallel()
 	bin, err := fs.ReadDir(agentskills.Plugin().Files, "bin")
 	require.NoError(t, err)
 	tools := agentskills.Tools()
@@ -44,6 +45,7 @@ func TestTools(t *testing.T) {
 }
 
 func TestCommand(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, args, command string }{
 		{"open", `{"path": "a.py"}`, "open a.py"},
 		{"open", `{"path": "a b's", "line": 3.0}`, `open 'a b'\''s' 3`},

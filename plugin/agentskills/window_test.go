@@ -13,6 +13,7 @@ import (
 )
 
 func TestWindow(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
 		enter(t, b, "window")
 		here := strings.TrimSpace(do(t, b, "pwd"))
@@ -76,6 +77,7 @@ func TestWindow(t *testing.T) {
 
 // The open file belongs to the session: not to the other one, not to a Run, not to the shell that comes after.
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
 		enter(t, b, "sessions")
 		numbers(t, b, "one", 10)
@@ -118,6 +120,7 @@ func TestSessions(t *testing.T) {
 
 // A million lines: what is shown is bounded, and quick.
 func TestLarge(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, b boxtest.Box) {
 		enter(t, b, "large")
 		numbers(t, b, "file", 1_000_000)

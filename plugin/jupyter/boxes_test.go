@@ -22,6 +22,7 @@ func matplotlib() plugin.Plugin {
 
 // TestBoxes does everything in each kind of box.
 func TestBoxes(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name string
 		test func(t *testing.T, b boxtest.Box, kernel string)
@@ -52,6 +53,7 @@ func TestBoxes(t *testing.T) {
 	daily := []string{"State", "Outputs", "Input", "Interrupt", "Death", "CLI"}
 	in := func(kind string, box func(t *testing.T) boxtest.Box) {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			b := box(t)
 			for _, c := range cases {
 				t.Run(c.name, func(t *testing.T) {
@@ -80,6 +82,7 @@ func container(t *testing.T, c sshbox.Config, plugins ...plugin.Plugin) *sshbox.
 
 // TestConfined does the least in a box that may do the least, with what has been set up where more was allowed.
 func TestConfined(t *testing.T) {
+	t.Parallel()
 	c := sshbox.Config{Network: "none", PluginNetwork: "bridge", ReadOnlyRoot: true, CapDrop: []string{"ALL"}}
 	b := container(t, c, jupyter.Plugin(), matplotlib())
 	testState(t, b, "one")

@@ -148,6 +148,7 @@ while True:
 // TestNothingOutside looks for what LocalBox leaves on the user's machine.
 func TestNothingOutside(t *testing.T) {
 	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
+	t.Parallel()
 	needPython(t, "ipykernel", "jupyter_client", "matplotlib")
 	home, dir := t.TempDir(), t.TempDir()
 	b, err := localbox.New(t.Context(), localbox.Config{Dir: dir, Env: []string{"HOME=" + home}})
@@ -181,6 +182,7 @@ func TestNothingOutside(t *testing.T) {
 // TestSecret looks at who could get at a kernel: nobody but its user can enter the directory, nor read the key, which no process shows.
 func TestSecret(t *testing.T) {
 	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
+	t.Parallel()
 	b := local(t)
 	c := connect(t, b, "secret")
 	file := strings.Trim(run(t, c, "import sys; sys.argv[sys.argv.index('-f') + 1]").Text, "'")
@@ -217,6 +219,7 @@ func TestLongDirectory(t *testing.T) {
 
 func TestMisuse(t *testing.T) {
 	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
+	t.Parallel()
 	b := boxtest.Local(t)
 	_, err := jupyter.Connect(t.Context(), b)
 	require.ErrorIs(t, err, jupyter.ErrNotInstalled)
@@ -235,6 +238,7 @@ func TestMisuse(t *testing.T) {
 }
 
 func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
 	b := container(t, sshbox.Config{Memory: 300 << 20}, jupyter.Plugin(), matplotlib())
 	c := connect(t, b, "memory")
 	_, err := c.Run(limit(t), "hog = b'x' * (1 << 30)")
@@ -248,6 +252,7 @@ func TestOutOfMemory(t *testing.T) {
 // TestStarterKilled kills who has just begun to start a kernel, at different moments: others go on with that kernel.
 func TestStarterKilled(t *testing.T) {
 	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
+	t.Parallel()
 	b := local(t)
 	for _, pause := range []string{"0.03", "0.06", "0.1", "0.2", "0.4"} {
 		execute(t, b, "echo 1 | timeout -s KILL "+pause+" execute_cli")

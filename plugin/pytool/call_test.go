@@ -20,6 +20,7 @@ import (
 )
 
 func TestValues(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
 		for _, c := range []struct {
 			name, source string
@@ -72,6 +73,7 @@ func TestValues(t *testing.T) {
 }
 
 func TestState(t *testing.T) {
+	t.Parallel()
 	b := boxtest.Local(t, pytool.Plugin())
 	for _, c := range []struct {
 		name, source string
@@ -108,6 +110,7 @@ func TestState(t *testing.T) {
 }
 
 func TestExceptions(t *testing.T) {
+	t.Parallel()
 	b := boxtest.Local(t, pytool.Plugin())
 	for _, c := range []struct {
 		name, source string
@@ -168,6 +171,7 @@ func TestExceptions(t *testing.T) {
 
 // Whatever a function does with its descriptors and processes, its result is the one that it returns; or none.
 func TestNasty(t *testing.T) {
+	t.Parallel()
 	const daemon = `
 import os, subprocess, time
 def daemon():
@@ -231,6 +235,7 @@ def daemon():
 
 // Time limit and cancellation kill what the call has started, whatever that does against it.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	const template = `
 import os, signal, subprocess, sys, time
 def f():
@@ -276,6 +281,7 @@ def f():
 }
 
 func TestEnvironment(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
 		tool := pytool.Tool{Source: "import os\ndef f(): return [os.environ.get(n) for n in 'ABC'] + [os.getcwd()]", Function: "f",
 			Config: pytool.Config{Env: []string{"A=tool", "B=tool"}}}
@@ -304,6 +310,7 @@ func TestEnvironment(t *testing.T) {
 }
 
 func TestSideBySide(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
 		var all sync.WaitGroup
 		defer all.Wait()
@@ -320,6 +327,7 @@ func TestSideBySide(t *testing.T) {
 }
 
 func TestWrongInput(t *testing.T) {
+	t.Parallel()
 	b := boxtest.Local(t)
 	_, err := call(t, b, "def f(): pass", pytool.Call{})
 	require.ErrorContains(t, err, "the box does not have pytool.Plugin()")

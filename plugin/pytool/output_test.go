@@ -14,6 +14,7 @@ import (
 )
 
 func TestMuchOutput(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
 		count := new(counter)
 		res, err := call(t, b, `
@@ -42,6 +43,7 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // What is printed comes while the function runs; and a Writer that fails does not stop it.
 func TestStreams(t *testing.T) {
+	t.Parallel()
 	b := boxtest.Local(t, pytool.Plugin())
 	dir := t.TempDir()
 	seen := writerFunc(func(p []byte) (int, error) {

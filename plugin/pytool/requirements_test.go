@@ -63,6 +63,7 @@ func sh(t *testing.T, b sandbox.Sandbox, script string) string {
 }
 
 func TestRequirements(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
 		dir := wheel(t, b, "sandshellprobe", "1.5")
 		tool := pytool.Tool{Function: "f", Source: `
@@ -100,6 +101,7 @@ def f(): return [sandshellprobe.VERSION, subprocess.check_output(["sandshellprob
 
 func TestRequirementsFail(t *testing.T) {
 	testenv.NeedsAll(t, "it makes several virtual environments with pip: TestRequirements makes one in each box")
+	t.Parallel()
 	b := boxtest.Local(t, pytool.Plugin())
 	tool := pytool.Tool{Source: "import sandshellprobe\ndef f(): return sandshellprobe.VERSION", Function: "f",
 		Config: pytool.Config{Requirements: []string{"sandshellnowhere==3"}, PipArgs: []string{"--no-index"}}}
@@ -137,6 +139,7 @@ func TestRequirementsFail(t *testing.T) {
 // On the user's own machine nothing is written but to the directory for plugins, which goes with the box.
 func TestTouchesNothing(t *testing.T) {
 	testenv.NeedsAll(t, "it makes a virtual environment with pip: TestRequirements makes one every day")
+	t.Parallel()
 	home, dir, temp := t.TempDir(), t.TempDir(), t.TempDir()
 	b, err := localbox.New(t.Context(), localbox.Config{Dir: dir, Env: []string{"HOME=" + home, "TMPDIR=" + temp, "XDG_CACHE_HOME=", "XDG_CONFIG_HOME="}})
 	require.NoError(t, err)
@@ -155,6 +158,7 @@ func TestTouchesNothing(t *testing.T) {
 }
 
 func TestWrongRequirements(t *testing.T) {
+	t.Parallel()
 	b := boxtest.Local(t, pytool.Plugin())
 	tool := pytool.Tool{Source: "def f(): pass", Function: "f", Config: pytool.Config{Requirements: []string{"a\nb"}}}
 	_, err := tool.Call(t.Context(), b, pytool.Call{})
@@ -164,6 +168,7 @@ func TestWrongRequirements(t *testing.T) {
 // Debian's Python comes without ensurepip; and where there is no Python and no network, that is said.
 func TestWithout(t *testing.T) {
 	testenv.NeedsAll(t, "it has containers lose and miss their Python")
+	t.Parallel()
 	b := boxtest.Container(t, sshbox.Config{Network: "none"})
 	sh(t, b, "rm -r /usr/lib/python3*/ensurepip; ! python3 -c 'import pip'")
 	require.NoError(t, b.InitPlugins(t.Context(), pytool.Plugin()))

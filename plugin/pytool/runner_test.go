@@ -44,6 +44,7 @@ func closed(b *localbox.LocalBox) bool {
 }
 
 func TestRunner(t *testing.T) {
+	t.Parallel()
 	w := &works{}
 	r := &pytool.Runner{New: w.make}
 	defer r.Close()
@@ -113,6 +114,7 @@ func TestRunner(t *testing.T) {
 
 // A box with a call under way is closed after it, when the configuration changes; and at once by Close.
 func TestRunnerUnderWay(t *testing.T) {
+	t.Parallel()
 	w := &works{}
 	r := &pytool.Runner{New: w.make}
 	defer r.Close()
@@ -144,6 +146,7 @@ func TestRunnerUnderWay(t *testing.T) {
 
 // The making of a box goes on as long as somebody waits for it, and no longer.
 func TestRunnerMaking(t *testing.T) {
+	t.Parallel()
 	begun := make(chan struct{}, 2)
 	r := &pytool.Runner{New: func(ctx context.Context, c pytool.Config) (sandbox.Sandbox, error) {
 		begun <- struct{}{}
@@ -171,6 +174,7 @@ func TestRunnerMaking(t *testing.T) {
 
 // A container that is gone between two calls, or under one.
 func TestRunnerLost(t *testing.T) {
+	t.Parallel()
 	dockertest.Engine(t, dockertest.Image)
 	var boxes []*sshbox.DockerSSHBox
 	r := &pytool.Runner{New: func(ctx context.Context, c pytool.Config) (sandbox.Sandbox, error) {

@@ -132,6 +132,7 @@ func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
 	s.up = busy
 	if busy {
 		c.phase, c.sh, s.cmd = running, sh, c
+		s.logBegin(c, "command taken over")
 		s.readers.Go((&watch{s: s, c: c, sh: sh, tries: c.tries}).run)
 		sh.commands.write(sh.dialect.ask(s.next()))
 	}
@@ -216,6 +217,7 @@ func (b *Box) adoptJob(s *session, n note) error {
 	s.mu.Lock()
 	// Its hello, which is read first, has a number of before: whatever begins after it is the command.
 	c.phase, c.sh, s.cmd, s.up, s.anySeq = sent, s.sh, c, true, true
+	s.logBegin(c, "command taken over")
 	s.run(s.sh)
 	go j.run(s.attend(c, sandbox.ExecOptions{MaxOutput: 1}))
 	s.mu.Unlock()

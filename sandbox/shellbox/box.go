@@ -33,7 +33,9 @@ type Options struct {
 	Grace time.Duration
 	// StartLimit bounds the time that a shell takes to its first prompt, its startup files included. Default: 30 s.
 	StartLimit time.Duration
-	// Logger gets events that are in no Result: a restarted shell, a lost prompt, a host without /proc. Default: none.
+	// Logger gets events that are in no Result: a restarted shell, a lost prompt, a host without /proc. At debug level it also gets each command of
+	// each session and job: its begin, each Result that says Waiting, its end, with the session's id, a number, state, exit status, bytes of output and
+	// duration; never its text, input or output. Default: none.
 	Logger *slog.Logger
 }
 
@@ -60,6 +62,7 @@ type Box struct {
 	count    map[string]int // of sessions, jobs and Runs, for their ids
 	calls    sync.WaitGroup // Runs, copies, connections being made
 	calling  atomic.Int64   // how many of them
+	commands atomic.Int64   // how many there have been, for the log
 	touched  atomic.Int64   // when something last began or ended, in nanoseconds since 1970
 	conns    map[net.Conn]struct{}
 	down     chan struct{} // closed when Close is done

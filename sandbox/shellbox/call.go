@@ -58,6 +58,8 @@ func (s *session) begin(ctx context.Context, c *command, o sandbox.ExecOptions) 
 		return nil, err
 	}
 	s.cmd, s.unseen = c, nil
+	c.follow = o.Follow
+	s.logBegin(c, "command started")
 	s.box.touch()
 	w := s.attend(c, o)
 	s.send()
@@ -224,7 +226,7 @@ func (w *call) look() (r *sandbox.Result, err error, over bool) {
 		r = c.partial(w.view, sandbox.Running)
 		c.leave(w.view, w.tee)
 		return r, s.err, true
-	case c.question != nil && !w.o.Attended && !c.killing:
+	case c.question != 0 && !w.o.Attended && !c.killing:
 		return w.asked()
 	}
 	return nil, nil, false
@@ -261,9 +263,10 @@ func (w *call) asked() (r *sandbox.Result, err error, over bool) {
 		w.s.typeKeys("\x04")
 		return nil, nil, false
 	}
-	kind := w.c.question.kind
+	kind := w.c.question
 	r = w.c.partial(w.view, sandbox.Waiting)
 	r.Awaits = kind
+	w.s.logWaiting(w.c, kind)
 	w.c.leave(w.view, w.tee)
 	return r, nil, true
 }

@@ -2,6 +2,7 @@ package shellbox
 
 import (
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
@@ -21,20 +22,24 @@ const (
 
 // A command is one Execute. Its fields are guarded by the session's mu, and only its methods and the session's change them.
 type command struct {
-	text  string
-	once  bool // the session is a job's: no fresh shell after it
-	phase phase
-	sh    *shell // that has got it
-	seq   int    // of its line
-	tries int    // how often its line was sent
+	text   string
+	number int64 // of the box's commands, for the log
+	logged bool  // that it has ended
+	once   bool  // the session is a job's: no fresh shell after it
+	phase  phase
+	sh     *shell // that has got it
+	seq    int    // of its line
+	tries  int    // how often its line was sent
 
 	offset int64 // of its line on the shell's pipe; -1: its shell was started for it
 
-	out    output
-	tees   []*tee
-	spool  *spool // a job's: gets all of the output
-	began  time.Time
-	active time.Time // the last output or input
+	out     output
+	tees    []*tee
+	spool   *spool    // a job's: gets all of the output
+	follow  io.Writer // gets all of the output; only the terminal's reader looks at it, once the command has begun
+	printed int64     // bytes of output
+	began   time.Time
+	active  time.Time // the last output or input
 
 	background int    // the shell's $! at its begin
 	ahead      string // input that came before the command had begun
@@ -44,20 +49,14 @@ type command struct {
 	killing    bool
 
 	calls    int
-	question *question // what it waits for; nil: nothing, or that is not known
-	answered proc.Wait // what waited when the last input was typed
-	due      time.Time // when who waited has got it, or is not going to
+	question sandbox.InputKind // what it waits for; 0: nothing, or that is not known
+	answered proc.Wait         // what waited when it was last found to wait: what is typed then answers it
+	due      time.Time         // when who waited has got it, or is not going to
 
 	changed chan struct{} // closed, and made anew, when any call should look again
 	done    chan struct{} // closed when ended
 	result  *sandbox.Result
 	told    bool // a call has returned result
-}
-
-// A question is what a command waits for.
-type question struct {
-	wait proc.Wait
-	kind sandbox.InputKind
 }
 
 func newCommand(text string, once bool) *command {
@@ -79,9 +78,10 @@ func (c *command) change() {
 // wrote takes output.
 func (c *command) wrote(text []byte) {
 	c.active = time.Now()
+	c.printed += int64(len(text))
 	c.out.write(text)
-	wake := c.question != nil
-	c.question = nil
+	wake := c.question != 0
+	c.question = 0
 	for _, v := range c.out.views {
 		wake = wake || v.match != nil
 	}
@@ -90,10 +90,17 @@ func (c *command) wrote(text []byte) {
 	}
 }
 
+// followed gives output to the command's follower. One that fails gets no more.
+func (c *command) followed(text []byte) {
+	if _, err := c.follow.Write(text); err != nil {
+		c.follow = nil
+	}
+}
+
 // attend begins a call about the command.
 func (c *command) attend(o sandbox.ExecOptions) (*view, *tee) {
 	c.calls++
-	c.question = nil
+	c.question = 0
 	c.change()
 	v := c.out.open(o.MaxOutput, o.Until)
 	if o.Tee == nil {
@@ -131,7 +138,7 @@ func (c *command) end(r *sandbox.Result) {
 	if r != nil {
 		r.Duration = time.Since(c.began)
 	}
-	c.phase, c.result, c.question = ended, r, nil
+	c.phase, c.result, c.question = ended, r, 0
 	close(c.done)
 	c.change()
 }

@@ -44,7 +44,7 @@ func (b *Box) background(ctx context.Context, command string, opts sandbox.Sessi
 	}
 	c := newCommand(command, true)
 	c.spool = j.spool
-	w, err := j.s.begin(context.Background(), c, sandbox.ExecOptions{MaxOutput: 1}) // here: a Kill from now on finds it begun
+	w, err := j.s.begin(context.Background(), c, sandbox.ExecOptions{MaxOutput: 1, Follow: opts.LogTo}) // here: a Kill from now on finds it begun
 	if err == nil {
 		b.mu.Lock()
 		if b.closed {

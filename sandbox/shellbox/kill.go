@@ -27,6 +27,7 @@ func (s *session) kill() {
 	if c.phase == queued { // no shell has got it
 		s.cmd = nil
 		c.end(nil)
+		s.logEnd(c, nil, nil)
 		return
 	}
 	k := &killing{s: s, c: c, sh: s.sh, background: c.background}

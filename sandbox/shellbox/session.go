@@ -51,13 +51,30 @@ func newSession(b *Box, id string, opts sandbox.SessionOptions) *session {
 // ID returns the session's id.
 func (s *session) ID() string { return s.id }
 
+// printing returns the command whose output the shell sh shows, if there is one; s.mu is held.
+func (s *session) printing(sh *shell) *command {
+	if c := s.cmd; c != nil && c.sh == sh && c.phase == running {
+		return c
+	}
+	return nil
+}
+
 // text takes output of the shell sh that holds no marker.
 func (s *session) text(sh *shell, text []byte) {
 	s.mu.Lock()
-	c := s.cmd
-	if c == nil || c.sh != sh || c.phase != running || len(text) == 0 {
+	c := s.printing(sh)
+	if c == nil || len(text) == 0 {
 		s.mu.Unlock()
 		return
+	}
+	if c.follow != nil { // it gets the text before a Result can tell of it, and may take a while
+		s.mu.Unlock()
+		c.followed(text)
+		s.mu.Lock()
+		if s.printing(sh) != c {
+			s.mu.Unlock()
+			return
+		}
 	}
 	s.screen.Write(text)
 	c.wrote(text)
@@ -173,7 +190,7 @@ const maxTries = 3
 // terminal by its name.
 func (s *session) again(c *command, own bool) {
 	sh := s.sh
-	s.box.log.Info("the shell has not taken a command: sending it again", "session", s.id, "command", abridged(c.text))
+	s.box.log.Info("the shell has not taken a command: sending it again", "session", s.id, "command", c.number)
 	if own {
 		sh.dialect.tty = "/dev/tty"
 	}
@@ -206,8 +223,8 @@ func (s *session) typeKeys(text string) {
 	}
 	c.typed += len(text)
 	c.active = time.Now()
-	if c.question != nil {
-		c.answered, c.question = c.question.wait, nil
+	if c.question != 0 {
+		c.question = 0
 		c.change()
 	}
 	c.due = c.active.Add(unanswered)
@@ -252,6 +269,7 @@ func (s *session) ended(c *command, r *sandbox.Result) {
 		s.unseen = c
 	}
 	c.end(r)
+	s.logEnd(c, r, nil)
 }
 
 // windUp ends a command whose shell is at its prompt again. typed says that there may be input that nobody has read, and interrupted that a signal may still
@@ -313,6 +331,9 @@ func (s *session) fail(err error) {
 	if s.err == nil {
 		s.err = err
 		close(s.gone)
+		if s.cmd != nil {
+			s.logEnd(s.cmd, nil, err)
+		}
 	}
 }
 

@@ -135,7 +135,7 @@ func (w *watch) begin(pause *time.Duration) (seen time.Time, look bool) {
 		w.ask()
 	}
 	switch {
-	case c.calls == 0 || c.once || c.question != nil:
+	case c.calls == 0 || c.once || c.question != 0:
 		*pause = 0
 	case c.blocked(): // the caller takes no output: what is behind it, the end even, has not been read
 		*pause = paceMax
@@ -226,7 +226,7 @@ func (w *watch) judge(f *finding) time.Duration {
 		w.s.takes(w.sh)
 		return surely
 	}
-	c.question = &question{f.wait, f.kind}
+	c.question, c.answered, c.due = f.kind, f.wait, time.Time{}
 	c.change()
 	return paceMax
 }

@@ -1,0 +1,36 @@
+//go:build linux
+
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// BenchmarkRecord is 100 MB of output that is recorded to a file, beside the same box without.
+func BenchmarkRecord(b *testing.B) {
+	places(b, func(b *testing.B, at place) {
+		plain := newPrinter(b, open(b, at))
+		file, err := os.Create(filepath.Join(b.TempDir(), "box.cast"))
+		noError(b, err)
+		rec := sandbox.Record(open(b, at), file)
+		b.Cleanup(func() {
+			noError(b, rec.Close())
+			noError(b, file.Close())
+		})
+		recorded := &printer{t: b, file: printed, box: rec}
+		comparison{
+			floor: func() { plain.print(10) },
+			ours:  func() { recorded.print(10) },
+			before: func() { // one turn's recording at a time
+				_, err := file.Seek(0, 0)
+				noError(b, err)
+				noError(b, file.Truncate(0))
+			},
+			rounds: 5, bytes: 100e6, maxRatio: 1.1,
+		}.run(b)
+	})
+}

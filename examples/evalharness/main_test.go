@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/stretchr/testify/require"
+)
+
+// The program as a person runs it: two agents, a directory of results that goes on, and mistakes.
+func TestEvalHarness(t *testing.T) {
+	dockertest.Engine(t, dockertest.Image)
+	const tasks = "../../harness/testdata/tasks.jsonl"
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script")
+	require.NoError(t, os.WriteFile(script, []byte("cd /work\nsed -i 's|1.0/5.0|1.0/6.0|' colorsys.py\n"), 0o644))
+	for _, c := range []struct {
+		agent, only string
+		status      int
+		says        string
+	}{
+		{"oracle", "colorsys/s*", 0, "2 pass of 2 tasks"},
+		{"oracle", "colorsys/s*", 0, "2 pass of 2 tasks"},
+		{"nop", "colorsys/sixth", 1, "1 fail of 1 task"},
+		{"script:" + script, "colorsys/s*", 1, "1 pass, 1 fail of 2 tasks"},
+	} {
+		var stdout, stderr bytes.Buffer
+		results := filepath.Join(dir, c.agent[:3])
+		status, err := run(t.Context(), []string{"-agent", c.agent, "-only", c.only, "-results", results, "-memory", "1g", tasks}, &stdout, &stderr)
+		require.NoError(t, err)
+		require.Equal(t, c.status, status, "%s%s", &stdout, &stderr)
+		require.Contains(t, stdout.String(), c.says)
+		require.FileExists(t, filepath.Join(results, "report.html"))
+	}
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{tasks}, "it takes -agent"},
+		{[]string{"-agent", "gpt", tasks}, "there are oracle, nop and script:FILE"},
+		{[]string{"-agent", "nop", "-only", "x", tasks}, "no task has such an ID"},
+		{[]string{"-agent", "nop", "-memory", "much", tasks}, "-memory"},
+		{[]string{"-agent", "nop", "-memory", "100m", "-results", filepath.Join(dir, "small"), tasks}, "more than all together"},
+		{[]string{"-agent", "script:" + dir + "/none", tasks}, "no such file"},
+		{[]string{"-agent", "nop", dir + "/none.jsonl"}, "no such file"},
+	} {
+		var out bytes.Buffer
+		status, err := run(t.Context(), c.args, &out, &out)
+		require.Equal(t, 2, status)
+		require.ErrorContains(t, err, c.says)
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// serving is what python's server says when it is there. Its port is 0: any free one.
+var serving = regexp.MustCompile(`Serving HTTP on \S+ port (\d+)`)
+
+// serves starts a server as a job, reads its log, reaches it with an HTTP client and kills it.
+func (t *tour) serves(ctx context.Context) error {
+	if _, err := t.do(ctx, `mkdir site && echo "$greeting from the box" >site/index.html`); err != nil {
+		return err
+	}
+	t.say("A job has a shell and a terminal of its own, beside the session. Its log can be read from any offset.")
+	const command = "python3 -m http.server --bind 127.0.0.1 --directory site 0"
+	t.command(command + " # in the background")
+	res, err := t.box.Execute(ctx, "pwd")
+	if err != nil {
+		return err
+	}
+	job, err := t.box.Background(ctx, command, sandbox.Dir(res.Cwd))
+	if err != nil {
+		return err
+	}
+	match, err := logged(ctx, job, serving)
+	if err != nil {
+		return err
+	}
+	t.output(match[0] + "\n")
+
+	t.say("Dial connects as from inside, also where no port is published and the box has no network.")
+	client := &http.Client{Transport: &http.Transport{DialContext: t.box.Dial}, Timeout: 10 * time.Second}
+	defer client.CloseIdleConnections()
+	url := "http://127.0.0.1:" + match[1] + "/"
+	page, err := get(ctx, client, url)
+	if err != nil {
+		return err
+	}
+	t.say("%s answers: %s", url, strings.TrimSpace(page))
+	if page != "hello from the box\n" {
+		return errors.New("that is not what was put there")
+	}
+
+	if err := job.Kill(ctx); err != nil { // returns when it is gone, with all that it has started
+		return err
+	}
+	if res, err = job.Wait(ctx); err != nil {
+		return err
+	}
+	t.say("%s is killed, exit status %d.", job.ID(), res.ExitCode)
+	client.CloseIdleConnections()
+	if _, err = get(ctx, client, url); err == nil {
+		return errors.New("a server that has been killed answers")
+	}
+	t.say("%v", err)
+	return ctx.Err()
+}
+
+// logged reads the job's log until a line of it matches.
+func logged(ctx context.Context, job sandbox.Job, re *regexp.Regexp) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	var log strings.Builder
+	for offset := int64(0); ; {
+		data, next, err := job.Logs(ctx, offset) // offsets are absolute: this one reads on, and 0 would read all of it again
+		if err != nil {
+			return nil, err
+		}
+		log.Write(data)
+		offset = next
+		if match := re.FindStringSubmatch(log.String()); match != nil {
+			return match, nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-job.Done():
+			return nil, fmt.Errorf("%s has ended: %s", job.ID(), log.String())
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%v is not in the log of %s: %w; it has %q", re, job.ID(), ctx.Err(), log.String())
+		}
+	}
+}
+
+func get(ctx context.Context, client *http.Client, url string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("GET %s: %s", url, res.Status)
+	}
+	return string(body), err
+}

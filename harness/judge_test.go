@@ -1,0 +1,167 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sshbox"
+	"github.com/stretchr/testify/require"
+)
+
+// small is a task in the small image: to write "done" into a file.
+func small(id string) Task {
+	return Task{
+		ID: id, Image: dockertest.Busybox, Files: []File{{To: "work/wanted", Text: "done\n"}}, Setup: "mkdir -p made", Instruction: "Copy work/wanted to made/file.",
+		Limits: Limits{Time: 30 * time.Second, Memory: 64 << 20, PIDs: 64, CPUs: 0.5, Network: "none"},
+		Check:  Check{Script: Script{Command: "cmp made/file wanted || exit 1", Files: []File{{To: "wanted", Text: "done\n"}}}}, Solution: Script{Command: "cp work/wanted made/file"},
+	}
+}
+
+// types is an agent that types a command, and answers no question.
+func types(command string) Agent { return Scripted([]string{command}, nil) }
+
+// Every way in which an agent can end has its status.
+func TestJudge(t *testing.T) {
+	dockertest.Engine(t, dockertest.Busybox)
+	short := func(task *Task) { task.Limits.Time = 2 * time.Second }
+	for _, c := range []struct {
+		name   string
+		agent  Agent
+		change func(*Task)
+		status Status
+		reason string
+	}{
+		{name: "right", agent: Oracle, status: Pass},
+		{name: "right by hand", agent: types("cp work/wanted made/file"), status: Pass},
+		{name: "right and noisy", agent: types("yes | head -n 100000; cp work/wanted made/file"), status: Pass},
+		{name: "nothing", agent: Nop, status: Fail, reason: "check: exit status 1"},
+		{name: "wrong", agent: types("echo dome >made/file"), status: Fail, reason: "check: exit status 1"},
+		{name: "hanging", agent: types("sleep 1000"), change: short, status: Timeout, reason: "the agent had not done it in 2s"},
+		{name: "hanging outside", agent: func(ctx context.Context, _ sandbox.Sandbox, _ Task) error { <-ctx.Done(); return ctx.Err() }, change: short, status: Timeout},
+		{name: "says nothing of its time", agent: func(ctx context.Context, _ sandbox.Sandbox, _ Task) error { <-ctx.Done(); return nil }, change: short, status: Timeout},
+		{name: "asking", agent: types("rm -i work/wanted"), status: Stuck, reason: "nobody answers"},
+		{name: "asking, and goes on", agent: asks, status: Stuck, reason: "a command waited for an answer"},
+		{name: "asking, and leaves", agent: leaves, status: Stuck, reason: "a command waited for an answer"},
+		{name: "asking, and waits", agent: func(ctx context.Context, box sandbox.Sandbox, _ Task) error {
+			_, err := box.Execute(ctx, "rm -i work/wanted")
+			<-ctx.Done()
+			return err
+		}, change: short, status: Stuck},
+		{name: "asking when all is done", agent: func(ctx context.Context, box sandbox.Sandbox, _ Task) error {
+			_, err := box.Execute(ctx, "cp work/wanted made/file; rm -i work/wanted")
+			return err
+		}, status: Pass},
+		{name: "failing", agent: func(context.Context, sandbox.Sandbox, Task) error { return errors.New("no idea") }, status: Error, reason: "no idea"},
+		{name: "crashing", agent: func(context.Context, sandbox.Sandbox, Task) error { panic("oh") }, status: Error, reason: "the agent panicked: oh"},
+		{name: "forking", agent: types("b() { b | b & }; b"), change: func(task *Task) { task.Limits.Time = 5 * time.Second }, status: Fail},
+		{name: "eating memory", agent: types("tail /dev/zero"), status: OOM, reason: "memory was used up"},
+		{name: "eating memory, and done", agent: types("cp work/wanted made/file; tail /dev/zero"), status: Pass},
+		{name: "ending the box", agent: types("kill -TERM 1; sleep 100"), status: Fail, reason: "lost"},
+		{name: "check eats memory", agent: Oracle, change: func(task *Task) { task.Check.Command = "tail /dev/zero" }, status: OOM},
+		{name: "check hangs", agent: Oracle, change: func(task *Task) { task.Check.Command, task.Check.Time = "sleep 1000", time.Second }, status: Fail, reason: "it had not ended after 1s"},
+		{name: "check sees a server", agent: types("cp work/wanted made/file; sleep 1000 &"), change: func(task *Task) { task.Check.Command = "pidof sleep" }, status: Pass},
+		{name: "setup fails", agent: Oracle, change: func(task *Task) { task.Setup = "exit 3" }, status: Error, reason: "setup: exit status 3"},
+		{name: "no such image", agent: Oracle, change: func(task *Task) { task.Image = "sandshell-none:1" }, status: Error, reason: "sandshell-none:1"},
+		{name: "no such network", agent: Oracle, change: func(task *Task) { task.Limits.Network = "sandshell-none" }, status: Error},
+		{name: "no solution", agent: Oracle, change: func(task *Task) { task.Solution = Script{} }, status: Error, reason: ErrNoSolution.Error()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			task := small("task")
+			if c.change != nil {
+				c.change(&task)
+			}
+			r := runOne(t, task, c.agent, Options{Retries: -1, Box: sshbox.Config{Pull: sshbox.PullNever}})
+			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
+			require.Contains(t, r.Reason, c.reason)
+			require.Equal(t, 1, r.Attempts)
+		})
+	}
+}
+
+// asks executes two commands, and does not look whether the first asks.
+func asks(ctx context.Context, box sandbox.Sandbox, _ Task) error {
+	if _, err := box.Execute(ctx, "rm -i work/wanted"); err != nil {
+		return err
+	}
+	_, err := box.Execute(ctx, "cp work/wanted made/file")
+	return err
+}
+
+func leaves(ctx context.Context, box sandbox.Sandbox, _ Task) error {
+	_, err := box.Execute(ctx, "rm -i work/wanted")
+	return err
+}
+
+// A box that is taken away is the infrastructure's fault, and the task is tried again, as often as was said.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	dockertest.Engine(t, dockertest.Busybox)
+	for _, c := range []struct {
+		name           string
+		lost, retries  int
+		status         Status
+		attempts, runs int
+	}{
+		{"once", 1, 2, Pass, 2, 2},
+		{"always", 100, 1, Lost, 2, 2},
+		{"never again", 100, -1, Lost, 1, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int32
+			r := runOne(t, small("task"), func(ctx context.Context, box sandbox.Sandbox, task Task) error {
+				if int(calls.Add(1)) > c.lost {
+					return Oracle(ctx, box, task)
+				}
+				container, _ := sandbox.As[*sshbox.DockerSSHBox](box)
+				if err := (sshbox.Engine{}).Remove(ctx, container.ContainerID()); err != nil {
+					return err
+				}
+				_, err := box.Execute(ctx, "true")
+				return err
+			}, Options{Retries: c.retries})
+			require.Equal(t, c.status, r.Status, "%+v", r)
+			require.Equal(t, c.attempts, r.Attempts)
+			require.EqualValues(t, c.runs, calls.Load())
+		})
+	}
+}
+
+// runOne runs one task.
+func runOne(t *testing.T, task Task, agent Agent, o Options) testResult {
+	t.Helper()
+	o.Tasks, o.Agent, o.Name, o.Dir = []Task{task}, agent, "agent", t.TempDir()
+	s, err := Run(t.Context(), o)
+	require.NoError(t, err)
+	require.Len(t, s.Results, 1)
+	return testResult{s.Results[0], o.Dir}
+}
+
+// A testResult is a Result with the directory that it is in.
+type testResult struct {
+	Result
+	dir string
+}
+
+func logOf(t *testing.T, r testResult) string {
+	data, err := os.ReadFile(filepath.Join(r.dir, r.Log))
+	require.NoError(t, err)
+	return string(data)
+}
+
+// removeBuilt removes a task's image, which is there.
+func removeBuilt(t *testing.T, d *client.Client, task Task) {
+	t.Helper()
+	name, err := sshbox.BuildImage(t.Context(), sshbox.Build{Dir: task.Build.Dir})
+	require.NoError(t, err)
+	dockertest.RemoveImage(t, d, name)
+}

@@ -1,0 +1,153 @@
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sshbox"
+	"github.com/stretchr/testify/require"
+)
+
+// killedDir is the variable that makes the test's binary a harness with that directory of results; its tasks are in tasks.json there.
+const killedDir = "SANDSHELL_HARNESS_DIR"
+
+const killedParallel = 8
+
+// runToBeKilled says on standard output what it is at: a line as an agent begins, and the progress.
+func runToBeKilled(dir string) int {
+	var tasks []Task
+	data, err := os.ReadFile(filepath.Join(dir, "tasks.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &tasks)
+	}
+	if err == nil {
+		var s *Summary
+		s, err = Run(context.Background(), Options{
+			Tasks: tasks, Dir: filepath.Join(dir, "results"), Name: "counts", Parallel: killedParallel, Progress: os.Stdout,
+			Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
+				fmt.Println("agent", task.ID)
+				return Oracle(ctx, box, task)
+			},
+		})
+		if err == nil {
+			err = s.WriteTable(os.Stdout)
+		}
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// A harness that is killed again and again does each task once in the end, and no box is left.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	killed(t, 12, []int{2})
+}
+
+func TestKilledOften(t *testing.T) {
+	testenv.NeedsAll(t, "200 tasks take a minute; TestKilled has 12")
+	killed(t, 200, []int{40, 120})
+}
+
+// killed kills the harness when there are so many results, each time.
+func killed(t *testing.T, count int, kills []int) {
+	dockertest.Engine(t, dockertest.Busybox)
+	dir := t.TempDir()
+	var tasks []Task
+	for i := range count {
+		tasks = append(tasks, small(fmt.Sprintf("task-%03d", i)))
+	}
+	data, err := json.Marshal(tasks)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tasks.json"), data, 0o644))
+	for _, n := range kills {
+		out := startHarness(t, dir, n)
+		require.Contains(t, out, fmt.Sprintf("%d/%d pass", n, count))
+	}
+	// Half a line, as of a machine that has lost power.
+	f, err := os.OpenFile(filepath.Join(dir, "results", resultsFile), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteString(`{"task":"task-`)
+	require.NoError(t, errors.Join(err, f.Close()))
+	before := len(resultsIn(t, dir))
+
+	out := startHarness(t, dir, count+1)
+	require.Contains(t, out, fmt.Sprintf("%d pass of %d tasks", count, count))
+	require.Equal(t, count-before, strings.Count(out, "agent task-"), "what has a result has been run again, or not all of the rest")
+	results := resultsIn(t, dir)
+	require.Len(t, results, count)
+	seen := map[string]bool{}
+	for _, r := range results {
+		require.Equal(t, Pass, r.Status, "%+v", r)
+		require.False(t, seen[r.Task], "%s is there twice", r.Task)
+		seen[r.Task] = true
+	}
+	var run struct{ ID string }
+	data, err = os.ReadFile(filepath.Join(dir, "results", runFile))
+	require.NoError(t, errors.Join(err, json.Unmarshal(data, &run)))
+	boxes, err := sshbox.List(t.Context())
+	require.NoError(t, err)
+	for _, b := range boxes {
+		require.NotEqual(t, run.ID, b.Labels[runLabel], "a box is left: %+v", b)
+	}
+	require.FileExists(t, filepath.Join(dir, "results", reportFile))
+}
+
+// startHarness runs a harness in a process of its own, which it kills at the nth result. It returns what the harness printed.
+func startHarness(t *testing.T, dir string, n int) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), killedDir+"="+dir)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var out bytes.Buffer
+	all := fmt.Sprint(n) + "/"
+	for lines := bufio.NewScanner(io.TeeReader(stdout, &out)); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), all) {
+			require.NoError(t, cmd.Process.Kill())
+		}
+	}
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
+		return out.String()
+	}
+	require.NoError(t, err, "%s", &out)
+	return out.String()
+}
+
+// resultsIn reads the whole lines.
+func resultsIn(t *testing.T, dir string) []Result {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "results", resultsFile))
+	require.NoError(t, err)
+	var results []Result
+	for line := range strings.Lines(string(data)) {
+		if strings.HasSuffix(line, "\n") {
+			var r Result
+			require.NoError(t, json.Unmarshal([]byte(line), &r), line)
+			results = append(results, r)
+		}
+	}
+	return results
+}

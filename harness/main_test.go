@@ -1,0 +1,31 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"go.uber.org/goleak"
+)
+
+// TestMain checks that the tests leave no goroutine and no container behind. As a process that a test starts and kills, it is a harness.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(killedDir); dir != "" {
+		os.Exit(runToBeKilled(dir))
+	}
+	status := m.Run()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if names, err := dockertest.Containers(ctx); err == nil && len(names) > 0 { // an error: there is no engine
+		fmt.Fprintln(os.Stderr, "containers left behind:", names)
+		status = 1
+	}
+	if err := goleak.Find(); err != nil && status == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	os.Exit(status)
+}

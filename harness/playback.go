@@ -1,0 +1,75 @@
+package harness
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/sandshell/sandshell/internal/terminal"
+)
+
+// A frame is what a recording shows more at a moment: lines that have ended, and the one that has not.
+type frame struct {
+	At   float64 `json:"at"` // seconds since the begin
+	Text string  `json:"text,omitempty"`
+	Line string  `json:"line,omitempty"`
+}
+
+const (
+	frameTime   = 0.05     // seconds: what comes sooner is part of the frame before
+	playbackMax = 64 << 10 // bytes of text; the recording itself has the rest
+)
+
+// playback makes frames of an asciicast for the report's own player, which shows text and no full screens. There are none if somebody has removed the file.
+func playback(path string) ([]frame, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return framesOf(f)
+}
+
+func framesOf(cast io.Reader) ([]frame, error) {
+	lines := bufio.NewReader(cast)
+	if _, err := lines.ReadBytes('\n'); err != nil { // the header
+		return nil, nil
+	}
+	var frames []frame
+	var cleaner terminal.Cleaner
+	for size := 0; size < playbackMax; {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF { // what follows the last whole line was not written to the end
+			return frames, nil
+		}
+		if err != nil {
+			return frames, err
+		}
+		var event [3]any
+		at, data := 0.0, ""
+		if json.Unmarshal(line, &event) == nil && event[1] == "o" {
+			at, _ = event[0].(float64)
+			data, _ = event[2].(string)
+		}
+		if data == "" {
+			continue
+		}
+		text := strings.ToValidUTF8(string(cleaner.Append(nil, []byte(data))), "\uFFFD")
+		current := strings.ToValidUTF8(string(cleaner.Line()), "\uFFFD")
+		size += len(text) + len(current)
+		if n := len(frames); n > 0 && at-frames[n-1].At < frameTime {
+			frames[n-1].Text += text
+			frames[n-1].Line = current
+			continue
+		}
+		frames = append(frames, frame{at, text, current})
+	}
+	return frames, nil
+}

@@ -1,0 +1,209 @@
+package harness
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/stretchr/testify/require"
+)
+
+// write writes files below a new directory, by name.
+func write(t *testing.T, files map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+	}
+	return dir
+}
+
+func TestReadJSONL(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]string{
+		"prog/a.sh": "true",
+		"tasks.jsonl": `# a remark
+
+{"id":"a/b","image":"i","dir":"/w","user":"u","env":["A=1"],"files":[{"to":".","from":"prog"},{"to":"x","text":"t","mode":"0755"}],"setup":"s","instruction":"do","limits":{"time":"90s","memory":"512m","pids":9,"cpus":1.5,"network":"none"},"check":{"command":"c","time":"5s","like":["l"],"files":[{"to":"y","text":""}]},"solution":{"command":"d","env":["B=2"]}}
+{"id":"c","build":{"dir":"prog"},"instruction":"do","check":{"command":"c"}}
+`})
+	tasks, err := Read(filepath.Join(dir, "tasks.jsonl"))
+	require.NoError(t, err)
+	prog := filepath.Join(dir, "prog")
+	require.Equal(t, []Task{{
+		ID: "a/b", Image: "i", Dir: "/w", User: "u", Env: []string{"A=1"}, Files: []File{{To: ".", From: prog}, {To: "x", Text: "t", Mode: 0o755}},
+		Setup: "s", Instruction: "do", Limits: Limits{90 * time.Second, 512 << 20, 9, 1.5, "none"},
+		Check:    Check{Script: Script{Command: "c", Files: []File{{To: "y"}}}, Time: 5 * time.Second, Like: []string{"l"}},
+		Solution: Script{Command: "d", Env: []string{"B=2"}},
+	}, {ID: "c", Build: &Build{Dir: prog}, Instruction: "do", Check: Check{Script: Script{Command: "c"}}}}, tasks)
+}
+
+// What is wrong is told with file, line and field.
+func TestReadJSONLWrong(t *testing.T) {
+	t.Parallel()
+	const fine = `{"id":"a","image":"i","instruction":"do","check":{"command":"c"}}`
+	for _, c := range []struct{ lines, says string }{
+		{`{"id":"a"`, "tasks.jsonl:1: unexpected EOF"},
+		{fine + "\n" + `{"id":"b","image":"i","instruktion":"do"}`, `tasks.jsonl:2: field instruktion: there is no such field`},
+		{`{"id":7}`, "tasks.jsonl:1: field id: a JSON number, where it has to be a string"},
+		{`{"id":"a","limits":{"pids":"7"}}`, "tasks.jsonl:1: field limits.pids: a JSON string, where it has to be a int64"},
+		{fine + fine, "tasks.jsonl:1: there is more behind the object"},
+		{fine + "\n" + fine, `tasks.jsonl: field id: there are two tasks "a"`},
+		{`{"image":"i"}`, "tasks.jsonl:1: field id: it is missing"},
+		{`{"id":"../a"}`, `tasks.jsonl:1: field id: "../a": it has to be of letters`},
+		{`{"id":"a","instruction":"do"}`, "tasks.jsonl:1: field image: it is missing"},
+		{`{"id":"a","image":"i","check":{"command":"c"}}`, "tasks.jsonl:1: field instruction: it is missing"},
+		{`{"id":"a","image":"i","instruction":"do"}`, "tasks.jsonl:1: field check.command: it is missing"},
+		{`{"id":"a","image":"i","instruction":"do","check":{"like":["x"]}}`, "tasks.jsonl:1: field solution.command: it is missing"},
+		{`{"id":"a","limits":{"time":"7"}}`, `tasks.jsonl:1: field limits.time: "7" is no time`},
+		{`{"id":"a","limits":{"memory":"much"}}`, `tasks.jsonl:1: field limits.memory: "much" is no size`},
+		{`{"id":"a","image":"i","instruction":"do","check":{"command":"c"},"limits":{"memory":"1m"}}`, `field limits.memory: 1048576 bytes: the engine's least is 6 MiB`},
+		{`{"id":"a","files":[{"to":"x"},{"to":"x","from":"none"}]}`, "tasks.jsonl:1: field files[1].from: stat "},
+		{`{"id":"a","solution":{"files":[{"to":"x","mode":"rwx"}]}}`, `tasks.jsonl:1: field solution.files[0].mode: "rwx" are no permissions`},
+		{`{"id":"a","image":"i","instruction":"do","check":{"command":"c","files":[{"text":"x"}]}}`, `field check.files[0]: "to" is missing`},
+	} {
+		dir := write(t, map[string]string{"tasks.jsonl": c.lines})
+		_, err := Read(filepath.Join(dir, "tasks.jsonl"))
+		var read *ReadError
+		require.ErrorAs(t, err, &read, c.lines)
+		require.ErrorContains(t, err, filepath.Join(dir, "tasks.jsonl"))
+		require.ErrorContains(t, err, c.says, c.lines)
+	}
+	_, err := Read(filepath.Join(t.TempDir(), "none"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// harborTaskFiles are a task as Harbor's documentation has it.
+func harborTaskFiles() map[string]string {
+	return map[string]string{
+		"hello/task.toml": `version = "1.0"
+
+[metadata]
+author_name = "someone"
+difficulty = "easy"
+tags = ["a", "b"]
+
+[verifier]
+timeout_sec = 120.0
+
+[agent]
+timeout_sec = 60.0
+
+[environment]
+build_timeout_sec = 600.0
+cpus = 1
+memory = "256M"
+storage = "10G"
+allow_internet = false
+
+[solution.env]
+WORD = "hello"
+`,
+		"hello/instruction.md":         "Create a file called hello.txt that holds the word in /app/word.\n",
+		"hello/environment/Dockerfile": "FROM sandshell-test\nWORKDIR /app\nCOPY word .\n",
+		"hello/environment/word":       "hello\n",
+		"hello/solution/solve.sh":      "#!/bin/bash\necho $WORD >hello.txt\n",
+		"hello/tests/test.sh":          "#!/bin/bash\npython3 /tests/test_state.py\nif [ $? = 0 ]; then echo 1; else echo 0; fi >/logs/verifier/reward.txt\n",
+		"hello/tests/test_state.py":    "assert open('/app/hello.txt').read() == open('/app/word').read()\n",
+	}
+}
+
+// A task in Harbor's form is read, its image built, and it is judged by its reward.
+func TestHarbor(t *testing.T) {
+	t.Parallel()
+	d := dockertest.Engine(t, dockertest.Image)
+	dir := write(t, harborTaskFiles())
+	tasks, err := Read(dir)
+	require.NoError(t, err)
+	require.Len(t, tasks, 1)
+	task := tasks[0]
+	require.Equal(t, "hello", task.ID)
+	require.Equal(t, Limits{Time: time.Minute, Memory: 256 << 20, CPUs: 1, Network: "none"}, task.Limits)
+	require.Equal(t, 2*time.Minute, task.Check.Time)
+	for _, c := range []struct {
+		agent  Agent
+		status Status
+	}{{Oracle, Pass}, {Nop, Fail}, {types("echo helo >hello.txt"), Fail}, {types("ls /tests /solution 2>/dev/null || cp word hello.txt"), Pass}} {
+		r := runOne(t, task, c.agent, Options{})
+		require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
+	}
+	removeBuilt(t, d, task)
+}
+
+func TestHarborWrong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		file, content string // "-" removes it
+		says          string
+	}{
+		{"hello/task.toml", "version = 1\n[agent\n", "task.toml:2: "},
+		{"hello/task.toml", "[agent]\n\ntimeout_sec = \"long\"\n", "task.toml:3: field agent.timeout_sec: "},
+		{"hello/task.toml", "[agent]\ntimeout_sec = -1.0\n", "task.toml:2: field agent.timeout_sec: -1 s"},
+		{"hello/task.toml", "[environment]\nmemory = \"much\"\n", "task.toml:2: field environment.memory: \"much\" is no size"},
+		{"hello/instruction.md", "-", "instruction.md: it is missing"},
+		{"hello/environment/Dockerfile", "-", "Dockerfile: it is missing, and task.toml has no environment.docker_image"},
+		{"hello/tests/test.sh", "-", "test.sh: it is missing"},
+		{"hello/environment/docker-compose.yaml", "services: {}\n", "docker-compose.yaml: tasks of several containers"},
+		{"hello/task.toml", "-", "there is no task.toml in it, nor below"},
+	} {
+		files := harborTaskFiles()
+		files[c.file] = c.content
+		if c.content == "-" {
+			delete(files, c.file)
+		}
+		_, err := Read(write(t, files))
+		var read *ReadError
+		require.ErrorAs(t, err, &read, c.file)
+		require.ErrorContains(t, err, c.says)
+	}
+}
+
+// An nl2bash task passes for what has the same outcome, whatever the command, and fails for what leaves other files or another answer.
+func TestInterCode(t *testing.T) {
+	t.Parallel()
+	d := dockertest.Engine(t, dockertest.Busybox)
+	dir := write(t, map[string]string{
+		"nl2bash_fs_1.json": `[
+  {"query": "Find all text files in the testbed directory and print their names.", "gold": "find /testbed -name '*.txt'"},
+  {"query": "Remove all empty files in /testbed", "gold": "find /testbed -type f -empty -exec rm {} +"}
+]`,
+		"image/Dockerfile": "FROM sandshell-busybox\nRUN mkdir -p /testbed/dir && echo 1 >/testbed/a.txt && echo 2 >/testbed/dir/b.txt && : >/testbed/empty\n",
+	})
+	tasks, err := ReadInterCode(filepath.Join(dir, "nl2bash_fs_1.json"), InterCode{Build: &Build{Dir: filepath.Join(dir, "image")}})
+	require.NoError(t, err)
+	require.Len(t, tasks, 2)
+	require.Equal(t, "nl2bash_fs_1/1", tasks[1].ID)
+	for _, c := range []struct {
+		task   int
+		agent  Agent
+		status Status
+	}{
+		{0, Oracle, Pass}, {0, Nop, Fail},
+		{0, types("echo /testbed/dir/b.txt >/tmp/answer; ls /testbed/*.txt >>/tmp/answer"), Pass},
+		{0, types("find /testbed -name '*.txt' >/tmp/answer; rm /testbed/empty"), Fail},
+		{0, types("ls /testbed/*.txt >/tmp/answer"), Fail},
+		{1, Oracle, Pass}, {1, Nop, Fail}, {1, types("rm /testbed/empty"), Pass}, {1, types("rm -r /testbed/empty /testbed/dir"), Fail},
+		{1, types("rm /testbed/empty; chmod 600 /testbed/a.txt"), Fail},
+	} {
+		r := runOne(t, tasks[c.task], c.agent, Options{})
+		require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
+	}
+	removeBuilt(t, d, tasks[0])
+
+	for content, says := range map[string]string{
+		"{}": "x.json:1: it has to be a JSON list",
+		"[\n{\"query\": \"q\", \"gold\": \"g\"},\n\n{\"query\": \"q\"}]": "x.json:4: field gold: it is missing",
+		"[\n{\"query\": 1}]":                          "x.json:2: field query: a JSON number",
+		"[\n{\"query\": \"q\", \"gold\": \"g\"},\n\n": "x.json:4: ",
+	} {
+		_, err := ReadInterCode(filepath.Join(write(t, map[string]string{"x.json": content}), "x.json"), InterCode{Image: "i"})
+		require.ErrorContains(t, err, says)
+		var read *ReadError
+		require.True(t, errors.As(err, &read))
+	}
+}

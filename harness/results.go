@@ -1,0 +1,182 @@
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// A Result is what has become of a task: a line of results.jsonl.
+type Result struct {
+	Task     string    `json:"task"`
+	Status   Status    `json:"status"`
+	Reason   string    `json:"reason,omitempty"`
+	Attempts int       `json:"attempts"` // 1, and one more for each time that the infrastructure failed
+	Started  time.Time `json:"started"`
+	Seconds  float64   `json:"seconds"` // all attempts
+	Times    Times     `json:"times"`   // the last one's
+	// Log and Recording are files below the directory of results; Recording is "" if there is none.
+	Log       string `json:"log"`
+	Recording string `json:"recording,omitempty"`
+}
+
+// The files in a directory of results.
+const (
+	resultsFile = "results.jsonl"
+	runFile     = "run.json"
+	lockFile    = "lock"
+	reportFile  = "report.html"
+)
+
+// ErrInUse says that another program works with the directory of results.
+var ErrInUse = errors.New("another program is running tasks into this directory: wait for it, or choose another")
+
+// results are a directory of results, which is this process's alone.
+type results struct {
+	dir  string
+	id   string // of the run: its boxes bear it
+	lock io.Closer
+	mu   sync.Mutex
+	file *os.File
+	done map[string]Result
+}
+
+// openResults opens the directory, makes it if need be, and reads what is there of earlier runs.
+func openResults(dir, agent string) (*results, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := lockPath(filepath.Join(dir, lockFile))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	r := &results{dir: dir, lock: lock, done: map[string]Result{}}
+	if err = r.identify(agent); err == nil {
+		err = r.read()
+	}
+	if err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// identify reads whose results these are, or writes it.
+func (r *results) identify(agent string) error {
+	var run struct {
+		ID    string `json:"id"`
+		Agent string `json:"agent"`
+	}
+	path := filepath.Join(r.dir, runFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		run.ID, run.Agent = rand.Text(), agent
+		if data, err = json.Marshal(run); err != nil {
+			return err
+		}
+		if err := writeWhole(path, append(data, '\n')); err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, &run); err != nil || run.ID == "" {
+		return &ReadError{path, 1, errors.New("it is none of ours: choose another directory")}
+	}
+	if run.Agent != agent {
+		return fmt.Errorf("%s holds results of the agent %q, not of %q: choose another directory", r.dir, run.Agent, agent)
+	}
+	r.id = run.ID
+	return nil
+}
+
+// writeWhole writes a file that is there as a whole or not at all, whatever ends the program.
+func writeWhole(path string, data []byte) error {
+	f, err := os.Create(path + ".part")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// read reads the lines there are, and drops half a line at the end: its task is run again.
+func (r *results) read() error {
+	path := filepath.Join(r.dir, resultsFile)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	r.file = f
+	whole := int64(0)
+	for lines, n := bufio.NewReader(f), 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		var result Result
+		if err := json.Unmarshal(line, &result); err != nil {
+			return &ReadError{path, n, fmt.Errorf("it is no result: %w; remove the line, and its task is run again", err)}
+		}
+		if _, twice := r.done[result.Task]; twice {
+			return &ReadError{path, n, wrong("task", "a second result of %q: remove one of them", result.Task)}
+		}
+		r.done[result.Task] = result
+		whole += int64(len(line))
+	}
+	return f.Truncate(whole)
+}
+
+// add writes a result: when it returns, the line survives whatever happens to the program or the machine.
+func (r *results) add(result Result) error {
+	line, err := json.Marshal(result)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	info, err := r.file.Stat()
+	if err != nil {
+		return err
+	}
+	if _, err = r.file.Write(append(bytes.TrimSpace(line), '\n')); err == nil {
+		err = r.file.Sync()
+	}
+	if err != nil {
+		// Half a line would spoil the next.
+		return errors.Join(fmt.Errorf("write a result: %w", err), r.file.Truncate(info.Size()))
+	}
+	r.done[result.Task] = result
+	return nil
+}
+
+// of returns the task's result, if it has one.
+func (r *results) of(task string) (Result, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	result, ok := r.done[task]
+	return result, ok
+}
+
+func (r *results) close() error {
+	var err error
+	if r.file != nil {
+		err = r.file.Close()
+	}
+	return errors.Join(err, r.lock.Close())
+}

@@ -1,0 +1,103 @@
+package harness
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/stretchr/testify/require"
+)
+
+func TestResults(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r, err := openResults(dir, "a")
+	require.NoError(t, err)
+	_, err = openResults(dir, "a")
+	require.ErrorIs(t, err, ErrInUse)
+	require.NoError(t, r.add(Result{Task: "1", Status: Pass}))
+	require.NoError(t, r.add(Result{Task: "2", Status: Fail, Reason: "two\nlines"}))
+	require.NoError(t, r.close())
+	_, err = openResults(dir, "b")
+	require.ErrorContains(t, err, `holds results of the agent "a", not of "b"`)
+
+	path := filepath.Join(dir, resultsFile)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for n := range len(whole) { // wherever a line was cut off
+		require.NoError(t, os.WriteFile(path, whole[:n], 0o644))
+		again, err := openResults(dir, "a")
+		require.NoError(t, err)
+		_, first := again.of("1")
+		_, second := again.of("2")
+		require.False(t, second)
+		require.NoError(t, again.add(Result{Task: "3"}))
+		require.NoError(t, again.close())
+		again, err = openResults(dir, "a")
+		require.NoError(t, err)
+		_, third := again.of("3")
+		require.True(t, third)
+		require.Len(t, again.done, map[bool]int{true: 2, false: 1}[first])
+		require.NoError(t, again.close())
+	}
+
+	for lines, says := range map[string]string{
+		"{}\nnonsense\n":                       "results.jsonl:2: it is no result",
+		"{\"task\":\"1\"}\n{\"task\":\"1\"}\n": "results.jsonl:2: field task: a second result",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(lines), 0o644))
+		_, err = openResults(dir, "a")
+		require.ErrorContains(t, err, says)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, runFile), []byte("nonsense"), 0o644))
+	_, err = openResults(dir, "a")
+	require.ErrorContains(t, err, "it is none of ours")
+}
+
+// What is under way when ctx ends has no result, and is run the next time.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	dockertest.Engine(t, dockertest.Busybox)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o := Options{Tasks: []Task{small("first"), small("second"), small("third")}, Dir: t.TempDir(), Name: "agent", Parallel: 1}
+	o.Agent = func(agentCtx context.Context, box sandbox.Sandbox, task Task) error {
+		if task.ID == "second" {
+			cancel()
+		}
+		return Oracle(agentCtx, box, task)
+	}
+	s, err := Run(ctx, o)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Len(t, s.Results, 1)
+	require.Equal(t, "1 pass of 3 tasks", s.Text())
+
+	var ran []string
+	o.Agent = func(ctx context.Context, box sandbox.Sandbox, task Task) error {
+		ran = append(ran, task.ID)
+		return Oracle(ctx, box, task)
+	}
+	s, err = Run(t.Context(), o)
+	require.NoError(t, err)
+	require.Equal(t, []string{"second", "third"}, ran)
+	require.Equal(t, "3 pass of 3 tasks", s.Text())
+}
+
+// A room holds what fits, in order.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := newRoom(3, 100, 1)
+	half := Limits{Memory: 50, CPUs: 0.1}
+	require.True(t, r.take(ctx, half))
+	require.True(t, r.take(ctx, half))
+	r.give(half) // else the next would wait
+	require.True(t, r.take(ctx, Limits{Memory: 10, CPUs: 0.9}))
+	r.give(half)
+	require.True(t, r.take(ctx, Limits{Memory: 90, CPUs: 0.1}))
+	cancel()
+	require.False(t, r.take(ctx, half))
+}

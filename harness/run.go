@@ -1,0 +1,249 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sshbox"
+)
+
+// Options say what Run is to do.
+type Options struct {
+	Tasks []Task
+	Agent Agent
+	// Name is the agent's name: a directory of results is one agent's.
+	Name string
+	// Dir is the directory of results, which Run makes. What an earlier run, however it ended, has finished there is not run again.
+	Dir string
+
+	// Parallel is how many tasks are run at once. Default: as many as this machine has processors.
+	Parallel int
+	// Memory and CPUs bound what the limits of the tasks that run at once come to, in bytes and processors. Default: no bound.
+	Memory int64
+	CPUs   float64
+	// Defaults are the limits of tasks that have none. Default: DefaultLimits.
+	Defaults Limits
+	// Retries is how often a task is tried again whose box is lost by the infrastructure. Default: 2; negative: never.
+	Retries int
+
+	// Box is what the boxes have beside what their tasks say: capabilities, a runtime, name servers, the engine.
+	Box sshbox.Config
+	// Progress gets how far it is: a bar if it is a terminal, else a line for each task that ends. Default: nobody.
+	Progress io.Writer
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Parallel == 0 {
+		o.Parallel = runtime.NumCPU()
+	}
+	if o.Retries == 0 {
+		o.Retries = 2
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	switch {
+	case o.Agent == nil:
+		return o, errors.New("Options.Agent is nil")
+	case o.Dir == "":
+		return o, errors.New("Options.Dir is empty")
+	case o.Parallel < 0:
+		return o, fmt.Errorf("Options.Parallel is %d", o.Parallel)
+	}
+	limits := o.Defaults.or(DefaultLimits)
+	tasks := make([]Task, len(o.Tasks))
+	for i, t := range o.Tasks {
+		t.Limits = t.Limits.or(limits)
+		if err := t.Validate(); err != nil {
+			return o, fmt.Errorf("task %q: %w", t.ID, err)
+		}
+		if o.Memory > 0 && t.Limits.Memory > o.Memory || o.CPUs > 0 && t.Limits.CPUs > o.CPUs {
+			return o, fmt.Errorf("task %q may take %d bytes and %v processors, more than all together (%d, %v)", t.ID, t.Limits.Memory, t.Limits.CPUs, o.Memory, o.CPUs)
+		}
+		tasks[i] = t
+	}
+	o.Tasks = tasks
+	return o, distinct(tasks)
+}
+
+// Run has the agent do the tasks that have no result yet, several at a time, each in a box of its own, and returns the results of all. In Options.Dir it writes
+// results.jsonl, with a line as each task ends; tasks/ID/log.txt and recording.cast, an asciicast of what the agent did; and in the end, also when ctx ends it, report.html. The order of start is the tasks'.
+//
+// When ctx ends, what is under way is given up and has no result; the error is ctx's. A run that was ended so, or killed, goes on when it is called again with
+// the same Dir: boxes that were left over are removed first. What a task comes to is no error.
+func Run(ctx context.Context, o Options) (*Summary, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("harness: %w", err)
+	}
+	results, err := openResults(o.Dir, o.Name)
+	if err != nil {
+		return nil, fmt.Errorf("harness: %w", err)
+	}
+	r := &runner{Options: o, results: results, building: make(chan struct{}, 1)}
+	err = r.removeLeftOver(ctx)
+	began := time.Now()
+	if err == nil {
+		err = r.all(ctx)
+	}
+	if ctx.Err() == nil { // what the engine was still making for a program that was killed
+		err = errors.Join(err, r.removeLeftOver(ctx))
+	}
+	s := r.summary(time.Since(began))
+	err = errors.Join(err, s.writeReport(o.Dir), results.close())
+	if err != nil {
+		err = fmt.Errorf("harness: %w", err)
+	}
+	return s, err
+}
+
+// A runner is a Run under way.
+type runner struct {
+	Options
+	results  *results
+	building chan struct{} // held by the one who builds an image
+	progress *progress
+}
+
+// all runs what has no result yet.
+func (r *runner) all(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var left []Task
+	for _, t := range r.Tasks {
+		if _, done := r.results.of(t.ID); !done {
+			left = append(left, t)
+		}
+	}
+	r.progress = newProgress(r.Options.Progress, len(r.Tasks), len(r.Tasks)-len(left))
+	defer r.progress.end()
+	room := newRoom(r.Parallel, r.Memory, r.CPUs)
+	var running sync.WaitGroup
+	for _, t := range left {
+		if !room.take(ctx, t.Limits) {
+			break
+		}
+		running.Go(func() {
+			defer room.give(t.Limits)
+			if err := r.one(ctx, t); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	running.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// one runs a task to its result. The error is one that ends the whole run.
+func (r *runner) one(ctx context.Context, task Task) error {
+	dir := filepath.Join("tasks", filepath.FromSlash(task.ID))
+	if err := os.MkdirAll(filepath.Join(r.Dir, dir), 0o755); err != nil {
+		return err
+	}
+	result := Result{Task: task.ID, Started: time.Now().UTC(), Log: filepath.ToSlash(filepath.Join(dir, "log.txt"))}
+	log, err := createLog(filepath.Join(r.Dir, dir, "log.txt"))
+	if err != nil {
+		return err
+	}
+	cast := filepath.Join(dir, "recording.cast")
+	os.Remove(filepath.Join(r.Dir, cast)) // of a run that was killed
+	r.progress.begin(task.ID)
+	var v verdict
+	for {
+		result.Attempts++
+		t := &trial{runner: r, task: task, log: log, cast: filepath.Join(r.Dir, cast)}
+		v = t.run(ctx)
+		t.say("%s %s", v.Status, v.reason)
+		result.Times = t.times
+		if v.Status != Lost || result.Attempts > r.Retries || ctx.Err() != nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(result.Attempts) * time.Second): // an engine that restarts is back soon
+		}
+	}
+	if err := log.Close(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil { // what has come of it is not the task's
+		return ctx.Err()
+	}
+	if exists(filepath.Join(r.Dir, cast)) { // an attempt has come so far that the agent began
+		result.Recording = filepath.ToSlash(cast)
+	}
+	result.Status, result.Reason, result.Seconds = v.Status, v.reason, time.Since(result.Started).Seconds()
+	if err := r.results.add(result); err != nil {
+		return err
+	}
+	r.progress.done(result)
+	return nil
+}
+
+// The labels of a box.
+const (
+	runLabel  = "harness.run"  // results.id
+	taskLabel = "harness.task" // Task.ID
+)
+
+// linger is how long a box outlives a harness that was killed, if none is started again in its directory.
+const linger = 20 * time.Second
+
+// box makes a box for a task.
+func (r *runner) box(ctx context.Context, t *Task, image string) (sandbox.Sandbox, error) {
+	c := r.Box
+	c.Image, c.User = image, t.User
+	c.Env = append(c.Env[:len(c.Env):len(c.Env)], t.Env...)
+	c.Network, c.Memory, c.CPUs, c.PIDs = t.Limits.Network, t.Limits.Memory, t.Limits.CPUs, t.Limits.PIDs
+	if c.Linger == 0 {
+		c.Linger = linger
+	}
+	labels := map[string]string{runLabel: r.results.id, taskLabel: t.ID}
+	for k, v := range r.Box.Labels {
+		labels[k] = v
+	}
+	c.Labels = labels
+	return sshbox.New(ctx, c)
+}
+
+// image is the image of a task's box: built, if it is not there yet. One is built at a time, so that tasks that share one find it there.
+func (r *runner) image(ctx context.Context, t *Task, log io.Writer) (string, error) {
+	if t.Build == nil {
+		return t.Image, nil
+	}
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case r.building <- struct{}{}:
+	}
+	defer func() { <-r.building }()
+	return sshbox.Engine{Docker: r.Box.Docker}.BuildImage(ctx, sshbox.Build{Dir: t.Build.Dir, Dockerfile: t.Build.Dockerfile, Log: log})
+}
+
+// removeLeftOver removes the boxes of an earlier run with this directory: it is locked, so nobody works with them.
+func (r *runner) removeLeftOver(ctx context.Context) error {
+	engine := sshbox.Engine{Docker: r.Box.Docker, Logger: r.Box.Logger}
+	boxes, err := engine.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range boxes {
+		if b.Labels[runLabel] == r.results.id {
+			if err := engine.Remove(ctx, b.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/stretchr/testify/require"
+)
+
+// thirty are the tasks of testdata.
+func thirty(t *testing.T) []Task {
+	t.Helper()
+	dockertest.Engine(t, dockertest.Image)
+	tasks, err := Read(filepath.Join("testdata", "tasks.jsonl"))
+	require.NoError(t, err)
+	require.Len(t, tasks, 30)
+	return tasks
+}
+
+// runTasks runs tasks with an agent, and returns the results by task.
+func runTasks(t *testing.T, tasks []Task, agent Agent) map[string]testResult {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := Run(t.Context(), Options{Tasks: tasks, Agent: agent, Name: "agent", Dir: dir, Parallel: 4, Memory: 1 << 30})
+	require.NoError(t, err)
+	require.Len(t, s.Results, len(tasks))
+	results := map[string]testResult{}
+	for _, r := range s.Results {
+		results[r.Task] = testResult{r, dir}
+	}
+	return results
+}
+
+// One bug of each program is found by the program's tests, and is gone with the reference solution.
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	var some []Task
+	seen := map[string]bool{}
+	for _, task := range thirty(t) {
+		if program, _, _ := strings.Cut(task.ID, "/"); !seen[program] {
+			seen[program] = true
+			some = append(some, task)
+		}
+	}
+	require.Len(t, some, 6)
+	judgedSoundly(t, some)
+}
+
+func TestThirtyPrograms(t *testing.T) {
+	testenv.NeedsAll(t, "sixty containers; TestPrograms has a task of each program")
+	judgedSoundly(t, thirty(t))
+}
+
+// judgedSoundly has Oracle pass all and Nop none.
+func judgedSoundly(t *testing.T, tasks []Task) {
+	for _, r := range runTasks(t, tasks, Oracle) {
+		require.Equal(t, Pass, r.Status, "%+v\n%s", r, logOf(t, r))
+	}
+	for _, r := range runTasks(t, tasks, Nop) {
+		require.Equal(t, Fail, r.Status, "%+v\n%s", r, logOf(t, r))
+		require.Contains(t, logOf(t, r), "FAILED (") // by the program's own tests
+	}
+}
+
+// All kinds of agents at once, each with some of the thirty tasks, do not spoil each other's.
+func TestThirtyAgents(t *testing.T) {
+	testenv.NeedsAll(t, "thirty containers, some until their time is over; TestJudge has the agents, with a small task")
+	kinds := []struct {
+		name   string
+		agent  Agent
+		status Status
+	}{
+		{"right", Oracle, Pass},
+		{"wrong", types(`for f in *.py */*.py; do echo "raise SystemExit(0)" >"$f"; done`), Fail}, // and pulls the tests' teeth
+		{"hanging", types("python3 -c 'import time; time.sleep(1000)'"), Timeout},
+		{"asking", types("rm -ri /work"), Stuck},
+		{"right again", Oracle, Pass},
+		{"crashing", func(context.Context, sandbox.Sandbox, Task) error { panic("no idea") }, Error},
+		{"failing", func(context.Context, sandbox.Sandbox, Task) error { return errors.New("no idea") }, Error},
+		{"forking", types("b() { b | b & }; b"), Fail},
+		{"eating memory", types(`python3 -c "x = bytearray(1 << 30)"`), OOM},
+		{"ending the box", types("kill -TERM 1; sleep 100"), Fail},
+	}
+	tasks := thirty(t)
+	of := map[string]int{}
+	for i := range tasks {
+		of[tasks[i].ID] = i % len(kinds)
+		switch kinds[of[tasks[i].ID]].status {
+		case Timeout, Fail:
+			tasks[i].Limits.Time = 10 * time.Second
+		}
+	}
+	var mu sync.Mutex
+	calls := map[string]int{}
+	results := runTasks(t, tasks, func(ctx context.Context, box sandbox.Sandbox, task Task) error {
+		mu.Lock()
+		calls[task.ID]++
+		mu.Unlock()
+		return kinds[of[task.ID]].agent(ctx, box, task)
+	})
+	for _, task := range tasks {
+		kind, r := kinds[of[task.ID]], results[task.ID]
+		require.Equal(t, kind.status, r.Status, "%s: %+v\n%s", kind.name, r, logOf(t, r))
+		require.Equal(t, 1, calls[task.ID], kind.name)
+	}
+}

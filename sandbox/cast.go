@@ -1,0 +1,221 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// An asciicast v2 (docs.asciinema.org/manual/asciicast/v2) is a header and events: lines of JSON.
+
+// A cast writes an asciicast, from a goroutine of its own: what happens waits in pending.
+type cast struct {
+	w          io.Writer
+	closer     io.Closer // nil: w stays open
+	title      string
+	rows, cols int
+	began      time.Time
+	limit      time.Duration // patience
+	closing    sync.Once
+
+	mu      sync.Mutex
+	pending batch
+	ended   bool          // nothing more comes
+	over    bool          // nothing more is written
+	err     error         // why it is over early
+	coming  chan struct{} // has an element when there is something to do
+	taken   chan struct{} // closed, and made anew, when the goroutine has taken what was pending
+	done    chan struct{} // closed when all is written, or over
+}
+
+// A batch is events that are to be written, and their text.
+type batch struct {
+	events []event
+	text   []byte
+}
+
+// An event of a cast; code is the asciicast's.
+type event struct {
+	at    time.Duration
+	track *track
+	code  byte
+	n     int // bytes of text
+}
+
+const (
+	patience   = 10 * time.Second      // how long a writer may keep others waiting
+	pendingMax = 4 << 20               // bytes of text that may wait
+	eventMax   = 64 << 10              // bytes of one event
+	mergeMax   = 10 * time.Millisecond // output that comes as close together is one event
+)
+
+// newCast begins the cast of a terminal. It ends with close, which closes closer if there is one.
+func newCast(w io.Writer, closer io.Closer, title string, rows, cols int) *cast {
+	c := &cast{
+		w: w, closer: closer, title: title, rows: rows, cols: cols, began: time.Now(), limit: patience,
+		coming: make(chan struct{}, 1), taken: make(chan struct{}), done: make(chan struct{}),
+	}
+	go c.run()
+	return c
+}
+
+// add adds an event. A nil cast takes none.
+func add[T string | []byte](c *cast, t *track, code byte, text T) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.pending.text) >= pendingMax && !c.over {
+		c.await(c.taken)
+	}
+	if c.over || c.ended {
+		return
+	}
+	at := time.Since(c.began)
+	c.pending.text = append(c.pending.text, text...)
+	if last := len(c.pending.events) - 1; code == 'o' && last >= 0 {
+		if e := &c.pending.events[last]; e.code == 'o' && e.track == t && at-e.at < mergeMax && e.n+len(text) <= eventMax {
+			e.n += len(text)
+			return
+		}
+	}
+	c.pending.events = append(c.pending.events, event{at, t, code, len(text)})
+	c.wake()
+}
+
+// wake has run look; c.mu is held.
+func (c *cast) wake() {
+	select {
+	case c.coming <- struct{}{}:
+	default:
+	}
+}
+
+// await waits for ch to be closed. If that takes too long, the writer is given up. c.mu is held, but not meanwhile.
+func (c *cast) await(ch chan struct{}) {
+	c.mu.Unlock()
+	late := time.NewTimer(c.limit)
+	defer late.Stop()
+	select {
+	case <-ch:
+		c.mu.Lock()
+	case <-c.done:
+		c.mu.Lock()
+	case <-late.C:
+		c.mu.Lock()
+		select {
+		case <-ch: // just so
+			return
+		default:
+		}
+		c.stop(fmt.Errorf("%w: the recording's writer has taken nothing for %v, and gets nothing more", exec.ErrWaitDelay, c.limit))
+	}
+}
+
+// stop ends the writing; c.mu is held.
+func (c *cast) stop(err error) {
+	if c.over {
+		return
+	}
+	c.over, c.err = true, err
+	c.pending = batch{}
+	close(c.done)
+}
+
+// run writes what comes.
+func (c *cast) run() {
+	out := c.header()
+	var view castView
+	var taken batch
+	for {
+		text := taken.text
+		for _, e := range taken.events {
+			out = view.append(out, e, text[:e.n])
+			text = text[e.n:]
+			if len(out) >= 4*eventMax && !c.write(&out) {
+				return
+			}
+		}
+		if len(out) > 0 && !c.write(&out) {
+			return
+		}
+		if !c.take(&taken) {
+			return
+		}
+		if len(taken.events) == 0 {
+			select {
+			case <-c.coming:
+			case <-c.done:
+				return
+			}
+		}
+	}
+}
+
+// header returns the first line.
+func (c *cast) header() []byte {
+	line, _ := json.Marshal(struct {
+		Version   int               `json:"version"`
+		Width     int               `json:"width"`
+		Height    int               `json:"height"`
+		Timestamp int64             `json:"timestamp"`
+		Title     string            `json:"title"`
+		Env       map[string]string `json:"env"`
+	}{2, c.cols, c.rows, c.began.Unix(), c.title, map[string]string{"TERM": "xterm"}})
+	return append(line, '\n')
+}
+
+// take exchanges the batch, which is done with, for what is pending. It reports false when nothing is to be written any more.
+func (c *cast) take(b *batch) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*b, c.pending = c.pending, batch{b.events[:0], b.text[:0]}
+	if c.ended && len(b.events) == 0 {
+		c.stop(nil)
+	}
+	close(c.taken)
+	c.taken = make(chan struct{})
+	return !c.over
+}
+
+// write writes the lines of out, and empties it. It reports false if nothing more is to be written.
+func (c *cast) write(out *[]byte) bool {
+	_, err := c.w.Write(*out)
+	*out = (*out)[:0]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.stop(fmt.Errorf("record: %w", err))
+	}
+	return !c.over
+}
+
+// close waits until all is written, and closes the writer if it is the cast's to close. A writer that blocks is given up. Closing again does nothing.
+func (c *cast) close() {
+	if c == nil {
+		return
+	}
+	c.closing.Do(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ended = true
+		c.wake()
+		for !c.over {
+			c.await(c.taken)
+		}
+		if c.closer != nil {
+			c.err = errors.Join(c.err, c.closer.Close())
+		}
+	})
+}
+
+func (c *cast) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}

@@ -1,0 +1,217 @@
+package sandbox
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A track is what comes of one session or job. All of them but its size and what it shows stay as they are; the cast's goroutine alone uses those.
+type track struct {
+	id     string
+	cast   *cast // nil: it could not be made
+	shared bool  // with others
+
+	rows, cols int
+	held       []byte // the begin of a rune or of a control sequence: the rest is still to come
+	alternate  bool   // a program draws the whole screen
+}
+
+// line is the code of what the recording itself shows.
+const line = '$'
+
+// begin takes a command: as a marker, and as a person would see it typed.
+func (t *track) begin(command string) {
+	add(t.cast, t, 'm', t.id+": "+command)
+	add(t.cast, t, line, command)
+}
+
+// end says how the command has ended.
+func (t *track) end(how string) { add(t.cast, t, 'm', t.id+": "+how) }
+
+// Write takes output. It never fails: the recording's errors are its own.
+func (t *track) Write(p []byte) (int, error) {
+	add(t.cast, t, 'o', p)
+	return len(p), nil
+}
+
+func (t *track) input(text string) { add(t.cast, t, 'i', text) }
+
+func (t *track) resize(rows, cols int) { add(t.cast, t, 'r', fmt.Sprintf("%dx%d", cols, rows)) }
+
+// leave says that nothing more comes.
+func (t *track) leave() {
+	if !t.shared {
+		t.cast.close()
+	}
+}
+
+// A castView makes the lines of a cast. It knows what its terminal shows.
+type castView struct {
+	track      *track // whose output came last
+	rows, cols int
+	midLine    bool
+}
+
+// append appends the lines of an event.
+func (v *castView) append(out []byte, e event, text []byte) []byte {
+	switch e.code {
+	case 'o':
+		return v.output(out, e, text)
+	case line:
+		if e.track.alternate { // a program that was killed has left it so
+			e.track.alternate = false
+			out = v.show(out, e, []byte("\x1b[?1049l"))
+		}
+		command := strings.ReplaceAll(strings.Map(visible, string(text)), "\n", "\n> ")
+		out = v.turn(out, e)
+		return v.show(out, e, []byte("\x1b[1m$ "+command+"\x1b[0m\n"))
+	case 'r':
+		fmt.Sscanf(string(text), "%dx%d", &e.track.cols, &e.track.rows)
+		return v.size(out, e)
+	case 'm': // behind all output
+		if rest := e.track.held; len(rest) > 0 {
+			e.track.held = nil
+			out = v.show(out, e, rest)
+		}
+	}
+	return appendEvent(out, e, e.code, string(text))
+}
+
+// visible has a sign for a control character, such as one in a command.
+func visible(r rune) rune {
+	switch {
+	case r == 0x7f:
+		return '␡'
+	case r < ' ' && r != '\n' && r != '\t':
+		return '␀' + r
+	}
+	return r
+}
+
+// output appends what a program has printed.
+func (v *castView) output(out []byte, e event, text []byte) []byte {
+	t := e.track
+	if len(t.held) > 0 {
+		text = append(t.held, text...)
+		t.held = nil
+	}
+	if n := incomplete(text); n > 0 {
+		t.held = append([]byte(nil), text[len(text)-n:]...)
+		text = text[:len(text)-n]
+	}
+	if len(text) == 0 {
+		return out
+	}
+	if v.track != t {
+		out = v.turn(out, e)
+	}
+	return v.show(out, e, text)
+}
+
+// turn has the terminal show a track, from the begin of a line on.
+func (v *castView) turn(out []byte, e event) []byte {
+	before := v.track
+	v.track = e.track
+	if v.midLine {
+		out = v.show(out, e, []byte("\n"))
+	}
+	if before != nil && before != e.track {
+		out = v.show(out, e, []byte("\x1b[2m-- "+e.track.id+" --\x1b[0m\n"))
+	}
+	if v.rows == 0 { // the header says it
+		v.rows, v.cols = e.track.cast.rows, e.track.cast.cols
+	}
+	return v.size(out, e)
+}
+
+// size has the terminal be as large as the track's that it shows.
+func (v *castView) size(out []byte, e event) []byte {
+	if t := e.track; v.track == t && (v.rows != t.rows || v.cols != t.cols) {
+		v.rows, v.cols = t.rows, t.cols
+		out = appendEvent(out, e, 'r', fmt.Sprintf("%dx%d", t.cols, t.rows))
+	}
+	return out
+}
+
+// show appends text that the terminal shows.
+func (v *castView) show(out []byte, e event, text []byte) []byte {
+	v.midLine = text[len(text)-1] != '\n'
+	out = appendHead(out, e, 'o')
+	start := 0
+	for i := 0; i < len(text); {
+		b := text[i]
+		if plain[b] {
+			i++
+			continue
+		}
+		r, size := rune(b), 1
+		if b >= utf8.RuneSelf {
+			if r, size = utf8.DecodeRune(text[i:]); r != utf8.RuneError || size > 1 {
+				i += size
+				continue
+			}
+		}
+		out = append(out, text[start:i]...)
+		switch {
+		case b == '\n' && !e.track.alternate:
+			out = append(out, `\r\n`...)
+		case b == '\x1b':
+			e.track.switches(text[i:])
+			fallthrough
+		default:
+			out = appendRune(out, r)
+		}
+		i += size
+		start = i
+	}
+	return append(append(out, text[start:]...), "\"]\n"...)
+}
+
+// plain are the bytes that JSON has as they are.
+var plain = func() (is [256]bool) {
+	for b := byte(' '); b < utf8.RuneSelf; b++ {
+		is[b] = b != '"' && b != '\\'
+	}
+	return is
+}()
+
+// appendRune appends a rune that is not plain.
+func appendRune(out []byte, r rune) []byte {
+	switch r {
+	case '"', '\\':
+		return append(out, '\\', byte(r))
+	case '\n':
+		return append(out, `\n`...)
+	case '\r':
+		return append(out, `\r`...)
+	case '\t':
+		return append(out, `\t`...)
+	}
+	if r < ' ' {
+		const digits = "0123456789abcdef"
+		return append(out, '\\', 'u', '0', '0', digits[r>>4], digits[r&0xf])
+	}
+	return utf8.AppendRune(out, r)
+}
+
+// appendHead appends the begin of an event's line.
+func appendHead(out []byte, e event, code byte) []byte {
+	out = append(out, '[')
+	out = strconv.AppendFloat(out, e.at.Seconds(), 'f', 6, 64)
+	return append(out, ',', ' ', '"', code, '"', ',', ' ', '"')
+}
+
+// appendEvent appends an event's line.
+func appendEvent(out []byte, e event, code byte, text string) []byte {
+	out = appendHead(out, e, code)
+	for _, r := range text {
+		if r < utf8.RuneSelf && plain[r] {
+			out = append(out, byte(r))
+		} else {
+			out = appendRune(out, r)
+		}
+	}
+	return append(out, "\"]\n"...)
+}

@@ -1,0 +1,351 @@
+package sandbox_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/localbox"
+	"github.com/sandshell/sandshell/plugin"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/sandboxtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newBox(t testing.TB) *localbox.LocalBox {
+	t.Helper()
+	box, err := localbox.New(t.Context(), localbox.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { box.Close() })
+	return box
+}
+
+// A written recording, as it is read.
+type written struct {
+	header map[string]any
+	events []writtenEvent
+}
+
+type writtenEvent struct {
+	at         float64
+	code, data string
+}
+
+// read reads a recording, and checks what each has to be.
+func read(t testing.TB, data []byte) (w written) {
+	t.Helper()
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, len(data)+1)
+	require.True(t, lines.Scan())
+	require.NoError(t, json.Unmarshal(lines.Bytes(), &w.header))
+	require.EqualValues(t, 2, w.header["version"])
+	for last := 0.0; lines.Scan(); {
+		var e [3]any
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &e), "%q", lines.Bytes())
+		event := writtenEvent{e[0].(float64), e[1].(string), e[2].(string)}
+		require.Contains(t, "oimr", event.code)
+		require.GreaterOrEqual(t, event.at, last, "time goes on")
+		last = event.at
+		w.events = append(w.events, event)
+	}
+	return w
+}
+
+// all returns the data of the events of a code.
+func (w written) all(code string) (data []string) {
+	for _, e := range w.events {
+		if e.code == code {
+			data = append(data, e.data)
+		}
+	}
+	return data
+}
+
+// shown is what a terminal gets.
+func (w written) shown() string { return strings.Join(w.all("o"), "") }
+
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var file bytes.Buffer
+	rec := sandbox.Record(newBox(t), &file)
+	_, err := rec.Execute(ctx, "echo hello\nfalse")
+	require.NoError(t, err)
+	require.NoError(t, rec.Resize(ctx, 30, 100))
+	_, err = rec.Execute(ctx, `printf 'one\ntwo '`)
+	require.NoError(t, err)
+	other, err := rec.Open(ctx, sandbox.Size(10, 40))
+	require.NoError(t, err)
+	_, err = other.Execute(ctx, "echo other; (exit 3)")
+	require.NoError(t, err)
+	require.NoError(t, other.Close())
+	job, err := rec.Background(ctx, `echo working; (exit 4)`, sandbox.Size(30, 100))
+	require.NoError(t, err)
+	<-job.Done()
+	require.NoError(t, job.Forget())
+	require.Empty(t, rec.Jobs())
+	require.NoError(t, rec.Close())
+	require.NoError(t, rec.Close())
+
+	w := read(t, file.Bytes())
+	require.EqualValues(t, 80, w.header["width"])
+	require.EqualValues(t, 24, w.header["height"])
+	require.Equal(t, "LocalBox", w.header["title"])
+	require.Equal(t, []string{"100x30", "40x10", "100x30"}, w.all("r"))
+	require.Equal(t, "\x1b[1m$ echo hello\r\n> false\x1b[0m\r\nhello\r\n\x1b[1m$ printf 'one\\ntwo '\x1b[0m\r\none\r\ntwo \r\n"+
+		"\x1b[2m-- session-1 --\x1b[0m\r\n\x1b[1m$ echo other; (exit 3)\x1b[0m\r\nother\r\n"+
+		"\x1b[2m-- job-1 --\x1b[0m\r\n\x1b[1m$ echo working; (exit 4)\x1b[0m\r\nworking\r\n", w.shown())
+	marks := w.all("m")
+	require.Len(t, marks, 8)
+	for i, want := range []string{
+		"main: echo hello\nfalse", "main: exit status 1 after ", "main: printf 'one\\ntwo '", "main: exit status 0 after ",
+		"session-1: echo other; (exit 3)", "session-1: exit status 3 after ", "job-1: echo working; (exit 4)", "job-1: exit status 4 after ",
+	} {
+		require.True(t, strings.HasPrefix(marks[i], want), "%q is not %q", marks[i], want)
+	}
+	require.Equal(t, w.shown(), player(t, file.Bytes()))
+}
+
+// player returns what Debian's asciinema shows of a recording. It wants a terminal.
+func player(t *testing.T, recording []byte) string {
+	t.Helper()
+	if _, err := exec.LookPath("asciinema"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip("asciinema is not installed: no player has seen the recording")
+	}
+	box, err := localbox.New(t.Context(), localbox.Config{Env: []string{"LC_ALL=C.UTF-8", "HOME=" + t.TempDir()}})
+	require.NoError(t, err)
+	defer box.Close()
+	require.NoError(t, os.WriteFile(filepath.Join(box.Dir(), "box.cast"), recording, 0o600))
+	var raw bytes.Buffer
+	for _, command := range []string{"asciinema play -i 0.01 box.cast", "asciinema cat box.cast"} {
+		raw.Reset()
+		res, err := box.Execute(t.Context(), command, sandbox.Tee(&raw))
+		require.NoError(t, err)
+		require.Zero(t, res.ExitCode, res.Output)
+	}
+	return raw.String()
+}
+
+// TestRecordInput: what is typed to what is echoed is there, and no secret is.
+func TestRecordInput(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var file bytes.Buffer
+	rec := sandbox.Record(newBox(t), &file)
+	res, err := rec.Execute(ctx, `printf 'name? '; read -r n; printf 'password? '; stty -echo; read -r p; stty echo; printf 'again? '; read -r a; echo; echo "$n:${#p}:$a"`)
+	require.NoError(t, err)
+	if res.State != sandbox.Waiting {
+		t.Skip("nobody tells here that a program waits: ", res.State)
+	}
+	res, err = rec.Input(ctx, "ann\n")
+	require.NoError(t, err)
+	require.Equal(t, sandbox.Secret, res.Awaits)
+	res, err = rec.Input(ctx, "geheim\n")
+	require.NoError(t, err)
+	require.Equal(t, sandbox.Line, res.Awaits)
+	res, err = rec.Input(ctx, "y\nverdeckt\n")
+	require.NoError(t, err)
+	require.Equal(t, "ann:6:y", lastLine(res.Output))
+	_, err = rec.Execute(ctx, "stty -echo; echo ready; read -r x; stty echo; echo ${#x}; read -r y", sandbox.Until(regexp.MustCompile("ready\n")))
+	require.NoError(t, err)
+	require.NoError(t, rec.Type(ctx, "verborgen\n")) // nobody has asked yet, as far as is known
+	res, err = rec.Wait(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "9\n", res.Output)
+	_, err = rec.Interrupt(ctx)
+	require.NoError(t, err)
+	require.ErrorIs(t, rec.Type(ctx, "nichts\n"), sandbox.ErrIdle)
+	require.NoError(t, rec.Close())
+	w := read(t, file.Bytes())
+	require.Equal(t, []string{"ann\n", "", "y\n", "", "\x03"}, w.all("i"))
+	for _, secret := range []string{"geheim", "verborgen", "nichts"} {
+		require.NotContains(t, file.String(), secret)
+	}
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	return lines[len(lines)-1]
+}
+
+// TestRecordBetweenCalls: what is printed while no call waits is there too, at its time.
+func TestRecordBetweenCalls(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	box := newBox(t)
+	var file, own bytes.Buffer
+	rec := sandbox.Record(box, &file)
+	_, err := rec.Execute(ctx, "echo begun; until [ -e go ]; do sleep 0.01; done; echo unseen; touch come; until [ -e on ]; do sleep 0.01; done",
+		sandbox.Until(regexp.MustCompile("begun\n")), sandbox.Follow(&own))
+	require.NoError(t, err)
+	_, err = rec.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "touch go; until [ -e come ]; do sleep 0.01; done; touch on"}})
+	require.NoError(t, err)
+	_, err = rec.Wait(ctx)
+	require.NoError(t, err)
+	require.NoError(t, rec.Close())
+	require.Contains(t, read(t, file.Bytes()).shown(), "begun\r\nunseen\r\n")
+	require.Equal(t, "begun\nunseen\n", own.String(), "who else follows gets the bytes as they come")
+}
+
+func TestRecordBytes(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var file bytes.Buffer
+	rec := sandbox.Record(newBox(t), &file)
+	// A rune in two parts, half a rune before the end, bytes that are none, quotes, a NUL; then the alternate screen, where "\n" goes straight down.
+	_, err := rec.Execute(ctx, `printf '\342\202'; sleep 0.05; printf '\254 \377 "\\ \000\001\n'; printf '\033[?10'; sleep 0.05; printf '49ha\nb\033[?1049lc\n\342\202'`)
+	require.NoError(t, err)
+	_, err = rec.Execute(ctx, `printf '\033[?1049hkilled'`)
+	require.NoError(t, err)
+	_, err = rec.Execute(ctx, "# \x1b[2J")
+	require.NoError(t, err)
+	require.NoError(t, rec.Close())
+	_, shown, _ := strings.Cut(read(t, file.Bytes()).shown(), "\x1b[0m\r\n")
+	require.True(t, strings.HasPrefix(shown, "€ \ufffd \"\\ \x00\x01\r\n\x1b[?1049ha\nb\x1b[?1049lc\r\n\ufffd\ufffd\r\n"), "%q", shown)
+	require.Contains(t, shown, "killed\x1b[?1049l\r\n\x1b[1m$ # ␛[2J\x1b[0m\r\n")
+}
+
+// TestRecordEach: a file for each session and job, closed when it is over.
+func TestRecordEach(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var mu sync.Mutex
+	files := map[string]*closeable{}
+	rec := sandbox.RecordEach(newBox(t), func(id string) (io.WriteCloser, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if id == "session-2" {
+			return nil, errors.New("no room")
+		}
+		files[id] = &closeable{}
+		return files[id], nil
+	})
+	for _, id := range []string{"session-1", "session-2"} {
+		s, err := rec.Open(ctx, sandbox.Size(50, 132))
+		require.NoError(t, err)
+		res, err := s.Execute(ctx, "echo in "+id)
+		require.NoError(t, err)
+		require.Equal(t, "in "+id+"\n", res.Output)
+		require.NoError(t, s.Close())
+	}
+	require.True(t, files["session-1"].closed)
+	require.False(t, files["main"].closed)
+	j, err := rec.Background(ctx, "echo in job-1")
+	require.NoError(t, err)
+	_, err = j.Wait(ctx)
+	require.NoError(t, err)
+	require.ErrorContains(t, rec.Err(), "no room")
+	require.ErrorContains(t, rec.Close(), "no room")
+	require.Len(t, files, 3)
+	for id, f := range files {
+		require.True(t, f.closed)
+		w := read(t, f.Bytes())
+		require.Equal(t, "LocalBox "+id, w.header["title"])
+		if id != "main" {
+			require.Contains(t, w.shown(), "\r\nin "+id+"\r\n")
+		}
+	}
+	require.EqualValues(t, 132, read(t, files["session-1"].Bytes()).header["width"])
+}
+
+type closeable struct {
+	bytes.Buffer
+	closed bool
+}
+
+func (c *closeable) Close() error { c.closed = true; return nil }
+
+// TestRecordFails: a writer that fails, or takes nothing, ends the recording and nothing else.
+func TestRecordFails(t *testing.T) {
+	t.Parallel()
+	t.Run("Error", func(t *testing.T) {
+		t.Parallel()
+		full := errors.New("disk full")
+		rec := sandbox.Record(newBox(t), &failing{n: 100, err: full})
+		res, err := rec.Execute(t.Context(), "seq 1 100000; (exit 3)")
+		require.NoError(t, err)
+		require.Equal(t, 3, res.ExitCode)
+		require.Equal(t, 588895, len(res.Output))
+		require.ErrorIs(t, rec.Close(), full)
+		require.ErrorIs(t, rec.Err(), full)
+	})
+	t.Run("Blocks", func(t *testing.T) {
+		t.Parallel()
+		r, w := io.Pipe()
+		rec := sandbox.Record(newBox(t), w)
+		rec.SetPatience(100 * time.Millisecond)
+		res, err := rec.Execute(t.Context(), "seq 1 1000000", sandbox.MaxOutput(1000)) // more than may wait
+		require.NoError(t, err)
+		require.EqualValues(t, 6888896, int64(len(res.Output))+res.Omitted)
+		require.ErrorIs(t, rec.Close(), exec.ErrWaitDelay)
+		require.NoError(t, r.Close())
+	})
+}
+
+// failing takes n bytes.
+type failing struct {
+	n   int
+	err error
+}
+
+func (f *failing) Write(p []byte) (int, error) {
+	if f.n -= len(p); f.n < 0 {
+		return 0, f.err
+	}
+	return len(p), nil
+}
+
+// TestRecordPlugins: what the box is beyond a Sandbox can still be had.
+func TestRecordPlugins(t *testing.T) {
+	t.Parallel()
+	box := newBox(t)
+	rec := sandbox.Record(sandbox.Record(box, io.Discard), io.Discard)
+	require.NoError(t, plugin.Install(t.Context(), rec, plugin.Plugin{Name: "greeting", Env: []string{"GREETING=hello"}}))
+	res, err := rec.Execute(t.Context(), `echo "$GREETING"`)
+	require.NoError(t, err)
+	require.Equal(t, "hello\n", res.Output)
+	s, err := rec.Open(t.Context())
+	require.NoError(t, err)
+	res, err = s.Execute(t.Context(), `echo "$GREETING"`)
+	require.NoError(t, err)
+	require.Equal(t, "hello\n", res.Output, "the box has been told of the variable, not only the main session")
+	inner, ok := sandbox.As[*localbox.LocalBox](rec)
+	require.True(t, ok)
+	require.Same(t, box, inner)
+	_, ok = sandbox.As[fmt.Formatter](rec)
+	require.False(t, ok)
+	require.NoError(t, rec.Close())
+}
+
+// TestRecordConformance: a box that is recorded is as it was.
+func TestRecordConformance(t *testing.T) {
+	t.Parallel()
+	groups := []string{"Background", "Life", "Output"}
+	if testenv.All() {
+		groups = append(groups, "Concurrency", "Interaction", "ShellEnd", "State", "Syntax", "Time")
+	}
+	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
+		rec := sandbox.Record(newBox(t), io.Discard)
+		t.Cleanup(func() { rec.Close() })
+		return rec
+	}, testenv.Suite(sandboxtest.Groups(groups...))...)
+}

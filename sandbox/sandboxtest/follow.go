@@ -1,0 +1,45 @@
+package sandboxtest
+
+import (
+	"bytes"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// follow: Follow and LogTo get all output, whoever waits for the command.
+func follow(t *testing.T, b *box) {
+	t.Parallel()
+	t.Run("BetweenCalls", func(t *testing.T) {
+		t.Parallel()
+		sh := b.open(t)
+		var raw bytes.Buffer
+		res := sh.exec(`printf '\033[1mone\033[0m\n'; until [ -e go ]; do sleep 0.02; done; echo two; : > come; until [ -e on ]; do sleep 0.02; done; read -r n; echo "$n"`,
+			sandbox.Follow(&raw), sandbox.Until(regexp.MustCompile("one\n")))
+		require.Equal(t, sandbox.Running, res.State)
+		b.script(t, `cd "$1"; : > go; until [ -e come ]; do sleep 0.02; done; : > on`, sh.dir) // no call waits meanwhile
+		waiting(t, sh.wait(), sandbox.Line)
+		same(t, "\x1b[1mone\x1b[0m\ntwo\n", unix(raw.Bytes()))
+		exited(t, sh.input("three\n"), 0)
+		sh.output("echo another command")
+		same(t, "\x1b[1mone\x1b[0m\ntwo\nthree\nthree\n", unix(raw.Bytes()))
+	})
+	t.Run("Error", func(t *testing.T) {
+		t.Parallel()
+		sh := b.open(t)
+		w := &failingWriter{}
+		same(t, lines(1, 10000), sh.output("seq 1 5000; sleep 0.1; seq 5001 10000", sandbox.Follow(w)))
+		require.Equal(t, 1, w.calls, "writes after the first error")
+		sh.lives()
+	})
+	t.Run("Job", func(t *testing.T) {
+		t.Parallel()
+		var raw bytes.Buffer
+		j := b.start(t, "seq 1 20000; (exit 3)", sandbox.LogTo(&raw), sandbox.MaxLog(100))
+		<-j.Done()
+		same(t, lines(1, 20000), unix(raw.Bytes()))
+	})
+}

@@ -1,0 +1,67 @@
+//go:build linux
+
+package shellbox_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+// A distant place is a chamber whose programs get what is typed a while later, as behind a slow connection.
+type distant struct{ chamber }
+
+const distance = 100 * time.Millisecond
+
+func (d distant) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
+	started, err := d.chamber.Start(ctx, p)
+	if err != nil || p.Terminal == nil {
+		return started, err
+	}
+	return far{started}, nil
+}
+
+type far struct{ shellbox.Process }
+
+func (f far) Stdin() io.WriteCloser { return later{f.Process.Stdin()} }
+
+type later struct{ io.WriteCloser }
+
+func (l later) Write(b []byte) (int, error) {
+	text := append([]byte(nil), b...)
+	time.AfterFunc(distance, func() { l.WriteCloser.Write(text) }) // a program that has ended gets nothing
+	return len(b), nil
+}
+
+// A program that waited, and has not got the answer yet, is not reported as waiting again, even if something was printed behind its question.
+func TestAnswerUnderWay(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	box, err := shellbox.New(ctx, distant{chamber{by: []string{"/usr/bin/nice"}}}, shellbox.Options{Dir: dir, Shell: []string{"bash"}})
+	require.NoError(t, err)
+	defer box.Close()
+	r, err := box.Execute(ctx, "mkfifo go; { read -r x; echo note; } <>go & read -r x; echo got $x; read -r y; echo got $y; read -r z")
+	for _, answer := range []string{"a", "b"} {
+		require.NoError(t, err)
+		require.Equal(t, sandbox.Waiting, r.State)
+		if answer == "a" {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), []byte("\n"), 0))
+			require.Eventually(t, func() bool {
+				screen, err := box.Screen(ctx)
+				return err == nil && strings.Contains(strings.Join(screen.Lines, "\n"), "note")
+			}, time.Minute, time.Millisecond)
+		}
+		r, err = box.Input(ctx, answer+"\n")
+		require.NoError(t, err)
+		require.Contains(t, r.Output, "got "+answer)
+	}
+}

@@ -1,0 +1,50 @@
+package shellbox
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// What the Logger gets of each command, at debug level. A command's text, its input and its output may hold secrets: of these only lengths are told.
+
+// logBegin gives the command its number, and tells of its begin; s.mu is held.
+func (s *session) logBegin(c *command, what string) {
+	c.number = s.box.commands.Add(1)
+	s.logCommand(what, c, slog.Int("length", len(c.text)))
+}
+
+// logWaiting tells that a call returns because the command waits for input; s.mu is held.
+func (s *session) logWaiting(c *command, kind sandbox.InputKind) {
+	s.logCommand("command waits", c, s.soFar(c, sandbox.Waiting, slog.String("awaits", kind.String()))...)
+}
+
+// logEnd tells how the command has ended, once: r is its Result, nil if it has none because of err; s.mu is held.
+func (s *session) logEnd(c *command, r *sandbox.Result, err error) {
+	if c.logged {
+		return
+	}
+	c.logged = true
+	switch {
+	case r != nil:
+		s.logCommand("command ended", c, s.soFar(c, r.State, slog.Int("status", r.ExitCode))...)
+	case err != nil:
+		s.logCommand("command cut short", c, s.soFar(c, sandbox.Running, slog.Any("error", err))...)
+	default:
+		s.logCommand("command never ran", c)
+	}
+}
+
+// soFar is what there is to say of a command that has begun.
+func (s *session) soFar(c *command, state sandbox.State, more slog.Attr) []slog.Attr {
+	return []slog.Attr{slog.String("state", state.String()), more, slog.Int64("bytes", c.printed), slog.Duration("duration", time.Since(c.began))}
+}
+
+func (s *session) logCommand(what string, c *command, attrs ...slog.Attr) {
+	log := s.box.log
+	if ctx := context.Background(); log.Enabled(ctx, slog.LevelDebug) {
+		log.LogAttrs(ctx, slog.LevelDebug, what, append([]slog.Attr{slog.String("session", s.id), slog.Int64("command", c.number)}, attrs...)...)
+	}
+}

@@ -1,0 +1,79 @@
+package sshbox
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/stretchr/testify/require"
+)
+
+// writeFiles writes a directory of files, by name.
+func writeFiles(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+	}
+	return dir
+}
+
+// What has the same content is built once, wherever it lies; Prune knows it again.
+func TestBuildImage(t *testing.T) {
+	d := dockertest.Engine(t, dockertest.Busybox)
+	files := map[string]string{
+		"Dockerfile": "FROM sandshell-busybox\nCOPY data/ /data/\nRUN echo \"step $(cat /data/word)\"\nWORKDIR /data\n",
+		"data/word":  rand.Text(), // of no other run
+	}
+	var log bytes.Buffer
+	name, err := BuildImage(t.Context(), Build{Dir: writeFiles(t, files), Log: &log})
+	require.NoError(t, err)
+	dockertest.RemoveImage(t, d, name)
+	require.Contains(t, log.String(), "step "+files["data/word"])
+	does(t, newBox(t, Config{Image: name, Network: "none"}), "pwd; cat word", 0, "/data\n"+files["data/word"])
+
+	other := writeFiles(t, files)
+	require.NoError(t, os.Symlink("word", filepath.Join(other, "data/link")))
+	log.Reset()
+	same, err := BuildImage(t.Context(), Build{Dir: writeFiles(t, files), Log: &log})
+	require.NoError(t, err)
+	require.Equal(t, name, same)
+	require.Empty(t, log.String(), "it has been built again")
+	linked, err := BuildImage(t.Context(), Build{Dir: other})
+	require.NoError(t, err)
+	dockertest.RemoveImage(t, d, linked)
+	require.NotEqual(t, name, linked)
+
+	pruned, err := Prune(t.Context(), linked)
+	require.NoError(t, err)
+	require.Equal(t, []string{linked}, pruned.Images)
+	_, err = d.ImageInspect(t.Context(), name)
+	require.NoError(t, err, "only the one that was named goes")
+}
+
+func TestBuildImageFails(t *testing.T) {
+	dockertest.Engine(t, dockertest.Busybox)
+	var failed *BuildError
+	for dockerfile, says := range map[string]string{
+		"FROM sandshell-busybox\nRUN echo " + rand.Text() + " && exit 3\n": "returned a non-zero code: 3",
+		"FROM sandshell-busybox\nNONSENSE\n":                               "unknown instruction",
+		"FROM sandshell-busybox\nCOPY missing /\n":                         "missing",
+	} {
+		dir := writeFiles(t, map[string]string{"Dockerfile": dockerfile})
+		_, err := BuildImage(t.Context(), Build{Dir: dir})
+		require.ErrorAs(t, err, &failed, dockerfile)
+		require.ErrorContains(t, err, filepath.Join(dir, "Dockerfile"))
+		require.Contains(t, strings.ToLower(err.Error()), says)
+	}
+	_, err := BuildImage(t.Context(), Build{Dir: t.TempDir()})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.False(t, errors.As(err, &failed))
+}

@@ -1,0 +1,179 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// A checker checks arguments against a schema, and says what is wrong so that a model can mend it: the validator of jsonschema stops at the first error, and
+// says it in the words of the schema's author.
+type checker struct {
+	tool       string
+	schema     *jsonschema.Schema
+	properties map[string]*jsonschema.Resolved
+	whole      *jsonschema.Resolved
+}
+
+func newChecker(tool string, schema *jsonschema.Schema) (*checker, error) {
+	c := &checker{tool: tool, schema: schema, properties: map[string]*jsonschema.Resolved{}}
+	var err error
+	if c.whole, err = schema.Resolve(nil); err != nil {
+		return nil, err
+	}
+	for name, p := range schema.Properties {
+		// A schema can be resolved as a part of one only.
+		if c.properties[name], err = p.CloneSchemas().Resolve(nil); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// arguments returns the arguments as they can be unmarshaled. The error lists all that is wrong.
+func (c *checker) arguments(raw json.RawMessage) (json.RawMessage, error) {
+	given := map[string]json.RawMessage{}
+	if text := bytes.TrimSpace(raw); len(text) > 0 && string(text) != "null" {
+		if err := json.Unmarshal(text, &given); err != nil {
+			return nil, c.wrong([]string{"they have to be one JSON object: " + err.Error()})
+		}
+	}
+	var problems []string
+	for _, name := range sortedKeys(given) {
+		p, ok := c.schema.Properties[name]
+		switch {
+		case !ok && closed(c.schema):
+			problems = append(problems, fmt.Sprintf("there is no argument %q", name))
+		case !ok:
+		case string(given[name]) == "null" && !slices.Contains(c.schema.Required, name):
+			delete(given, name) // some models say so what they leave out
+		default:
+			var err error
+			if given[name], err = c.value(name, p, given[name]); err != nil {
+				problems = append(problems, err.Error())
+			}
+		}
+	}
+	for _, name := range c.schema.Required {
+		if _, ok := given[name]; !ok {
+			problems = append(problems, fmt.Sprintf("the argument %q is missing", name))
+		}
+	}
+	if len(problems) > 0 {
+		return nil, c.wrong(problems)
+	}
+	checked, err := json.Marshal(given)
+	if err != nil {
+		return nil, c.wrong([]string{err.Error()})
+	}
+	return checked, c.rest(checked)
+}
+
+// rest checks what concerns several arguments at once.
+func (c *checker) rest(checked json.RawMessage) error {
+	var all map[string]any
+	if err := json.Unmarshal(checked, &all); err != nil {
+		return c.wrong([]string{err.Error()})
+	}
+	if err := c.whole.Validate(all); err != nil {
+		return c.wrong([]string{err.Error()})
+	}
+	return nil
+}
+
+// value checks one argument.
+func (c *checker) value(name string, p *jsonschema.Schema, raw json.RawMessage) (json.RawMessage, error) {
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return nil, fmt.Errorf("the argument %q: %w", name, err)
+	}
+	if err := c.properties[name].Validate(value); err != nil {
+		return nil, fmt.Errorf("the argument %q has to be %s, not %s", name, wanted(p), shortened(string(raw)))
+	}
+	if f, ok := value.(float64); ok && (p.Type == "integer" || slices.Contains(p.Types, "integer")) { // 3.0 is an integer to the schema, and none to Go
+		if math.Abs(f) >= 1<<53 {
+			return nil, fmt.Errorf("the argument %q has to be %s, not %s", name, wanted(p), shortened(string(raw)))
+		}
+		return fmt.Appendf(nil, "%d", int64(f)), nil
+	}
+	return raw, nil
+}
+
+// wrong is the error for arguments that do not fit: what is wrong, and what there is.
+func (c *checker) wrong(problems []string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "wrong arguments for %s:\n", c.tool)
+	for _, p := range problems {
+		b.WriteString("- " + p + "\n")
+	}
+	names := c.schema.PropertyOrder
+	if len(names) != len(c.schema.Properties) {
+		names = sortedKeys(c.schema.Properties)
+	}
+	if len(names) == 0 {
+		b.WriteString("It takes no arguments.")
+		return errors.New(b.String())
+	}
+	b.WriteString("It takes:")
+	for _, name := range names {
+		p := c.schema.Properties[name]
+		fmt.Fprintf(&b, "\n- %s (%s", name, wanted(p))
+		if slices.Contains(c.schema.Required, name) {
+			b.WriteString(", required")
+		}
+		b.WriteString("): " + p.Description)
+	}
+	return errors.New(b.String())
+}
+
+// closed reports whether a schema allows no further properties.
+func closed(s *jsonschema.Schema) bool {
+	return s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil
+}
+
+// wanted says in words what a schema allows.
+func wanted(p *jsonschema.Schema) string {
+	kind := p.Type
+	if kind == "" {
+		kind = strings.Join(slices.DeleteFunc(slices.Clone(p.Types), func(t string) bool { return t == "null" }), " or ")
+	}
+	switch {
+	case len(p.Enum) > 0:
+		words := make([]string, len(p.Enum))
+		for i, v := range p.Enum {
+			words[i] = fmt.Sprint(v)
+		}
+		return "one of " + strings.Join(words, ", ")
+	case p.Minimum != nil && p.Maximum != nil:
+		return fmt.Sprintf("%s from %v to %v", kind, *p.Minimum, *p.Maximum)
+	case p.Minimum != nil:
+		return fmt.Sprintf("%s from %v", kind, *p.Minimum)
+	case kind == "":
+		return "a value of its schema"
+	}
+	return kind
+}
+
+// shortened cuts a long text: it goes back to who wrote it.
+func shortened(s string) string {
+	const most = 100
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,109 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/stretchr/testify/require"
+)
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	set := combined(t, Shell(box, patient...), Files(box.Files()))
+	require.Equal(t, "[src/pkg/a.go has 18 bytes now]\n", text(t, set, "write", "path", "src/pkg/a.go", "content", "one\ntwo\nthree\nü\n\n"))
+	require.Equal(t, "one\ntwo\nthree\nü\n\n", text(t, set, "run", "command", "cat src/pkg/a.go"))
+	require.Equal(t, "     1\tone\n     2\ttwo\n     3\tthree\n     4\tü\n     5\t\n", text(t, set, "read", "path", "src/pkg/a.go"))
+	require.Equal(t, "     2\ttwo\n     3\tthree\n[more lines follow: read on with line 4]\n", text(t, set, "read", "path", "src/pkg/a.go", "line", 2, "lines", 2))
+	require.Contains(t, refused(t, set, "read", "path", "src/pkg/a.go", "line", 6), "has only 5 lines")
+	require.Contains(t, refused(t, set, "read", "path", "src/pkg/b.go"), "no such file or directory")
+	require.Contains(t, refused(t, set, "read", "path", "src"), "is a directory")
+	text(t, set, "write", "path", "empty", "content", "")
+	require.Equal(t, "[the file is empty]\n", text(t, set, "read", "path", "empty"))
+
+	require.Equal(t, "pkg/\n", text(t, set, "list", "path", "src"))
+	require.Equal(t, "empty 0\nsrc/\n", text(t, set, "list"))
+	require.Contains(t, refused(t, set, "list", "path", "empty"), "not a directory")
+	text(t, set, "run", "command", "mkdir d && cd d && ln -s /nowhere link")
+	require.Equal(t, "link (a symbolic link)\n", text(t, set, "list"), "the shell's directory")
+	require.Equal(t, "[no entries]\n", text(t, set, "list", "path", t.TempDir()))
+}
+
+func TestEdit(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	set := combined(t, Shell(box, patient...), Files(box.Files()))
+	content := func() string { return text(t, set, "run", "command", "cat f; stat -c %a f") }
+	text(t, set, "run", "command", `printf 'a = 1\nb = 2\na = 1\n  c  = 3\n' >f; chmod 640 f`)
+	require.Equal(t, "[replaced in f at line 2]\n", text(t, set, "edit", "path", "f", "old", "b = 2", "new", "b = 5"))
+	require.Equal(t, "a = 1\nb = 5\na = 1\n  c  = 3\n640\n", content())
+	require.Equal(t, "error: the old text is in f at 2 places, from the lines 1, 3 on: give more lines around the one that is meant, or say all\n",
+		refused(t, set, "edit", "path", "f", "old", "a = 1", "new", "a = 2"))
+	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "a = 3", "new", ""), "the old text is not in f: read the file")
+	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "c = 3", "new", ""), "differs from it in white space only")
+	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "", "new", "x"), "the old text is empty")
+	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "x", "new", "x"), "nothing would change")
+	require.Contains(t, refused(t, set, "edit", "path", "g", "old", "x", "new", "y"), "no such file")
+	require.Equal(t, "[replaced in f at line 1, 3]\n", text(t, set, "edit", "path", "f", "old", "a = 1", "new", "a = 2", "all", true))
+	require.Equal(t, "[replaced in f at line 1]\n", text(t, set, "edit", "path", "f", "old", "a = 2\nb = 5\na = 2\n", "new", ""))
+	require.Equal(t, "  c  = 3\n640\n", content())
+	text(t, set, "run", "command", `printf 'a\r\nb\r\n' >crlf`)
+	require.Contains(t, refused(t, set, "edit", "path", "crlf", "old", "a\nb", "new", ""), `lines end with "\r\n"`)
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	set := combined(t, Shell(box, patient...), Files(box.Files()))
+	text(t, set, "run", "command", "mkdir -p a/b/c .git; touch a/x.go a/b/y.go a/b/c/z.go a/b/c/z.txt w.go .git/q.go")
+	require.Equal(t, "w.go\n", text(t, set, "find", "pattern", "*.go"))
+	require.Equal(t, ".git/q.go\na/b/c/z.go\na/b/y.go\na/x.go\nw.go\n", text(t, set, "find", "pattern", "**/*.go"))
+	require.Equal(t, "a/b/c/z.go\na/b/y.go\n", text(t, set, "find", "pattern", "a/b/**/?.go"))
+	require.Equal(t, "a/b/c/z.txt\n", text(t, set, "find", "pattern", "c/[z].*xt", "dir", "a/b"))
+	require.Equal(t, "a/b\n", text(t, set, "find", "pattern", "./a/b"))
+	require.Equal(t, "[no files]\n", text(t, set, "find", "pattern", "**/*.rs"))
+	require.Contains(t, refused(t, set, "find", "pattern", "a["), "not well formed")
+	require.Contains(t, refused(t, set, "find", "pattern", "*", "dir", "nowhere"), "no such file")
+	dir := strings.TrimSpace(text(t, set, "run", "command", "pwd -P"))
+	require.Equal(t, dir+"/a/b/y.go\n", text(t, set, "find", "pattern", dir+"/a/b/*.go"))
+}
+
+// What is long is shortened, and no more is read than has to be.
+func TestLongFiles(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	set := combined(t, Shell(box, patient...), Files(box.Files(), append(patient, Budget(2000))...))
+	text(t, set, "run", "command", "seq 100000 >numbers; head -c 100000 /dev/zero | tr '\\0' x >line; truncate -s 20G huge; mkdir many; cd many; touch $(seq 1000); cd ..")
+	for line, seen := int64(1), 0; seen < 5; seen++ { // pages, one behind the other
+		page := text(t, set, "read", "path", "numbers", "line", line)
+		require.LessOrEqual(t, len(page), 2000)
+		for row := range strings.Lines(page) {
+			if strings.HasPrefix(row, "[") {
+				require.Equal(t, line, number(t, `read on with line (\d+)`, row))
+				continue
+			}
+			require.Equal(t, fmt.Sprintf("%6d\t%d\n", line, line), row)
+			line++
+		}
+	}
+	require.Equal(t, " 99999\t99999\n100000\t100000\n", text(t, set, "read", "path", "numbers", "line", 99999))
+	require.Contains(t, text(t, set, "read", "path", "line"), "x [… a line of 100000 bytes]\n")
+	require.Contains(t, text(t, set, "list", "path", "many"), " more entries]\n")
+	require.Contains(t, text(t, set, "find", "pattern", "many/*"), " more files]\n")
+	require.Contains(t, refused(t, set, "edit", "path", "huge", "old", "a", "new", "b"), "21474836480 bytes, more than 16777216")
+
+	short := combined(t, Files(box.Files(), Yield(100*time.Millisecond)))
+	require.Equal(t, "error: not done after 100ms\n", refused(t, short, "read", "path", "huge"), "20 GB without an end of line")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := set.Call(ctx, "read", args(t, "path", "huge"))
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, box.Close())
+	_, err = set.Call(t.Context(), "read", args(t, "path", "numbers"))
+	require.ErrorIs(t, err, sandbox.ErrClosed)
+}

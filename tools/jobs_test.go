@@ -1,0 +1,71 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestJobs(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	set := combined(t, Jobs(box, patient...), Shell(box, patient...))
+	require.Equal(t, "[no jobs]\n", text(t, set, "job_list"))
+	require.Equal(t, "error: there is no job \"x\", nor any other\n", refused(t, set, "job_logs", "job", "x"))
+
+	require.Contains(t, refused(t, set, "job_start", "command", "pwd", "dir", "/nowhere"), "no such file or directory")
+
+	text(t, set, "run", "command", "mkfifo go")
+	id := strings.TrimSuffix(strings.TrimPrefix(text(t, set, "job_start", "command", `echo up; cat go; printf '\033[31mdown\033[0m'; exit 3`), "["), " started]\n")
+	require.Contains(t, refused(t, set, "job_logs", "job", "x"), "error: there is no job \"x\"; there are "+id)
+
+	require.Contains(t, text(t, set, "job_wait", "job", id, "seconds", 0.01), "["+id+" is running]\n")
+	text(t, set, "run", "command", "echo word >go")
+	require.Contains(t, text(t, set, "job_wait", "job", id), "word\ndown\n["+id+" has ended with exit status 3]\n")
+	require.Equal(t, "["+id+" has ended with exit status 3]\n", text(t, set, "job_logs", "job", id), "it has been seen")
+	require.Regexp(t, `^up\nword\ndown\n\[`+id+` has ended with exit status 3; read on with offset \d+\]\n$`, text(t, set, "job_logs", "job", id, "offset", 0))
+	require.Contains(t, refused(t, set, "job_logs", "job", id, "offset", 1000), "offset 1000 is outside")
+	require.Contains(t, text(t, set, "job_list"), "exit 3 ["+id+" has ended with exit status 3]\n")
+
+	text(t, set, "job_start", "command", "sleep 1000")
+	other := box.Jobs()[1].ID()
+	require.Contains(t, text(t, set, "job_list"), "sleep 1000 ["+other+" is running]\n")
+	require.Regexp(t, `has ended with exit status 1\d\d\]`, text(t, set, "job_kill", "job", other))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	text(t, set, "job_start", "command", "sleep 1000")
+	_, err := set.Call(ctx, "job_wait", args(t, "job", box.Jobs()[2].ID()))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A log that is longer than a reply is shown by its end, and the rest by its offset.
+func TestJobLogs(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	set := combined(t, Jobs(box, append(patient, Budget(2000))...))
+	text(t, set, "job_start", "command", "seq -f %09.0f 1 10000") // 10 bytes each, on a terminal without ONLCR
+	id := box.Jobs()[0].ID()
+	got := text(t, set, "job_wait", "job", id)
+	require.LessOrEqual(t, len(got), 2000)
+	require.Contains(t, got, "\n000010000\n["+id+" has ended with exit status 0]\n")
+	require.Contains(t, got, "are left out: offset 0 shows them]\n")
+	whole, offset := "", int64(0)
+	for {
+		page := text(t, set, "job_logs", "job", id, "offset", offset)
+		at := strings.LastIndex(page, "["+id)
+		if at == 0 {
+			break
+		}
+		whole += page[:at]
+		offset = number(t, `read on with offset (\d+)\]`, page[at:])
+	}
+	want := ""
+	for i := range 10000 {
+		want += fmt.Sprintf("%09d\n", i+1)
+	}
+	require.True(t, want == whole, "%d bytes, not %d", len(whole), len(want))
+}

@@ -1,0 +1,175 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Lines is a transport of messages that are a line each, as MCP has them on standard input and output. Unlike the SDK's, which ends the session, it answers
+// a line that is no message with an error and goes on.
+type Lines struct {
+	Reader io.ReadCloser
+	Writer io.Writer // it is not closed
+}
+
+// maxLine is the longest line that is taken as a message, in bytes: as in the SDK.
+const maxLine = sdk.DefaultMaxLineLength
+
+// Connect implements the SDK's Transport.
+func (l *Lines) Connect(context.Context) (sdk.Connection, error) {
+	c := &lines{transport: l, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}), ended: make(chan struct{})}
+	go c.read() // until Close or the end of the input
+	return c, nil
+}
+
+// A lines is the connection.
+type lines struct {
+	transport *Lines
+	incoming  chan jsonrpc.Message
+	closed    chan struct{}
+	ended     chan struct{} // closed after err is set
+	err       error
+
+	writing sync.Mutex
+	closing sync.Once
+	closeBy error
+}
+
+// SessionID implements the SDK's Connection: there is one session, without a name.
+func (c *lines) SessionID() string { return "" }
+
+// Read implements the SDK's Connection.
+func (c *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case m := <-c.incoming:
+		return m, nil
+	case <-c.ended:
+		return nil, c.err
+	case <-c.closed:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// read reads lines until their end.
+func (c *lines) read() {
+	defer close(c.ended)
+	in := bufio.NewReaderSize(c.transport.Reader, 64<<10)
+	for {
+		line, err := readLine(in)
+		if err != nil && !errors.Is(err, errTooLong) {
+			c.err = err
+			return
+		}
+		if err == nil && len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		m, refusal := message(line, err)
+		if refusal != nil {
+			if err := c.write(refusal); err != nil {
+				c.err = err
+				return
+			}
+			continue
+		}
+		select {
+		case c.incoming <- m:
+		case <-c.closed:
+			c.err = io.EOF
+			return
+		}
+	}
+}
+
+var errTooLong = fmt.Errorf("the line is longer than %d bytes", maxLine)
+
+// readLine reads a line. One that is too long is read to its end, and not kept.
+func readLine(in *bufio.Reader) (line []byte, err error) {
+	size := 0
+	for {
+		part, err := in.ReadSlice('\n')
+		if size += len(part); size <= maxLine {
+			line = append(line, part...)
+		}
+		switch {
+		case err == bufio.ErrBufferFull:
+		case err == io.EOF && size > 0: // the next read says so again
+			return line, tooLong(size)
+		case err != nil:
+			return nil, err
+		default:
+			return line, tooLong(size)
+		}
+	}
+}
+
+func tooLong(size int) error {
+	if size > maxLine {
+		return errTooLong
+	}
+	return nil
+}
+
+// message returns the message that a line is, or what its sender is told. The SDK's types cannot say an error about a message without an id.
+func message(line []byte, err error) (jsonrpc.Message, []byte) {
+	if err != nil {
+		return nil, refusal(jsonrpc.CodeInvalidRequest, err)
+	}
+	if !json.Valid(line) {
+		return nil, refusal(jsonrpc.CodeParseError, errors.New("the line is not JSON"))
+	}
+	if bytes.TrimSpace(line)[0] == '[' {
+		return nil, refusal(jsonrpc.CodeInvalidRequest, errors.New("batches are not supported: send one message a line"))
+	}
+	m, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
+		return nil, refusal(jsonrpc.CodeInvalidRequest, err)
+	}
+	return m, nil
+}
+
+func refusal(code int, err error) []byte {
+	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": err.Error()}})
+	if err != nil {
+		panic(err) // strings and a number
+	}
+	return line
+}
+
+// Write implements the SDK's Connection.
+func (c *lines) Write(ctx context.Context, m jsonrpc.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	line, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return fmt.Errorf("encode a message: %w", err)
+	}
+	return c.write(line)
+}
+
+func (c *lines) write(line []byte) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_, err := c.transport.Writer.Write(append(line, '\n'))
+	return err
+}
+
+// Close implements the SDK's Connection. A read of a terminal, which nothing ends, stays behind.
+func (c *lines) Close() error {
+	c.closing.Do(func() {
+		close(c.closed)
+		c.closeBy = c.transport.Reader.Close()
+	})
+	return c.closeBy
+}

@@ -1,0 +1,59 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"testing"
+
+	"github.com/sandshell/sandshell/plugin/jupyter"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/stretchr/testify/require"
+)
+
+func TestPython(t *testing.T) {
+	t.Parallel()
+	if exec.Command("/usr/bin/python3", "-c", "import ipykernel, jupyter_client").Run() != nil {
+		t.Skip("no ipykernel and jupyter_client for /usr/bin/python3")
+	}
+	box := local(t)
+	require.NoError(t, box.InitPlugins(t.Context(), jupyter.Plugin()))
+	set := combined(t, Python(box, append(patient, Budget(2000))...))
+	require.Equal(t, "one\n[stderr]\ntwo\n42\n", text(t, set, "python", "code", "import sys; x = 42\nprint('one')\nprint('two', file=sys.stderr)\nx"))
+	require.Contains(t, text(t, set, "python", "code", "x / 0"), "ZeroDivisionError: division by zero\n")
+	long := text(t, set, "python", "code", "for i in range(100000): print(i)")
+	require.LessOrEqual(t, len(long), 2000)
+	require.Contains(t, long, "99999\n")
+	require.Contains(t, long, " are left out of the middle]\n")
+	require.Contains(t, text(t, set, "python", "code", "import time; time.sleep(1000)", "seconds", 0.2), "[interrupted after 200ms]\n")
+
+	picture := do(t, set, "python", "code", `
+import base64
+from IPython.display import Image
+Image(base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), format="png")`)
+	require.Len(t, picture.Images, 1)
+	require.Equal(t, jupyter.ImagePNG, picture.Images[0].MIME)
+	require.True(t, bytes.HasPrefix(picture.Images[0].Data, []byte("\x89PNG")))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var printed bytes.Buffer
+	_, err := set.Call(WithOutput(ctx, writerFunc(func(p []byte) { printed.Write(p); cancel() })), "python", args(t, "code", "print('begun')\ntime.sleep(1000)"))
+	require.ErrorIs(t, err, context.Canceled)
+	require.Contains(t, printed.String(), "begun")
+	require.Equal(t, "42\n", text(t, set, "python", "code", "x"))
+	require.Equal(t, "[a fresh kernel]\n", text(t, set, "python_restart"))
+	require.Contains(t, text(t, set, "python", "code", "x"), "NameError")
+	require.Contains(t, refused(t, set, "python", "code", "import os; os._exit(3)"), "the kernel default has died: exit status 3")
+	text(t, set, "python_restart")
+
+	require.NoError(t, set.Close())
+	_, err = set.Call(t.Context(), "python", args(t, "code", "1"))
+	require.ErrorIs(t, err, sandbox.ErrClosed)
+	require.NoError(t, set.Close())
+}
+
+func TestPythonNotInstalled(t *testing.T) {
+	t.Parallel()
+	set := combined(t, Python(local(t)))
+	require.Contains(t, refused(t, set, "python", "code", "1"), "the plugin jupyter is not installed")
+}

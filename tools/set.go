@@ -1,0 +1,140 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A Tool is a function that a model can call, as it is told of it.
+type Tool struct {
+	Name        string
+	Description string             // for the model
+	Schema      *jsonschema.Schema // of the arguments: an object. It is shared: do not change it.
+	ReadOnly    bool               // whether it changes nothing in the box
+
+	call func(ctx context.Context, args json.RawMessage) (*Reply, error)
+}
+
+// A Reply is what a model gets for a call.
+type Reply struct {
+	Text   string
+	Images []Image
+	// Failed says that Text is about a call that could not be done as it was made: wrong arguments, a file that is not there. A command that ran and ended with
+	// another exit status than 0 has not failed.
+	Failed bool
+}
+
+// An Image is a picture beside a Reply's text.
+type Image struct {
+	MIME string // "image/png"
+	Data []byte
+}
+
+// A Set is some tools. Shell, Jobs, Files, Func and so on make one; New combines several.
+type Set struct {
+	tools   []Tool
+	closers []func() error
+	err     error
+}
+
+// New combines sets into one, in their order, which closes them all. The error names a tool that is there twice (Prefix tells the two apart), or a function
+// that can be no tool.
+func New(sets ...*Set) (*Set, error) {
+	all := &Set{}
+	for _, s := range sets {
+		if s.err != nil {
+			return nil, fmt.Errorf("tools: %w", s.err)
+		}
+		for _, t := range s.tools {
+			if _, ok := all.tool(t.Name); ok {
+				return nil, fmt.Errorf("tools: two tools are called %q: give one of the sets a Prefix", t.Name)
+			}
+			all.tools = append(all.tools, t)
+		}
+		all.closers = append(all.closers, s.closers...)
+	}
+	return all, nil
+}
+
+// Prefix returns the set with prefix before each tool's name, such as "build_" of a second shell. The two share what is behind the tools: close one of them.
+func (s *Set) Prefix(prefix string) *Set {
+	renamed := &Set{tools: slices.Clone(s.tools), closers: s.closers, err: s.err}
+	for i := range renamed.tools {
+		renamed.tools[i].Name = prefix + renamed.tools[i].Name
+	}
+	return renamed
+}
+
+// Closing is a set without tools, whose Close calls f: New combines it with the tools of a box that is to be closed with them.
+//
+//	tools.New(tools.Shell(box), tools.Jobs(box), tools.Closing(box.Close))
+func Closing(f func() error) *Set { return &Set{closers: []func() error{f}} }
+
+// Tools returns the tools, in the order in which a model should be told of them.
+func (s *Set) Tools() []Tool { return slices.Clone(s.tools) }
+
+// Call is Do for callers who show no images.
+func (s *Set) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
+	r, err := s.Do(ctx, name, args)
+	if err != nil {
+		return "", err
+	}
+	return r.Text, nil
+}
+
+// Do calls a tool for a model. args is a JSON object; empty is {}. What the model can mend is a Reply. An error is sandbox.ErrClosed, sandbox.ErrLost or
+// ctx's.
+func (s *Set) Do(ctx context.Context, name string, args json.RawMessage) (*Reply, error) {
+	if s.err != nil {
+		return nil, fmt.Errorf("tools: %w", s.err)
+	}
+	t, ok := s.tool(name)
+	if !ok {
+		return failed(fmt.Errorf("there is no tool %q; there are %s", name, strings.Join(s.names(), ", "))), nil
+	}
+	r, err := t.call(ctx, args)
+	switch {
+	case err == nil:
+		return r, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("call %s: %w", name, context.Cause(ctx))
+	case errors.Is(err, sandbox.ErrClosed), errors.Is(err, sandbox.ErrLost):
+		return nil, fmt.Errorf("call %s: %w", name, err)
+	}
+	return failed(err), nil
+}
+
+// Close closes what the tools have opened in the box, in the order of the sets; the box itself only by Closing. Closing again does nothing.
+func (s *Set) Close() error {
+	var errs []error
+	for _, c := range s.closers {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Set) tool(name string) (Tool, bool) {
+	i := slices.IndexFunc(s.tools, func(t Tool) bool { return t.Name == name })
+	if i < 0 {
+		return Tool{}, false
+	}
+	return s.tools[i], true
+}
+
+func (s *Set) names() []string {
+	names := make([]string, len(s.tools))
+	for i, t := range s.tools {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// failed is an error as a model gets it.
+func failed(err error) *Reply { return &Reply{Text: "error: " + err.Error() + "\n", Failed: true} }

@@ -1,0 +1,126 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/stretchr/testify/require"
+)
+
+type query struct {
+	Word  string   `json:"word" jsonschema:"the word to look up"`
+	Limit int      `json:"limit,omitempty" jsonschema:"the most answers"`
+	In    []string `json:"in,omitempty" jsonschema:"the books"`
+}
+
+func lookup(_ context.Context, q query) (string, error) {
+	if q.Word == "xyzzy" {
+		return "", errors.New("no such word")
+	}
+	return fmt.Sprintf("%s %d %v", q.Word, q.Limit, q.In), nil
+}
+
+func TestFunc(t *testing.T) {
+	t.Parallel()
+	set := combined(t, Func("lookup", "Looks a word up.", lookup))
+	tool := set.Tools()[0]
+	require.Equal(t, "lookup", tool.Name)
+	require.Equal(t, "Looks a word up.", tool.Description)
+	schema, err := json.Marshal(tool.Schema)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"type": "object", "required": ["word"], "additionalProperties": false, "properties": {
+		"word": {"type": "string", "description": "the word to look up"}, "limit": {"type": "integer", "description": "the most answers"},
+		"in": {"type": ["null", "array"], "items": {"type": "string"}, "description": "the books"}}}`, string(schema))
+
+	require.Equal(t, "go 0 []", text(t, set, "lookup", "word", "go"))
+	require.Equal(t, "go 3 [a b]", text(t, set, "lookup", "word", "go", "limit", 3.0, "in", []string{"a", "b"}))
+	require.Equal(t, "error: no such word\n", refused(t, set, "lookup", "word", "xyzzy"))
+	require.Equal(t, "go 3 []", call(t, set, `{"word": "go", "limit": 3.0, "in": null}`), "3.0 is an integer, and null what is left out")
+}
+
+func call(t *testing.T, s *Set, raw string) string {
+	text, err := s.Call(t.Context(), "lookup", json.RawMessage(raw))
+	require.NoError(t, err)
+	return text
+}
+
+func TestWrongArguments(t *testing.T) {
+	t.Parallel()
+	set := combined(t, Func("lookup", "Looks a word up.", lookup), Func("nothing", "Does nothing.", func(context.Context, struct{}) (string, error) { return "", nil }))
+	takes := "\nIt takes:\n- word (string, required): the word to look up\n- limit (integer): the most answers\n- in (array): the books\n"
+	for _, c := range []struct{ args, says string }{
+		{``, "error: wrong arguments for lookup:\n- the argument \"word\" is missing" + takes},
+		{`{"Word": "a", "limits": 3}`, "- there is no argument \"Word\"\n- there is no argument \"limits\"\n- the argument \"word\" is missing" + takes},
+		{`{"word": 3, "limit": "3"}`, "- the argument \"limit\" has to be integer, not \"3\"\n- the argument \"word\" has to be string, not 3" + takes},
+		{`{"word": "a", "limit": 2.5}`, `the argument "limit" has to be integer, not 2.5`},
+		{`{"word": "a", "limit": 1e300}`, `the argument "limit" has to be integer, not 1e300`},
+		{`{"word": null}`, `the argument "word" has to be string, not null`},
+		{`{"word": "a", "in": ["b", 3]}`, `the argument "in" has to be array, not ["b", 3]`},
+		{`["word"]`, "they have to be one JSON object"},
+		{`{"word": "a"`, "they have to be one JSON object"},
+		{`"word"`, "they have to be one JSON object"},
+	} {
+		got := call(t, set, c.args)
+		require.Contains(t, got, c.says, c.args)
+	}
+	require.Equal(t, "error: there is no tool \"look_up\"; there are lookup, nothing\n", refused(t, set, "look_up"))
+	require.Contains(t, refused(t, set, "nothing", "a", 1), "- there is no argument \"a\"\nIt takes no arguments.")
+	require.Empty(t, text(t, set, "nothing"))
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	one := Func("lookup", "", lookup)
+	_, err := New(one, one)
+	require.EqualError(t, err, `tools: two tools are called "lookup": give one of the sets a Prefix`)
+	both := combined(t, one, one.Prefix("my_"))
+	require.Equal(t, "a 0 []", text(t, both, "my_lookup", "word", "a"))
+	_, err = New(Func("look up", "", lookup))
+	require.ErrorContains(t, err, `the tool name "look up" has to be`)
+	_, err = New(Func("f", "", func(context.Context, chan int) (string, error) { return "", nil }))
+	require.ErrorContains(t, err, "the arguments of the tool f")
+	broken := Func("f", "", func(context.Context, string) (string, error) { return "", nil })
+	_, err = New(broken)
+	require.ErrorContains(t, err, "have to be a struct, not string")
+	_, err = broken.Call(t.Context(), "f", nil)
+	require.ErrorContains(t, err, "have to be a struct")
+}
+
+// What a model cannot mend is an error.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{sandbox.ErrClosed, &sandbox.LostError{Box: "Box", Reason: "gone"}} {
+		set := combined(t, Func("f", "", func(context.Context, struct{}) (string, error) { return "", fmt.Errorf("do it: %w", cause) }))
+		_, err := set.Call(t.Context(), "f", nil)
+		require.ErrorIs(t, err, cause)
+		require.ErrorContains(t, err, "call f: do it: ")
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	set := combined(t, Func("f", "", func(ctx context.Context, _ struct{}) (*Reply, error) {
+		cancel(errors.New("enough"))
+		return nil, context.Canceled
+	}))
+	_, err := set.Call(ctx, "f", nil)
+	require.EqualError(t, err, "call f: enough")
+	require.Equal(t, "error: context canceled\n", refused(t, set, "f"), "of a context that is not the call's")
+}
+
+func TestConcurrentCalls(t *testing.T) {
+	t.Parallel()
+	set := combined(t, Func("lookup", "", lookup))
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			r, err := set.Do(t.Context(), "lookup", fmt.Appendf(nil, `{"word": "w%d", "limit": %d.0}`, i, i))
+			if err != nil || r.Text != fmt.Sprintf("w%d %d []", i, i) {
+				t.Error(r, err)
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,184 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// Shell returns the tools of a session, such as a box's main one: run, answer, wait, interrupt, look and output. The session stays usable by others; what
+// is run there by others than the tools does not get into output's log.
+func Shell(s sandbox.Session, opts ...Option) *Set {
+	sh := newShell(s, opts)
+	return &Set{tools: []Tool{
+		must(newTool("run", runText, sh.run, orderly)),
+		must(newTool("answer", answerText, sh.answer, oneOf("key", keyNames()))),
+		must(newTool("wait", waitText, sh.wait, orderly)),
+		must(newTool("interrupt", interruptText, sh.interrupt)),
+		readOnly(must(newTool("look", lookText, sh.look))),
+		readOnly(must(newTool("output", outputText, sh.output, atLeast(0, "offset")))),
+	}}
+}
+
+// What the tools say of themselves. A description is read with every request to the model: as short as can be.
+const (
+	runText = `Runs a command in a shell that stays: directory, variables and activated environments are still there at the next call. The command may have several
+lines. The reply is what it prints (stdout and stderr), then notes in brackets: the exit status unless it is 0, or that the command waits for input (use answer), or
+that it is still running (use wait, answer or interrupt). Only one command runs at a time. Long output is shortened in the middle; output reads the rest.`
+	answerText    = `Types into the unfinished command: the answer to its question, a password, a line for a REPL, keys for a full-screen program. Then waits as run does.`
+	waitText      = `Waits on for the unfinished command, and returns what it has printed since.`
+	interruptText = `Ends the unfinished command: with Ctrl-C, and if need be by killing it. The shell stays usable.`
+	lookText      = `Shows the terminal's screen as a person sees it now. For full-screen programs such as editors and pagers.`
+	outputText    = `Reads, from an offset in bytes, what commands of this shell have printed: all since the shell's start, one after the other. Offsets are in the notes of shortened output.`
+)
+
+// A shell is what the tools of a session share.
+type shell struct {
+	session sandbox.Session
+	options options
+	log     log
+}
+
+func newShell(s sandbox.Session, opts []Option) *shell {
+	o := newOptions(opts)
+	return &shell{session: s, options: o, log: log{max: o.keep}}
+}
+
+// orderly bounds what is said in seconds.
+func orderly(s *jsonschema.Schema) {
+	least, most := 0.0, float64(maxSeconds)
+	s.Properties["seconds"].Minimum, s.Properties["seconds"].Maximum = &least, &most
+}
+
+// oneOf sets the values that an argument can have.
+func oneOf(name string, values []string) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) {
+		for _, v := range values {
+			s.Properties[name].Enum = append(s.Properties[name].Enum, v)
+		}
+	}
+}
+
+// exec returns the options of a call that waits. Who names a time has it, silence or not.
+func (s *shell) exec(ctx context.Context, seconds float64) []sandbox.ExecOption {
+	opts := []sandbox.ExecOption{sandbox.MaxOutput(s.options.keep), sandbox.Yield(s.options.limit(seconds))}
+	if seconds <= 0 {
+		opts = append(opts, sandbox.Idle(s.options.idle))
+	}
+	if w := outputOf(ctx); w != nil {
+		opts = append(opts, sandbox.Tee(w))
+	}
+	return opts
+}
+
+type runArgs struct {
+	Command string  `json:"command" jsonschema:"what to type at the shell's prompt"`
+	Seconds float64 `json:"seconds,omitempty" jsonschema:"return after so many seconds even if the command still runs; it goes on. Default: a minute, or when it has been silent for a while"`
+}
+
+func (s *shell) run(ctx context.Context, a runArgs) (*Reply, error) {
+	r, err := s.session.Execute(ctx, a.Command, s.exec(ctx, a.Seconds)...)
+	return s.reply(ctx, r, err)
+}
+
+type answerArgs struct {
+	Text string `json:"text,omitempty" jsonschema:"what to type, as it is"`
+	Key  string `json:"key,omitempty" jsonschema:"the key to press after the text; none to press no key. Default: enter"`
+}
+
+func (s *shell) answer(ctx context.Context, a answerArgs) (*Reply, error) {
+	r, err := s.session.Input(ctx, a.Text+keys[a.Key], s.exec(ctx, 0)...)
+	return s.reply(ctx, r, err)
+}
+
+type waitArgs struct {
+	Seconds float64 `json:"seconds,omitempty" jsonschema:"wait at most so many seconds. Default: a minute, or until it has been silent for a while"`
+}
+
+func (s *shell) wait(ctx context.Context, a waitArgs) (*Reply, error) {
+	r, err := s.session.Wait(ctx, s.exec(ctx, a.Seconds)...)
+	if err != nil && ctx.Err() != nil && r != nil {
+		// Unlike Execute, Wait leaves the command alone when ctx ends. To a model's caller all three are one thing: what the model waits for.
+		s.log.add(r)
+		stopping, done := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer done()
+		if r, _ := s.session.Interrupt(stopping, sandbox.MaxOutput(s.options.keep)); r != nil {
+			s.log.add(r)
+		}
+		return nil, err
+	}
+	return s.reply(ctx, r, err)
+}
+
+// stopTimeout bounds an interruption. Interrupt kills what does not obey within seconds.
+const stopTimeout = 30 * time.Second
+
+type noArgs struct{}
+
+func (s *shell) interrupt(ctx context.Context, _ noArgs) (*Reply, error) {
+	r, err := s.session.Interrupt(ctx, sandbox.MaxOutput(s.options.keep))
+	return s.reply(ctx, r, err)
+}
+
+func (s *shell) look(ctx context.Context, _ noArgs) (*Reply, error) {
+	screen, err := s.session.Screen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Reply{Text: cut(s.options.budget, screenText(screen))}, nil
+}
+
+// screenText returns a screen as text, without the empty lines at its end.
+func screenText(screen *sandbox.Screen) string {
+	text := strings.TrimRight(strings.Join(screen.Lines, "\n"), "\n")
+	if text != "" {
+		text += "\n"
+	}
+	return text + fmt.Sprintf("[the cursor is at line %d, column %d of the screen]\n", screen.Row+1, screen.Col+1)
+}
+
+type outputArgs struct {
+	Offset int64 `json:"offset" jsonschema:"the first byte to read"`
+}
+
+func (s *shell) output(_ context.Context, a outputArgs) (*Reply, error) {
+	text, from, size := s.log.read(a.Offset, s.options.budget-noteRoom)
+	if a.Offset > size {
+		return nil, fmt.Errorf("the offset %d is beyond the %d bytes that there are", a.Offset, size)
+	}
+	return &Reply{Text: page(text, a.Offset, from, size)}, nil
+}
+
+// reply is what a model gets for a result, or an error beside one.
+func (s *shell) reply(ctx context.Context, r *sandbox.Result, err error) (*Reply, error) {
+	if r == nil {
+		return nil, mend(err)
+	}
+	from := s.log.add(r)
+	if err != nil {
+		return nil, err
+	}
+	screen := ""
+	if r.FullScreen && r.State != sandbox.Exited {
+		if shown, err := s.session.Screen(ctx); err == nil {
+			screen = screenText(shown)
+		}
+	}
+	return &Reply{Text: resultText(r, from, s.options.budget, screen)}, nil
+}
+
+// mend says what a model can do about an error.
+func mend(err error) error {
+	switch {
+	case errors.Is(err, sandbox.ErrBusy):
+		return errors.New("the last command is unfinished, so this one was not run: wait for it, answer it, or interrupt it first")
+	case errors.Is(err, sandbox.ErrIdle):
+		return errors.New("no command is unfinished: run one")
+	}
+	return err
+}

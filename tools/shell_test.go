@@ -1,0 +1,200 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/stretchr/testify/require"
+)
+
+func TestShell(t *testing.T) {
+	t.Parallel()
+	set := combined(t, Shell(local(t), patient...))
+	require.Equal(t, "hi\n", text(t, set, "run", "command", "cd / && X=1; echo hi"))
+	require.Equal(t, "/ 1\n[exit status 3]\n", text(t, set, "run", "command", `echo "$PWD $X"; (exit 3)`))
+	require.Contains(t, text(t, set, "run", "command", "echo 'a"), "[the command was incomplete")
+
+	asked := text(t, set, "run", "command", `read -p "name? " name; read -sp "word? " word; echo "[$name $word]"`)
+	require.Equal(t, "name? \n[waiting for a line of input]\n", asked)
+	require.Equal(t, "error: the last command is unfinished, so this one was not run: wait for it, answer it, or interrupt it first\n",
+		refused(t, set, "run", "command", "echo no"))
+	require.Contains(t, text(t, set, "answer", "text", "Ann"), "[waiting for a secret")
+	require.Contains(t, text(t, set, "answer", "text", "xyzzy"), "[Ann xyzzy]\n")
+
+	require.Contains(t, text(t, set, "run", "command", "cat"), "[waiting for a line of input]")
+	require.Equal(t, "abc\nabc\n[waiting for a line of input]\n", text(t, set, "answer", "text", "abc"))
+	require.Empty(t, text(t, set, "answer", "key", "ctrl-d"))
+	require.Contains(t, refused(t, set, "answer", "key", "return"), "the argument \"key\" has to be one of backspace, ctrl-a")
+	for _, name := range []string{"answer", "wait", "interrupt"} {
+		require.Equal(t, "error: no command is unfinished: run one\n", refused(t, set, name))
+	}
+}
+
+func TestNeverStuck(t *testing.T) {
+	t.Parallel()
+	// A busy machine may take longer than these to start a program: what is shown comes with the first reply or a later one.
+	for name, o := range map[string]struct {
+		option  Option
+		command string
+	}{
+		"Idle":  {Idle(100 * time.Millisecond), "echo begun; sleep 1000"},
+		"Yield": {Yield(300 * time.Millisecond), "while :; do echo begun; sleep 0.05; done"}, // which is never silent
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := combined(t, Shell(local(t), o.option))
+			got := text(t, set, "run", "command", o.command)
+			for !strings.Contains(got, "begun\n") {
+				require.Contains(t, got, "[still running after ")
+				got += text(t, set, "wait")
+			}
+			require.Contains(t, text(t, set, "wait", "seconds", 0.05), "[still running after ")
+			require.Contains(t, text(t, set, "interrupt"), "[exit status 130]")
+			require.Equal(t, "back\n", text(t, set, "run", "command", "sleep 0.5; echo back", "seconds", 600), "what a model asks for is more than silence")
+		})
+	}
+}
+
+func TestScreen(t *testing.T) {
+	t.Parallel()
+	set := combined(t, Shell(local(t), patient...))
+	got := text(t, set, "run", "command", "seq 100 | less")
+	require.Contains(t, got, "[a full-screen program")
+	require.Contains(t, got, "\n23\n:\n[the cursor is at line 24, column 2 of the screen]\n")
+	require.Contains(t, text(t, set, "answer", "text", "G", "key", "none"), "100\n")
+	require.Contains(t, text(t, set, "look"), "100\n(END)\n[the cursor")
+	require.Contains(t, text(t, set, "answer", "text", "g", "key", "none"), "23\n:\n")
+	require.Contains(t, text(t, set, "answer", "key", "down"), "24\n:\n")
+	require.NotContains(t, text(t, set, "answer", "text", "q", "key", "none"), "[exit")
+}
+
+// Everything that commands print can be read, in pieces.
+func TestOutput(t *testing.T) {
+	t.Parallel()
+	set := combined(t, Shell(local(t), append(patient, Budget(2000))...))
+	require.Equal(t, "first\n", text(t, set, "run", "command", "echo first"))
+	got := text(t, set, "run", "command", "seq -f 'line ü %g' 20000; false")
+	require.LessOrEqual(t, len(got), 2000)
+	require.True(t, strings.HasPrefix(got, "line ü 1\nline ü 2\n"), got)
+	require.Contains(t, got, "\nline ü 20000\n[exit status 1]\n[what is omitted begins at offset ")
+
+	offset := number(t, `begins at offset (\d+) of output`, got)
+	head, _, _ := strings.Cut(got, "[…")
+	whole := "first\n" + head
+	for {
+		page := text(t, set, "output", "offset", offset)
+		require.LessOrEqual(t, len(page), 2000)
+		at := strings.LastIndex(strings.TrimSuffix(page, "\n"), "\n") + 1
+		whole += page[:at]
+		if strings.HasPrefix(page[at:], "[the end") {
+			require.Equal(t, fmt.Sprintf("[the end: %d bytes]\n", len(whole)), page[at:])
+			break
+		}
+		offset = number(t, `read on with offset (\d+)\]`, page[at:])
+	}
+	want := "first\n"
+	for i := range 20000 {
+		want += fmt.Sprintf("line ü %d\n", i+1)
+	}
+	require.True(t, want == whole, "%d bytes, not %d", len(whole), len(want))
+	require.Contains(t, refused(t, set, "output", "offset", int64(len(want)+1)), "beyond the")
+	require.Contains(t, refused(t, set, "output", "offset", -1), `has to be integer from 0, not -1`)
+}
+
+// What is no longer kept is said.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	set := combined(t, Shell(local(t), append(patient, Budget(1024), Keep(10_000))...))
+	got := text(t, set, "run", "command", "seq -f %099.0f 1 1000") // 100 bytes each
+	require.LessOrEqual(t, len(got), 1024)
+	require.Contains(t, got, "[… 99,")
+	page := text(t, set, "output", "offset", 500)
+	require.Contains(t, page, "[bytes 500 to 95100 are no longer kept]\n")
+	require.Contains(t, page, "0952\n")
+	for range 3 {
+		text(t, set, "run", "command", "seq -f %099.0f 1 40")
+	}
+	page = text(t, set, "output", "offset", 0)
+	require.Contains(t, page, "[bytes 0 to 102000 are no longer kept]\n")
+	require.Contains(t, page, "0021\n")
+}
+
+// The end of ctx interrupts the command, also when it is only waited for, and the shell stays usable.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"run", "answer", "wait"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := combined(t, Shell(local(t), patient...))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			command := "echo begun; sleep 1000"
+			if name == "answer" {
+				command = "read x; " + command
+			}
+			ctx = WithOutput(ctx, writerFunc(func(p []byte) {
+				if bytes.Contains(p, []byte("begun")) {
+					cancel()
+				}
+			}))
+			var err error
+			switch name {
+			case "run":
+				_, err = set.Call(ctx, "run", args(t, "command", command))
+			case "answer":
+				text(t, set, "run", "command", command)
+				_, err = set.Call(ctx, "answer", args(t, "text", "x"))
+			case "wait":
+				text(t, set, "run", "command", "while sleep 0.1; do echo begun; done", "seconds", 0.01)
+				_, err = set.Call(ctx, "wait", nil)
+			}
+			require.ErrorIs(t, err, context.Canceled)
+			require.Equal(t, "back\n", text(t, set, "run", "command", "echo back"))
+		})
+	}
+}
+
+type writerFunc func(p []byte)
+
+func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
+
+func TestShellGone(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	set := combined(t, Shell(box), Jobs(box))
+	require.NoError(t, box.Close())
+	for _, name := range []string{"run", "answer", "job_start"} {
+		_, err := set.Call(t.Context(), name, map[string][]byte{"answer": nil}[name])
+		if name == "answer" {
+			require.ErrorIs(t, err, sandbox.ErrClosed)
+			continue
+		}
+		_, err = set.Call(t.Context(), name, args(t, "command", ":"))
+		require.ErrorIs(t, err, sandbox.ErrClosed)
+	}
+}
+
+// No text is longer than the budget, whatever there is to say, and all of it is valid.
+func FuzzResultText(f *testing.F) {
+	f.Add("some output\nof two lines\n", 3, int64(0), 5)
+	f.Add(strings.Repeat("ü", 4000), 4000, int64(1<<40), 1)
+	f.Fuzz(func(t *testing.T, output string, at int, omitted int64, times int) {
+		output = strings.Repeat(strings.ToValidUTF8(output, "?"), max(1, min(times, 100)))
+		at = max(0, min(at, len(output)))
+		for at > 0 && at < len(output) && !utf8.RuneStart(output[at]) {
+			at--
+		}
+		r := &sandbox.Result{State: sandbox.Exited, ExitCode: 137, Restarted: true, Cwd: "/somewhere", Unread: 1 << 30,
+			Output: output, OmittedAt: at, Omitted: max(omitted, 0)}
+		got := resultText(r, 1<<40, minBudget, strings.Repeat("a line of the screen\n", 24))
+		if len(got) > minBudget || !utf8.ValidString(got) {
+			t.Fatalf("%d bytes: %q", len(got), got)
+		}
+	})
+}
