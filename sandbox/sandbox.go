@@ -99,7 +99,10 @@ type Sandbox interface {
 	// CopyTo copies a file or directory from this machine into the sandbox. If boxPath is an existing directory, the
 	// copy is made in it; else boxPath is the copy's new name, and its parent must exist. A relative boxPath starts at the main
 	// session's directory, and a leading "~/" at the user's home. Permissions, times and symbolic links are kept.
-	// Errors are *fs.PathError where the cause is known: fs.ErrNotExist, fs.ErrPermission, ….
+	//
+	// A file takes the place of a file, of a read-only one too: for that the user must be allowed to write in the directory, not to the file. A directory is added to
+	// one of its name, file by file. A file does not take the place of a directory of its name (EISDIR), nor a directory that of a file (ENOTDIR).
+	// Errors are *fs.PathError where the cause is known, around a syscall.Errno: fs.ErrNotExist, fs.ErrPermission, EISDIR, ENOTDIR, ENOSPC, ….
 	CopyTo(ctx context.Context, hostPath, boxPath string) error
 
 	// CopyFrom copies a file or directory out of the sandbox, by the rules of CopyTo. Nothing in the sandbox can make

@@ -22,6 +22,8 @@ type Server struct {
 	Out io.Reader
 	// End ends the server, and has reads of Out and writes to In return. It is called once.
 	End func()
+	// Home is what ~ stands for; "": where the server begins.
+	Home string
 	// Own: the server is boxd's, whose messages tell each error exactly.
 	Own bool
 }
@@ -48,6 +50,9 @@ const packet = 32 << 10
 func New(ctx context.Context, server Server) (*Client, error) {
 	c := &Client{server: server, ended: make(chan struct{})}
 	c.home = sync.OnceValues(func() (string, error) {
+		if server.Home != "" {
+			return server.Home, nil
+		}
 		dir, err := c.sftp.Getwd()
 		return dir, c.explain("home", ".", err)
 	})

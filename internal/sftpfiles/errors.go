@@ -50,7 +50,7 @@ func (c *Client) explain(op, name string, err error) error {
 // explainRename is explain for two names.
 func (c *Client) explainRename(from, to string, err error) error {
 	var status *sftp.StatusError
-	if c.server.Own || !errors.As(err, &status) || status.FxCode() != sftp.ErrSSHFxFailure {
+	if c.server.Own || !errors.As(err, &status) && !errors.Is(err, fs.ErrNotExist) {
 		return c.explain("rename", to, err)
 	}
 	source, serr := c.sftp.Lstat(from)

@@ -42,7 +42,7 @@ func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
 	if a.err != nil {
 		return nil, h.explain(a.err)
 	}
-	client, err := sftpfiles.New(ctx, sftpfiles.Server{In: a.proc.Stdin(), Out: a.proc.Out, End: func() { a.proc.Close() }})
+	client, err := sftpfiles.New(ctx, sftpfiles.Server{In: a.proc.Stdin(), Out: a.proc.Out, Home: lastOf("HOME", h.env), End: func() { a.proc.Close() }})
 	if err != nil {
 		return nil, h.explain(fmt.Errorf("reach the server's subsystem sftp: %w", err))
 	}

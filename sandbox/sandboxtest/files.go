@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -214,8 +215,26 @@ func onto(t *testing.T, b *box) {
 	})
 	t.Run("DirectoryOntoFile", func(t *testing.T) {
 		b.script(t, `printf kept > "$1"`, dir+"/file")
-		require.Error(t, b.copyTo(t, host+"/tree", dir+"/file"))
+		require.ErrorIs(t, b.copyTo(t, host+"/tree", dir+"/file"), syscall.ENOTDIR)
 		same(t, "kept", b.script(t, `cat "$1"`, dir+"/file"))
+		require.ErrorIs(t, b.copyFrom(t, dir+"/d/tree", host+"/new"), syscall.ENOTDIR)
+		holds(t, host+"/new", "new")
+	})
+	t.Run("FileOntoDirectoryOfItsName", func(t *testing.T) {
+		b.script(t, `mkdir -p "$1/into/new/kept"`, dir)
+		require.ErrorIs(t, b.copyTo(t, host+"/new", dir+"/into"), syscall.EISDIR)
+		same(t, "kept\n", b.script(t, `ls -A "$1/into/new"`, dir))
+		require.NoError(t, os.MkdirAll(host+"/into/new/kept", 0o755))
+		require.ErrorIs(t, b.copyFrom(t, dir+"/d/new", host+"/into"), syscall.EISDIR)
+		require.DirExists(t, host+"/into/new/kept")
+	})
+	t.Run("ReadOnlyFile", func(t *testing.T) { // is replaced: that takes the right to write in the directory only
+		b.script(t, `printf old > "$1/ro" && chmod 444 "$1/ro"`, dir)
+		require.NoError(t, b.copyTo(t, host+"/new", dir+"/ro"))
+		same(t, "new-rw-r--r--\n", b.script(t, `cat "$1" && ls -l "$1" | cut -c1-10`, dir+"/ro"))
+		write(t, host+"/ro", "old", 0o444)
+		require.NoError(t, b.copyFrom(t, dir+"/ro", host+"/ro"))
+		holds(t, host+"/ro", "new")
 	})
 }
 

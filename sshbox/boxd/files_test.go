@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
-	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
@@ -54,13 +53,6 @@ func fileServers(t testing.TB, sb sandbox.Sandbox) (pids []int) {
 		pids = append(pids, pid)
 	}
 	return pids
-}
-
-func TestFiles(t *testing.T) {
-	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
-		sb, _ := newSandbox(t)
-		return sb
-	}, sandboxtest.Groups("Files"))
 }
 
 // Calls go on over cuts, and nothing is done twice.
