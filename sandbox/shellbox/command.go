@@ -51,6 +51,7 @@ type command struct {
 	calls    int
 	question sandbox.InputKind // what it waits for; 0: nothing, or that is not known
 	answered proc.Wait         // what waited when it was last found to wait: what is typed then answers it
+	unechoed int64             // what printed was when a line was typed last; -1: no line was
 	due      time.Time         // when who waited has got it, or is not going to
 
 	changed chan struct{} // closed, and made anew, when any call should look again

@@ -49,6 +49,7 @@ func TestAnswerUnderWay(t *testing.T) {
 	box, err := shellbox.New(ctx, distant{chamber{by: []string{"/usr/bin/nice"}}}, shellbox.Options{Dir: dir, Shell: []string{"bash"}})
 	require.NoError(t, err)
 	defer box.Close()
+	// The shell that reads is woken by the end of what it has in the background.
 	r, err := box.Execute(ctx, "mkfifo go; { read -r x; echo note; } <>go & read -r x; echo got $x; read -r y; echo got $y; read -r z")
 	for _, answer := range []string{"a", "b"} {
 		require.NoError(t, err)

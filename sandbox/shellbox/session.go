@@ -227,7 +227,10 @@ func (s *session) typeKeys(text string) {
 		c.question = 0
 		c.change()
 	}
-	c.due = c.active.Add(unanswered)
+	c.unechoed, c.due = -1, c.active.Add(unanswered)
+	if strings.ContainsAny(text, "\n\r") {
+		c.unechoed = c.printed
+	}
 	if w := c.answered; w.Turns > 0 && (w.Modes.Raw || strings.ContainsAny(text, "\n\r\x04")) { // a read ends with the key or the line, and takes a turn
 		c.due = c.active.Add(undelivered)
 	}

@@ -220,7 +220,7 @@ func (w *watch) judge(f *finding) time.Duration {
 		return paceMax
 	case !f.sure && (time.Since(w.since) < surely || quiet < surely):
 		return paceMax
-	case w.s.box.control != nil && f.wait == c.answered && time.Now().Before(c.due):
+	case w.s.box.control != nil && time.Now().Before(c.due) && c.isDeaf(f):
 		return paceMin
 	case f.other:
 		w.s.takes(w.sh)
@@ -229,6 +229,13 @@ func (w *watch) judge(f *finding) time.Duration {
 	c.question, c.answered, c.due = f.kind, f.wait, time.Time{}
 	c.change()
 	return paceMax
+}
+
+// isDeaf reports whether nothing shows that the program has got what was typed last: it has not run since it was last found to wait, or, though it may have run
+// for another reason, its terminal echoes, and has not.
+func (c *command) isDeaf(f *finding) bool {
+	m := f.wait.Modes
+	return f.wait == c.answered || m.Known && !m.Raw && !m.NoEcho && c.printed == c.unechoed
 }
 
 // agree compares a finding with the one before, and returns how many more have to agree, and after which time to look again; s.mu is held.
