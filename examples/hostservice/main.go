@@ -67,7 +67,9 @@ func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(atMost(listener, connections)) }()
 	defer func() {
-		server.Close() // the listener, too
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = errors.Join(err, server.Shutdown(stopping), server.Close()) // the listener, too; first, requests under way are answered
 		if end := <-served; !errors.Is(end, http.ErrServerClosed) {
 			err = errors.Join(err, end)
 		}
