@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -146,7 +147,11 @@ func listenHalves(t *testing.T, b *box, l net.Listener) {
 	same(t, "you asked why\n", b.client(t, l, `c = connect(); c.sendall(b"why"); half(c); print(rest(c).decode())`))
 	b.closes(t, l, ended)
 
-	l = b.listenTo(t, l.Addr().Network(), l.Addr().String()) // the address is free
+	address := l.Addr().String() // it is free
+	if l.Addr().Network() == "tcp" {
+		address = "127.0.0.1:0" // another program of this machine may have been given the port meanwhile: see listenPort
+	}
+	l = b.listenTo(t, l.Addr().Network(), address)
 	answers := make(chan string, 1)
 	ended = acceptor(l, func(c net.Conn) error {
 		_, err := io.WriteString(c, "hello")
@@ -327,7 +332,18 @@ func listenPort(t *testing.T, b *box) {
 	_, err = io.ReadAll(conn)
 	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.NoError(t, l.Close())
-	require.Equal(t, l.Addr().String(), b.listenTo(t, "tcp4", "127.0.0.1:"+port).Addr().String())
+
+	for taken := true; taken; {
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000)) // Linux gives nobody such a port who does not ask for it
+		l, err := within(b, t, "Listen", func(ctx context.Context) (net.Listener, error) { return b.Listen(ctx, "tcp4", address) })
+		if taken = errors.Is(err, syscall.EADDRINUSE); taken {
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, address, l.Addr().String())
+		require.NoError(t, l.Close())
+		b.listenTo(t, "tcp4", address) // it is free again
+	}
 }
 
 func listenErrors(t *testing.T, b *box) {
