@@ -159,12 +159,12 @@ func TestListenBacklog(t *testing.T) {
 func TestListenTaken(t *testing.T) {
 	t.Parallel()
 	h, w := newHost(t)
-	l := hosttest.ListenOn(t, h, "tcp", "127.0.0.1:0")
+	l := hosttest.ListenOn(t, h, "unix", filepath.Join(t.TempDir(), "socket")) // a port might become another program's meanwhile
 	ended := hosttest.Serve(l, hosttest.Echo)
 	next, err := boxclient.Connect(t.Context(), boxclient.Config{Name: "box", Place: w, Patience: time.Minute, Keep: true, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer next.Close()
-	hosttest.ListenOn(t, next, "tcp", l.Addr().String())
+	hosttest.ListenOn(t, next, "unix", l.Addr().String())
 	var lost *sandbox.LostError
 	require.ErrorAs(t, <-ended, &lost)
 	require.Equal(t, sandbox.LostTaken, lost.Cause)
