@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sandshell/sandshell/internal/boxtest"
@@ -73,10 +74,14 @@ func TestBoxes(t *testing.T) {
 	in("DockerSSHBox", func(t *testing.T) boxtest.Box { return container(t, sshbox.Config{}, plugins...) })
 }
 
+// The image is made by a container that may take what memory it wants: apt-get takes more than some tests have.
+var image sync.Once
+
 // container makes a box with Jupyter.
 func container(t *testing.T, c sshbox.Config, plugins ...plugin.Plugin) *sshbox.DockerSSHBox {
 	t.Helper()
 	testenv.NeedsAll(t, "to install Jupyter and matplotlib in a container takes two minutes; this machine has a kernel of its own")
+	image.Do(func() { require.NoError(t, boxtest.Container(t, sshbox.Config{}, plugins...).Close()) })
 	return boxtest.Container(t, c, plugins...)
 }
 
