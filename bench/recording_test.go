@@ -21,7 +21,7 @@ func BenchmarkRecord(b *testing.B) {
 			noError(b, rec.Close())
 			noError(b, file.Close())
 		})
-		recorded := &printer{t: b, file: printed, box: rec}
+		recorded := newPrinter(b, rec)
 		comparison{
 			floor: func() { plain.print(10) },
 			ours:  func() { recorded.print(10) },
