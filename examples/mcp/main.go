@@ -43,6 +43,10 @@ func main() {
 	flag.DurationVar(&s.linger, "linger", 30*time.Second, "for how long a container goes on after this program was killed")
 	flag.BoolVar(&s.local, "local", false, "run commands on this machine, in this directory, not in a container")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "mcp: it takes no arguments but flags (-help lists them), not %q\n", flag.Args())
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second ^C ends the program at once
 	if err := run(ctx, s, os.Stderr); err != nil && !errors.Is(err, context.Canceled) {
