@@ -5,10 +5,11 @@
 # make soak       a hundred boxes at work, then 300 New and Close: nothing is lost and nothing grows
 # make fuzz       each fuzz target for a minute
 # make faults     boxes that work while faults hit them, and a table of what came of it; ROUNDS=1000 makes so many of each kind of box
+# make cluster    a Kubernetes cluster on this machine, of NODES=1 nodes, for kubectl or for tests, until ^C
 #
 # All prepare what is missing. With CI=true nothing may be missing: see .ci/run.
 
-.PHONY: demo test test-all nightly soak fuzz faults bench lint generate prepare image image-if-engine
+.PHONY: demo test test-all nightly soak fuzz faults bench lint generate prepare image image-if-engine cluster
 
 demo: image-if-engine
 	go run ./examples/quickstart
@@ -37,6 +38,12 @@ faults: prepare image-if-engine
 # The project's benchmarks, each beside its floor.
 bench: image-if-engine
 	go test -run '^$$' -bench . -timeout 60m ./bench | go run ./bench/table
+
+# The kubeconfig that it prints is for kubectl, and for tests in SANDSHELL_TEST_KUBECONFIG. See internal/kubetest/cluster for what it takes from its input.
+NODES ?= 1
+cluster: prepare image
+	testdata/kube/build >/dev/null
+	CGO_ENABLED=0 go run ./internal/kubetest/cluster -nodes $(NODES)
 
 lint:
 	bash .ci/run lint

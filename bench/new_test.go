@@ -10,7 +10,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// BenchmarkNew is New and the first result: of a container beside its creation, its start and one docker exec; elsewhere beside a bare
+// BenchmarkNew is New and the first result: of a container or a pod beside its creation, its start and one exec; elsewhere beside a bare
 // shell's first result.
 func BenchmarkNew(b *testing.B) {
 	places(b, func(b *testing.B, p place) {
@@ -58,6 +58,9 @@ func BenchmarkNew(b *testing.B) {
 				noError(b, err)
 				execOnce(b, p.engine, id)
 			}
+		case *pods:
+			c.maxMore = 100 * time.Millisecond
+			c.floor = func() { old = p.ready(b) }
 		}
 		c.run(b)
 	})

@@ -32,7 +32,13 @@ type stream interface {
 func places(b *testing.B, f func(b *testing.B, p place)) {
 	b.Run("local", func(b *testing.B) { f(b, local{}) })
 	b.Run("ssh", func(b *testing.B) { f(b, startSSHD(b)) })
+	b.Run("boxd", func(b *testing.B) { // over the same sshd
+		s := startSSHD(b)
+		s.boxd = s.dir
+		f(b, s)
+	})
 	b.Run("docker", func(b *testing.B) { f(b, startContainer(b)) })
+	b.Run("kube", func(b *testing.B) { f(b, startPod(b)) })
 }
 
 // open makes a box that ends with the benchmark.
@@ -59,7 +65,7 @@ func (local) box(ctx context.Context) (sandbox.Sandbox, error) {
 }
 
 func (s *sshd) box(ctx context.Context) (sandbox.Sandbox, error) {
-	return sshbox.Dial(ctx, sshbox.DialConfig{Address: s.address, User: s.user, Signer: s.key, HostKey: s.hostKey})
+	return sshbox.Dial(ctx, sshbox.DialConfig{Address: s.address, User: s.user, Signer: s.key, HostKey: s.hostKey, Boxd: s.boxd})
 }
 
 func (c *containers) box(ctx context.Context) (sandbox.Sandbox, error) {

@@ -9,10 +9,12 @@ import (
 	"encoding/pem"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/sandshell/sandshell/internal/sshdtest"
+	"github.com/sandshell/sandshell/sshbox"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -88,6 +90,8 @@ func sshRun(c *ssh.Client, script string, stdin io.Reader, stdout io.Writer) err
 type sshd struct {
 	login
 	address string
+	dir     string // for boxd
+	boxd    string // that, or sshbox.NoBoxd
 	client  *ssh.Client
 }
 
@@ -95,7 +99,7 @@ type sshd struct {
 func startSSHD(t testing.TB) *sshd {
 	t.Helper()
 	server := sshdtest.Start(t)
-	s := &sshd{login: login{server.User, server.Key, ssh.FixedHostKey(server.HostKey)}, address: server.Address}
+	s := &sshd{login: login{server.User, server.Key, ssh.FixedHostKey(server.HostKey)}, address: server.Address, dir: filepath.Join(server.Dir, "boxd"), boxd: sshbox.NoBoxd}
 	var err error
 	s.client, err = s.dial(t.Context())
 	noError(t, err)

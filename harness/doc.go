@@ -15,7 +15,10 @@
 //
 // [Run] does several tasks at once, within limits of memory and processors, and tells apart what went wrong: see [Status]. Only what the infrastructure has done is
 // tried again. A result is a line of a file as soon as it is known, and no line is lost or written twice, whatever happens to the program: the same call goes on
-// where a killed one was, and removes the boxes that it left.
+// where a killed one was, removes the boxes that it left, and has another try at what the infrastructure had lost.
+//
+// A box is made when its task begins, which takes a quarter of a second of an idle machine, and not ahead: it would take memory and a processor from the tasks
+// that run, to save time that is little beside an agent's. BenchmarkAhead compares the two.
 //
 // All functions may be called from several goroutines; two Runs at once need two directories of results.
 package harness

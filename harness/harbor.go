@@ -2,12 +2,16 @@ package harness
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,43 +19,74 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// harborConfig is what is used here of a task.toml of Harbor's (terminal-bench's). The rest, as who has written it, is passed over.
+// harborConfig is what is used here of a task.toml, and what cannot be had here. The rest, as who has written it, is passed over.
 type harborConfig struct {
 	Verifier struct {
 		Timeout float64           `toml:"timeout_sec"`
 		Env     map[string]string `toml:"env"`
+		User    any               `toml:"user"` // a name, or a number
+		harborNetwork
 	} `toml:"verifier"`
 	Agent struct {
 		Timeout float64 `toml:"timeout_sec"`
+		User    any     `toml:"user"`
+		harborNetwork
 	} `toml:"agent"`
 	Environment struct {
-		Image    string  `toml:"docker_image"`
-		CPUs     float64 `toml:"cpus"`
-		Memory   string  `toml:"memory"`    // "2G", in older files
-		MemoryMB int64   `toml:"memory_mb"` // in newer ones
-		Internet *bool   `toml:"allow_internet"`
+		Image    string            `toml:"docker_image"`
+		CPUs     float64           `toml:"cpus"`
+		Memory   string            `toml:"memory"`    // "2G", in older files
+		MemoryMB int64             `toml:"memory_mb"` // in newer ones
+		GPUs     int               `toml:"gpus"`
+		Env      map[string]string `toml:"env"`
+		Internet *bool             `toml:"allow_internet"`
+		harborNetwork
 	} `toml:"environment"`
 	Solution struct {
 		Env map[string]string `toml:"env"`
 	} `toml:"solution"`
+	Steps []any `toml:"steps"`
 }
 
-// harborCheck runs the tests where Harbor has them, and reads the reward that they write: 1 is a pass. Tests that write none are judged by their exit status.
-const harborCheck = `mkdir -p /logs/verifier && chmod +x /tests/test.sh || exit
+// harborNetwork is how newer files say allow_internet.
+type harborNetwork struct {
+	Network string   `toml:"network_mode"` // "public", "no-network" or "allowlist"
+	Hosts   []string `toml:"allowed_hosts"`
+}
+
+// harborCheckTime is the verifier's time where a task.toml has none.
+const harborCheckTime = 10 * time.Minute
+
+// harborCheck runs the tests where Harbor has them. What an agent has written into the place of the reward is not one.
+const harborCheck = `rm -rf /logs/verifier && mkdir -p /logs/verifier && chmod +x /tests/test.sh || exit
 /tests/test.sh
-status=$?
-if [ -f /logs/verifier/reward.txt ]; then
-	awk '{ if ($1 == 1) passed = 1 } END { exit !passed }' /logs/verifier/reward.txt
-elif [ -f /logs/verifier/reward.json ]; then
-	grep -Eq '"reward"[[:space:]]*:[[:space:]]*1(\.0*)?[[:space:]]*[,}]' /logs/verifier/reward.json
+set -- /logs/verifier
+` + harborReward
+
+// harborReward reads the reward in the directory $1: 1 is a pass. Of an object, it is the field "reward" that is not within another object.
+const harborReward = `if [ -f "$1/reward.txt" ]; then
+	reward=$(cat "$1/reward.txt")
+elif [ -f "$1/reward.json" ]; then
+	reward=$(tr '\n' ' ' <"$1/reward.json" | sed -e 's/^ *//' -e ':a' -e 's/\(.\){[^{}]*}/\1-/' -e ta -e 's/.*"reward" *: *\([^,} ]*\).*/\1/')
 else
-	exit $status
-fi`
+	echo "the tests have written no reward: neither reward.txt nor reward.json is in $1" >&2
+	exit 1
+fi
+echo "the reward is $reward" >&2
+printf '%s\n' "$reward" | awk '{ if ($1 ~ /^[0-9.eE+-]+$/ && $1 == 1) passed = 1 } END { exit !passed }'`
 
 // ReadHarbor reads the tasks at or below a directory that are in the form of Harbor, the harness of terminal-bench: a directory with task.toml, instruction.md,
-// environment/Dockerfile (or environment.docker_image in task.toml), tests/test.sh and solution/solve.sh. A task's ID is its path below dir. Tests are put
-// into /tests, the solution into /solution; the reward is /logs/verifier/reward.txt (or .json). The agent is the image's user, as its tests are: those need to
-// be root where they make /logs. environment/docker-compose.yaml, with more than one container, is refused. The errors are *ReadError.
+// environment/Dockerfile (or environment.docker_image in task.toml), tests/test.sh and solution/solve.sh. A task's ID is its path below dir. The form is that of
+// the page "Task Structure" (github.com/harbor-framework/harbor-docs, content/docs/tasks/index.mdx) and of src/harbor/models/task/config.py in Harbor's sources.
+//
+// Tests are put into /tests, the solution into /solution, and run from the image's directory; variables' values may be ${NAME} or ${NAME:-default}, of this machine's
+// variables, which Harbor reads at the start and ReadHarbor when it reads the task. The reward is in /logs/verifier/reward.txt, or, if there is none, "reward" in
+// reward.json; Harbor averages rewards, here 1 is a pass, and all else, and tests that write none, a fail.
+//
+// The agent is the image's user, or agent.user, and so are the tests; who is not root needs a /logs to write to in the image. storage and build_timeout_sec do not bound anything,
+// a healthcheck is not waited for, MCP servers and skills are not handed to the agent. What a task cannot be done without is an error: several containers
+// (environment/docker-compose.yaml), several steps, GPUs, a list of allowed hosts, a user or network for the tests that is not the agent's. The errors are
+// *ReadError.
 func ReadHarbor(dir string) ([]Task, error) {
 	var tasks []Task
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -115,7 +150,8 @@ func harborTask(root, dir string) (Task, error) {
 
 // lineOf finds the line of "table.key". (A table is a line of its own in these files.)
 func lineOf(data []byte, field string) int {
-	table, key, _ := strings.Cut(field, ".")
+	dot := max(strings.LastIndexByte(field, '.'), 0)
+	table, key := field[:dot], strings.TrimPrefix(field[dot:], ".")
 	within := false
 	for i, line := range bytes.Split(data, []byte("\n")) {
 		line := strings.TrimSpace(string(line))
@@ -136,13 +172,16 @@ func (c *harborConfig) task(root, dir string) (Task, error) {
 			id = filepath.Base(abs)
 		}
 	}
+	if len(c.Steps) > 0 {
+		return Task{}, &ReadError{filepath.Join(dir, "task.toml"), 0, errors.New("tasks of several steps cannot be run here")}
+	}
 	instruction := filepath.Join(dir, "instruction.md")
 	told, err := os.ReadFile(instruction)
 	if err != nil {
 		return Task{}, &ReadError{instruction, 0, errors.New("it is missing")}
 	}
-	t := Task{ID: filepath.ToSlash(id), Instruction: string(told), Image: c.Environment.Image}
-	if err := c.limits(&t); err != nil {
+	t := Task{ID: filepath.ToSlash(id), Instruction: string(told), Image: c.Environment.Image, Setup: "mkdir -p /logs/agent /logs/verifier"}
+	if err := cmp.Or(c.possible(), c.limits(&t)); err != nil {
 		return t, err
 	}
 	environment := filepath.Join(dir, "environment")
@@ -159,19 +198,59 @@ func (c *harborConfig) task(root, dir string) (Task, error) {
 	if file := filepath.Join(tests, "test.sh"); !exists(file) {
 		return t, &ReadError{file, 0, errors.New("it is missing")}
 	}
-	t.Check.Script = Script{Command: harborCheck, Files: []File{{To: "/tests", From: tests}}, Env: pairs(c.Verifier.Env)}
+	t.Check.Files = []File{{To: "/tests", From: tests}}
+	t.Check.Command = harborCheck
+	var errs [3]error
+	t.Env, errs[0] = pairs("environment.env", c.Environment.Env)
+	t.Check.Env, errs[1] = pairs("verifier.env", c.Verifier.Env)
+	t.Solution.Env, errs[2] = pairs("solution.env", c.Solution.Env)
 	if exists(filepath.Join(solution, "solve.sh")) {
-		t.Solution = Script{
-			Command: "chmod +x /solution/solve.sh && /solution/solve.sh", Files: []File{{To: "/solution", From: solution}}, Env: pairs(c.Solution.Env),
+		t.Solution.Command, t.Solution.Files = "chmod +x /solution/solve.sh && /solution/solve.sh", []File{{To: "/solution", From: solution}}
+		t.Solution.Env = append([]string{"DEBIAN_FRONTEND=noninteractive"}, t.Solution.Env...)
+	}
+	return t, cmp.Or(errs[:]...)
+}
+
+// possible says what of a task cannot be had here.
+func (c *harborConfig) possible() error {
+	environment := c.Environment.harborNetwork
+	for section, n := range map[string]harborNetwork{"environment": environment, "agent": c.Agent.harborNetwork, "verifier": c.Verifier.harborNetwork} {
+		switch n.Network {
+		case "", "public", "no-network":
+		case "allowlist":
+			n.Hosts = append(n.Hosts, "")
+		default:
+			return wrong(section+".network_mode", "%q: there are public, no-network and allowlist", n.Network)
+		}
+		switch {
+		case len(n.Hosts) > 0:
+			return wrong(section+".network_mode", "a box cannot be held to a list of hosts here")
+		case n.Network != "" && n.Network != environment.Network:
+			return wrong(section+".network_mode", "%q: it cannot be another than environment.network_mode here", n.Network)
 		}
 	}
-	return t, nil
+	switch {
+	case c.Environment.GPUs > 0:
+		return wrong("environment.gpus", "%d: boxes have none here", c.Environment.GPUs)
+	case name(c.Verifier.User) != name(c.Agent.User):
+		return wrong("verifier.user", "%q: it cannot be another than agent.user (%q) here", name(c.Verifier.User), name(c.Agent.User))
+	}
+	return nil
+}
+
+// name is a user's name or number; "" is the image's user.
+func name(user any) string {
+	if user == nil {
+		return ""
+	}
+	return fmt.Sprint(user)
 }
 
 // limits are the task's. Harbor allows the internet unless it is told otherwise.
 func (c *harborConfig) limits(t *Task) error {
+	t.User = name(c.Agent.User)
 	t.Limits.Network = "bridge"
-	if c.Environment.Internet != nil && !*c.Environment.Internet {
+	if mode := c.Environment.Network; mode == "no-network" || mode == "" && c.Environment.Internet != nil && !*c.Environment.Internet {
 		t.Limits.Network = "none"
 	}
 	for field, seconds := range map[string]float64{"agent.timeout_sec": c.Agent.Timeout, "verifier.timeout_sec": c.Verifier.Timeout} {
@@ -180,10 +259,13 @@ func (c *harborConfig) limits(t *Task) error {
 		}
 	}
 	t.Limits.Time = time.Duration(c.Agent.Timeout * float64(time.Second))
-	t.Check.Time = time.Duration(c.Verifier.Timeout * float64(time.Second))
+	t.Check.Time = harborCheckTime
+	if c.Verifier.Timeout > 0 {
+		t.Check.Time = time.Duration(c.Verifier.Timeout * float64(time.Second))
+	}
 	t.Limits.CPUs = c.Environment.CPUs
 	t.Limits.Memory = c.Environment.MemoryMB << 20
-	if c.Environment.Memory != "" && t.Limits.Memory == 0 {
+	if c.Environment.Memory != "" {
 		n, err := units.RAMInBytes(c.Environment.Memory)
 		if err != nil {
 			return wrong("environment.memory", "%q is no size", c.Environment.Memory)
@@ -198,11 +280,25 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// pairs are variables as "NAME=value". Harbor's ${NAME} stands for one of this machine's, and is that here.
-func pairs(env map[string]string) []string {
+// variable is how a task.toml names one of this machine's variables.
+var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
+
+// pairs are the variables of a table as "NAME=value", in the order of their names.
+func pairs(table string, env map[string]string) ([]string, error) {
 	var kv []string
-	for name, value := range env {
-		kv = append(kv, fmt.Sprintf("%s=%s", name, os.ExpandEnv(value)))
+	var err error
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		kv = append(kv, name+"="+variable.ReplaceAllStringFunc(env[name], func(found string) string {
+			parts := variable.FindStringSubmatch(found)
+			value, set := os.LookupEnv(parts[1])
+			switch {
+			case set:
+				return value
+			case parts[2] == "" && err == nil:
+				err = wrong(table+"."+name, "%s is not set here: set it, or write ${%s:-default}", parts[1], parts[1])
+			}
+			return parts[3]
+		}))
 	}
-	return kv
+	return kv, err
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/sandshell/sandshell/internal/shellquote"
 )
 
 // InterCode says in what boxes the tasks of an nl2bash file are done: the file itself does not.
@@ -17,17 +19,22 @@ type InterCode struct {
 	Build *Build
 	// Answer is the file in the box into which the answer is to go. Default: /tmp/answer.
 	Answer string
-	// Roots are the directories whose content has to be as the gold command leaves it. Default: /testbed, /system, /workspace and /work where the image has
-	// them, which InterCode's file systems lie in.
+	// Roots are the directories whose content has to be as the gold command leaves it. Default: the whole file system without the directories that InterCode's
+	// images ignore (docker/docker.gitignore), as /usr and /home, and without /tmp, which agents write to.
 	Roots  []string
 	Limits Limits
 }
 
-// ReadInterCode reads a file of InterCode's nl2bash tasks: a JSON list of objects with "query", what is to be done, and "gold", a command that does it. A task's
-// ID is the file's name and its number, from 0, as "nl2bash_fs_1/17".
+// ignored are the parts of a file system of InterCode's that its docker/docker.gitignore names, its repository, and what is not a part.
+var ignored = strings.Fields("/bin /boot /dev /etc /home /lib* /media /opt /proc /root /run /sbin /srv /sys /usr /var /.dockerenv /.git /.gitignore /.sandshell /tmp")
+
+// ReadInterCode reads a file of InterCode's nl2bash tasks (github.com/princeton-nlp/intercode, data/nl2bash): a JSON list of objects with "query", what is to be
+// done, and "gold", a command that does it, or a list of such. A task's ID is the file's name and its number, from 0, as "nl2bash_fs_1/17". Everything begins
+// in /, and gold is bash's, as in InterCode (intercode/envs/bash/bash_env.py).
 //
 // A task has been done if the box's files are as gold leaves them, and the answer holds what gold prints, in whatever order the lines are. InterCode itself
-// gives points for what is similar; here it is the same, or it is not. The errors are *ReadError.
+// gives points: a third each for the paths that git status names in both boxes, for the sums of new files, and for how similar the last command's output is to
+// gold's; here it is the same, or it is not. Some of its gold commands print what is never the same twice, as times. The errors are *ReadError.
 func ReadInterCode(path string, o InterCode) ([]Task, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -35,9 +42,6 @@ func ReadInterCode(path string, o InterCode) ([]Task, error) {
 	}
 	if o.Answer == "" {
 		o.Answer = "/tmp/answer"
-	}
-	if o.Roots == nil {
-		o.Roots = []string{"/testbed", "/system", "/workspace", "/work"}
 	}
 	at := func(offset int64, err error) error {
 		return &ReadError{path, 1 + bytes.Count(data[:min(int(offset), len(data))], []byte("\n")), err}
@@ -52,7 +56,7 @@ func ReadInterCode(path string, o InterCode) ([]Task, error) {
 		begin := d.InputOffset()
 		var item struct {
 			Query string `json:"query"`
-			Gold  string `json:"gold"`
+			Gold  gold   `json:"gold"`
 		}
 		err := d.Decode(&item)
 		for begin < int64(len(data)) && strings.IndexByte(", \t\r\n", data[begin]) >= 0 {
@@ -71,7 +75,7 @@ func ReadInterCode(path string, o InterCode) ([]Task, error) {
 		case item.Gold == "":
 			return nil, at(begin, wrong("gold", "it is missing"))
 		}
-		t := o.task(fmt.Sprintf("%s/%d", name, len(tasks)), item.Query, item.Gold)
+		t := o.task(fmt.Sprintf("%s/%d", name, len(tasks)), item.Query, string(item.Gold))
 		if err := t.Validate(); err != nil {
 			return nil, at(begin, err)
 		}
@@ -83,11 +87,27 @@ func ReadInterCode(path string, o InterCode) ([]Task, error) {
 	return tasks, nil
 }
 
+// gold is a command, or a list of them.
+type gold string
+
+func (g *gold) UnmarshalJSON(data []byte) error {
+	var list []string
+	if json.Unmarshal(data, &list) == nil {
+		*g = gold(strings.Join(list, "; "))
+		return nil
+	}
+	return json.Unmarshal(data, (*string)(g))
+}
+
 func (o *InterCode) task(id, query, gold string) Task {
+	like, except := append([]string{o.Answer}, o.Roots...), []string(nil)
+	if o.Roots == nil {
+		like, except = []string{o.Answer, "/"}, ignored
+	}
 	return Task{
-		ID: id, Image: o.Image, Build: o.Build, Limits: o.Limits, Setup: ": >" + o.Answer,
+		ID: id, Image: o.Image, Build: o.Build, Dir: "/", Limits: o.Limits, Setup: ": >" + o.Answer,
 		Instruction: query + "\n\nWrite what this prints, if anything, into the file " + o.Answer + ".",
-		Check:       Check{Like: append([]string{o.Answer}, o.Roots...)},
-		Solution:    Script{Command: "{ " + gold + "\n} >" + o.Answer},
+		Check:       Check{Like: like, Except: except},
+		Solution:    Script{Command: `exec "$(command -v bash || echo sh)" -c ` + shellquote.Quote(gold) + " >" + o.Answer},
 	}
 }

@@ -58,11 +58,11 @@ func runToBeKilled(dir string) int {
 // A harness that is killed again and again does each task once in the end, and no box is left.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	killed(t, 12, []int{2})
+	killed(t, 8, []int{2})
 }
 
 func TestKilledOften(t *testing.T) {
-	testenv.NeedsAll(t, "200 tasks take a minute; TestKilled has 12")
+	testenv.NeedsFull(t, "it makes hundreds of boxes; TestKilled has 8 tasks and one kill every day")
 	killed(t, 200, []int{40, 120})
 }
 

@@ -28,5 +28,12 @@ func lockPath(path string) (io.Closer, error) {
 		f.Close()
 		return nil, err
 	}
-	return f, nil
+	return lockedFile{f}, nil
+}
+
+// A lockedFile is unlocked by Close: a program that is being started has, until the kernel has executed it, all that its parent had open, and would keep the lock.
+type lockedFile struct{ *os.File }
+
+func (f lockedFile) Close() error {
+	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.File.Close())
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -102,23 +103,28 @@ func (p *place) script(ctx context.Context, s Script, out io.Writer) (code int, 
 }
 
 // listing tells of paths what Check.Like compares: names, kinds, permissions, targets of links, and sums of contents.
-// cksum is POSIX's; the others are for images of little more than a busybox.
+// cksum is POSIX's; the others are for images of little more than a busybox. EXCEPT stands for what prunes.
 const listing = `digest=
 for d in cksum sha256sum md5sum; do
 	command -v $d >/dev/null && digest=$d && break
 done
 [ "$digest" ] || { echo "there is neither cksum nor sha256sum nor md5sum" >&2; exit 1; }
-for p; do [ -e "$p" ] && find "$p"; done | LC_ALL=C sort | while IFS= read -r f; do
+for p; do [ -e "$p" ] && find "$p" EXCEPT -print; done | LC_ALL=C sort -u | while IFS= read -r f; do
 	if [ -L "$f" ]; then sum=$(readlink "$f")
 	elif [ -f "$f" ]; then sum=$(LC_ALL=C sort "$f" | $digest)
 	else sum=; fi
 	printf '%s\t%s\t%s\n' "$f" "$(ls -ld "$f" | cut -c 1-10)" "$sum"
 done`
 
-// list returns a line for each file below the paths.
-func (p *place) list(ctx context.Context, paths []string) ([]string, error) {
+// list returns a line for each file that Check.Like compares.
+func (p *place) list(ctx context.Context, c Check) ([]string, error) {
+	prune := ""
+	for _, e := range c.Except {
+		prune += " -path " + shellquote.Quote(e) + " -prune -o"
+	}
+	script := strings.Replace(listing, "EXCEPT", prune, 1)
 	var out, says strings.Builder
-	code, err := p.Run(ctx, &sandbox.Cmd{Args: append([]string{"sh", "-c", listing, "sh"}, paths...), Dir: p.dir, Stdout: &out, Stderr: &says})
+	code, err := p.Run(ctx, &sandbox.Cmd{Args: append([]string{"sh", "-c", script, "sh"}, c.Like...), Dir: p.dir, Stdout: &out, Stderr: &says})
 	if err == nil && code != 0 {
 		err = fmt.Errorf("list files: exit status %d: %s", code, strings.TrimSpace(says.String()))
 	}

@@ -15,7 +15,7 @@ func TestProgram(t *testing.T) {
 	dockertest.Engine(t, dockertest.Busybox)
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("there is no python3: ", err)
+		t.Skip("this machine has no python3: install it: ", err)
 	}
 	for _, c := range []struct {
 		how    string

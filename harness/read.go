@@ -66,8 +66,9 @@ type (
 		} `json:"limits"`
 		Check struct {
 			scriptLine
-			Time string   `json:"time"`
-			Like []string `json:"like"`
+			Time   string   `json:"time"`
+			Like   []string `json:"like"`
+			Except []string `json:"except"`
 		} `json:"check"`
 		Solution scriptLine `json:"solution"`
 	}
@@ -128,7 +129,7 @@ func parseTask(line []byte, dir string) (Task, error) {
 		},
 		Check: Check{
 			Script: Script{l.Check.Command, p.files("check.files", l.Check.Files), l.Check.Env},
-			Time:   p.time("check.time", l.Check.Time), Like: l.Check.Like,
+			Time:   p.time("check.time", l.Check.Time), Like: l.Check.Like, Except: l.Check.Except,
 		},
 		Solution: Script{l.Solution.Command, p.files("solution.files", l.Solution.Files), l.Solution.Env},
 	}

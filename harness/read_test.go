@@ -79,108 +79,21 @@ func TestReadJSONLWrong(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// harborTaskFiles are a task as Harbor's documentation has it.
-func harborTaskFiles() map[string]string {
-	return map[string]string{
-		"hello/task.toml": `version = "1.0"
-
-[metadata]
-author_name = "someone"
-difficulty = "easy"
-tags = ["a", "b"]
-
-[verifier]
-timeout_sec = 120.0
-
-[agent]
-timeout_sec = 60.0
-
-[environment]
-build_timeout_sec = 600.0
-cpus = 1
-memory = "256M"
-storage = "10G"
-allow_internet = false
-
-[solution.env]
-WORD = "hello"
-`,
-		"hello/instruction.md":         "Create a file called hello.txt that holds the word in /app/word.\n",
-		"hello/environment/Dockerfile": "FROM sandshell-test\nWORKDIR /app\nCOPY word .\n",
-		"hello/environment/word":       "hello\n",
-		"hello/solution/solve.sh":      "#!/bin/bash\necho $WORD >hello.txt\n",
-		"hello/tests/test.sh":          "#!/bin/bash\npython3 /tests/test_state.py\nif [ $? = 0 ]; then echo 1; else echo 0; fi >/logs/verifier/reward.txt\n",
-		"hello/tests/test_state.py":    "assert open('/app/hello.txt').read() == open('/app/word').read()\n",
-	}
-}
-
-// A task in Harbor's form is read, its image built, and it is judged by its reward.
-func TestHarbor(t *testing.T) {
-	t.Parallel()
-	d := dockertest.Engine(t, dockertest.Image)
-	dir := write(t, harborTaskFiles())
-	tasks, err := Read(dir)
-	require.NoError(t, err)
-	require.Len(t, tasks, 1)
-	task := tasks[0]
-	require.Equal(t, "hello", task.ID)
-	require.Equal(t, Limits{Time: time.Minute, Memory: 256 << 20, CPUs: 1, Network: "none"}, task.Limits)
-	require.Equal(t, 2*time.Minute, task.Check.Time)
-	removeBuilt(t, d, task) // when all have ended
-	for i, c := range []struct {
-		agent  Agent
-		status Status
-	}{{Oracle, Pass}, {Nop, Fail}, {types("echo helo >hello.txt"), Fail}, {types("ls /tests /solution 2>/dev/null || cp word hello.txt"), Pass}} {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			r := runOne(t, task, c.agent, Options{})
-			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
-		})
-	}
-}
-
-func TestHarborWrong(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		file, content string // "-" removes it
-		says          string
-	}{
-		{"hello/task.toml", "version = 1\n[agent\n", "task.toml:2: "},
-		{"hello/task.toml", "[agent]\n\ntimeout_sec = \"long\"\n", "task.toml:3: field agent.timeout_sec: "},
-		{"hello/task.toml", "[agent]\ntimeout_sec = -1.0\n", "task.toml:2: field agent.timeout_sec: -1 s"},
-		{"hello/task.toml", "[environment]\nmemory = \"much\"\n", "task.toml:2: field environment.memory: \"much\" is no size"},
-		{"hello/instruction.md", "-", "instruction.md: it is missing"},
-		{"hello/environment/Dockerfile", "-", "Dockerfile: it is missing, and task.toml has no environment.docker_image"},
-		{"hello/tests/test.sh", "-", "test.sh: it is missing"},
-		{"hello/environment/docker-compose.yaml", "services: {}\n", "docker-compose.yaml: tasks of several containers"},
-		{"hello/task.toml", "-", "there is no task.toml in it, nor below"},
-	} {
-		files := harborTaskFiles()
-		files[c.file] = c.content
-		if c.content == "-" {
-			delete(files, c.file)
-		}
-		_, err := Read(write(t, files))
-		var read *ReadError
-		require.ErrorAs(t, err, &read, c.file)
-		require.ErrorContains(t, err, c.says)
-	}
-}
-
 // An nl2bash task passes for what has the same outcome, whatever the command, and fails for what leaves other files or another answer.
 func TestInterCode(t *testing.T) {
 	t.Parallel()
-	d := dockertest.Engine(t, dockertest.Busybox)
+	d := dockertest.Engine(t, dockertest.Image)
 	dir := write(t, map[string]string{
 		"nl2bash_fs_1.json": `[
   {"query": "Find all text files in the testbed directory and print their names.", "gold": "find /testbed -name '*.txt'"},
-  {"query": "Remove all empty files in /testbed", "gold": "find /testbed -type f -empty -exec rm {} +"}
+  {"query": "Remove all empty files in /testbed", "gold": ["cd testbed", "find . -type f -empty -exec rm {} +"]},
+  {"query": "Copy /testbed/dir to /backup", "gold": "cp -r testbed/dir /backup; cat <(echo \"it's\" done)"}
 ]`,
-		"image/Dockerfile": "FROM sandshell-busybox\nRUN mkdir -p /testbed/dir && echo 1 >/testbed/a.txt && echo 2 >/testbed/dir/b.txt && : >/testbed/empty\n",
+		"image/Dockerfile": "FROM sandshell-test\nRUN mkdir -p /testbed/dir && echo 1 >/testbed/a.txt && echo 2 >/testbed/dir/b.txt && : >/testbed/empty\n",
 	})
 	tasks, err := ReadInterCode(filepath.Join(dir, "nl2bash_fs_1.json"), InterCode{Build: &Build{Dir: filepath.Join(dir, "image")}})
 	require.NoError(t, err)
-	require.Len(t, tasks, 2)
+	require.Len(t, tasks, 3)
 	require.Equal(t, "nl2bash_fs_1/1", tasks[1].ID)
 	removeBuilt(t, d, tasks[0]) // when all have ended
 	for i, c := range []struct {
@@ -194,6 +107,8 @@ func TestInterCode(t *testing.T) {
 		{0, types("ls /testbed/*.txt >/tmp/answer"), Fail},
 		{1, Oracle, Pass}, {1, Nop, Fail}, {1, types("rm /testbed/empty"), Pass}, {1, types("rm -r /testbed/empty /testbed/dir"), Fail},
 		{1, types("rm /testbed/empty; chmod 600 /testbed/a.txt"), Fail},
+		{2, types("cp -r /testbed/dir /backup; echo it\\'s done >/tmp/answer; echo >/tmp/of-the-agent"), Pass},
+		{2, types("echo it\\'s done >/tmp/answer"), Fail},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()

@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
@@ -112,22 +111,18 @@ func writeWhole(path string, data []byte) error {
 	return os.Rename(f.Name(), path)
 }
 
-// read reads the lines there are, and drops half a line at the end: its task is run again.
+// read reads the lines there are. It drops half a line at the end, and those of tasks that the infrastructure has lost: these tasks are run again.
 func (r *results) read() error {
 	path := filepath.Join(r.dir, resultsFile)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
-	if err != nil {
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	r.file = f
-	whole := int64(0)
-	for lines, n := bufio.NewReader(f), 1; ; n++ {
-		line, err := lines.ReadBytes('\n')
-		if err == io.EOF {
+	var keep []byte
+	n := 0
+	for line := range bytes.Lines(data) {
+		if n++; line[len(line)-1] != '\n' {
 			break
-		}
-		if err != nil {
-			return err
 		}
 		var result Result
 		if err := json.Unmarshal(line, &result); err != nil {
@@ -136,10 +131,18 @@ func (r *results) read() error {
 		if _, twice := r.done[result.Task]; twice {
 			return &ReadError{path, n, wrong("task", "a second result of %q: remove one of them", result.Task)}
 		}
-		r.done[result.Task] = result
-		whole += int64(len(line))
+		if result.Status != Lost {
+			r.done[result.Task] = result
+			keep = append(keep, line...)
+		}
 	}
-	return f.Truncate(whole)
+	if len(keep) < len(data) {
+		if err := writeWhole(path, keep); err != nil {
+			return err
+		}
+	}
+	r.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	return err
 }
 
 // add writes a result: when it returns, the line survives whatever happens to the program or the machine.

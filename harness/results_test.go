@@ -44,6 +44,24 @@ func TestResults(t *testing.T) {
 		require.NoError(t, again.close())
 	}
 
+	// What was lost to the infrastructure is run again, and its line replaced.
+	r, err = openResults(dir, "a")
+	require.NoError(t, err)
+	require.NoError(t, r.add(Result{Task: "4", Status: Lost}))
+	require.NoError(t, r.add(Result{Task: "5", Status: Pass}))
+	require.NoError(t, r.close())
+	r, err = openResults(dir, "a")
+	require.NoError(t, err)
+	_, lost := r.of("4")
+	_, after := r.of("5")
+	require.True(t, !lost && after)
+	require.NoError(t, r.add(Result{Task: "4", Status: Pass}))
+	require.NoError(t, r.close())
+	r, err = openResults(dir, "a")
+	require.NoError(t, err)
+	require.Equal(t, Pass, r.done["4"].Status)
+	require.NoError(t, r.close())
+
 	for lines, says := range map[string]string{
 		"{}\nnonsense\n":                       "results.jsonl:2: it is no result",
 		"{\"task\":\"1\"}\n{\"task\":\"1\"}\n": "results.jsonl:2: field task: a second result",

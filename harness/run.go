@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/docker/go-units"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
 )
@@ -57,6 +58,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("Options.Dir is empty")
 	case o.Parallel < 0:
 		return o, fmt.Errorf("Options.Parallel is %d", o.Parallel)
+	case o.Memory < 0 || o.CPUs < 0:
+		return o, fmt.Errorf("Options.Memory is %d and Options.CPUs %v: 0 is no bound, and there is nothing below", o.Memory, o.CPUs)
 	}
 	limits := o.Defaults.or(DefaultLimits)
 	tasks := make([]Task, len(o.Tasks))
@@ -65,8 +68,11 @@ func (o Options) withDefaults() (Options, error) {
 		if err := t.Validate(); err != nil {
 			return o, fmt.Errorf("task %q: %w", t.ID, err)
 		}
-		if o.Memory > 0 && t.Limits.Memory > o.Memory || o.CPUs > 0 && t.Limits.CPUs > o.CPUs {
-			return o, fmt.Errorf("task %q may take %d bytes and %v processors, more than all together (%d, %v)", t.ID, t.Limits.Memory, t.Limits.CPUs, o.Memory, o.CPUs)
+		if o.Memory > 0 && t.Limits.Memory > o.Memory {
+			return o, fmt.Errorf("task %q may take %s of memory, more than the %s for all that run at once", t.ID, units.BytesSize(float64(t.Limits.Memory)), units.BytesSize(float64(o.Memory)))
+		}
+		if o.CPUs > 0 && t.Limits.CPUs > o.CPUs {
+			return o, fmt.Errorf("task %q may take %v processors, more than the %v for all that run at once", t.ID, t.Limits.CPUs, o.CPUs)
 		}
 		tasks[i] = t
 	}
@@ -78,7 +84,7 @@ func (o Options) withDefaults() (Options, error) {
 // results.jsonl, with a line as each task ends; tasks/ID/log.txt and recording.cast, an asciicast of what the agent did; and in the end, also when ctx ends it, report.html. The order of start is the tasks'.
 //
 // When ctx ends, what is under way is given up and has no result; the error is ctx's. A run that was ended so, or killed, goes on when it is called again with
-// the same Dir: boxes that were left over are removed first. What a task comes to is no error.
+// the same Dir: boxes that were left over are removed first. Tasks that the infrastructure has lost are run again, too. What a task comes to is no error.
 func Run(ctx context.Context, o Options) (*Summary, error) {
 	o, err := o.withDefaults()
 	if err != nil {

@@ -63,8 +63,9 @@ type Check struct {
 	// Time bounds the script. Default: 5 min. A script that takes longer has failed.
 	Time time.Duration
 	// Like are paths in the box, absolute or from Task.Dir. What is there, names and contents, has to be what the Solution leaves there in another box of
-	// this task. The lines of a file may be in another order: what find prints is in no order either.
-	Like []string
+	// this task. The lines of a file may be in another order: what find prints is in no order either. What is at or below paths that Except names, as
+	// patterns of find -path, is not looked at.
+	Like, Except []string
 }
 
 // Limits bound what an agent may take. Zero values are the Defaults of Options, or else DefaultLimits'.

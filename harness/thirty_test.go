@@ -39,32 +39,38 @@ func runTasks(t *testing.T, tasks []Task, agent Agent) map[string]testResult {
 	return results
 }
 
-// One bug of each program is found by the program's tests, and is gone with the reference solution.
+// One bug of a program is found by the program's tests, and is gone with the reference solution.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	var some []Task
 	seen := map[string]bool{}
 	for _, task := range thirty(t) {
-		if program, _, _ := strings.Cut(task.ID, "/"); !seen[program] {
+		if program, _, _ := strings.Cut(task.ID, "/"); !seen[program] && len(seen) < 2 {
 			seen[program] = true
 			some = append(some, task)
 		}
 	}
-	require.Len(t, some, 6)
-	judgedSoundly(t, some)
+	require.Len(t, some, 2)
+	judgedSoundly(t, some, some)
 }
 
 func TestThirtyPrograms(t *testing.T) {
-	testenv.NeedsAll(t, "sixty containers; TestPrograms has a task of each program")
-	judgedSoundly(t, thirty(t))
+	testenv.NeedsAll(t, "forty containers, and nightly sixty; TestPrograms has a task of two of the programs")
+	tasks, undone := thirty(t), []Task(nil)
+	for i, task := range tasks {
+		if i%3 == 0 || testenv.Full() {
+			undone = append(undone, task)
+		}
+	}
+	judgedSoundly(t, tasks, undone)
 }
 
-// judgedSoundly has Oracle pass all and Nop none.
-func judgedSoundly(t *testing.T, tasks []Task) {
+// judgedSoundly has Oracle pass all of tasks, and Nop none of undone.
+func judgedSoundly(t *testing.T, tasks, undone []Task) {
 	for _, r := range runTasks(t, tasks, Oracle) {
 		require.Equal(t, Pass, r.Status, "%+v\n%s", r, logOf(t, r))
 	}
-	for _, r := range runTasks(t, tasks, Nop) {
+	for _, r := range runTasks(t, undone, Nop) {
 		require.Equal(t, Fail, r.Status, "%+v\n%s", r, logOf(t, r))
 		require.Contains(t, logOf(t, r), "FAILED (") // by the program's own tests
 	}

@@ -178,7 +178,7 @@ func (t *trial) reference(ctx context.Context, image string) ([]string, *verdict
 	_, _, err = p.script(ctx, t.task.Solution, t.log)
 	var list []string
 	if err == nil {
-		list, err = p.list(ctx, t.task.Check.Like)
+		list, err = p.list(ctx, t.task.Check)
 	}
 	if err == nil {
 		return list, nil
@@ -281,7 +281,7 @@ func (t *trial) check(ctx context.Context, p *place, want []string) (v verdict, 
 	}
 	if err == nil && want != nil {
 		var got []string
-		if got, err = p.list(bounded, t.task.Check.Like); err == nil {
+		if got, err = p.list(bounded, t.task.Check); err == nil {
 			err = t.compare(want, got)
 		}
 	}

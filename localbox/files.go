@@ -9,11 +9,15 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/sandshell/sandshell/internal/fswatch"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-var _ shellbox.FileHost = (*host)(nil)
+var (
+	_ shellbox.FileHost    = (*host)(nil)
+	_ shellbox.FileWatcher = files{}
+)
 
 // OpenFiles implements shellbox.FileHost: this machine's files need no way.
 func (h *host) OpenFiles(context.Context) (shellbox.FileClient, error) { return files{}, nil }
@@ -33,6 +37,15 @@ func (files) Remove(name string) error     { return os.Remove(name) }
 func (files) Mkdir(name string) error      { return os.Mkdir(name, 0o700) }
 func (files) Err() error                   { return nil }
 func (files) Close() error                 { return nil }
+
+// Watch implements shellbox.FileWatcher.
+func (files) Watch(_ context.Context, name string) (shellbox.FileWatch, error) {
+	w, err := fswatch.New(name)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
 
 // Open does not wait for who writes to a FIFO.
 func (files) Open(name string) (sandbox.File, error) {

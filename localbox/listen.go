@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
 var _ shellbox.Listener = (*host)(nil)
@@ -13,7 +14,11 @@ var _ shellbox.Listener = (*host)(nil)
 // Listen implements shellbox.Listener.
 func (h *host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	if network != "unix" {
-		return new(net.ListenConfig).Listen(ctx, network, address)
+		l, err := new(net.ListenConfig).Listen(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return program.Listener{Listener: l}, nil
 	}
 	path, err := expandHome(address)
 	if err != nil {
@@ -27,5 +32,5 @@ func (h *host) Listen(ctx context.Context, network, address string) (net.Listene
 		l.Close()
 		return nil, &net.OpError{Op: "listen", Net: network, Addr: l.Addr(), Err: err}
 	}
-	return l, nil
+	return program.Listener{Listener: l}, nil
 }

@@ -41,10 +41,12 @@ func TestConformance(t *testing.T) {
 				t.Skipf("this machine has no %s: install it", args[0])
 			}
 			opts := testenv.Suite()
-			switch shell {
-			case "dash":
-				opts = testenv.Suite(testenv.Some("Syntax", "State", "ShellEnd")) // what the shell decides
-			case "busybox ash":
+			switch {
+			case shell == "bash" && testenv.All():
+				opts = testenv.Suite(sandboxtest.Fourths(1, 3)) // of Zoo; make test has the first, TestConformanceSSHBox the third
+			case shell == "dash":
+				opts = testenv.Suite(testenv.Some("Syntax", "State")) // what the shell decides
+			case shell == "busybox ash":
 				testenv.NeedsAll(t, "dash, which is much like it, runs every day")
 			}
 			sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox { return open(t, localbox.Config{Shell: args}) }, opts...)

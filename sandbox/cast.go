@@ -27,7 +27,7 @@ type cast struct {
 	ended   bool          // nothing more comes
 	over    bool          // nothing more is written
 	err     error         // why it is over early
-	coming  chan struct{} // has an element when there is something to do
+	coming  chan struct{} // has an element when there is another reason to look at what is pending
 	taken   chan struct{} // closed, and made anew, when the goroutine has taken what was pending
 	done    chan struct{} // closed when all is written, or over
 }
@@ -49,8 +49,8 @@ type event struct {
 const (
 	patience   = 10 * time.Second      // how long a writer may keep others waiting
 	pendingMax = 4 << 20               // bytes of text that may wait
-	eventMax   = 64 << 10              // bytes of one event
-	mergeMax   = 10 * time.Millisecond // output that comes as close together is one event
+	batchTime  = 10 * time.Millisecond // so long after its first event a batch is written, and output of so long is one event
+	batchMax   = 256 << 10             // at so many bytes of text it is written at once, and an event has no more
 )
 
 // newCast begins the cast of a terminal. It ends with close, which closes closer if there is one.
@@ -76,16 +76,23 @@ func add[T string | []byte](c *cast, t *track, code byte, text T) {
 	if c.over || c.ended {
 		return
 	}
-	at := time.Since(c.began)
+	before := c.pending
+	c.pending.append(event{time.Since(c.began), t, code, len(text)})
 	c.pending.text = append(c.pending.text, text...)
-	if last := len(c.pending.events) - 1; code == 'o' && last >= 0 {
-		if e := &c.pending.events[last]; e.code == 'o' && e.track == t && at-e.at < mergeMax && e.n+len(text) <= eventMax {
-			e.n += len(text)
+	if len(before.events) == 0 || len(before.text) < batchMax && len(c.pending.text) >= batchMax {
+		c.wake()
+	}
+}
+
+// append adds an event, or makes the last one longer.
+func (b *batch) append(e event) {
+	if last := len(b.events) - 1; e.code == 'o' && last >= 0 {
+		if l := &b.events[last]; l.code == 'o' && l.track == e.track && e.at-l.at < batchTime && l.n+e.n <= batchMax {
+			l.n += e.n
 			return
 		}
 	}
-	c.pending.events = append(c.pending.events, event{at, t, code, len(text)})
-	c.wake()
+	b.events = append(b.events, e)
 }
 
 // wake has run look; c.mu is held.
@@ -132,29 +139,50 @@ func (c *cast) run() {
 	out := c.header()
 	var view castView
 	var taken batch
-	for {
+	for c.write(&out) && c.gather() && c.take(&taken) {
 		text := taken.text
 		for _, e := range taken.events {
 			out = view.append(out, e, text[:e.n])
 			text = text[e.n:]
-			if len(out) >= 4*eventMax && !c.write(&out) {
-				return
-			}
-		}
-		if len(out) > 0 && !c.write(&out) {
-			return
-		}
-		if !c.take(&taken) {
-			return
-		}
-		if len(taken.events) == 0 {
-			select {
-			case <-c.coming:
-			case <-c.done:
+			if len(out) >= batchMax && !c.write(&out) {
 				return
 			}
 		}
 	}
+}
+
+// gather waits until what is pending is to be written: a program that prints much would else have each piece written by itself. It reports false when nothing is
+// to be written any more.
+func (c *cast) gather() bool {
+	for {
+		wait, any := c.wait()
+		var late <-chan time.Time
+		if any {
+			if wait <= 0 {
+				return true
+			}
+			late = time.After(wait)
+		}
+		select {
+		case <-c.coming:
+		case <-late:
+		case <-c.done:
+			return false
+		}
+	}
+}
+
+// wait returns how long what is pending may still wait; any is false if there is nothing.
+func (c *cast) wait() (wait time.Duration, any bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.ended || len(c.pending.text) >= batchMax:
+		return 0, true
+	case len(c.pending.events) == 0:
+		return 0, false
+	}
+	return c.pending.events[0].at + batchTime - time.Since(c.began), true
 }
 
 // header returns the first line.
@@ -183,10 +211,13 @@ func (c *cast) take(b *batch) bool {
 	return !c.over
 }
 
-// write writes the lines of out, and empties it. It reports false if nothing more is to be written.
+// write writes the lines of out, if there are any, and empties it. It reports false if nothing more is to be written.
 func (c *cast) write(out *[]byte) bool {
-	_, err := c.w.Write(*out)
-	*out = (*out)[:0]
+	var err error
+	if len(*out) > 0 {
+		_, err = c.w.Write(*out)
+		*out = (*out)[:0]
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {

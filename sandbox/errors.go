@@ -50,6 +50,8 @@ const (
 	LostMemory     LostCause = "out of memory" // the kernel killed it because its memory, or the machine's, was used up
 	LostEnded      LostCause = "ended"         // a program in it has ended it, as by kill -TERM 1, or has taken away what its shells need
 	LostRemoved    LostCause = "removed"       // it was stopped, killed, restarted or removed from outside
+	LostEvicted    LostCause = "evicted"       // the cluster took its pod off its node: drained, preempted, or short of memory or disk
+	LostNode       LostCause = "node gone"     // the machine that it was on is gone, or silent for too long
 	LostTaken      LostCause = "taken"         // another program has attached to it, and works with it now
 	LostConnection LostCause = "connection"    // the machine or the engine does not answer, or has ended the connection. The sandbox may go on
 )

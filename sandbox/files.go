@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 )
 
@@ -50,6 +51,21 @@ type Files interface {
 	Remove(ctx context.Context, name string) error              // a file, a link or an empty directory
 	RemoveAll(ctx context.Context, name string) error           // with all that is in it, but nothing that a link leads to; does nothing where there is none
 	Glob(ctx context.Context, pattern string) ([]string, error) // as path.Match has patterns; sorted; unreadable directories match nothing
+
+	// Watch tells of changes of a directory's entries, or of a file, which must be there. What changes after Watch has returned is told, in the order in which it
+	// happened, whoever changes it. What is below the directory's own directories is not. A symbolic link is followed once, at the beginning. The user must be
+	// allowed to read the directory, for a file that in which it is.
+	//
+	// The loop over what it returns runs once. It ends with an error, the last thing that it gives: ctx's; ErrClosed; ErrLost; fs.ErrNotExist when the directory was
+	// removed, if no process is in it any more, or moved; ErrCut when what watches in the sandbox was killed there. A file may be removed and made again, or
+	// replaced, as WriteFile does: it is the one of that name that is watched, as long as its directory is there. A break ends it too. Who does not
+	// begin the loop ends ctx: each watch takes one of the inotify instances that Linux gives a user, 128 by default; beyond them it is EMFILE.
+	//
+	// Changes wait for the loop: how many, the box limits (Linux keeps 16384). Beyond that there is an Overflow in their place. A connection that is cut and
+	// made anew loses none. What is written by way of mmap, and what others change in a network's file system, Linux does not tell.
+	//
+	// It needs inotify: over a plain sshd, which has no way to it, and on systems other than Linux it is errors.ErrUnsupported.
+	Watch(ctx context.Context, name string) (iter.Seq2[FileEvent, error], error)
 
 	// FS is a view of the directory dir, for what takes an io/fs; it lives as long as ctx, which governs its calls. It has ReadDir, Stat and ReadFile (with the
 	// default limit) too. dir is resolved once: a relative one stays where it is when the session changes its directory.

@@ -20,8 +20,9 @@ import (
 //
 // The terminal has DefaultRows and DefaultCols until a Resize; that, and a session of another Size, is an event.
 //
-// w gets whole lines, from one goroutine, some time after they have happened; Close writes the rest. A slow w slows the commands once 4 MiB wait for it. An error
-// of w, or a Write that others wait 10 s for, ends the recording and nothing else: Err and Close return it.
+// w gets whole lines, from one goroutine: what comes within 10 ms or 256 KiB in one Write, and output in it as one event until another session prints or something
+// else happens. Close writes the rest. A slow w slows the commands once 4 MiB wait for it. An error of w, or a Write that others wait 10 s for, ends the recording
+// and nothing else: Err and Close return it.
 func Record(box Sandbox, w io.Writer) *Recording {
 	r := newRecording(box)
 	r.all = newCast(w, nil, box.String(), DefaultRows, DefaultCols)

@@ -39,7 +39,8 @@ func (s *Service) inTurn(ctx context.Context, id string, f func(r *Record) error
 	return f(r)
 }
 
-// Pause stops what runs in a box, which keeps its memory. It returns false if there is no such box.
+// Pause stops what runs in a box, which keeps its memory. Where boxes cannot be paused, the error is errors.ErrUnsupported, and the box runs on. It returns false if there
+// is no such box.
 func (s *Service) Pause(ctx context.Context, id string) (bool, error) {
 	return s.change(ctx, "pause", id, func(r *Record) error { return s.pause(ctx, r) })
 }
@@ -120,7 +121,7 @@ func (s *Service) Suspend(ctx context.Context, id string) (bool, error) {
 
 // Snapshot makes an image of a box's files, while it is paused for a moment, and returns a spec that makes boxes of it: the box's own spec with that Image, and with
 // the image's name as ID; the box's own environment and labels are not in it. The image stays until it is removed from the engine. If there is no such box, the error is
-// ErrNotFound.
+// ErrNotFound; where no images are made, errors.ErrUnsupported.
 func (s *Service) Snapshot(ctx context.Context, id string) (*Spec, error) {
 	var made *Spec
 	there, err := s.change(ctx, "snapshot", id, func(r *Record) error {

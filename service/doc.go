@@ -54,5 +54,6 @@
 //
 // # Places
 //
-// [Docker] is the only place so far. A [Place] is what the service needs of one.
+// [Docker] is a place, and pods.New of package service/pods, a Kubernetes cluster, where boxes cannot be paused. A [Place] is what the service needs of one; package
+// service/servicetest tests one.
 package service

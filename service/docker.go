@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/owner"
 	"github.com/sandshell/sandshell/sshbox"
 )
 
@@ -237,10 +238,10 @@ func orphan(labels map[string]string, r *Record) bool {
 	switch {
 	case err != nil:
 		return false
-	case labels["sandshell.host"] != engine.Host():
+	case labels["sandshell.host"] != owner.Host():
 		return r.ID == "" && time.Since(r.Created) > foreignAge
 	}
-	return pid == os.Getpid() || engine.Gone(pid)
+	return pid == os.Getpid() || owner.Gone(pid)
 }
 
 // Attach implements Place.

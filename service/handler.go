@@ -75,6 +75,8 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, serve func(*htt
 			status = http.StatusNotFound
 		case errors.Is(err, ErrConflict):
 			status = http.StatusConflict
+		case errors.Is(err, errors.ErrUnsupported):
+			status = http.StatusNotImplemented
 		default:
 			status = http.StatusServiceUnavailable
 			h.o.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)

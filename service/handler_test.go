@@ -1,7 +1,10 @@
 package service
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -77,6 +80,9 @@ func TestHandler(t *testing.T) {
 	require.NoError(t, os.Remove(dir))
 	down := open(t, "down", func(o *Options) { o.Place, o.Specs = Docker(nowhere), store })
 	serveAPI(t, d, down, HandlerOptions{}).testDown(t)
+
+	cannot := open(t, aName(t), func(o *Options) { o.Place = pauseless{Docker(nil)} }, specs...)
+	serveAPI(t, d, cannot, HandlerOptions{}).testUnsupported(t)
 
 	all := d.all()
 	slices.Sort(all)
@@ -191,4 +197,18 @@ func (a *api) testDown(t *testing.T) {
 	} {
 		a.ask(t, "", request, "", 503, nil)
 	}
+}
+
+// A pauseless place cannot pause boxes.
+type pauseless struct{ *DockerPlace }
+
+func (pauseless) Pause(context.Context, string) error {
+	return fmt.Errorf("%w: nobody pauses here", errors.ErrUnsupported)
+}
+
+// testUnsupported asks for what the boxes cannot.
+func (a *api) testUnsupported(t *testing.T) {
+	a.ask(t, "", "POST /sandboxes?sandbox_spec_id=small&sandbox_id=one", "", 200, nil)
+	a.ask(t, "", "POST /sandboxes/one/pause", "", 501, nil)
+	a.ask(t, "", "DELETE /sandboxes/one", "", 200, nil)
 }

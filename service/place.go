@@ -9,7 +9,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Place is where the boxes of a service are, and its only memory. Docker makes one of a Docker engine. Its methods may be called from several goroutines, and
+// A Place is where the boxes of a service are, and its only memory. Docker makes one of a Docker engine, and package service/pods one of a Kubernetes cluster. Its methods may be called from several goroutines, and
 // several processes may have the same place at once.
 //
 // A box's handle is the place's own name for it. It is never given to another box. A method that is given the handle of a box that is gone returns
@@ -29,16 +29,16 @@ type Place interface {
 	// Attach connects to a box that runs. A process that is connected to it loses it.
 	Attach(ctx context.Context, handle string) (Attached, error)
 	// Pause stops what runs in the box, Resume has it go on; a box whose programs have ended it starts again, of checkpoint if that is not "", and says what that
-	// has brought back. Both do nothing if there is nothing to do.
+	// has brought back. Both do nothing if there is nothing to do. Pause is errors.ErrUnsupported, with the reason, where boxes cannot be paused.
 	Pause(ctx context.Context, handle string) error
 	Resume(ctx context.Context, handle, checkpoint string) (Kept, error)
 	// Suspend writes the box's memory to disk and frees it. It is errors.ErrUnsupported, with the reason, where that cannot be.
 	Suspend(ctx context.Context, handle string) (checkpoint string, err error)
-	// Snapshot makes an image of the box's files.
+	// Snapshot makes an image of the box's files. It is errors.ErrUnsupported, with the reason, where that cannot be.
 	Snapshot(ctx context.Context, handle string) (image string, err error)
 	// Remove removes the box with all that is kept with it, and returns when it is gone.
 	Remove(ctx context.Context, handle string) error
-	// Usage returns what the box uses.
+	// Usage returns what the box uses; it is errors.ErrUnsupported, with the reason, where nobody knows.
 	Usage(ctx context.Context, handle string) (*Use, error)
 	// Watch tells of changes until ctx ends; then it closes the channel.
 	Watch(ctx context.Context) (<-chan Event, error)

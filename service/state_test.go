@@ -26,24 +26,8 @@ func TestStatusOf(t *testing.T) {
 	}
 }
 
-// A note is told apart whoever writes it; the generation never goes back; and a writer who has not seen the newest is told.
+// Which notes count, and which are to be removed; servicetest has what any place does.
 func TestNotes(t *testing.T) {
-	t.Parallel()
-	s := open(t, aName(t), nil, small("small", nil))
-	start(t, s, StartOptions{ID: "a", Owner: "me, \"x\"=é"})
-	r := record(t, s, "a")
-	require.Equal(t, "me, \"x\"=é", r.Note.Owner)
-	full := Note{
-		Owner: "me", Created: r.Created, Started: time.Unix(0, 1), Used: r.Note.Used.Add(time.Second), Paused: time.Unix(0, 3), Generation: 4, Dir: "/a b", Kept: KeptFiles,
-		Checkpoint: "c", Version: r.Note.Version,
-	}
-	require.NoError(t, s.place.Note(t.Context(), r.Handle, full))
-	got := record(t, s, "a").Note
-	require.Greater(t, got.Version, full.Version)
-	full.Version = got.Version
-	require.Equal(t, full, *got)
-	require.ErrorIs(t, s.place.Note(t.Context(), r.Handle, *r.Note), ErrConflict, "it is of the note before")
-
 	now := int64(time.Hour)
 	at := func(ages ...time.Duration) (notes []dockerNote) {
 		for _, age := range ages {

@@ -40,8 +40,8 @@ func TestAnyImage(t *testing.T) {
 			for _, setting := range slices.Sorted(maps.Keys(settings)) {
 				t.Run(setting, func(t *testing.T) {
 					t.Parallel()
-					if setting != "all" && setting != "root" {
-						testenv.NeedsAll(t, "root runs every day, and a user with all restrictions at once")
+					if setting != "all" {
+						testenv.NeedsAll(t, "a user with all restrictions at once runs every day, and the suite as root in one image")
 					}
 					c := Config{Image: image, Network: network}
 					settings[setting](&c)

@@ -69,7 +69,7 @@ func TestDetachRefused(t *testing.T) {
 	noError(t, err)
 	defer box.Close()
 	for _, detach := range []func() error{box.Detach, box.Box.Detach} {
-		if err := detach(); err == nil || !strings.Contains(err.Error(), "make it with Config.Keep") {
+		if err := detach(); err == nil || !strings.Contains(err.Error(), "make it with Keep") {
 			t.Errorf("Detach: %v", err)
 		}
 	}

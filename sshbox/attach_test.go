@@ -131,7 +131,7 @@ const killedLinger = 5 * time.Second
 
 // A killed program's boxes are all gone after their Linger, with nobody's help.
 func TestKilledProgram(t *testing.T) {
-	testenv.NeedsAll(t, "it makes twenty boxes")
+	testenv.NeedsAll(t, "it makes twenty boxes: the suite makes five at once every day")
 	d := docker(t)
 	kill, ids := program(t, "twenty")
 	if len(ids) != 20 {
@@ -303,11 +303,5 @@ func TestAttachRefused(t *testing.T) {
 		if box, err := Attach(t.Context(), id); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v", id, box, err)
 		}
-	}
-	box, err := New(t.Context(), Config{Image: testImage, Network: "none"})
-	noError(t, err)
-	defer box.Close()
-	if err := box.Detach(); err == nil || !strings.Contains(err.Error(), "Config.Keep") {
-		t.Errorf("Detach: %v", err)
 	}
 }

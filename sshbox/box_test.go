@@ -67,11 +67,8 @@ func TestBoxRemembers(t *testing.T) {
 		}
 		_, err = box.Execute(ctx, "rm "+there)
 		noError(t, err)
-	})
-}
 
-func TestBoxClose(t *testing.T) {
-	boxes(t, func(t *testing.T, box sandbox.Sandbox) {
+		// Close ends what goes on.
 		var wg sync.WaitGroup
 		for range 5 {
 			s, err := box.Open(t.Context())

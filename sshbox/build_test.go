@@ -29,16 +29,17 @@ func writeFiles(t *testing.T, files map[string]string) string {
 // What has the same content is built once, wherever it lies; Prune knows it again.
 func TestBuildImage(t *testing.T) {
 	d := dockertest.Engine(t, dockertest.Busybox)
-	files := map[string]string{
-		"Dockerfile": "FROM sandshell-busybox\nCOPY data/ /data/\nRUN echo \"step $(cat /data/word)\"\nWORKDIR /data\n",
-		"data/word":  rand.Text(), // of no other run
+	word := rand.Text()         // of no other run
+	files := map[string]string{ // each line is a container: what is to be built again comes last
+		"Dockerfile": "FROM sandshell-busybox\nWORKDIR /data\nRUN echo \"step " + word + "\"\nCOPY data/ /data/\n",
+		"data/word":  word,
 	}
 	var log bytes.Buffer
 	name, err := BuildImage(t.Context(), Build{Dir: writeFiles(t, files), Log: &log})
 	require.NoError(t, err)
 	dockertest.RemoveImage(t, d, name)
-	require.Contains(t, log.String(), "step "+files["data/word"])
-	does(t, newBox(t, Config{Image: name, Network: "none"}), "pwd; cat word", 0, "/data\n"+files["data/word"])
+	require.Contains(t, log.String(), "step "+word)
+	does(t, newBox(t, Config{Image: name, Network: "none"}), "pwd; cat word", 0, "/data\n"+word)
 
 	other := writeFiles(t, files)
 	require.NoError(t, os.Symlink("word", filepath.Join(other, "data/link")))

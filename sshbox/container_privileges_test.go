@@ -16,7 +16,8 @@ import (
 
 // Nothing that should not be seen is where a program, or docker inspect, can see it.
 func TestContainerSecrets(t *testing.T) {
-	h := containerOf(t, func(c *Config) { c.User = "user" })
+	h := containerOf(t, func(c *Config) { c.User = "1000" })
+	isUser(t, h, "1000 user /home/user")
 	r := run(t, h, sh("cat /proc/*/cmdline /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; cat /proc/1/environ /proc/1/mem; find / -xdev -name '*key*' -newer /proc/1 2>/dev/null"))
 	inspected, err := h.engine.ContainerInspect(t.Context(), h.container.ID, client.ContainerInspectOptions{})
 	noError(t, err)
@@ -63,27 +64,39 @@ func TestContainerLimits(t *testing.T) {
 	}
 }
 
-func TestContainerPrivileges(t *testing.T) {
-	status := sh("grep -E 'CapBnd|CapEff|NoNewPrivs' /proc/self/status")
-	const packages = 1<<0 | 1<<1 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7
-	expect := func(t *testing.T, h shellbox.Host, bounding, effective, noNewPrivs int) {
-		t.Helper()
-		want := fmt.Sprintf("CapEff:\t%016x\nCapBnd:\t%016x\nNoNewPrivs:\t%d\n", effective, bounding, noNewPrivs)
-		if r := run(t, h, status); r.Stdout != want {
-			t.Errorf("got\n%swant\n%s", r.Stdout, want)
-		}
+// packageCaps are the capabilities that a package manager needs.
+const packageCaps = 1<<0 | 1<<1 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7
+
+// isAllowed wants the host's programs to have these capabilities.
+func isAllowed(t *testing.T, h shellbox.Host, bounding, effective, noNewPrivs int) {
+	t.Helper()
+	want := fmt.Sprintf("CapEff:\t%016x\nCapBnd:\t%016x\nNoNewPrivs:\t%d\n", effective, bounding, noNewPrivs)
+	if r := run(t, h, sh("grep -E 'CapBnd|CapEff|NoNewPrivs' /proc/self/status")); r.Stdout != want {
+		t.Errorf("got\n%swant\n%s", r.Stdout, want)
 	}
-	t.Run("default", func(t *testing.T) { expect(t, containerOf(t, nil), packages, packages, 1) })
+}
+
+// cannotWrite wants the root file system to be read-only.
+func cannotWrite(t *testing.T, h shellbox.Host) {
+	t.Helper()
+	r := run(t, h, sh("touch /x; touch ~/x; echo fine >/tmp/x && cat /tmp/x"))
+	if r.Stdout != "fine\n" || strings.Count(r.Stderr, "Read-only file system") != 2 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestContainerPrivileges(t *testing.T) { // what is there without a word: TestContainer
 	t.Run("user", func(t *testing.T) {
 		h := containerOf(t, func(c *Config) { c.User = "user" })
-		expect(t, h, packages, 0, 1)
+		isUser(t, h, "1000 user /home/user")
+		isAllowed(t, h, packageCaps, 0, 1)
 		if r := run(t, h, sh("sudo -n true")); r.Status.Code == 0 || !strings.Contains(r.Stderr, "no new privileges") {
 			t.Errorf("sudo: %+v", r)
 		}
 	})
 	t.Run("new privileges", func(t *testing.T) {
 		h := containerOf(t, func(c *Config) { c.User, c.AllowNewPrivileges = "user", true })
-		expect(t, h, packages, 0, 0)
+		isAllowed(t, h, packageCaps, 0, 0)
 		p := sh("sudo -S id -u")
 		proc, err := h.Start(t.Context(), p)
 		noError(t, err)
@@ -95,8 +108,10 @@ func TestContainerPrivileges(t *testing.T) {
 	})
 	for _, user := range []string{"root", "user"} {
 		t.Run("none, "+user, func(t *testing.T) {
-			h := containerOf(t, func(c *Config) { c.User, c.CapDrop = user, []string{"ALL"} })
-			expect(t, h, 0, 0, 1)
+			h := containerOf(t, func(c *Config) { c.User, c.CapDrop, c.ReadOnlyRoot = user, []string{"ALL"}, true })
+			isUser(t, h, map[string]string{"root": "0 root /root", "user": "1000 user /home/user"}[user])
+			isAllowed(t, h, 0, 0, 1)
+			cannotWrite(t, h)
 			p := sh("tty; echo x >$(tty)")
 			p.Terminal = &shellbox.Terminal{Rows: 24, Cols: 80}
 			if r := run(t, h, p); !strings.HasPrefix(r.Stdout, "/dev/pts/") || !strings.HasSuffix(r.Stdout, "\nx\n") {
@@ -106,21 +121,12 @@ func TestContainerPrivileges(t *testing.T) {
 	}
 	t.Run("some", func(t *testing.T) {
 		h := containerOf(t, func(c *Config) { c.CapDrop, c.CapAdd = []string{"kill", "CAP_CHOWN", "setuid"}, []string{"net_admin"} })
-		want := packages&^(1<<0|1<<5|1<<7) | 1<<12
-		expect(t, h, want, want, 1)
+		want := packageCaps&^(1<<0|1<<5|1<<7) | 1<<12
+		isAllowed(t, h, want, want, 1)
 	})
 	t.Run("all", func(t *testing.T) { // which an engine in a container of its own cannot give
 		if got := (Config{CapAdd: []string{"all"}, CapDrop: []string{"kill"}}).capabilities(); len(got) != 1 || got[0] != "ALL" {
 			t.Errorf("got %v", got)
-		}
-	})
-	t.Run("read-only root", func(t *testing.T) {
-		for _, user := range []string{"root", "user"} {
-			h := containerOf(t, func(c *Config) { c.User, c.ReadOnlyRoot = user, true })
-			r := run(t, h, sh("touch /x; touch ~/x; echo fine >/tmp/x && cat /tmp/x"))
-			if r.Stdout != "fine\n" || strings.Count(r.Stderr, "Read-only file system") != 2 {
-				t.Errorf("%s: got %+v", user, r)
-			}
 		}
 	})
 }

@@ -14,23 +14,30 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-func TestContainerUser(t *testing.T) {
-	for _, c := range []struct{ user, want string }{
-		{"", "0 root /root"},
-		{"root", "0 root /root"},
-		{"user", "1000 user /home/user"},
-		{"1000", "1000 user /home/user"},
-	} {
-		t.Run(c.user, func(t *testing.T) {
-			h := containerOf(t, func(config *Config) { config.User = c.user })
-			if r := run(t, h, sh(`echo $(id -u) $USER $HOME; pwd`)); r.Stdout != c.want+"\n"+strings.Fields(c.want)[2]+"\n" {
-				t.Errorf("got %q, %q", r.Stdout, r.Stderr)
-			}
-		})
-	}
-	t.Run("unknown", func(t *testing.T) {
-		refused(t, Config{Image: testImage, User: "nobody-of-that-name"}, "nobody-of-that-name", testImage, "/etc/passwd")
+// TestContainer is about what a box has that nothing was said of: one box shows it all.
+func TestContainer(t *testing.T) {
+	h := containerOf(t, nil)
+	isUser(t, h, "0 root /root")
+	isAllowed(t, h, packageCaps, packageCaps, 1)
+	t.Run("process", func(t *testing.T) { processes(t, h) })
+	t.Run("directory", func(t *testing.T) {
+		if r := run(t, h, shellbox.Program{Args: []string{"pwd"}, Dir: "/usr/lib"}); r.Stdout != "/usr/lib\n" {
+			t.Errorf("got %q", r.Stdout)
+		}
 	})
+	t.Run("network", func(t *testing.T) { ownNetwork(t, h) })
+}
+
+// isUser wants the host's programs to be those of a user, and to begin in the user's home.
+func isUser(t *testing.T, h shellbox.Host, idNameHome string) {
+	t.Helper()
+	if r := run(t, h, sh(`echo $(id -u) $USER $HOME; pwd`)); r.Stdout != idNameHome+"\n"+strings.Fields(idNameHome)[2]+"\n" {
+		t.Errorf("got %q, %q", r.Stdout, r.Stderr)
+	}
+}
+
+func TestContainerUnknownUser(t *testing.T) {
+	refused(t, Config{Image: testImage, User: "nobody-of-that-name"}, "nobody-of-that-name", testImage, "/etc/passwd")
 }
 
 func TestContainerEnvironment(t *testing.T) {
@@ -57,8 +64,7 @@ func TestContainerEnvironment(t *testing.T) {
 	}
 }
 
-func TestContainerProcess(t *testing.T) {
-	h := containerOf(t, nil)
+func processes(t *testing.T, h shellbox.Host) {
 	r := run(t, h, sh(`printf 'out\0'; echo err >&2; exit 3`))
 	if r.Stdout != "out\x00" || r.Stderr != "err\n" || r.Status.Code != 3 {
 		t.Errorf("got %+v", r)
@@ -85,16 +91,6 @@ func TestContainerProcess(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-func TestContainerWorkDir(t *testing.T) {
-	h := containerOf(t, nil)
-	if r := run(t, h, shellbox.Program{Args: []string{"pwd"}, Dir: "/usr/lib"}); r.Stdout != "/usr/lib\n" {
-		t.Errorf("got %q", r.Stdout)
-	}
-	if _, err := makeContainer(t.Context(), Config{Image: testImage, Dir: "relative"}); err == nil {
-		t.Error("took a relative Dir")
-	}
 }
 
 func TestContainerMounts(t *testing.T) {
@@ -131,29 +127,29 @@ func TestContainerMounts(t *testing.T) {
 	}
 }
 
+// ownNetwork wants a box without a network to have its own loopback, and nothing else.
+func ownNetwork(t *testing.T, h shellbox.Host) {
+	if r := run(t, h, sh("tail -n +3 /proc/net/dev | cut -d: -f1")); strings.TrimSpace(r.Stdout) != "lo" {
+		t.Errorf("interfaces: %q", r.Stdout)
+	}
+	p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"python3", "-u", "-c",
+		"import socket; s=socket.create_server(('127.0.0.1',0)); print(s.getsockname()[1]); c,_=s.accept(); c.sendall(c.recv(9)*2)"}})
+	noError(t, err)
+	defer p.Close()
+	b := make([]byte, 10)
+	n, err := p.Stdout().Read(b)
+	noError(t, err)
+	conn, err := h.Dial(t.Context(), "tcp", net.JoinHostPort("localhost", strings.TrimSpace(string(b[:n]))))
+	noError(t, err)
+	defer conn.Close()
+	fmt.Fprint(conn, "ping")
+	n, _ = conn.Read(b)
+	if string(b[:n]) != "pingping" {
+		t.Errorf("got %q", b[:n])
+	}
+}
+
 func TestContainerNetwork(t *testing.T) {
-	t.Run("none", func(t *testing.T) {
-		h := containerOf(t, nil)
-		if r := run(t, h, sh("tail -n +3 /proc/net/dev | cut -d: -f1")); strings.TrimSpace(r.Stdout) != "lo" {
-			t.Errorf("interfaces: %q", r.Stdout)
-		}
-		// Its own loopback is reached all the same.
-		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"python3", "-u", "-c",
-			"import socket; s=socket.create_server(('127.0.0.1',0)); print(s.getsockname()[1]); c,_=s.accept(); c.sendall(c.recv(9)*2)"}})
-		noError(t, err)
-		defer p.Close()
-		b := make([]byte, 10)
-		n, err := p.Stdout().Read(b)
-		noError(t, err)
-		conn, err := h.Dial(t.Context(), "tcp", net.JoinHostPort("localhost", strings.TrimSpace(string(b[:n]))))
-		noError(t, err)
-		defer conn.Close()
-		fmt.Fprint(conn, "ping")
-		n, _ = conn.Read(b)
-		if string(b[:n]) != "pingping" {
-			t.Errorf("got %q", b[:n])
-		}
-	})
 	t.Run("default", func(t *testing.T) {
 		h := containerOf(t, func(c *Config) {
 			c.Network, c.ExtraHosts, c.DNS = "", []string{"elsewhere:192.0.2.7"}, []string{"192.0.2.53"}

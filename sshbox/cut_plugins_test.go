@@ -66,7 +66,7 @@ func TestCutKernel(t *testing.T) {
 
 // A browser is a Run, which goes on where it was cut.
 func TestCutBrowser(t *testing.T) {
-	testenv.NeedsAll(t, "it sets up a plugin that is large: what a box itself does is cut every day")
+	testenv.NeedsFull(t, "it sets up a plugin that is large: a Run, which the browser is, is cut every day by TestCut")
 	c := newCable(t)
 	box := c.box(t, func(c *Config) { c.Plugins, c.PluginNetwork = []plugin.Plugin{browser.Plugin()}, "bridge" })
 	b, err := browser.Open(limit(t), box, browser.Config{})

@@ -21,9 +21,22 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-func TestCutIdle(t *testing.T) {
+// TestCut cuts everything that a box can be at, one after the other.
+func TestCut(t *testing.T) {
 	c := newCable(t)
 	box := c.box(t, nil)
+	for _, cut := range []struct {
+		what string
+		test func(*testing.T, *cable, *DockerSSHBox)
+	}{
+		{"Printing", cutPrinting}, {"Waiting", cutWaiting}, {"Job", cutJob}, {"Run", cutRun}, {"Copies", cutCopies}, {"Idle", cutIdle},
+		{"CopyAndDial", cutCopyAndDial}, // closes the box
+	} {
+		t.Run(cut.what, func(t *testing.T) { cut.test(t, c, box) })
+	}
+}
+
+func cutIdle(t *testing.T, c *cable, box *DockerSSHBox) {
 	ctx := limit(t)
 	_, err := box.Execute(ctx, "cd /usr/share; X=1; f() { echo f$X; }")
 	noError(t, err)
@@ -39,14 +52,12 @@ func TestCutIdle(t *testing.T) {
 	exited(t, r, err, "f6\n")
 }
 
-func TestCutPrinting(t *testing.T) {
-	c := newCable(t)
-	box := c.box(t, nil)
+func cutPrinting(t *testing.T, c *cable, box *DockerSSHBox) {
 	ctx := limit(t)
 	stop := make(chan struct{})
 	var cutting sync.WaitGroup
 	cutting.Go(func() {
-		next := int64(0)
+		next := c.Passed()
 		for {
 			select {
 			case <-stop:
@@ -72,9 +83,7 @@ func TestCutPrinting(t *testing.T) {
 	}
 }
 
-func TestCutWaiting(t *testing.T) {
-	c := newCable(t)
-	box := c.box(t, nil)
+func cutWaiting(t *testing.T, c *cable, box *DockerSSHBox) {
 	ctx := limit(t)
 	r, err := box.Execute(ctx, `read -p "name? " x; echo "hello $x"`)
 	noError(t, err)
@@ -107,9 +116,7 @@ func TestCutWaiting(t *testing.T) {
 	exited(t, r, err, want.String())
 }
 
-func TestCutJob(t *testing.T) {
-	c := newCable(t)
-	box := c.box(t, nil)
+func cutJob(t *testing.T, c *cable, box *DockerSSHBox) {
 	ctx := limit(t)
 	j, err := box.Background(ctx, "for i in $(seq 20000); do echo $i; [ $((i % 2000)) != 0 ] || sleep 0.1; done")
 	noError(t, err)
@@ -128,9 +135,7 @@ func TestCutJob(t *testing.T) {
 	}
 }
 
-func TestCutRun(t *testing.T) {
-	c := newCable(t)
-	box := c.box(t, nil)
+func cutRun(t *testing.T, c *cable, box *DockerSSHBox) {
 	ctx := limit(t)
 	in := strings.Repeat("0123456789abcdef", 500_000)
 	var out strings.Builder
@@ -153,9 +158,7 @@ func TestCutRun(t *testing.T) {
 }
 
 // A copy and a connection cannot be gone on with. They say so soon, and can be made again.
-func TestCutCopyAndDial(t *testing.T) {
-	c := newCable(t)
-	box := c.box(t, nil)
+func cutCopyAndDial(t *testing.T, c *cable, box *DockerSSHBox) {
 	ctx := limit(t)
 	big := filepath.Join(t.TempDir(), "big")
 	noError(t, os.WriteFile(big, make([]byte, 60<<20), 0o600))

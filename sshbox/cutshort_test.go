@@ -60,9 +60,7 @@ func TestOutputCutShort(t *testing.T) {
 }
 
 // Copies at the very moment of a cut: they are made, or cut; the box is open all the time.
-func TestCutCopies(t *testing.T) {
-	c := newCable(t)
-	box := c.box(t, nil)
+func cutCopies(t *testing.T, c *cable, box *DockerSSHBox) {
 	ctx := limit(t)
 	dir := t.TempDir()
 	for range 40 {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/machine"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/plugin"
@@ -56,10 +57,10 @@ type DialConfig struct {
 	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there is no bash.
 	Shell []string
 
-	// HandshakeTimeout bounds connecting, key exchange and login together. Default: 15 s.
+	// HandshakeTimeout bounds connecting, key exchange and login together, each time. Default: 15 s.
 	HandshakeTimeout time.Duration
-	// KeepAlive is how often the server is asked whether it is there. Default: 2 s; negative: never. Where the network may be silent for longer than some
-	// seconds and come back, give more: a machine that is lost stays lost.
+	// KeepAlive is how often the server is asked whether it is there. Default: 2 s; negative: never. Without boxd, where the network may be silent for longer than
+	// some seconds and come back, give more: a machine that is lost stays lost.
 	KeepAlive time.Duration
 	// KeepAliveMax is after how many questions without any sign of life the machine is lost. Default: 3, so that calls return ErrLost within 10 s.
 	KeepAliveMax int
@@ -69,6 +70,15 @@ type DialConfig struct {
 	// DialContext connects to the machine, through a proxy or another sandbox: any Sandbox's Dial will do.
 	// Default: net.Dialer's.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Boxd says where on the machine boxd is to lie, the program that carries the box: a directory, absolute or below "~/", that nobody else can write to. Default:
+	// $XDG_CACHE_HOME/sandshell there, else ~/.cache/sandshell. [NoBoxd]: nowhere. See "A machine" in the package's documentation, and [SSHBox.Boxd].
+	Boxd string
+	// Linger is for how long a box that boxd carries goes on without its program, which has been killed or cut off, and for how long the program tries to reach it
+	// again. Default: 30 s; a second or more.
+	Linger time.Duration
+	// Keep has the box stay after Detach, or whatever end this program has, until somebody closes it: see [DialConfig.Attach]. Where boxd cannot run, Dial fails.
+	Keep bool
 
 	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM. Default: 1 s.
 	Grace time.Duration
@@ -83,6 +93,8 @@ type DialConfig struct {
 type SSHBox struct {
 	*shellbox.Box
 	*plugin.Mixin
+	boxd *machine.Box // nil without boxd
+	why  string       // there is none
 }
 
 var (
@@ -98,17 +110,25 @@ func Dial(ctx context.Context, c DialConfig) (*SSHBox, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := c.host(ctx)
+	h, boxd, why, err := c.place(ctx)
 	if err != nil {
 		return nil, err
 	}
-	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: c.Dir, Shell: c.Shell, Grace: c.Grace, StartLimit: c.StartLimit, Logger: c.Logger})
+	box, err := shellbox.New(ctx, h, c.options())
 	if err != nil {
 		return nil, fmt.Errorf("sshbox: dial %s@%s: %w", c.User, c.Address, err)
 	}
-	b := &SSHBox{Box: box}
+	return newSSHBox(box, boxd, why), nil
+}
+
+func newSSHBox(box *shellbox.Box, boxd *machine.Box, why string) *SSHBox {
+	b := &SSHBox{Box: box, boxd: boxd, why: why}
 	b.Mixin = plugin.NewMixin(b)
-	return b, nil
+	return b
+}
+
+func (c DialConfig) options() shellbox.Options {
+	return shellbox.Options{Dir: c.Dir, Shell: c.Shell, Grace: c.Grace, StartLimit: c.StartLimit, Logger: c.Logger}
 }
 
 // A DialError says why a machine could not be logged in to.
@@ -156,6 +176,18 @@ func (c DialConfig) withDefaults() (DialConfig, error) {
 	}
 	if c.DialContext == nil {
 		c.DialContext = new(net.Dialer).DialContext
+	}
+	if c.Boxd != "" && c.Boxd != NoBoxd && !strings.HasPrefix(c.Boxd, "/") && !strings.HasPrefix(c.Boxd, "~/") || strings.Contains(c.Boxd, "\n") {
+		return c, fmt.Errorf("sshbox: DialConfig.Boxd is %q: give an absolute directory of the machine's, one below \"~/\", or NoBoxd", c.Boxd)
+	}
+	if c.Keep && c.Boxd == NoBoxd {
+		return c, errors.New("sshbox: DialConfig.Keep needs boxd, and Boxd is NoBoxd")
+	}
+	if c.Linger == 0 {
+		c.Linger = defaultLinger
+	}
+	if c.Linger < time.Second {
+		return c, fmt.Errorf("sshbox: DialConfig.Linger is %v: it has to be a second or more", c.Linger)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -81,8 +81,21 @@
 //	box, err := sshbox.Dial(ctx, sshbox.DialConfig{Address: "build-1.example.com", User: "ci"})
 //
 // The host key is checked, always: against known_hosts as ssh does, or by DialConfig.HostKey. The server needs
-// nothing but its defaults; OpenSSH, whose MaxSessions is 10, gets a second connection for the eleventh session. What
-// runs in an SSHBox is limited by nothing but the account.
+// nothing but its defaults, and neither sftp nor forwarding. What runs in an SSHBox is limited by nothing but the account.
+//
+// Where the machine is Linux on amd64 or arm64, Dial brings boxd there, once per version (some 6 MB): to DialConfig.Boxd, by default ~/.cache/sandshell. The login
+// starts it, and it outlives the login: sessions and jobs are as in a container from then on, cuts included, for which the box logs in again, with the same
+// DialConfig; what programs inherit (environment, umask, limits) is the login's. After Close nothing of it is left but the program, which
+// [DialConfig.Prune] removes. If this program is killed, boxd ends after DialConfig.Linger with all that it has started, unless DialConfig.Keep says otherwise:
+// then [DialConfig.Attach] takes the box over. If boxd is killed or the machine restarted, the box is lost; the next Dial, or [DialConfig.Reap], removes what is left.
+//
+// Elsewhere (macOS, another architecture, a home that is mounted noexec, no space) and with [NoBoxd] it is the plain way: each program is a session of the
+// server's, which gets a second connection for the eleventh (OpenSSH's MaxSessions is 10); a cut ends the box. [SSHBox.Boxd] tells which it is and why.
+//
+// Whom to trust: boxd listens on a socket in a directory of mode 0700, and serves only processes of its own user, as the kernel tells them. Whoever is the
+// same user can take the box over, which its owner learns of, or end it: also the programs that run in the box. Others can do neither. The directory for
+// the program must be the user's own, and nobody else may be able to write to it; the program's checksum is compared before each start. With systemd's
+// KillUserProcesses=yes, which is not its default, the end of a login ends boxd too: the box does not outlive a cut.
 //
 // # Concurrency and lifetimes
 //
@@ -93,7 +106,7 @@
 //
 // # Limits
 //
-// In an SSHBox, a program is started by the user's login shell, whichever it is, which becomes a POSIX shell, which becomes
+// In an SSHBox without boxd, a program is started by the user's login shell, whichever it is, which becomes a POSIX shell, which becomes
 // the program. On a terminal, arguments and environment together have to be shorter
 // than about 100 KiB. OpenSSH tells the names of 13 signals only: a program that another one ended has the exit code 128.
 //

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/boxclient"
 	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/guests"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -87,7 +88,7 @@ type dockerHost struct {
 	engine    *engine.Engine
 	container *engine.Container
 	sweeper   *engine.Sweeper
-	guests    guestConfig
+	guests    guests.Config
 
 	closing sync.Once
 	closed  error // what Close returns
@@ -151,7 +152,7 @@ func connect(ctx context.Context, e *engine.Engine, c *engine.Container) (*docke
 	if err != nil {
 		return nil, err
 	}
-	return &dockerHost{Host: h, engine: e, container: c, sweeper: e.Sweep(ctx, c.Logger, func() { reapGuests(c.Logger) })}, nil
+	return &dockerHost{Host: h, engine: e, container: c, sweeper: e.Sweep(ctx, c.Logger, func() { guests.Reap(c.Logger) })}, nil
 }
 
 // ownerLimit bounds the question whether the box is still this program's.
@@ -164,7 +165,7 @@ func (h *dockerHost) Close() error {
 		owns := h.Owns(ctx)
 		cancel()
 		h.sweeper.Stop()
-		h.guests.close()
+		h.guests.Close()
 		h.closed = h.Host.Close()
 		if owns {
 			h.closed = h.container.Remove(context.Background())

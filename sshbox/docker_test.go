@@ -8,7 +8,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/dockertest"
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/owner"
 )
 
 const testImage = dockertest.Image
@@ -76,7 +76,7 @@ func BenchmarkContainer(b *testing.B) {
 		for b.Loop() {
 			yes := true
 			created, err := d.ContainerCreate(b.Context(), client.ContainerCreateOptions{
-				Config:     &container.Config{Image: testImage, Cmd: []string{"sleep", "infinity"}, Labels: map[string]string{"sandshell": engine.Version()}},
+				Config:     &container.Config{Image: testImage, Cmd: []string{"sleep", "infinity"}, Labels: map[string]string{"sandshell": owner.Version()}},
 				HostConfig: &container.HostConfig{Init: &yes, NetworkMode: "none"},
 			})
 			noError(b, err)

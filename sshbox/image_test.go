@@ -20,25 +20,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/sandshell/sandshell/internal/engine"
-	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
-
-// derive makes an image of what script does to the test image, and removes it at the test's end.
-func derive(t *testing.T, script string) string {
-	t.Helper()
-	d := docker(t)
-	h := containerOf(t, nil)
-	if r := run(t, h, sh(script)); r.Status.Code != 0 {
-		t.Fatalf("%s: %+v", script, r)
-	}
-	name := imageName(t)
-	_, err := d.ContainerCommit(t.Context(), h.container.ID, client.ContainerCommitOptions{Reference: name,
-		Changes: []string{`ENTRYPOINT ["/no/entrypoint"]`, "ENV FROM_IMAGE=yes", "WORKDIR /usr/share", `HEALTHCHECK CMD /no/healthcheck`}})
-	noError(t, err)
-	dockertest.RemoveImage(t, d, name)
-	noError(t, h.Close())
-	return name
-}
 
 // imported makes an image of one file of random bytes, by docker import.
 func imported(t *testing.T, name string, size int64) string {
@@ -59,17 +41,6 @@ func imported(t *testing.T, name string, size int64) string {
 
 func imageName(t *testing.T) string {
 	return strings.ToLower(fmt.Sprintf("sandshell-%s-%d:latest", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid()))
-}
-
-func TestImageSettings(t *testing.T) {
-	name := derive(t, "true")
-	h := containerOf(t, func(c *Config) { c.Image = name })
-	if r := run(t, h, sh("echo $FROM_IMAGE")); r.Stdout != "yes\n" {
-		t.Errorf("got %+v", r)
-	}
-	if r := run(t, h, shellbox.Program{Args: []string{"pwd"}}); r.Stdout != "/usr/share\n" {
-		t.Errorf("the working directory is %q", r.Stdout)
-	}
 }
 
 func TestImageMissing(t *testing.T) {

@@ -64,10 +64,11 @@ func TestPluginsAreSetUpOnce(t *testing.T) {
 	noError(t, box.Close())
 	for _, change := range []func(*Config){
 		func(c *Config) {},
-		func(c *Config) { c.ReadOnlyRoot, c.CapDrop = true, []string{"ALL"} },
-		func(c *Config) { c.Env, c.Dir = []string{"OTHER=1"}, "/tmp" },
-		func(c *Config) { c.Mounts = []Mount{{Type: Tmpfs, Target: "/mnt"}} },
-		func(c *Config) { c.User = "root" }, // as it is already
+		func(c *Config) {
+			c.ReadOnlyRoot, c.CapDrop, c.Env, c.Dir = true, []string{"ALL"}, []string{"OTHER=1"}, "/tmp"
+			c.Mounts = []Mount{{Type: Tmpfs, Target: "/mnt"}}
+			c.User = "root" // as it is already
+		},
 	} {
 		other := c
 		change(&other)
@@ -164,7 +165,11 @@ func TestPluginsConcurrently(t *testing.T) {
 	var n atomic.Int64
 	c := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "sleep 1", "touch /tool")}}
 	var all sync.WaitGroup
-	for range 12 {
+	boxes := 5
+	if testenv.Full() {
+		boxes = 12
+	}
+	for range boxes {
 		all.Go(func() {
 			box := newBox(t, c)
 			does(t, box, "ls /tool", 0, "/tool\n")

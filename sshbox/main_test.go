@@ -1,6 +1,7 @@
 package sshbox
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/sandshell/sandshell/internal/dockertest"
@@ -38,8 +39,16 @@ func startSSHD(t testing.TB, lines ...string) *sshd {
 	return &sshd{sshdtest.Start(t, lines...)}
 }
 
+// config logs in, and brings no boxd.
 func (s *sshd) config() DialConfig {
-	return DialConfig{Address: s.Address, User: s.User, Signer: s.Key, HostKey: ssh.FixedHostKey(s.HostKey)}
+	return DialConfig{Address: s.Address, User: s.User, Signer: s.Key, HostKey: ssh.FixedHostKey(s.HostKey), Boxd: NoBoxd}
+}
+
+// withBoxd logs in, and brings boxd to a directory that goes with the server.
+func (s *sshd) withBoxd() DialConfig {
+	c := s.config()
+	c.Boxd = filepath.Join(s.Dir, "boxd")
+	return c
 }
 
 // host logs in as Dial does, and closes the connections when the test ends.

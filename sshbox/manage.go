@@ -9,6 +9,7 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/guests"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -161,7 +162,7 @@ func (e Engine) Reap(ctx context.Context) (removed int, err error) {
 	}
 	defer engine.Close()
 	removed, err = engine.Reap(ctx, e.Logger)
-	if err = errors.Join(err, reapGuests(e.log())); err != nil {
+	if err = errors.Join(err, guests.Reap(e.log())); err != nil {
 		err = fmt.Errorf("sshbox: %w", err)
 	}
 	return removed, err

@@ -30,7 +30,11 @@ func imageOf(t testing.TB, name string) *client.Client {
 func newBox(t testing.TB, c Config) *DockerSSHBox {
 	t.Helper()
 	imageOf(t, c.Image)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	most := time.Minute
+	if len(c.Plugins) > 0 {
+		most = 10 * time.Minute // setups download: a mirror may be slow
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), most)
 	defer cancel()
 	box, err := New(ctx, c)
 	noError(t, err)

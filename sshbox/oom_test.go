@@ -1,6 +1,8 @@
 package sshbox
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -46,8 +48,14 @@ func oomResults(t *testing.T, box *DockerSSHBox) {
 			t.Errorf("%s: %+v, %v", c.command, r, err)
 		}
 	}
-	r, err := box.Execute(ctx, hog+"; sleep 100", sandbox.Timeout(3*time.Second))
-	if !errors.Is(err, sandbox.ErrTimeout) || !r.OOM {
+	later, cancel := context.WithCancel(ctx)
+	r, err := box.Execute(later, hog+"; echo over; sleep 100", sandbox.Tee(writerFunc(func(p []byte) (int, error) {
+		if bytes.Contains(p, []byte("over")) {
+			cancel()
+		}
+		return len(p), nil
+	})), sandbox.Timeout(30*time.Second))
+	if !errors.Is(err, context.Canceled) || r == nil || !r.OOM {
 		t.Errorf("killed later: %+v, %v", r, err)
 	}
 	r, err = box.Execute(ctx, "read x", sandbox.Timeout(30*time.Second))

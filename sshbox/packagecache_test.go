@@ -47,7 +47,7 @@ func TestPackageCache(t *testing.T) {
 
 // Nor does pip download again what it has installed once.
 func TestPackageCacheOfPip(t *testing.T) {
-	testenv.NeedsAll(t, "it makes virtual environments with pip, twice")
+	testenv.NeedsFull(t, "it makes virtual environments with pip, twice: TestPackageCache keeps what apt-get has, in make test-all, and pytool's TestRequirements runs pip every day")
 	c := Config{Image: keptBase(t), Network: "none"}
 	for i, version := range []string{"1", "2"} {
 		var out safeBuffer

@@ -73,6 +73,7 @@ func (e *restartable) start(t *testing.T) {
 	at := func(name string) string { return filepath.Join(e.dir, name) }
 	e.dockerd = exec.Command("dockerd", "--live-restore="+strconv.FormatBool(e.live), "--config-file", at("config.json"), "--data-root", at("root"), "--exec-root", at("exec"),
 		"--pidfile", at("pid"), "-H", "unix://"+at("socket"), "--bridge", "none", "--iptables=false", "--ip6tables=false", "--storage-driver", "vfs")
+	e.dockerd.Env = append(os.Environ(), "TMPDIR="+e.dir) // a containerd that is slow to start is killed, and writes its stacks there first
 	e.dockerd.Stdout, e.dockerd.Stderr = log, log
 	e.dockerd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET} // else it takes the machine's own engine its bridge away
 	noError(t, e.dockerd.Start())

@@ -29,6 +29,10 @@ func main() {
 	image := flag.String("image", "sandshell-test", "the container's image: a Debian with python3")
 	screenshot := flag.String("screenshot", "browser.png", "where to write the photograph")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "browser: it takes no arguments but flags (-help lists them), not %q\n", flag.Args())
+		os.Exit(2)
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second ^C ends the program at once

@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status i
 	}
 	if flags.NArg() != 1 || o.Name == "" {
 		flags.Usage()
-		return 2, errors.New("it takes -agent and one place of tasks")
+		return 2, errors.New("it takes -agent and, behind all flags, one place of tasks")
 	}
 	if o.Dir == "" {
 		name, _, _ := strings.Cut(o.Name, ":")
@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status i
 	}
 	if *memory != "" {
 		if o.Memory, err = units.RAMInBytes(*memory); err != nil {
-			return 2, fmt.Errorf("-memory: %w", err)
+			return 2, fmt.Errorf("-memory: %w: write \"512m\", \"8g\"", err)
 		}
 	}
 	if o.Agent, err = agent(o.Name); err != nil {
@@ -111,9 +111,15 @@ func evaluate(ctx context.Context, o harness.Options, stdout io.Writer) (status 
 func read(path, image, only string) ([]harness.Task, error) {
 	var tasks []harness.Task
 	var err error
-	if filepath.Ext(path) == ".json" {
+	intercode := filepath.Ext(path) == ".json"
+	switch {
+	case intercode && image == "":
+		return nil, fmt.Errorf("%s: which image? A file of InterCode does not say; -image does", path)
+	case !intercode && image != "":
+		return nil, fmt.Errorf("-image is for a file of InterCode (.json): the tasks of %s name their images themselves", path)
+	case intercode:
 		tasks, err = harness.ReadInterCode(path, harness.InterCode{Image: image})
-	} else {
+	default:
 		tasks, err = harness.Read(path)
 	}
 	if err != nil || only == "" {

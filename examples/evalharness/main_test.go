@@ -43,7 +43,11 @@ func TestEvalHarness(t *testing.T) {
 		{[]string{"-agent", "gpt", tasks}, "there are oracle, nop, script:FILE and mcp:PROGRAM"},
 		{[]string{"-agent", "nop", "-only", "x", tasks}, "no task has such an ID"},
 		{[]string{"-agent", "nop", "-memory", "much", tasks}, "-memory"},
-		{[]string{"-agent", "nop", "-memory", "100m", "-results", filepath.Join(dir, "small"), tasks}, "more than all together"},
+		{[]string{"-agent", "nop", "-memory", "100m", "-results", filepath.Join(dir, "small"), tasks}, "of memory, more than the 100MiB"},
+		{[]string{"-agent", "nop", "-cpus", "-1", "-results", filepath.Join(dir, "small"), tasks}, "there is nothing below"},
+		{[]string{"-agent", "nop", tasks, "-cpus", "1"}, "behind all flags"},
+		{[]string{"-agent", "nop", "-image", "x", tasks}, "-image is for a file of InterCode"},
+		{[]string{"-agent", "nop", dir + "/fs_1.json"}, "-image does"},
 		{[]string{"-agent", "script:" + dir + "/none", tasks}, "no such file"},
 		{[]string{"-agent", "nop", dir + "/none.jsonl"}, "no such file"},
 	} {

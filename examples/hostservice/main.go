@@ -33,6 +33,10 @@ func main() {
 	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where it can be had")
 	image := flag.String("image", testImage, "the container's image: any with python3")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "hostservice: it takes no arguments but flags (-help lists them), not %q\n", flag.Args())
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *kind, *image, os.Stdout); err != nil {

@@ -5,7 +5,6 @@ package main
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -22,22 +21,18 @@ import (
 
 const testImage = "sandshell-test:latest"
 
-// program is built once, as a user would have it.
-var program string
+// program is this test's binary, which is the program where asProgram is set: so there is one to link, not two.
+var program = os.Args[0]
+
+const asProgram = "SANDSHELL_TEST_INTERACTIVE"
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "interactive-")
-		if err != nil {
-			panic(err)
-		}
-		defer os.RemoveAll(dir)
-		program = filepath.Join(dir, "interactive")
-		if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-			panic(string(out))
-		}
-		return m.Run()
-	}())
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Setenv(asProgram, "1") // for those that the tests start
+	os.Exit(m.Run())
 }
 
 // A person sits at a terminal in which the program runs, and knows only what the screen shows.
@@ -164,7 +159,7 @@ func boxes(t *testing.T, test func(t *testing.T, args ...string)) {
 func need(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
-		t.Skip(err)
+		t.Skipf("this machine has no %s: make image makes one that has: %v", program, err)
 	}
 }
 

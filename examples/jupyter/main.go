@@ -35,6 +35,10 @@ func main() {
 	image := flag.String("image", testImage, "the container's image, a Debian")
 	file := flag.String("o", "plot.png", "where the figure goes")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "jupyter: it takes no arguments but flags (-help lists them), not %q\n", flag.Args())
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx, *kind, *image, *file, os.Stdout); err != nil {

@@ -28,7 +28,7 @@ func take(t *testing.T, kind string) {
 }
 
 func TestDocker(t *testing.T) {
-	testenv.NeedsAll(t, "to install Jupyter and matplotlib in a container takes two minutes; this machine has a kernel of its own")
+	testenv.NeedsFull(t, "to install Jupyter and matplotlib in a container takes two minutes: plugin/jupyter's TestBoxes and TestConfined do in make test-all, and this program runs on this machine every day")
 	dockertest.Engine(t, testImage)
 	take(t, "docker")
 }

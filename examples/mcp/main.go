@@ -47,6 +47,12 @@ func main() {
 		fmt.Fprintf(os.Stderr, "mcp: it takes no arguments but flags (-help lists them), not %q\n", flag.Args())
 		os.Exit(2)
 	}
+	flag.Visit(func(f *flag.Flag) {
+		if s.local && (f.Name == "image" || f.Name == "network" || f.Name == "linger") {
+			fmt.Fprintf(os.Stderr, "mcp: -%s is about a container, and -local has none: leave out one of them\n", f.Name)
+			os.Exit(2)
+		}
+	})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second ^C ends the program at once
 	if err := run(ctx, s, os.Stderr); err != nil && !errors.Is(err, context.Canceled) {

@@ -32,8 +32,7 @@ func main() {
 	record := flag.String("record", "", "a file for a recording of the tour, which asciinema plays")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "quickstart: unexpected argument %q\n", flag.Arg(0))
-		flag.Usage()
+		fmt.Fprintf(os.Stderr, "quickstart: it takes no arguments but flags (-help lists them), not %q\n", flag.Args())
 		os.Exit(2)
 	}
 

@@ -19,26 +19,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var program string
+// program is this test's binary, which is the program where asProgram is set: so there is one to link, not two.
+var program = os.Args[0]
 
-// TestMain builds the program, as a user would have it.
+const asProgram = "SANDSHELL_TEST_QUICKSTART"
+
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "quickstart-")
-		if err == nil {
-			defer os.RemoveAll(dir)
-			program = filepath.Join(dir, "quickstart")
-			var out []byte
-			if out, err = exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-				err = fmt.Errorf("go build: %w\n%s", err, out)
-			}
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
-	}())
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Setenv(asProgram, "1") // for those that the tests start
+	os.Exit(m.Run())
 }
 
 // take runs the program without a terminal and with a temporary directory of its own, and returns its transcript.
@@ -158,7 +150,7 @@ func TestAutoWithoutAnEngine(t *testing.T) {
 func TestMisuse(t *testing.T) {
 	for _, c := range []struct{ name, says, args string }{
 		{"Box", `-box is "cloud": it can be auto, docker or local`, "-box cloud"},
-		{"Argument", `unexpected argument "docker"`, "docker"},
+		{"Argument", `it takes no arguments but flags (-help lists them), not ["docker"]`, "docker"},
 		{"NoEngine", "no Docker engine answers at unix:///nowhere", "-box docker"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

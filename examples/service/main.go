@@ -1,10 +1,11 @@
 // Service serves many boxes: the HTTP API of package service, the ports of the boxes, and a page on which a person starts and stops boxes, sees what they
 // use, and opens a terminal in them.
 //
-//	go run ./examples/service [-listen 127.0.0.1:8080] [-image name] [-specs directory] [-state directory]
+//	go run ./examples/service [-listen 127.0.0.1:8080] [-image name] [-specs directory] [-state directory] [-kube]
 //
 // It prints an address with a token, to open in a browser. The boxes' ports are at NAME-ID.boxes.localhost, which is this machine to a browser. Boxes outlive
-// the program, and are found again by the next run. It needs a Docker engine.
+// the program, and are found again by the next run. It needs a Docker engine, or with -kube a Kubernetes
+// cluster: the current context of kubectl, and its namespace.
 package main
 
 import (
@@ -28,13 +29,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/pods"
 	"github.com/sandshell/sandshell/sshbox"
 )
 
 // settings are what the command line says.
 type settings struct {
 	listen, image, specs, state string
+	kube                        bool
 	name                        string // the service's; for tests
 }
 
@@ -44,7 +48,12 @@ func main() {
 	flag.StringVar(&s.image, "image", "sandshell-test", "the image of the boxes, if there is no -specs")
 	flag.StringVar(&s.specs, "specs", "", "a directory of specs, one YAML file each")
 	flag.StringVar(&s.state, "state", "", "the directory of the service's secret (default: sandshell-service among the user's settings)")
+	flag.BoolVar(&s.kube, "kube", false, "make the boxes as pods, in the current context's namespace")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "service: it takes no arguments but flags (-help lists them), not %q\n", flag.Args())
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second ^C ends the program at once
 	if err := run(ctx, s, os.Stdout); err != nil {
@@ -71,7 +80,7 @@ func run(ctx context.Context, s settings, out io.Writer) (err error) {
 	address := listener.Addr().(*net.TCPAddr)
 	boxes := &url.URL{Scheme: "http", Host: fmt.Sprintf("boxes.localhost:%d", address.Port)}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	svc, err := service.New(service.Options{Specs: specs, Secret: secret, Name: s.name, URL: service.URLs(boxes), Logger: log})
+	svc, err := service.New(service.Options{Place: s.place(), Specs: specs, Secret: secret, Name: s.name, URL: service.URLs(boxes), Logger: log})
 	if err != nil {
 		return err
 	}
@@ -105,17 +114,29 @@ func run(ctx context.Context, s settings, out io.Writer) (err error) {
 	return errors.Join(err, server.Shutdown(last))
 }
 
+// place returns where the boxes are.
+func (s settings) place() service.Place {
+	if s.kube {
+		return pods.New(kubebox.Config{})
+	}
+	return service.Docker(nil)
+}
+
 // store returns the specs of the directory, or one of the image.
 func (s settings) store() (service.Specs, error) {
 	if s.specs != "" {
 		return service.OpenSpecs(s.specs)
 	}
-	return service.NewSpecs(&service.Spec{
+	spec := &service.Spec{
 		ID:        "default",
 		Config:    sshbox.Config{Image: s.image, Memory: 1 << 30},
 		Ports:     []service.Port{{Name: "web", Port: 8000}},
 		Lifecycle: service.DefaultLifecycle,
-	})
+	}
+	if s.kube {
+		spec.Lifecycle = service.Lifecycle{} // pods cannot be paused
+	}
+	return service.NewSpecs(spec)
 }
 
 // secretIn returns the secret that is kept in the directory. The first time, it makes one.

@@ -21,7 +21,7 @@ import (
 func TestSparse(t *testing.T) {
 	tool, err := exec.LookPath("tar")
 	if err != nil {
-		t.Skip("this machine has no tar")
+		t.Skip("this machine has no tar: install it")
 	}
 	dir := build(t, t.TempDir(), "small=x")
 	f, err := os.Create(dir + "/holes")
@@ -46,7 +46,7 @@ func TestSparse(t *testing.T) {
 func TestSparseCancelled(t *testing.T) {
 	tool, err := exec.LookPath("tar")
 	if err != nil {
-		t.Skip("this machine has no tar")
+		t.Skip("this machine has no tar: install it")
 	}
 	dir := build(t, t.TempDir(), "to/")
 	f, err := os.Create(dir + "/holes")
@@ -72,7 +72,7 @@ func TestSparseCancelled(t *testing.T) {
 func TestTar(t *testing.T) {
 	tool, err := exec.LookPath("tar")
 	if err != nil {
-		t.Skip("this machine has no tar")
+		t.Skip("this machine has no tar: install it")
 	}
 	dir := build(t, t.TempDir(), "d/a=A", "d/"+strings.Repeat("n", 200)+"=x", "d/l->a", "out/")
 	var b bytes.Buffer

@@ -20,29 +20,35 @@ func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
 		return nil, fmt.Errorf("start the file server: %w", err)
 	}
 	r := p.(*remote)
-	client, err := sftpfiles.New(ctx, sftpfiles.Server{In: r.Stdin(), Out: r.Stdout(), End: func() { h.endFiles(r) }, Own: true})
+	client, err := sftpfiles.New(ctx, sftpfiles.Server{In: r.Stdin(), Out: r.Stdout(), End: func() { h.endServer(r) }, Own: true})
 	if err != nil {
 		return nil, h.explain(fmt.Errorf("reach the file server: %w", err))
 	}
-	return client, nil
+	return &files{client, h}, nil
 }
 
-// How long a file server may take to end by itself when its input ends, and its killing then.
+// files are the files of a box: a file server, and a program for each watch.
+type files struct {
+	*sftpfiles.Client
+	host *Host
+}
+
+// How long such a program may take to end by itself when its input ends, and its killing then.
 const (
-	filesEnd  = time.Second
-	filesKill = time.Second
+	serverEnd  = time.Second
+	serverKill = time.Second
 )
 
-// endFiles ends a file server, and kills one that hangs. After Detach, too: nobody could go on with it.
-func (h *Host) endFiles(r *remote) {
+// endServer ends a program of boxd's own, and kills one that hangs. After Detach, too: nobody could go on with it.
+func (h *Host) endServer(r *remote) {
 	r.Stdin().Close()
-	ended := time.NewTimer(filesEnd)
+	ended := time.NewTimer(serverEnd)
 	defer ended.Stop()
 	select {
 	case <-r.ended:
 	case <-r.gone:
 	case <-ended.C:
-		ctx, cancel := context.WithTimeout(context.Background(), filesKill)
+		ctx, cancel := context.WithTimeout(context.Background(), serverKill)
 		defer cancel()
 		h.Signal(ctx, []int{r.PID()}, proc.Signal("KILL"))
 	}

@@ -29,7 +29,8 @@ type Place interface {
 type Fate struct {
 	Lost   string // why it is gone for good; "": it may come back
 	Cause  sandbox.LostCause
-	Paused bool // docker pause: the Host's patience has no limit
+	Err    error // what Lost has no words for
+	Paused bool  // docker pause: the Host's patience has no limit
 }
 
 // Streams are a connection to boxd.
@@ -47,7 +48,9 @@ type Config struct {
 	Keep bool
 	// Patience is how long the Host tries to connect again after the connection was cut.
 	Patience time.Duration
-	Logger   *slog.Logger
+	// Attempt bounds each of these attempts. Default: 8 s.
+	Attempt time.Duration
+	Logger  *slog.Logger
 }
 
 // A Host is a place with boxd.
@@ -65,6 +68,9 @@ var _ shellbox.Keeper = (*Host)(nil)
 // Connect makes the first connection, as the boxd's new owner, and keeps it up until Close. Whoever owned it before loses it. ctx governs the
 // connecting.
 func Connect(ctx context.Context, c Config) (*Host, error) {
+	if c.Attempt <= 0 {
+		c.Attempt = attemptLimit
+	}
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, err
@@ -78,7 +84,7 @@ func Connect(ctx context.Context, c Config) (*Host, error) {
 	if h.link.current, err = h.first(ctx); err != nil {
 		return nil, err
 	}
-	h.link.Run(h.link.keep)
+	h.link.keep(h.link.current)
 	return h, nil
 }
 
@@ -103,7 +109,7 @@ func (h *Host) first(ctx context.Context) (*sshconn.Conn, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		attempt, done := context.WithTimeoutCause(ctx, attemptLimit, errNoAnswer)
+		attempt, done := context.WithTimeoutCause(ctx, h.Attempt, h.noAnswer())
 		// If boxd has answered, another program may have become the owner since. This one does not take the box back: it is refused.
 		conn, err = h.reach(attempt, h.hostKey == nil)
 		done()
@@ -124,7 +130,7 @@ func (h *Host) hopeless(ctx context.Context, dialed error) (lost error, paused b
 	defer cancel()
 	fate := h.Place.Fate(ctx)
 	if fate.Lost != "" {
-		return h.lostError(nil, fate.Lost, fate.Cause), false
+		return h.lostError(fate.Err, fate.Lost, fate.Cause), false
 	}
 	return nil, fate.Paused
 }
@@ -204,7 +210,7 @@ func (h *Host) Kept(ctx context.Context) ([]shellbox.Kept, error) {
 // Detach implements shellbox.Keeper.
 func (h *Host) Detach() error {
 	if !h.Keep {
-		return errors.New("the box would end by itself: make it with Config.Keep")
+		return errors.New("the box would end by itself: make it with Keep")
 	}
 	h.Abandon()
 	return nil
@@ -281,6 +287,43 @@ func (h *Host) Close() error {
 	})
 	<-h.down
 	return nil
+}
+
+// How long End may take: until boxd answers, and until it has ended its programs.
+const (
+	endReach = 5 * time.Second
+	endKill  = 10 * time.Second
+)
+
+// End has boxd end all that runs in the box, and end itself; only on a machine, where it is nobody's init. It returns when boxd has gone. Another program's box
+// is left alone: that is no error.
+func (h *Host) End() error {
+	ctx, cancel := context.WithTimeout(context.Background(), endReach)
+	defer cancel()
+	h.link.mu.Lock()
+	conn := h.link.current
+	h.link.mu.Unlock()
+	if conn == nil || conn.Ends(ctx) {
+		var err error
+		if conn, err = h.reach(ctx, false); err != nil && refused(err) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		defer conn.Close()
+	}
+	h.link.Stop() // it is not to come back
+	ending, cancel := context.WithTimeout(context.Background(), endKill)
+	defer cancel()
+	if _, err := conn.Request(ending, wire.EndRequest, nil); err != nil && !conn.Ends(ending) {
+		return err
+	}
+	select {
+	case <-conn.Gone():
+		return nil
+	case <-ending.Done():
+		return context.Cause(ending)
+	}
 }
 
 // connect makes the link's next connection.

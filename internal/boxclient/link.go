@@ -42,30 +42,28 @@ func newLink(h *Host) *link {
 	return &link{host: h, log: h.Logger, Group: sshconn.NewGroup(), change: make(chan struct{}), programs: map[string]*remote{}, listeners: map[string]*listener{}}
 }
 
-// keep keeps the connection up until close.
-func (l *link) keep() {
-	for {
-		conn := l.current // written by this goroutine alone
-		conn.Keep(keepaliveInterval, keepaliveMisses)
-		select {
-		case <-conn.Gone():
-		case <-l.Stopped():
-			return
-		}
-		l.set(nil, nil)
-		reason, _ := conn.Reason()
-		l.log.Warn("the connection to the box was cut: making a new one", "reason", reason)
-		conn.Close()
-		began := time.Now()
-		next, err := l.redial(began)
-		if err != nil {
-			l.set(nil, err)
-			l.endListeners(l.host.explain(err))
-			return
-		}
-		l.log.Info("the connection to the box is there again", "after", time.Since(began))
-		l.set(next, nil)
+// keep has conn, the current connection, replaced by another when it is cut.
+func (l *link) keep(conn *sshconn.Conn) {
+	conn.Keep(keepaliveInterval, keepaliveMisses)
+	conn.Then(func() { l.Run(func() { l.replace(conn) }) })
+}
+
+// replace makes a connection in the place of one that was cut.
+func (l *link) replace(cut *sshconn.Conn) {
+	l.set(nil, nil)
+	reason, _ := cut.Reason()
+	l.log.Warn("the connection to the box was cut: making a new one", "reason", reason)
+	cut.Close()
+	began := time.Now()
+	next, err := l.redial(began)
+	if err != nil {
+		l.set(nil, err)
+		l.endListeners(l.host.explain(err))
+		return
 	}
+	l.log.Info("the connection to the box is there again", "after", time.Since(began))
+	l.set(next, nil)
+	l.keep(next)
 }
 
 // After 6 to 8 s without an answer the connection is ended: the container is paused, its engine has gone silent, or a byte was changed on the way. With
@@ -75,11 +73,11 @@ const (
 	keepaliveMisses   = 3
 )
 
-// attemptLimit bounds one attempt to connect again.
+// attemptLimit bounds one attempt to connect again, by default.
 const attemptLimit = 8 * time.Second
 
-// errNoAnswer is an attempt's end. It is no context.DeadlineExceeded: the caller's context goes on.
-var errNoAnswer = fmt.Errorf("no answer within %v", attemptLimit)
+// noAnswer is an attempt's end. It is no context.DeadlineExceeded: the caller's context goes on.
+func (h *Host) noAnswer() error { return fmt.Errorf("no answer within %v", h.Attempt) }
 
 // redial connects again, and finds the programs again.
 func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
@@ -95,7 +93,7 @@ func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
 		return nil, sandbox.ErrClosed
 	}
 	for pause := redialFirst; ; pause = min(2*pause, redialMost) {
-		attempt, done := context.WithTimeoutCause(ctx, attemptLimit, errNoAnswer)
+		attempt, done := context.WithTimeoutCause(ctx, l.host.Attempt, l.host.noAnswer())
 		conn, err := l.host.connect(attempt)
 		if err == nil {
 			if err = l.resume(attempt, conn); err != nil {
@@ -191,7 +189,7 @@ func (l *link) connection(ctx context.Context) (*sshconn.Conn, error) {
 			return nil, lost
 		case conn != nil && !conn.Ended():
 			return conn, nil
-		case conn != nil: // it has ended, and keep has not noticed yet
+		case conn != nil: // it has ended, and replace has not begun yet
 			select {
 			case <-change:
 			case <-l.Stopped():

@@ -66,6 +66,7 @@ func SSH(t testing.TB, plugins ...plugin.Plugin) *sshbox.SSHBox {
 	s := sshdtest.Start(t)
 	b, err := sshbox.Dial(t.Context(), sshbox.DialConfig{
 		Address: s.Address, User: s.User, Signer: s.Key, HostKey: ssh.FixedHostKey(s.HostKey), Env: []string{"HOME=" + t.TempDir()},
+		Boxd: sshbox.NoBoxd,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })

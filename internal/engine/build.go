@@ -17,6 +17,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/jsonstream"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/owner"
 )
 
 // A built image is named builtRepository:KEY, where KEY is a digest of its Dockerfile and of all that is beside it. What has the same content has the same
@@ -86,7 +87,7 @@ func (e *Engine) build(ctx context.Context, b Build, path, name, key string) err
 	}()
 	// The engine's own builder, not BuildKit: that one tells of its steps in a form that only BuildKit's client reads.
 	res, err := e.ImageBuild(ctx, r, client.ImageBuildOptions{
-		Tags: []string{name}, Dockerfile: b.Dockerfile, Remove: true, ForceRemove: true, Labels: map[string]string{builtLabel: key, versionLabel: Version()},
+		Tags: []string{name}, Dockerfile: b.Dockerfile, Remove: true, ForceRemove: true, Labels: map[string]string{builtLabel: key, versionLabel: owner.Version()},
 	})
 	if err == nil {
 		err = readBuild(res.Body, b.Log, path)

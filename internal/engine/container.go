@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/sandshell/sandshell/internal/owner"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sshbox/boxd/bin"
 )
@@ -125,33 +125,17 @@ func (c *Container) labels(more map[string]string) map[string]string {
 			labels[k] = v
 		}
 	}
-	labels[versionLabel] = Version()
+	labels[versionLabel] = owner.Version()
 	labels[boxLabel] = c.Box
 	labels[lingerLabel] = c.Linger.String()
 	if c.Keep {
 		labels[keepLabel] = "true"
 	}
 	labels[pidLabel] = strconv.Itoa(os.Getpid())
-	if host := Host(); host != "" {
+	if host := owner.Host(); host != "" {
 		labels[hostLabel] = host
 	}
 	return labels
-}
-
-// Version is this module's version.
-func Version() string {
-	const module = "github.com/sandshell/sandshell"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if info.Main.Path == module && info.Main.Version != "" {
-			return info.Main.Version
-		}
-		for _, dep := range info.Deps {
-			if dep.Path == module {
-				return dep.Version
-			}
-		}
-	}
-	return "(devel)"
 }
 
 // explainCreate says what an engine's refusal to create the container means.

@@ -96,23 +96,38 @@ type ending struct {
 }
 
 func (c *Container) lastEvents(ctx context.Context, since time.Time) (e ending) {
-	events := c.engine.Events(ctx, client.EventsListOptions{ // a second more: the end is seen before it is an event
-		Since: fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()), Until: strconv.FormatInt(time.Now().Unix()+1, 10),
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return readEnding(c.engine.Events(ctx, client.EventsListOptions{ // some seconds more: the end is seen before it is an event
+		Since: fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()), Until: strconv.FormatInt(time.Now().Unix()+2, 10),
 		Filters: client.Filters{}.Add("container", c.ID).Add("type", "container"),
-	})
+	}))
+}
+
+// whoLimit is how long behind a container's end its events may say that it was the engine's doing. Docker sends the signal before it says so, and boxd may
+// have ended by then; docker stop has its own event when all is done.
+const whoLimit = 500 * time.Millisecond
+
+// readEnding reads a container's events up to its end.
+func readEnding(events client.EventsResult) (e ending) {
+	var who <-chan time.Time
 	for {
 		select {
 		case m := <-events.Messages:
 			switch m.Action {
-			case "kill":
+			case "kill", "stop":
 				e.killed = true
 			case "oom":
 				e.oom = true
 			case "die":
-				e.died = true
+				e.died, who = true, time.After(whoLimit)
 				e.code, _ = strconv.Atoi(m.Actor.Attributes["exitCode"])
+			}
+			if e.died && (e.killed || e.oom && e.code == 137) {
 				return e
 			}
+		case <-who:
+			return e
 		case <-events.Err:
 			return e
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/owner"
 )
 
 // An image that is kept for later boxes is named keptRepository:KEY, where KEY is a digest of what it is made of. A program that finds no such image
@@ -167,7 +168,7 @@ func (k *Kept) CacheMount(volume string) mount.Mount {
 	return mount.Mount{
 		Type: mount.TypeVolume, Source: volume, Target: CacheDir,
 		VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: map[string]string{
-			versionLabel: Version(), cacheLabel: k.Base.ID, keptImageLabel: k.BaseName,
+			versionLabel: owner.Version(), cacheLabel: k.Base.ID, keptImageLabel: k.BaseName,
 		}},
 	}
 }

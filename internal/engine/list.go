@@ -11,6 +11,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/owner"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -111,7 +112,7 @@ func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err e
 	if err != nil {
 		return 0, err
 	}
-	host := Host()
+	host := owner.Host()
 	var errs []error
 	seen := map[string]bool{}
 	for _, b := range boxes {
@@ -125,7 +126,7 @@ func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err e
 			continue
 		case b.State != "created" && b.Labels[ServiceLabel] != "":
 			continue
-		case ours && !Gone(b.PID):
+		case ours && !owner.Gone(b.PID):
 			continue
 		case !ours && b.State == "created" && time.Since(b.Created) < reapAge:
 			continue

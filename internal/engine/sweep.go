@@ -2,10 +2,7 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"os"
-	"syscall"
 	"time"
 )
 
@@ -40,14 +37,4 @@ func (e *Engine) sweep(ctx context.Context, log *slog.Logger) {
 	if _, err := e.Reap(ctx, log); err != nil && ctx.Err() == nil {
 		log.Debug("remove what is left of boxes", "error", err)
 	}
-}
-
-// Gone reports whether there is certainly no process of that id. A later process with the same id counts as the same one.
-func Gone(pid int) bool {
-	p, err := os.FindProcess(pid)
-	if err != nil {
-		return true // Windows opens it
-	}
-	defer p.Release()
-	return errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }

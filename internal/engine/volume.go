@@ -16,6 +16,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/owner"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sshbox/boxd/bin"
 )
@@ -45,7 +46,7 @@ func sharedMount(b *bin.Binary) mount.Mount {
 		Type: mount.TypeVolume, Source: volumeOf(b), Target: boxdDir, ReadOnly: true,
 		VolumeOptions: &mount.VolumeOptions{
 			NoCopy: true, // an empty volume would get what the image has there
-			Labels: map[string]string{versionLabel: Version(), boxdLabel: b.Sum},
+			Labels: map[string]string{versionLabel: owner.Version(), boxdLabel: b.Sum},
 		},
 	}
 }

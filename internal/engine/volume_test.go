@@ -23,6 +23,7 @@ import (
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/owner"
 	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sshbox/boxd/bin"
 )
@@ -193,7 +194,7 @@ func TestBoxdVolumeTogether(t *testing.T) {
 	}
 	v, err := engines[0].VolumeInspect(t.Context(), volumeOf(b), client.VolumeInspectOptions{})
 	noError(t, err)
-	if labels := v.Volume.Labels; labels["sandshell.boxd"] != b.Sum || labels["sandshell"] != Version() {
+	if labels := v.Volume.Labels; labels["sandshell.boxd"] != b.Sum || labels["sandshell"] != owner.Version() {
 		t.Errorf("labels %v", labels)
 	}
 }

@@ -15,16 +15,21 @@ func Discard(tty int) (n int) {
 			return
 		}
 		// To make the unfinished line count, canonical mode must go; a blocked reader would be given it then.
-		if own.Lflag&unix.ICANON != 0 && !blocks(fd) {
+		canonical := own.Lflag&unix.ICANON != 0
+		if canonical && !blocks(fd) {
 			all := *own
 			all.Cc[unix.VMIN], all.Cc[unix.VTIME] = 255, 0 // what comes in meanwhile wakes nobody who polls. n_tty's input_available_p reads VMIN
 			unix.IoctlSetTermios(fd, unix.TCSETS, &all)    // before ICANON: so it has to be there first
 			all.Iflag, all.Lflag = 0, 0                    // and is neither echoed nor obeyed
 			if unix.IoctlSetTermios(fd, unix.TCSETS, &all) == nil {
+				canonical = false
 				defer unix.IoctlSetTermios(fd, unix.TCSETS, own)
 			}
 		}
 		n = drain(fd)
+		if !canonical { // that was all; what has come since a flush would not count
+			return
+		}
 		rest, _ := unix.IoctlGetInt(fd, unix.TIOCINQ)
 		n += rest
 		unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/pkg/sftp"
+
+	"github.com/sandshell/sandshell/internal/errnos"
 )
 
 // SFTP has eight errors. boxd's server is Go's: its message ends with the kernel's word. OpenSSH's says "Failure": what that may mean is looked up.
@@ -65,42 +67,13 @@ func (c *Client) explainRename(from, to string, err error) error {
 	return c.explain("rename", to, err)
 }
 
-// words are what Go calls Linux's errors, by which boxd's server tells them.
-var words = map[string]syscall.Errno{
-	"file exists":                       syscall.EEXIST,
-	"is a directory":                    syscall.EISDIR,
-	"not a directory":                   syscall.ENOTDIR,
-	"directory not empty":               syscall.ENOTEMPTY,
-	"no space left on device":           syscall.ENOSPC,
-	"disk quota exceeded":               syscall.EDQUOT,
-	"read-only file system":             syscall.EROFS,
-	"file name too long":                syscall.ENAMETOOLONG,
-	"too many levels of symbolic links": syscall.ELOOP,
-	"invalid cross-device link":         syscall.EXDEV,
-	"device or resource busy":           syscall.EBUSY,
-	"text file busy":                    syscall.ETXTBSY,
-	"file too large":                    syscall.EFBIG,
-	"too many links":                    syscall.EMLINK,
-	"too many open files":               syscall.EMFILE,
-	"invalid argument":                  syscall.EINVAL,
-	"input/output error":                syscall.EIO,
-	"operation not supported":           syscall.EOPNOTSUPP,
-	"permission denied":                 syscall.EACCES,
-	"operation not permitted":           syscall.EPERM,
-	"no such file or directory":         syscall.ENOENT,
-	"no such device or address":         syscall.ENXIO,
-}
-
 // said returns the error that a message ends with; 0 if it tells none. The message is quoted, and the status is behind it.
 func said(status *sftp.StatusError) syscall.Errno {
 	text := status.Error()
 	if end := strings.LastIndex(text, `" (`); end >= 0 {
 		text = text[:end]
 	}
-	if at := strings.LastIndex(text, ": "); at >= 0 {
-		text = text[at+2:]
-	}
-	return words[strings.Trim(text, `"`)]
+	return errnos.Of(strings.Trim(text, `"`))
 }
 
 // isFile reports whether what is said not to exist does, or is below what is no directory: a server says so of ENOTDIR.

@@ -27,7 +27,8 @@ type Conn struct {
 	why  error         // why it has ended; set before gone is closed
 
 	mu    sync.Mutex
-	cause error // why this side ended it
+	cause error  // why this side ended it
+	then  func() // to be called at the end; nil if nothing is
 }
 
 // Handshake makes an SSH connection out of a byte stream, which it owns from now on. It ends with ctx:
@@ -111,10 +112,26 @@ func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 	if c.cause != nil {
 		err = c.cause
 	}
-	c.mu.Unlock()
 	c.why = err
 	close(c.gone)
+	then := c.then
+	c.mu.Unlock()
 	c.forwards.end()
+	if then != nil {
+		then()
+	}
+}
+
+// Then has f called when the connection has ended, at once if it has. f must not wait for anything. Unlike one that waits for Gone, it costs no goroutine. A
+// second Then before the end takes the place of the first.
+func (c *Conn) Then(f func()) {
+	c.mu.Lock()
+	ended := c.Ended()
+	c.then = f
+	c.mu.Unlock()
+	if ended {
+		f()
+	}
 }
 
 // Abort ends the connection because of cause.

@@ -63,6 +63,21 @@ func TestKeep(t *testing.T) {
 	require.False(t, c.Ended())
 }
 
+// Then's function is called once: at the end, or at once behind it.
+func TestThen(t *testing.T) {
+	c, _ := connect(t)
+	called := make(chan error, 2)
+	c.Then(func() { called <- c.Err() })
+	require.Empty(t, called)
+	given := errors.New("given up")
+	c.Abort(given)
+	require.ErrorIs(t, soon(t, "the call", called), given)
+	c.Then(func() { called <- c.Err() })
+	require.ErrorIs(t, soon(t, "the call", called), given)
+	c.Close()
+	require.Empty(t, called)
+}
+
 // A mute connection answers nothing.
 type mute struct {
 	ssh.Conn

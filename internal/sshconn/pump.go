@@ -42,8 +42,8 @@ type piece struct {
 	large *[pumpSize]byte // what data is in, if it was too much for that
 }
 
-// smallSize is the size of the buffers for little: what a command prints, mostly.
-const smallSize = 4 << 10
+// smallSize is the size of the buffers for little. A channel that has read has two of them for good, also in the many boxes that are idle.
+const smallSize = 1 << 10
 
 var pumpBuffers = sync.Pool{New: func() any { return new([pumpSize]byte) }}
 

@@ -13,13 +13,15 @@ type Proxy struct {
 	Address string // host and port on this machine
 
 	mu     sync.Mutex
+	to     string
+	down   bool
 	conns  []net.Conn
 	silent chan struct{}
 }
 
 // StartProxy starts a proxy that ends with the test.
 func StartProxy(t testing.TB, to string) *Proxy {
-	p := &Proxy{silent: make(chan struct{})}
+	p := &Proxy{to: to, silent: make(chan struct{})}
 	forward := func(dst, src net.Conn) {
 		b := make([]byte, 32<<10)
 		for {
@@ -36,11 +38,20 @@ func StartProxy(t testing.TB, to string) *Proxy {
 		}
 	}
 	p.Address = hosttest.Listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+		p.mu.Lock()
+		to, down := p.to, p.down
+		p.mu.Unlock()
+		if down {
+			return
+		}
 		up, err := net.Dial("tcp", to)
 		if err != nil {
 			return
 		}
 		p.mu.Lock()
+		if p.down {
+			up.Close()
+		}
 		p.conns = append(p.conns, c, up)
 		p.mu.Unlock()
 		go forward(up, c)
@@ -57,6 +68,28 @@ func (p *Proxy) Cut() {
 	for _, c := range p.conns {
 		c.Close()
 	}
+}
+
+// Down closes all connections that there are, and each new one, until Up.
+func (p *Proxy) Down() {
+	p.mu.Lock()
+	p.down = true
+	p.mu.Unlock()
+	p.Cut()
+}
+
+// Up ends Down.
+func (p *Proxy) Up() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = false
+}
+
+// Redirect has new connections go to another server.
+func (p *Proxy) Redirect(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to = to
 }
 
 // Silence drops what comes from now on, either way. To be called once.

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,8 +33,9 @@ type Server struct {
 	HostKey ssh.PublicKey
 	Dir     string // holds the server's files; removed with the server
 
-	cmd *exec.Cmd
-	log bytes.Buffer // may be read once cmd has ended
+	lines []string // of its configuration
+	cmd   *exec.Cmd
+	log   bytes.Buffer // may be read once cmd has ended
 }
 
 // NewKey makes a key, and writes it to file unless that is empty.
@@ -54,11 +56,8 @@ func NewKey(t testing.TB, file string) ssh.Signer {
 // Start starts a server, with lines added to its configuration, that ends with the test. Where there is no sshd, the test is skipped.
 func Start(t testing.TB, lines ...string) *Server {
 	t.Helper()
-	binary, err := exec.LookPath("/usr/sbin/sshd")
-	if err != nil {
-		if binary, err = exec.LookPath("sshd"); err != nil {
-			t.Skip("no sshd here: install openssh-server")
-		}
+	if program() == "" {
+		t.Skip("no sshd here: install openssh-server")
 	}
 	if os.Getuid() == 0 {
 		if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // Debian's privilege separation directory
@@ -78,6 +77,20 @@ func Start(t testing.TB, lines ...string) *Server {
 	s.User = u.Username
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "authorized_keys"), ssh.MarshalAuthorizedKey(s.Key.PublicKey()), 0o644))
 
+	s.lines = lines
+	s.start(t)
+	t.Cleanup(func() {
+		s.Stop()
+		if t.Failed() {
+			t.Logf("sshd's log:\n%s", &s.log)
+		}
+	})
+	return s
+}
+
+// start starts the server on a port that is free.
+func (s *Server) start(t testing.TB) {
+	t.Helper()
 	for attempt := 0; ; attempt++ {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -85,14 +98,14 @@ func Start(t testing.TB, lines ...string) *Server {
 		l.Close()
 		_, port, _ := net.SplitHostPort(s.Address)
 		config := strings.Join(append([]string{
-			"ListenAddress 127.0.0.1", "Port " + port, "HostKey " + filepath.Join(dir, "hostkey"), "PidFile none",
-			"AuthorizedKeysFile " + filepath.Join(dir, "authorized_keys"), "StrictModes no", "UsePAM no", "PrintLastLog no",
+			"ListenAddress 127.0.0.1", "Port " + port, "HostKey " + filepath.Join(s.Dir, "hostkey"), "PidFile none",
+			"AuthorizedKeysFile " + filepath.Join(s.Dir, "authorized_keys"), "StrictModes no", "UsePAM no", "PrintLastLog no",
 			"PermitRootLogin prohibit-password", "SetEnv SHLVL=2", // bash, for which it is not the first shell, leaves ~/.bashrc alone
 			"PasswordAuthentication no", "KbdInteractiveAuthentication no", "UseDNS no",
-			subsystem(lines),
-		}, lines...), "\n") + "\n"
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o644))
-		s.cmd = exec.Command(binary, "-D", "-e", "-f", filepath.Join(dir, "config"))
+			subsystem(s.lines),
+		}, s.lines...), "\n") + "\n"
+		require.NoError(t, os.WriteFile(filepath.Join(s.Dir, "config"), []byte(config), 0o644))
+		s.cmd = exec.Command(program(), "-D", "-e", "-f", filepath.Join(s.Dir, "config"))
 		s.cmd.Stderr = &s.log
 		require.NoError(t, s.cmd.Start())
 		if s.up() {
@@ -104,13 +117,28 @@ func Start(t testing.TB, lines ...string) *Server {
 			t.Fatalf("sshd does not come up: %s", &s.log)
 		}
 	}
-	t.Cleanup(func() {
-		s.Stop()
-		if t.Failed() {
-			t.Logf("sshd's log:\n%s", &s.log)
-		}
-	})
-	return s
+}
+
+// program is the sshd of this machine, "" if there is none.
+func program() string {
+	path, err := exec.LookPath("/usr/sbin/sshd")
+	if err != nil {
+		path, _ = exec.LookPath("sshd")
+	}
+	return path
+}
+
+// Restart ends the server with its connections, and starts it again, on another port.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.Stop()
+	s.start(t)
+}
+
+// ChangeHostKey gives the server another host key, from the next Restart on.
+func (s *Server) ChangeHostKey(t testing.TB) {
+	t.Helper()
+	NewKey(t, filepath.Join(s.Dir, "hostkey"))
 }
 
 func (s *Server) up() bool {
@@ -130,13 +158,23 @@ func (s *Server) Stop() {
 	if s.cmd.ProcessState != nil {
 		return
 	}
-	// Read the children's ids first: when the parent has ended, they are init's children.
-	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.cmd.Process.Pid, s.cmd.Process.Pid))
+	sessions := s.Sessions() // first: when the parent has ended, they are init's children
 	s.cmd.Process.Kill()
-	s.cmd.Wait()
-	for _, pid := range strings.Fields(string(children)) {
-		exec.Command("kill", pid).Run()
+	for _, pid := range sessions {
+		exec.Command("kill", strconv.Itoa(pid)).Run()
 	}
+	s.cmd.Wait() // they have its standard error, too
+}
+
+// Sessions are the processes that serve the connections that there are.
+func (s *Server) Sessions() (pids []int) {
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.cmd.Process.Pid, s.cmd.Process.Pid))
+	for _, word := range strings.Fields(string(children)) {
+		if pid, err := strconv.Atoi(word); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // Connect logs in.

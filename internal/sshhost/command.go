@@ -52,7 +52,10 @@ func makeCommand(p shellbox.Program, env []string, mark string) (command, error)
 		}
 	}
 	script := makeScript(p, env, mark)
-	if line := "exec /bin/sh -c " + quoteForAnyShell(script("\n")); len(line) <= maxLine {
+	if strings.Contains(script, newline) {
+		script = setNewline + script
+	}
+	if line := "exec /bin/sh -c " + quoteForAnyShell(script); len(line) <= maxLine {
 		return command{line: line}, nil
 	}
 	if p.Terminal != nil {
@@ -62,61 +65,65 @@ func makeCommand(p shellbox.Program, env []string, mark string) (command, error)
 	}
 	// The shell's read takes single bytes from a stream that cannot seek, so the program's input stays untouched.
 	return command{
-		line:  "exec /bin/sh -c " + quoteForAnyShell("__n='\n'; IFS= read -r __s && eval \"$__s\""),
-		input: script(`'"$__n"'`) + "\n",
+		line:  "exec /bin/sh -c " + quoteForAnyShell(`IFS= read -r __s && eval "$__s"`),
+		input: script + "\n",
 	}, nil
 }
 
-// makeScript returns a function that makes the script. Its argument is how to write a newline in a quoted string; apart
-// from those newlines, the script is one line. It uses only builtins and leaves no variable behind.
-func makeScript(p shellbox.Program, env []string, mark string) func(newline string) string {
-	return func(newline string) string {
-		quote := func(s string) string { return strings.ReplaceAll(shellquote.Quote(s), "\n", newline) }
-		var b strings.Builder
-		// If nobody reads any more, printf fails or SIGPIPE kills the shell, and the program is not started.
-		fmt.Fprintf(&b, `__say() { printf "\036%s %%s\n" "$1" || exit 1; }; __no() { __say "$1"; exit 126; }; `, mark)
-		if p.User != "" {
-			b.WriteString(isLogin(p.User, quote))
-		}
-		if p.Terminal != nil {
-			b.WriteString(`[ -t 0 ] || __no ` + noTerminal + `; `)
-		}
-		if p.Terminal != nil && p.Terminal.Commands {
-			b.WriteString(strings.ReplaceAll(makeFIFO, "MARK", mark))
-		}
-		var odd []string // variables that a shell cannot set; env(1) can
-		for _, kv := range env {
-			name, value, _ := strings.Cut(kv, "=")
-			if p.ReplaceEnv || !settable(name) {
-				if name != "" {
-					odd = append(odd, kv)
-				}
-				continue
-			}
-			b.WriteString("export " + name + "=" + quote(value) + "; ")
-		}
-		if p.Dir != "" {
-			b.WriteString(changeTo(p.Dir, quote))
-		}
-		if p.ReplaceEnv {
-			b.WriteString(`__env=$(command -v env); PATH=` + quote(lastOf("PATH", env)) + `; `)
-		}
-		b.WriteString("set --")
-		for _, arg := range p.Args {
-			b.WriteString(" " + quote(arg))
-		}
-		// The lookup that execvp does. command -v would find builtins too, and fork.
-		b.WriteString(`; __at=; case $1 in ` +
-			`*/*) [ -d "$1" ] && __no ` + programIsFolder + `; [ -e "$1" ] || __no ` + noProgram + `; [ -x "$1" ] || __no ` + notExecutable + `;; ` +
-			`*) set -f; IFS=:; for __d in $PATH; do [ -f "${__d:-.}/$1" ] || continue; __at=1; [ -x "${__d:-.}/$1" ] && { __at=2; break; }; done; ` +
-			`case $__at in "") __no ` + noProgram + `;; 1) __no ` + notExecutable + `;; esac;; esac; unset __at __d; `)
-		if p.Terminal == nil {
-			fmt.Fprintf(&b, `printf "\036%s\n" >&2; `, mark)
-		}
-		b.WriteString(`__say "$$"; `)
-		b.WriteString(execute(&p, odd, quote))
-		return b.String()
+// To csh a string ends with the line, and so does the line to a shell that reads one: a newline in a quoted string of the script is a variable, which
+// gets its value from IFS, the third of whose characters it is (the fourth, which zsh has, goes).
+const (
+	newline    = `'"$__n"'`
+	setNewline = `__n=${IFS#??}; __n=${__n%"${__n#?}"}; `
+)
+
+// makeScript makes the script, of one line. It uses only builtins and leaves no variable behind.
+func makeScript(p shellbox.Program, env []string, mark string) string {
+	quote := func(s string) string { return strings.ReplaceAll(shellquote.Quote(s), "\n", newline) }
+	var b strings.Builder
+	// If nobody reads any more, printf fails or SIGPIPE kills the shell, and the program is not started.
+	fmt.Fprintf(&b, `__say() { printf "\036%s %%s\n" "$1" || exit 1; }; __no() { __say "$1"; exit 126; }; `, mark)
+	if p.User != "" {
+		b.WriteString(isLogin(p.User, quote))
 	}
+	if p.Terminal != nil {
+		b.WriteString(`[ -t 0 ] || __no ` + noTerminal + `; `)
+	}
+	if p.Terminal != nil && p.Terminal.Commands {
+		b.WriteString(strings.ReplaceAll(makeFIFO, "MARK", mark))
+	}
+	var odd []string // variables that a shell cannot set; env(1) can
+	for _, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		if p.ReplaceEnv || !settable(name) {
+			if name != "" {
+				odd = append(odd, kv)
+			}
+			continue
+		}
+		b.WriteString("export " + name + "=" + quote(value) + "; ")
+	}
+	if p.Dir != "" {
+		b.WriteString(changeTo(p.Dir, quote))
+	}
+	if p.ReplaceEnv {
+		b.WriteString(`__env=$(command -v env); PATH=` + quote(lastOf("PATH", env)) + `; `)
+	}
+	b.WriteString("set --")
+	for _, arg := range p.Args {
+		b.WriteString(" " + quote(arg))
+	}
+	// The lookup that execvp does. command -v would find builtins too, and fork.
+	b.WriteString(`; __at=; case $1 in ` +
+		`*/*) [ -d "$1" ] && __no ` + programIsFolder + `; [ -e "$1" ] || __no ` + noProgram + `; [ -x "$1" ] || __no ` + notExecutable + `;; ` +
+		`*) set -f; IFS=:; for __d in $PATH; do [ -f "${__d:-.}/$1" ] || continue; __at=1; [ -x "${__d:-.}/$1" ] && { __at=2; break; }; done; ` +
+		`case $__at in "") __no ` + noProgram + `;; 1) __no ` + notExecutable + `;; esac;; esac; unset __at __d; `)
+	if p.Terminal == nil {
+		fmt.Fprintf(&b, `printf "\036%s\n" >&2; `, mark)
+	}
+	b.WriteString(`__say "$$"; `)
+	b.WriteString(execute(&p, odd, quote))
+	return b.String()
 }
 
 // changeTo goes to the directory. Each shell's cd has its own words for why it failed: so look for the first parent that is there.
@@ -155,7 +162,7 @@ func execute(p *shellbox.Program, env []string, quote func(string) string) strin
 	return b.String()
 }
 
-// quoteForAnyShell quotes s for sh, bash, zsh, ksh and fish; without newlines in s for csh and tcsh too. In fish a
+// quoteForAnyShell quotes s, which has no newline, for sh, bash, zsh, ksh, fish, csh and tcsh. In fish a
 // backslash before a backslash or a quote is special inside single quotes, and in csh an exclamation mark is: all
 // three stand outside.
 var anyShell = strings.NewReplacer(`'`, `'\''`, `\`, `'\\'`, `!`, `'\!'`)

@@ -10,20 +10,17 @@ import (
 
 // The line that a server is asked to execute means the same to every login shell.
 func TestAnyLoginShell(t *testing.T) {
-	args := []string{"", "a b", "it's", `back\slash`, `\\'\`, `\'`, "!boom!", "$HOME", "`x`", "*", "~", "ümlaut €", "\"", "#no", "{a,b}", "%s", "(", "^x", "end\\"}
+	args := []string{"", "a b", "it's", `back\slash`, `\\'\`, `\'`, "!boom!", "$HOME", "`x`", "*", "~", "ümlaut €", "\"", "#no", "{a,b}", "%s", "(", "^x", "end\\", "new\nline", "\n"}
 	for _, login := range [][]string{{"sh"}, {"bash"}, {"dash"}, {"busybox", "ash"}, {"zsh"}, {"fish"}, {"tcsh"}, {"bash", "--posix"}} {
 		t.Run(strings.Join(login, " "), func(t *testing.T) {
 			if _, err := exec.LookPath(login[0]); err != nil {
 				t.Skipf("no %s here", login[0])
 			}
 			args := args
-			if login[0] != "tcsh" { // in which a string ends with the line
-				args = append(args[:len(args):len(args)], "new\nline", "\n")
-			}
 			if login[0] != "fish" { // which reads UTF-8
 				args = append(args[:len(args):len(args)], "\xff\xfe broken")
 			}
-			for _, long := range []bool{false, login[0] != "tcsh"} {
+			for _, long := range []bool{false, true} {
 				p := shellbox.Program{Args: append([]string{"printf", `%s\0`}, args...), Dir: "/usr/lib"}
 				env := []string{"A='b'\\ !", "UID=5"}
 				if long {

@@ -20,8 +20,8 @@ import (
 
 // makeFIFO is the piece of the script that makes the FIFO and opens it to read, as descriptor 4. It has the FIFO open to write, too, so that opening it
 // blocks nobody, until the feeder says by a line that it is there. Whatever ends the script until then, the directory is removed: traps interrupt a
-// read, which they do not do with an open in every shell.
-const makeFIFO = `__f=; trap '[ -z "$__f" ] || rm -rf "$__f"' EXIT; trap 'exit 126' HUP INT TERM PIPE; ` +
+// read, which they do not do with an open in every shell, and what removes it ignores the signal of a terminal that goes.
+const makeFIFO = `__f=; __rm() { trap "" HUP INT TERM PIPE; [ -z "$__f" ] || rm -rf "$__f"; }; trap __rm EXIT; trap '__rm; exit 126' HUP INT TERM PIPE; ` +
 	`for __d in "${TMPDIR:-/tmp}" /tmp; do case $__d in /*) ;; *) continue;; esac; __f=$__d/.sandshell-MARK; ` +
 	`__e=$( (umask 077; mkdir "$__f") 2>&1) && break; __f=; done; [ -n "$__f" ] || __no "` + noPlace + ` $__e"; ` +
 	`{ mkfifo "$__f/in" || busybox mkfifo "$__f/in" || mknod "$__f/in" p; } 2>/dev/null; [ -p "$__f/in" ] || __no ` + noFIFO + `; ` +

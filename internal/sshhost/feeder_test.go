@@ -1,6 +1,7 @@
 package sshhost
 
 import (
+	"bufio"
 	"context"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/sandshell/sandshell/internal/hosttest"
 	"github.com/sandshell/sandshell/internal/sshdtest"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -115,6 +117,43 @@ func TestCommandsNoPlace(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		nothingIn(t, h, tmp)
 	})
+}
+
+// Whoever is told that there is no FIFO closes the session at once: the SIGHUP for that comes at any moment of the removal.
+func TestCommandsHangUp(t *testing.T) {
+	tmp, bin := t.TempDir(), t.TempDir()
+	for _, name := range []string{"mkdir", "rm"} {
+		path, err := exec.LookPath(name)
+		noError(t, err)
+		hosttest.Execute(t, "ln", "-s", path, bin)
+	}
+	c, err := makeCommand(shellbox.Program{Args: []string{"sh"}, Terminal: &shellbox.Terminal{Commands: true}}, nil, "mark")
+	noError(t, err)
+	for _, sh := range []string{"dash", "bash", "busybox sh"} {
+		args := strings.Fields(sh)
+		path, err := exec.LookPath(args[0])
+		if err != nil {
+			t.Logf("no %s here", args[0])
+			continue
+		}
+		line := strings.Replace(c.line, "/bin/sh", strings.Join(append([]string{path}, args[1:]...), " "), 1)
+		for i := range 100 {
+			cmd := exec.Command("/bin/sh", "-c", line)
+			cmd.Env = []string{"PATH=" + bin, "TMPDIR=" + tmp}
+			terminal, err := pty.Start(cmd)
+			noError(t, err)
+			said, err := bufio.NewReader(terminal).ReadString('\n')
+			noError(t, err)
+			require.Equal(t, "\x1emark no-fifo\r\n", said, sh)
+			for end := time.Now().Add(time.Duration(i) * 10 * time.Microsecond); time.Now().Before(end); {
+			}
+			terminal.Close()
+			cmd.Wait()
+			names, err := filepath.Glob(tmp + "/.s*")
+			noError(t, err)
+			require.Empty(t, names, "%s, round %d", sh, i)
+		}
+	}
 }
 
 // The lines of the script and of the feeder mean the same to every login shell.

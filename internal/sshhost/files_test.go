@@ -1,8 +1,10 @@
 package sshhost
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,13 +14,21 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A server without the subsystem is no error until files are asked for, and then one that says what to do.
+// Of a server without the subsystem, files are reached by a shell.
 func TestNoSubsystem(t *testing.T) {
 	box, err := shellbox.New(t.Context(), hostOf(t, sshdtest.Start(t, "Subsystem other internal-sftp"), Config{}), shellbox.Options{})
 	noError(t, err)
 	defer box.Close()
+	f, dir := box.Files(), t.TempDir()
+	content := bytes.Repeat([]byte("line\n"), 300_000)
+	noError(t, f.WriteFile(t.Context(), dir+"/f", content, 0o640))
 	for range 12 { // more than sessions fit on a connection: none stays
-		if _, err := box.Files().Stat(t.Context(), "/"); !errors.Is(err, errors.ErrUnsupported) {
+		got, err := f.ReadFile(t.Context(), dir+"/f", 0)
+		noError(t, err)
+		if !bytes.Equal(got, content) {
+			t.Fatalf("other content, of %d bytes", len(got))
+		}
+		if _, err := f.Stat(t.Context(), dir+"/none"); !errors.Is(err, fs.ErrNotExist) {
 			t.Fatalf("got %v", err)
 		}
 	}

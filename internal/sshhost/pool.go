@@ -40,6 +40,7 @@ type member struct {
 	*sshconn.Conn
 	sessions int       // open or being opened, as the server counts
 	held     int       // sessions that this side still holds: there may be output to read
+	used     bool      // it has had a session
 	limit    int       // the server has refused more sessions than this
 	refused  time.Time // when it refused; zero if never
 	idle     time.Time // when a session was last let go of
@@ -73,10 +74,13 @@ func (p *pool) session(ctx context.Context) (*session, error) {
 			return nil, err
 		}
 		ch, requests, err := on.Client.OpenChannel("session", nil)
+		s := &session{Channel: ch, requests: requests, on: on, pool: p}
 		if err == nil {
-			return &session{Channel: ch, requests: requests, on: on, pool: p}, nil
+			p.mu.Lock()
+			on.used = true
+			p.mu.Unlock()
+			return s, nil
 		}
-		s := &session{on: on, pool: p}
 		var refusal *ssh.OpenChannelError
 		refused := errors.As(err, &refusal)
 		again := refused && !p.learn(on)
@@ -165,13 +169,13 @@ func (p *pool) room() (*member, error) {
 
 var errClosed = errors.New("closed")
 
-// learn notes that the server has refused c one more session. It reports whether c has no session at all: then another
-// connection would fare no better.
+// learn notes that the server has refused c one more session. It reports whether c has never had one: then another connection would fare no better. (A server
+// that allows one session counts one that has been closed until its program is gone.)
 func (p *pool) learn(c *member) (hopeless bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.limit, c.refused = c.sessions-1, time.Now()
-	return c.limit == 0
+	return c.limit == 0 && !c.used
 }
 
 // prune closes connections, other than the first, that nobody has used for a while. It returns when only the first is

@@ -29,7 +29,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 func (t *Tail) grow(p []byte) int {
 	n := min(len(p), t.max-len(t.data))
 	if need := len(t.data) + n; need > cap(t.data) {
-		data := make([]byte, len(t.data), min(t.max, max(need, 2*cap(t.data), 4096)))
+		data := make([]byte, len(t.data), min(t.max, max(need, 2*cap(t.data), 1024)))
 		copy(data, t.data)
 		t.data = data
 	}

@@ -4,6 +4,7 @@ package warm
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -60,6 +61,29 @@ func (p *Pool[T]) Take() (thing T, ok bool) {
 	default:
 	}
 	return thing, true
+}
+
+// Drop takes those that are gone for good, or somebody else's by now, and has each closed by end. Others are made for them.
+func (p *Pool[T]) Drop(gone func(T) bool, end func(T)) {
+	p.mu.Lock()
+	var dropped []T
+	p.ready = slices.DeleteFunc(p.ready, func(m made[T]) bool {
+		if !gone(m.thing) {
+			return false
+		}
+		dropped = append(dropped, m.thing)
+		return true
+	})
+	p.mu.Unlock()
+	if len(dropped) > 0 {
+		select {
+		case p.taken <- struct{}{}:
+		default:
+		}
+	}
+	for _, thing := range dropped {
+		end(thing)
+	}
 }
 
 // Ready is how many are ready.

@@ -6,9 +6,12 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // things are numbers, in the order in which they were made.
@@ -121,4 +124,19 @@ func TestFailures(t *testing.T) {
 			t.Errorf("Close took %v", took)
 		}
 	})
+}
+
+// What is somebody else's by now is dropped, and made anew.
+func TestDrop(t *testing.T) {
+	var n atomic.Int64
+	p := New(Config[int64]{Size: 2, Make: func(context.Context) (int64, error) { return n.Add(1), nil }, Close: func(int64) {}, Logger: slog.New(slog.DiscardHandler)})
+	defer p.Close()
+	require.Eventually(t, func() bool { return p.Ready() == 2 }, 10*time.Second, time.Millisecond)
+	var ended []int64
+	p.Drop(func(i int64) bool { return i == 1 }, func(i int64) { ended = append(ended, i) })
+	require.Equal(t, []int64{1}, ended)
+	require.Eventually(t, func() bool { return p.Ready() == 2 }, 10*time.Second, time.Millisecond)
+	first, ok := p.Take()
+	require.True(t, ok)
+	require.Equal(t, int64(2), first)
 }

@@ -12,6 +12,9 @@
 // [Authorized]. boxd talks only to a process that came into the container from outside: its parent is in no
 // namespace of the container's. Nothing that runs inside can be, or become, such a process.
 //
+// On a machine with an sshd, boxd listens on a socket in a directory that only its user can enter, and talks to that user's processes only. "boxd start" and
+// "boxd join", which the sshd executes, hand the streams over in the same way; see [Ready]. The owner's [EndRequest] ends it.
+//
 // # Programs
 //
 // A program is boxd's, not the connection's. It is started, and found again by its id after the connection was cut, by opening a channel
@@ -50,6 +53,7 @@ import (
 	"os/user"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
@@ -64,6 +68,31 @@ const (
 // with it: the id tells them apart.
 func SocketName(id string) string { return "@sandshell-" + id }
 
+// The lines that "boxd start" prints on a machine before the streams are boxd's.
+const (
+	Ready   = "ready "  // and the box's directory, whose name ends in its id
+	Damaged = "damaged" // the program is not the one that was asked for
+	Failed  = "failed " // and why
+)
+
+// ListEnd is the last line of "boxd list".
+const ListEnd = "end"
+
+// NoBox is the exit status of "boxd join" when there is no boxd any more.
+const NoBox = 4
+
+// A Machine is what "boxd list" tells, a line each as JSON, and boxd keeps in the box's directory.
+type Machine struct {
+	ID      string
+	Ended   bool // boxd has, and left this behind
+	Created time.Time
+	Linger  time.Duration
+	Keep    bool
+	Host    string // the owner's, who made it
+	Process int    // and its process there
+	Boot    string // of the machine's kernel: a directory may be several machines'
+}
+
 // Channel types and requests of ours.
 const (
 	ProgramChannel = "program@sandshell"
@@ -72,6 +101,7 @@ const (
 
 	HoldRequest  = "hold@sandshell"  // global; payload: ids as JSON; boxd releases all programs and ends all listeners but these
 	ListRequest  = "list@sandshell"  // global; reply: []Program as JSON
+	EndRequest   = "end@sandshell"   // global; boxd ends all programs, answers, and ends: only on a machine, where it is nobody's init
 	GuestRequest = "guest@sandshell" // global; payload: a public key in SSH's wire format, whose holder may log in as a guest
 
 	ListenRequest   = "listen@sandshell"   // global; payload: Listen as JSON; reply: the address, or a Failure as JSON
@@ -142,6 +172,18 @@ type Discard struct {
 type Environment struct {
 	Dir []byte   `json:",omitempty"`
 	Env [][]byte `json:",omitempty"`
+}
+
+// FileEvents are a line, of JSON, that "boxd watch" prints. The first one is empty, or says why there is no watch.
+type FileEvents struct {
+	Events []FileEvent     `json:",omitempty"`
+	Failed json.RawMessage `json:",omitempty"` // a Failure: it is the last line
+}
+
+// A FileEvent is a sandbox.FileEvent. Names are []byte, as in Start.
+type FileEvent struct {
+	Op         int
+	Name, From []byte `json:",omitempty"`
 }
 
 // An Open asks for a program. If there is one of that ID, the channel goes on with it, whatever Start says: so a client that does not know whether

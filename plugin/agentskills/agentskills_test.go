@@ -19,11 +19,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // each runs test in each kind of box.
 func each(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
-	boxtest.Each(t, test, agentskills.Plugin())
-	t.Run("busybox", func(t *testing.T) {
+	kinds(t, test)
+	t.Run("DockerSSHBox", func(t *testing.T) {
 		t.Parallel()
-		testenv.NeedsAll(t, "the same commands run with this machine's programs every day")
-		test(t, busybox(t))
+		testenv.NeedsFull(t, "the same programs run on this machine, and TestTask there")
+		test(t, boxtest.Container(t, sshbox.Config{}, agentskills.Plugin()))
 	})
 }
 

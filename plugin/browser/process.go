@@ -3,6 +3,7 @@ package browser
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"slices"
@@ -14,16 +15,18 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// script starts Chromium, waits for its end, and removes its directory, into which all its files go. The script prints the directory, with a zero byte
-// behind it. From then on its input and output are Chromium's file descriptors 3 and 4, for --remote-debugging-pipe. They are made before the "&",
-// which would replace the input by /dev/null.
+// script starts Chromium, waits for its end, and removes its directory, into which all its files go: its name ends in the script's first argument. The
+// script prints the directory, with a zero byte behind it. From then on its input and output are Chromium's file descriptors 3 and 4, for
+// --remote-debugging-pipe. They are made before the "&", which would replace the input by /dev/null.
 const script = findProgram + `
 [ -n "$BROWSER_PROGRAM" ] && program=$BROWSER_PROGRAM
 command -v "$program" >/dev/null 2>&1 || exit 127
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sandshell-browser.XXXXXXXX") && mkdir "$dir/tmp" "$dir/downloads" || exit 1
+dir=` + directory + `
+shift
 remove() { rm -rf "$dir" 2>/dev/null || { sleep 1; rm -rf "$dir"; }; }
 pid=
 trap 'trap "" HUP INT TERM; [ -z "$pid" ] || kill -9 $pid; remove; exit 143' HUP INT TERM
+(umask 077 && mkdir "$dir") && mkdir "$dir/tmp" "$dir/downloads" || exit 1
 printf '%s\0' "$dir"
 exec 3<&0 4>&1 </dev/null >&2
 unset BROWSER_PROGRAM XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME
@@ -36,6 +39,9 @@ pid=
 remove
 exit $status
 `
+
+// directory is a shell's word.
+const directory = `"${TMPDIR:-/tmp}/sandshell-browser.$1"`
 
 // flags are Chromium's, beside Config.Flags. Containers forbid its own sandbox, and have a /dev/shm of 64 MiB only. The other flags keep it from
 // asking questions, and a full browser from most connections to others than the page.
@@ -74,6 +80,8 @@ const (
 // A process is Chromium in the box. The DevTools protocol is spoken over the standard streams of a Run: no port is open, and nobody else can join.
 type process struct {
 	box    sandbox.Sandbox
+	env    []string
+	name   string // what the directory's ends in
 	dir    string // in the box; it is removed at the end
 	in     *io.PipeWriter
 	out    *io.PipeReader
@@ -86,16 +94,17 @@ type process struct {
 
 // startProcess returns when the script has made its directory. ctx is for the start only.
 func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process, error) {
-	args := slices.Concat([]string{"sh", "-c", script, "sh"}, arguments(c.Flags))
+	name := rand.Text()
+	args := slices.Concat([]string{"sh", "-c", script, "sh", name}, arguments(c.Flags))
+	env := slices.Clone(c.Env)
+	if c.Program != "" {
+		env = append(env, "BROWSER_PROGRAM="+c.Program)
+	}
 	stdin, in := io.Pipe()
 	out, stdout := io.Pipe()
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	p := &process{box: box, in: in, out: out, read: bufio.NewReader(out), cancel: cancel, done: make(chan struct{})}
+	p := &process{box: box, env: env, name: name, in: in, out: out, read: bufio.NewReader(out), cancel: cancel, done: make(chan struct{})}
 	go func() {
-		env := slices.Clone(c.Env)
-		if c.Program != "" {
-			env = append(env, "BROWSER_PROGRAM="+c.Program)
-		}
 		code, err := box.Run(running, &sandbox.Cmd{Args: args, Env: env, Stdin: stdin, Stdout: stdout, Stderr: &p.errs})
 		cancel()
 		if p.err = p.why(code, err); p.err == ErrMissing && c.Program != "" {
@@ -151,18 +160,15 @@ func (p *process) close() error {
 	return p.remove()
 }
 
-// remove removes the directory if the script has not: the script was killed, or a process wrote there meanwhile.
+// remove removes the directory if the script has not: the script was killed, at any moment, or a process wrote there meanwhile.
 func (p *process) remove() error {
-	if p.dir == "" {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var errs lastlines.Writer
-	code, err := p.box.Run(ctx, &sandbox.Cmd{Args: []string{"rm", "-rf", p.dir}, Stderr: &errs})
+	code, err := p.box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "rm -rf " + directory, "sh", p.name}, Env: p.env, Stderr: &errs})
 	switch {
 	case err == nil && code != 0:
-		return fmt.Errorf("remove %s: %s", p.dir, errs.String())
+		return fmt.Errorf("remove the browser's directory: %s", errs.String())
 	case err != nil && gone(err):
 		return nil // the directory is gone with the box
 	}

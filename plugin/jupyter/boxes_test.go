@@ -52,14 +52,14 @@ func TestBoxes(t *testing.T) {
 		{"CLIAtOnce", testCLIAtOnce},
 	}
 	daily := []string{"State", "Outputs", "Input", "Interrupt", "Death", "CLI"}
-	in := func(kind string, box func(t *testing.T) boxtest.Box) {
+	in := func(kind string, left func(t testing.TB, why string), box func(t *testing.T) boxtest.Box) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			b := box(t)
 			for _, c := range cases {
 				t.Run(c.name, func(t *testing.T) {
 					if !slices.Contains(daily, c.name) {
-						testenv.NeedsAll(t, "kernels take their time: what is most used runs every day")
+						left(t, "kernels take their time: what is most used runs every day, and all in a container in CI")
 					}
 					c.test(t, b, c.name)
 				})
@@ -67,11 +67,11 @@ func TestBoxes(t *testing.T) {
 		})
 	}
 	plugins := []plugin.Plugin{jupyter.Plugin(), matplotlib()}
-	in("LocalBox", func(t *testing.T) boxtest.Box {
+	in("LocalBox", testenv.NeedsFull, func(t *testing.T) boxtest.Box {
 		needPython(t, "ipykernel", "jupyter_client", "matplotlib")
 		return boxtest.Local(t, plugins...)
 	})
-	in("DockerSSHBox", func(t *testing.T) boxtest.Box { return container(t, sshbox.Config{}, plugins...) })
+	in("DockerSSHBox", testenv.NeedsAll, func(t *testing.T) boxtest.Box { return container(t, sshbox.Config{}, plugins...) })
 }
 
 // The image is made by a container that may take what memory it wants: apt-get takes more than some tests have.
@@ -99,7 +99,7 @@ func TestConfined(t *testing.T) {
 
 // Who may not install Debian's packages gets a kernel by pip, from the index that pip is told of.
 func TestPip(t *testing.T) {
-	testenv.NeedsFull(t, "it installs Jupyter once more, to make wheels of it; TestPackageCacheOfPip runs pip in CI")
+	testenv.NeedsFull(t, "it installs Jupyter once more, to make wheels of it; pytool's TestRequirements runs pip every day")
 	debians := container(t, sshbox.Config{}, jupyter.Plugin())
 	require.NoError(t, debians.CopyTo(t.Context(), "testdata/wheels.py", "/tmp/wheels.py"))
 	require.Zero(t, execute(t, debians, "python3 /tmp/wheels.py /tmp/index").ExitCode)

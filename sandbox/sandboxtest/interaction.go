@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -237,7 +238,8 @@ func unfinished(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		gone := func() {
-			b.script(t, `cd "$1" && : > go; until [ -e gone ]; do sleep 0.02; done; sleep 0.2; rm go gone`, sh.dir)
+			b.script(t, `cd "$1" && : > go; until [ -e gone ]; do sleep 0.02; done; rm go gone`, sh.dir)
+			b.eventually(t, func() bool { return errors.Is(sh.Type(t.Context(), ""), sandbox.ErrIdle) }, "the command's end")
 		}
 		const command = "echo one; until [ -e go ]; do sleep 0.02; done; echo two; : > gone; (exit 6)"
 		begun := sandbox.Until(regexp.MustCompile("one\n"))

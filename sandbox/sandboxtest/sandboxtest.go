@@ -61,6 +61,7 @@ type options struct {
 	lossyEcho bool
 	plain     bool
 	groups    []string
+	fourths   []int
 }
 
 // Boxes sets how many sandboxes are made at once by Concurrency/48_Boxes. Default: 5, with [Full] 20; 0 leaves the case out.
@@ -72,7 +73,7 @@ func Sessions(n int) Option { return func(o *options) { o.sessions = n } }
 
 // Full has the suite repeat what fails only now and then as often as that took to be seen, up to 1,000 times, and move as
 // much data as was lost, up to 100 MB, and try every row of Zoo, some a hundred times. Without it the former are a tenth and of the latter every fourth is
-// tried: enough for every day, where a nightly run is full.
+// tried ([Fourths]): enough for every day, where a nightly run is full.
 func Full() Option { return func(o *options) { o.full = true } }
 
 // Groups chooses the groups to run, by their names: Syntax, Output, State, ShellEnd, Interaction, Time, Background, Run, Files,
@@ -83,6 +84,10 @@ func Full() Option { return func(o *options) { o.full = true } }
 func Groups(names ...string) Option {
 	return func(o *options) { o.groups = append(o.groups, names...) }
 }
+
+// Fourths chooses which fourths of the rows of Zoo are tried without [Full], 0 to 3, so that boxes which look at programs in the same way can share them.
+// Default: the first, which has besides its own the rows that [PlainSSHD] leaves out.
+func Fourths(n ...int) Option { return func(o *options) { o.fourths = n } }
 
 // LossyEcho is for a box that types to a terminal without seeing how much the terminal has echoed, as over a plain sshd. While a
 // program prints, Linux drops of the echo what its buffer of 4 KiB does not hold: 27_Input does not ask for all of it.
@@ -174,6 +179,9 @@ func (s *suite) defaults() {
 	}
 	if s.sessions < 0 {
 		s.sessions = s.few(10, 50)
+	}
+	if len(s.fourths) == 0 {
+		s.fourths = []int{0}
 	}
 }
 

@@ -37,12 +37,19 @@ func smallFiles(t *testing.T, b *box) {
 	t.Run("63_Cancelled", func(t *testing.T) { cancelledFiles(t, b) })
 	t.Run("63_ManyAtOnce", func(t *testing.T) { manyFiles(t, b) })
 	t.Run("63_Close", func(t *testing.T) { b.suite.closedFiles(t) })
+	t.Run("64_WatchDirectory", func(t *testing.T) { watchedDirectory(t, b) })
+	t.Run("64_WatchFile", func(t *testing.T) { watchedFile(t, b) })
+	t.Run("64_WatchEnds", func(t *testing.T) { watchEnds(t, b) })
+	t.Run("64_WatchRefused", func(t *testing.T) { watchRefused(t, b) })
 }
 
-// withFiles calls f, which has a context of one minute, in the test's own goroutine: f may end the test. It skips the case if the sandbox has no way to its files.
+// filesLimit is for all the calls of a withFiles: fstest makes thousands, one after the other.
+const filesLimit = 3 * limit
+
+// withFiles calls f, which has a context of filesLimit, in the test's own goroutine: f may end the test. It skips the case if the sandbox has no way to its files.
 func (b *box) withFiles(t testing.TB, what string, f func(context.Context, sandbox.Files) error) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), filesLimit)
 	defer cancel()
 	err := f(ctx, b.Files())
 	if errors.Is(err, errors.ErrUnsupported) {

@@ -100,7 +100,7 @@ func manyFiles(t *testing.T, b *box) {
 	same(t, "50\n", b.script(t, `ls -A "$1" | wc -l | tr -d ' '`, dir))
 }
 
-// closedFiles: Close ends calls and open files.
+// closedFiles: Close ends calls, open files and watches.
 func (s *suite) closedFiles(t *testing.T) {
 	t.Parallel()
 	b, witness := s.doomed(t)
@@ -111,6 +111,7 @@ func (s *suite) closedFiles(t *testing.T) {
 		file, err = f.Open(ctx, dir+"/f")
 		return err
 	}))
+	closedWatches := b.watchToClose(t)
 	files := b.Files()
 	content := bytes.Repeat([]byte("x"), 40<<20)
 	underWay := make(chan error, 4)
@@ -133,6 +134,7 @@ func (s *suite) closedFiles(t *testing.T) {
 	for range cap(underWay) {
 		require.ErrorIs(t, <-underWay, sandbox.ErrClosed)
 	}
+	closedWatches()
 	_, err = file.ReadAt(make([]byte, 1), 0)
 	require.ErrorIs(t, err, sandbox.ErrClosed)
 	file.Close()

@@ -13,8 +13,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// writerLimit is how long a call may go on for a writer that takes nothing when something else wants it to return.
-const writerLimit = 8 * time.Second
+// writerLimit is how long a call may go on for a writer that takes nothing when something else wants it to return. It is against hanging: such a call
+// returns within seconds, and on a busy machine in some more.
+const writerLimit = 30 * time.Second
 
 // A slow writer takes its time for each Write.
 type slow struct{ bytes.Buffer }

@@ -2,9 +2,9 @@ package sandboxtest
 
 import "github.com/sandshell/sandshell/sandbox"
 
-// sshd is a client's configuration, whose server is a process beside it: no port is taken.
+// sshd is a client's configuration, whose server is a process beside it: no port is taken. The user's startup files are not read: some take seconds.
 const sshd = `rm -f host* key* locked* && ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f key && ssh-keygen -q -t ed25519 -N sesame -f locked && cat key.pub locked.pub >keys && chmod 600 keys &&
-printf 'HostKey %s/host\nAuthorizedKeysFile %s/keys\nStrictModes no\nPidFile none\nUsePAM no\nPermitRootLogin yes\nLogLevel QUIET\n' "$PWD" "$PWD" >sshd_config &&
+printf 'HostKey %s/host\nAuthorizedKeysFile %s/keys\nStrictModes no\nPidFile none\nUsePAM no\nPermitRootLogin yes\nLogLevel QUIET\nSetEnv HOME=%s\n' "$PWD" "$PWD" "$PWD" >sshd_config &&
 printf 'Host *\nProxyCommand /usr/sbin/sshd -i -f %s/sshd_config\nIdentityFile %s/key\nUserKnownHostsFile %s/known\nIdentitiesOnly yes\nLogLevel ERROR\n' "$PWD" "$PWD" "$PWD" >config &&
 { printf 'box '; cat host.pub; } >known`
 

@@ -65,7 +65,8 @@ type Box struct {
 	touched   atomic.Int64   // when something last began or ended, in nanoseconds since 1970
 	conns     map[*tracked]struct{}
 	listeners map[*listener]struct{}
-	down      chan struct{} // closed when Close is done
+	watches   map[*fileWatch]func() bool // each takes back that its context ends it
+	down      chan struct{}              // closed when Close is done
 	downErr   error
 }
 
@@ -105,6 +106,7 @@ func newBox(host Host, opts Options) *Box {
 		count:       map[string]int{},
 		conns:       map[*tracked]struct{}{},
 		listeners:   map[*listener]struct{}{},
+		watches:     map[*fileWatch]func() bool{},
 		fileClients: newFileClients(),
 	}
 	var ok bool
@@ -287,6 +289,7 @@ func (b *Box) end() error {
 	jobs, detached := b.jobs, b.detached
 	b.mu.Unlock()
 	b.closeConnections()
+	b.closeWatches()
 	for _, s := range sessions {
 		s.fail(sandbox.ErrClosed)
 	}
@@ -299,10 +302,10 @@ func (b *Box) end() error {
 	for _, j := range jobs {
 		j.release()
 	}
+	b.fileClients.close() // before control: what is under way by a shell is killed
 	if b.control != nil {
 		b.control.Close()
 	}
-	b.fileClients.close()
 	return b.host.Close()
 }
 

@@ -3,10 +3,11 @@ package shellbox
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/shfiles"
 )
 
 // fileClients are the FileClients of a Box: the one that new calls use, and those of which there are calls and open files left.
@@ -36,7 +37,7 @@ type fileUse struct {
 }
 
 // acquire returns a client for one more user, who must release it.
-func (f *fileClients) acquire(ctx context.Context, host Host) (*fileUse, error) {
+func (f *fileClients) acquire(ctx context.Context, box *Box) (*fileUse, error) {
 	select {
 	case f.turn <- struct{}{}:
 		defer func() { <-f.turn }()
@@ -54,11 +55,7 @@ func (f *fileClients) acquire(ctx context.Context, host Host) (*fileUse, error) 
 	if u != nil {
 		u.retire()
 	}
-	from, ok := host.(FileHost)
-	if !ok {
-		return nil, fmt.Errorf("%w: there is no way to the files of %s", errors.ErrUnsupported, host)
-	}
-	client, err := from.OpenFiles(ctx)
+	client, err := box.openFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +65,23 @@ func (f *fileClients) acquire(ctx context.Context, host Host) (*fileUse, error) 
 	f.current = u
 	f.all[u] = struct{}{}
 	return u, nil
+}
+
+// openFiles makes a way to the files: the host's, else one by a shell.
+func (b *Box) openFiles(ctx context.Context) (FileClient, error) {
+	var none error
+	if from, ok := b.host.(FileHost); ok {
+		client, err := from.OpenFiles(ctx)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return client, err
+		}
+		none = err
+	}
+	client, err := shfiles.New(ctx, b.runs)
+	if err != nil {
+		return nil, errors.Join(err, none)
+	}
+	return client, nil
 }
 
 // retire has new calls use another client.

@@ -8,10 +8,10 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A FileHost is a Host that gives access to its files. On any other Host the calls of Box.Files are errors.ErrUnsupported.
+// A FileHost is a Host that gives access to its files. On any other Host the Box reaches them by a shell and the usual tools, which takes longer.
 type FileHost interface {
 	// OpenFiles makes a way to the files. The Box calls it when it first needs them, and again when the FileClient that it has is of no more use. ctx
-	// governs the opening only.
+	// governs the opening only. The Box does without after errors.ErrUnsupported.
 	OpenFiles(ctx context.Context) (FileClient, error)
 }
 

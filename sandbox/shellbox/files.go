@@ -17,7 +17,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Files implements sandbox.Sandbox. Needs a [FileHost].
+// Files implements sandbox.Sandbox. Of a Host that is no [FileHost], or has no way to its files, they are reached by a shell and the usual tools, a program or two for each
+// call.
 func (b *Box) Files() sandbox.Files { return files{b.made()} }
 
 // files are the files of a Box.
@@ -46,7 +47,7 @@ func (f files) do(ctx context.Context, c fileCall, work func(ctx context.Context
 		defer c.undo(context.WithoutCancel(ctx))
 	}
 	for again := !c.changes; ; again = false {
-		u, err := f.box.fileClients.acquire(ctx, f.box.host)
+		u, err := f.box.fileClients.acquire(ctx, f.box)
 		if err == nil {
 			heed := heed
 			if c.undo != nil {

@@ -163,7 +163,7 @@ func (f files) sweep(ctx context.Context, left *leftover) {
 		case <-ctx.Done():
 		}
 	}
-	if u, err := clients.acquire(ctx, f.box.host); err == nil {
+	if u, err := clients.acquire(ctx, f.box); err == nil {
 		u.do(ctx, heed, func() error { return u.Remove(left.path) })
 	}
 }

@@ -22,6 +22,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestHostOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsAll(t, "SSHBox runs every day, which is asked and copied by the same scripts")
+	// What a Host makes different. Files by a shell take minutes of a processor: shfiles' tests and sshhost's TestNoSubsystem have them every day.
+	groups := sandboxtest.Groups("Output", "ShellEnd", "Interaction", "Time", "Background", "Run", "Network", "Life")
+	if testenv.Full() {
+		groups = sandboxtest.Groups()
+	}
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // t.Context() has ended in a Cleanup
 		defer cancel()
@@ -29,5 +34,5 @@ func TestHostOfOnesOwn(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { box.Close() })
 		return box
-	}, testenv.Suite(sandboxtest.PlainSSHD())...)
+	}, testenv.Suite(sandboxtest.PlainSSHD(), groups)...)
 }

@@ -18,8 +18,12 @@ import (
 // runDelay is how long Run waits, after the program's end, for the end of its output, which a background process may hold open.
 const runDelay = 2 * time.Second
 
+// runSteps is how often in that time Run asks the host whether it is there.
+const runSteps = 8
+
 // Run implements sandbox.Sandbox. When a process that the program left in the background still holds its output open two
-// seconds after its end, Run returns with its exit code and an error that is exec.ErrWaitDelay.
+// seconds after its end, Run returns with its exit code and an error that is exec.ErrWaitDelay. Time in which the host does not answer, because it is
+// paused or its connection is cut, does not count.
 func (b *Box) Run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	b = b.made()
 	if cmd == nil || len(cmd.Args) == 0 || cmd.Args[0] == "" {
@@ -41,6 +45,11 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 		return -1, err
 	}
 	defer done()
+	return b.runs(ctx, cmd)
+}
+
+// runs is run within a call.
+func (b *Box) runs(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	id := b.name("run")
 	program := Program{Args: cmd.Args, Dir: b.dir(cmd.Dir), Env: b.environment(id, cmd.Env), User: cmd.User, Joined: sameWriter(cmd.Stdout, cmd.Stderr)}
 	if cmd.ReplaceEnv {
@@ -93,7 +102,7 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	if cmd.OOM != nil {
 		*cmd.OOM = b.oomKilled(proc, -1)
 	}
-	err = outputs.finish(ctx)
+	err = outputs.finish(ctx, b.answers)
 	if !outputs.done() {
 		proc.Close()
 		outputs.leave()
@@ -152,21 +161,25 @@ func (o *outputs) done() bool {
 	}
 }
 
-// finish waits, after the program's end, for the end of its outputs, and returns the writers' errors; or why it does not wait any longer.
-func (o *outputs) finish(ctx context.Context) error {
-	for last := int64(-1); ; {
+// finish waits, after the program's end, for the end of its outputs, and returns the writers' errors; or why it does not wait any longer. It counts steps
+// behind which the host, asked by answers, was there: the end of an output may be on its way from one that is paused, or cut off.
+func (o *outputs) finish(ctx context.Context, answers func(context.Context) bool) error {
+	for last, steps := int64(-1), 0; ; {
 		select {
 		case <-o.copied:
 			return errors.Join(o.errs[:]...)
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(runDelay):
+		case <-time.After(runDelay / runSteps):
 		}
-		n, busy := o.taken.now()
-		if !busy && n == last {
+		switch n, busy := o.taken.now(); {
+		case busy || n != last:
+			last, steps = n, 0 // there is output, and a writer that takes its time
+		case steps == runSteps: // and one more, for what the last answer came with
 			return fmt.Errorf("%w: a process that it left in the background holds its output open: redirect that", exec.ErrWaitDelay)
+		case answers(ctx):
+			steps++
 		}
-		last = n // there is output, and a writer that takes its time
 	}
 }
 
@@ -210,6 +223,14 @@ func drain(w io.Writer, r io.Reader) error {
 func sameWriter(a, b io.Writer) (same bool) {
 	defer func() { recover() }() // comparing uncomparable types
 	return a != nil && a == b
+}
+
+// answers asks the host a question, and reports whether that was dealt with in time. A host that is lost says so.
+func (b *Box) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, questionLimit)
+	defer cancel()
+	b.processes.Uptime(ctx)
+	return ctx.Err() == nil
 }
 
 // silence is how long a host may take to find out that its connection has gone silent.

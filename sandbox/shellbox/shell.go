@@ -84,8 +84,11 @@ func (s *session) confirm(sh *shell) {
 	}
 }
 
-// readMost is how much of the terminal's output one read takes.
-const readMost = 32 << 10
+// readMost is how much of the terminal's output one read takes, at most; an idle box keeps a buffer of readFirst.
+const (
+	readMost  = 32 << 10
+	readFirst = 1 << 10
+)
 
 // read reads the terminal until the shell's end.
 func (s *session) read(sh *shell) {
@@ -102,7 +105,7 @@ func (s *session) read(sh *shell) {
 		s.untilQuiet(sh, eof, &got)
 		sh.proc.Close()
 	})
-	buf := make([]byte, 4<<10)
+	buf := make([]byte, readFirst)
 	var end error
 	for end == nil {
 		var n int
@@ -111,7 +114,7 @@ func (s *session) read(sh *shell) {
 		s.take(sh, buf[:n])
 		got.end()
 		if n == len(buf) && n < readMost { // it prints much
-			buf = make([]byte, readMost)
+			buf = make([]byte, 2*n)
 		}
 	}
 	s.text(sh, sh.scan.flush())

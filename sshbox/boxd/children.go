@@ -18,6 +18,7 @@ type children struct {
 	mu    sync.Mutex // held while a child is started, until it is in known
 	known map[int]*child
 	none  *sync.Cond // signalled when no child is left
+	score *oomScore  // nil: each has boxd's own
 }
 
 // A child is a program that runs.
@@ -77,11 +78,10 @@ func (c *children) start(p *prepared, streams [3]*os.File, terminal bool) (*chil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pid, err := syscall.ForkExec(p.path, p.args, attr)
+	pid, err := c.score.lend(func() (int, error) { return syscall.ForkExec(p.path, p.args, attr) })
 	if err != nil {
 		return nil, err
 	}
-	expendable(pid)
 	child := &child{pid: pid, ended: make(chan struct{})}
 	c.known[pid] = child
 	return child, nil
@@ -114,16 +114,6 @@ func (c *children) wait() {
 	for len(c.known) > 0 {
 		c.none.Wait()
 	}
-}
-
-// expendable raises a program's oom_score_adj: when memory runs out, the kernel is to kill the program, and not boxd.
-func expendable(pid int) {
-	f, err := os.OpenFile("/proc/"+itoa(pid)+"/oom_score_adj", os.O_WRONLY, 0)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	f.WriteString("500")
 }
 
 func closeAll(files [3]*os.File) {

@@ -347,7 +347,7 @@ func TestTypist(t *testing.T) {
 		waitFor(t, "stty answers", func() bool { return strings.Count(y.String()[seen:], "\n") > 1 })
 		return strings.Contains(y.String()[seen:], "40 77")
 	})
-	y.types("cat\r", "cat\r\n")
+	y.types("echo u''p; cat\r", "up\r\n") // not its echo: what is typed before the shell has the terminal ready for cat shows otherwise
 	y.types("line\r", "line\r\nline\r\n")
 	y.types("\x03", prompt) // what is typed before, cat reads before it dies
 	y.types("echo st=$?\r", "st=130")

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"slices"
 	"sync/atomic"
 
@@ -120,6 +121,10 @@ func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {
 	case kind == wire.UnlistenRequest:
 		c.s.unlisten(func(l *listener) bool { return l.id == string(r.Payload) })
 		return true, nil
+	case kind == wire.EndRequest && c.s.dir != "":
+		c.s.vanish()
+		r.Reply(true, nil)
+		os.Exit(0)
 	case kind == wire.GuestRequest:
 		key, err := ssh.ParsePublicKey(r.Payload)
 		if err != nil {

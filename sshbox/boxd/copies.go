@@ -27,11 +27,18 @@ func (c *conn) unpack(nc ssh.NewChannel) {
 		if err == nil {
 			_, err = io.Copy(io.Discard, ch)
 		}
+		if unfinished(err) {
+			return errUnasked
+		}
 		return err
 	})
 }
 
-// copy makes a copy, and tells the client how it went. A client that closes the channel has given up: the archive ends without its trailer then.
+// errUnasked is the error of a copy whose archive ended without its trailer: the client has given up, or the connection was cut. Where half of it still works,
+// the client would take an answer for the copy's own end.
+var errUnasked = errors.New("nobody waits for the copy any more")
+
+// copy makes a copy, and tells the client how it went.
 func (c *conn) copy(nc ssh.NewChannel, do func(ch ssh.Channel, path string) error) {
 	path := archive.ExpandHome(string(nc.ExtraData()), c.s.homeDir())
 	ch, requests, err := nc.Accept()
@@ -43,7 +50,9 @@ func (c *conn) copy(nc ssh.NewChannel, do func(ch ssh.Channel, path string) erro
 	defer c.s.threads.more(-1)
 	go ssh.DiscardRequests(requests)
 	var failure []byte
-	if err := do(ch, path); err != nil {
+	if err := do(ch, path); err == errUnasked {
+		return
+	} else if err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}

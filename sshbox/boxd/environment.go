@@ -34,6 +34,14 @@ func environment(container []string) []string {
 	return env
 }
 
+// loginEnvironment returns the environment of programs on a machine: as the login has it, but for what its shell, and an sshd that has it execute another command,
+// say of boxd itself.
+func loginEnvironment(login []string) []string {
+	return slices.DeleteFunc(slices.Clone(login), func(kv string) bool {
+		return strings.HasPrefix(kv, "_=") || strings.HasPrefix(kv, "SSH_ORIGINAL_COMMAND=")
+	})
+}
+
 // last removes all but the last value of each variable. Of several, some shells would take the first.
 func last(env []string) []string {
 	at := map[string]int{}

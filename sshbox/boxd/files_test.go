@@ -38,10 +38,16 @@ func newSandbox(t testing.TB) (*shellbox.Box, *way) {
 }
 
 // fileServers are the file servers of a box.
-func fileServers(t testing.TB, sb sandbox.Sandbox) (pids []int) {
+func fileServers(t testing.TB, sb sandbox.Sandbox) []int {
+	t.Helper()
+	return boxdPrograms(t, sb, "files")
+}
+
+// boxdPrograms are the programs of a box that have this argument. (No pipeline: the shell lists the processes before it starts grep, which has it too.)
+func boxdPrograms(t testing.TB, sb sandbox.Sandbox, argument string) (pids []int) {
 	t.Helper()
 	var out bytes.Buffer
-	_, err := sb.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", `mount -t proc proc /proc; grep -lxz files /proc/[0-9]*/cmdline`}, Stdout: &out})
+	_, err := sb.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", `mount -t proc proc /proc; grep -lxz ` + argument + ` /proc/[0-9]*/cmdline`}, Stdout: &out})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,5 +215,64 @@ func TestFilesDetach(t *testing.T) {
 	}
 	if got, err := next.Files().ReadFile(t.Context(), "f", 0); string(got) != "content" || err != nil {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// A watch loses nothing in cuts; when its program is killed it says so, and what is behind a break, a killed program and Close is nothing.
+func TestWatchCut(t *testing.T) {
+	sb, w := newSandbox(t)
+	dir := filepath.Join(w.b.dir, "d")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	events, err := sb.Files().Watch(t.Context(), "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unread, err := sb.Files().Watch(t.Context(), "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const files = 500
+	made := make(chan error, 1)
+	go func() {
+		for i := range files {
+			if i%200 == 0 {
+				w.cut()
+			}
+			if err := os.Mkdir(filepath.Join(dir, strconv.Itoa(i)), 0o700); err != nil {
+				made <- err
+				return
+			}
+		}
+		made <- nil
+	}()
+	seen := 0
+	for e, err := range events {
+		if want := (sandbox.FileEvent{Op: sandbox.Created, Name: strconv.Itoa(seen)}); e != want || err != nil {
+			t.Fatalf("got %v, %v, want %v", e, err, want)
+		}
+		if seen++; seen == files {
+			break
+		}
+	}
+	if err := <-made; err != nil {
+		t.Fatal(err)
+	}
+	pids := boxdPrograms(t, sb, "watch")
+	if len(pids) != 1 {
+		t.Fatalf("programs that watch: %v", pids)
+	}
+	if code, err := sb.Run(t.Context(), &sandbox.Cmd{Args: []string{"kill", "-KILL", strconv.Itoa(pids[0])}}); code != 0 || err != nil {
+		t.Fatal(code, err)
+	}
+	var last error
+	for _, last = range unread {
+	}
+	if !errors.Is(last, sandbox.ErrCut) {
+		t.Errorf("got %v", last)
+	}
+	if left := boxdPrograms(t, sb, "watch"); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }

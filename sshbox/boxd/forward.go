@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -80,7 +81,7 @@ func (f *forwards) close() {
 
 func closeListeners(listeners []net.Listener) {
 	for _, l := range listeners {
-		l.Close()
+		programs.Listener{Listener: l}.Close()
 	}
 }
 

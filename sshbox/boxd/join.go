@@ -10,7 +10,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,11 +18,18 @@ import (
 func join(id string) error {
 	// Processes inside, of the same user, must not trace this one: it came from outside, and boxd trusts it.
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: wire.SocketName(id), Net: "unix"})
+	name, err := socketOf(id)
+	if err != nil {
+		return err
+	}
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: name, Net: "unix"})
 	// EAGAIN: somebody inside floods the socket, and its queue is full. ECONNREFUSED: boxd has only just been started.
 	for tries := 0; tries < joinTries && (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ECONNREFUSED)); tries++ {
+		if name == machineSocket && errors.Is(err, unix.ECONNREFUSED) { // there it listens before it has a name
+			return errNoBox
+		}
 		time.Sleep(joinPause)
-		conn, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: wire.SocketName(id), Net: "unix"})
+		conn, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: name, Net: "unix"})
 	}
 	if err != nil {
 		return fmt.Errorf("reach the box: %w", err)

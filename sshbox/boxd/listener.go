@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/archive"
 	"github.com/sandshell/sandshell/internal/wire"
+	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -52,7 +53,7 @@ func (s *server) listenFor(payload []byte) (address string, err error) {
 		}
 		return "", err
 	}
-	l := &listener{Listener: on, id: what.ID, room: make(chan struct{}, wire.ListenBacklog), over: make(chan struct{})}
+	l := &listener{Listener: programs.Listener{Listener: on}, id: what.ID, room: make(chan struct{}, wire.ListenBacklog), over: make(chan struct{})}
 	s.listeners[l.id] = l
 	go s.acceptFor(l)
 	return l.Addr().String(), nil

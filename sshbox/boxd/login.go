@@ -28,13 +28,17 @@ var loginLimit = 20 * time.Second
 
 // called serves one connection to the socket. A process connects and hands over two streams, on which the client speaks SSH: see join.
 //
-// A process from inside the container is refused before anything is taken from it. No client of ours comes from inside; and descriptors are not like a
+// A process from inside the container, or of another user of the machine, is refused before anything is taken from it. No client of ours comes from inside; and descriptors are not like a
 // network: a process that has handed them over still shares them, and could put them in blocking mode, in which not even Close returns.
 func (s *server) called(c *net.UnixConn) {
 	c.SetDeadline(time.Now().Add(loginLimit))
 	var joined *streams
 	err := errors.New("it comes from inside of the container")
-	if fromOutside(c) {
+	welcome := fromOutside
+	if s.dir != "" {
+		welcome, err = ofOwnUser, errors.New("it is another user's")
+	}
+	if welcome(c) {
 		joined, err = receive(c)
 	}
 	if err != nil {
@@ -154,11 +158,11 @@ func (s *server) config() *ssh.ServerConfig {
 	return config
 }
 
-// arrived adds c to the connections. It reports false if c's key was the owner's when it logged in and no longer is.
+// arrived adds c to the connections. It reports false if c's key was the owner's when it logged in and no longer is, and once the box ends.
 func (s *server) arrived(c *conn, key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.owner && key != s.owner {
+	if s.stopping || c.owner && key != s.owner {
 		return false
 	}
 	s.conns[c] = struct{}{}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,6 +34,7 @@ const dontLinger = "GORACE=atexit_sleep_ms=0"
 const (
 	loginLimitIn = "SANDSHELL_TEST_LOGIN_LIMIT"
 	rootIn       = "SANDSHELL_TEST_ROOT"
+	oomScoreIn   = "SANDSHELL_TEST_OOM_SCORE_ADJ" // boxd's own
 )
 
 func TestMain(m *testing.M) {
@@ -44,7 +46,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(run(os.Args[1:]))
 	}
-	if len(os.Args) == 2 && (os.Args[1] == "sftp" || os.Args[1] == "files") {
+	if len(os.Args) > 1 && slices.Contains([]string{"sftp", "files", "watch"}, os.Args[1]) { // boxd has started itself
 		os.Exit(run(os.Args[1:]))
 	}
 	status := m.Run()
@@ -85,6 +87,12 @@ func becomeBoxd() error {
 			return err
 		}
 	}
+	if score := os.Getenv(oomScoreIn); score != "" {
+		if err := os.WriteFile(oomScoreOf("self"), []byte(score), 0); err != nil {
+			return err
+		}
+	}
+	os.Unsetenv(oomScoreIn)
 	os.Unsetenv(loginLimitIn)
 	os.Unsetenv(rootIn)
 	os.Unsetenv(beforePidfdsIn)

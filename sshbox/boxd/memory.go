@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/sandshell/sandshell/internal/inspect"
@@ -92,4 +95,49 @@ func (s *server) oomKills(ask wire.OOM) (int64, error) {
 		return 0, fmt.Errorf("no program has the id %.40q", ask.ID)
 	}
 	return s.kills() - p.killCounts.at(ask.Since), nil
+}
+
+// When memory runs out, the kernel is to kill a program, and not boxd: programs' oom_score_adj is so much above boxd's, up to the kernel's OOM_SCORE_ADJ_MAX.
+const (
+	programsAbove = 500
+	oomScoreMax   = 1000
+)
+
+func oomScoreOf(pid string) string { return "/proc/" + pid + "/oom_score_adj" }
+
+// An oomScore is boxd's oom_score_adj, and that of the programs that it starts.
+type oomScore struct {
+	file          *os.File // boxd's
+	own, programs []byte
+}
+
+// openOOMScore is called before the file is root's, which it is once boxd is not dumpable. Kubernetes starts the processes of a pod with up to 1000: where boxd's
+// own leaves too little above it, boxd lowers it, if it may. (Below what a process with CAP_SYS_RESOURCE has set, only such a process may go.)
+func openOOMScore() (*oomScore, error) {
+	file, err := os.OpenFile(oomScoreOf("self"), os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	own := func() int {
+		var text [16]byte
+		n, _ := file.ReadAt(text[:], 0)
+		score, _ := strconv.Atoi(strings.TrimSpace(string(text[:n])))
+		return score
+	}
+	score := own()
+	if score+programsAbove > oomScoreMax {
+		file.WriteAt([]byte(itoa(oomScoreMax-programsAbove)), 0)
+		score = own()
+	}
+	return &oomScore{file, []byte(itoa(score)), []byte(itoa(min(score+programsAbove, oomScoreMax)))}, nil
+}
+
+// lend gives boxd the programs' score while f starts one: a program inherits it, and so does what the program starts in its first moment.
+func (o *oomScore) lend(f func() (pid int, err error)) (pid int, err error) {
+	if o == nil {
+		return f()
+	}
+	o.file.WriteAt(o.programs, 0)
+	defer o.file.WriteAt(o.own, 0)
+	return f()
 }

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"os"
 	"slices"
 	"sync"
@@ -50,6 +52,9 @@ func (c *conn) program(newChannel ssh.NewChannel) {
 	var p *program
 	if err == nil {
 		p, err = c.s.program(open)
+	} else if unfinished(err) { // a cut: the client asks again. Where half of the connection still works, an answer would be the program's
+		go ssh.DiscardRequests(requests)
+		return
 	}
 	if err != nil {
 		go ssh.DiscardRequests(requests)
@@ -58,6 +63,9 @@ func (c *conn) program(newChannel ssh.NewChannel) {
 	}
 	p.serve(ch, requests, open.Stdout, open.Stderr)
 }
+
+// unfinished reports whether what was read ended before it was whole.
+func unfinished(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 // program returns the program of that id, and starts it if there is none and the client says how.
 func (s *server) program(open *wire.Open) (*program, error) {
@@ -99,6 +107,7 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.mark(texts(start.Env))
 	p := &program{s: s, id: id, in: newInput(), rows: start.Rows, cols: start.Cols}
 	p.killCounts.note(0, s.kills())
 	if start.Spool {

@@ -7,10 +7,12 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -27,6 +29,7 @@ type options struct {
 	command []string // the image's own entrypoint and command; none if it is not to run
 	linger  time.Duration
 	keep    bool
+	dir     string // the box's own on a machine; "" in a container
 }
 
 // A server is what boxd is: the box's programs, and the connections to it.
@@ -52,6 +55,8 @@ type server struct {
 	listeners map[string]*listener // by id
 	arrival   chan struct{}        // closed, and made anew, when a connection has logged in
 	alone     *time.Timer          // fires when the owner has been away for too long
+	marks     map[string]bool      // by which the box's processes are known, see mark
+	stopping  bool                 // nobody may log in any more
 }
 
 func newServer(o options, log *slog.Logger) (*server, error) {
@@ -63,10 +68,14 @@ func newServer(o options, log *slog.Logger) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	env := environment(os.Environ())
+	if o.dir != "" {
+		env = loginEnvironment(os.Environ())
+	}
 	return &server{
-		options: o, log: log, hostKey: hostKey, children: newChildren(), env: environment(os.Environ()),
+		options: o, log: log, hostKey: hostKey, children: newChildren(), env: env,
 		guests: map[string]bool{}, conns: map[*conn]struct{}{}, programs: map[string]*program{},
-		listeners: map[string]*listener{}, arrival: make(chan struct{}),
+		listeners: map[string]*listener{}, arrival: make(chan struct{}), marks: map[string]bool{},
 	}, nil
 }
 
@@ -74,6 +83,13 @@ func newServer(o options, log *slog.Logger) (*server, error) {
 func serve(o options, log *slog.Logger) error {
 	runtime.GOMAXPROCS(1)
 	reserve(reservedThreads)
+	var score *oomScore
+	if o.dir == "" { // on a machine, where the kernel may choose among others' programs too, nobody's is to be put first
+		var err error
+		if score, err = openOOMScore(); err != nil {
+			log.Info("the kernel may kill boxd before the programs when memory runs out", "error", err)
+		}
+	}
 	// Other processes of the same user must not read boxd's memory: the keys are in it, and what programs print.
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)    // for when it is not process 1
@@ -82,7 +98,8 @@ func serve(o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: wire.SocketName(o.id), Net: "unix"})
+	s.children.score = score
+	listener, err := s.listen()
 	if err != nil {
 		return err
 	}
@@ -164,7 +181,23 @@ func (s *server) abandoned() {
 		return
 	}
 	s.log.Info("nobody has come for long: the box ends")
+	s.exit()
+}
+
+// exit ends the box, with all that runs in it. In a container, the kernel ends all with process 1.
+func (s *server) exit() {
+	if s.dir != "" {
+		s.vanish()
+	}
 	os.Exit(0)
+}
+
+// listen opens the box's socket. On a machine, start has opened it.
+func (s *server) listen() (*net.UnixListener, error) {
+	if s.dir != "" {
+		return s.inherited()
+	}
+	return net.ListenUnix("unix", &net.UnixAddr{Name: wire.SocketName(s.id), Net: "unix"})
 }
 
 // stopLimit is how long programs may take to end when the box is stopped. It is less than the 10 s after which docker stop kills.
@@ -192,16 +225,24 @@ func (s *server) obey() {
 	}
 }
 
-// stop ends the box. All programs are asked to end before; those that have not within stopLimit are killed with it.
+// stop ends the box. All programs are asked to end before; those that have not within stopLimit are killed with it. The connections end first: that the box's end has ended
+// its command nobody is to take for the command's own result, nor to start another in what is left of the box.
 func (s *server) stop() {
+	s.mu.Lock()
+	s.stopping = true
+	conns := slices.Collect(maps.Keys(s.conns))
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+	}
 	s.children.each(func(pid int) {
 		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGCONT} { // interactive shells ignore SIGTERM
 			syscall.Kill(-pid, sig)
 		}
 	})
-	time.AfterFunc(stopLimit, func() { os.Exit(0) }) // the kernel ends all with process 1
+	time.AfterFunc(stopLimit, s.exit)
 	s.children.wait()
-	os.Exit(0)
+	s.exit()
 }
 
 // startCommand starts the image's own entrypoint and command on the container's standard streams. When it ends, the box goes on.

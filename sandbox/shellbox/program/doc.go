@@ -6,7 +6,7 @@
 // shellbox is such a Host.
 //
 // A Host that does not use os/exec finds the parts: [LookPath], [OpenTerminal], [OpenPipes]. One whose terminals are elsewhere, at the other end of
-// a connection, needs a [Keyboard].
+// a connection, needs a [Keyboard]. One that listens on this machine wraps its listeners in a [Listener].
 //
 // It works on Linux, macOS and the BSDs ([Supported]). On other systems, what starts programs or opens terminals returns errors.ErrUnsupported.
 package program

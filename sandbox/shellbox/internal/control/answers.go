@@ -47,7 +47,7 @@ func (c *Processes) Discard(ctx context.Context, pid int) (int, error) {
 	if err != nil || len(ps) == 0 {
 		return 0, err
 	}
-	out, err := c.do(ctx, "discard "+itoa(ps[0].TTY))
+	out, err := c.do(ctx, "discard "+itoa(ps[0].TTY)+" "+itoa(ps[0].Parent))
 	return atoi(strings.TrimSpace(out)), err
 }
 

@@ -274,6 +274,31 @@ func TestModes(t *testing.T) {
 	}
 }
 
+// What whoever feeds a terminal has for it, and has not come to write, is dropped too: here by a program that is busy.
+func TestDiscardFed(t *testing.T) {
+	sh := startControl(t, 0)
+	feeder := exec.Command("python3", "-c", `
+import os, pty, time
+pid, terminal = pty.fork()
+if pid == 0: os.execvp("sh", ["sh", "-c", "echo up; exec sleep 1000"])
+os.read(terminal, 1) # it is on the terminal
+print(pid, flush=True)
+end = time.monotonic() + 0.5
+while time.monotonic() < end: pass
+os.write(terminal, b"late")
+time.sleep(1000)`)
+	out, err := feeder.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, feeder.Start())
+	defer feeder.Wait()
+	defer feeder.Process.Kill()
+	var pid int
+	_, err = fmt.Fscan(out, &pid)
+	require.NoError(t, err)
+	require.Equal(t, len("late"), must[int](t)(sh.Discard(t.Context(), pid)))
+	require.Zero(t, must[int](t)(sh.Discard(t.Context(), pid)))
+}
+
 func TestUptime(t *testing.T) {
 	sh := startControl(t, 0)
 	before := must[time.Duration](t)(inspect.Uptime())

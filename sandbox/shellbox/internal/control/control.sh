@@ -36,7 +36,7 @@
 #   modes TTY        words that hold -icanon if the terminal of this number (tty above) is in raw mode, -echo if it does not echo;
 #                    nothing if it cannot be opened
 #   sane TTY         puts its modes in order: stty sane -onlcr -echoctl
-#   discard TTY      drops the input that it holds: the number of bytes
+#   discard TTY PID  drops the input that it holds, and that PID, who feeds it, still has for it: the number of bytes
 #   uptime           seconds since the start of the machine, the clock of starttime
 #   send NAMES PID... sends each process the signals, names without SIG or numbers, separated by commas: the line "sent" for each sent
 #   interrupt PID    sends INT to the foreground process group of its terminal: the line "sent"
@@ -285,16 +285,18 @@ modes() { _pts $1 && (stty -a <$_d); }
 
 sane() { _pts $1 && (stty sane -onlcr -echoctl <$_d); }
 
-# A line that is not finished can be read in raw mode only. Each cat reads what is there; the kernel then has room for more (4096 bytes).
+# A line that is not finished can be read in raw mode only. Each cat reads what is there; the kernel then has room for more (4096 bytes). Who feeds the
+# terminal, as sshd does, is awake while it has more and there is room.
 discard() {
   _pts $1 || return
   (
     _m=`stty -g` && stty -icanon -echo min 0 time 0 || exit
-    _n=0
-    for _a in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
+    _n=0 _a=0
+    until [ $((_a += 1)) -gt 1000 ]; do
+      _s=; _stat $2
       _y=`cat | wc -c`
-      [ $((_y)) -gt 0 ] || break
       _n=$((_n + _y))
+      case $((_y)) in 0) case $_s in R*) ;; *) break ;; esac ;; esac
     done
     stty "$_m"
     echo $_n

@@ -1,4 +1,4 @@
-package sshbox
+package guests
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // FuzzSSHConfigQuoting gives what is quoted to OpenSSH itself: a ProxyCommand is called with the words it was made of, and the paths are those that were
@@ -35,15 +37,15 @@ func FuzzSSHConfigQuoting(f *testing.F) {
 			return
 		}
 		text := fmt.Sprintf("Host box\n\tHostName nowhere\n\tProxyCommand %s\n\tIdentityFile %s\n\tUserKnownHostsFile %s\n", proxy, file, file)
-		noError(t, os.WriteFile(config, []byte(text), 0o600))
-		noError(t, os.RemoveAll(got))
+		require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
+		require.NoError(t, os.RemoveAll(got))
 
 		said, _ := openSSH(t, ssh, "-F", config, "-o", "BatchMode=yes", "box") // it fails: who is called is no sshd
 		if called, err := os.ReadFile(got); err != nil || string(called) != word {
 			t.Errorf("%q: the command is called with %q, %v\n%s%s", word, called, err, text, said)
 		}
 		said, err = openSSH(t, ssh, "-G", "-F", config, "box")
-		noError(t, err)
+		require.NoError(t, err)
 		for _, line := range []string{"identityfile " + strings.ReplaceAll(path, "%", "%%"), "userknownhostsfile " + path} { // the tokens of the one are replaced later
 			if !strings.Contains(said, "\n"+line+"\n") {
 				t.Errorf("%q: no %q in\n%s", word, line, said)

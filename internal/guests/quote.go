@@ -1,4 +1,4 @@
-package sshbox
+package guests
 
 import (
 	"fmt"

@@ -1,0 +1,128 @@
+package fswatch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A Watch is an inotify instance that watches one directory: also for a file, because whoever replaces a file makes another inode, which a watch of the first one
+// would not see.
+type Watch struct {
+	file *os.File
+	only string // the entry that is told of; "": all
+	buf  []byte
+	over bool // the directory is gone
+
+	movedFrom string // the name in the last event of an entry that was moved away,
+	cookie    uint32 // which says where the event belongs that has the new name. 0: none. Nothing is renamed in the directory between these two
+}
+
+const (
+	entries = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_DELETE | unix.IN_MOVED_FROM
+	ends    = unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_UNMOUNT | unix.IN_IGNORED
+	mask    = entries | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+)
+
+// New begins to watch a directory's entries, or a file. Symbolic links are followed.
+func New(name string) (*Watch, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	w := &Watch{buf: make([]byte, 16<<10)}
+	dir := name
+	if !info.IsDir() {
+		file, err := filepath.EvalSymlinks(name)
+		if err != nil {
+			return nil, err
+		}
+		dir, w.only = filepath.Split(file)
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK) // Close frees Next only if it does not block
+	if errors.Is(err, unix.EMFILE) {
+		err = fmt.Errorf("%w: end other watches, or raise the limit fs.inotify.max_user_instances", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.file = os.NewFile(uintptr(fd), "inotify")
+	_, err = unix.InotifyAddWatch(fd, dir, mask)
+	if errors.Is(err, unix.ENOSPC) {
+		err = fmt.Errorf("%w for watches: end others, or raise the limit fs.inotify.max_user_watches", err)
+	}
+	if err != nil {
+		w.file.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Next waits for events, and returns them in the kernel's order. Its error is fs.ErrNotExist once the directory is gone, and fs.ErrClosed after Close. Calls
+// come one after the other.
+func (w *Watch) Next() ([]sandbox.FileEvent, error) {
+	for !w.over {
+		n, err := w.file.Read(w.buf)
+		if err != nil {
+			return nil, err
+		}
+		if events := w.read(w.buf[:n]); len(events) > 0 {
+			return events, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: what is watched was removed or moved away", syscall.ENOENT)
+}
+
+// read reads the kernel's events.
+func (w *Watch) read(b []byte) (events []sandbox.FileEvent) {
+	for len(b) >= unix.SizeofInotifyEvent && !w.over {
+		what, cookie := binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[8:])
+		end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
+		name, _, _ := bytes.Cut(b[unix.SizeofInotifyEvent:end], []byte{0})
+		b = b[end:]
+		e := w.event(what, cookie, string(name))
+		if e.Op == sandbox.Overflow || e.Op != 0 && (w.only == "" || w.only == e.Name) {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// event returns what an event of the kernel's says. Op is 0 if that is nothing.
+func (w *Watch) event(what, cookie uint32, name string) sandbox.FileEvent {
+	e := sandbox.FileEvent{Name: name}
+	switch {
+	case what&unix.IN_Q_OVERFLOW != 0:
+		e.Op = sandbox.Overflow
+	case what&ends != 0:
+		w.over = true
+	case what&unix.IN_CREATE != 0:
+		e.Op = sandbox.Created
+	case what&unix.IN_MOVED_TO != 0:
+		e.Op = sandbox.Created
+		if cookie != 0 && cookie == w.cookie {
+			e.From = w.movedFrom
+		}
+	case what&unix.IN_MODIFY != 0:
+		e.Op = sandbox.Written
+	case what&unix.IN_ATTRIB != 0:
+		e.Op = sandbox.Attributes
+	case what&unix.IN_MOVED_FROM != 0:
+		e.Op = sandbox.Removed
+		w.movedFrom, w.cookie = name, cookie
+	case what&unix.IN_DELETE != 0:
+		e.Op = sandbox.Removed
+	}
+	return e
+}
+
+// Close ends the watch, and frees Next.
+func (w *Watch) Close() error { return w.file.Close() }

@@ -1,0 +1,106 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// followPause is how long follow waits before it asks an API server again that does not answer.
+const followPause = 200 * time.Millisecond
+
+// follow calls see with what the pod of that name is, and again after each change; with nil if there is none. It ends with the error that see returns, with ctx, or
+// when the API server refuses it. While the server is away it waits. version is the pod's that see knows already; "": none.
+func (c *Cluster) follow(ctx context.Context, name, version string, see func(*corev1.Pod) error) error {
+	for {
+		var err error
+		if version == "" {
+			var pod *corev1.Pod
+			pod, err = c.Pods.Get(ctx, name, metav1.GetOptions{})
+			switch {
+			case apierrors.IsNotFound(err):
+				pod, err = nil, nil
+			case err != nil:
+				pod = nil
+			default:
+				version = pod.ResourceVersion
+			}
+			if err == nil {
+				if err := see(pod); err != nil {
+					return err
+				}
+			}
+		}
+		if err == nil {
+			err = c.watch(ctx, name, &version, see)
+		}
+		var seen *seenError
+		switch {
+		case errors.As(err, &seen):
+			return seen.error
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+			return c.explain(err, "watch", "pods", name)
+		case err != nil:
+			c.log.Debug("follow a pod", "pod", name, "error", err)
+			select {
+			case <-time.After(followPause):
+			case <-ctx.Done():
+			}
+			version = ""
+		}
+	}
+}
+
+// A seenError is one of follow's see.
+type seenError struct{ error }
+
+// watch sees changes until the server ends the watch, which it does after some minutes.
+func (c *Cluster) watch(ctx context.Context, name string, version *string, see func(*corev1.Pod) error) error {
+	w, err := c.Pods.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: *version})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		if e.Type == watch.Error {
+			return apierrors.FromObject(e.Object) // 410: the version is too old
+		}
+		pod, ok := e.Object.(*corev1.Pod)
+		if !ok {
+			continue
+		}
+		*version = pod.ResourceVersion
+		if e.Type == watch.Deleted {
+			pod = nil
+		}
+		if err := see(pod); err != nil {
+			return &seenError{err}
+		}
+	}
+	return nil
+}
+
+// Changes calls see with each change of the pods that have the labels of selector, since version of a list, until ctx or the server ends the watch. deleted pods are as
+// they were last.
+func (c *Cluster) Changes(ctx context.Context, selector, version string, see func(pod *corev1.Pod, deleted bool)) error {
+	w, err := c.Pods.Watch(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: version})
+	if err != nil {
+		return c.explain(err, "watch", "pods", "")
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		pod, ok := e.Object.(*corev1.Pod)
+		if !ok {
+			return apierrors.FromObject(e.Object) // 410: the version is too old
+		}
+		see(pod, e.Type == watch.Deleted)
+	}
+	return nil
+}

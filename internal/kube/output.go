@@ -1,0 +1,29 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// outputMax is how much of a command's output Output reads.
+const outputMax = 64 << 10
+
+// Output executes a command in a pod's container, beside its box, and returns what it prints.
+func (c *Cluster) Output(ctx context.Context, pod string, command ...string) ([]byte, error) {
+	s, err := c.exec(ctx, pod, command)
+	if err != nil {
+		return nil, c.explain(err, "exec", "pods", pod)
+	}
+	defer s.Close()
+	stop := context.AfterFunc(ctx, func() { s.Close() })
+	defer stop()
+	out, err := io.ReadAll(io.LimitReader(s, outputMax))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, fmt.Errorf("%w: %s", err, s.Said())
+	}
+	return out, nil
+}

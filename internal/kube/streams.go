@@ -1,0 +1,193 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/sandshell/sandshell/internal/boxclient"
+	"github.com/sandshell/sandshell/internal/headtail"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientwebsocket "k8s.io/client-go/transport/websocket"
+)
+
+// exec executes a command in the pod's container. Its streams come over a websocket, and over SPDY where something on the way lets none through. client-go's
+// executors copy between streams of their own, with goroutines, on each of which a byte waits: this is the bare stream.
+func (c *Cluster) exec(ctx context.Context, pod string, command []string) (boxclient.Streams, error) {
+	url := c.core.Get().Resource("pods").Namespace(c.Namespace).Name(pod).SubResource("exec").VersionedParams(&corev1.PodExecOptions{
+		Container: container, Command: command, Stdin: true, Stdout: true, Stderr: true,
+	}, runtime.NewParameterCodec(kinds())).URL().String()
+	if !c.spdy.Load() {
+		s, err := c.overWebsocket(ctx, url)
+		if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) {
+			return s, err
+		}
+		// An older API server wants the right to get for a websocket, and to create for SPDY; some proxies let nothing but SPDY through.
+		over, spdyErr := c.overSPDY(ctx, url)
+		if spdyErr != nil {
+			return nil, err
+		}
+		c.spdy.Store(true)
+		return over, nil
+	}
+	return c.overSPDY(ctx, url)
+}
+
+// said keeps what comes on standard error, on which boxd reports its troubles, and logs it.
+type said struct {
+	log  *slog.Logger
+	mu   sync.Mutex
+	text headtail.Buffer
+}
+
+// saidMax is how many bytes are kept: head and tail.
+const saidMax = 2 << 10
+
+func newSaid(log *slog.Logger) *said { return &said{log: log, text: headtail.Buffer{Max: saidMax}} }
+
+func (s *said) Write(p []byte) (int, error) {
+	s.log.Debug("boxd", "said", strings.TrimSpace(string(p[:min(len(p), saidMax)])))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+// Said implements boxclient.Streams.
+func (s *said) Said() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, _ := s.text.Text()
+	return strings.TrimSpace(text)
+}
+
+// The channels of the protocol v4.channel.k8s.io: the first byte of each message.
+const (
+	stdinChannel = iota
+	stdoutChannel
+	stderrChannel
+	errorChannel
+)
+
+// A socket is the streams of a process in a pod, over a websocket.
+type socket struct {
+	*said
+	ws      *websocket.Conn
+	current io.Reader // the rest of a message of standard output; nil between two
+	writing sync.Mutex
+}
+
+func (c *Cluster) overWebsocket(ctx context.Context, url string) (boxclient.Streams, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	trip, holder, err := clientwebsocket.RoundTripperFor(c.config)
+	if err != nil {
+		return nil, err
+	}
+	ws, err := clientwebsocket.Negotiate(trip, holder, request, "v5.channel.k8s.io", "v4.channel.k8s.io")
+	if err != nil {
+		return nil, err
+	}
+	return &socket{said: newSaid(c.log), ws: ws}, nil
+}
+
+// Read returns standard output.
+func (s *socket) Read(p []byte) (int, error) {
+	for {
+		if s.current != nil {
+			n, err := s.current.Read(p)
+			if err == io.EOF {
+				s.current, err = nil, nil
+			}
+			if n > 0 || err != nil {
+				return n, err
+			}
+		}
+		_, message, err := s.ws.NextReader()
+		if err != nil {
+			if websocket.IsCloseError(err, websocket.CloseNormalClosure) {
+				err = io.EOF
+			}
+			return 0, err
+		}
+		var channel [1]byte
+		if _, err := io.ReadFull(message, channel[:]); err != nil {
+			return 0, err
+		}
+		switch channel[0] {
+		case stdoutChannel:
+			s.current = message
+		case stderrChannel:
+			if _, err := io.Copy(s.said, message); err != nil {
+				return 0, err
+			}
+		case errorChannel:
+			return 0, ended(message)
+		}
+	}
+}
+
+// ended is how the process has ended, as its error stream tells.
+func ended(r io.Reader) error {
+	text, err := io.ReadAll(io.LimitReader(r, 64<<10))
+	if err != nil {
+		return err
+	}
+	var status metav1.Status
+	if json.Unmarshal(text, &status) != nil {
+		return fmt.Errorf("the pod's exec: %s", text)
+	}
+	if status.Status == metav1.StatusSuccess {
+		return io.EOF
+	}
+	return fmt.Errorf("the pod's exec: %s", status.Message)
+}
+
+// messageMax is how much one message carries: with the channel's byte it fits in the connection's buffer.
+const messageMax = 32 << 10
+
+// Write writes to standard input.
+func (s *socket) Write(p []byte) (n int, err error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	for len(p) > 0 {
+		piece := p[:min(len(p), messageMax)]
+		w, err := s.ws.NextWriter(websocket.BinaryMessage)
+		if err != nil {
+			return n, err
+		}
+		if _, err := w.Write([]byte{stdinChannel}); err != nil {
+			return n, err
+		}
+		if _, err := w.Write(piece); err != nil {
+			return n, err
+		}
+		if err := w.Close(); err != nil {
+			return n, err
+		}
+		n, p = n+len(piece), p[len(piece):]
+	}
+	return n, nil
+}
+
+func (s *socket) Close() error                       { return s.ws.Close() }
+func (s *socket) LocalAddr() net.Addr                { return s.ws.LocalAddr() }
+func (s *socket) RemoteAddr() net.Addr               { return s.ws.RemoteAddr() }
+func (s *socket) SetReadDeadline(t time.Time) error  { return s.ws.SetReadDeadline(t) }
+func (s *socket) SetWriteDeadline(t time.Time) error { return s.ws.SetWriteDeadline(t) }
+func (s *socket) SetDeadline(t time.Time) error {
+	s.SetReadDeadline(t)
+	return s.SetWriteDeadline(t)
+}

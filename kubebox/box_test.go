@@ -1,0 +1,86 @@
+package kubebox
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/sandshell/sandshell/internal/kubetest"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A box with all that a namespace of the restricted Pod Security Standard takes.
+func TestBox(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	var mu sync.Mutex
+	said := map[string]bool{}
+	b := newBox(t, Config{
+		Cluster: c, ReadOnlyRoot: true, Dir: "/data", Env: []string{"A=$(B) c"}, CPUs: 0.5, Memory: 256 << 20, EphemeralStorage: 64 << 20,
+		Mounts: []Mount{{Target: "/data"}, {Type: ConfigMap, Source: "kube-root-ca.crt", Target: "/ca"}}, Labels: map[string]string{"mine": "1"},
+		Progress: func(p Progress) {
+			mu.Lock()
+			defer mu.Unlock()
+			said[p.Status] = true
+		},
+	})
+	require.Equal(t, "KubeBox", b.String())
+	does(t, b, `echo "$(id -u):$(id -g) $PWD $A"`, "1000:1000 /data $(B) c\n")
+	does(t, b, `cd /tmp && touch /tmp/a /data/b && ls /ca; touch /usr/a 2>/dev/null || echo read-only`, "ca.crt\nread-only\n")
+	does(t, b, `pwd; ls /var/run/secrets/kubernetes.io 2>/dev/null; grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status | tr -s '\t\n' '  '`,
+		"/tmp\nCapEff: 0000000000000000 NoNewPrivs: 1 Seccomp: 2 ")
+	mu.Lock()
+	require.True(t, said["Scheduled"], "%v", said)
+	mu.Unlock()
+
+	core := kubetest.Shared(t).Core(t)
+	pod, err := core.Pods(b.Namespace()).Get(t.Context(), b.PodName(), metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, b.PodUID(), string(pod.UID))
+	require.Equal(t, "Guaranteed", string(pod.Status.QOSClass))
+	require.Equal(t, "1", pod.Labels["mine"])
+
+	list, err := c.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, b.PodUID(), list[0].ID)
+
+	n, err := c.Reap(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.ErrorContains(t, c.Prune(t.Context()), b.PodName())
+	require.ErrorContains(t, b.Detach(), "with Keep")
+}
+
+// In the test cluster nobody enforces NetworkPolicies, and CheckNetwork finds that out.
+func TestCheckNetwork(t *testing.T) {
+	t.Parallel()
+	err := CheckNetwork(t.Context(), Config{Cluster: cluster(t), Image: testImage})
+	var open *OpenNetworkError
+	require.ErrorAs(t, err, &open)
+}
+
+// A box goes on though one of its programs uses up the memory: the kernel kills that.
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, Config{Cluster: cluster(t), Memory: 96 << 20})
+	does(t, b, "X=1", "")
+	r, err := b.Execute(t.Context(), `python3 -c 'x = bytearray(300 << 20)'`)
+	require.NoError(t, err)
+	require.Equal(t, 137, r.ExitCode)
+	does(t, b, "echo $X", "1\n")
+}
+
+// A cancelled New leaves nothing, at whatever point.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("no longer wanted")
+	_, err := New(ctx, Config{Cluster: c, Image: testImage, Progress: func(Progress) { cancel(why) }})
+	require.ErrorIs(t, err, why)
+	require.NotErrorIs(t, err, sandbox.ErrLost)
+}

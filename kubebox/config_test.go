@@ -1,0 +1,62 @@
+package kubebox
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestConfigWrong(t *testing.T) {
+	for has, c := range map[string]Config{
+		"Config.Linger":      {Linger: time.Millisecond},
+		"Config.Deadline":    {Deadline: -1},
+		"Config.Pull":        {Pull: "often"},
+		"Config.Network":     {Network: "bridge"},
+		"Config.Dir":         {Dir: "tmp"},
+		"Config.Env":         {Env: []string{"A"}},
+		"Config.Name":        {Name: "A b"},
+		"Config.Labels":      {Labels: map[string]string{"sandshell.box": "x"}},
+		"/.sandshell is":     {Mounts: []Mount{{Target: "/.sandshell/x"}}},
+		"absolute path":      {Mounts: []Mount{{Target: "/"}}},
+		"two mounts":         {Mounts: []Mount{{Target: "/a"}, {Target: "/a/"}}},
+		"have no source":     {Mounts: []Mount{{Target: "/a", Source: "x"}}},
+		"name of its source": {Mounts: []Mount{{Target: "/a", Type: Claim}}},
+		"its size is":        {Mounts: []Mount{{Target: "/a", Type: Claim, Source: "x", Size: 1}}},
+		"its type is":        {Mounts: []Mount{{Target: "/a", Type: "bind"}}},
+	} {
+		_, err := c.withDefaults()
+		require.ErrorContains(t, err, has)
+	}
+	for _, user := range []string{"user", "-1", "1:x", ":"} {
+		_, err := Config{User: user}.spec()
+		require.ErrorContains(t, err, "Config.User", user)
+	}
+}
+
+// What a Config says is in the pod, as the restricted standard wants it; root has what a package manager needs.
+func TestSpec(t *testing.T) {
+	c, err := Config{CPUs: 1.5, Memory: 1 << 30, Mounts: []Mount{{Target: "/m", Type: Memory, Size: 1 << 20}}, ReadOnlyRoot: true, Deadline: time.Hour}.withDefaults()
+	require.NoError(t, err)
+	s, err := c.spec()
+	require.NoError(t, err)
+	pod, box := s.Pod.Spec, s.Pod.Spec.Containers[0]
+	require.Equal(t, int64(1000), *pod.SecurityContext.RunAsUser)
+	require.True(t, *pod.SecurityContext.RunAsNonRoot)
+	require.False(t, *pod.AutomountServiceAccountToken)
+	require.False(t, *box.SecurityContext.AllowPrivilegeEscalation)
+	require.Equal(t, &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}, box.SecurityContext.Capabilities)
+	require.Equal(t, box.Resources.Limits, box.Resources.Requests)
+	require.Equal(t, "1500m", box.Resources.Limits.Cpu().String())
+	require.Len(t, pod.Volumes, 2) // and /tmp
+	require.Equal(t, int64(3600), *pod.ActiveDeadlineSeconds)
+	require.Equal(t, "none", s.Pod.Labels["sandshell.network"])
+
+	c.User, c.CapDrop, c.CapAdd = "root", []string{"CAP_KILL"}, []string{"net_raw"}
+	s, err = c.spec()
+	require.NoError(t, err)
+	require.Nil(t, s.Pod.Spec.SecurityContext.RunAsNonRoot)
+	require.Equal(t, []corev1.Capability{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "NET_RAW", "SETGID", "SETUID"},
+		s.Pod.Spec.Containers[0].SecurityContext.Capabilities.Add)
+}

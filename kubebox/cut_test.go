@@ -1,0 +1,124 @@
+package kubebox
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/kubetest"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+// A cable is the way to the API server.
+type cable struct {
+	listener net.Listener
+	running  sync.WaitGroup
+	mu       sync.Mutex
+	ends     []net.Conn
+}
+
+func newCable(t *testing.T, to string) *cable {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	c := &cable{listener: l}
+	c.running.Go(func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", to)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			c.mu.Lock()
+			c.ends = append(c.ends, near, far)
+			c.mu.Unlock()
+			for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+				c.running.Go(func() {
+					io.Copy(way[0], way[1])
+					way[0].Close()
+					way[1].Close()
+				})
+			}
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		c.cut()
+		c.running.Wait()
+	})
+	return c
+}
+
+// cut ends all connections that there are.
+func (c *cable) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, end := range c.ends {
+		end.Close()
+	}
+	c.ends = nil
+}
+
+// The connection is cut under commands and copies: nothing is lost, and nothing comes twice.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	var wire *cable
+	c.Kubeconfig = kubeconfig(t, func(c *api.Cluster, _ *api.AuthInfo) {
+		server, err := url.Parse(c.Server)
+		require.NoError(t, err)
+		wire = newCable(t, server.Host)
+		if c.TLSServerName == "" {
+			c.TLSServerName = server.Hostname()
+		}
+		server.Host = wire.listener.Addr().String()
+		c.Server = server.String()
+	})
+	b := newBox(t, Config{Cluster: c})
+	_, err := b.Execute(t.Context(), `X=1; for i in $(seq 60); do echo $i; sleep 0.05; done`, sandbox.Yield(100*time.Millisecond))
+	require.NoError(t, err)
+	var out strings.Builder
+	r := &sandbox.Result{State: sandbox.Running}
+	for cuts := 0; r.State == sandbox.Running; cuts++ {
+		if cuts < 3 {
+			wire.cut()
+		}
+		r, err = b.Wait(t.Context(), sandbox.Yield(300*time.Millisecond))
+		require.NoError(t, err)
+		out.WriteString(r.Output)
+	}
+	var want strings.Builder
+	for i := range 60 {
+		fmt.Fprintln(&want, i+1)
+	}
+	require.True(t, strings.HasSuffix(want.String(), out.String()) && out.Len() > 0, "%q", out.String())
+	does(t, b, "echo $X", "1\n")
+}
+
+// The API server is restarted: the box goes on.
+func TestServerRestarted(t *testing.T) {
+	t.Parallel()
+	cluster(t) // skips where there is none
+	k := kubetest.Start(t, 1, 50*time.Second)
+	c := Cluster{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace(t, kubetest.Restricted)}
+	b := newBox(t, Config{Cluster: c, Linger: 3 * time.Minute}) // on a busy machine an API server takes a while to start
+	does(t, b, "X=1", "")
+	_, err := b.Execute(t.Context(), `sleep 5; echo done`, sandbox.Yield(100*time.Millisecond))
+	require.NoError(t, err)
+	k.Order(t, "kill", "apiserver")
+	k.Order(t, "start", "apiserver")
+	r, err := b.Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "done\n", r.Output)
+	does(t, b, "echo $X", "1\n")
+}

@@ -1,0 +1,74 @@
+package kubebox
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/kubetest"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/stretchr/testify/require"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// loses has a box lose its pod while a command runs.
+func loses(t *testing.T, b *KubeBox, lose func(), cause sandbox.LostCause) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := b.Execute(ctx, "sleep 600", sandbox.Yield(50*time.Millisecond))
+	require.NoError(t, err)
+	lose()
+	_, err = b.Wait(ctx)
+	var lost *sandbox.LostError
+	require.ErrorAs(t, err, &lost)
+	require.Equal(t, cause, lost.Cause, lost.Reason)
+	require.NoError(t, b.Close())
+}
+
+func TestLost(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	core := kubetest.Shared(t).Core(t)
+	at := func(b *KubeBox) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: b.PodName(), Namespace: c.Namespace}
+	}
+	t.Run("deleted", func(t *testing.T) {
+		b := newBox(t, Config{Cluster: c, Name: "mine"})
+		loses(t, b, func() {
+			require.NoError(t, core.Pods(c.Namespace).Delete(t.Context(), b.PodName(), metav1.DeleteOptions{}))
+		}, sandbox.LostRemoved)
+
+		// Another pod of that name is another box.
+		other := newBox(t, Config{Cluster: c, Name: "mine"})
+		_, err := c.Attach(t.Context(), b.PodUID())
+		require.ErrorIs(t, err, sandbox.ErrLost)
+		does(t, other, "echo here", "here\n")
+	})
+	t.Run("evicted", func(t *testing.T) {
+		b := newBox(t, Config{Cluster: c})
+		loses(t, b, func() {
+			require.NoError(t, core.Pods(c.Namespace).EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: at(b)}))
+		}, sandbox.LostEvicted)
+	})
+	t.Run("time up", func(t *testing.T) {
+		b := newBox(t, Config{Cluster: c})
+		loses(t, b, func() {
+			pod, err := core.Pods(c.Namespace).Get(t.Context(), b.PodName(), metav1.GetOptions{})
+			require.NoError(t, err)
+			pod.Spec.ActiveDeadlineSeconds = new(int64(1))
+			_, err = core.Pods(c.Namespace).Update(t.Context(), pod, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}, sandbox.LostRemoved)
+	})
+	t.Run("ended", func(t *testing.T) {
+		b := newBox(t, Config{Cluster: c})
+		loses(t, b, func() {
+			_, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"kill", "-TERM", "1"}})
+			if err != nil {
+				require.ErrorIs(t, err, sandbox.ErrLost)
+			}
+		}, sandbox.LostEnded)
+	})
+}

@@ -1,0 +1,59 @@
+package kubebox
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/kubetest"
+	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain checks that the tests leave no goroutine behind. A test that needs a program to kill starts this one: see killed_test.go.
+func TestMain(m *testing.M) {
+	if os.Getenv(actAs) != "" {
+		act()
+	}
+	kubetest.Main(m)
+}
+
+const testImage = "sandshell-test"
+
+// cluster is a namespace of the test's own that takes only pods of the restricted Pod Security Standard; at the test's end no pod may be left in it.
+func cluster(t *testing.T) Cluster {
+	t.Helper()
+	testenv.NeedsAll(t, "it needs a Kubernetes cluster; internal/kube tests every day what needs none")
+	k := kubetest.Shared(t)
+	c := Cluster{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace(t, kubetest.Restricted)}
+	t.Cleanup(func() {
+		boxes, err := c.List(context.Background())
+		require.NoError(t, err)
+		require.Empty(t, boxes, "left in the namespace")
+		require.NoError(t, c.Prune(context.Background()))
+	})
+	return c
+}
+
+// newBox makes a box, and closes it when the test ends.
+func newBox(t *testing.T, c Config) *KubeBox {
+	t.Helper()
+	if c.Image == "" {
+		c.Image = testImage
+	}
+	b, err := New(t.Context(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return b
+}
+
+// does executes a command, and checks what it prints.
+func does(t *testing.T, b *KubeBox, command, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := b.Execute(ctx, command)
+	require.NoError(t, err)
+	require.Equal(t, want, r.Output)
+}

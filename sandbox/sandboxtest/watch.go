@@ -1,0 +1,184 @@
+package sandboxtest
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A watched is a Watch of a case.
+type watched struct {
+	next func() (sandbox.FileEvent, error, bool)
+	stop func()
+}
+
+// watch watches name for the rest of the case, or until ctx ends. It skips the case if the sandbox cannot.
+func (b *box) watch(t testing.TB, ctx context.Context, name string) watched {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	t.Cleanup(cancel)
+	var events iter.Seq2[sandbox.FileEvent, error]
+	require.NoError(t, b.withFiles(t, "Watch", func(_ context.Context, f sandbox.Files) (err error) {
+		events, err = f.Watch(ctx, name)
+		return err
+	}))
+	next, stop := iter.Pull2(events)
+	t.Cleanup(stop)
+	return watched{next, stop}
+}
+
+// until returns the events until one of the entry last, without those that are as the one before.
+func (w watched) until(t testing.TB, last string) (events []sandbox.FileEvent) {
+	t.Helper()
+	for {
+		e, err, ok := w.next()
+		require.True(t, ok)
+		require.NoError(t, err, "after %v", events)
+		if e.Name == last {
+			return events
+		}
+		if len(events) == 0 || events[len(events)-1] != e {
+			events = append(events, e)
+		}
+	}
+}
+
+// end returns why a watch has ended.
+func (w watched) end(t testing.TB) error {
+	t.Helper()
+	for {
+		_, err, ok := w.next()
+		require.True(t, ok, "it has ended without a reason")
+		if err != nil {
+			_, _, more := w.next()
+			require.False(t, more, "something comes behind the error")
+			var path *fs.PathError
+			require.ErrorAs(t, err, &path)
+			require.Equal(t, "watch", path.Op)
+			return err
+		}
+	}
+}
+
+// watchedDirectory: each change of an entry, in order, and none below.
+func watchedDirectory(t *testing.T, b *box) {
+	t.Parallel()
+	dir := b.dir(t)
+	w := b.watch(t, t.Context(), dir+"/.")
+	b.script(t, `cd "$1" && : > a && printf x >> a && chmod 600 a && mv a b && mkdir d && : > d/below && rm d/below && rmdir d && mv b "../moved-$$" && rm "../moved-$$" && : > "$2" && rm "$2" && : > end`,
+		dir, "a\n\xff b")
+	odd := "a\n\xff b"
+	require.Equal(t, []sandbox.FileEvent{
+		{Op: sandbox.Created, Name: "a"}, {Op: sandbox.Written, Name: "a"}, {Op: sandbox.Attributes, Name: "a"},
+		{Op: sandbox.Removed, Name: "a"}, {Op: sandbox.Created, Name: "b", From: "a"},
+		{Op: sandbox.Created, Name: "d"}, {Op: sandbox.Removed, Name: "d"}, {Op: sandbox.Removed, Name: "b"},
+		{Op: sandbox.Created, Name: odd}, {Op: sandbox.Removed, Name: odd},
+	}, w.until(t, "end"))
+}
+
+// watchedFile: the file of a name, also when it is another one; and nothing beside it.
+func watchedFile(t *testing.T, b *box) {
+	t.Parallel()
+	dir := b.dir(t)
+	b.script(t, `cd "$1" && mkdir d && : > d/f && ln -s d/f link`, dir)
+	w := b.watch(t, t.Context(), dir+"/link")
+	b.script(t, `cd "$1" && : > d/g && printf x >> d/f && rm d/f && : > d/f && rm d/g`, dir)
+	b.writeFile(t, dir+"/link", "content", 0o600)
+	var temporary string
+	for _, want := range []sandbox.FileEvent{{Op: sandbox.Written}, {Op: sandbox.Removed}, {Op: sandbox.Created}, {Op: sandbox.Created, From: "temporary"}} {
+		e, err, ok := w.next()
+		require.True(t, ok)
+		require.NoError(t, err)
+		if want.From != "" {
+			temporary, want.From = e.From, e.From
+			require.NotEmpty(t, temporary, "%v: it was not renamed", e)
+		}
+		want.Name = "f"
+		require.Equal(t, want, e)
+	}
+}
+
+// watchEnds: what ends a watch, and what it says.
+func watchEnds(t *testing.T, b *box) {
+	t.Parallel()
+	dir := b.dir(t)
+	b.script(t, `mkdir "$1/removed" "$1/moved"`, dir)
+	removed, moved := b.watch(t, t.Context(), dir+"/removed"), b.watch(t, t.Context(), dir+"/moved")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancelled, left := b.watch(t, ctx, dir), b.watch(t, t.Context(), dir)
+	b.script(t, `cd "$1" && : > removed/f && rm -r removed && mv moved elsewhere`, dir)
+	_, err, ok := removed.next()
+	require.True(t, ok)
+	require.NoError(t, err)
+	require.ErrorIs(t, removed.end(t), fs.ErrNotExist)
+	require.ErrorIs(t, moved.end(t), fs.ErrNotExist)
+	cancel()
+	require.ErrorIs(t, cancelled.end(t), context.Canceled)
+	_, err, ok = left.next()
+	require.True(t, ok)
+	require.NoError(t, err)
+	left.stop() // as a break does
+	_, _, ok = left.next()
+	require.False(t, ok)
+}
+
+// watchRefused: the errors of package os.
+func watchRefused(t *testing.T, b *box) {
+	t.Parallel()
+	dir := b.dir(t)
+	b.script(t, `cd "$1" && : > f && ln -s loop loop && mkdir locked`, dir)
+	b.watch(t, t.Context(), dir) // or it is not supported
+	watch := func(name string) error {
+		return b.withFiles(t, "Watch", func(ctx context.Context, f sandbox.Files) error { _, err := f.Watch(ctx, name); return err })
+	}
+	for name, want := range map[string]error{
+		dir + "/none": syscall.ENOENT, dir + "/f/g": syscall.ENOTDIR, dir + "/f/": syscall.ENOTDIR, dir + "/loop": syscall.ELOOP, "": fs.ErrInvalid, "a\x00b": fs.ErrInvalid,
+	} {
+		err := watch(name)
+		require.ErrorIs(t, err, want, "%q", name)
+		var path *fs.PathError
+		require.ErrorAs(t, err, &path)
+		require.Equal(t, name, path.Path)
+	}
+	if !b.root(t) { // who may do everything
+		b.script(t, `chmod 300 "$1/locked"`, dir)
+		require.ErrorIs(t, watch(dir+"/locked"), fs.ErrPermission)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := b.Files().Watch(ended, dir)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// watchToClose begins two watches, in one of which a loop waits, and returns what checks that Close has ended both: for the box of a case about Close. Where there is no
+// Watch, which other cases tell, it does nothing.
+func (b *box) watchToClose(t testing.TB) (check func()) {
+	t.Helper()
+	dir := b.dir(t)
+	if _, err := b.Files().Watch(t.Context(), dir); errors.Is(err, errors.ErrUnsupported) {
+		return func() {}
+	}
+	waits, unread := b.watch(t, t.Context(), dir), b.watch(t, t.Context(), dir)
+	b.script(t, `: > "$1/f"`, dir)
+	_, err, ok := waits.next()
+	require.True(t, ok)
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() {
+		_, err, _ := waits.next()
+		ended <- err
+	}()
+	return func() {
+		require.ErrorIs(t, <-ended, sandbox.ErrClosed)
+		require.ErrorIs(t, unread.end(t), sandbox.ErrClosed)
+		_, err := b.Files().Watch(t.Context(), dir)
+		require.ErrorIs(t, err, sandbox.ErrClosed)
+	}
+}

@@ -1,0 +1,40 @@
+package program_test
+
+import (
+	"net"
+	"os/exec"
+	"sync"
+	"testing"
+
+	"github.com/sandshell/sandshell/sandbox/shellbox/program"
+	"github.com/stretchr/testify/require"
+)
+
+// An address is free as soon as its listener is closed, while programs are started all the time.
+func TestListener(t *testing.T) {
+	stop := make(chan struct{})
+	var starting sync.WaitGroup
+	defer starting.Wait()
+	defer close(stop)
+	for range 4 {
+		starting.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					exec.Command("true").Run()
+				}
+			}
+		})
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	for n := range 2000 {
+		require.NoError(t, program.Listener{Listener: l}.Close())
+		l, err = net.Listen("tcp", address)
+		require.NoErrorf(t, err, "the %dth time", n)
+	}
+	require.NoError(t, program.Listener{Listener: l}.Close())
+}

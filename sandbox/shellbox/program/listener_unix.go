@@ -1,0 +1,15 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package program
+
+import (
+	"os"
+	"syscall"
+)
+
+// shutdown has a listening socket's owners listen no more.
+func shutdown(socket *os.File) {
+	if c, err := socket.SyscallConn(); err == nil {
+		c.Control(func(fd uintptr) { syscall.Shutdown(int(fd), syscall.SHUT_RDWR) })
+	}
+}

@@ -1,0 +1,16 @@
+package service_test
+
+import (
+	"testing"
+
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/servicetest"
+	"github.com/sandshell/sandshell/sshbox"
+)
+
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	d := dockertest.Engine(t, dockertest.Busybox)
+	servicetest.Run(t, service.Spec{Config: sshbox.Config{Image: dockertest.Busybox, Network: "none"}}, func(testing.TB) service.Place { return service.Docker(d) })
+}

@@ -1,0 +1,132 @@
+package pods
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/kube"
+	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/service"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// thisProcess tells this process from a later one that has the same id.
+var thisProcess = rand.Text()
+
+// foreignAge is how old a box of a pool is whose maker, on another machine, cannot be there any more: pools make their boxes anew before, after 12 hours.
+const foreignAge = 24 * time.Hour
+
+// removeLimit is how long after its time a pod that is to be gone may still be there: then nobody will say that it is, as when its node is gone.
+const removeLimit = 30 * time.Second
+
+// list returns the service's pods.
+func (p *Place) list(ctx context.Context, selector string) (*corev1.PodList, error) {
+	pods, err := p.cluster.Pods.List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("list the boxes: %w", p.cluster.Explain(err, "list", "pods", ""))
+	}
+	return pods, nil
+}
+
+func (p *Place) selector() string { return kube.ServiceLabel + "=" + p.service + "," + kube.BoxLabel }
+
+// List implements service.Place, by one list, which is right at one moment.
+func (p *Place) List(ctx context.Context, id string) ([]*service.Record, error) {
+	selector := p.selector()
+	if id != "" {
+		selector += "," + idLabel + "=" + labelOf(id)
+	}
+	pods, err := p.list(ctx, selector)
+	if err != nil {
+		return nil, err
+	}
+	return p.records(pods.Items, id), nil
+}
+
+// records makes Records of pods, of all or of those of an ID. While several pods are made for one ID, one of them has it, and the others' makers are about to remove
+// theirs. The one that has its note has claimed the ID.
+func (p *Place) records(pods []corev1.Pod, id string) (records []*service.Record) {
+	has := map[string]*service.Record{}
+	for i := range pods {
+		r := p.record(&pods[i])
+		if r == nil {
+			continue
+		}
+		records = append(records, r)
+		other := has[r.ID]
+		switch {
+		case r.ID == "":
+		case other == nil:
+			has[r.ID] = r
+		case other.Note == nil && (r.Note != nil || r.Created.Before(other.Created)):
+			has[r.ID], other.ID = r, ""
+		default:
+			r.ID = ""
+		}
+	}
+	if id == "" {
+		return records
+	}
+	return slices.DeleteFunc(records, func(r *service.Record) bool { return r.ID != id })
+}
+
+// record makes a Record of a pod; nil if it is none of the service's boxes, whatever its labels say.
+func (p *Place) record(pod *corev1.Pod) *service.Record {
+	var m made
+	if err := json.Unmarshal([]byte(pod.Annotations[madeNote]), &m); err != nil || m.Spec == "" {
+		return nil
+	}
+	r := &service.Record{Handle: formatHandle(pod.Name, pod.UID), ID: pod.Annotations[idNote], Spec: m.Spec, Created: m.Created.Local()}
+	var err error
+	if r.Note, err = noteOf(pod); err != nil {
+		p.log.Warn("the note on a box cannot be read", "pod", pod.Name, "error", err)
+		return nil
+	}
+	if r.Note != nil {
+		r.Created = r.Note.Created
+	}
+	r.Status, r.Detail = statusOf(pod)
+	r.Orphan = m.gone(r)
+	return r
+}
+
+// gone reports whether the maker of a box is certainly gone.
+func (m made) gone(r *service.Record) bool {
+	switch {
+	case m.Process == thisProcess:
+		return false
+	case m.Host != owner.Host():
+		return r.ID == "" && time.Since(r.Created) > foreignAge
+	}
+	return m.PID == os.Getpid() || owner.Gone(m.PID)
+}
+
+// statusOf is what a box does, by its pod.
+func statusOf(pod *corev1.Pod) (status service.Status, detail string) {
+	fate := kube.FateOf(pod)
+	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	running := false
+	for _, c := range pod.Status.ContainerStatuses {
+		over = over || c.State.Terminated != nil
+		running = running || c.State.Running != nil
+	}
+	switch {
+	case pod.DeletionTimestamp != nil && time.Since(pod.DeletionTimestamp.Time) > removeLimit:
+		return service.Error, "its pod was deleted, and its node does not say that it is gone: delete it"
+	case pod.DeletionTimestamp != nil:
+		return service.Missing, "it is being removed"
+	case over:
+		return service.Error, fate.Lost + ", and its files with it: delete it"
+	case fate.Lost != "":
+		return service.Unknown, fate.Lost
+	case running:
+		return service.Running, ""
+	}
+	return service.Starting, fmt.Sprintf("its pod is %s", pod.Status.Phase)
+}

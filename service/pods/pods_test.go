@@ -1,0 +1,38 @@
+package pods
+
+import (
+	"context"
+	"testing"
+
+	"github.com/sandshell/sandshell/internal/kubetest"
+	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/kubebox"
+	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/servicetest"
+	"github.com/sandshell/sandshell/sshbox"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain checks that the tests leave no goroutine behind.
+func TestMain(m *testing.M) { kubetest.Main(m) }
+
+// cluster is a namespace of the test's own; at the test's end no pod may be left in it.
+func cluster(t *testing.T) kubebox.Cluster {
+	t.Helper()
+	testenv.NeedsAll(t, "it needs a Kubernetes cluster; TestConfig and the tests of service on an engine stand in for it")
+	k := kubetest.Shared(t)
+	c := kubebox.Cluster{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace(t, kubetest.Restricted)}
+	t.Cleanup(func() {
+		boxes, err := c.List(context.Background())
+		require.NoError(t, err)
+		require.Empty(t, boxes, "left in the namespace")
+		require.NoError(t, c.Prune(context.Background()))
+	})
+	return c
+}
+
+func TestPlace(t *testing.T) {
+	c := cluster(t)
+	spec := service.Spec{Config: sshbox.Config{Image: "sandshell-busybox", Network: "none", Dir: "/tmp"}} // as user 1000 it cannot write into /
+	servicetest.Run(t, spec, func(testing.TB) service.Place { return New(kubebox.Config{Cluster: c}) })
+}

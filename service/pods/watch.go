@@ -1,0 +1,112 @@
+package pods
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/sandshell/sandshell/service"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// watchPause is how long Watch waits before it asks an API server again that does not answer.
+const watchPause = time.Second
+
+// Watch implements service.Place, by the API server's own. Whenever that was cut, it looks what has changed meanwhile. A box is Starting until it has its note.
+func (p *Place) Watch(ctx context.Context) (<-chan service.Event, error) {
+	pods, err := p.list(ctx, p.selector())
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{place: p, out: make(chan service.Event), known: map[string]service.Event{}}
+	for i := range pods.Items {
+		if e, ok := w.event(&pods.Items[i], false); ok {
+			w.known[pods.Items[i].Name] = e
+		}
+	}
+	go w.run(ctx, pods.ResourceVersion)
+	return w.out, nil
+}
+
+// A watch is a call of Watch.
+type watch struct {
+	place *Place
+	out   chan service.Event
+	known map[string]service.Event // what was told last, by the pod's name
+}
+
+// run tells of changes since version until ctx ends.
+func (w *watch) run(ctx context.Context, version string) {
+	defer close(w.out)
+	for {
+		err := w.place.cluster.Changes(ctx, w.place.selector(), version, func(pod *corev1.Pod, deleted bool) {
+			if e, ok := w.event(pod, deleted); ok {
+				w.tell(ctx, pod.Name, e)
+			}
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			w.place.log.Warn("the cluster's watch has ended; watching again", "error", err)
+		}
+		pods, err := w.place.list(ctx, w.place.selector())
+		for err != nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(watchPause):
+			}
+			pods, err = w.place.list(ctx, w.place.selector())
+		}
+		version = pods.ResourceVersion
+		w.difference(ctx, pods.Items)
+	}
+}
+
+// difference tells what has changed meanwhile.
+func (w *watch) difference(ctx context.Context, pods []corev1.Pod) {
+	gone := maps.Clone(w.known)
+	for i := range pods {
+		delete(gone, pods[i].Name)
+		if e, ok := w.event(&pods[i], false); ok {
+			w.tell(ctx, pods[i].Name, e)
+		}
+	}
+	for pod, e := range gone {
+		w.tell(ctx, pod, service.Event{ID: e.ID, Status: service.Missing, Time: time.Now()})
+	}
+}
+
+// tell sends an event, unless it is what was told last of that pod.
+func (w *watch) tell(ctx context.Context, pod string, e service.Event) {
+	last, known := w.known[pod]
+	switch {
+	case e.Status == service.Missing && !known, e.ID == last.ID && e.Status == last.Status:
+		return
+	case e.Status == service.Missing:
+		delete(w.known, pod)
+	default:
+		w.known[pod] = e
+	}
+	select {
+	case w.out <- e:
+	case <-ctx.Done():
+	}
+}
+
+// event is what a pod's state is to the service; none of a pod in a pool.
+func (w *watch) event(pod *corev1.Pod, deleted bool) (service.Event, bool) {
+	r := w.place.record(pod)
+	if r == nil || r.ID == "" {
+		return service.Event{}, false
+	}
+	e := service.Event{ID: r.ID, Status: r.Status, Detail: r.Detail, Time: time.Now()}
+	switch {
+	case deleted:
+		e.Status, e.Detail = service.Missing, ""
+	case r.Note == nil && r.Status == service.Running:
+		e.Status = service.Starting
+	}
+	return e, true
+}

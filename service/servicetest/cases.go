@@ -1,0 +1,252 @@
+package servicetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing/fstest"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/service"
+	"github.com/stretchr/testify/require"
+)
+
+// Boxes are made, found, taken over by another process and deleted, and an ID is free again then.
+func (s *suite) life() {
+	first, second := s.open(), s.open()
+	const long = "Long.ID_" + "0123456789012345678901234567890123456789012345678901234567890123456789-" // more than names and labels take
+	a := s.start(first, service.StartOptions{ID: long, Owner: "me, \"x\"=é", Env: []string{"TOKEN=secret"}, Files: fstest.MapFS{"file": {Data: []byte("mine")}}})
+	require.Equal(s, service.Running, a.Status)
+	require.Equal(s, "secret mine\n", s.says(first, long, "X=5; echo $TOKEN $(cat file)"))
+	got, err := second.Get(s.Context(), long)
+	require.NoError(s, err)
+	require.Equal(s, a, got, "the other process finds it")
+	b := s.start(second, service.StartOptions{ID: "b", Owner: "you"})
+
+	for limit := range 3 {
+		var ids []string
+		for page, more := "", true; more; more = page != "" {
+			p, err := first.Search(s.Context(), service.Query{Limit: limit, Page: page})
+			require.NoError(s, err)
+			for _, i := range p.Items {
+				ids = append(ids, i.ID)
+			}
+			page = p.Next
+		}
+		require.Equal(s, []string{"b", long}, ids, "the newest first")
+	}
+	p, err := first.Search(s.Context(), service.Query{Owner: "you", Status: service.Running})
+	require.NoError(s, err)
+	require.Equal(s, []*service.Info{b}, p.Items)
+	infos, err := first.BatchGet(s.Context(), []string{"b", "none", long})
+	require.NoError(s, err)
+	require.Equal(s, []*service.Info{b, nil, a}, infos)
+
+	_, err = second.Start(s.Context(), service.StartOptions{ID: long, Owner: "you"})
+	require.ErrorIs(s, err, service.ErrConflict, "another owner")
+	again := s.start(second, service.StartOptions{ID: long, Owner: "me, \"x\"=é"})
+	require.Equal(s, a.SessionKey, again.SessionKey)
+	before, err := first.Open(s.Context(), long)
+	require.NoError(s, err)
+	require.Equal(s, "5\n", s.says(second, long, "echo $X"), "taken over with its shell")
+	_, err = before.Execute(s.Context(), "echo no")
+	require.ErrorIs(s, err, sandbox.ErrLost)
+
+	s.usage(first, "b")
+	there, err := second.Delete(s.Context(), long)
+	require.NoError(s, err)
+	require.True(s, there)
+	got, err = first.Get(s.Context(), long)
+	require.NoError(s, err)
+	require.Nil(s, got)
+	there, err = first.Delete(s.Context(), long)
+	require.NoError(s, err)
+	require.False(s, there)
+	fresh := s.start(first, service.StartOptions{ID: long, Owner: "you"})
+	require.NotEqual(s, a.SessionKey, fresh.SessionKey, "another box")
+	require.Equal(s, "\n", s.says(first, long, "echo $X"))
+}
+
+// usage asks what a box uses, where that is known.
+func (s *suite) usage(svc *service.Service, id string) {
+	s.says(svc, id, "sleep 100 & sleep 100 &")
+	u, err := svc.Usage(s.Context(), id)
+	if s.unsupported(err) {
+		return
+	}
+	require.GreaterOrEqual(s, u.PIDs, int64(3))
+	require.Positive(s, u.Memory)
+	require.Positive(s, u.CPU)
+	require.Greater(s, u.MemoryLimit, u.Memory)
+	require.Zero(s, u.OOMKills)
+}
+
+// A writer who has not seen the newest note is told; of several at once one may write. A handle of a box that is gone is of none.
+func (s *suite) notes() {
+	svc, p := s.open(), s.bare()
+	s.start(svc, service.StartOptions{ID: "a", Owner: "me"})
+	r := s.record(p, "a")
+	full := service.Note{
+		Owner: "me", Created: r.Created, Started: time.Unix(0, 1), Used: r.Note.Used.Add(time.Second), Paused: time.Unix(0, 3), Generation: 4, Dir: "/a \"b\"",
+		Kept: service.KeptFiles, Checkpoint: "c", Version: r.Note.Version,
+	}
+	require.NoError(s, p.Note(s.Context(), r.Handle, full))
+	got := s.record(p, "a").Note
+	require.Greater(s, got.Version, full.Version)
+	full.Version = got.Version
+	require.Equal(s, full, *got)
+	require.ErrorIs(s, p.Note(s.Context(), r.Handle, *r.Note), service.ErrConflict, "it is of the note before")
+	require.Equal(s, full, *s.record(p, "a").Note)
+
+	box, err := p.Attach(s.Context(), r.Handle)
+	require.NoError(s, err)
+	busy, since := box.Activity()
+	require.False(s, busy)
+	require.False(s, since.After(time.Now()))
+	require.NoError(s, box.Lost(s.Context()))
+	require.NoError(s, box.Detach())
+	require.NoError(s, p.Remove(s.Context(), r.Handle))
+	require.NoError(s, p.Remove(s.Context(), r.Handle), "it is gone")
+	_, err = p.Attach(s.Context(), r.Handle)
+	require.ErrorIs(s, err, service.ErrNotFound)
+	records, err := p.List(s.Context(), "")
+	require.NoError(s, err)
+	require.Empty(s, records)
+}
+
+// Two processes that start one ID at once get one box.
+func (s *suite) together() {
+	first, second := s.open(), s.open()
+	type outcome struct {
+		info *service.Info
+		err  error
+	}
+	outcomes := make(chan outcome, 4)
+	for range 2 {
+		for _, svc := range []*service.Service{first, second} {
+			go func() {
+				i, err := svc.Start(s.Context(), service.StartOptions{ID: "a", Env: []string{"BOX=a"}})
+				outcomes <- outcome{i, err}
+			}()
+		}
+	}
+	keys := map[string]bool{}
+	for range 4 {
+		o := <-outcomes
+		require.NoError(s, o.err)
+		keys[o.info.SessionKey] = true
+	}
+	require.Len(s, keys, 1)
+	require.Equal(s, "a\n", s.says(second, "a", "echo $BOX"))
+	records, err := s.bare().List(s.Context(), "")
+	require.NoError(s, err)
+	require.Len(s, records, 1)
+}
+
+// A box in a pool is nobody's until it gets its ID, and an ID that another box has it does not get.
+func (s *suite) pool() {
+	p := s.bare()
+	spec := s.another("small", 0)
+	order := func(id string) string {
+		box, handle, err := p.Create(s.Context(), service.Order{ID: id, Spec: spec, Created: time.Now().Round(0)})
+		require.NoError(s, err)
+		require.NoError(s, box.Detach())
+		return handle
+	}
+	first, second := order(""), order("taken")
+	svc := s.open()
+	page, err := svc.Search(s.Context(), service.Query{})
+	require.NoError(s, err)
+	require.Len(s, page.Items, 1, "a box of a pool is nobody's")
+	require.Equal(s, service.Starting, page.Items[0].Status, "without a note it is being started")
+	require.ErrorIs(s, p.Name(s.Context(), first, "taken"), service.ErrConflict)
+	require.NoError(s, p.Name(s.Context(), first, "a"))
+	require.Equal(s, first, s.record(p, "a").Handle)
+	require.NoError(s, p.Note(s.Context(), first, service.Note{Owner: "me", Created: time.Now(), Started: time.Now()}))
+	i, err := svc.Get(s.Context(), "a")
+	require.NoError(s, err)
+	require.Equal(s, "me", i.Owner)
+	require.Equal(s, service.Running, i.Status)
+	require.Equal(s, "here\n", s.says(svc, "a", "echo here"))
+
+	require.NoError(s, p.Remove(s.Context(), second))
+	third := order("")
+	require.NoError(s, p.Name(s.Context(), third, "taken"), "it is free again")
+	require.NoError(s, p.Remove(s.Context(), third))
+	require.ErrorIs(s, p.Name(s.Context(), third, "gone"), service.ErrNotFound)
+}
+
+// Watch tells of what comes and goes, whoever makes it.
+func (s *suite) watch() {
+	watching, svc := s.open(), s.open()
+	ctx, stop := context.WithCancel(s.Context())
+	defer stop()
+	s.start(svc, service.StartOptions{ID: "before"})
+	events, err := watching.Watch(ctx)
+	require.NoError(s, err)
+	expect := func(id string, status service.Status) {
+		s.Helper()
+		for {
+			select {
+			case e := <-events:
+				require.NotZero(s, e.Time)
+				if e.ID == id && e.Status == status {
+					return
+				}
+			case <-time.After(time.Minute):
+				s.Fatalf("nobody says that %s is %s", id, status)
+			}
+		}
+	}
+	s.start(svc, service.StartOptions{ID: "a"})
+	expect("a", service.Starting)
+	expect("a", service.Running)
+	for _, id := range []string{"a", "before"} {
+		_, err = svc.Delete(s.Context(), id)
+		require.NoError(s, err)
+		expect(id, service.Missing)
+	}
+	stop()
+	for range events {
+	}
+}
+
+// What a place cannot do is errors.ErrUnsupported and says why, and the box runs on.
+func (s *suite) cannot() {
+	svc := s.open()
+	s.start(svc, service.StartOptions{ID: "a"})
+	s.says(svc, "a", "X=5")
+	there, pausing := svc.Pause(s.Context(), "a")
+	answer := httptest.NewRecorder()
+	service.Handler(svc, service.HandlerOptions{}).ServeHTTP(answer, httptest.NewRequestWithContext(s.Context(), "POST", "/sandboxes/a/pause", nil))
+	if s.unsupported(pausing) {
+		require.Equal(s, http.StatusNotImplemented, answer.Code)
+		var said struct{ Detail string }
+		require.NoError(s, json.Unmarshal(answer.Body.Bytes(), &said))
+		require.Equal(s, pausing.Error(), said.Detail)
+	} else {
+		require.Equal(s, http.StatusOK, answer.Code)
+		require.True(s, there)
+		i, err := svc.Get(s.Context(), "a")
+		require.NoError(s, err)
+		require.Equal(s, service.Paused, i.Status)
+		_, err = svc.Open(s.Context(), "a")
+		require.ErrorIs(s, err, service.ErrConflict)
+	}
+	_, err := svc.Resume(s.Context(), "a")
+	require.NoError(s, err)
+	require.Equal(s, "5\n", s.says(svc, "a", "echo $X"))
+	if !errors.Is(pausing, errors.ErrUnsupported) {
+		return // what else it can, it has tests of its own for
+	}
+	for _, what := range []func() error{
+		func() error { _, err := svc.Suspend(s.Context(), "a"); return err },
+		func() error { _, err := svc.Snapshot(s.Context(), "a"); return err },
+	} {
+		require.True(s, s.unsupported(what()))
+		require.Equal(s, "5\n", s.says(svc, "a", "echo $X"))
+	}
+}

@@ -1,0 +1,263 @@
+package sshbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/inspect"
+	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// dialBoxd makes a box that boxd carries, and closes it when the test ends.
+func dialBoxd(t testing.TB, c DialConfig) *SSHBox {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	box, err := Dial(ctx, c)
+	noError(t, err)
+	t.Cleanup(func() { noError(t, box.Close()) })
+	if program, why := box.Boxd(); program == "" {
+		t.Fatal("without boxd: ", why)
+	}
+	return box
+}
+
+// tell executes a command that succeeds, and returns what it prints.
+func tell(t testing.TB, box sandbox.Session, command string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	r, err := box.Execute(ctx, command)
+	if err != nil || r.State != sandbox.Exited || r.ExitCode != 0 {
+		t.Fatalf("%s: %+v, %v", command, r, err)
+	}
+	return strings.TrimSuffix(r.Output, "\n")
+}
+
+// filesOf are the names in the directory of boxd and its boxes, of a box as "box".
+func filesOf(t testing.TB, c DialConfig) string {
+	t.Helper()
+	entries, err := os.ReadDir(c.Boxd)
+	noError(t, err)
+	var names []string
+	for _, e := range entries {
+		kind, _, _ := strings.Cut(e.Name(), "-")
+		names = append(names, kind)
+	}
+	return strings.Join(names, " ")
+}
+
+// A box brings its program once, starts it in a session of its own, and leaves nothing but that.
+func TestBoxdOnMachine(t *testing.T) {
+	s := startSSHD(t)
+	c := s.withBoxd()
+	c.Env = []string{"FOO=bar baz", "HOME=" + t.TempDir()}
+	box := dialBoxd(t, c)
+	if got := tell(t, box, "cd /usr; X=remembered; echo $FOO $X; trap '' HUP; (sleep 1000 &)"); got != "bar baz remembered" {
+		t.Errorf("got %q", got)
+	}
+	if got := filesOf(t, c); got != "box boxd" {
+		t.Errorf("there are %q", got)
+	}
+	program, _ := box.Boxd()
+	info, err := os.Stat(filepath.Dir(program))
+	noError(t, err)
+	if info.Mode().Perm() != 0o700 {
+		t.Errorf("the socket's directory has the mode %v", info.Mode())
+	}
+	noError(t, box.Close())
+	if got := filesOf(t, c); got != "boxd" {
+		t.Errorf("Close has left %q", got)
+	}
+	if left := inspect.Marked(box.Mark()); len(left) > 0 {
+		t.Errorf("Close has left processes: %v", left)
+	}
+}
+
+// Whatever the sshd allows besides executing commands, boxd needs none of it; and its programs have what the login gives them.
+func TestBoxdRestricted(t *testing.T) {
+	s := startSSHD(t, "DisableForwarding yes", "Subsystem nothing /bin/false", "MaxSessions 1", `ForceCommand umask 027; ulimit -S -n 99; /bin/sh -c "$SSH_ORIGINAL_COMMAND"`)
+	c := s.withBoxd()
+	c.Boxd += "/" + strings.Repeat("a path that is too long for a socket/", 4)
+	box := dialBoxd(t, c)
+	plain, err := Dial(t.Context(), s.config())
+	noError(t, err)
+	defer plain.Close()
+	const look = `unset SSH_ORIGINAL_COMMAND; umask; ulimit -a; pwd; env | grep -v -E '^(SSH_|SANDSHELL_)' | sort`
+	if with, without := tell(t, box, look), tell(t, plain, look); with != without || !strings.HasPrefix(with, "0027\n") || !strings.Contains(with, "(-n) 99\n") {
+		t.Errorf("with boxd:\n%s\nwithout:\n%s", with, without)
+	}
+	if program, why := plain.Boxd(); program != "" || !strings.Contains(why, "NoBoxd") || plain.BoxID() != "" {
+		t.Errorf("got %q, %q", program, why)
+	}
+	if err := plain.Detach(); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Detach: %v", err)
+	}
+	if err := box.Detach(); err == nil || !strings.Contains(err.Error(), "Keep") {
+		t.Errorf("Detach without Keep: %v", err)
+	}
+	other, err := box.Dial(t.Context(), "tcp", s.Address) // boxd's own forwarding
+	noError(t, err)
+	other.Close()
+}
+
+// Where boxd cannot run, the box says why, and works.
+func TestBoxdElsewhere(t *testing.T) {
+	s := startSSHD(t)
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount file systems")
+	}
+	mounted := func(options string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			execute(t, "mount", "-t", "tmpfs", "-o", options, "sandshell-test", dir)
+			t.Cleanup(func() { execute(t, "umount", dir) })
+		}
+	}
+	for _, c := range []struct {
+		name, why string
+		prepare   func(t *testing.T, dir string)
+	}{
+		{"noexec", "noexec", mounted("noexec,mode=700")},
+		{"full", "No space left", mounted("size=1m,mode=700")},
+		{"read-only", "Read-only", mounted("ro,mode=700")},
+		{"others", "can be written to by others", func(t *testing.T, dir string) { noError(t, os.Chmod(dir, 0o777)) }},
+		{"another's", "is not of uid", func(t *testing.T, dir string) { noError(t, os.Chown(dir, 65534, 0)) }},
+		{"a file", "cannot be made", func(t *testing.T, dir string) {
+			noError(t, os.Remove(dir))
+			noError(t, os.WriteFile(dir, nil, 0o600))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			config := s.config()
+			config.Boxd = t.TempDir()
+			c.prepare(t, config.Boxd)
+			box, err := Dial(t.Context(), config)
+			noError(t, err)
+			defer box.Close()
+			if program, why := box.Boxd(); program != "" || !strings.Contains(why, c.why) || !strings.Contains(why, config.Boxd) {
+				t.Errorf("got %q, %q", program, why)
+			}
+			if got := tell(t, box, "echo works"); got != "works" {
+				t.Errorf("got %q", got)
+			}
+			if entries, _ := os.ReadDir(config.Boxd); len(entries) > 0 {
+				t.Errorf("left behind: %v", entries)
+			}
+			config.Keep = true
+			if _, err := Dial(t.Context(), config); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), c.why) {
+				t.Errorf("with Keep: %v", err)
+			}
+		})
+	}
+}
+
+// Programs that bring boxd at once do not disturb each other, what is damaged is brought anew, and Prune disturbs nobody.
+func TestBoxdBrought(t *testing.T) {
+	s := startSSHD(t)
+	c := s.withBoxd()
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			box, err := Dial(t.Context(), c)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if program, why := box.Boxd(); program == "" {
+				t.Error(why)
+			}
+			if err := box.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	if got := filesOf(t, c); got != "boxd" {
+		t.Fatalf("there are %q", got)
+	}
+	files, err := filepath.Glob(c.Boxd + "/boxd-*")
+	noError(t, err)
+	whole, err := os.ReadFile(files[0])
+	noError(t, err)
+	flipped := slices.Clone(whole)
+	flipped[len(flipped)/2] ^= 1 << 3
+	for what, damaged := range map[string][]byte{
+		"flipped": flipped, "cut": whole[:len(whole)/3], "a script": []byte("#!/bin/sh\necho ready /tmp/x\n"),
+	} {
+		noError(t, os.Remove(files[0])) // another file: the old one may run
+		noError(t, os.WriteFile(files[0], damaged, 0o700))
+		box, err := Dial(t.Context(), c)
+		noError(t, err)
+		if program, why := box.Boxd(); program == "" {
+			t.Errorf("%s: %s", what, why)
+		}
+		noError(t, box.Close())
+		if now, err := os.ReadFile(files[0]); err != nil || !bytes.Equal(now, whole) || filesOf(t, c) != "boxd" {
+			t.Errorf("%s: it has not been replaced (%v), or there is more: %q", what, err, filesOf(t, c))
+		}
+	}
+
+	proxied, line := s.Through(t)
+	c.Address = proxied.Address
+	box := dialBoxd(t, c)
+	noError(t, c.Prune(t.Context()))
+	if got := filesOf(t, c); got != "box" {
+		t.Errorf("Prune has left %q", got)
+	}
+	line.Cut()
+	if got := tell(t, box, "echo on"); got != "on" {
+		t.Errorf("got %q", got)
+	}
+	noError(t, box.Close())
+	noError(t, c.Prune(t.Context()))
+	if _, err := os.Stat(c.Boxd); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory is left: %v", err)
+	}
+}
+
+// Nobody but the user reaches the socket, whatever becomes of its directory's mode.
+func TestBoxdOfOthers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can become another user")
+	}
+	s := startSSHD(t)
+	c := s.withBoxd()
+	box := dialBoxd(t, c)
+	program, _ := box.Boxd()
+	dir := filepath.Dir(program)
+	join := func() (string, error) {
+		cmd := exec.Command(program, "join", dir)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		in, err := cmd.StdinPipe()
+		noError(t, err)
+		defer in.Close()
+		_, err = io.WriteString(in, wire.Authorize+"ssh-ed25519 AAAA\n")
+		noError(t, err)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := join(); !errors.Is(err, syscall.EACCES) {
+		t.Errorf("joined: %v, %q", err, out)
+	}
+	for _, d := range []string{c.Boxd, dir, program, dir + "/socket"} {
+		noError(t, os.Chmod(d, 0o777))
+	}
+	if out, err := join(); strings.Contains(out, wire.Authorized) || err != nil && strings.Contains(err.Error(), "denied") {
+		t.Errorf("another user has an answer, or does not come as far: %v, %q", err, out)
+	}
+	if got := tell(t, box, "echo mine"); got != "mine" {
+		t.Errorf("got %q", got)
+	}
+}
