@@ -29,10 +29,16 @@ func TestKilled(t *testing.T) {
 	require.NoError(t, s.store.(*MemorySpecs).Set(small("warm", nil)))
 	keys := map[string]string{} // whose they are
 	starts, boxes := 0, 0
+	var took time.Duration // a start of the first process, which lives until then: how long that is, the machine decides
 	for range rounds {
 		p := another(t, name, "")
 		kill := time.AfterFunc(time.Minute, func() { p.cmd.Process.Kill() })
-		begun := sync.OnceFunc(func() { kill.Reset(time.Duration(rand.IntN(1000)) * time.Millisecond) })
+		var begin time.Time
+		begun := sync.OnceFunc(func() {
+			if begin = time.Now(); took > 0 {
+				kill.Reset(rand.N(2 * took))
+			}
+		})
 		for said := json.NewDecoder(p.out); ; {
 			var o struct {
 				action
@@ -44,7 +50,10 @@ func TestKilled(t *testing.T) {
 			begun()
 			if o.Key != "" {
 				keys[o.Key] = o.ID
-				starts++
+				if starts++; took == 0 {
+					took = time.Since(begin)
+					kill.Reset(0)
+				}
 			}
 		}
 		kill.Stop()
