@@ -9,12 +9,14 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestConformance runs what the way to the box makes different; what boxd does is the same in containers.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	c := Config{Cluster: cluster(t), Image: testImage}
+	keepConnected(t, c.Cluster)
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // not t's: the suite makes boxes in Cleanups, too
 		defer cancel()
@@ -23,4 +25,18 @@ func TestConformance(t *testing.T) {
 		t.Cleanup(func() { box.Close() })
 		return box
 	}, testenv.Suite(sandboxtest.Groups("Interaction", "Run", "Files", "Network", "Life"))...)
+}
+
+// keepConnected uses a connection to the API server until the test ends. All boxes of a program share one, which is closed when none of them uses it: a box that has
+// dialed it may be gone before, and what reads from it would pass for what that box has left behind. Here no box dials it.
+func keepConnected(t *testing.T, c Cluster) {
+	t.Helper()
+	cluster, err := c.open()
+	require.NoError(t, err)
+	used, err := cluster.Pods.Watch(context.Background(), metav1.ListOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		used.Stop()
+		cluster.Close()
+	})
 }
