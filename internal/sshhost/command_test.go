@@ -14,7 +14,7 @@ func TestAnyLoginShell(t *testing.T) {
 	for _, login := range [][]string{{"sh"}, {"bash"}, {"dash"}, {"busybox", "ash"}, {"zsh"}, {"fish"}, {"tcsh"}, {"bash", "--posix"}} {
 		t.Run(strings.Join(login, " "), func(t *testing.T) {
 			if _, err := exec.LookPath(login[0]); err != nil {
-				t.Skipf("no %s here", login[0])
+				t.Skipf("no %s here: install the package of that name", login[0])
 			}
 			args := args
 			if login[0] != "fish" { // which reads UTF-8

@@ -161,7 +161,7 @@ func TestFIFOForAnyLoginShell(t *testing.T) {
 	for _, login := range [][]string{{"sh"}, {"bash"}, {"dash"}, {"busybox", "ash"}, {"zsh"}, {"fish"}, {"tcsh"}} {
 		t.Run(strings.Join(login, " "), func(t *testing.T) {
 			if _, err := exec.LookPath(login[0]); err != nil {
-				t.Skipf("no %s here", login[0])
+				t.Skipf("no %s here: install the package of that name", login[0])
 			}
 			dir := filepath.Join(t.TempDir(), "it's !1")
 			hosttest.Execute(t, "mkdir", dir)
