@@ -36,8 +36,8 @@ var zooIdle = []situation{
 	{name: "BashReadsSubstitution", bash: true, command: `read -r -t 30 x < <(sleep 10)`},
 	{name: "BashReadsCoproc", bash: true, command: `coproc sleep 30; read -r x <&"${COPROC[0]}"`},
 	{name: "BashCReadsPipe", needs: "bash", command: `bash -c 'read -t 30 x < <(sleep 10)'`},
-	{name: "BackgroundReader", command: `cat & sleep 30`, check: `kill -9 $!; while kill -0 $! 2>/dev/null; do sleep 0.01; done`},
-	{name: "BackgroundReaderInLoop", command: `cat & while :; do sleep 0.1; done`, check: `kill -9 $!; while kill -0 $! 2>/dev/null; do sleep 0.01; done`},
+	{name: "BackgroundReader", command: `cat & sleep 30`, check: `kill -9 %1; kill -CONT %1 2>/dev/null; wait; :`},
+	{name: "BackgroundReaderInLoop", command: `cat & while :; do sleep 0.1; done`, check: `kill -9 %1; kill -CONT %1 2>/dev/null; wait; :`},
 	{name: "TimeoutReader", needs: "timeout", when: `timeout 5 true && timeout --version`, command: `sh -c "timeout 30 cat; :"`}, // in a group of its own, it is stopped
 	{name: "Flock", needs: "flock", setup: `: >l`, command: `flock l sh -c 'flock l true'`},
 	{name: "Tail", setup: `: >f`, command: `tail -f f`},

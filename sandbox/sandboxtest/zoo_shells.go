@@ -26,7 +26,7 @@ var zooShells = []situation{
 	{name: "ReadScript", setup: `printf 'printf "name? "\nread x\necho "got $x"\n' >ask`, command: `sh ask`, asks: sandbox.Line, shows: "name? ", answer: "ann\n", says: "got ann"},
 	{name: "ReadSourced", setup: `printf 'printf "name? "\nread x\necho "got $x"\n' >ask`, command: `. ./ask`, asks: sandbox.Line, shows: "name? ", answer: "ann\n", says: "got ann"},
 	{name: "ReadTooMuch", command: `read -r x` + got, asks: sandbox.Line, answer: "ann\ntouch proof\n", says: "got ann", check: `[ ! -e proof ]`},
-	{name: "ReadStopped", command: `cat`, asks: sandbox.Line, answer: "\x1a", code: 148, check: `kill -9 %1; while kill -0 %1 2>/dev/null; do sleep 0.01; done`}, // wait does not wait for what is stopped
+	{name: "ReadStopped", command: `cat`, asks: sandbox.Line, answer: "\x1a", code: 148, check: `kill -9 %1; kill -CONT %1 2>/dev/null; wait; :`}, // bash's wait waits for no stopped job, but for one that kill has continued
 	{name: "Foreground", command: `cat & sleep 0.3; fg`, asks: sandbox.Line, answer: "ann\n\x04", says: "ann\nann"},
 	{name: "Eval", command: `eval 'eval "read -r x"'` + got, asks: sandbox.Line, answer: "ann\n", says: "got ann"},
 
