@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -150,7 +149,7 @@ func fullScreen(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
-		running(t, sh.exec(`printf '\033[2J\033[Hbusy'; sleep `+string(m), sandbox.Yield(300*time.Millisecond)))
+		running(t, sh.exec(`printf '\033[2J\033[Hbusy'; sleep `+string(m), sandbox.Until(regexp.MustCompile("busy"))))
 		require.Equal(t, "busy", sh.screen().Lines[0])
 		sh.interrupt()
 		b.gone(t, m)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -92,6 +93,17 @@ func (sh *shell) timeout(d time.Duration, command string, opts ...sandbox.ExecOp
 	res := sh.fails(sandbox.ErrTimeout, "Execute("+brief(command)+")", sh.executes(command, append(opts, sandbox.Timeout(d))...))
 	require.NotNil(sh.t, res, "the Result beside ErrTimeout")
 	return res
+}
+
+// begins is an Execute that returns when the command says "ready" or, of one that never does, after a time in which it has most likely begun: what has to
+// be there for sure, as a signal that it ignores, comes before that word.
+func (sh *shell) begins(command string) *sandbox.Result {
+	sh.t.Helper()
+	begun := sandbox.Yield(300 * time.Millisecond)
+	if strings.Contains(command, "ready") {
+		begun = sandbox.Until(regexp.MustCompile("ready\n"))
+	}
+	return sh.exec(command, begun)
 }
 
 // input is Input.

@@ -3,7 +3,6 @@ package sandboxtest
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,7 +96,7 @@ func timeouts(t *testing.T, b *box) {
 		{"JobControl", `sh -c 'set -m; sleep {n} & sh -c "sleep {n}; :" & wait'`, nil, ""},
 		{"ShellIgnoresINT", "trap '' INT; sleep {n}", []int{143}, ""},
 		{"ShellIgnoresINTAndLoops", "trap '' INT; while :; do sleep {n}; done", nil, ""},
-		{"ShellIgnoresAllAndLoops", "trap '' INT TERM HUP QUIT; while :; do :; done", []int{137}, ""},
+		{"ShellIgnoresAllAndLoops", "trap '' INT TERM HUP QUIT; echo ready; while :; do :; done", []int{137}, ""},
 		{"RawTerminal", "stty raw -echo; sleep {n}", []int{130, 143}, ""},
 		{"OtherInterruptKey", "stty intr ^X; sleep {n}", []int{130, 143}, ""},
 		{"Python", "python3 -c 'import time; print(\"ready\", flush=True); time.sleep({n})'", []int{130}, "python3"},
@@ -115,11 +114,7 @@ func timeouts(t *testing.T, b *box) {
 			sh := b.open(t)
 			m := b.marker(t)
 			command := strings.ReplaceAll(c.command, "{n}", string(m))
-			ready := sandbox.Yield(400 * time.Millisecond)
-			if strings.Contains(command, "ready") { // it says so
-				ready = sandbox.Until(regexp.MustCompile("ready\n"))
-			}
-			running(t, sh.exec("echo before; "+command, ready))
+			running(t, sh.begins("echo before; "+command))
 			if n := strings.Count(command, string(m)); n > 0 {
 				b.alive(t, m, 1)
 			}
@@ -230,7 +225,8 @@ func timeoutDetails(t *testing.T, b *box) {
 		m := b.marker(t)
 		sh.output("sleep " + string(m) + " & pid=$!")
 		exited(t, sh.timeout(200*time.Millisecond, "sleep 1000"), 130)
-		exited(t, sh.timeout(200*time.Millisecond, `sh -c 'trap "" INT TERM; sleep 1000; :'`), 137)
+		running(t, sh.begins(`sh -c 'trap "" INT TERM; echo ready; sleep 1000; :'`))
+		exited(t, sh.fails(sandbox.ErrTimeout, "Wait", sh.waits(sandbox.Timeout(100*time.Millisecond))), 137)
 		require.Len(t, b.processes(t, m), 1, "the background process")
 		sh.exec("kill $pid; wait")
 		b.gone(t, m)
@@ -241,7 +237,8 @@ func timeoutDetails(t *testing.T, b *box) {
 		one, two := b.open(t), b.open(t)
 		m := b.marker(t)
 		running(t, two.exec("sleep "+string(m), sandbox.Yield(100*time.Millisecond)))
-		exited(t, one.timeout(200*time.Millisecond, `sh -c 'trap "" INT; sleep 1000; :'`), 143)
+		running(t, one.begins(`sh -c 'trap "" INT; echo ready; sleep 1000; :'`))
+		exited(t, one.fails(sandbox.ErrTimeout, "Wait", one.waits(sandbox.Timeout(100*time.Millisecond))), 143)
 		require.Len(t, b.processes(t, m), 1, "the other session's program")
 		exited(t, two.interrupt(), 130)
 		one.lives()
