@@ -14,6 +14,7 @@ import (
 
 // Programs that attach at the same moment: one of them has the box, and what the others are told is that it is taken.
 func TestAttachRaces(t *testing.T) {
+	t.Parallel()
 	docker(t)
 	ctx := limit(t)
 	box, err := New(ctx, Config{Image: testImage, Network: "none", Keep: true})
@@ -63,6 +64,7 @@ func TestAttachRaces(t *testing.T) {
 
 // A box that is removed, or ends, while a program attaches to it is lost, and Attach says so.
 func TestAttachRacesRemoval(t *testing.T) {
+	t.Parallel()
 	d := docker(t)
 	ctx := limit(t)
 	for range 4 {
@@ -89,6 +91,7 @@ func TestAttachRacesRemoval(t *testing.T) {
 
 // An engine that does not answer is found out soon, and the error is not the caller's context's.
 func TestAttachCut(t *testing.T) {
+	t.Parallel()
 	c := newCable(t)
 	ctx := limit(t)
 	box := c.box(t, func(config *Config) { config.Keep = true })

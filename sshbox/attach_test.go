@@ -131,6 +131,7 @@ const killedLinger = 5 * time.Second
 
 // A killed program's boxes are all gone after their Linger, with nobody's help.
 func TestKilledProgram(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsAll(t, "it makes twenty boxes: the suite makes five at once every day")
 	d := docker(t)
 	kill, ids := program(t, "twenty")
@@ -154,6 +155,7 @@ func TestKilledProgram(t *testing.T) {
 }
 
 func TestAttach(t *testing.T) {
+	t.Parallel()
 	d := docker(t)
 	kill, ids := program(t, "keep")
 	kill()
@@ -289,6 +291,7 @@ func takesOver(t *testing.T, box *DockerSSHBox) {
 }
 
 func TestAttachRefused(t *testing.T) {
+	t.Parallel()
 	d := docker(t)
 	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{Image: testImage, Cmd: []string{"true"}}})
 	noError(t, err)

@@ -89,6 +89,7 @@ func TestBoxRemembers(t *testing.T) {
 }
 
 func TestBoxLost(t *testing.T) {
+	t.Parallel()
 	d := docker(t)
 	box, err := New(t.Context(), Config{Image: testImage, Network: "none"})
 	noError(t, err)
@@ -126,6 +127,7 @@ func TestBoxWorkDir(t *testing.T) {
 
 // A box is reached through another one.
 func TestBoxThroughBox(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t)
 	first, err := Dial(t.Context(), s.config())
 	noError(t, err)

@@ -61,6 +61,7 @@ func TestBuildImage(t *testing.T) {
 }
 
 func TestBuildImageFails(t *testing.T) {
+	t.Parallel()
 	dockertest.Engine(t, dockertest.Busybox)
 	var failed *BuildError
 	for dockerfile, says := range map[string]string{

@@ -159,6 +159,7 @@ func TestContainerLost(t *testing.T) {
 
 // What killed processes have left is removed by the next that makes a box; what others still have is not.
 func TestContainerSweep(t *testing.T) {
+	t.Parallel()
 	d := docker(t)
 	dead := exec.Command("true")
 	noError(t, dead.Run())

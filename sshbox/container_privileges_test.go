@@ -16,6 +16,7 @@ import (
 
 // Nothing that should not be seen is where a program, or docker inspect, can see it.
 func TestContainerSecrets(t *testing.T) {
+	t.Parallel()
 	h := containerOf(t, func(c *Config) { c.User = "1000" })
 	isUser(t, h, "1000 user /home/user")
 	r := run(t, h, sh("cat /proc/*/cmdline /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; cat /proc/1/environ /proc/1/mem; find / -xdev -name '*key*' -newer /proc/1 2>/dev/null"))
@@ -32,6 +33,7 @@ func TestContainerSecrets(t *testing.T) {
 }
 
 func TestContainerLimits(t *testing.T) {
+	t.Parallel()
 	h := containerOf(t, func(c *Config) {
 		c.Memory, c.CPUs, c.PIDs, c.ShmSize = 64<<20, 0.5, 40, 8<<20
 		c.Labels = map[string]string{"mine": "yes", "sandshell.pid": "0"}
@@ -86,6 +88,7 @@ func cannotWrite(t *testing.T, h shellbox.Host) {
 }
 
 func TestContainerPrivileges(t *testing.T) { // what is there without a word: TestContainer
+	t.Parallel()
 	t.Run("user", func(t *testing.T) {
 		h := containerOf(t, func(c *Config) { c.User = "user" })
 		isUser(t, h, "1000 user /home/user")
@@ -133,6 +136,7 @@ func TestContainerPrivileges(t *testing.T) { // what is there without a word: Te
 
 // A package is installed by root with the default settings.
 func TestContainerAptGet(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsAll(t, "it installs a web server and git")
 	h := containerOf(t, func(c *Config) { c.Network, c.Env = "", []string{"DEBIAN_FRONTEND=noninteractive"} })
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

@@ -16,6 +16,7 @@ import (
 
 // TestContainer is about what a box has that nothing was said of: one box shows it all.
 func TestContainer(t *testing.T) {
+	t.Parallel()
 	h := containerOf(t, nil)
 	isUser(t, h, "0 root /root")
 	isAllowed(t, h, packageCaps, packageCaps, 1)
@@ -41,6 +42,7 @@ func TestContainerUnknownUser(t *testing.T) {
 }
 
 func TestContainerEnvironment(t *testing.T) {
+	t.Parallel()
 	h := containerOf(t, func(c *Config) {
 		c.Hostname = "here"
 		c.Env = []string{"A=1", "TEXT=a b'c\n\"$HOME\" ü", "UID=7", "LANG=C"}
@@ -94,6 +96,7 @@ func processes(t *testing.T, h shellbox.Host) {
 }
 
 func TestContainerMounts(t *testing.T) {
+	t.Parallel()
 	d := docker(t)
 	dir := t.TempDir()
 	noError(t, os.WriteFile(filepath.Join(dir, "file"), []byte("from the host"), 0o644))
@@ -169,6 +172,7 @@ func TestContainerNetwork(t *testing.T) {
 
 // An engine on another machine, through an SSHBox.
 func TestContainerThroughSSHBox(t *testing.T) {
+	t.Parallel()
 	docker(t)
 	socket, ok := strings.CutPrefix(client.DefaultDockerHost, "unix://")
 	if _, err := os.Stat(socket); !ok || err != nil {

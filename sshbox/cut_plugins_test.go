@@ -17,6 +17,7 @@ import (
 
 // A cell under way is lost to who waits for it, but not to the kernel; the next one has a new connection.
 func TestCutKernel(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsFull(t, "it sets up a plugin that is large: the connections of a box are cut every day")
 	c := newCable(t)
 	box := c.box(t, func(c *Config) { c.Plugins, c.PluginNetwork = []plugin.Plugin{jupyter.Plugin()}, "bridge" })
@@ -66,6 +67,7 @@ func TestCutKernel(t *testing.T) {
 
 // A browser is a Run, which goes on where it was cut.
 func TestCutBrowser(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsFull(t, "it sets up a plugin that is large: a Run, which the browser is, is cut every day by TestCut")
 	c := newCable(t)
 	box := c.box(t, func(c *Config) { c.Plugins, c.PluginNetwork = []plugin.Plugin{browser.Plugin()}, "bridge" })

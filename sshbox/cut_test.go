@@ -23,6 +23,7 @@ import (
 
 // TestCut cuts everything that a box can be at, one after the other.
 func TestCut(t *testing.T) {
+	t.Parallel()
 	c := newCable(t)
 	box := c.box(t, nil)
 	for _, cut := range []struct {
@@ -243,6 +244,7 @@ while True: keep.append(s.accept()[0])'`)
 
 // A connection that carries nothing any more, as after a byte was changed on the way, is made anew within 10 s.
 func TestCutSilently(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsAll(t, "it waits until keepalive has found out: cuts are found every day")
 	c := newCable(t)
 	box := c.box(t, nil)
@@ -260,6 +262,7 @@ func TestCutSilently(t *testing.T) {
 
 // Who detaches while the connection is being made again leaves everything running.
 func TestCutDetach(t *testing.T) {
+	t.Parallel()
 	c := newCable(t)
 	box := c.box(t, func(config *Config) { config.Keep = true })
 	ctx := limit(t)
@@ -285,6 +288,7 @@ func TestCutDetach(t *testing.T) {
 
 // Fifty cuts at random moments, with the machine busy: nothing lost, nothing repeated, in any session.
 func TestCutFiftyTimes(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsFull(t, "every kind of work is cut once every day")
 	c := newCable(t)
 	box := c.box(t, nil)
@@ -340,6 +344,7 @@ func TestCutFiftyTimes(t *testing.T) {
 
 // A box that cannot be reached any more is lost after Linger, with the reason.
 func TestCutForGood(t *testing.T) {
+	t.Parallel()
 	c := newCable(t)
 	box := c.box(t, func(config *Config) { config.Linger = 2 * time.Second })
 	id := box.ContainerID()

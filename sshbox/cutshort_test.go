@@ -30,6 +30,7 @@ func (c *calling) Write(p []byte) (int, error) {
 
 // A program has ended well, but the box is lost before all of its output has come: Run says so.
 func TestOutputCutShort(t *testing.T) {
+	t.Parallel()
 	d := docker(t)
 	ctx := limit(t)
 	box, err := New(ctx, Config{Image: testImage, Network: "none"})
@@ -76,6 +77,7 @@ func cutCopies(t *testing.T, c *cable, box *DockerSSHBox) {
 
 // A copy from a box that is paused heeds its ctx at once.
 func TestCopyFromPaused(t *testing.T) {
+	t.Parallel()
 	d := docker(t)
 	box, err := New(limit(t), Config{Image: testImage, Network: "none"})
 	noError(t, err)
@@ -97,6 +99,7 @@ func TestCopyFromPaused(t *testing.T) {
 
 // A copy that an outage has cut says so when the box can be asked again, or after some seconds: the outage is no end of the caller's context.
 func TestCutCopyInOutage(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsAll(t, "the outage lasts longer than a question about the box: cuts of copies are tried every day")
 	c := newCable(t)
 	box := c.box(t, nil)

@@ -37,6 +37,7 @@ func dialError(t *testing.T, c DialConfig, want ...string) *DialError {
 }
 
 func TestDialUnreachable(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t)
 	t.Run("refused", func(t *testing.T) {
 		c := s.config()
@@ -105,6 +106,7 @@ func TestKeepAliveDefault(t *testing.T) {
 
 // KeepAlive and KeepAliveMax reach the connection. (sshhost's tests show what becomes of a Host whose server is gone.)
 func TestKeepAlive(t *testing.T) {
+	t.Parallel()
 	there, wire := startSSHD(t).Through(t)
 	h := (&sshd{there}).host(t, func(c *DialConfig) { c.KeepAlive, c.KeepAliveMax = 50*time.Millisecond, 2 })
 	wire.Silence()

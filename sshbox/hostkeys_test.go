@@ -64,6 +64,7 @@ func TestKnownHosts(t *testing.T) {
 
 // A server with several keys shows the one that is known, whichever it prefers.
 func TestKnownHostsWithAnotherKind(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	rsa := filepath.Join(dir, "rsa")
 	execute(t, "ssh-keygen", "-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", rsa)
@@ -90,6 +91,7 @@ func TestKnownHostsWithAnotherKind(t *testing.T) {
 
 // A host certificate, by the authority in known_hosts.
 func TestKnownHostsAuthority(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ca, hostKey := filepath.Join(dir, "ca"), filepath.Join(dir, "host")
 	execute(t, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", ca)

@@ -146,6 +146,7 @@ func TestImageEntrypoint(t *testing.T) {
 }
 
 func TestImageEnvironment(t *testing.T) {
+	t.Parallel()
 	name := changed(t, bareImage, map[string]string{"usr/share/file": ""}, "WORKDIR /usr/share", "ENV FROM_IMAGE=yes OTHER=image HOME=/usr PATH=/bin:/own")
 	box := newBox(t, Config{Image: name, User: "12345", Network: "none", Env: []string{"OTHER=config"}})
 	does(t, box, "pwd; echo $FROM_IMAGE $OTHER $HOME $PATH", 0, "/usr/share\nyes config /usr /bin:/own\n")
@@ -256,6 +257,7 @@ func TestBoxEndsAtOnce(t *testing.T) {
 
 // A box that may change mounts changes none of others.
 func TestBoxThatMounts(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsAll(t, "it makes many containers: TestBoxdVolumeConfined runs every day")
 	d := docker(t)
 	victim := newBox(t, Config{Image: testImage, Network: "none"})

@@ -14,6 +14,7 @@ const beforePeerPidfds = `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names"
 
 // Where the kernel has no pidfds of a socket's peer, a box works as elsewhere, and boxd keeps its standard input, which was taken for such a descriptor.
 func TestContainerBeforePeerPidfds(t *testing.T) {
+	t.Parallel()
 	box := newBox(t, Config{Image: testImage, Network: "none", Keep: true, SecurityOpt: []string{"seccomp=" + beforePeerPidfds}})
 	missing := runs(t, box, `python3 -c 'import socket
 a, b = socket.socketpair()

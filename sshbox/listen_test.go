@@ -60,6 +60,7 @@ func firstLine(t *testing.T, conn net.Conn) string {
 
 // While the way to the engine is down, programs connect, and are served when it is up again. What was open is cut, at both ends.
 func TestCutListen(t *testing.T) {
+	t.Parallel()
 	c := newCable(t)
 	box := c.box(t, nil)
 	ctx := limit(t)
@@ -97,6 +98,7 @@ func TestCutListen(t *testing.T) {
 }
 
 func TestListenLost(t *testing.T) {
+	t.Parallel()
 	box := newBox(t, Config{Image: testImage, Network: "none"})
 	l := listenIn(t, box)
 	_, err := box.Background(limit(t), connects(l, "first"))
@@ -119,6 +121,7 @@ func TestListenLost(t *testing.T) {
 
 // A listener ends with Detach, and who attaches may listen at the same place; a program that connects in between is refused.
 func TestListenDetached(t *testing.T) {
+	t.Parallel()
 	box := newBox(t, Config{Image: testImage, Network: "none", Keep: true})
 	l := listenIn(t, box)
 	accepted := make(chan error, 1)

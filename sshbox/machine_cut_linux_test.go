@@ -18,6 +18,7 @@ import (
 
 // What cuts the connection to a machine costs time and nothing else: the network, a restart of the sshd, the end of the process that serves the connection.
 func TestBoxdCuts(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t)
 	proxied, line := s.Through(t)
 	c := s.withBoxd()
@@ -102,6 +103,7 @@ func logOf(t *testing.T, ctx context.Context, j sandbox.Job) string {
 
 // A machine that has another host key than before is not reached again.
 func TestBoxdHostKeyChanged(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t)
 	proxied, line := s.Through(t)
 	c := s.withBoxd()
@@ -124,6 +126,7 @@ func TestBoxdHostKeyChanged(t *testing.T) {
 
 // A boxd that was killed is said to be; the next Reap removes what it has left.
 func TestBoxdKilled(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t)
 	c := s.withBoxd()
 	box, err := Dial(t.Context(), c)

@@ -55,6 +55,7 @@ func (p *machineProgram) start(t *testing.T) (kill func()) {
 
 // TestBoxdProgram is that other program.
 func TestBoxdProgram(t *testing.T) {
+	t.Parallel()
 	text := os.Getenv(machineProgramIn)
 	if text == "" {
 		t.Skip("it is started by other tests")
@@ -91,6 +92,7 @@ func (s *sshd) program(keep bool) *machineProgram {
 
 // When a program is killed, its boxd ends by itself; one that is kept is taken over by another program, with all that goes on.
 func TestBoxdAttach(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t)
 	c := s.withBoxd()
 	ctx := limit(t)

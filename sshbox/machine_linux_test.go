@@ -61,6 +61,7 @@ func filesOf(t testing.TB, c DialConfig) string {
 
 // A box brings its program once, starts it in a session of its own, and leaves nothing but that.
 func TestBoxdOnMachine(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t)
 	c := s.withBoxd()
 	c.Env = []string{"FOO=bar baz", "HOME=" + t.TempDir()}
@@ -88,6 +89,7 @@ func TestBoxdOnMachine(t *testing.T) {
 
 // Whatever the sshd allows besides executing commands, boxd needs none of it; and its programs have what the login gives them.
 func TestBoxdRestricted(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t, "DisableForwarding yes", "Subsystem nothing /bin/false", "MaxSessions 1", `ForceCommand umask 027; ulimit -S -n 99; /bin/sh -c "$SSH_ORIGINAL_COMMAND"`)
 	c := s.withBoxd()
 	c.Boxd += "/" + strings.Repeat("a path that is too long for a socket/", 4)
@@ -115,6 +117,7 @@ func TestBoxdRestricted(t *testing.T) {
 
 // Where boxd cannot run, the box says why, and works.
 func TestBoxdElsewhere(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t)
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount file systems")
@@ -165,6 +168,7 @@ func TestBoxdElsewhere(t *testing.T) {
 
 // Programs that bring boxd at once do not disturb each other, what is damaged is brought anew, and Prune disturbs nobody.
 func TestBoxdBrought(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t)
 	c := s.withBoxd()
 	var both sync.WaitGroup
@@ -229,6 +233,7 @@ func TestBoxdBrought(t *testing.T) {
 
 // Nobody but the user reaches the socket, whatever becomes of its directory's mode.
 func TestBoxdOfOthers(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can become another user")
 	}

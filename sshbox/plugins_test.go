@@ -15,6 +15,7 @@ import (
 
 // The plugins on a machine with an sshd, of which they change nothing but a home directory.
 func TestPluginsOverSSH(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t)
 	if err := exec.Command("/usr/bin/python3", "-c", "import ipykernel, jupyter_client").Run(); err != nil {
 		if os.Getenv("SANDSHELL_REQUIRE_DOCKER") == "1" {

@@ -15,6 +15,7 @@ import (
 
 // TestContainerPublish reaches a server in a box by the port that the engine has given to it.
 func TestContainerPublish(t *testing.T) {
+	t.Parallel()
 	dockertest.Engine(t, dockertest.Busybox)
 	for _, c := range []Config{{Publish: []int{0}}, {Publish: []int{65536}}, {Publish: []int{80}, Network: "none"}} {
 		if _, err := New(t.Context(), c); err == nil || !strings.Contains(err.Error(), "Config.Publish") {

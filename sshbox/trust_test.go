@@ -9,6 +9,7 @@ import (
 
 // What a process in a box, root even, can do to boxd, and what it cannot: as the package's doc says.
 func TestBoxdAgainstItsOwnRoot(t *testing.T) {
+	t.Parallel()
 	docker(t)
 	box, err := New(t.Context(), Config{Image: testImage, Network: "none"})
 	noError(t, err)
