@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -125,17 +126,25 @@ func (c *Client) connected(ctx context.Context) (*connection, error) {
 	default:
 		return conn, nil
 	}
-	status, err := c.fate(ctx, conn)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.connect(ctx, status); err != nil {
-		return nil, err
+	for began := time.Now(); ; {
+		status, err := c.fate(ctx, conn)
+		if err != nil {
+			return nil, err
+		}
+		if err = c.connect(ctx, status); err == nil {
+			break
+		}
+		if ctx.Err() != nil || time.Since(began) > exitWait {
+			return nil, err
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.conn, nil
 }
+
+// exitWait is how long a kernel may listen to newcomers and answer none, before that is called an error. One that exits does so, until it has ended.
+const exitWait = 5 * time.Second
 
 // fate asks the sandbox about the kernel of a connection that has ended. If the kernel has died, the error is its *DeadError.
 func (c *Client) fate(ctx context.Context, conn *connection) (*kernelStatus, error) {
@@ -155,13 +164,17 @@ func (c *Client) fate(ctx context.Context, conn *connection) (*kernelStatus, err
 	return nil, dead
 }
 
-// explain returns the kernel's *DeadError in place of err, if its death has ended the connection.
+// explain returns the kernel's *DeadError in place of err, if its death has ended the connection. A kernel that still exits would pass for a living one: so
+// the connection is made anew, which only a kernel that answers lets happen.
 func (c *Client) explain(ctx context.Context, conn *connection, err error) error {
 	var gone *goneError
 	if !errors.As(err, &gone) || ctx.Err() != nil {
 		return err
 	}
 	if _, fate := c.fate(ctx, conn); fate != nil {
+		return fate
+	}
+	if _, fate := c.connected(ctx); errors.Is(fate, ErrDead) {
 		return fate
 	}
 	return err

@@ -28,6 +28,19 @@ func dies(t *testing.T, err error) *jupyter.DeadError {
 	return dead
 }
 
+// exits ends as slowly as a kernel may that exits in order: its connections have ended, whoever looks finds it there and listening, and it does no more.
+const exits = `
+import ctypes, os, socket
+for fd in os.listdir("/proc/self/fd"):
+    try:
+        s = socket.socket(fileno=os.dup(int(fd)))
+        if s.family == socket.AF_UNIX and not s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            s.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+ctypes.PyDLL(None).usleep(500000)
+os._exit(0)`
+
 func testDeath(t *testing.T, b boxtest.Box, kernel string) {
 	c := connect(t, b, kernel)
 	// What is printed right before the death may never leave the kernel. What is printed before a question is here when it is asked.
@@ -59,7 +72,10 @@ func testDeath(t *testing.T, b boxtest.Box, kernel string) {
 		_, err = c.Run(limit(t), "1")
 	}
 	require.Equal(t, 0, dies(t, err).ExitCode)
-	require.Equal(t, 1, run(t, connect(t, b, kernel), "1").ExecutionCount, "Connect starts a fresh one")
+	c = connect(t, b, kernel)
+	require.Equal(t, 1, run(t, c, "1").ExecutionCount, "Connect starts a fresh one")
+	_, err = c.Run(limit(t), exits)
+	require.Equal(t, 0, dies(t, err).ExitCode)
 }
 
 func testRestart(t *testing.T, b boxtest.Box, kernel string) {
