@@ -67,7 +67,7 @@ func TestJudge(t *testing.T) {
 		{name: "ending the box", agent: types("kill -TERM 1; sleep 100"), status: Fail, reason: "lost"},
 		{name: "check eats memory", agent: Oracle, change: func(task *Task) { task.Check.Command = "tail /dev/zero" }, status: OOM},
 		{name: "check hangs", agent: Oracle, change: func(task *Task) { task.Check.Command, task.Check.Time = "sleep 1000", time.Second }, status: Fail, reason: "it had not ended after 1s"},
-		{name: "check sees a server", agent: types("cp work/wanted made/file; sleep 1000 &"), change: func(task *Task) { task.Check.Command = "pidof sleep" }, status: Pass},
+		{name: "check sees a server", agent: types("cp work/wanted made/file; sleep 1000 & until pidof sleep; do :; done"), change: func(task *Task) { task.Check.Command = "pidof sleep" }, status: Pass},
 		{name: "setup fails", agent: Oracle, change: func(task *Task) { task.Setup = "exit 3" }, status: Error, reason: "setup: exit status 3"},
 		{name: "no such image", agent: Oracle, change: func(task *Task) { task.Image = "sandshell-none:1" }, status: Error, reason: "sandshell-none:1"},
 		{name: "no such network", agent: Oracle, change: func(task *Task) { task.Limits.Network = "sandshell-none" }, status: Error},

@@ -41,12 +41,12 @@ func TestConformanceBoxd(t *testing.T) {
 // boxdGroups leaves to the nightly run what boxd does in a container as it does here, which is tried there; Zoo, too: who waits for a terminal, boxd finds on this
 // machine by what LocalBox finds it by.
 func boxdGroups() sandboxtest.Option {
-	daily := []string{"Run", "Files", "Network", "Life", "Interaction"}
+	daily := []string{"Run", "Files", "Network", "Life"}
 	switch {
 	case testenv.Full():
 		return sandboxtest.Groups()
 	case testenv.All():
-		return sandboxtest.Groups(append(daily, "Output", "Concurrency", "User")...)
+		return sandboxtest.Groups(append(daily, "Interaction", "Output", "Concurrency", "User")...)
 	}
 	return sandboxtest.Groups(daily...)
 }
