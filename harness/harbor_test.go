@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/stretchr/testify/require"
 )
 
@@ -62,6 +63,7 @@ WORD = "${SANDSHELL_HARNESS_NOT_SET:-hello}"
 
 // A task in Harbor's form is read, its image built, and it is judged by its reward, which is the tests' and not the agent's.
 func TestHarbor(t *testing.T) {
+	testenv.NeedsAll(t, "it makes images and boxes: TestHarborForms and TestHarborWrong read such folders, TestJudge judges")
 	t.Parallel()
 	d := dockertest.Engine(t, dockertest.Image)
 	dir := write(t, harborTaskFiles())

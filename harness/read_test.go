@@ -82,7 +82,7 @@ func TestReadJSONLWrong(t *testing.T) {
 
 // An nl2bash task passes for what has the same outcome, whatever the command, and fails for what leaves other files or another answer.
 func TestInterCode(t *testing.T) {
-	testenv.NeedsAll(t, "a dozen boxes: TestHarbor has tasks of images of their own, TestInterCodeWrong reads such files")
+	testenv.NeedsAll(t, "a dozen boxes: TestInterCodeWrong reads such files, TestJudge judges")
 	t.Parallel()
 	d := dockertest.Engine(t, dockertest.Image)
 	dir := write(t, map[string]string{

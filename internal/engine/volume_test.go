@@ -297,6 +297,7 @@ func TestBoxdOfAnotherArchitecture(t *testing.T) {
 
 // Whenever it ends, no helper is left.
 func TestBoxdVolumeCancelled(t *testing.T) {
+	testenv.NeedsAll(t, "it fills volumes again and again: TestBoxdVolumeRemoved and TestBoxdVolumeTogether do every day")
 	e := ownEngine(t)
 	program := compileGuest(t, runtime.GOARCH)
 	for _, after := range []time.Duration{0, 20 * time.Millisecond, 80 * time.Millisecond} {
@@ -326,6 +327,7 @@ func TestBoxdVolumeCancelled(t *testing.T) {
 
 // What the image has where boxd is to be neither comes into the volume nor in its way.
 func TestBoxdVolumeOverImage(t *testing.T) {
+	testenv.NeedsAll(t, "it makes an image, and fills a volume once more: TestImageWithOurDirectory has such an image every day")
 	e := ownEngine(t)
 	created, err := e.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{
 		Image:      testImage,
