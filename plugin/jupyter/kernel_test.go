@@ -30,15 +30,20 @@ func dies(t *testing.T, err error) *jupyter.DeadError {
 
 // exits ends as slowly as a kernel may that exits in order: its connections have ended, whoever looks finds it there and listening, and it does no more.
 const exits = `
-import ctypes, os, socket
+import ctypes, os, socket, sys
+connections = []
 for fd in os.listdir("/proc/self/fd"):
     try:
         s = socket.socket(fileno=os.dup(int(fd)))
         if s.family == socket.AF_UNIX and not s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            s.shutdown(socket.SHUT_RDWR)
+            connections.append(s)
     except OSError:
         pass
-ctypes.PyDLL(None).usleep(500000)
+sys.setswitchinterval(1000)
+c = ctypes.PyDLL(None) # whose calls let no other thread run
+for s in connections:
+    c.shutdown(s.fileno(), socket.SHUT_RDWR)
+c.usleep(500000)
 os._exit(0)`
 
 func testDeath(t *testing.T, b boxtest.Box, kernel string) {

@@ -39,6 +39,18 @@ func testOutputs(t *testing.T, b boxtest.Box, kernel string) {
 	require.Equal(t, "err\n", r.Stderr)
 	require.Equal(t, "'value'", r.Text)
 
+	// What children, and libraries in C, print in a cell's last moment is the cell's, not the next one's, also while the kernel's thread for it gets no processor.
+	run(t, c, `import subprocess
+if hasattr(os, "SCHED_IDLE"):
+    os.sched_setscheduler(sys.stdout.watch_fd_thread.native_id, os.SCHED_IDLE, os.sched_param(0))
+busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 * os.cpu_count())]`)
+	for range 10 {
+		require.Equal(t, "last words\n", run(t, c, "os.write(1, b'last words\\n'); None").Stdout)
+	}
+	run(t, c, "for p in busy: p.kill()")
+	many := "x" + strings.Repeat("ü", 100_000)
+	require.Equal(t, many, run(t, c, "import subprocess\n_ = subprocess.run([sys.executable, '-c', 'import os; os.write(1, (\"x\" + \"ü\" * 100_000).encode())'])").Stdout)
+
 	r, err := c.Run(limit(t), "print('before')\ndef f():\n    return 1 / 0\nf()")
 	require.NoError(t, err)
 	require.Equal(t, "before\n", r.Stdout)
