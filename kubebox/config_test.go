@@ -53,6 +53,24 @@ func TestSpec(t *testing.T) {
 	require.Equal(t, int64(3600), *pod.ActiveDeadlineSeconds)
 	require.Equal(t, "none", s.Pod.Labels["sandshell.network"])
 
+	c.PullSecrets, c.NodeSelector, c.Runtime, c.ServiceAccount = []string{"registry"}, map[string]string{"disk": "ssd"}, "gvisor", "builder"
+	c.Tolerations = []corev1.Toleration{{Key: "sandboxes", Operator: corev1.TolerationOpExists}}
+	c.Mounts = []Mount{{Type: Claim, Source: "data", Target: "/data", ReadOnly: true}, {Type: Secret, Source: "keys", Target: "/keys"}}
+	s, err = c.spec()
+	require.NoError(t, err)
+	pod = s.Pod.Spec
+	require.Equal(t, []corev1.LocalObjectReference{{Name: "registry"}}, pod.ImagePullSecrets)
+	require.Equal(t, c.NodeSelector, pod.NodeSelector)
+	require.Equal(t, c.Tolerations, pod.Tolerations)
+	require.Equal(t, "gvisor", *pod.RuntimeClassName)
+	require.Equal(t, "builder", pod.ServiceAccountName)
+	require.True(t, *pod.AutomountServiceAccountToken, "it is what the account is for")
+	require.Equal(t, "data", pod.Volumes[0].PersistentVolumeClaim.ClaimName)
+	require.Equal(t, "keys", pod.Volumes[1].Secret.SecretName)
+	require.Equal(t, "/data", pod.Containers[0].VolumeMounts[0].MountPath)
+	require.True(t, pod.Containers[0].VolumeMounts[0].ReadOnly)
+	require.Equal(t, "/keys", pod.Containers[0].VolumeMounts[1].MountPath)
+
 	c.User, c.CapDrop, c.CapAdd = "root", []string{"CAP_KILL"}, []string{"net_raw"}
 	s, err = c.spec()
 	require.NoError(t, err)

@@ -43,6 +43,7 @@ func (r *Result) notes() (notes []string) {
 	}[r.Awaits])
 	add(r.State == Running, "still running after %.1f s", r.Duration.Seconds())
 	add(r.State == Exited && r.ExitCode != 0, "exit status %d", r.ExitCode)
+	add(r.OOM, "the system killed a program of it: the memory was full")
 	add(r.Incomplete, "the command was incomplete: a quote, a here-document or a compound command is left open")
 	add(r.Unread > 0, "%s bytes of input were not read, and dropped", thousands(int64(r.Unread)))
 	add(r.Restarted, "the shell ended; a new one started in %s", r.Cwd)

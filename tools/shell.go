@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -42,6 +43,8 @@ type shell struct {
 	session sandbox.Session
 	options options
 	log     log
+	unread  bool        // no tool reads the log
+	left    atomic.Bool // the last reply was about a command that had not ended: what has come of it since is still to be told
 }
 
 func newShell(s sandbox.Session, opts []Option) *shell {
@@ -82,8 +85,29 @@ type runArgs struct {
 }
 
 func (s *shell) run(ctx context.Context, a runArgs) (*Reply, error) {
+	before := ""
+	if r := s.meanwhile(ctx); r != nil {
+		text := s.text(r, s.options.budget/2, "")
+		switch {
+		case r.State == sandbox.Exited:
+			before = "[the command before has ended; this is the rest of it]\n" + text + "[this is the command that you run now]\n"
+		case r.Output == "":
+			return nil, errUnfinished
+		default:
+			return nil, fmt.Errorf("%w. Meanwhile it has printed:\n%s", errUnfinished, text)
+		}
+	}
 	r, err := s.session.Execute(ctx, a.Command, s.exec(ctx, a.Seconds)...)
-	return s.reply(ctx, r, err)
+	return s.reply(ctx, before, r, err)
+}
+
+// meanwhile returns what has come of the command that the last reply left, without waiting for it; nil if there is none. An Execute would drop it.
+func (s *shell) meanwhile(ctx context.Context) *sandbox.Result {
+	if !s.left.Load() {
+		return nil
+	}
+	r, _ := s.session.Wait(ctx, sandbox.MaxOutput(s.options.keep), sandbox.Yield(1))
+	return r
 }
 
 type answerArgs struct {
@@ -93,7 +117,12 @@ type answerArgs struct {
 
 func (s *shell) answer(ctx context.Context, a answerArgs) (*Reply, error) {
 	r, err := s.session.Input(ctx, a.Text+keys[a.Key], s.exec(ctx, 0)...)
-	return s.reply(ctx, r, err)
+	if errors.Is(err, sandbox.ErrIdle) {
+		if rest := s.meanwhile(ctx); rest != nil {
+			return s.reply(ctx, "[nothing was typed: the command has ended]\n", rest, nil)
+		}
+	}
+	return s.reply(ctx, "", r, err)
 }
 
 type waitArgs struct {
@@ -112,7 +141,7 @@ func (s *shell) wait(ctx context.Context, a waitArgs) (*Reply, error) {
 		}
 		return nil, err
 	}
-	return s.reply(ctx, r, err)
+	return s.reply(ctx, "", r, err)
 }
 
 // stopTimeout bounds an interruption. Interrupt kills what does not obey within seconds.
@@ -122,7 +151,7 @@ type noArgs struct{}
 
 func (s *shell) interrupt(ctx context.Context, _ noArgs) (*Reply, error) {
 	r, err := s.session.Interrupt(ctx, sandbox.MaxOutput(s.options.keep))
-	return s.reply(ctx, r, err)
+	return s.reply(ctx, "", r, err)
 }
 
 func (s *shell) look(ctx context.Context, _ noArgs) (*Reply, error) {
@@ -154,13 +183,17 @@ func (s *shell) output(_ context.Context, a outputArgs) (*Reply, error) {
 	return &Reply{Text: page(text, a.Offset, from, size)}, nil
 }
 
-// reply is what a model gets for a result, or an error beside one.
-func (s *shell) reply(ctx context.Context, r *sandbox.Result, err error) (*Reply, error) {
+// reply is what a model gets for a result, or an error beside one; before is said first.
+func (s *shell) reply(ctx context.Context, before string, r *sandbox.Result, err error) (*Reply, error) {
+	if r == nil && before != "" { // it is told only now
+		return nil, fmt.Errorf("%w\n%s", mend(err), before)
+	}
 	if r == nil {
 		return nil, mend(err)
 	}
-	from := s.log.add(r)
+	s.left.Store(r.State != sandbox.Exited)
 	if err != nil {
+		s.log.add(r)
 		return nil, err
 	}
 	screen := ""
@@ -169,14 +202,25 @@ func (s *shell) reply(ctx context.Context, r *sandbox.Result, err error) (*Reply
 			screen = screenText(shown)
 		}
 	}
-	return &Reply{Text: resultText(r, from, s.options.budget, screen)}, nil
+	return &Reply{Text: before + s.text(r, s.options.budget-len(before), screen)}, nil
 }
+
+// text puts a result into the log, and returns it as text of at most budget bytes.
+func (s *shell) text(r *sandbox.Result, budget int, screen string) string {
+	from := s.log.add(r)
+	if s.unread {
+		from = -1
+	}
+	return resultText(r, from, budget, screen)
+}
+
+var errUnfinished = errors.New("the last command is unfinished, so this one was not run: wait for it, answer it, or interrupt it first")
 
 // mend says what a model can do about an error.
 func mend(err error) error {
 	switch {
 	case errors.Is(err, sandbox.ErrBusy):
-		return errors.New("the last command is unfinished, so this one was not run: wait for it, answer it, or interrupt it first")
+		return errUnfinished
 	case errors.Is(err, sandbox.ErrIdle):
 		return errors.New("no command is unfinished: run one")
 	}

@@ -3,6 +3,7 @@ package tools
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -105,6 +106,53 @@ func TestOutput(t *testing.T) {
 	require.True(t, want == whole, "%d bytes, not %d", len(whole), len(want))
 	require.Contains(t, refused(t, set, "output", "offset", int64(len(want)+1)), "beyond the")
 	require.Contains(t, refused(t, set, "output", "offset", -1), `has to be integer from 0, not -1`)
+}
+
+// What comes of a command after its reply is told with the next, whatever that is.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	set := combined(t, Shell(box, patient...))
+	leave := func() { // a command that goes on, and ends while no call waits for it
+		require.Contains(t, text(t, set, "run", "command", "rm -f go; until [ -e go ]; do sleep 0.02; done; echo late; touch gone; (exit 3)", "seconds", 0.05), "[still running after ")
+		require.NoError(t, box.Files().WriteFile(t.Context(), "go", nil, 0o600))
+		for {
+			if _, err := box.Files().Stat(t.Context(), "gone"); err == nil {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		require.NoError(t, box.Files().Remove(t.Context(), "gone"))
+		for { // the shell is at its prompt
+			if errors.Is(box.Type(t.Context(), ""), sandbox.ErrIdle) {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	leave()
+	require.Equal(t, "[the command before has ended; this is the rest of it]\nlate\n[exit status 3]\n[this is the command that you run now]\nnext\n", text(t, set, "run", "command", "echo next"))
+	leave()
+	require.Equal(t, "[nothing was typed: the command has ended]\nlate\n[exit status 3]\n", text(t, set, "answer", "text", "y"))
+	leave()
+	require.Equal(t, "late\n[exit status 3]\n", text(t, set, "interrupt"))
+	require.Equal(t, "alone\n", text(t, set, "run", "command", "echo alone"), "once")
+	require.Contains(t, text(t, set, "output", "offset", 0), "late\nnext\nlate\nlate\nalone\n")
+
+	text(t, set, "run", "command", "until [ -e more ]; do sleep 0.02; done; echo said; touch heard; read x; echo \"<$x>\"", "seconds", 0.05)
+	require.NoError(t, box.Files().WriteFile(t.Context(), "more", nil, 0o600))
+	for {
+		if _, err := box.Files().Stat(t.Context(), "heard"); err == nil {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	got := refused(t, set, "run", "command", "echo no")
+	require.Contains(t, got, "error: the last command is unfinished, so this one was not run")
+	for !strings.Contains(got, "said\n") { // its output may still be under way
+		got += refused(t, set, "run", "command", "echo no")
+	}
+	require.Contains(t, text(t, set, "answer", "text", "y"), "<y>\n")
 }
 
 // What is no longer kept is said.

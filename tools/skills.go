@@ -15,6 +15,7 @@ import (
 // open file and whose directory relative paths start at; so they have to wait for an unfinished command. The box has to have the plugin.
 func Skills(s sandbox.Session, opts ...Option) *Set {
 	sh := newShell(s, opts)
+	sh.unread = true
 	set := &Set{}
 	for _, t := range agentskills.Tools() {
 		schema := &jsonschema.Schema{}

@@ -11,7 +11,7 @@ import (
 // noteRoom is what is left of a budget for the notes around a text.
 const noteRoom = 200
 
-// resultText renders a Result, whose output begins at an offset of the log, in at most budget bytes; screen is what a full-screen program shows.
+// resultText renders a Result, whose output begins at an offset of the log, negative if nobody can read that, in at most budget bytes; screen is what a full-screen program shows.
 func resultText(r *sandbox.Result, from int64, budget int, screen string) string {
 	notes := *r
 	notes.Output, notes.Omitted, notes.OmittedAt = "", 0, 0
@@ -24,7 +24,9 @@ func resultText(r *sandbox.Result, from int64, budget int, screen string) string
 	if r.Omitted > 0 || len(r.Output) > room {
 		first, second, omitted := cutResult(r, room)
 		shown.Output, shown.OmittedAt, shown.Omitted = first+second, len(first), omitted
-		return shown.Text() + fmt.Sprintf("[what is omitted begins at offset %d of output]\n", from+int64(len(first))) + screen
+		if from >= 0 {
+			screen = fmt.Sprintf("[what is omitted begins at offset %d of output]\n", from+int64(len(first))) + screen
+		}
 	}
 	return shown.Text() + screen
 }

@@ -29,6 +29,9 @@ import (
 )
 
 // settings are what the command line says.
+// testImage is made by "make image", and is in no registry.
+const testImage = "sandshell-test"
+
 type settings struct {
 	image, network, listen string
 	local                  bool
@@ -37,7 +40,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.image, "image", "sandshell-test", "the image of the containers")
+	flag.StringVar(&s.image, "image", testImage, "the image of the containers")
 	flag.StringVar(&s.network, "network", "none", "the network of the containers")
 	flag.StringVar(&s.listen, "listen", "", "the address to serve HTTP on, instead of standard input and output")
 	flag.DurationVar(&s.linger, "linger", 30*time.Second, "for how long a container goes on after this program was killed")
@@ -105,6 +108,9 @@ func instructions(s settings) string {
 func boxes(s settings, logger *slog.Logger) (open func(ctx context.Context) (sandbox.Sandbox, error), closePool func() error, err error) {
 	none := func() error { return nil }
 	c := sshbox.Config{Image: s.image, Network: s.network, Linger: s.linger, Logger: logger}
+	if s.image == testImage {
+		c.Pull = sshbox.PullNever
+	}
 	switch {
 	case s.local:
 		dir, err := os.Getwd()

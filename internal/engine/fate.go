@@ -67,7 +67,7 @@ func (c *Container) end(ctx context.Context) boxclient.Fate {
 		died, code, oom = true, state.ExitCode, state.OOMKilled
 	}
 	switch {
-	case oom && code == 137:
+	case oom && code == 137 && !told.killed: // oom may be about a program of long ago
 		limit := "the machine's memory"
 		if c.Host.Memory > 0 {
 			limit = fmt.Sprintf("its %d MiB", c.Host.Memory>>20)
@@ -123,7 +123,7 @@ func readEnding(events client.EventsResult) (e ending) {
 				e.died, who = true, time.After(whoLimit)
 				e.code, _ = strconv.Atoi(m.Actor.Attributes["exitCode"])
 			}
-			if e.died && (e.killed || e.oom && e.code == 137) {
+			if e.died && e.killed {
 				return e
 			}
 		case <-who:

@@ -25,7 +25,8 @@ func TestOrderOfEvents(t *testing.T) {
 		{"Stop", []events.Action{"start", "kill", "die", "stop"}, "7", killed, 200 * time.Millisecond},
 		{"KillSaidLate", []events.Action{"start", "die", "kill", "stop"}, "7", killed, 200 * time.Millisecond},
 		{"OnlyStopSaid", []events.Action{"start", "die", "destroy", "stop"}, "7", killed, 300 * time.Millisecond},
-		{"OutOfMemory", []events.Action{"start", "oom", "die"}, "137", ending{oom: true, died: true, code: 137}, 200 * time.Millisecond},
+		{"OutOfMemory", []events.Action{"start", "oom", "die"}, "137", ending{oom: true, died: true, code: 137}, 200*time.Millisecond + whoLimit},
+		{"OutOfMemoryLongAgo", []events.Action{"oom", "die", "kill"}, "137", ending{killed: true, oom: true, died: true, code: 137}, 200 * time.Millisecond},
 		{"OutOfMemoryBefore", []events.Action{"oom", "die", "kill"}, "7", ending{killed: true, oom: true, died: true, code: 7}, 200 * time.Millisecond},
 		{"Forgotten", []events.Action{"start"}, "", ending{}, time.Second},
 	} {
