@@ -19,7 +19,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// harborConfig is what is used here of a task.toml, and what cannot be had here. The rest, as who has written it, is passed over.
+// harborConfig is what is used here of a task.toml, and what cannot be had here. The rest, such as the authors, is passed over.
 type harborConfig struct {
 	Verifier struct {
 		Timeout float64           `toml:"timeout_sec"`
@@ -83,7 +83,7 @@ printf '%s\n' "$reward" | awk '{ if ($1 ~ /^[0-9.eE+-]+$/ && $1 == 1) passed = 1
 // variables, which Harbor reads at the start and ReadHarbor when it reads the task. The reward is in /logs/verifier/reward.txt, or, if there is none, "reward" in
 // reward.json; Harbor averages rewards, here 1 is a pass, and all else, and tests that write none, a fail.
 //
-// The agent is the image's user, or agent.user, and so are the tests; who is not root needs a /logs to write to in the image. storage and build_timeout_sec do not bound anything,
+// The agent is the image's user, or agent.user, and so are the tests; if that is not root, the image needs a /logs that the user can write to. storage and build_timeout_sec do not bound anything,
 // a healthcheck is not waited for, MCP servers and skills are not handed to the agent. What a task cannot be done without is an error: several containers
 // (environment/docker-compose.yaml), several steps, GPUs, a list of allowed hosts, a user or network for the tests that is not the agent's. The errors are
 // *ReadError.

@@ -49,7 +49,7 @@ func notMade(err error) verdict {
 	return verdict{Lost, err.Error()}
 }
 
-// ofBox judges an error that is the box's, not that of who used it; ok is false if it is neither.
+// ofBox judges an error that is the box's, not its user's; ok is false if it is neither.
 func ofBox(err error) (v verdict, ok bool) {
 	var lost *sandbox.LostError
 	switch {

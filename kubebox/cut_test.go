@@ -1,10 +1,15 @@
 package kubebox
 
 import (
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -85,10 +90,18 @@ func TestCut(t *testing.T) {
 		c.Server = server.String()
 	})
 	b := newBox(t, Config{Cluster: c})
-	_, err := b.Execute(t.Context(), `X=1; for i in $(seq 60); do echo $i; sleep 0.05; done`, sandbox.Yield(100*time.Millisecond))
+	job, err := b.Background(t.Context(), `for i in $(seq 60); do echo $i; sleep 0.05; done; exit 7`)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "file")
+	content := make([]byte, 20_000_000)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(content)
+	require.NoError(t, os.WriteFile(file, content, 0o600))
+	copied := make(chan error, 1)
+	go func() { copied <- b.CopyTo(t.Context(), file, "/tmp/file") }()
+	r, err := b.Execute(t.Context(), `X=1; for i in $(seq 60); do echo $i; sleep 0.05; done`, sandbox.Yield(100*time.Millisecond))
 	require.NoError(t, err)
 	var out strings.Builder
-	r := &sandbox.Result{State: sandbox.Running}
+	out.WriteString(r.Output)
 	for cuts := 0; r.State == sandbox.Running; cuts++ {
 		if cuts < 3 {
 			wire.cut()
@@ -101,8 +114,16 @@ func TestCut(t *testing.T) {
 	for i := range 60 {
 		fmt.Fprintln(&want, i+1)
 	}
-	require.True(t, strings.HasSuffix(want.String(), out.String()) && out.Len() > 0, "%q", out.String())
+	require.Equal(t, want.String(), out.String())
 	does(t, b, "echo $X", "1\n")
+	r, err = job.Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want.String(), r.Output)
+	require.Equal(t, 7, r.ExitCode)
+	if err := <-copied; !errors.Is(err, sandbox.ErrCut) { // which a copy that was under way may say: all of it, or that
+		require.NoError(t, err)
+		does(t, b, "sha256sum </tmp/file", fmt.Sprintf("%x  -\n", sha256.Sum256(content)))
+	}
 }
 
 // The API server is restarted: the box goes on.

@@ -152,7 +152,7 @@ func (c Cluster) Reap(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
-// Remove removes a box by the pod's UID or name, whoever made it and whether it runs or not: who works with it, loses it. One that is not there is no
+// Remove removes a box by the pod's UID or name, whoever made it and whether it runs or not. A program that works with it loses it. One that is not there is no
 // error; a pod that is no box is.
 func (c Cluster) Remove(ctx context.Context, id string) error {
 	cluster, err := c.open()

@@ -47,7 +47,7 @@ func (files) Watch(_ context.Context, name string) (shellbox.FileWatch, error) {
 	return w, nil
 }
 
-// Open does not wait for who writes to a FIFO.
+// Open does not wait for a FIFO's writer.
 func (files) Open(name string) (sandbox.File, error) {
 	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

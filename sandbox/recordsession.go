@@ -47,7 +47,7 @@ func (s *recordedSession) Execute(ctx context.Context, command string, opts ...E
 	return res, err
 }
 
-// follower returns where the output goes: to the recording, and to who else follows the command.
+// follower returns where the output goes: to the recording, and to the writer of the caller's own Follow.
 func (s *recordedSession) follower(opts []ExecOption) io.Writer {
 	if other := NewExecOptions(opts...).Follow; other != nil {
 		return io.MultiWriter(s.track, other)

@@ -86,7 +86,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, serve func(*htt
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store") // there are session keys in it
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // who has gone does not read it
+	_ = json.NewEncoder(w).Encode(answer) // a client that has gone does not read it
 }
 
 func (h *handler) owner(r *http.Request) string {

@@ -168,7 +168,7 @@ func (e Engine) Reap(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
-// Remove removes a box by the container's id or name, whoever made it and whether it runs or not: who works with it, loses it. One that is not there is no
+// Remove removes a box by the container's id or name, whoever made it and whether it runs or not. A program that works with it loses it. One that is not there is no
 // error; a container that is no box is.
 func (e Engine) Remove(ctx context.Context, id string) error {
 	engine, err := e.open(ctx)

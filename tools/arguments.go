@@ -160,7 +160,7 @@ func wanted(p *jsonschema.Schema) string {
 	return kind
 }
 
-// shortened cuts a long text: it goes back to who wrote it.
+// shortened cuts a long text: it goes back to the model that wrote it.
 func shortened(s string) string {
 	const most = 100
 	if len(s) <= most {

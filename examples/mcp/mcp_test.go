@@ -50,7 +50,7 @@ func each(t *testing.T, test func(t *testing.T, server *exec.Cmd)) {
 	t.Run("docker", func(t *testing.T) {
 		t.Parallel()
 		dockertest.Engine(t, dockertest.Image)
-		test(t, server(t))
+		test(t, server(t, "-linger", "1s")) // what a server that is killed leaves ends by itself
 	})
 }
 
@@ -104,7 +104,7 @@ func (a agent) copies(file string) {
 	require.Contains(a.t, a.calls("write", "path", "project/"+file, "content", string(content)), "bytes now]")
 }
 
-// The SDK's client does the same, and cancels in between.
+// The SDK's client does the same, with wrong calls, a cancelled one and a server that is killed in between.
 func TestSDKClient(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, server *exec.Cmd) {
@@ -126,6 +126,18 @@ func TestSDKClient(t *testing.T) {
 		require.ErrorIs(t, <-ended, context.Canceled)
 		require.Eventually(t, func() bool { return strings.HasSuffix(a.calls("run", "command", "pwd"), "/project\n") }, limit, time.Millisecond,
 			"once the command is interrupted")
+
+		require.Contains(t, a.calls("run", "comand", "pwd"), `"comand"`)
+		require.Contains(t, a.calls("rum", "command", "pwd"), "rum")
+		require.NoError(t, server.Process.Kill())
+		_, err := a.CallTool(t.Context(), &sdk.CallToolParams{Name: "look"})
+		require.Error(t, err)
+		again := exec.Command(server.Path, server.Args[1:]...)
+		again.Env, again.Dir, again.Stderr = server.Env, server.Dir, server.Stderr
+		a = start(t, again) // where the box was a container, it is another one
+		a.copies("stats.py")
+		a.copies("test_stats.py")
+		a.calls("run", "command", "cd project")
 
 		require.Contains(t, a.calls("run", "command", "grep -n middle stats.py"), "13:    return (ordered[middle] + ordered[middle + 1]) / 2")
 		require.Contains(t, a.calls("edit", "path", "stats.py", "old", "middle + 1", "new", "middle"), "[replaced in stats.py at line 13]")

@@ -1,5 +1,5 @@
 # Arguments: the directory, the SHA-256, a name for the meantime, and the size. It says which form of the program it takes, takes it from the standard input,
-# and says "brought", or what is wrong. Who brings another version, or the same at the same time, is not disturbed.
+# and says "brought", or what is wrong. Others that bring another version, or the same at the same time, are not disturbed.
 t=$1/$3
 no() { rm -f "$t"; printf '%s\n' "$*"; exit 0; }
 if command -v gzip >/dev/null; then

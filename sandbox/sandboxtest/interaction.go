@@ -234,7 +234,7 @@ func unfinished(t *testing.T, b *box) {
 		idle()
 		sh.usable()
 	})
-	t.Run("EndedUnseen", func(t *testing.T) { // the end of a command that nobody waited for is told to who asks next
+	t.Run("EndedUnseen", func(t *testing.T) { // the end of a command that nobody waited for is told to the next caller
 		t.Parallel()
 		sh := b.open(t)
 		gone := func() {

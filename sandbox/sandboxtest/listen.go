@@ -334,7 +334,7 @@ func listenPort(t *testing.T, b *box) {
 	require.NoError(t, l.Close())
 
 	for taken := true; taken; {
-		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000)) // Linux gives nobody such a port who does not ask for it
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000)) // a port that Linux gives only to a program that asks for it
 		l, err := within(b, t, "Listen", func(ctx context.Context) (net.Listener, error) { return b.Listen(ctx, "tcp4", address) })
 		if taken = errors.Is(err, syscall.EADDRINUSE); taken {
 			continue

@@ -195,7 +195,7 @@ func modes(t *testing.T, b *box) {
 	}))
 }
 
-// asAWhole: who reads while others write sees all of one content.
+// asAWhole: a reader sees all of one content, whoever writes meanwhile.
 func asAWhole(t *testing.T, b *box) {
 	t.Parallel()
 	f := b.dir(t) + "/f"

@@ -40,7 +40,7 @@ type fileWrite struct {
 
 // A leftover is a file that is to be removed.
 type leftover struct {
-	by   *fileUse // who has made it, and may be making it still
+	by   *fileUse // the use that has made it, and may be making it still
 	path string
 }
 

@@ -170,8 +170,8 @@ func (k *killing) finish() {
 	}
 }
 
-// The shell sets the terminal's modes when it comes back, which wakes for a moment who reads it. So nobody reads only if several looks have found nobody, and
-// nobody at work who may be about to read. (What the user has in the background may work for ever.)
+// The shell sets the terminal's modes when it comes back, which wakes its reader for a moment. So nobody reads it only if several looks have found no reader, and
+// nobody at work that may be about to read. (What the user has in the background may work for ever.)
 const (
 	sureLooks = 2
 	sureAfter = 2 * time.Millisecond

@@ -21,7 +21,7 @@ type dialect struct {
 	tty    string // the name of the shell's terminal
 }
 
-// nonce returns the nonce of the markers of that kind and number. It cannot be told from the others' by who has no secret.
+// nonce returns the nonce of the markers of that kind and number. Nobody who does not know the secret can tell it.
 func (d dialect) nonce(kind byte, seq int) string {
 	mac := hmac.New(sha256.New, []byte(d.secret))
 	fmt.Fprintf(mac, "%c%d", kind, seq)

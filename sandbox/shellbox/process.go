@@ -39,7 +39,7 @@ func (b *Box) treeOf(pid int) (*proc.Process, []proc.Process) {
 	return nil, ps
 }
 
-// look looks at a session's shell, and at who waits for its terminal.
+// look looks at a session's shell, and at what waits for its terminal.
 func (b *Box) look(p Process) (proc.Look, error) {
 	return asked(b, "look", func(ctx context.Context) (proc.Look, error) { return b.processes.Look(ctx, p) })
 }

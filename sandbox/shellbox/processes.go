@@ -13,7 +13,7 @@ import (
 //   - It asks the process and its descendants, but nobody else who has the terminal open.
 //   - It cannot read what a poll, select or epoll asks for. Such a thread waits for the terminal if that is in raw mode and open as one of its
 //     descriptors 0 to 2; for the terminal alone if it polls one descriptor without a time limit. In cooked mode only a busybox ash waits so.
-//   - A relay is who waits for a terminal in raw mode while a descendant has another one. The masters that a process holds tell nothing.
+//   - A relay is a process that waits for a terminal in raw mode while a descendant has another one. The masters that a process holds tell nothing.
 //   - It knows the system calls of x86-64, arm64, riscv64 and loong64, not those of their 32-bit programs; of others only read.
 //   - Look.Modes are known only if somebody may wait for the terminal, because to ask for them starts a process. Terminals are those of its own /dev/pts.
 //   - Where system calls are hidden and the functions of the kernel are not (Yama), it goes by these: a thread in wait_woken reads its terminal, and a

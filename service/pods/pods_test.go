@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { kubetest.Main(m) }
 // cluster is a namespace of the test's own; at the test's end no pod may be left in it.
 func cluster(t *testing.T) kubebox.Cluster {
 	t.Helper()
-	testenv.NeedsAll(t, "it needs a Kubernetes cluster; TestConfig and the tests of service on an engine stand in for it")
+	testenv.NeedsAll(t, "it needs a Kubernetes cluster; the tests of service on an engine stand in for it")
 	k := kubetest.Shared(t)
 	c := kubebox.Cluster{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace(t, kubetest.Restricted)}
 	t.Cleanup(func() {

@@ -15,7 +15,7 @@ import (
 func serveWatch(name string) error {
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
-		os.Exit(0) // whatever it waits for: events, or who reads them
+		os.Exit(0) // whatever it waits for: events, or their reader
 	}()
 	lines := json.NewEncoder(os.Stdout)
 	w, err := fswatch.New(name)

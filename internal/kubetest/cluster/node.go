@@ -129,7 +129,7 @@ func nodeNetwork(i, nodes int) error {
 		{"addr", "add", nodeAddress(i) + "/24", "dev", "eth0"},
 		{"link", "set", "eth0", "up"},
 		{"route", "add", serviceAddress, "via", planeAddress},
-		{"route", "add", "unreachable", serviceRange}, // said at once: to who asks the name server that there is not
+		{"route", "add", "unreachable", serviceRange}, // said at once, as to a program that asks the name server, of which there is none
 	}
 	for other := 1; other <= nodes; other++ {
 		if other != i {

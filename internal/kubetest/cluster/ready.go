@@ -30,7 +30,7 @@ func newAPI() (*api, error) {
 	return &api{&http.Client{Transport: transport, Timeout: 10 * time.Second}}, nil
 }
 
-// wait asks until it is so. Who started the cluster has the limit.
+// wait asks until it is so. The caller has the limit.
 func (a *api) wait(is func() bool) {
 	for !is() {
 		time.Sleep(50 * time.Millisecond)

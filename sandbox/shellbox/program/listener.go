@@ -6,7 +6,7 @@ import "net"
 // for some time yet: a program that is being started has, until the kernel has executed it, all that its parent had open.
 type Listener struct{ net.Listener }
 
-// Close closes the listener, and has the kernel listen no more, whoever else has its socket. The port can then be listened on by who sets SO_REUSEADDR, as package net does.
+// Close closes the listener, and has the kernel listen no more, also if other processes have its socket. Then the port can be listened on again, with SO_REUSEADDR, as package net sets it.
 func (l Listener) Close() error {
 	tcp, ok := l.Listener.(*net.TCPListener)
 	if !ok { // a Unix socket's path goes at once
