@@ -3,6 +3,7 @@ package sshbox
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -80,7 +81,7 @@ func TestConformanceDockerSSHBox(t *testing.T) {
 			if c.never != "" {
 				testenv.NeedsFull(t, c.never)
 			}
-			c.config.Network = "none"
+			c.config.Network, c.config.Runtime = "none", os.Getenv("SANDSHELL_TEST_RUNTIME")
 			conform(t, func(ctx context.Context) (sandbox.Sandbox, error) { return New(ctx, c.config) }, c.groups, sandboxtest.Fourths(3))
 		})
 	}
