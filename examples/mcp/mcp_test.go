@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/client"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/localbox"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -132,6 +133,9 @@ func TestSDKClient(t *testing.T) {
 		require.NoError(t, server.Process.Kill())
 		_, err := a.CallTool(t.Context(), &sdk.CallToolParams{Name: "look"})
 		require.Error(t, err)
+		a.Close() // waits for the server's end
+		_, err = localbox.Reap(t.Context()) // what the box of this machine has left
+		require.NoError(t, err)
 		again := exec.Command(server.Path, server.Args[1:]...)
 		again.Env, again.Dir, again.Stderr = server.Env, server.Dir, server.Stderr
 		a = start(t, again) // where the box was a container, it is another one
