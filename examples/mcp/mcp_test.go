@@ -133,7 +133,7 @@ func TestSDKClient(t *testing.T) {
 		require.NoError(t, server.Process.Kill())
 		_, err := a.CallTool(t.Context(), &sdk.CallToolParams{Name: "look"})
 		require.Error(t, err)
-		a.Close() // waits for the server's end
+		a.Close()                           // waits for the server's end
 		_, err = localbox.Reap(t.Context()) // what the box of this machine has left
 		require.NoError(t, err)
 		again := exec.Command(server.Path, server.Args[1:]...)
