@@ -1,68 +1,98 @@
 package harness
 
 import (
-	"sync"
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkAhead says what a pool of boxes would give Run: two workers do tasks that wait, as for a model, or that compute, in boxes made as Run makes them, or
-// taken from a pool. An op is a task; ms/box is how long it waits for its box and the first command in it.
-func BenchmarkAhead(b *testing.B) {
-	dockertest.Engine(b, dockertest.Busybox)
-	c := sshbox.Config{Image: dockertest.Busybox, Network: "none", Memory: 64 << 20, CPUs: 1}
-	for name, command := range map[string]string{"waits": "sleep 1", "computes": "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"} {
-		b.Run(name+"/New", func(b *testing.B) {
-			twoWorkers(b, command, func() (*sshbox.DockerSSHBox, error) { return sshbox.New(b.Context(), c) })
-		})
-		b.Run(name+"/Pool", func(b *testing.B) {
-			p, err := sshbox.NewPool(c, 2)
-			require.NoError(b, err)
-			defer p.Close()
-			twoWorkers(b, command, func() (*sshbox.DockerSSHBox, error) { return p.Get(b.Context(), sshbox.Handover{}) })
+// boxesOf returns the ids of a task's boxes.
+func boxesOf(t *testing.T, task string) (ids []string) {
+	boxes, err := sshbox.List(t.Context())
+	assert.NoError(t, err)
+	for _, b := range boxes {
+		if b.Labels[taskLabel] == task {
+			ids = append(ids, b.ID)
+		}
+	}
+	return ids
+}
+
+// While a task runs, the boxes of those that come next are made, and no more.
+func TestAhead(t *testing.T) {
+	t.Parallel()
+	dockertest.Engine(t, dockertest.Busybox)
+	for ahead, want := range map[int][]int{-1: {1, 0, 0, 0}, 0: {1, 1, 0, 0}, 2: {1, 1, 1, 0}} {
+		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
+			t.Parallel()
+			var tasks []Task
+			for i := range want {
+				tasks = append(tasks, small(fmt.Sprintf("ahead%d-%d", ahead, i)))
+			}
+			s, err := Run(t.Context(), Options{Tasks: tasks, Dir: t.TempDir(), Name: "agent", Parallel: 1, Ahead: ahead, Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
+				if task.ID == tasks[0].ID {
+					for i, n := range want {
+						assert.Eventually(t, func() bool { return len(boxesOf(t, tasks[i].ID)) == n }, time.Minute, 10*time.Millisecond, "boxes of task %d", i)
+					}
+				}
+				return Oracle(ctx, box, task)
+			}})
+			require.NoError(t, err)
+			require.Equal(t, "4 pass of 4 tasks", s.Text())
 		})
 	}
 }
 
-func twoWorkers(b *testing.B, command string, box func() (*sshbox.DockerSSHBox, error)) {
-	tasks := make(chan struct{}, b.N)
-	for range b.N {
-		tasks <- struct{}{}
-	}
-	close(tasks)
-	var mu sync.Mutex
-	var waited time.Duration
-	var workers sync.WaitGroup
-	b.ResetTimer()
-	for range 2 {
-		workers.Go(func() {
-			for range tasks {
-				began := time.Now()
-				box, err := box()
-				if err == nil {
-					_, err = box.Execute(b.Context(), ":")
-				}
-				mu.Lock()
-				waited += time.Since(began)
-				mu.Unlock()
-				if err == nil {
-					_, err = box.Execute(b.Context(), command, sandbox.Timeout(time.Minute))
-				}
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				if err := box.Close(); err != nil {
-					b.Error(err)
-				}
+// A box that dies before its task begins costs an attempt.
+func TestAheadDies(t *testing.T) {
+	t.Parallel()
+	engine := dockertest.Engine(t, dockertest.Busybox)
+	tasks := []Task{small("dies-first"), small("dies-second")}
+	s, err := Run(t.Context(), Options{Tasks: tasks, Dir: t.TempDir(), Name: "agent", Parallel: 1, Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
+		if task.ID == tasks[0].ID {
+			var ids []string
+			if assert.Eventually(t, func() bool { ids = boxesOf(t, tasks[1].ID); return len(ids) == 1 }, time.Minute, 10*time.Millisecond) {
+				_, err := engine.ContainerRemove(ctx, ids[0], client.ContainerRemoveOptions{Force: true})
+				assert.NoError(t, err)
 			}
-		})
+		}
+		return Oracle(ctx, box, task)
+	}})
+	require.NoError(t, err)
+	require.Equal(t, "2 pass of 2 tasks", s.Text())
+	require.Equal(t, 2, s.Results[1].Attempts)
+}
+
+// BenchmarkAhead runs tasks that wait, as for a model, or that compute, with boxes made when their tasks begin and ahead. An op is a task; ms/box is how long it
+// waits for its box.
+func BenchmarkAhead(b *testing.B) {
+	dockertest.Engine(b, dockertest.Busybox)
+	for name, command := range map[string]string{"waits": "sleep 1", "computes": "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"} {
+		for _, ahead := range []int{-1, 1, 2} {
+			b.Run(fmt.Sprintf("%s/%d", name, max(ahead, 0)), func(b *testing.B) {
+				var tasks []Task
+				for i := range b.N {
+					task := small(fmt.Sprint(i))
+					task.Solution.Command += "; " + command
+					tasks = append(tasks, task)
+				}
+				s, err := Run(b.Context(), Options{Tasks: tasks, Dir: b.TempDir(), Name: "agent", Agent: Oracle, Parallel: 2, Ahead: ahead})
+				require.NoError(b, err)
+				var waited float64
+				for _, r := range s.Results {
+					require.Equal(b, Pass, r.Status, r.Reason)
+					waited += r.Times.Box
+				}
+				b.ReportMetric(1000*waited/float64(b.N), "ms/box")
+			})
+		}
 	}
-	workers.Wait()
-	b.ReportMetric(float64(waited.Milliseconds())/float64(b.N), "ms/box")
 }

@@ -17,8 +17,8 @@
 // tried again. A result is a line of a file as soon as it is known, and no line is lost or written twice, whatever happens to the program: the same call goes on
 // where a killed one was, removes the boxes that it left, and has another try at what the infrastructure had lost.
 //
-// A box is made when its task begins, which takes a quarter of a second of an idle machine, and not ahead: it would take memory and a processor from the tasks
-// that run, to save time that is little beside an agent's. BenchmarkAhead compares the two.
+// Boxes are made ahead, each for its task: while tasks run, the images of those that come next are built and their boxes made, as many as Options.Ahead says. A
+// box that dies while it waits costs its task an attempt, as any that the infrastructure has lost.
 //
 // All functions may be called from several goroutines; two Runs at once need two directories of results.
 package harness

@@ -27,6 +27,9 @@ type Options struct {
 
 	// Parallel is how many tasks are run at once. Default: as many as this machine has processors.
 	Parallel int
+	// Ahead is how many boxes of the tasks that come next are made, and their images built, while there is no room for those tasks: they begin at once when there
+	// is. Nothing runs in such a box, and Memory and CPUs do not count it. Default: 1; negative: none.
+	Ahead int
 	// Memory and CPUs bound what the limits of the tasks that run at once come to, in bytes and processors. Default: no bound.
 	Memory int64
 	CPUs   float64
@@ -45,6 +48,10 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Parallel == 0 {
 		o.Parallel = runtime.NumCPU()
 	}
+	if o.Ahead == 0 {
+		o.Ahead = 1
+	}
+	o.Ahead = max(o.Ahead, 0)
 	if o.Retries == 0 {
 		o.Retries = 2
 	}
@@ -133,18 +140,27 @@ func (r *runner) all(ctx context.Context) error {
 	defer r.progress.end()
 	room := newRoom(r.Parallel, r.Memory, r.CPUs)
 	var running sync.WaitGroup
-	for _, t := range left {
-		if !room.take(ctx, t.Limits) {
-			break
+	var ahead []*start // in order: those of left[begun:]
+	begun := 0
+	for ; begun < len(left) && room.take(ctx, left[begun].Limits); begun++ {
+		for len(ahead) < min(1+r.Ahead, len(left)-begun) {
+			ahead = append(ahead, r.start(ctx, left[begun+len(ahead)]))
 		}
+		next := ahead[0]
+		ahead = ahead[1:]
 		running.Go(func() {
-			defer room.give(t.Limits)
-			if err := r.one(ctx, t); err != nil {
+			defer room.give(next.task.Limits)
+			if err := r.one(ctx, next); err != nil {
 				cancel(err)
 			}
 		})
 	}
 	running.Wait()
+	for _, s := range ahead { // the end of ctx has come before their turn
+		if err := s.close(); err != nil {
+			cancel(err)
+		}
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -152,23 +168,15 @@ func (r *runner) all(ctx context.Context) error {
 }
 
 // one runs a task to its result. The error is one that ends the whole run.
-func (r *runner) one(ctx context.Context, task Task) error {
-	dir := filepath.Join("tasks", filepath.FromSlash(task.ID))
-	if err := os.MkdirAll(filepath.Join(r.Dir, dir), 0o755); err != nil {
-		return err
-	}
-	result := Result{Task: task.ID, Started: time.Now().UTC(), Log: filepath.ToSlash(filepath.Join(dir, "log.txt"))}
-	log, err := createLog(filepath.Join(r.Dir, dir, "log.txt"))
-	if err != nil {
-		return err
-	}
-	cast := filepath.Join(dir, "recording.cast")
+func (r *runner) one(ctx context.Context, s *start) error {
+	task, cast := s.task, filepath.Join(s.dir, "recording.cast")
 	os.Remove(filepath.Join(r.Dir, cast)) // of a run that was killed
+	result := Result{Task: task.ID, Started: time.Now().UTC(), Log: filepath.ToSlash(filepath.Join(s.dir, "log.txt"))}
 	r.progress.begin(task.ID)
 	var v verdict
-	for {
+	for s.err == nil {
 		result.Attempts++
-		t := &trial{runner: r, task: task, log: log, cast: filepath.Join(r.Dir, cast)}
+		t := &trial{runner: r, start: s, cast: filepath.Join(r.Dir, cast)}
 		v = t.run(ctx)
 		t.say("%s %s", v.Status, v.reason)
 		result.Times = t.times
@@ -180,7 +188,7 @@ func (r *runner) one(ctx context.Context, task Task) error {
 		case <-time.After(time.Duration(result.Attempts) * time.Second): // an engine that restarts is back soon
 		}
 	}
-	if err := log.Close(); err != nil {
+	if err := s.close(); err != nil {
 		return err
 	}
 	if ctx.Err() != nil { // what has come of it is not the task's
@@ -206,8 +214,12 @@ const (
 // linger is how long a box outlives a harness that was killed, if none is started again in its directory.
 const linger = 20 * time.Second
 
-// box makes a box for a task.
-func (r *runner) box(ctx context.Context, t *Task, image string) (sandbox.Sandbox, error) {
+// newBox makes a box for a task; the making of its image goes to the log.
+func (r *runner) newBox(ctx context.Context, t *Task, log io.Writer) (sandbox.Sandbox, error) {
+	image, err := r.image(ctx, t, log)
+	if err != nil {
+		return nil, err
+	}
 	c := r.Box
 	c.Image, c.User = image, t.User
 	c.Env = append(c.Env[:len(c.Env):len(c.Env)], t.Env...)
@@ -220,7 +232,11 @@ func (r *runner) box(ctx context.Context, t *Task, image string) (sandbox.Sandbo
 		labels[k] = v
 	}
 	c.Labels = labels
-	return sshbox.New(ctx, c)
+	box, err := sshbox.New(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return box, nil
 }
 
 // image is the image of a task's box: built, if it is not there yet. One is built at a time, so that tasks that share one find it there.

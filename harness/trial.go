@@ -15,7 +15,7 @@ import (
 
 // Times are how long the parts of a task have taken, in seconds.
 type Times struct {
-	Box   float64 `json:"box"` // to get one, image included
+	Box   float64 `json:"box"` // to get one: what of making it, image included, the task has waited for
 	Setup float64 `json:"setup"`
 	Agent float64 `json:"agent"`
 	Check float64 `json:"check"`
@@ -24,8 +24,7 @@ type Times struct {
 // A trial is one attempt at a task.
 type trial struct {
 	*runner
-	task  Task
-	log   io.Writer
+	*start
 	cast  string // the recording's path
 	times Times
 	waits bool // a command waited for an answer when the agent ended
@@ -42,18 +41,14 @@ func (t *trial) say(format string, args ...any) { fmt.Fprintf(t.log, "--- "+form
 // run attempts the task. The end of ctx is the end of all, and the verdict nobody's.
 func (t *trial) run(ctx context.Context) verdict {
 	stop := timed(&t.times.Box)
-	image, err := t.image(ctx, &t.task, t.log)
-	if err != nil {
-		return notMade(err)
-	}
 	var want []string
 	if len(t.task.Check.Like) > 0 { // before the agent's box, so that a task never has two
 		var failed *verdict
-		if want, failed = t.reference(ctx, image); failed != nil {
+		if want, failed = t.reference(ctx); failed != nil {
 			return *failed
 		}
 	}
-	box, err := t.box(ctx, &t.task, image)
+	box, err := t.box(ctx, t.runner)
 	stop()
 	if err != nil {
 		return notMade(err)
@@ -160,8 +155,8 @@ func enter(ctx context.Context, box sandbox.Session, dir string) error {
 }
 
 // reference finds out what Check.Like is compared with, in a box of its own.
-func (t *trial) reference(ctx context.Context, image string) ([]string, *verdict) {
-	box, err := t.box(ctx, &t.task, image)
+func (t *trial) reference(ctx context.Context) ([]string, *verdict) {
+	box, err := t.box(ctx, t.runner)
 	if err != nil {
 		v := notMade(err)
 		return nil, &v

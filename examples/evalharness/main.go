@@ -57,6 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status i
 	flags.StringVar(&o.Name, "agent", "", "the agent's `name`")
 	flags.StringVar(&o.Dir, "results", "", "the `directory` of results (default results-AGENT)")
 	flags.IntVar(&o.Parallel, "parallel", 0, "`how many` tasks at once (default: this machine's processors)")
+	flags.IntVar(&o.Ahead, "ahead", 1, "how `many` boxes of the tasks that come next are made while there is no room for them; -1: none")
 	memory := flags.String("memory", "", "`bytes` that tasks at once may take together, as 8g (default: no bound)")
 	flags.Float64Var(&o.CPUs, "cpus", 0, "`processors` that tasks at once may take together (default: no bound)")
 	flags.DurationVar(&o.Defaults.Time, "time", harness.DefaultLimits.Time, "time of an agent whose task does not say")
