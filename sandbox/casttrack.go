@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"strings"
@@ -140,12 +141,8 @@ func (v *castView) show(out []byte, e event, text []byte) []byte {
 	v.midLine = text[len(text)-1] != '\n'
 	out = appendHead(out, e, 'o')
 	start := 0
-	for i := 0; i < len(text); {
+	for i := plainLen(text); i < len(text); i += plainLen(text[i:]) {
 		b := text[i]
-		if plain[b] {
-			i++
-			continue
-		}
 		r, size := rune(b), 1
 		if b >= utf8.RuneSelf {
 			if r, size = utf8.DecodeRune(text[i:]); r != utf8.RuneError || size > 1 {
@@ -176,6 +173,24 @@ var plain = func() (is [256]bool) {
 	}
 	return is
 }()
+
+// plainLen returns how many bytes text has before the first that is not plain. It looks at eight at a time: most output is nothing else.
+func plainLen(text []byte) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(text); i += 8 {
+		w := binary.LittleEndian.Uint64(text[i:])
+		quote, backslash := w^ones*'"', w^ones*'\\'
+		// The top bit of a byte is set in x-ones&^x where x has a zero, and in w-ones*' '&^w where w has less than a space; a borrow only ever adds bytes behind one of those.
+		if (w|(w-ones*' ')&^w|(quote-ones)&^quote|(backslash-ones)&^backslash)&tops != 0 {
+			break
+		}
+	}
+	for i < len(text) && plain[text[i]] {
+		i++
+	}
+	return i
+}
 
 // appendRune appends a rune that is not plain.
 func appendRune(out []byte, r rune) []byte {

@@ -224,6 +224,49 @@ func TestRecordBytes(t *testing.T) {
 	require.Contains(t, shown, "killed\x1b[?1049l\r\n\x1b[1m$ # ␛[2J\x1b[0m\r\n")
 }
 
+// TestRecordEachByte: every byte of ASCII, at every place of a word of eight.
+func TestRecordEachByte(t *testing.T) {
+	t.Parallel()
+	box := newBox(t)
+	var text []byte
+	for at := range 8 {
+		for b := byte(0); b < 0x80; b++ {
+			word := []byte("abcdefgh")
+			word[at] = b
+			text = append(text, word...)
+		}
+	}
+	require.NoError(t, box.Files().WriteFile(t.Context(), "bytes", text, 0o644))
+	var file bytes.Buffer
+	rec := sandbox.Record(box, &file)
+	_, err := rec.Execute(t.Context(), "cat bytes")
+	require.NoError(t, err)
+	require.NoError(t, rec.Close())
+	_, shown, _ := strings.Cut(read(t, file.Bytes()).shown(), "\x1b[0m\r\n")
+	require.Equal(t, strings.ReplaceAll(string(text), "\n", "\r\n"), shown)
+}
+
+// TestRecordUnseen: a command whose end nobody has seen ends before the next one does.
+func TestRecordUnseen(t *testing.T) {
+	t.Parallel()
+	var file bytes.Buffer
+	rec := sandbox.Record(newBox(t), &file)
+	_, err := rec.Execute(t.Context(), "echo begun; until [ -e go ]; do sleep 0.01; done", sandbox.Until(regexp.MustCompile("begun\n")))
+	require.NoError(t, err)
+	_, err = rec.Execute(t.Context(), "echo not yet")
+	require.ErrorIs(t, err, sandbox.ErrBusy)
+	require.NoError(t, rec.Files().WriteFile(t.Context(), "go", nil, 0o644))
+	require.Eventually(t, func() bool { return errors.Is(rec.Type(t.Context(), ""), sandbox.ErrIdle) }, 20*time.Second, 10*time.Millisecond)
+	_, err = rec.Execute(t.Context(), "echo next")
+	require.NoError(t, err)
+	require.NoError(t, rec.Close())
+	markers := read(t, file.Bytes()).all("m")
+	require.Len(t, markers, 6)
+	require.Contains(t, markers[2], "not executed")
+	require.Equal(t, "main: the command before had ended, unseen", markers[4])
+	require.Contains(t, markers[5], "exit status 0")
+}
+
 // TestRecordEach: a file for each session and job, closed when it is over.
 func TestRecordEach(t *testing.T) {
 	t.Parallel()

@@ -35,6 +35,9 @@ func (s *recordedSession) Execute(ctx context.Context, command string, opts ...E
 	s.track.begin(command)
 	res, err := s.Session.Execute(ctx, command, append(opts[:len(opts):len(opts)], Follow(s.follower(opts)))...)
 	if res != nil {
+		if before != nil {
+			s.unseen(before)
+		}
 		s.saw(c, res)
 		return res, err
 	}
@@ -68,6 +71,16 @@ func (s *recordedSession) saw(c *recordedCommand, res *Result) {
 	if res.State == Exited && !c.ended {
 		c.ended = true
 		s.track.end(fmt.Sprintf("exit status %d after %.3f s", res.ExitCode, time.Since(c.began).Seconds()))
+	}
+}
+
+// unseen ends a command that no Result has said the end of: another has been begun since.
+func (s *recordedSession) unseen(c *recordedCommand) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !c.ended {
+		c.ended = true
+		s.track.end("the command before had ended, unseen")
 	}
 }
 
