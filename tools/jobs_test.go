@@ -46,11 +46,11 @@ func TestJobs(t *testing.T) {
 func TestJobLogs(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Jobs(box, append(patient, Budget(2000))...))
+	set := combined(t, Jobs(box, append(patient, Budget(2048))...))
 	text(t, set, "job_start", "command", "seq -f %09.0f 1 10000") // 10 bytes each, on a terminal without ONLCR
 	id := box.Jobs()[0].ID()
 	got := text(t, set, "job_wait", "job", id)
-	require.LessOrEqual(t, len(got), 2000)
+	require.LessOrEqual(t, len(got), 2048)
 	require.Contains(t, got, "\n000010000\n["+id+" has ended with exit status 0]\n")
 	require.Contains(t, got, "are left out: offset 0 shows them]\n")
 	whole, offset := "", int64(0)

@@ -24,8 +24,8 @@ const (
 	DefaultYield  = time.Minute
 )
 
-// minBudget leaves room for what has to be said beside an output.
-const minBudget = 1 << 10
+// minBudget leaves room for what has to be said beside an output, and beside the rest of the one before.
+const minBudget = 2 << 10
 
 func newOptions(opts []Option) options {
 	o := options{budget: DefaultBudget, keep: DefaultKeep, idle: DefaultIdle, yield: DefaultYield}
@@ -35,7 +35,7 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// Budget bounds the text of a reply to n bytes, which is at least 1 KiB. Default, for zero or less too: 16 KiB.
+// Budget bounds the text of a reply to n bytes, which is at least 2 KiB. Default, for zero or less too: 16 KiB.
 func Budget(n int) Option {
 	return func(o *options) {
 		o.budget = max(n, minBudget)

@@ -18,11 +18,11 @@ func TestPython(t *testing.T) {
 	}
 	box := local(t)
 	require.NoError(t, box.InitPlugins(t.Context(), jupyter.Plugin()))
-	set := combined(t, Python(box, append(patient, Budget(2000))...))
+	set := combined(t, Python(box, append(patient, Budget(2048))...))
 	require.Equal(t, "one\n[stderr]\ntwo\n42\n", text(t, set, "python", "code", "import sys; x = 42\nprint('one')\nprint('two', file=sys.stderr)\nx"))
 	require.Contains(t, text(t, set, "python", "code", "x / 0"), "ZeroDivisionError: division by zero\n")
 	long := text(t, set, "python", "code", "for i in range(100000): print(i)")
-	require.LessOrEqual(t, len(long), 2000)
+	require.LessOrEqual(t, len(long), 2048)
 	require.Contains(t, long, "99999\n")
 	require.Contains(t, long, " are left out of the middle]\n")
 	require.Contains(t, text(t, set, "python", "code", "import time; time.sleep(1000)", "seconds", 0.2), "[interrupted after 200ms]\n")

@@ -84,13 +84,19 @@ type runArgs struct {
 	Seconds float64 `json:"seconds,omitempty" jsonschema:"return after so many seconds even if the command still runs; it goes on. Default: a minute, or when it has been silent for a while"`
 }
 
+// What a reply says around the rest of the command before.
+const (
+	restOfBefore = "[the command before has ended; this is the rest of it]\n"
+	runNow       = "[this is the command that you run now]\n"
+)
+
 func (s *shell) run(ctx context.Context, a runArgs) (*Reply, error) {
 	before := ""
 	if r := s.meanwhile(ctx); r != nil {
-		text := s.text(r, s.options.budget/2, "")
+		text := s.text(r, s.options.budget/2-len(restOfBefore)-len(runNow), "")
 		switch {
 		case r.State == sandbox.Exited:
-			before = "[the command before has ended; this is the rest of it]\n" + text + "[this is the command that you run now]\n"
+			before = restOfBefore + text + runNow
 		case r.Output == "":
 			return nil, errUnfinished
 		default:
