@@ -27,6 +27,10 @@ func TestOutOfMemoryResult(t *testing.T) {
 	}
 }
 
+// tookShell reports whether the kernel has killed the shell that ran the command. While the memory of its first victim is still being given back (exit_mmap of
+// mm/mmap.c sets MMF_OOM_SKIP before that), it may choose a second, and there is nothing but the shell. Seen on a machine under load.
+func tookShell(r *sandbox.Result) bool { return r.OOM && r.Restarted && r.ExitCode == 137 }
+
 func oomResults(t *testing.T, box *DockerSSHBox) {
 	ctx := t.Context()
 	for _, c := range []struct {
@@ -44,6 +48,10 @@ func oomResults(t *testing.T, box *DockerSSHBox) {
 		{"false", 1, false},
 	} {
 		r, err := box.Execute(ctx, c.command, sandbox.Timeout(30*time.Second))
+		if c.oom && err == nil && tookShell(r) {
+			t.Logf("%s: the kernel has taken the shell, too: %+v", c.command, r)
+			continue
+		}
 		if err != nil || r.ExitCode != c.status || r.OOM != c.oom {
 			t.Errorf("%s: %+v, %v", c.command, r, err)
 		}
@@ -55,7 +63,9 @@ func oomResults(t *testing.T, box *DockerSSHBox) {
 		}
 		return len(p), nil
 	})), sandbox.Timeout(30*time.Second))
-	if !errors.Is(err, context.Canceled) || r == nil || !r.OOM {
+	if err == nil && tookShell(r) {
+		t.Logf("killed later: the kernel has taken the shell, too: %+v", r)
+	} else if !errors.Is(err, context.Canceled) || r == nil || !r.OOM {
 		t.Errorf("killed later: %+v, %v", r, err)
 	}
 	r, err = box.Execute(ctx, "read x", sandbox.Timeout(30*time.Second))
