@@ -28,7 +28,7 @@ except OSError as e: print(e.errno)'`)
 	stdin := fmt.Sprintf("/proc/%d/fd/0", inspected.Container.State.Pid)
 	before, err := os.Readlink(stdin)
 	if err != nil {
-		t.Skipf("only root on the engine's machine sees boxd's descriptors: %v", err)
+		t.Skipf("only root on the engine's machine sees boxd's descriptors, run it there: %v", err)
 	}
 	noError(t, box.Detach())
 	for last := range 3 { // each is a connection more

@@ -120,7 +120,7 @@ func TestBoxdElsewhere(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
 	if os.Getuid() != 0 {
-		t.Skip("only root can mount file systems")
+		t.Skip("only root can mount file systems: run it as root")
 	}
 	mounted := func(options string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
@@ -235,7 +235,7 @@ func TestBoxdBrought(t *testing.T) {
 func TestBoxdOfOthers(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
-		t.Skip("only root can become another user")
+		t.Skip("only root can become another user: run it as root")
 	}
 	s := startSSHD(t)
 	c := s.withBoxd()

@@ -35,7 +35,7 @@ func haveClients(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, program := range append([]string{"docker", "ssh"}, programs...) {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("no %s here", program)
+			t.Skipf("no %s here: make prepare installs it, on Debian", program)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (e *Engine) Image(ctx context.Context, s Source) (*Image, error) {
 	}
 	switch {
 	case errdefs.IsNotFound(err):
-		return nil, fmt.Errorf("image %q is not there, and Pull does not allow to pull it: docker pull %s, or another policy: %w", s.Name, s.Name, err)
+		return nil, fmt.Errorf("image %q is not there, and Pull does not allow to pull it: make it, docker pull %s, or choose another policy: %w", s.Name, s.Name, err)
 	case err != nil:
 		return nil, fmt.Errorf("image %q: %w", s.Name, err)
 	case inspected.Config == nil:

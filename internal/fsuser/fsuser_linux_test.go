@@ -17,7 +17,7 @@ const withoutIn = "SANDSHELL_TEST_WITHOUT_SETFSUID"
 // no file system ids, as gVisor's.
 func TestAs(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root becomes other users")
+		t.Skip("only root becomes other users: run it as root")
 	}
 	without := os.Getenv(withoutIn) != ""
 	if without {

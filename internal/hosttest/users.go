@@ -19,11 +19,11 @@ func Users(t *testing.T, h interface {
 	shellbox.Processes
 }) {
 	if os.Getuid() != 0 {
-		t.Skip("only root becomes another user")
+		t.Skip("only root becomes another user: run it as root")
 	}
 	nobody, err := program.ReadAccount("nobody", -1)
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("this machine has no account to become: %v", err)
 	}
 	as := func(name, script string) shellbox.Program {
 		p := Sh(script)

@@ -36,7 +36,7 @@ func TestBring(t *testing.T) {
 				t.Parallel()
 				path, err := exec.LookPath(shell[0])
 				if err != nil {
-					t.Skip("no " + shell[0] + " here")
+					t.Skip("no " + shell[0] + " here: make prepare installs it, on Debian")
 				}
 				dir := t.TempDir()
 				cmd := exec.CommandContext(t.Context(), path, append(shell[1:], "-c", bringBoxd, "sh", dir, "box")...)
@@ -99,7 +99,7 @@ func TestWaitForBoxd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path, err := exec.LookPath(shell[0])
 			if err != nil {
-				t.Skip("no " + shell[0] + " here")
+				t.Skip("no " + shell[0] + " here: make prepare installs it, on Debian")
 			}
 			boxd := filepath.Join(t.TempDir(), "boxd")
 			wait := append(shell[1:], "-c", waitForBoxd, "sh")

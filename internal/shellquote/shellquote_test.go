@@ -16,7 +16,7 @@ func TestShells(t *testing.T) {
 	for _, shell := range [][]string{{"sh"}, {"bash"}, {"dash"}, {"busybox", "ash"}, {"zsh"}, {"mksh"}} {
 		t.Run(strings.Join(shell, " "), func(t *testing.T) {
 			if _, err := exec.LookPath(shell[0]); err != nil {
-				t.Skipf("no %s here", shell[0])
+				t.Skipf("no %s here: make prepare installs it, on Debian", shell[0])
 			}
 			for _, quote := range []func(string) string{Quote, Readable} {
 				script := `printf '%s\0'`

@@ -38,7 +38,7 @@ type box struct {
 func startBox(t testing.TB, env ...string) *box {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("only root can make a pid namespace here")
+		t.Skip("only root can make a pid namespace here: run it as root")
 	}
 	if _, err := exec.LookPath("nsenter"); err != nil {
 		t.Skip("there is no nsenter to come into a pid namespace with")

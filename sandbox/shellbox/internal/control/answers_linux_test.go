@@ -183,7 +183,7 @@ func TestTree(t *testing.T) {
 // Another user's processes show to both what they show to that user.
 func TestTreeOfAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root becomes another user")
+		t.Skip("only root becomes another user: run it as root")
 	}
 	const nobody = 65534
 	sh := startControl(t, nobody)

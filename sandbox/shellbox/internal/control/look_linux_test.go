@@ -266,7 +266,7 @@ func TestLookNobodyWaits(t *testing.T) {
 // Another user's processes hide what they wait for.
 func TestLookHidden(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root becomes another user")
+		t.Skip("only root becomes another user: run it as root")
 	}
 	for _, sh := range controlShells(t) {
 		c := startControl(t, nobody, sh...)
