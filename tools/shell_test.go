@@ -113,15 +113,14 @@ func TestLate(t *testing.T) {
 	t.Parallel()
 	box := local(t)
 	set := combined(t, Shell(box, patient...))
+	appears := func(file string) {
+		t.Helper()
+		require.Eventually(t, func() bool { _, err := box.Files().Stat(t.Context(), file); return err == nil }, time.Minute, 5*time.Millisecond, file)
+	}
 	leave := func() { // a command that goes on, and ends while no call waits for it
 		require.Contains(t, text(t, set, "run", "command", "rm -f go; until [ -e go ]; do sleep 0.02; done; echo late; touch gone; (exit 3)", "seconds", 0.05), "[still running after ")
 		require.NoError(t, box.Files().WriteFile(t.Context(), "go", nil, 0o600))
-		for {
-			if _, err := box.Files().Stat(t.Context(), "gone"); err == nil {
-				break
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
+		appears("gone")
 		require.NoError(t, box.Files().Remove(t.Context(), "gone"))
 		for { // the shell is at its prompt
 			if errors.Is(box.Type(t.Context(), ""), sandbox.ErrIdle) {
@@ -141,12 +140,7 @@ func TestLate(t *testing.T) {
 
 	text(t, set, "run", "command", "until [ -e more ]; do sleep 0.02; done; echo said; touch heard; read x; echo \"<$x>\"", "seconds", 0.05)
 	require.NoError(t, box.Files().WriteFile(t.Context(), "more", nil, 0o600))
-	for {
-		if _, err := box.Files().Stat(t.Context(), "heard"); err == nil {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	appears("heard")
 	got := refused(t, set, "run", "command", "echo no")
 	require.Contains(t, got, "error: the last command is unfinished, so this one was not run")
 	for !strings.Contains(got, "said\n") { // its output may still be under way
