@@ -251,6 +251,9 @@ func (h *Host) Owns(ctx context.Context) bool {
 	if err == nil {
 		conn.Close()
 	}
+	if errors.Is(err, errAnother) { // another program may have attached to what was restarted
+		return h.adopts(ctx)
+	}
 	return err == nil || !refused(err)
 }
 

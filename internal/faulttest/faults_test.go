@@ -22,11 +22,8 @@ var (
 	clockFlag  = flag.Bool("faults.clock", false, "let a box set this machine's clock, for a moment")
 )
 
-// The limit on the return of whatever a fault has hit is promised; a busy machine may be slower, and the table says so.
-const (
-	promised = 10 * time.Second
-	allowed  = 2 * promised
-)
+// allowed is how long after a fault whatever it has hit may take to return. Most of it is the silence after which a connection is given up: up to 8 s.
+const allowed = 10 * time.Second
 
 // Boxes in containers.
 func TestFaultsContainer(t *testing.T) {
