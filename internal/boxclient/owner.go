@@ -66,8 +66,11 @@ func (h *Host) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 	return nil
 }
 
-// adopts reports whether the box is nobody's, and makes it this host's: it was restarted, and nobody has attached to it since.
+// adopts reports whether a box that was restarted is nobody's, and makes it this host's. Another program may have attached to it, so that only boxd's own word counts: it
+// answers, and is waited for longer than one that is perhaps gone.
 func (h *Host) adopts(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.Attempt)
+	defer cancel()
 	streams, err := h.Place.Join(ctx)
 	if err != nil {
 		return false
