@@ -194,8 +194,8 @@ func TestEngineRestarts(t *testing.T) {
 	begin := time.Now()
 	_, err = short.Execute(ctx, "sleep 100")
 	var lost *sandbox.LostError
-	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "engine") {
-		t.Errorf("the engine is gone: %v", err)
+	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "engine") || lost.Cause != sandbox.LostConnection {
+		t.Errorf("the engine is gone: %v (%+v)", err, lost)
 	}
 	if d := time.Since(begin); d > 20*time.Second {
 		t.Errorf("that took %v", d)
