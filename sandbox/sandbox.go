@@ -102,7 +102,8 @@ type Sandbox interface {
 	//
 	// A file takes the place of a file, of a read-only one too: for that the user must be allowed to write in the directory, not to the file. A directory is added to
 	// one of its name, file by file. A file does not take the place of a directory of its name (EISDIR), nor a directory that of a file (ENOTDIR).
-	// Errors are *fs.PathError where the cause is known, around a syscall.Errno: fs.ErrNotExist, fs.ErrPermission, EISDIR, ENOTDIR, ENOSPC, ….
+	// Errors are *fs.PathError, around a syscall.Errno: fs.ErrNotExist, fs.ErrPermission, EISDIR, ENOTDIR, ENOSPC, …; EIO where what copies in the sandbox was killed, or failed
+	// without a reason.
 	CopyTo(ctx context.Context, hostPath, boxPath string) error
 
 	// CopyFrom copies a file or directory out of the sandbox, by the rules of CopyTo. Nothing in the sandbox can make

@@ -88,14 +88,18 @@ func TestContext(t *testing.T) {
 	}
 }
 
+// withKeys is what docker context create --docker takes of an engine behind TLS.
+func withKeys(address, keys string) string {
+	at := func(name string) string { return filepath.Join(keys, name) }
+	return fmt.Sprintf("host=%s,ca=%s,cert=%s,key=%s", address, at("ca.pem"), at("cert.pem"), at("key.pem"))
+}
+
 // An engine behind TLS: the keys come from the context, or from DOCKER_CERT_PATH.
 func TestContextTLS(t *testing.T) {
 	haveClients(t)
 	c := newCable(t)
-	keys := t.TempDir()
-	address := c.serveTLS(t, keys)
-	at := func(name string) string { return filepath.Join(keys, name) }
-	contexts(t, "secure", fmt.Sprintf("host=%s,ca=%s,cert=%s,key=%s", address, at("ca.pem"), at("cert.pem"), at("key.pem")), "bare", "host="+address)
+	address, keys := c.serveTLS(t)
+	contexts(t, "secure", withKeys(address, keys), "bare", "host="+address)
 	t.Setenv("DOCKER_CONTEXT", "secure")
 	reached(t, c)
 	t.Setenv("DOCKER_CONTEXT", "bare")

@@ -26,11 +26,21 @@ type restartable struct {
 	dir     string
 	dockerd *exec.Cmd
 	client  *client.Client
-	live    bool // it keeps its containers while it restarts
+	live    bool     // it keeps its containers while it restarts
+	tcp     *os.File // where it listens too, by TLS with the keys in keys; nil: nowhere
+	keys    string
 }
 
 // startOwnEngine starts an engine with the bare image in it. live: it keeps its containers while it restarts.
 func startOwnEngine(t *testing.T, live bool) *restartable {
+	t.Helper()
+	e := &restartable{live: live}
+	e.first(t)
+	return e
+}
+
+// first starts it for the first time.
+func (e *restartable) first(t *testing.T) {
 	t.Helper()
 	d := docker(t)
 	if _, err := exec.LookPath("dockerd"); err != nil || os.Getuid() != 0 {
@@ -38,7 +48,7 @@ func startOwnEngine(t *testing.T, live bool) *restartable {
 	}
 	dir, err := os.MkdirTemp("/tmp", "engine-") // short: there are sockets below it
 	noError(t, err)
-	e := &restartable{dir: dir, live: live}
+	e.dir = dir
 	noError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte("{}"), 0o600))
 	e.client, err = client.New(client.WithHost("unix://" + filepath.Join(dir, "socket")))
 	noError(t, err)
@@ -62,7 +72,6 @@ func startOwnEngine(t *testing.T, live bool) *restartable {
 		_, err := e.client.ImageInspect(t.Context(), bareImage)
 		return err == nil
 	})
-	return e
 }
 
 func (e *restartable) start(t *testing.T) {
@@ -71,9 +80,18 @@ func (e *restartable) start(t *testing.T) {
 	noError(t, err)
 	defer log.Close()
 	at := func(name string) string { return filepath.Join(e.dir, name) }
-	e.dockerd = exec.Command("dockerd", "--live-restore="+strconv.FormatBool(e.live), "--config-file", at("config.json"), "--data-root", at("root"), "--exec-root", at("exec"),
-		"--pidfile", at("pid"), "-H", "unix://"+at("socket"), "--bridge", "none", "--iptables=false", "--ip6tables=false", "--storage-driver", "vfs")
+	args := []string{"-c", `LISTEN_PID=$$ exec dockerd "$@"`, "sh"} // it takes a listener as systemd gives it: in its own network it has none that is reached from here
+	if e.tcp != nil {
+		args = append(args, "-H", "fd://", "--tlsverify", "--tlscacert", filepath.Join(e.keys, "ca.pem"),
+			"--tlscert", filepath.Join(e.keys, "server-cert.pem"), "--tlskey", filepath.Join(e.keys, "server-key.pem"))
+	}
+	e.dockerd = exec.Command("sh", append(args, "--live-restore="+strconv.FormatBool(e.live), "--config-file", at("config.json"), "--data-root", at("root"), "--exec-root", at("exec"),
+		"--pidfile", at("pid"), "-H", "unix://"+at("socket"), "--bridge", "none", "--iptables=false", "--ip6tables=false", "--storage-driver", "vfs")...)
 	e.dockerd.Env = append(os.Environ(), "TMPDIR="+e.dir) // a containerd that is slow to start is killed, and writes its stacks there first
+	if e.tcp != nil {
+		e.dockerd.ExtraFiles = []*os.File{e.tcp}
+		e.dockerd.Env = append(e.dockerd.Env, "LISTEN_FDS=1")
+	}
 	e.dockerd.Stdout, e.dockerd.Stderr = log, log
 	e.dockerd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET} // else it takes the machine's own engine its bridge away
 	noError(t, e.dockerd.Start())
@@ -176,8 +194,8 @@ func TestEngineRestarts(t *testing.T) {
 	begin := time.Now()
 	_, err = short.Execute(ctx, "sleep 100")
 	var lost *sandbox.LostError
-	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "engine") {
-		t.Errorf("the engine is gone: %v", err)
+	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "engine") || lost.Cause != sandbox.LostConnection {
+		t.Errorf("the engine is gone: %v (%+v)", err, lost)
 	}
 	if d := time.Since(begin); d > 20*time.Second {
 		t.Errorf("that took %v", d)

@@ -76,10 +76,8 @@ func (e *restartable) under(t *testing.T, end func(*testing.T)) {
 			var lost *sandbox.LostError
 			if err := call(); err == errSignalled {
 				continue
-			} else if !errors.As(err, &lost) || lost.Reason == "" {
-				t.Errorf("%s: %v", what, err)
-			} else {
-				t.Logf("%s: %v (%q)", what, err, lost.Cause)
+			} else if !errors.As(err, &lost) || lost.Reason == "" || lost.Cause != sandbox.LostRemoved { // not the task's doing
+				t.Errorf("%s: %v (%+v)", what, err, lost)
 			}
 		}
 		if d := time.Since(back); d > 10*time.Second {

@@ -16,16 +16,12 @@ import (
 	"time"
 )
 
-// serveTLS has the cable's engine behind TLS too, for clients with the keys that it writes to dir, by the names that the docker command has for them. It
-// returns the address.
-func (c *cable) serveTLS(t *testing.T, dir string) (address string) {
+// keysForTLS makes the keys of an engine on this machine, and of who may use it, in a directory, by the names that Docker has for them. It returns their authority.
+func keysForTLS(t *testing.T) (dir string, authority *x509.Certificate) {
 	t.Helper()
-	write := func(name, kind string, bytes []byte) {
-		noError(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600))
-	}
-	var authority *x509.Certificate
+	dir = t.TempDir()
 	var signer *ecdsa.PrivateKey
-	sign := func(number int64, use x509.ExtKeyUsage) ([]byte, *ecdsa.PrivateKey) {
+	sign := func(number int64, use x509.ExtKeyUsage, cert, private string) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		noError(t, err)
 		template := &x509.Certificate{
@@ -36,27 +32,37 @@ func (c *cable) serveTLS(t *testing.T, dir string) (address string) {
 		if authority == nil {
 			authority, signer = template, key
 		}
-		cert, err := x509.CreateCertificate(rand.Reader, template, authority, key.Public(), signer)
+		signed, err := x509.CreateCertificate(rand.Reader, template, authority, key.Public(), signer)
 		noError(t, err)
-		return cert, key
+		der, err := x509.MarshalECPrivateKey(key)
+		noError(t, err)
+		for name, block := range map[string]pem.Block{cert: {Type: "CERTIFICATE", Bytes: signed}, private: {Type: "EC PRIVATE KEY", Bytes: der}} {
+			noError(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(&block), 0o600))
+		}
+		if authority == template {
+			authority, err = x509.ParseCertificate(signed)
+			noError(t, err)
+		}
 	}
-	ca, _ := sign(1, x509.ExtKeyUsageAny)
-	server, serverKey := sign(2, x509.ExtKeyUsageServerAuth)
-	user, userKey := sign(3, x509.ExtKeyUsageClientAuth)
-	userDER, err := x509.MarshalECPrivateKey(userKey)
-	noError(t, err)
-	write("ca.pem", "CERTIFICATE", ca)
-	write("cert.pem", "CERTIFICATE", user)
-	write("key.pem", "EC PRIVATE KEY", userDER)
-	parsed, err := x509.ParseCertificate(ca)
+	sign(1, x509.ExtKeyUsageAny, "ca.pem", "ca-key.pem")
+	sign(2, x509.ExtKeyUsageServerAuth, "server-cert.pem", "server-key.pem")
+	sign(3, x509.ExtKeyUsageClientAuth, "cert.pem", "key.pem")
+	return dir, authority
+}
+
+// serveTLS has the cable's engine behind TLS too. It returns the address, and where the keys are.
+func (c *cable) serveTLS(t *testing.T) (address, keys string) {
+	t.Helper()
+	keys, authority := keysForTLS(t)
+	server, err := tls.LoadX509KeyPair(filepath.Join(keys, "server-cert.pem"), filepath.Join(keys, "server-key.pem"))
 	noError(t, err)
 	pool := x509.NewCertPool()
-	pool.AddCert(parsed)
+	pool.AddCert(authority)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{server}, PrivateKey: serverKey}}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+		Certificates: []tls.Certificate{server}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 	})
 	noError(t, err)
 	c.Serve(l)
 	t.Cleanup(func() { l.Close() }) // before the cable's own end
-	return "tcp://" + l.Addr().String()
+	return "tcp://" + l.Addr().String(), keys
 }

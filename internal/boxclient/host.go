@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/sshconn"
@@ -59,6 +60,7 @@ type Host struct {
 	Config
 	signer  ssh.Signer    // the owner's key: made for this box, in memory only
 	hostKey ssh.PublicKey // boxd's
+	another atomic.Bool   // another boxd answers in its place
 	closing sync.Once
 	down    chan struct{} // closed when Close is done
 }
@@ -124,6 +126,7 @@ func (h *Host) hopeless(ctx context.Context, dialed error) (lost error, paused b
 		return h.lostError(nil, "another program has taken the box over", sandbox.LostTaken), false
 	}
 	if errors.Is(dialed, errAnother) {
+		h.another.Store(true)
 		return h.lostError(nil, "its boxd was restarted: what ran in it has ended", sandbox.LostRemoved), false
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -235,6 +238,9 @@ func (h *Host) Owns(ctx context.Context) bool {
 	if h.Abandoned() {
 		return false
 	}
+	if h.another.Load() {
+		return h.adopts(ctx)
+	}
 	h.link.mu.Lock()
 	conn := h.link.current
 	h.link.mu.Unlock()
@@ -250,6 +256,9 @@ func (h *Host) Owns(ctx context.Context) bool {
 	conn, err := h.reach(ctx, false)
 	if err == nil {
 		conn.Close()
+	}
+	if errors.Is(err, errAnother) {
+		return h.adopts(ctx)
 	}
 	return err == nil || !refused(err)
 }

@@ -33,13 +33,14 @@ func (h *Host) reach(ctx context.Context, authorize bool) (*sshconn.Conn, error)
 	}
 	if authorize {
 		stop := context.AfterFunc(ctx, func() { streams.Close() })
-		err := h.authorize(streams)
+		key, err := h.authorize(streams, wire.Authorize)
 		if !stop() && err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return nil, fail(err)
 		}
+		h.hostKey = key
 	}
 	config := &ssh.ClientConfig{
 		User: "sandshell", Auth: []ssh.AuthMethod{ssh.PublicKeys(h.signer)},
@@ -65,21 +66,37 @@ func (h *Host) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 	return nil
 }
 
+// adopts reports whether a box that was restarted is nobody's, and makes it this host's. Another program may have attached to it, so that only boxd's own word counts: it
+// answers, and is waited for longer than one that is perhaps gone.
+func (h *Host) adopts(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.Attempt)
+	defer cancel()
+	streams, err := h.Place.Join(ctx)
+	if err != nil {
+		return false
+	}
+	defer streams.Close()
+	stop := context.AfterFunc(ctx, func() { streams.Close() })
+	defer stop()
+	_, err = h.authorize(streams, wire.Adopt)
+	return err == nil
+}
+
 // authorize tells boxd the owner's key, and learns boxd's.
-func (h *Host) authorize(streams io.ReadWriter) error {
-	if _, err := fmt.Fprintf(streams, "%s%s", wire.Authorize, ssh.MarshalAuthorizedKey(h.signer.PublicKey())); err != nil {
-		return err
+func (h *Host) authorize(streams io.ReadWriter, how string) (ssh.PublicKey, error) {
+	if _, err := fmt.Fprintf(streams, "%s%s", how, ssh.MarshalAuthorizedKey(h.signer.PublicKey())); err != nil {
+		return nil, err
 	}
 	line, err := readLine(streams)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	text, err := wire.ParseAuthorized(line)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h.hostKey, _, _, _, err = ssh.ParseAuthorizedKey([]byte(text))
-	return err
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(text))
+	return key, err
 }
 
 // readLine reads a line, and nothing after it.

@@ -122,10 +122,10 @@ func (c *containers) inside(id, script string) error {
 	return err
 }
 
-// transportFaults hit the way to a box.
-func transportFaults(lost bool) []fault {
+// transportFaults hit the way to a box, which is lost by it if there is a cause.
+func transportFaults(cause sandbox.LostCause) []fault {
 	on := func(name string, do func(w *Wire, rng *rand.Rand)) fault {
-		return fault{name: name, cuts: true, lost: lost, do: func(r *round, rng *rand.Rand) error {
+		return fault{name: name, cuts: cause == "", cause: cause, do: func(r *round, rng *rand.Rand) error {
 			do(r.wire, rng)
 			return nil
 		}}
@@ -169,21 +169,27 @@ func processFaults() []fault {
 	}
 }
 
+// unplugged is a fault of the transport that lasts.
+var unplugged = fault{name: "unplugged", cuts: true, do: func(r *round, rng *rand.Rand) error {
+	r.wire.Unplug(true)
+	outage := 100*time.Millisecond + upTo(rng, 2500*time.Millisecond)
+	if rng.IntN(5) == 0 {
+		outage = 7 * time.Second
+	}
+	time.Sleep(outage)
+	r.wire.Unplug(false)
+	return nil
+}}
+
 func (c *containers) faults() []fault {
-	all := append(transportFaults(false), delayed, fault{name: "unplugged", cuts: true, do: func(r *round, rng *rand.Rand) error {
-		r.wire.Unplug(true)
-		outage := 100*time.Millisecond + upTo(rng, 2500*time.Millisecond)
-		if rng.IntN(5) == 0 {
-			outage = 7 * time.Second
-		}
-		time.Sleep(outage)
-		r.wire.Unplug(false)
-		return nil
-	}})
+	all := append(transportFaults(""), delayed, unplugged)
 	all = append(all, processFaults()...)
 	all = append(all, fault{name: "join killed", cuts: true, do: func(r *round, _ *rand.Rand) error {
 		return r.inside(`pkill -KILL -f "[b]oxd join"`)
 	}})
+	if *clockFlag {
+		all = append(all, clockSet)
+	}
 	return append(append(all, c.containerFaults()...), c.exhaustions()...)
 }
 
@@ -191,34 +197,34 @@ func (c *containers) faults() []fault {
 func (c *containers) containerFaults() []fault {
 	ctx := context.Background()
 	keep := func(config *sshbox.Config) { config.Keep = true }
-	ends := func(name string, config func(*sshbox.Config), do func(id string) error) fault {
-		return fault{name: name, lost: true, cuts: true, kills: true, config: config, do: func(r *round, _ *rand.Rand) error { return do(r.id) }}
+	ends := func(name string, cause sandbox.LostCause, config func(*sshbox.Config), do func(id string) error) fault {
+		return fault{name: name, cause: cause, cuts: true, kills: true, config: config, do: func(r *round, _ *rand.Rand) error { return do(r.id) }}
 	}
 	return []fault{
-		ends("killed", nil, func(id string) error {
+		ends("killed", sandbox.LostRemoved, nil, func(id string) error {
 			_, err := c.docker.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "KILL"})
 			return err
 		}),
-		ends("stopped", nil, func(id string) error {
+		ends("stopped", sandbox.LostRemoved, nil, func(id string) error {
 			_, err := c.docker.ContainerStop(ctx, id, client.ContainerStopOptions{})
 			return err
 		}),
-		ends("stopped, kept", keep, func(id string) error {
+		ends("stopped, kept", sandbox.LostRemoved, keep, func(id string) error {
 			_, err := c.docker.ContainerStop(ctx, id, client.ContainerStopOptions{})
 			return err
 		}),
-		ends("restarted", keep, func(id string) error {
+		ends("restarted", sandbox.LostRemoved, keep, func(id string) error {
 			_, err := c.docker.ContainerRestart(ctx, id, client.ContainerRestartOptions{})
 			return err
 		}),
-		ends("removed", nil, func(id string) error {
+		ends("removed", sandbox.LostRemoved, nil, func(id string) error {
 			_, err := c.docker.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true})
 			if errdefs.IsConflict(err) || errdefs.IsNotFound(err) { // its own removal is faster
 				return nil
 			}
 			return err
 		}),
-		ends("ended from inside", nil, func(id string) error {
+		ends("ended from inside", sandbox.LostEnded, nil, func(id string) error {
 			ended := c.docker.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
 			c.inside(id, "kill -TERM 1") // whose end the engine may no longer know
 			select {
@@ -270,12 +276,7 @@ func (c *containers) exhaustions() []fault {
 		}),
 		in("out of memory", "head -c 300M /dev/zero | tail -n 1 >/dev/null; echo status $?", "status 137", func(config *sshbox.Config) { config.Memory = 128 << 20 }),
 		in("out of processes", `p=$(sh -c 'while :; do sleep 1000 >/dev/null & echo $!; done' 2>/dev/null); echo status $?; sleep 0.3; kill $p`, "status 2", func(config *sshbox.Config) { config.PIDs = 64 }),
-		{name: "boxd out of memory", lost: true, kills: true, cuts: true, exhausts: true, do: useUp, config: func(config *sshbox.Config) { config.Memory = 40 << 20 }},
-		{name: "clock set", do: setClock, config: func(config *sshbox.Config) {
-			if *clockFlag {
-				config.CapAdd = []string{"SYS_TIME"}
-			}
-		}},
+		{name: "boxd out of memory", cause: sandbox.LostMemory, kills: true, cuts: true, exhausts: true, do: useUp, config: func(config *sshbox.Config) { config.Memory = 40 << 20 }},
 	}
 }
 
@@ -309,12 +310,13 @@ func (b blocked) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// setClock sets the clock forward by a day, and back, where the box may; else it is refused, and nothing comes of it.
-func setClock(r *round, _ *rand.Rand) error {
-	if !*clockFlag {
-		return r.inside("! date -s tomorrow")
-	}
-	err := r.inside("date -s tomorrow")
-	time.Sleep(100 * time.Millisecond)
-	return errors.Join(err, r.inside("date -s yesterday"))
+// clockSet sets the clock forward by a day, and back: the machine's own, for all its programs. Linux has no other for a container.
+var clockSet = fault{
+	name:   "clock set",
+	config: func(config *sshbox.Config) { config.CapAdd = []string{"SYS_TIME"} },
+	do: func(r *round, _ *rand.Rand) error {
+		err := r.inside("date -s tomorrow")
+		time.Sleep(100 * time.Millisecond)
+		return errors.Join(err, r.inside("date -s yesterday"))
+	},
 }

@@ -29,40 +29,61 @@ import (
 type machine struct {
 	server *sshdtest.Server
 	echo   string
+	boxd   string // DialConfig's
 }
 
-func newMachine(t *testing.T) *machine {
+func newMachine(t *testing.T, boxd string) *machine {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("the processes of a round are found by /proc")
 	}
 	echo := hosttest.Listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { io.Copy(c, c) })
-	return &machine{sshdtest.Start(t, "MaxStartups 100", "LogLevel QUIET"), echo.Addr().String()}
+	return &machine{startServer(t), echo.Addr().String(), boxd}
+}
+
+func startServer(t *testing.T) *sshdtest.Server {
+	return sshdtest.Start(t, "MaxStartups 100", "LogLevel QUIET")
 }
 
 func (m *machine) place(r *round) (*place, error) {
-	wire, err := NewWire("tcp", "127.0.0.1:0", "tcp", m.server.Address, nil)
-	if err != nil {
+	p := &place{server: m.server, echo: m.echo, id: fmt.Sprintf("FAULT_ROUND=%d.%d", os.Getpid(), r.seed)}
+	if r.fault.restarts {
+		p.server = startServer(r.t)
+	}
+	var err error
+	if p.wire, err = NewWire("tcp", "127.0.0.1:0", "tcp", p.server.Address, nil); err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(r.files, "box")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, errors.Join(err, closed(wire))
+	p.dir = filepath.Join(r.files, "box")
+	if err := os.Mkdir(p.dir, 0o700); err != nil {
+		return nil, errors.Join(err, closed(p.wire))
 	}
-	p := &place{wire: wire, dir: dir, echo: m.echo, id: fmt.Sprintf("FAULT_ROUND=%d.%d", os.Getpid(), r.seed)}
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
-	box, err := sshbox.Dial(ctx, sshbox.DialConfig{
-		Address: wire.Address(), User: m.server.User, Signer: m.server.Key, HostKey: ssh.FixedHostKey(m.server.HostKey), Env: []string{p.id},
-		Boxd: sshbox.NoBoxd, // the plain way
-	})
+	config := sshbox.DialConfig{
+		Address: p.wire.Address(), User: p.server.User, Signer: p.server.Key, HostKey: ssh.FixedHostKey(p.server.HostKey),
+		Env: []string{p.id}, Boxd: m.boxd,
+	}
+	box, err := sshbox.Dial(ctx, config)
 	if err != nil {
-		return nil, errors.Join(err, closed(wire))
+		return nil, errors.Join(err, closed(p.wire))
+	}
+	if program, why := box.Boxd(); (program != "") != (m.boxd != sshbox.NoBoxd) {
+		return nil, errors.Join(fmt.Errorf("carried by %q: %s", program, why), box.Close(), closed(p.wire))
 	}
 	p.box = box
 	p.gone = func() error {
+		if r.fault.cause == sandbox.LostRemoved { // boxd could not end its programs any more
+			config.Address = p.server.Address
+			if _, err := config.Reap(context.Background()); err != nil {
+				return err
+			}
+		}
 		if left := marked(p.id); len(left) > 0 {
 			return fmt.Errorf("processes are left: %v", left)
+		}
+		if r.fault.restarts {
+			p.server.Stop()
 		}
 		return nil
 	}
@@ -107,8 +128,8 @@ func kill(names ...string) func(*round, *rand.Rand) error {
 	}
 }
 
-// serving is the process of sshd's that serves the round's connection.
-func serving(r *round) (pid string, err error) {
+// parent is the process that has started the box's programs: boxd, or the sshd's that serves the connection.
+func parent(r *round) (pid string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
 	var out bytes.Buffer
@@ -117,30 +138,36 @@ func serving(r *round) (pid string, err error) {
 }
 
 func (m *machine) faults() []fault {
-	all := append(transportFaults(true), delayed)
-	for i := range all {
-		all[i].cuts = false
-	}
-	return append(all,
+	return append(append(transportFaults(sandbox.LostConnection), delayed),
 		fault{name: "shells killed", kills: true, do: kill("bash")},
 		fault{name: "programs killed", kills: true, scripts: true, do: kill("seq", "sleep", "cat", "sha256sum", "find", "tar")},
 		fault{name: "scripts killed", kills: true, scripts: true, do: kill("sh")},
-		fault{name: "sshd killed", lost: true, kills: true, do: func(r *round, _ *rand.Rand) error {
-			pid, err := serving(r)
-			if err == nil {
-				err = exec.Command("kill", "-KILL", pid).Run()
-			}
+		fault{name: "sshd killed", cause: sandbox.LostConnection, kills: true, do: signalled("KILL", parent)},
+		fault{name: "sshd paused", do: paused(parent)})
+}
+
+// signalled signals a process of the round.
+func signalled(signal string, find func(*round) (pid string, err error)) func(*round, *rand.Rand) error {
+	return func(r *round, _ *rand.Rand) error {
+		pid, err := find(r)
+		if err == nil {
+			err = exec.Command("kill", "-"+signal, pid).Run()
+		}
+		return err
+	}
+}
+
+// paused stops a process of the round for up to two seconds.
+func paused(find func(*round) (pid string, err error)) func(*round, *rand.Rand) error {
+	return func(r *round, rng *rand.Rand) error {
+		pid, err := find(r)
+		if err == nil {
+			err = exec.Command("kill", "-STOP", pid).Run()
+		}
+		if err != nil {
 			return err
-		}},
-		fault{name: "sshd paused", do: func(r *round, rng *rand.Rand) error {
-			pid, err := serving(r)
-			if err == nil {
-				err = exec.Command("kill", "-STOP", pid).Run()
-			}
-			if err != nil {
-				return err
-			}
-			time.Sleep(upTo(rng, 2*time.Second))
-			return exec.Command("kill", "-CONT", pid).Run()
-		}})
+		}
+		time.Sleep(upTo(rng, 2*time.Second))
+		return exec.Command("kill", "-CONT", pid).Run()
+	}
 }

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/sshdtest"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
 )
@@ -23,12 +23,15 @@ type fault struct {
 	do     func(r *round, rng *rand.Rand) error // returns when it has hit, or when it is over if it passes
 	config func(*sshbox.Config)                 // the container that it needs
 
-	lost     bool // the box is lost
-	cuts     bool // copies and dialed connections may be cut
-	kills    bool // programs are killed: their results tell
-	exhausts bool // the system may refuse: its error tells
-	scripts  bool // over an sshd, copies are made by scripts: they are killed too, and leave what they had begun
+	cause    sandbox.LostCause // the box is lost, and this is why; "": it is not
+	cuts     bool              // copies and dialed connections may be cut
+	kills    bool              // programs are killed: their results tell
+	exhausts bool              // the system may refuse: its error tells
+	restarts bool              // the machine's server: it is the round's own
+	scripts  bool              // over a plain sshd, copies are made by scripts: they are killed too, and leave what they had begun
 }
+
+func (f *fault) lost() bool { return f.cause != sandbox.LostUnknown }
 
 // A place is where a round's box is, and how to get at it from outside.
 type place struct {
@@ -37,7 +40,8 @@ type place struct {
 	dir    string                    // a directory in the box, to work in
 	echo   string                    // the address, in the box, of a server that echoes
 	inside func(script string) error // executes a script in the box, past the library
-	id     string                    // the container's
+	id     string                    // the container's; on a machine a variable that the box's programs have
+	server *sshdtest.Server          // of a machine
 	gone   func() error              // after the box's Close: what is left?
 }
 
@@ -49,6 +53,7 @@ type round struct {
 	fault fault
 	sum   *summary
 	files string // a directory on this machine
+	limit time.Duration
 
 	mu     sync.Mutex
 	struck time.Time // when the fault had hit; zero until then
@@ -75,10 +80,12 @@ func (r *round) run(build placer) {
 		return
 	}
 	defer os.RemoveAll(r.files)
+	began := time.Now()
 	if r.place, err = build(r); err != nil {
 		r.errorf("make the box: %v", err)
 		return
 	}
+	r.limit = allowed(time.Since(began))
 	defer r.wire.Close()
 	rng := rand.New(rand.NewPCG(r.seed, 0))
 	r.stop = make(chan struct{})
@@ -100,7 +107,7 @@ func (r *round) run(build placer) {
 	time.Sleep(upTo(rng, 400*time.Millisecond))
 	close(r.stop)
 	working.Wait()
-	if r.fault.lost {
+	if r.fault.lost() {
 		r.isLost()
 	} else {
 		r.isUsable(workers)
@@ -115,12 +122,12 @@ func (r *round) closes() {
 		r.errorf("close: %v", err)
 	}
 	r.took("Close", time.Since(began))
-	if _, err := r.box.Execute(context.Background(), ":"); !errors.Is(err, sandbox.ErrClosed) && !(r.fault.lost && errors.Is(err, sandbox.ErrLost)) {
+	if _, err := r.box.Execute(context.Background(), ":"); !errors.Is(err, sandbox.ErrClosed) && !(r.fault.lost() && errors.Is(err, sandbox.ErrLost)) {
 		r.errorf("after Close: %v", err)
 	}
 	r.wire.Close()
 	var left error
-	for end := time.Now().Add(allowed); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(r.limit); ; time.Sleep(20 * time.Millisecond) {
 		if left = r.gone(); left == nil {
 			return
 		}
@@ -133,8 +140,8 @@ func (r *round) closes() {
 
 // took notes how long it took until something returned.
 func (r *round) took(what string, d time.Duration) {
-	if d > allowed {
-		r.errorf("%s returned after %v", what, d)
+	if d > r.limit {
+		r.errorf("%s returned after %v, of %v allowed", what, d, r.limit)
 	}
 	r.sum.add(r.fault.name, func(l *line) {
 		if d > l.slowest {
@@ -172,7 +179,11 @@ func (r *round) try(what string, resumes bool, call func(ctx context.Context) er
 	}
 	kind := r.kindOf(err, resumes)
 	if kind == "" || ctx.Err() != nil {
-		r.errorf("%s: %v (%T)", what, err, err)
+		var lost sandbox.LostError
+		if e := (*sandbox.LostError)(nil); errors.As(err, &e) {
+			lost = *e
+		}
+		r.errorf("%s: %v (%T, cause %q)", what, err, err, lost.Cause)
 		return false
 	}
 	r.sum.add(r.fault.name, func(l *line) { l.typed[kind]++ })
@@ -182,18 +193,18 @@ func (r *round) try(what string, resumes bool, call func(ctx context.Context) er
 // kindOf names the error, if it is one that this fault may cause.
 func (r *round) kindOf(err error, resumes bool) string {
 	var wrong mistake
+	var lost *sandbox.LostError
 	var errno syscall.Errno
 	var killed *killedError
 	switch {
 	case errors.As(err, &wrong):
 		return ""
-	case errors.As(err, &killed) && (r.fault.kills || r.fault.exhausts), r.fault.scripts && strings.Contains(err.Error(), "the copy's program ended with status"):
+	case errors.As(err, &killed) && (r.fault.kills || r.fault.exhausts), r.fault.scripts && errors.Is(err, syscall.EIO):
 		return "killed"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, sandbox.ErrClosed), errors.Is(err, sandbox.ErrBusy), errors.Is(err, sandbox.ErrIdle):
 		return ""
-	case errors.Is(err, sandbox.ErrLost) && r.fault.lost:
-		var lost *sandbox.LostError
-		if errors.As(err, &lost) {
+	case errors.As(err, &lost):
+		if r.fault.lost() && lost.Cause == r.fault.cause {
 			return "ErrLost"
 		}
 	case errors.Is(err, sandbox.ErrCut) && r.fault.cuts && !resumes:

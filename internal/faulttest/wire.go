@@ -12,14 +12,15 @@ import (
 
 // A Wire carries connections to a server. Its methods may be called from several goroutines.
 type Wire struct {
-	l      net.Listener
-	dial   func() (net.Conn, error)
-	stream func(piece []byte) bool
+	l       net.Listener
+	network string
+	stream  func(piece []byte) bool
 
-	mu    sync.Mutex
-	pairs map[*pair]struct{}
-	dead  bool // new connections are cut too
-	wg    sync.WaitGroup
+	mu     sync.Mutex
+	server string // where new connections go
+	pairs  map[*pair]struct{}
+	dead   bool // new connections are cut too
+	wg     sync.WaitGroup
 
 	delay  atomic.Int64 // time.Duration, for each piece
 	passed atomic.Int64 // bytes, both ways
@@ -41,10 +42,7 @@ func NewWire(listenNetwork, listenAddress, network, server string, stream func(p
 	if err != nil {
 		return nil, err
 	}
-	w := &Wire{
-		l: l, stream: stream, pairs: map[*pair]struct{}{},
-		dial: func() (net.Conn, error) { return net.Dial(network, server) },
-	}
+	w := &Wire{l: l, network: network, server: server, stream: stream, pairs: map[*pair]struct{}{}}
 	w.Serve(l)
 	return w, nil
 }
@@ -86,6 +84,13 @@ func (w *Wire) Unplug(dead bool) {
 	if dead {
 		w.Cut()
 	}
+}
+
+// Redirect has new connections go to another server of the same network.
+func (w *Wire) Redirect(server string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.server = server
 }
 
 // Delay has each piece wait for so long from now on.
@@ -157,7 +162,10 @@ func (w *Wire) serve(l net.Listener) {
 		if err != nil {
 			return
 		}
-		b, err := w.dial()
+		w.mu.Lock()
+		server := w.server
+		w.mu.Unlock()
+		b, err := net.Dial(w.network, server)
 		if err != nil {
 			a.Close()
 			continue

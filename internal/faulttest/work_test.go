@@ -72,7 +72,7 @@ func (r *round) workers(rng *rand.Rand) ([]*worker, error) {
 func (w *worker) loop() {
 	for {
 		ok := w.try(w.work.name, w.work.resumes, func(ctx context.Context) error { return w.work.do(w, ctx) })
-		if !ok && (w.fault.lost || w.s != nil) { // nobody knows what the session has counted
+		if !ok && (w.fault.lost() || w.s != nil) { // nobody knows what the session has counted
 			return
 		}
 		select {

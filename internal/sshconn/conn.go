@@ -61,7 +61,9 @@ func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.Cl
 	if announce == nil {
 		announce = (*Conn).announced
 	}
-	conn := &Conn{Group: NewGroup(), Client: c, line: line, announce: announce, keeps: make(chan keeper, 1), gone: make(chan struct{})}
+	line.carries(c)
+	gone := make(chan struct{})
+	conn := &Conn{Group: NewGroup(), Client: client{c, gone}, line: line, announce: announce, keeps: make(chan keeper, 1), gone: gone}
 	conn.Run(func() { conn.serve(channels, requests) })
 	return conn, nil
 }
@@ -320,7 +322,8 @@ type meter struct {
 	rest     []byte           // of large: read, but not asked for yet
 	more     bool             // the last read has filled what it was given
 	received atomic.Uint64
-	broken   atomic.Bool // a read has failed
+	broken   atomic.Bool              // a read has failed: writes do too
+	carried  atomic.Pointer[ssh.Conn] // x/crypto's connection; nil until it is made
 }
 
 const meterSize = 64 << 10
@@ -346,7 +349,7 @@ func (m *meter) Read(p []byte) (n int, err error) {
 	}
 	m.received.Add(uint64(n))
 	if err != nil {
-		m.broken.Store(true)
+		m.fail()
 	}
 	return n, err
 }

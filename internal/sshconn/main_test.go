@@ -40,6 +40,7 @@ func async[T any](f func() T) <-chan T {
 // A server is x/crypto's, at the other end of a Conn.
 type server struct {
 	raw      *stoppable // the client's end of the wire
+	far      *net.TCPConn
 	requests chan *ssh.Request
 	channels chan ssh.NewChannel
 }
@@ -81,7 +82,7 @@ func connect(t testing.TB) (*Conn, *server) {
 	require.NoError(t, err)
 	config := &ssh.ServerConfig{NoClientAuth: true}
 	config.AddHostKey(signer)
-	s := &server{raw: &stoppable{Conn: near, silent: make(chan struct{})}, requests: make(chan *ssh.Request), channels: make(chan ssh.NewChannel)}
+	s := &server{raw: &stoppable{Conn: near, silent: make(chan struct{})}, far: far.(*net.TCPConn), requests: make(chan *ssh.Request), channels: make(chan ssh.NewChannel)}
 	ended, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -9,7 +9,7 @@
 //	sandshell authorize PUBLIC-KEY
 //
 // that makes the key's holder the box's owner. The connections of the owner before end, and boxd answers with its host key, see
-// [Authorized]. boxd talks only to a process that came into the container from outside: its parent is in no
+// [Authorized]. [Adopt] does so only where nobody is or was the owner. boxd talks only to a process that came into the container from outside: its parent is in no
 // namespace of the container's. Nothing that runs inside can be, or become, such a process.
 //
 // On a machine with an sshd, boxd listens on a socket in a directory that only its user can enter, and talks to that user's processes only. "boxd start" and
@@ -363,6 +363,7 @@ func (e *failed) As(target any) bool {
 // The lines that may come before SSH.
 const (
 	Authorize  = "sandshell authorize "
+	Adopt      = "sandshell adopt "    // likewise, and refused if there is or was an owner
 	Authorized = "sandshell host-key " // and boxd's public key, as in authorized_keys
 	Refused    = "sandshell refused "  // and why
 )

@@ -81,7 +81,7 @@ func copyError(status int, text, p string) error {
 			return fmt.Errorf("%w: there is no tar in the sandbox", errors.ErrUnsupported)
 		}
 	}
-	return fmt.Errorf("in the sandbox: the copy's program ended with status %d; it said %q", status, strings.TrimSpace(text))
+	return &fs.PathError{Op: "copy", Path: p, Err: fmt.Errorf("%w: in the sandbox the copy's program ended with status %d; it said %q", syscall.EIO, status, strings.TrimSpace(text))}
 }
 
 var copyErrors = map[string]syscall.Errno{

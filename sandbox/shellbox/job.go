@@ -178,17 +178,18 @@ func (j *job) Kill(ctx context.Context) error {
 	}
 	if err == nil {
 		killed := make(chan struct{})
-		go func() {
+		over := j.s.spawn(func() { // the session's: it goes on when ctx has ended
 			defer close(killed)
 			j.box.finish(without(j.box.tree(j.s.shellPID()), j.s.shellPID()), j.box.opts.Grace)
 			j.box.killMarked(j.box.markOf(j.id))
-		}()
-		select {
-		case <-killed:
-			_, err = j.wait(ctx)
-		case <-ctx.Done():
-			err = ctx.Err()
+		})
+		if over == nil {
+			select {
+			case <-killed:
+			case <-ctx.Done():
+			}
 		}
+		_, err = j.wait(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("kill %s: %w", j.id, err)

@@ -318,13 +318,14 @@ func (s *session) discard(sh *shell) int {
 	}
 }
 
-// spawn runs f in a goroutine that release waits for, unless the session is over.
-func (s *session) spawn(f func()) {
+// spawn runs f in a goroutine that release waits for. It returns why not if the session is over.
+func (s *session) spawn(f func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
 		s.readers.Go(f)
 	}
+	return s.err
 }
 
 // fail ends the session for all its callers.

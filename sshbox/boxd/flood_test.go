@@ -163,9 +163,6 @@ func TestRequestFlood(t *testing.T) {
 
 // TestManyCallers opens and abandons more connections from outside than boxd keeps; most stay silent.
 func TestManyCallers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts hundreds of processes")
-	}
 	b := startBox(t, loginLimitIn+"=1h") // none times out meanwhile, however long it takes to start them all
 	w := b.witness()
 	before := b.steady()

@@ -115,6 +115,17 @@ func TestAuthorizeFromInside(t *testing.T) {
 	b.logged("it comes from inside of the container")
 }
 
+// TestOwnerAdopts: a box that has an owner is nobody else's to adopt.
+func TestOwnerAdopts(t *testing.T) {
+	b := startBox(t)
+	w := b.witness()
+	if answer := b.say(wire.Adopt + string(ssh.MarshalAuthorizedKey(newKey(t).PublicKey()))); !strings.HasPrefix(answer, wire.Refused) {
+		t.Errorf("it answers %q", answer)
+	}
+	w.works()
+	b.logged("the box has an owner")
+}
+
 // TestOwnerReplaced makes another key the owner's, from outside.
 func TestOwnerReplaced(t *testing.T) {
 	b := startBox(t)

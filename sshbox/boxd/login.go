@@ -117,21 +117,36 @@ func (s *server) authorize(in *bufio.Reader, out io.Writer) error {
 		return nil
 	}
 	line, err := in.ReadSlice('\n')
-	if err != nil || !strings.HasPrefix(string(line), wire.Authorize) {
+	text, adopts := strings.CutPrefix(string(line), wire.Adopt)
+	if !adopts {
+		text, _ = strings.CutPrefix(string(line), wire.Authorize)
+	}
+	if err != nil || text == string(line) {
 		return fmt.Errorf("it speaks neither SSH nor ours: %.40q", line)
 	}
-	key, _, _, _, err := ssh.ParseAuthorizedKey(line[len(wire.Authorize):])
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(text))
+	if err == nil {
+		err = s.own(string(key.Marshal()), adopts)
+	}
 	if err != nil {
 		fmt.Fprintf(out, "%s%v\n", wire.Refused, err)
 		return fmt.Errorf("authorize: %w", err)
 	}
-	s.mu.Lock()
-	s.owner = string(key.Marshal())
-	s.mu.Unlock()
 	s.only(nil)
 	s.unlisten(func(*listener) bool { return true }) // they were the owner's before
 	_, err = fmt.Fprintf(out, "%s%s", wire.Authorized, ssh.MarshalAuthorizedKey(s.hostKey.PublicKey()))
 	return err
+}
+
+// own makes the key the owner's; with adopts, only if there is none.
+func (s *server) own(key string, adopts bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if adopts && s.owner != "" {
+		return errors.New("the box has an owner")
+	}
+	s.owner = key
+	return nil
 }
 
 // config has the owner's key and the guests' keys accepted, as the box's one user, whatever name the client gives.

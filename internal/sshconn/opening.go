@@ -1,0 +1,72 @@
+package sshconn
+
+import (
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// At a connection's end x/crypto forgets its channels, and refuses to open another only once a write has failed; and of the first write that fails it says nothing. For
+// a channel that is opened in between it waits for ever. So a write has to fail before x/crypto learns of the end.
+
+// fail has the connection's writes fail, before x/crypto learns that a read has.
+func (m *meter) fail() {
+	m.broken.Store(true)
+	c := m.carried.Load()
+	if c == nil {
+		return
+	}
+	failed := make(chan struct{})
+	go func() {
+		(*c).SendRequest("keepalive@openssh.com", false, nil)
+		close(failed)
+	}()
+	select {
+	case <-failed:
+	case <-time.After(forgotten): // keys are being exchanged, and it waits for what the other end does not say any more
+	}
+}
+
+// carries is called when the connection is made.
+func (m *meter) carries(c ssh.Conn) {
+	m.carried.Store(&c)
+	if m.broken.Load() {
+		m.fail()
+	}
+}
+
+func (m *meter) Write(p []byte) (int, error) {
+	if m.broken.Load() {
+		return 0, ErrGone
+	}
+	return m.Conn.Write(p)
+}
+
+// A client is x/crypto's connection, but that OpenChannel returns where x/crypto waits for ever nevertheless: the connection ends because of what was read, or while keys
+// are exchanged.
+type client struct {
+	ssh.Conn
+	gone <-chan struct{}
+}
+
+// forgotten is how long behind the connection's end an OpenChannel may take to return: all others do so at once.
+const forgotten = time.Second
+
+func (c client) OpenChannel(kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
+	got := make(chan opened, 1)
+	go func() { // nobody waits for one that is forgotten
+		ch, requests, err := c.Conn.OpenChannel(kind, extra)
+		got <- opened{ch, requests, err}
+	}()
+	var late <-chan time.Time
+	for gone := c.gone; ; {
+		select {
+		case o := <-got:
+			return o.ch, o.requests, o.err
+		case <-gone:
+			gone, late = nil, time.After(forgotten)
+		case <-late:
+			return nil, nil, ErrGone
+		}
+	}
+}

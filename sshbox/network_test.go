@@ -1,0 +1,20 @@
+package sshbox
+
+import (
+	"testing"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A box of network "none" has no way out, whoever its programs are: no interface but the loopback, and nobody who may make one.
+func TestNoNetwork(t *testing.T) {
+	t.Parallel()
+	ways := `grep -c -v -e '|' -e lo: /proc/net/dev; tail -n +2 /proc/net/route | grep -c .; ip link add way type dummy 2>/dev/null || unshare -n true 2>/dev/null || echo none made`
+	box := newBox(t, Config{Image: testImage, Network: "none"})
+	for _, user := range []string{"root", "user", "nobody"} {
+		s, err := box.Open(t.Context(), sandbox.User(user), sandbox.Dir("/"))
+		noError(t, err)
+		does(t, s, ways, 0, "0\n0\nnone made\n")
+		noError(t, s.Close())
+	}
+}
