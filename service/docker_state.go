@@ -113,7 +113,7 @@ func (p *DockerPlace) Snapshot(ctx context.Context, handle string) (string, erro
 	}
 	name := snapshotRepository + ":" + strings.ToLower(rand.Text())
 	if _, err := e.ContainerCommit(ctx, handle, client.ContainerCommitOptions{
-		Reference: name, Comment: "sandshell: the files of box " + strings.TrimPrefix(c.Name, "/"), Config: config,
+		Reference: name, Comment: "sandshell: the files of box " + strings.TrimPrefix(c.Name, "/"), Config: config, Changes: engine.Changes(config),
 	}); err != nil {
 		return "", found("make an image of the container", err)
 	}

@@ -230,7 +230,7 @@ func TestAttach(t *testing.T) {
 
 // isListed reports whether List says of the other program's box what there is to say.
 func isListed(b *BoxInfo) bool {
-	return b.Keep && b.State == "running" && b.Image == testImage && b.Owner.PID != 0 && b.Age() <= time.Hour && strings.HasPrefix(b.Name, "sandshell-")
+	return b.Keep && b.State == "running" && strings.TrimPrefix(b.Image, "localhost/") == testImage && b.Owner.PID != 0 && b.Age() <= time.Hour && strings.HasPrefix(b.Name, "sandshell-")
 }
 
 // jobsThere returns the jobs that the other program has begun: one goes on, one has ended.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/dockertest"
 )
 
 // refused expects no container and an error that says all of want.
@@ -31,8 +33,10 @@ func refused(t *testing.T, c Config, want ...string) error {
 
 func TestContainerMountsRefused(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
-	if err := refused(t, Config{Image: testImage, Mounts: []Mount{{Source: missing, Target: "/x"}}}, missing, "does not exist"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("not fs.ErrNotExist: %v", err)
+	if !dockertest.Podman(t, docker(t)) { // which makes the directory
+		if err := refused(t, Config{Image: testImage, Mounts: []Mount{{Source: missing, Target: "/x"}}}, missing, "does not exist"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("not fs.ErrNotExist: %v", err)
+		}
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	noError(t, os.Symlink("/var/run", link))

@@ -15,6 +15,7 @@ import (
 	"testing/fstest"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/sandshell/sandshell/internal/engine"
 	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/plugin"
@@ -86,14 +87,14 @@ func TestPluginsAreSetUpOnce(t *testing.T) {
 	noError(t, err)
 	of, err := d.ImageInspect(t.Context(), base)
 	noError(t, err)
-	if k, b := kept.Config, of.Config; !slices.Equal(k.Entrypoint, b.Entrypoint) || !slices.Equal(k.Cmd, b.Cmd) || !slices.Equal(k.Env, b.Env) ||
+	if k, b := kept.Config, of.Config; !slices.Equal(k.Entrypoint, b.Entrypoint) || !slices.Equal(k.Cmd, b.Cmd) || !slices.Equal(slices.Sorted(slices.Values(k.Env)), slices.Sorted(slices.Values(b.Env))) ||
 		k.User != b.User || k.WorkingDir != b.WorkingDir || k.Labels["sandshell.box"] != "" || k.Labels["mine"] != "1" {
 		t.Errorf("%+v\nof %+v", k, b)
 	}
 
 	pruned, err := Prune(t.Context(), base)
 	noError(t, err)
-	if len(pruned.Images) != 1 || len(pruned.Volumes) != 1 {
+	if len(pruned.Images) != 1 || len(pruned.Volumes) != 1 && !dockertest.Podman(t, d) {
 		t.Errorf("pruned %q", pruned)
 	}
 	noContainers(t)
@@ -123,7 +124,7 @@ func TestPluginsThatDiffer(t *testing.T) {
 	}
 	pruned, err := Prune(t.Context(), base)
 	noError(t, err)
-	if len(pruned.Images) != 3 || len(pruned.Volumes) != 1 {
+	if len(pruned.Images) != 3 || len(pruned.Volumes) != 1 && !dockertest.Podman(t, docker(t)) {
 		t.Errorf("pruned %q", pruned)
 	}
 	noContainers(t)

@@ -4,10 +4,12 @@ package dockertest
 import (
 	"context"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
 	"github.com/stretchr/testify/require"
 )
@@ -38,6 +40,13 @@ func Engine(t testing.TB, images ...string) *client.Client {
 		}
 	}
 	return engine
+}
+
+// Podman reports whether the engine is Podman, which speaks Docker's API. README.md says what differs.
+func Podman(t testing.TB, engine *client.Client) bool {
+	v, err := engine.ServerVersion(t.Context(), client.ServerVersionOptions{})
+	require.NoError(t, err)
+	return slices.ContainsFunc(v.Components, func(c system.ComponentVersion) bool { return c.Name == "Podman Engine" })
 }
 
 // Containers returns the names of the containers that this process has made and not removed.

@@ -82,6 +82,23 @@ func (c *Container) create(ctx context.Context, liveRestore bool) error {
 	for _, warning := range created.Warnings {
 		c.Logger.Warn("the engine warns about the container", "container", c.Name, "warning", warning)
 	}
+	return c.checkRuntime(creation)
+}
+
+// checkRuntime fails if the engine did not heed which runtime was asked for, as Podman does not. Who asks for one may trust it to keep a program from the
+// machine's kernel.
+func (c *Container) checkRuntime(ctx context.Context) error {
+	if c.Host.Runtime == "" {
+		return nil
+	}
+	inspected, err := c.engine.ContainerInspect(ctx, c.ID, client.ContainerInspectOptions{})
+	if err != nil {
+		return fmt.Errorf("create container: ask for its runtime: %w", err)
+	}
+	if host := inspected.Container.HostConfig; host == nil || host.Runtime != c.Host.Runtime {
+		return fmt.Errorf("create container: the engine does not heed the runtime %q that Config.Runtime asks for; Podman has one for all containers, "+
+			"which its containers.conf names", c.Host.Runtime)
+	}
 	return nil
 }
 
@@ -142,12 +159,19 @@ func (c *Container) labels(more map[string]string) map[string]string {
 func (c *Container) explainCreate(err error) error {
 	text := err.Error()
 	switch {
-	case errdefs.IsConflict(err) && strings.Contains(text, c.Name):
+	case strings.Contains(text, c.Name) && (errdefs.IsConflict(err) || strings.Contains(text, "already in use")): // Docker, Podman
+		if !errdefs.IsConflict(err) {
+			err = errdefs.ErrConflict.WithMessage(text)
+		}
 		return fmt.Errorf("create container: the name %q is taken: give another Config.Name, or remove the other container (docker rm -f %s): %w",
 			c.Name, c.Name, err)
 	case strings.Contains(text, "bind source path does not exist"):
 		_, source, _ := strings.Cut(text, "bind source path does not exist: ")
 		return fmt.Errorf("create container: %w", &fs.PathError{Op: "mount", Path: source, Err: missingSource{err}})
+	case noNetwork(text):
+		return fmt.Errorf("create container: %w", missingNetwork{err})
+	case strings.Contains(text, "names must match"): // Podman does not say which
+		return fmt.Errorf("create container: the name %q: %w", c.Name, err)
 	case client.IsErrConnectionFailed(err):
 		return c.engine.unreachable(err)
 	}

@@ -4,9 +4,12 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,7 +134,7 @@ func (e *Engine) waitFor(ctx context.Context, k *Kept, name string) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("wait for container %s, in which another program sets up the plugins: %w", name, ctx.Err())
 		}
-		if err != nil {
+		if err != nil && !errdefs.IsNotFound(err) { // Podman fails to list containers when one goes meanwhile
 			return err
 		}
 		select {
@@ -155,12 +158,32 @@ func (e *Engine) Commit(ctx context.Context, k *Kept, c *Container) error {
 		}
 	}
 	_, err := e.ContainerCommit(ctx, c.ID, client.ContainerCommitOptions{
-		Reference: k.Name(), Comment: "sandshell: " + k.BaseName + " with plugins", Config: config,
+		Reference: k.Name(), Comment: "sandshell: " + k.BaseName + " with plugins", Config: config, Changes: Changes(config),
 	})
 	if err != nil {
 		return fmt.Errorf("keep the image with the plugins: %w", err)
 	}
 	return nil
+}
+
+// Changes says of an image's configuration what Podman takes only in this form: it passes over ContainerCommitOptions.Config, and takes what it is not told from
+// the container. What is empty it cannot be told, but for the main process.
+func Changes(c *container.Config) []string {
+	list := func(of []string) string {
+		text, _ := json.Marshal(append([]string{}, of...)) // never null
+		return string(text)
+	}
+	changes := []string{"ENTRYPOINT " + list(c.Entrypoint), "CMD " + list(c.Cmd)}
+	if c.User != "" {
+		changes = append(changes, "USER "+c.User)
+	}
+	if c.WorkingDir != "" {
+		changes = append(changes, "WORKDIR "+c.WorkingDir)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
+		changes = append(changes, fmt.Sprintf("LABEL %q=%q", name, c.Labels[name]))
+	}
+	return changes
 }
 
 // CacheMount mounts the volume of that name, for what setups download. FillCache puts into it what setups expect there.

@@ -47,7 +47,7 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 	}
 	for _, image := range built.Items {
 		name := builtRepository + ":" + image.Labels[builtLabel]
-		if slices.Contains(image.RepoTags, name) && (len(images) == 0 || slices.Contains(wanted, name) || slices.Contains(wanted, image.ID)) {
+		if tagged(image.RepoTags, name) && (len(images) == 0 || slices.Contains(wanted, name) || slices.Contains(wanted, image.ID)) {
 			_, err := e.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
 			remove(&pruned.Images, name, err)
 		}
@@ -59,7 +59,7 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 	for _, image := range kept.Items {
 		// An image that a user has made of a kept one has the same labels.
 		name := keptRepository + ":" + image.Labels[keptLabel]
-		if slices.Contains(image.RepoTags, name) && want(image.Labels, keptBaseLabel) {
+		if tagged(image.RepoTags, name) && want(image.Labels, keptBaseLabel) {
 			_, err := e.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
 			remove(&pruned.Images, name, err)
 		}
@@ -79,6 +79,11 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 		}
 	}
 	return pruned, errors.Join(errs...)
+}
+
+// tagged reports whether an image has that name. Podman adds a registry to one without: its own when it builds an image, Docker's when it makes one of a container.
+func tagged(tags []string, name string) bool {
+	return slices.Contains(tags, name) || slices.Contains(tags, "localhost/"+name) || slices.Contains(tags, "docker.io/library/"+name)
 }
 
 // current reports whether a boxd is this library's.

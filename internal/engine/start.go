@@ -41,6 +41,9 @@ func (c *Container) withOwnBoxd(ctx context.Context, liveRestore bool) error {
 	if err != nil {
 		return fmt.Errorf("put boxd into the container: %w", err)
 	}
+	if err := c.hear(ctx); err != nil && !notReady(err) {
+		return err
+	}
 	return c.start(ctx)
 }
 
@@ -52,9 +55,12 @@ func (c *Container) withSharedBoxd(ctx context.Context, liveRestore bool) error 
 		seen := c.engine.fills(c.Boxd).done.Load()
 		err := c.create(ctx, liveRestore)
 		if err == nil {
+			err = c.hear(ctx)
+		}
+		if err == nil || attempt > 1 && notReady(err) {
 			err = c.start(ctx)
 		}
-		if attempt == attempts || !missingBoxd(err) {
+		if attempt == attempts || !missingBoxd(err) && !notReady(err) {
 			return err
 		}
 		if attempt > 1 {
@@ -69,13 +75,15 @@ func (c *Container) withSharedBoxd(ctx context.Context, liveRestore bool) error 
 	}
 }
 
-// start starts the container, and listens to its last words.
-func (c *Container) start(ctx context.Context) (err error) {
+// hear listens to the last words of the container, which is about to be started.
+func (c *Container) hear(ctx context.Context) (err error) {
 	c.words.close()
-	if c.words, err = c.listen(ctx); err != nil && !notReady(err) {
-		return err
-	}
-	_, err = c.engine.ContainerStart(ctx, c.ID, client.ContainerStartOptions{})
+	c.words, err = c.listen(ctx)
+	return err
+}
+
+func (c *Container) start(ctx context.Context) error {
+	_, err := c.engine.ContainerStart(ctx, c.ID, client.ContainerStartOptions{})
 	if err == nil {
 		return nil
 	}
@@ -84,15 +92,28 @@ func (c *Container) start(ctx context.Context) (err error) {
 	case strings.Contains(text, "unable to find user"), strings.Contains(text, "unable to find group"), strings.Contains(text, "no matching entries in"):
 		return fmt.Errorf("start container: image %q has no entry of that name in its /etc/passwd or /etc/group: set Config.User to "+
 			"a name that is there, or to numbers, \"uid\" or \"uid:gid\", which need none: %w", c.Config.Image, err)
-	case strings.Contains(text, "network") && strings.Contains(text, "not found"):
-		return fmt.Errorf("start container: there is no such network; docker network ls shows those there are, docker network create makes one: %w", err)
+	case noNetwork(text):
+		return fmt.Errorf("start container: %w", missingNetwork{err})
 	}
 	return fmt.Errorf("start container: %w", err)
 }
 
-// notReady reports whether an engine attaches to no container that could not be started. Podman prepares a container for that, and answers 409 if it has no
-// boxd yet, among other things; what it is, the start says.
-func notReady(err error) bool { return strings.Contains(err.Error(), "received 409") }
+// notReady reports whether an engine did not attach to a container because it cannot be started. Podman prepares a container for that, and answers 409 if it
+// has no boxd yet, among other things. What it is, only the start says, if it is asked in time: Podman is about to remove such a container (AutoRemove).
+func notReady(err error) bool { return err != nil && strings.Contains(err.Error(), "received 409") }
+
+// noNetwork reports whether an engine says that a container's network is not there: Docker when it starts the container, Podman when it creates it.
+func noNetwork(text string) bool {
+	return strings.Contains(text, "network") && strings.Contains(text, "not found")
+}
+
+// missingNetwork explains such an error.
+type missingNetwork struct{ err error }
+
+func (e missingNetwork) Error() string {
+	return "there is no such network; docker network ls shows those there are, docker network create makes one: " + e.err.Error()
+}
+func (e missingNetwork) Unwrap() error { return e.err }
 
 // Answered is called when boxd has answered. It stops listening to the container's standard error.
 func (c *Container) Answered() {

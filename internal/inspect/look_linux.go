@@ -224,6 +224,9 @@ func (v *view) seeNow(p *process) {
 		if err != nil {
 			// Where it is not the process that is gone, the kernel does not tell (EPERM, EACCES), or has no such file.
 			p.hidden = p.hidden || !errors.Is(err, unix.ESRCH) && unix.Access(task, unix.F_OK) == nil
+			if p.hidden && tid == v.pid && errors.Is(err, unix.ENOENT) {
+				v.inferShell(p, task)
+			}
 			continue
 		}
 		if w, ok := v.wait(p, task, line); ok {

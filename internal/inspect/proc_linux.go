@@ -3,6 +3,7 @@ package inspect
 import (
 	"bytes"
 	"errors"
+	"hash/fnv"
 	"os"
 	"slices"
 	"strconv"
@@ -104,16 +105,31 @@ func (r *reader) stat(pid int) (stat, bool) {
 	return s, ok
 }
 
-// withImage returns p with its Image, where the kernel tells that only to the process's own user.
+// withImage returns p with its Image, where the kernel tells that only to the process's own user, or in another way.
 func (r *reader) withImage(p proc.Process) proc.Process {
 	if p.Image == "" && p.State != "Z" && p.State != "X" {
-		as("/proc/"+strconv.Itoa(p.PID), func() {
+		dir := "/proc/" + strconv.Itoa(p.PID)
+		as(dir, func() {
 			if s, ok := r.stat(p.PID); ok {
 				p.Image = s.Image
 			}
 		})
+		if p.Image == "" {
+			p.Image = r.vector(dir)
+		}
 	}
 	return p
+}
+
+// vector stands for the addresses that stat does not tell in gVisor: it is made of those that the kernel handed to the program when it was executed.
+func (r *reader) vector(dir string) string {
+	addresses, err := r.read(dir + "/auxv")
+	if err != nil || len(addresses) == 0 {
+		return ""
+	}
+	sum := fnv.New64a()
+	sum.Write(addresses)
+	return strconv.FormatUint(sum.Sum64(), 16)
 }
 
 // threads returns the ids of the threads of the process, whose directory is dir.

@@ -240,13 +240,14 @@ func (b *Box) family(shell int, began time.Time, background int) []proc.Process 
 }
 
 // signalForeground sends the signal to the foreground process group of the shell's terminal. It spares the shell and its
-// forks, such as the subshell of a job, unless there is nothing else in that group.
+// forks, such as the subshell of a job, unless there is nothing else in that group. Where nobody tells that group (gVisor), it is all of the shell's session.
 func (b *Box) signalForeground(shell int, sig proc.Signal) error {
 	self, ps := b.treeOf(shell)
 	var programs, forks []proc.Process
 	for _, p := range ps {
+		untold := p.Foreground == 0 && p.TTY == 0 && self != nil && p.Session == self.Session
 		switch {
-		case p.Group != p.Foreground:
+		case p.Group != p.Foreground && !untold:
 		case p.PID == shell, self != nil && p.Image == self.Image && p.Image != "":
 			forks = append(forks, p)
 		default:

@@ -46,6 +46,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(run(os.Args[1:]))
 	}
+	if os.Getenv(dropsIn) != "" {
+		if err := dropAndExecute(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(3)
+		}
+		os.Exit(0)
+	}
 	if len(os.Args) > 1 && slices.Contains([]string{"sftp", "files", "watch"}, os.Args[1]) { // boxd has started itself
 		os.Exit(run(os.Args[1:]))
 	}

@@ -83,6 +83,11 @@ func newServer(o options, log *slog.Logger) (*server, error) {
 func serve(o options, log *slog.Logger) error {
 	runtime.GOMAXPROCS(1)
 	reserve(reservedThreads)
+	if o.dir == "" {
+		if err := dropCapabilities(); err != nil {
+			return err
+		}
+	}
 	var score *oomScore
 	if o.dir == "" { // on a machine, where the kernel may choose among others' programs too, nobody's is to be put first
 		var err error
