@@ -31,7 +31,7 @@ fuzz:
 		done; \
 	done
 
-# 300 rounds in containers, 100 over an sshd without boxd and 100 with it. SANDSHELL_TEST_SEED, as a run prints it, makes the same rounds again.
+# 200 rounds in containers, 50 over an sshd without boxd and 50 with it. SANDSHELL_TEST_SEED, as a run prints it, makes the same rounds again.
 faults: prepare image-if-engine
 	ROUNDS=$(ROUNDS) bash .ci/run faults
 

@@ -36,21 +36,21 @@ func allowed(making time.Duration) time.Duration { return max(promised, silence+
 func TestFaultsContainer(t *testing.T) {
 	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes hundreds of boxes: single faults are tried every day")
 	p := newContainers(t)
-	faultRun(t, p.faults(), 300, 3000, p.place, func() { p.docker.Close() }) // its idle connections
+	faultRun(t, p.faults(), 200, 3000, p.place, func() { p.docker.Close() }) // its idle connections
 }
 
 // Boxes on a machine with an sshd, this one, without boxd.
 func TestFaultsSSH(t *testing.T) {
 	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes a hundred boxes: single faults are tried every day")
 	p := newMachine(t, sshbox.NoBoxd)
-	faultRun(t, p.faults(), 100, 1000, p.place, func() {})
+	faultRun(t, p.faults(), 50, 1000, p.place, func() {})
 }
 
 // Boxes of boxd on such a machine.
 func TestFaultsBoxd(t *testing.T) {
 	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes a hundred boxes: single faults are tried every day")
 	p := newMachine(t, t.TempDir())
-	faultRun(t, p.faultsWithBoxd(), 100, 1000, p.place, func() {})
+	faultRun(t, p.faultsWithBoxd(), 50, 1000, p.place, func() {})
 }
 
 // A placer makes the place of one round.
