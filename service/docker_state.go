@@ -112,9 +112,7 @@ func (p *DockerPlace) Snapshot(ctx context.Context, handle string) (string, erro
 		config.Labels[label] = of[label] // of the image, or empty: a commit can take none away
 	}
 	name := snapshotRepository + ":" + strings.ToLower(rand.Text())
-	if _, err := e.ContainerCommit(ctx, handle, client.ContainerCommitOptions{
-		Reference: name, Comment: "sandshell: the files of box " + strings.TrimPrefix(c.Name, "/"), Config: config, Changes: engine.Changes(config),
-	}); err != nil {
+	if err := e.CommitAs(ctx, handle, name, "sandshell: the files of box "+strings.TrimPrefix(c.Name, "/"), config); err != nil {
 		return "", found("make an image of the container", err)
 	}
 	return name, nil

@@ -157,18 +157,31 @@ func (e *Engine) Commit(ctx context.Context, k *Kept, c *Container) error {
 			config.Labels[label] = ""
 		}
 	}
-	_, err := e.ContainerCommit(ctx, c.ID, client.ContainerCommitOptions{
-		Reference: k.Name(), Comment: "sandshell: " + k.BaseName + " with plugins", Config: config, Changes: Changes(config),
-	})
-	if err != nil {
+	if err := e.CommitAs(ctx, c.ID, k.Name(), "sandshell: "+k.BaseName+" with plugins", config); err != nil {
 		return fmt.Errorf("keep the image with the plugins: %w", err)
 	}
 	return nil
 }
 
-// Changes says of an image's configuration what Podman takes only in this form: it passes over ContainerCommitOptions.Config, and takes what it is not told from
-// the container. What is empty it cannot be told, but for the main process.
-func Changes(c *container.Config) []string {
+// CommitAs makes an image of that name and configuration out of a container. What the configuration does not set is the container's.
+func (e *Engine) CommitAs(ctx context.Context, id, name, comment string, config *container.Config) error {
+	o := client.ContainerCommitOptions{Reference: name, Comment: comment, Config: config}
+	version, err := e.ServerVersion(ctx, client.ServerVersionOptions{})
+	if err != nil {
+		return err
+	}
+	for _, c := range version.Components {
+		if c.Name == "Podman Engine" {
+			o.Changes = changes(config)
+		}
+	}
+	_, err = e.ContainerCommit(ctx, id, o)
+	return err
+}
+
+// changes says of an image's configuration what Podman takes only in this form: it passes over ContainerCommitOptions.Config. What is empty it cannot be told, but
+// for the main process; and that Docker cannot be told so, which takes it from the container.
+func changes(c *container.Config) []string {
 	list := func(of []string) string {
 		text, _ := json.Marshal(append([]string{}, of...)) // never null
 		return string(text)

@@ -32,19 +32,38 @@ const (
 // cut reports whether the connection has ended, so that the end of a channel need not be what the client has sent. It is known before any channel ends by that.
 func (c *conn) cut() bool { return c.raw.ended.Load() }
 
-// serve serves channels and requests until the connection's end.
+// serve serves channels and requests until the connection's end. A person's ssh asks for its listeners (-R) before its session, and does not wait for the answers:
+// a guest's channel begins when they are there. The owner waits itself, and has questions that take longer.
 func (c *conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 	defer c.forwards.close()
-	go c.requests(requests)
-	for ch := range channels {
-		if !c.enter() {
-			ch.Reject(ssh.ResourceShortage, "too many channels")
-			continue
+	if c.owner {
+		go c.requests(requests)
+		requests = nil
+	}
+	for {
+		select {
+		case r, more := <-requests:
+			if !more {
+				requests = nil
+				continue
+			}
+			c.answer(r)
+		case ch, more := <-channels:
+			if !more {
+				return
+			}
+			for len(requests) > 0 { // they have come before it
+				c.answer(<-requests)
+			}
+			if !c.enter() {
+				ch.Reject(ssh.ResourceShortage, "too many channels")
+				continue
+			}
+			go func() {
+				defer c.open.Add(-1)
+				c.channel(ch)
+			}()
 		}
-		go func() {
-			defer c.open.Add(-1)
-			c.channel(ch)
-		}()
 	}
 }
 
@@ -87,10 +106,14 @@ func (c *conn) channel(ch ssh.NewChannel) {
 // requests answers global requests.
 func (c *conn) requests(requests <-chan *ssh.Request) {
 	for r := range requests {
-		ok, reply := c.request(r)
-		if r.WantReply {
-			r.Reply(ok, reply)
-		}
+		c.answer(r)
+	}
+}
+
+func (c *conn) answer(r *ssh.Request) {
+	ok, reply := c.request(r)
+	if r.WantReply {
+		r.Reply(ok, reply)
 	}
 }
 

@@ -159,3 +159,27 @@ func listensAt(t *testing.T, ask func(kind string, payload any) (bool, uint32), 
 		t.Errorf("%q: cancelled twice", where)
 	}
 }
+
+// TestForwardBeforeChannel: what a client has asked to listen at is there for the channel that it opens next, without a wait for the answer.
+func TestForwardBeforeChannel(t *testing.T) {
+	client := startBox(t).guest()
+	dir := t.TempDir()
+	for round := range 50 {
+		var socket string
+		for n := range 10 {
+			socket = filepath.Join(dir, fmt.Sprint(round, "-", n))
+			if _, _, err := client.SendRequest("streamlocal-forward@openssh.com", false, ssh.Marshal(struct{ Path string }{socket})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ch, requests, err := client.OpenChannel("direct-streamlocal@openssh.com", ssh.Marshal(struct {
+			Path, From string
+			Port       uint32
+		}{Path: socket}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go ssh.DiscardRequests(requests)
+		ch.Close()
+	}
+}
