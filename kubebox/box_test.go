@@ -55,14 +55,6 @@ func TestBox(t *testing.T) {
 	require.ErrorContains(t, b.Detach(), "with Keep")
 }
 
-// In the test cluster nobody enforces NetworkPolicies, and CheckNetwork finds that out.
-func TestCheckNetwork(t *testing.T) {
-	t.Parallel()
-	err := CheckNetwork(t.Context(), Config{Cluster: cluster(t), Image: testImage})
-	var open *OpenNetworkError
-	require.ErrorAs(t, err, &open)
-}
-
 // A box goes on though one of its programs uses up the memory: the kernel kills that.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
