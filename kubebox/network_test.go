@@ -1,13 +1,10 @@
 package kubebox
 
 import (
-	"bytes"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/kubetest"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
@@ -23,10 +20,9 @@ func TestCheckNetwork(t *testing.T) {
 // The kernel keeps packets from pods, as a network plugin has it do: what CheckNetwork makes of that.
 func TestEnforced(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(kubetest.Env) != "" {
-		t.Skip("the pods of the cluster of " + kubetest.Env + " are not on this machine")
-	}
-	boxes, err := probes(t.Context(), Config{Cluster: cluster(t), Image: testImage})
+	c := cluster(t)
+	podsAreHere(t)
+	boxes, err := probes(t.Context(), Config{Cluster: c, Image: testImage})
 	t.Cleanup(func() { require.NoError(t, boxes.close()) })
 	require.NoError(t, err)
 	none, one := boxes[0], boxes[1]
@@ -58,16 +54,7 @@ func TestEnforced(t *testing.T) {
 // iptables changes the rules of a pod's network.
 func iptables(t *testing.T, b *KubeBox, args ...string) {
 	t.Helper()
-	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	require.NoError(t, err)
-	for _, p := range processes {
-		command, _ := os.ReadFile(p) // it may have ended
-		if bytes.HasSuffix(command, []byte("\x00"+b.host.pod.Box+"\x00")) && bytes.Contains(command, []byte("\x00serve\x00")) {
-			enter := []string{"--net=" + filepath.Join(filepath.Dir(p), "ns", "net"), "iptables", "--wait"}
-			out, err := exec.Command("nsenter", append(enter, args...)...).CombinedOutput()
-			require.NoErrorf(t, err, "%s", out)
-			return
-		}
-	}
-	require.Fail(t, "the pod's boxd is not among the processes of this machine", b.PodName())
+	enter := []string{"--net=" + filepath.Join(boxd(t, b), "ns", "net"), "iptables", "--wait"}
+	out, err := exec.Command("nsenter", append(enter, args...)...).CombinedOutput()
+	require.NoErrorf(t, err, "%s", out)
 }

@@ -14,6 +14,7 @@ import (
 
 // An account whose role lacks a right is told which verb on what, and the box that it could not start is gone. TestPlace shows that none but these are needed.
 func TestRole(t *testing.T) {
+	t.Parallel()
 	const pods, claims = "[create, get, list, watch, patch, delete]", "[configmaps]\n  verbs: [create, get, delete]"
 	c := cluster(t)
 	for name, r := range map[string]struct{ whole, less, says string }{

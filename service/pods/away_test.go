@@ -1,0 +1,74 @@
+package pods
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/faulttest"
+	"github.com/sandshell/sandshell/kubebox"
+	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/sshbox"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// An API server that does not answer is an error, of everything, and no box is deleted for it.
+func TestServerAway(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
+	require.NoError(t, err)
+	server := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
+	to, err := url.Parse(server.Server)
+	require.NoError(t, err)
+	wire, err := faulttest.NewWire("tcp", "127.0.0.1:0", "tcp", to.Host, nil)
+	require.NoError(t, err)
+	t.Cleanup(wire.Close)
+	server.Server, server.TLSServerName = "https://"+wire.Address(), to.Hostname()
+	c.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*config, c.Kubeconfig))
+
+	specs, err := service.NewSpecs(&service.Spec{ID: "small", Config: sshbox.Config{Image: "sandshell-busybox", Network: "none", Dir: "/tmp"}})
+	require.NoError(t, err)
+	s, err := service.New(service.Options{Place: New(kubebox.Config{Cluster: c}), Name: "away", Specs: specs, Secret: []byte(strings.Repeat("s", 32)), Every: time.Hour})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	ctx := t.Context()
+	i, err := s.Start(ctx, service.StartOptions{ID: "a"})
+	require.NoError(t, err)
+	wire.Unplug(true)
+	for what, f := range map[string]func() error{
+		"Start":       func() error { _, err := s.Start(ctx, service.StartOptions{ID: "b"}); return err },
+		"Again":       func() error { _, err := s.Start(ctx, service.StartOptions{ID: "a"}); return err },
+		"Get":         func() error { _, err := s.Get(ctx, "a"); return err },
+		"BatchGet":    func() error { _, err := s.BatchGet(ctx, []string{"a"}); return err },
+		"GetByKey":    func() error { _, err := s.GetByKey(ctx, i.SessionKey); return err },
+		"Search":      func() error { _, err := s.Search(ctx, service.Query{}); return err },
+		"Resume":      func() error { _, err := s.Resume(ctx, "a"); return err },
+		"Delete":      func() error { _, err := s.Delete(ctx, "a"); return err },
+		"WaitRunning": func() error { _, err := s.WaitRunning(ctx, "a"); return err },
+		"Open":        func() error { _, err := s.Open(ctx, "a"); return err },
+		"Usage":       func() error { _, err := s.Usage(ctx, "a"); return err },
+		"Watch":       func() error { _, err := s.Watch(ctx); return err },
+	} {
+		err := f()
+		require.Error(t, err, what)
+		for _, not := range []error{service.ErrConflict, service.ErrNotFound, service.ErrInvalid, service.ErrKey} {
+			require.NotErrorIs(t, err, not, what)
+		}
+	}
+	wire.Unplug(false)
+	got, err := s.Get(ctx, "a")
+	require.NoError(t, err)
+	require.Equal(t, i, got)
+	box, err := s.Open(ctx, "a")
+	require.NoError(t, err)
+	r, err := box.Execute(ctx, "echo here")
+	require.NoError(t, err)
+	require.Equal(t, "here\n", r.Output)
+	_, err = s.Delete(ctx, "a")
+	require.NoError(t, err)
+}
