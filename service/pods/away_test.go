@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/faulttest"
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/service"
 	"github.com/sandshell/sandshell/sshbox"
@@ -18,8 +19,9 @@ import (
 // An API server that does not answer is an error, of everything, and no box is deleted for it.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
-	c := cluster(t)
-	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
+	testenv.NeedsFull(t, "it waits until client-go has given up; service's TestEngineFails shows it on an engine")
+	there := cluster(t)
+	config, err := clientcmd.LoadFromFile(there.Kubeconfig)
 	require.NoError(t, err)
 	server := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
 	to, err := url.Parse(server.Server)
@@ -28,18 +30,23 @@ func TestServerAway(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(wire.Close)
 	server.Server, server.TLSServerName = "https://"+wire.Address(), to.Hostname()
-	c.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, clientcmd.WriteToFile(*config, c.Kubeconfig))
+	behind := there
+	behind.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*config, behind.Kubeconfig))
 
 	specs, err := service.NewSpecs(&service.Spec{ID: "small", Config: sshbox.Config{Image: "sandshell-busybox", Network: "none", Dir: "/tmp"}})
 	require.NoError(t, err)
-	s, err := service.New(service.Options{Place: New(kubebox.Config{Cluster: c}), Name: "away", Specs: specs, Secret: []byte(strings.Repeat("s", 32)), Every: time.Hour})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.Close()) }()
+	open := func(c kubebox.Cluster) *service.Service {
+		s, err := service.New(service.Options{Place: New(kubebox.Config{Cluster: c}), Name: "away", Specs: specs, Secret: []byte(strings.Repeat("s", 32)), Every: time.Hour})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		return s
+	}
+	s := open(behind)
 	ctx := t.Context()
 	i, err := s.Start(ctx, service.StartOptions{ID: "a"})
 	require.NoError(t, err)
-	wire.Unplug(true)
+	wire.Close() // refuses, at once; where a connection just ends, client-go tries for 10 s
 	for what, f := range map[string]func() error{
 		"Start":       func() error { _, err := s.Start(ctx, service.StartOptions{ID: "b"}); return err },
 		"Again":       func() error { _, err := s.Start(ctx, service.StartOptions{ID: "a"}); return err },
@@ -60,7 +67,7 @@ func TestServerAway(t *testing.T) {
 			require.NotErrorIs(t, err, not, what)
 		}
 	}
-	wire.Unplug(false)
+	s = open(there)
 	got, err := s.Get(ctx, "a")
 	require.NoError(t, err)
 	require.Equal(t, i, got)

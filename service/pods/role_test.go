@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -12,11 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An account whose role lacks a right is told which verb on what, and the box that it could not start is gone. TestPlace shows that none but these are needed.
+// An account whose role lacks a right is told which verb on what, and of the box that it could not start nothing is left. TestPlace shows that none but these are needed.
 func TestRole(t *testing.T) {
 	t.Parallel()
 	const pods, claims = "[create, get, list, watch, patch, delete]", "[configmaps]\n  verbs: [create, get, delete]"
 	c := cluster(t)
+	t.Cleanup(func() { // who may not watch does not wait for the end
+		require.Eventually(t, func() bool {
+			boxes, err := c.List(context.Background())
+			return err == nil && len(boxes) == 0
+		}, time.Minute, 20*time.Millisecond)
+	})
 	for name, r := range map[string]struct{ whole, less, says string }{
 		"create-pods":       {pods, "[get, list, watch, patch, delete]", "may not create pods"},
 		"list-pods":         {pods, "[create, get, watch, patch, delete]", "may not list pods"},
