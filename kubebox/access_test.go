@@ -26,20 +26,8 @@ import (
 func TestRole(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	for kind, object := range map[string]string{"roles": Role, "rolebindings": `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: sandshell}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: sandshell}
-subjects: [{kind: ServiceAccount, name: default}]
-`} {
-		require.NoError(t, kubetest.Shared(t).Core(t).RESTClient().Post().AbsPath("/apis/rbac.authorization.k8s.io/v1/namespaces", c.Namespace, kind).
-			SetHeader("Content-Type", "application/yaml").Body([]byte(object)).Do(t.Context()).Error())
-	}
 	as := c
-	as.Kubeconfig = kubeconfig(t, func(_ *api.Cluster, a *api.AuthInfo) {
-		a.Impersonate = "system:serviceaccount:" + c.Namespace + ":default"
-	})
+	as.Kubeconfig = kubetest.Shared(t).Account(t, c.Namespace, "only", Role)
 	said := make(chan string, 100)
 	b := newBox(t, Config{Cluster: as, Keep: true, Progress: func(p Progress) { said <- p.Status }})
 	require.NotEmpty(t, said)

@@ -3,6 +3,7 @@ package kubebox
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"testing"
 
@@ -55,17 +56,12 @@ func TestBox(t *testing.T) {
 	require.ErrorContains(t, b.Detach(), "with Keep")
 }
 
-// In the test cluster nobody enforces NetworkPolicies, and CheckNetwork finds that out.
-func TestCheckNetwork(t *testing.T) {
-	t.Parallel()
-	err := CheckNetwork(t.Context(), Config{Cluster: cluster(t), Image: testImage})
-	var open *OpenNetworkError
-	require.ErrorAs(t, err, &open)
-}
-
-// A box goes on though one of its programs uses up the memory: the kernel kills that.
+// A box goes on though one of its programs uses up the memory: the kernel kills that. See Config.Memory for where it kills all.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+		t.Skip("control groups of version 2: the kubelet has the kernel end the whole pod, which TestLost shows")
+	}
 	b := newBox(t, Config{Cluster: cluster(t), Memory: 96 << 20})
 	does(t, b, "X=1", "")
 	r, err := b.Execute(t.Context(), `python3 -c 'x = bytearray(300 << 20)'`)

@@ -60,7 +60,9 @@ type Config struct {
 	// Network is NetworkNone, or NetworkCluster for whatever the cluster lets pods do. Default: NetworkNone.
 	Network Network
 
-	// Memory is how much the pod's processes may use, in bytes: request and limit. Default: what the namespace says (LimitRange), else no limit.
+	// Memory is how much the pod's processes may use, in bytes: request and limit. Default: what the namespace says (LimitRange), else no limit. When it is used up the kernel
+	// kills one of the box's programs, and the box goes on; but on nodes with control groups of version 2, unless their kubelets are configured with singleProcessOOMKill,
+	// it ends the whole pod (memory.oom.group), and the box is lost, with sandbox.LostMemory.
 	Memory int64
 	// CPUs is how much processor time it may use, in processors, 1.5 is one and a half: request and limit. Default: as for Memory.
 	CPUs float64

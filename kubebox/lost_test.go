@@ -2,6 +2,9 @@ package kubebox
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +64,29 @@ func TestLost(t *testing.T) {
 			_, err = core.Pods(c.Namespace).Update(t.Context(), pod, metav1.UpdateOptions{})
 			require.NoError(t, err)
 		}, sandbox.LostRemoved)
+	})
+	t.Run("out of memory", func(t *testing.T) {
+		podsAreHere(t)
+		b := newBox(t, Config{Cluster: c, Memory: 96 << 20})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		// The kernel kills who is first in its order, which boxd never is, unless something outside changes that.
+		box := boxd(t, b)
+		threads, err := filepath.Glob(filepath.Join(box, "task", "*", "children"))
+		require.NoError(t, err)
+		for _, thread := range threads {
+			shells, err := os.ReadFile(thread)
+			require.NoError(t, err)
+			for _, pid := range strings.Fields(string(shells)) {
+				require.NoError(t, os.WriteFile(filepath.Join("/proc", pid, "oom_score_adj"), []byte("0"), 0))
+			}
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(box, "oom_score_adj"), []byte("1000"), 0))
+		_, err = b.Execute(ctx, `python3 -c 'x = bytearray(300 << 20)'`)
+		var lost *sandbox.LostError
+		require.ErrorAs(t, err, &lost)
+		require.Equal(t, sandbox.LostMemory, lost.Cause, lost.Reason)
+		require.NoError(t, b.Close())
 	})
 	t.Run("ended", func(t *testing.T) {
 		b := newBox(t, Config{Cluster: c})

@@ -1,8 +1,10 @@
 package kubebox
 
 import (
+	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -56,4 +58,27 @@ func does(t *testing.T, b *KubeBox, command, want string) {
 	r, err := b.Execute(ctx, command)
 	require.NoError(t, err)
 	require.Equal(t, want, r.Output)
+}
+
+// podsAreHere skips a test that changes what the kernel of a pod's node does.
+func podsAreHere(t *testing.T) {
+	t.Helper()
+	if os.Getenv(kubetest.Env) != "" {
+		t.Skip("the pods of the cluster of " + kubetest.Env + " are not on this machine")
+	}
+}
+
+// boxd is the directory in /proc of a box's boxd, as this machine has it.
+func boxd(t *testing.T, b *KubeBox) string {
+	t.Helper()
+	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	require.NoError(t, err)
+	for _, p := range processes {
+		command, _ := os.ReadFile(p) // it may have ended
+		if bytes.HasSuffix(command, []byte("\x00"+b.host.pod.Box+"\x00")) && bytes.Contains(command, []byte("\x00serve\x00")) {
+			return filepath.Dir(p)
+		}
+	}
+	require.Fail(t, "the pod's boxd is not among the processes of this machine", b.PodName())
+	return ""
 }

@@ -1,12 +1,19 @@
 package kubebox
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/kube"
+	"github.com/sandshell/sandshell/internal/kubetest"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Two programs' pools of one name: each box goes to one, and what is taken is made again.
@@ -56,6 +63,56 @@ func TestPool(t *testing.T) {
 	require.NoError(t, b.Close())
 	require.NoError(t, second.Close())
 	require.NoError(t, first.Close())
+}
+
+// Of several programs that claim one pod at once one gets it, each time, also while somebody else changes the pod.
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	b := newBox(t, Config{Cluster: c, Image: "sandshell-busybox", pool: "claims"})
+	var programs [8]*kube.Cluster
+	for i := range programs {
+		var err error
+		programs[i], err = c.open()
+		require.NoError(t, err)
+		defer programs[i].Close()
+	}
+	changing, stop := context.WithCancel(t.Context())
+	var changes sync.WaitGroup
+	defer changes.Wait()
+	defer stop()
+	pods := kubetest.Shared(t).Core(t).Pods(c.Namespace)
+	changes.Go(func() {
+		for i := 0; changing.Err() == nil; i++ {
+			note := fmt.Appendf(nil, `{"metadata": {"annotations": {"changes": "%d"}}}`, i)
+			if _, err := pods.Patch(changing, b.PodName(), types.MergePatchType, note, metav1.PatchOptions{}); err != nil && changing.Err() == nil {
+				t.Error(err)
+			}
+		}
+	})
+	says := kube.Making
+	for round := range 20 {
+		var got atomic.Int32
+		var all sync.WaitGroup
+		next := fmt.Sprint("round-", round)
+		for _, p := range programs {
+			all.Go(func() {
+				claimed, err := p.Claim(t.Context(), b.PodName(), types.UID(b.PodUID()), says, next)
+				if err != nil {
+					t.Error(err)
+				}
+				if claimed {
+					got.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		require.EqualValues(t, 1, got.Load())
+		says = next
+	}
+	claimed, err := programs[0].Claim(t.Context(), b.PodName(), "another pod of that name", says, kube.Ready)
+	require.NoError(t, err)
+	require.False(t, claimed)
 }
 
 func TestPoolConfig(t *testing.T) {

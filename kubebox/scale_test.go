@@ -182,7 +182,8 @@ func inUse() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// apiRequests is what the API server has counted, by verb and resource: the requests of all, the nodes' and controllers' too.
+// apiRequests is what the API server has counted, by verb and resource: the requests of all, the nodes' and controllers' too, and the events of all their watches. An event's
+// size is counted when it is written; those who watch the same are sent what was written for the first of them.
 func apiRequests(t *testing.T, k *kubetest.Cluster) map[string]float64 {
 	t.Helper()
 	body, err := k.Core(t).RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
@@ -191,22 +192,32 @@ func apiRequests(t *testing.T, k *kubetest.Cluster) map[string]float64 {
 	for lines := bufio.NewScanner(strings.NewReader(string(body))); lines.Scan(); {
 		metric, labels, _ := strings.Cut(lines.Text(), "{")
 		labels, value, _ := strings.Cut(labels, "} ")
-		open := ""
-		switch metric {
-		case "apiserver_request_total": // those that have ended
-		case "apiserver_longrunning_requests": // and watches and execs that have not
-			open = "open "
-		default:
-			continue
-		}
 		field := func(name string) string {
 			_, rest, _ := strings.Cut(labels, name+`="`)
 			word, _, _ := strings.Cut(rest, `"`)
 			return word
 		}
+		request := func() string {
+			return strings.TrimSuffix(field("verb")+" "+field("resource")+"/"+field("subresource"), "/")
+		}
+		var kind string
+		switch metric {
+		case "apiserver_request_total": // those that have ended
+			kind = request()
+		case "apiserver_longrunning_requests": // and watches and execs that have not
+			kind = "open " + request()
+		case "apiserver_watch_events_total":
+			kind = "watch events of " + field("kind")
+		case "apiserver_watch_events_sizes_count":
+			kind = "watch events of " + field("kind") + ", written"
+		case "apiserver_watch_events_sizes_sum":
+			kind = "watch events of " + field("kind") + ", bytes written"
+		default:
+			continue
+		}
 		count, err := strconv.ParseFloat(value, 64)
 		require.NoError(t, err)
-		counts[open+strings.TrimSuffix(field("verb")+" "+field("resource")+"/"+field("subresource"), "/")] += count
+		counts[kind] += count
 	}
 	return counts
 }

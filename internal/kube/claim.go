@@ -15,7 +15,9 @@ import (
 )
 
 // Claim changes what ClaimLabel says of a pod, for this process, unless it says something else than from by now, or the pod is gone: then it reports false. Of
-// several who claim a pod at once, the API server lets one.
+// several who claim a pod at once, the API server lets one: it applies a patch, tests and all, to what it has read, writes that only if etcd still has the revision
+// that it has read, and else reads and tests again (jsonPatcher in k8s.io/apiserver/pkg/endpoints/handlers/patch.go, called by GuaranteedUpdate in
+// pkg/storage/etcd3/store.go). A test of resourceVersion would guard no better, and fail for each change of somebody else's, as the kubelet's of the status.
 func (c *Cluster) Claim(ctx context.Context, name string, uid types.UID, from, to string) (bool, error) {
 	type operation struct {
 		Op    string `json:"op"`

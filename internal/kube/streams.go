@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientwebsocket "k8s.io/client-go/transport/websocket"
+	"k8s.io/streaming/pkg/httpstream"
 )
 
 // exec executes a command in the pod's container. Its streams come over a websocket, and over SPDY where something on the way lets none through. client-go's
@@ -98,9 +100,18 @@ func (c *Cluster) overWebsocket(ctx context.Context, url string) (boxclient.Stre
 	}
 	ws, err := clientwebsocket.Negotiate(trip, holder, request, "v5.channel.k8s.io", "v4.channel.k8s.io")
 	if err != nil {
-		return nil, err
+		return nil, refusal(err)
 	}
 	return &socket{said: newSaid(c.log), ws: ws}, nil
+}
+
+// refusal is what the API server has answered instead of an upgrade, if it is that: the error around it does not unwrap.
+func refusal(err error) error {
+	var failed *httpstream.UpgradeFailureError
+	if errors.As(err, &failed) && apierrors.ReasonForError(failed.Cause) != metav1.StatusReasonUnknown {
+		return failed.Cause
+	}
+	return err
 }
 
 // Read returns standard output.

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/kube"
 	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,6 +36,7 @@ const long = 2 * time.Minute // against hanging, for each step
 
 // Two nodes run pods that reach each other; a node that is killed is missed, and comes back; so does the API server.
 func TestCluster(t *testing.T) {
+	t.Parallel() // they wait
 	testenv.NeedsAll(t, "it starts two nodes; no other test stands in for it")
 	sysctls := readSysctls(t)
 	state := "" // where there is no cluster
@@ -82,7 +85,14 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("Node", func(t *testing.T) {
 		c.Order(t, "kill", "node2")
-		c.pod(t, ns, "on-node2", func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+		c.pod(t, ns, "on-node2", func(p *corev1.Pod) bool { // what kubebox makes of it, at each moment
+			fate := kube.FateOf(p)
+			require.Contains(t, []sandbox.LostCause{"", sandbox.LostNode}, fate.Cause, fate.Lost)
+			if p.DeletionTimestamp != nil {
+				require.Equal(t, sandbox.LostNode, fate.Cause, fate.Lost)
+			}
+			return p.DeletionTimestamp != nil
+		})
 		c.Order(t, "start", "node2")
 		w, err := core.Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=node2"})
 		require.NoError(t, err)
@@ -92,6 +102,7 @@ func TestCluster(t *testing.T) {
 
 // Kill -9 of a program that has started a cluster ends that, and leaves nothing.
 func TestKilled(t *testing.T) {
+	t.Parallel() // they wait
 	testenv.NeedsAll(t, "it starts a cluster; no other test stands in for it")
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), "KUBETEST_TO_BE_KILLED=1")

@@ -17,6 +17,7 @@ import (
 
 // A box from a pool gets its ID, environment and owner. Its pod ends: the box is an Error that says why and what to do, and the ID is free when it is deleted.
 func TestEnded(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	spec := &service.Spec{ID: "warm", Warm: 1, Config: sshbox.Config{Image: "sandshell-busybox", Network: "none"}}
 	specs, err := service.NewSpecs(spec)

@@ -31,8 +31,11 @@ func cluster(t *testing.T) kubebox.Cluster {
 	return c
 }
 
+// A service on pods, whose account has Role and nothing else.
 func TestPlace(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
+	c.Kubeconfig = kubetest.Shared(t).Account(t, c.Namespace, "only", Role)
 	spec := service.Spec{Config: sshbox.Config{Image: "sandshell-busybox", Network: "none", Dir: "/tmp"}} // as user 1000 it cannot write into /
 	servicetest.Run(t, spec, func(testing.TB) service.Place { return New(kubebox.Config{Cluster: c}) })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"testing/fstest"
@@ -250,3 +251,35 @@ func (s *suite) cannot() {
 		require.Equal(s, "5\n", s.says(svc, "a", "echo $X"))
 	}
 }
+
+// A start that fails, or is given up at whatever point, leaves nothing, and the ID free.
+func (s *suite) failed() {
+	shell := s.another("shell", 0)
+	shell.Config.Shell = []string{"no-such-shell"}
+	svc, p := s.open(s.another("small", 0), shell), s.bare()
+	_, err := svc.Start(s.Context(), service.StartOptions{ID: "a", Spec: "shell"})
+	require.ErrorContains(s, err, "no-such-shell")
+	_, err = svc.Start(s.Context(), service.StartOptions{ID: "a", Spec: "small", Files: brokenFS{}})
+	require.ErrorIs(s, err, errBroken)
+	for _, after := range []time.Duration{0, 30 * time.Millisecond, 300 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(s.Context(), after)
+		_, err := svc.Start(ctx, service.StartOptions{ID: "a", Spec: "small"})
+		cancel()
+		if err == nil { // it was faster
+			_, err := svc.Delete(s.Context(), "a")
+			require.NoError(s, err)
+			continue
+		}
+		require.ErrorIs(s, err, context.DeadlineExceeded)
+	}
+	records, err := p.List(s.Context(), "")
+	require.NoError(s, err)
+	require.Empty(s, records)
+	s.start(svc, service.StartOptions{ID: "a", Spec: "small"})
+}
+
+var errBroken = errors.New("broken")
+
+type brokenFS struct{}
+
+func (brokenFS) Open(string) (fs.File, error) { return nil, errBroken }

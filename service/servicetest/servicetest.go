@@ -30,6 +30,7 @@ func Run(t *testing.T, spec service.Spec, place func(t testing.TB) service.Place
 		{"Pool", (*suite).pool},
 		{"Watch", (*suite).watch},
 		{"Cannot", (*suite).cannot},
+		{"Failed", (*suite).failed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
