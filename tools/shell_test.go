@@ -118,7 +118,7 @@ func TestLate(t *testing.T) {
 		require.Eventually(t, func() bool { _, err := box.Files().Stat(t.Context(), file); return err == nil }, time.Minute, 5*time.Millisecond, file)
 	}
 	leave := func() { // a command that goes on, and ends while no call waits for it
-		require.Contains(t, text(t, set, "run", "command", "rm -f go; until [ -e go ]; do sleep 0.02; done; echo late; touch gone; (exit 3)", "seconds", 0.05), "[still running after ")
+		require.Contains(t, text(t, set, "run", "command", "until [ -e go ]; do sleep 0.02; done; echo late; rm go; touch gone; (exit 3)", "seconds", 0.05), "[still running after ")
 		require.NoError(t, box.Files().WriteFile(t.Context(), "go", nil, 0o600))
 		appears("gone")
 		require.NoError(t, box.Files().Remove(t.Context(), "gone"))

@@ -77,6 +77,9 @@ func (c *Client) do(stdin io.Reader, stdout io.Writer, script string, args ...st
 	c.calls.Add(1)
 	c.mu.Unlock()
 	defer c.calls.Done()
+	if in, ok := stdin.(io.Closer); ok { // who writes to it after Close is told
+		defer in.Close()
+	}
 	cmd := command(stdin, stdout, script, args...)
 	var said lastlines.Writer
 	cmd.Stderr = &said
