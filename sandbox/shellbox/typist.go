@@ -12,25 +12,19 @@ const (
 )
 
 // A typist writes to a terminal, or to the pipe of a shell. A write blocks until somebody reads, and no context ends that. So a goroutine of the typist's
-// blocks, and callers go on. There is one from the first write on: a new one for each would have its stack grow each time, while the command waits.
+// blocks, and callers go on. There is one only while there is something to write: most boxes are idle most of the time.
 type typist struct {
-	w      io.Writer
-	piece  int // bytes written at once
-	mu     sync.Mutex
-	change sync.Cond       // todo has grown, or the end
-	on     *sync.WaitGroup // counts the goroutine; nil before start
-	todo   []byte
-	taken  int64 // bytes that were ever to be written
-	runs   bool  // there is the goroutine
-	busy   bool  // it writes
-	end    bool
+	w     io.Writer
+	piece int // bytes written at once
+	mu    sync.Mutex
+	on    *sync.WaitGroup // counts the goroutine; nil before start
+	todo  []byte
+	taken int64 // bytes that were ever to be written
+	busy  bool  // there is the goroutine
+	end   bool
 }
 
-func newTypist(w io.Writer, piece int) *typist {
-	t := &typist{w: w, piece: piece}
-	t.change.L = &t.mu
-	return t
-}
+func newTypist(w io.Writer, piece int) *typist { return &typist{w: w, piece: piece} }
 
 // start has it write, from now on and until stop. Whoever waits for on calls stop before.
 func (t *typist) start(on *sync.WaitGroup) {
@@ -40,16 +34,12 @@ func (t *typist) start(on *sync.WaitGroup) {
 	t.begin()
 }
 
-// begin has what there is written; t.mu is held.
+// begin starts the goroutine if there is need of it; t.mu is held.
 func (t *typist) begin() {
-	if t.on == nil || t.end || len(t.todo) == 0 {
-		return
-	}
-	if !t.runs {
-		t.runs = true
+	if t.on != nil && !t.busy && !t.end && len(t.todo) > 0 {
+		t.busy = true
 		t.on.Go(t.run)
 	}
-	t.change.Signal()
 }
 
 // write has text written after everything that is waiting to be written. It returns how many bytes come before it.
@@ -84,31 +74,25 @@ func (t *typist) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.end = true
-	t.change.Signal()
 }
 
-// run writes all that comes.
+// run writes all that there is.
 func (t *typist) run() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for {
-		for len(t.todo) == 0 && !t.end {
-			t.todo = nil // a long command's
-			t.change.Wait()
-		}
-		if t.end {
-			return
-		}
+	for len(t.todo) > 0 && !t.end {
 		n := min(len(t.todo), t.piece)
 		p := t.todo[:n:n]
 		t.todo = t.todo[n:]
-		t.busy = true
 		t.mu.Unlock()
 		_, err := t.w.Write(p)
 		t.mu.Lock()
-		t.busy = false
 		if err != nil {
 			t.end = true // the terminal's reader gets an error too, and reports it
 		}
+	}
+	t.busy = false
+	if len(t.todo) == 0 {
+		t.todo = nil // a long command's
 	}
 }
