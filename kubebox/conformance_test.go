@@ -12,11 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestConformance runs what the way to the box makes different; what boxd does is the same in containers.
+// TestConformance runs what the way to the box makes different, and nightly what has boxd at work, which is the same in containers: Syntax, State, ShellEnd, Time,
+// Zoo and Adversary ask nothing of a pod.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	c := Config{Cluster: cluster(t), Image: testImage}
 	keepConnected(t, c.Cluster)
+	groups := []string{"Interaction", "Run", "Files", "Network", "Life"}
+	if testenv.Full() {
+		groups = append(groups, "Output", "Background", "Concurrency", "User")
+	}
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // not t's: the suite makes boxes in Cleanups, too
 		defer cancel()
@@ -24,7 +29,7 @@ func TestConformance(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { box.Close() })
 		return box
-	}, testenv.Suite(sandboxtest.Groups("Interaction", "Run", "Files", "Network", "Life"))...)
+	}, testenv.Suite(sandboxtest.Groups(groups...))...)
 }
 
 // keepConnected uses a connection to the API server until the test ends. All boxes of a program share one, which is closed when none of them uses it: a box that has

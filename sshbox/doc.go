@@ -95,7 +95,8 @@
 // Whom to trust: boxd listens on a socket in a directory of mode 0700, and serves only processes of its own user, as the kernel tells them. Whoever is the
 // same user can take the box over, which its owner learns of, or end it: also the programs that run in the box. Others can do neither. The directory for
 // the program must be the user's own, and nobody else may be able to write to it; the program's checksum is compared before each start. With systemd's
-// KillUserProcesses=yes, which is not its default, the end of a login ends boxd too: the box does not outlive a cut.
+// KillUserProcesses=yes, which is not its default, the end of a login ends boxd too: [SSHBox.Boxd] names it while it runs, and after a cut the box is lost, as when
+// boxd is killed. "loginctl enable-linger" does not help, as boxd belongs to the login's scope; KillExcludeUsers of logind.conf does.
 //
 // # Concurrency and lifetimes
 //
