@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -72,19 +71,19 @@ func TestLost(t *testing.T) {
 		defer cancel()
 		// The kernel kills who is first in its order, which boxd never is, unless something outside changes that.
 		box := boxd(t, b)
-		threads, err := filepath.Glob(filepath.Join(box, "task", "*", "children"))
+		pod, err := os.Readlink(filepath.Join(box, "ns", "pid"))
 		require.NoError(t, err)
-		for _, thread := range threads {
-			shells, err := os.ReadFile(thread)
-			require.NoError(t, err)
-			for _, pid := range strings.Fields(string(shells)) {
-				require.NoError(t, os.WriteFile(filepath.Join("/proc", pid, "oom_score_adj"), []byte("0"), 0))
+		processes, err := filepath.Glob("/proc/[0-9]*")
+		require.NoError(t, err)
+		for _, p := range processes {
+			if of, _ := os.Readlink(filepath.Join(p, "ns", "pid")); of == pod { // its shell is one of them
+				require.NoError(t, os.WriteFile(filepath.Join(p, "oom_score_adj"), []byte("0"), 0))
 			}
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(box, "oom_score_adj"), []byte("1000"), 0))
-		_, err = b.Execute(ctx, `python3 -c 'x = bytearray(300 << 20)'`)
+		r, err := b.Execute(ctx, `python3 -c 'x = bytearray(300 << 20)'`)
 		var lost *sandbox.LostError
-		require.ErrorAs(t, err, &lost)
+		require.ErrorAs(t, err, &lost, "%+v", r)
 		require.Equal(t, sandbox.LostMemory, lost.Cause, lost.Reason)
 		require.NoError(t, b.Close())
 	})

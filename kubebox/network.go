@@ -44,8 +44,9 @@ func probes(ctx context.Context, c Config) (*probe, error) {
 	var errs [len(boxes)]error
 	var making sync.WaitGroup
 	for i, network := range []Network{NetworkNone, NetworkCluster, NetworkCluster} {
-		c.Network, c.Name = network, ""
-		making.Go(func() { boxes[i], errs[i] = New(ctx, c) })
+		of := c
+		of.Network, of.Name = network, ""
+		making.Go(func() { boxes[i], errs[i] = New(ctx, of) })
 	}
 	making.Wait()
 	return &boxes, errors.Join(errs[:]...)
