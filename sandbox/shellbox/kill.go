@@ -46,6 +46,7 @@ type killing struct {
 	first    time.Time
 	since    time.Time // when the last step was taken
 	step     int
+	asked    int // how often the shell was asked whether it is back
 	last     int // the foreground process group at the last step
 	programs int
 	unread   int
@@ -104,13 +105,26 @@ func (k *killing) next() {
 		k.signal(proc.SIGTERM)
 	case 3:
 		k.signal(proc.SIGKILL)
-	case 4: // the shell itself does not come back
-		k.s.mu.Lock()
-		k.s.replace(k.sh)
-		k.s.mu.Unlock()
+	case 4:
+		k.recall(&l)
 	}
 	k.step = min(k.step+1, 4)
 	k.since = time.Now()
+}
+
+// recall is for a shell that has not said that it is back. One that waits for its next line is: the second interrupt has come while it was about to say so, and on a
+// busy machine the watch takes longer than this to be sure of it. So it is asked. Any other is replaced.
+func (k *killing) recall(l *proc.Look) {
+	k.s.mu.Lock()
+	defer k.s.mu.Unlock()
+	if l.Reads == "" || l.Reads != k.sh.pipe || k.asked == maxTries {
+		k.s.replace(k.sh)
+		return
+	}
+	if k.asked++; k.asked == maxTries {
+		k.sh.commands.write(repair)
+	}
+	k.sh.commands.write(k.sh.dialect.ask(k.s.next()))
 }
 
 // interrupt does what the interrupt key does. It is done when the signal is sent; of a key that is typed nobody knows when its signal comes. A shell that
