@@ -231,16 +231,19 @@ func (t *trial) protected(ctx context.Context, box sandbox.Sandbox) (err error) 
 }
 
 // watchMemory watches, until killed is called, whether the kernel kills in the box because memory is used up. The box tells it at the end of a program that has
-// run all the while; this one waits for the end of its input.
+// run all the while; this one says that it runs, and waits for the end of its input.
 func watchMemory(ctx context.Context, p *place) (killed func() bool) {
 	r, w := io.Pipe()
+	said, says := io.Pipe()
 	var oom bool
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "read nothing"}, Stdin: r, OOM: &oom}) // a box that is lost says so itself
+		p.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "echo; read nothing"}, Stdin: r, Stdout: says, OOM: &oom}) // a box that is lost says so itself
 		r.Close()
+		says.Close()
 	}()
+	said.Read(make([]byte, 1))
 	return func() bool {
 		w.Close()
 		<-done

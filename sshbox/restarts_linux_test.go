@@ -3,12 +3,12 @@
 package sshbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/sandshell/sandshell/internal/testenv"
@@ -18,10 +18,20 @@ import (
 // empty expects nothing to be left on the engine.
 func (e *restartable) empty(t *testing.T) {
 	t.Helper()
-	left, err := e.client.ContainerList(context.Background(), client.ContainerListOptions{All: true})
-	noError(t, err)
-	for _, c := range left.Items {
-		t.Errorf("left: %v, %s, %s", c.Names, c.State, c.Status)
+	for ctx := limit(t); ; time.Sleep(50 * time.Millisecond) {
+		left, err := e.client.ContainerList(ctx, client.ContainerListOptions{All: true})
+		noError(t, err)
+		removing := false
+		for _, c := range left.Items {
+			if c.State == container.StateDead || c.State == container.StateRemoving { // by the engine itself, which was starting
+				removing = true
+				continue
+			}
+			t.Errorf("left: %v, %s, %s", c.Names, c.State, c.Status)
+		}
+		if !removing {
+			return
+		}
 	}
 }
 
