@@ -53,7 +53,7 @@ const (
 func TestIdle(t *testing.T) {
 	testenv.NeedsAll(t, "it makes eleven boxes")
 	if raced {
-		t.Skip("the race detector has memory of its own")
+		t.Skip("the race detector has memory of its own: run it without -race")
 	}
 	mapped, used, goroutines, boxd := idle(t)
 	t.Logf("%.0f KiB (mapped %.0f), %.0f goroutines, boxd %.1f MiB", used/(1<<10), mapped/(1<<10), goroutines, boxd/(1<<20))

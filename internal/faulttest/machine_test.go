@@ -35,7 +35,7 @@ type machine struct {
 func newMachine(t *testing.T, boxd string) *machine {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("the processes of a round are found by /proc")
+		t.Skip("the processes of a round are found by /proc: run it on Linux")
 	}
 	echo := hosttest.Listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { io.Copy(c, c) })
 	return &machine{startServer(t), echo.Addr().String(), boxd}
