@@ -3,6 +3,7 @@ package sshbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -99,6 +100,17 @@ func TestContainerLost(t *testing.T) {
 		noError(t, err)
 		lost(t, h, p, "killed", sandbox.LostRemoved)
 	})
+	t.Run("killed on its machine", func(t *testing.T) {
+		h, p := running(t, nil)
+		inspected, err := d.ContainerInspect(t.Context(), h.container.ID, client.ContainerInspectOptions{})
+		noError(t, err)
+		pid := inspected.Container.State.Pid
+		if said, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); !strings.Contains(string(said), "boxd") || os.Getuid() != 0 {
+			t.Skip("its process is not one that this test may kill: use an engine on this machine, as root")
+		}
+		noError(t, exec.Command("kill", "-KILL", strconv.Itoa(pid)).Run())
+		lost(t, h, p, "the engine does not say by whom: the kernel, for want of memory (the machine's memory)", sandbox.LostUnknown)
+	})
 	t.Run("stopped", func(t *testing.T) {
 		h, p := running(t, nil)
 		_, err := d.ContainerStop(t.Context(), h.container.ID, client.ContainerStopOptions{Timeout: &patient})
@@ -129,7 +141,18 @@ func TestContainerLost(t *testing.T) {
 				break
 			}
 		}
-		lost(t, h, nil, "out of memory: the container used up its 24 MiB", sandbox.LostMemory)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := h.Lost(ctx); !errors.Is(err, sandbox.ErrLost) {
+			t.Fatalf("it lives: %v", err)
+		}
+		missed, err := dockertest.MissedOutOfMemory(t.Context(), d, h.container.ID)
+		noError(t, err)
+		if missed {
+			lost(t, h, nil, "by whom: the kernel, for want of memory (its 24 MiB)", sandbox.LostUnknown)
+		} else {
+			lost(t, h, nil, "out of memory: the container used up its 24 MiB", sandbox.LostMemory)
+		}
 	})
 	t.Run("paused", func(t *testing.T) {
 		h, p := running(t, nil)

@@ -64,16 +64,18 @@ func (c *Container) end(ctx context.Context) boxclient.Fate {
 	told := c.lastEvents(ctx, since)
 	died, code, oom := told.died, told.code, told.oom
 	if err == nil && state != nil {
-		died, code, oom = true, state.ExitCode, state.OOMKilled
+		died, code, oom = true, state.ExitCode, oom || state.OOMKilled
+	}
+	limit := "the machine's memory"
+	if c.Host.Memory > 0 {
+		limit = fmt.Sprintf("its %d MiB", c.Host.Memory>>20)
 	}
 	switch {
 	case oom && code == 137 && !told.killed: // oom may be about a program of long ago
-		limit := "the machine's memory"
-		if c.Host.Memory > 0 {
-			limit = fmt.Sprintf("its %d MiB", c.Host.Memory>>20)
-		}
 		return boxclient.Fate{Lost: "out of memory: the container used up " + limit + " and was killed", Cause: sandbox.LostMemory}
-	case died && code == 137: // nobody inside can kill process 1
+	case code == 137 && told.died && !told.killed: // nobody inside can kill process 1; containerd loses what the kernel says of memory if the cgroup is gone by then
+		return boxclient.Fate{Lost: "the container was killed, and the engine does not say by whom: the kernel, for want of memory (" + limit + "), or somebody on the engine's machine"}
+	case died && code == 137:
 		return boxclient.Fate{Lost: "the container was killed or removed", Cause: sandbox.LostRemoved}
 	case died:
 		cause := sandbox.LostUnknown // an engine that was restarted has forgotten

@@ -70,6 +70,10 @@ func (c *containers) place(r *round) (*place, error) {
 		}
 		return nil
 	}
+	p.untold = sync.OnceValue(func() bool {
+		missed, err := dockertest.MissedOutOfMemory(context.Background(), c.docker, p.id)
+		return err == nil && missed && r.fault.cause == sandbox.LostMemory
+	})
 	if err := serveEcho(ctx, p); err != nil {
 		return nil, errors.Join(err, box.Close(), closed(wire))
 	}

@@ -43,6 +43,7 @@ type place struct {
 	id     string                    // the container's; on a machine a variable that the box's programs have
 	server *sshdtest.Server          // of a machine
 	gone   func() error              // after the box's Close: what is left?
+	untold func() bool               // what has ended the box, the engine cannot tell
 }
 
 // A round is a box that works while a fault hits it.
@@ -204,7 +205,7 @@ func (r *round) kindOf(err error, resumes bool) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, sandbox.ErrClosed), errors.Is(err, sandbox.ErrBusy), errors.Is(err, sandbox.ErrIdle):
 		return ""
 	case errors.As(err, &lost):
-		if r.fault.lost() && lost.Cause == r.fault.cause {
+		if r.fault.lost() && (lost.Cause == r.fault.cause || lost.Cause == sandbox.LostUnknown && r.untold()) {
 			return "ErrLost"
 		}
 	case errors.Is(err, sandbox.ErrCut) && r.fault.cuts && !resumes:
