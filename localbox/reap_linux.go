@@ -16,20 +16,20 @@ const reapLimit = 5 * time.Second
 // endMarked ends all processes with that mark in their environment, and what descends from them.
 func endMarked(ctx context.Context, mark string) error {
 	signals := []proc.Signal{proc.SIGHUP, proc.SIGTERM, proc.SIGCONT}
+	var left []proc.Process
 	for begin := time.Now(); ; {
-		var left []int
-		for _, p := range inspect.Tree(inspect.Marked(mark)...) {
-			if !p.Ended() {
-				left = append(left, p.PID)
-			}
-		}
+		left = inspect.MarkedTree(mark, left)
 		if len(left) == 0 {
 			return nil
 		}
 		if time.Since(begin) > reapLimit {
-			return fmt.Errorf("%d processes survive SIGKILL, the first is %d", len(left), left[0])
+			return fmt.Errorf("%d processes survive SIGKILL, the first is %d", len(left), left[0].PID)
 		}
-		if _, err := inspect.Signal(left, signals...); err != nil {
+		var pids []int
+		for _, p := range left {
+			pids = append(pids, p.PID)
+		}
+		if _, err := inspect.Signal(pids, signals...); err != nil {
 			return err
 		}
 		select {

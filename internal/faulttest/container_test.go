@@ -191,9 +191,6 @@ func (c *containers) faults() []fault {
 	all = append(all, fault{name: "join killed", cuts: true, do: func(r *round, _ *rand.Rand) error {
 		return r.inside(`pkill -KILL -f "[b]oxd join"`)
 	}})
-	if *clockFlag {
-		all = append(all, clockSet)
-	}
 	return append(append(all, c.containerFaults()...), c.exhaustions()...)
 }
 
@@ -312,15 +309,4 @@ type blocked struct{ stop chan struct{} }
 func (b blocked) Write(p []byte) (int, error) {
 	<-b.stop
 	return len(p), nil
-}
-
-// clockSet sets the clock forward by a day, and back: the machine's own, for all its programs. Linux has no other for a container.
-var clockSet = fault{
-	name:   "clock set",
-	config: func(config *sshbox.Config) { config.CapAdd = []string{"SYS_TIME"} },
-	do: func(r *round, _ *rand.Rand) error {
-		err := r.inside("date -s tomorrow")
-		time.Sleep(100 * time.Millisecond)
-		return errors.Join(err, r.inside("date -s yesterday"))
-	},
 }

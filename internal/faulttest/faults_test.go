@@ -20,7 +20,7 @@ var (
 	roundsFlag = flag.Int("faults.rounds", 0, "rounds of the fault run; 0: as many as the test has")
 	onlyFlag   = flag.String("faults.only", "", "run only the faults whose names contain this")
 	sideFlag   = flag.Int("faults.parallel", 10, "rounds side by side")
-	clockFlag  = flag.Bool("faults.clock", false, "one fault more: a box sets this machine's clock, for a moment; not beside anything that minds")
+	clockFlag  = flag.Bool("faults.clock", false, "one fault more: the clock is set, this machine's own; see TestFaultsClock")
 )
 
 // Whatever a fault has hit returns within 10 s: 8 of them may be the silence after which a connection is given up, the rest is for a new one and what then is to be done.
@@ -36,21 +36,21 @@ func allowed(making time.Duration) time.Duration { return max(promised, silence+
 func TestFaultsContainer(t *testing.T) {
 	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes hundreds of boxes: single faults are tried every day")
 	p := newContainers(t)
-	faultRun(t, p.faults(), 200, 3000, p.place, func() { p.docker.Close() }) // its idle connections
+	faultRun(t, withClock(p.faults()), 200, 3000, p.place, func() { p.docker.Close() }) // its idle connections
 }
 
 // Boxes on a machine with an sshd, this one, without boxd.
 func TestFaultsSSH(t *testing.T) {
 	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes a hundred boxes: single faults are tried every day")
 	p := newMachine(t, sshbox.NoBoxd)
-	faultRun(t, p.faults(), 50, 1000, p.place, func() {})
+	faultRun(t, withClock(p.faults()), 50, 1000, p.place, func() {})
 }
 
 // Boxes of boxd on such a machine.
 func TestFaultsBoxd(t *testing.T) {
 	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes a hundred boxes: single faults are tried every day")
 	p := newMachine(t, t.TempDir())
-	faultRun(t, p.faultsWithBoxd(), 50, 1000, p.place, func() {})
+	faultRun(t, withClock(p.faultsWithBoxd()), 50, 1000, p.place, func() {})
 }
 
 // A placer makes the place of one round.

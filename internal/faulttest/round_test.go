@@ -44,6 +44,7 @@ type place struct {
 	server *sshdtest.Server          // of a machine
 	gone   func() error              // after the box's Close: what is left?
 	untold func() bool               // what has ended the box, the engine cannot tell
+	blind  bool                      // nobody sees there what a program waits for
 }
 
 // A round is a box that works while a fault hits it.

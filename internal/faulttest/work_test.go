@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +48,9 @@ var (
 // workers chooses who works, and opens the sessions.
 func (r *round) workers(rng *rand.Rand) ([]*worker, error) {
 	kinds := []work{executes, answers, jobs, runs, copies, dials}
+	if r.blind {
+		kinds = slices.DeleteFunc(kinds, func(w work) bool { return w.name == answers.name })
+	}
 	rng.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	var workers []*worker
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -117,6 +118,21 @@ func Alive(pids ...int) []proc.Process {
 		}
 	}
 	return ps
+}
+
+// MarkedTree returns, as far as they have not ended, the processes that are Marked with word, what descends from them, and those of before: for whoever ends
+// them, since one that is ending has no environment any more while it still has its files.
+func MarkedTree(word string, before []proc.Process) []proc.Process {
+	var pids []int
+	for _, p := range before {
+		pids = append(pids, p.PID)
+	}
+	left := proc.Left(before, Alive(pids...))
+	pids = Marked(word)
+	for _, p := range left {
+		pids = append(pids, p.PID)
+	}
+	return slices.DeleteFunc(Tree(pids...), func(p proc.Process) bool { return p.Ended() })
 }
 
 // Marked returns the processes that had word in their environment when they executed their program.

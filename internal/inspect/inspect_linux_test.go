@@ -164,3 +164,30 @@ func TestMarkedDuringExec(t *testing.T) {
 		require.Equal(t, []int{cmd.Process.Pid}, Marked(mark))
 	}
 }
+
+// A process that is ending has no environment any more, but still its files: whoever ends processes by their mark waits for it, too. This one gives its mark up.
+func TestMarkedTree(t *testing.T) {
+	mark := "SANDSHELL_TEST=" + rand.Text()
+	cmd := exec.Command("sh", "-c", "read line; exec env -i sleep 1000")
+	cmd.Env = append(os.Environ(), mark)
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer cmd.Process.Kill()
+	marked := MarkedTree(mark, nil)
+	require.Len(t, marked, 1)
+	require.Equal(t, cmd.Process.Pid, marked[0].PID)
+
+	_, err = io.WriteString(stdin, "\n")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(MarkedTree(mark, nil)) == 0 }, 20*time.Second, time.Millisecond)
+	require.Len(t, MarkedTree(mark, marked), 1)
+	stranger := marked[0]
+	stranger.Start++
+	require.Empty(t, MarkedTree(mark, []proc.Process{stranger}))
+
+	require.NoError(t, cmd.Process.Kill())
+	require.Eventually(t, func() bool { return len(MarkedTree(mark, marked)) == 0 }, 20*time.Second, time.Millisecond) // a zombie
+	cmd.Wait()
+	require.Empty(t, MarkedTree(mark, marked))
+}

@@ -294,17 +294,7 @@ func (b *Box) alive(ps []proc.Process) []proc.Process {
 		return nil
 	}
 	there, _ := asked(b, "alive", func(ctx context.Context) ([]proc.Process, error) { return b.processes.Alive(ctx, pidsOf(ps)...) })
-	now := map[int]proc.Process{}
-	for _, p := range there {
-		now[p.PID] = p
-	}
-	var alive []proc.Process
-	for _, p := range ps {
-		if q, ok := now[p.PID]; ok && q.Start == p.Start && !q.Ended() { // else the id is another's by now
-			alive = append(alive, p)
-		}
-	}
-	return alive
+	return proc.Left(ps, there)
 }
 
 // finish ends those of ps that are left: first by signals that they can handle, after the grace by SIGKILL. It returns when they are gone.

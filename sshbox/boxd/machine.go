@@ -13,6 +13,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/inspect"
 	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 	"golang.org/x/sys/unix"
 )
 
@@ -131,16 +132,14 @@ func (s *server) endAll() {
 	}
 }
 
-// killMarked kills the processes that have word in their environment.
+// killMarked kills the processes that have word in their environment, and what descends from them, and waits until they have ended.
 func killMarked(word string) {
+	var left []proc.Process
 	for end := time.Now().Add(killLimit); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		killed := 0
-		for _, p := range inspect.Alive(inspect.Marked(word)...) {
-			if p.PID != os.Getpid() && !p.Ended() && unix.Kill(p.PID, unix.SIGKILL) == nil {
-				killed++
-			}
-		}
-		if killed == 0 {
+		left = slices.DeleteFunc(inspect.MarkedTree(word, left), func(p proc.Process) bool {
+			return p.PID == os.Getpid() || unix.Kill(p.PID, unix.SIGKILL) != nil
+		})
+		if len(left) == 0 {
 			return
 		}
 	}

@@ -29,6 +29,21 @@ func (p *Process) Ended() bool {
 	return strings.HasPrefix(p.State, "Z") || strings.HasPrefix(p.State, "X")
 }
 
+// Left returns those of ps that have not ended, according to what now tells of the same ids. Where an id is another process's by now, its process has ended.
+func Left(ps, now []Process) []Process {
+	byID := make(map[int]Process, len(now))
+	for _, p := range now {
+		byID[p.PID] = p
+	}
+	var left []Process
+	for _, p := range ps {
+		if q, ok := byID[p.PID]; ok && q.Start == p.Start && !q.Ended() {
+			left = append(left, p)
+		}
+	}
+	return left
+}
+
 // Modes are those of a terminal.
 type Modes struct {
 	Known  bool // false: the terminal cannot be opened, and the other fields say nothing
