@@ -295,10 +295,10 @@ func runCancels(t *testing.T, b *box) {
 	}
 }
 
-// found is processes for goroutines that are not the test's.
+// found is processes (see there) for goroutines that are not the test's.
 func found(b *box, m marker) bool {
 	var stdout bytes.Buffer
-	_, err := b.Run(context.Background(), &sandbox.Cmd{Args: []string{"sh", "-c", "grep -lF -f - /proc/[0-9]*/cmdline 2>/dev/null"}, Stdin: strings.NewReader(string(m) + "\n"), Stdout: &stdout})
+	_, err := b.Run(context.Background(), &sandbox.Cmd{Args: []string{"sh", "-c", "grep -l -f - /proc/[0-9]*/cmdline 2>/dev/null"}, Stdin: strings.NewReader(string(m) + "\n"), Stdout: &stdout})
 	return err != nil || stdout.Len() > 0
 }
 
