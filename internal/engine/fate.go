@@ -55,7 +55,7 @@ func (c *Container) end(ctx context.Context) boxclient.Fate {
 	if err == nil && state != nil && state.Running {
 		return boxclient.Fate{Lost: "the container was restarted: what ran in it has ended", Cause: sandbox.LostRemoved}
 	}
-	since := time.Now().Add(-10 * time.Minute)
+	since := time.Now().Add(-10 * time.Minute) // the engine's clock need not be ours
 	if err == nil && state != nil {
 		if started, err := time.Parse(time.RFC3339Nano, state.StartedAt); err == nil {
 			since = started
@@ -97,11 +97,14 @@ type ending struct {
 	code   int
 }
 
+// endLimit is how long an end that is seen may take to be an event.
+const endLimit = 2 * time.Second
+
 func (c *Container) lastEvents(ctx context.Context, since time.Time) (e ending) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, endLimit)
 	defer cancel()
-	return readEnding(c.engine.Events(ctx, client.EventsListOptions{ // some seconds more: the end is seen before it is an event
-		Since: fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()), Until: strconv.FormatInt(time.Now().Unix()+2, 10),
+	return readEnding(c.engine.Events(ctx, client.EventsListOptions{
+		Since:   fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()),
 		Filters: client.Filters{}.Add("container", c.ID).Add("type", "container"),
 	}))
 }
