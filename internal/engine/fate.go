@@ -73,7 +73,8 @@ func (c *Container) end(ctx context.Context) boxclient.Fate {
 	switch {
 	case oom && code == 137 && !told.killed: // oom may be about a program of long ago
 		return boxclient.Fate{Lost: "out of memory: the container used up " + limit + " and was killed", Cause: sandbox.LostMemory}
-	case code == 137 && told.died && !told.killed: // nobody inside can kill process 1; containerd loses what the kernel says of memory if the cgroup is gone by then
+	case code == 137 && told.died && !told.killed && !c.engine.saysNoKills(ctx):
+		// Nobody inside can kill process 1. containerd loses what the kernel says of memory if the control group is gone by then.
 		return boxclient.Fate{Lost: "the container was killed, and the engine does not say by whom: the kernel, for want of memory (" + limit + "), or somebody on the engine's machine"}
 	case died && code == 137:
 		return boxclient.Fate{Lost: "the container was killed or removed", Cause: sandbox.LostRemoved}
@@ -87,6 +88,12 @@ func (c *Container) end(ctx context.Context) boxclient.Fate {
 		return boxclient.Fate{Lost: fmt.Sprintf("the container ended with status %d", code), Cause: cause}
 	}
 	return boxclient.Fate{Lost: "the container was removed", Cause: sandbox.LostRemoved}
+}
+
+// saysNoKills reports whether the engine is one that does not say what it has killed itself.
+func (e *Engine) saysNoKills(ctx context.Context) bool {
+	podman, err := e.isPodman(ctx)
+	return podman || err != nil
 }
 
 // An ending is what the engine's events say of a container's end. Docker keeps the last 256 events.

@@ -16,6 +16,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/owner"
 )
@@ -166,17 +167,21 @@ func (e *Engine) Commit(ctx context.Context, k *Kept, c *Container) error {
 // CommitAs makes an image of that name and configuration out of a container. What the configuration does not set is the container's.
 func (e *Engine) CommitAs(ctx context.Context, id, name, comment string, config *container.Config) error {
 	o := client.ContainerCommitOptions{Reference: name, Comment: comment, Config: config}
-	version, err := e.ServerVersion(ctx, client.ServerVersionOptions{})
+	podman, err := e.isPodman(ctx)
 	if err != nil {
 		return err
 	}
-	for _, c := range version.Components {
-		if c.Name == "Podman Engine" {
-			o.Changes = changes(config)
-		}
+	if podman {
+		o.Changes = changes(config)
 	}
 	_, err = e.ContainerCommit(ctx, id, o)
 	return err
+}
+
+// isPodman reports whether the engine is Podman, which speaks Docker's API.
+func (e *Engine) isPodman(ctx context.Context) (bool, error) {
+	version, err := e.ServerVersion(ctx, client.ServerVersionOptions{})
+	return slices.ContainsFunc(version.Components, func(c system.ComponentVersion) bool { return c.Name == "Podman Engine" }), err
 }
 
 // changes says of an image's configuration what Podman takes only in this form: it passes over ContainerCommitOptions.Config. What is empty it cannot be told, but
