@@ -154,7 +154,7 @@ func TestImageEntrypoint(t *testing.T) {
 
 func TestImageEnvironment(t *testing.T) {
 	t.Parallel()
-	name := changed(t, bareImage, map[string]string{"usr/share/file": ""}, "WORKDIR /usr/share", "ENV FROM_IMAGE=yes OTHER=image HOME=/usr PATH=/bin:/own")
+	name := changed(t, bareImage, map[string]string{"usr/share/file": ""}, "WORKDIR /usr/share", "ENV FROM_IMAGE=yes", "ENV OTHER=image", "ENV HOME=/usr", "ENV PATH=/bin:/own") // Podman takes one each
 	box := newBox(t, Config{Image: name, User: "12345", Network: "none", Env: []string{"OTHER=config"}})
 	does(t, box, "pwd; echo $FROM_IMAGE $OTHER $HOME $PATH", 0, "/usr/share\nyes config /usr /bin:/own\n")
 	if got := runs(t, box, "pwd; echo $FROM_IMAGE $OTHER $HOME $PATH"); got != "/usr/share\nyes config /usr /bin:/own\n" {
