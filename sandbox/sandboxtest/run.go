@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -275,10 +276,11 @@ func runCancels(t *testing.T, b *box) {
 			m := b.marker(t)
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
+			var ran atomic.Bool
 			stdout := &watcher{text: "before\n", seen: func() {
 				go func() { // the marker alone is in the shell's own arguments
-					for end := time.Now().Add(grace); time.Now().Before(end) && !found(b, m); {
-						time.Sleep(20 * time.Millisecond)
+					for end := time.Now().Add(grace); time.Now().Before(end) && !ran.Load(); time.Sleep(20 * time.Millisecond) {
+						ran.Store(found(b, m))
 					}
 					cancel()
 				}()
@@ -288,6 +290,7 @@ func runCancels(t *testing.T, b *box) {
 				return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "echo before; " + strings.ReplaceAll(c.command, "{n}", string(m))}, Stdout: stdout})
 			})
 			require.ErrorIs(t, err, context.Canceled)
+			require.True(t, ran.Load(), "it was not found among the processes")
 			require.Less(t, time.Since(begin), 2*grace)
 			require.Equal(t, "before\n", stdout.buf.String())
 			b.gone(t, m)
