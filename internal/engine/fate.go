@@ -102,6 +102,7 @@ type ending struct {
 	oom    bool
 	died   bool
 	code   int
+	gone   bool // the engine no longer answers
 }
 
 // endLimit is how long an end that is seen may take to be an event.
@@ -110,10 +111,12 @@ const endLimit = 2 * time.Second
 func (c *Container) lastEvents(ctx context.Context, since time.Time) (e ending) {
 	ctx, cancel := context.WithTimeout(ctx, endLimit)
 	defer cancel()
-	return readEnding(c.engine.Events(ctx, client.EventsListOptions{
+	e = readEnding(c.engine.Events(ctx, client.EventsListOptions{
 		Since:   fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()),
 		Filters: client.Filters{}.Add("container", c.ID).Add("type", "container"),
 	}))
+	e.killed = e.killed || e.gone && ctx.Err() == nil // an engine that is being stopped ends its containers
+	return e
 }
 
 // whoLimit is how long behind a container's end its events may say that it was the engine's doing. Docker sends the signal before it says so, and boxd may
@@ -141,6 +144,7 @@ func readEnding(events client.EventsResult) (e ending) {
 		case <-who:
 			return e
 		case <-events.Err:
+			e.gone = true
 			return e
 		}
 	}

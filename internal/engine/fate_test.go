@@ -28,7 +28,7 @@ func TestOrderOfEvents(t *testing.T) {
 		{"OutOfMemory", []events.Action{"start", "oom", "die"}, "137", ending{oom: true, died: true, code: 137}, 200*time.Millisecond + whoLimit},
 		{"OutOfMemoryLongAgo", []events.Action{"oom", "die", "kill"}, "137", ending{killed: true, oom: true, died: true, code: 137}, 200 * time.Millisecond},
 		{"OutOfMemoryBefore", []events.Action{"oom", "die", "kill"}, "7", ending{killed: true, oom: true, died: true, code: 7}, 200 * time.Millisecond},
-		{"Forgotten", []events.Action{"start"}, "", ending{}, time.Second},
+		{"Forgotten", []events.Action{"start"}, "", ending{gone: true}, time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
