@@ -143,8 +143,8 @@ func readEnding(events client.EventsResult) (e ending) {
 			}
 		case <-who:
 			return e
-		case <-events.Err:
-			e.gone = true
+		case err := <-events.Err:
+			e.gone = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || client.IsErrConnectionFailed(err) // not: it refuses to say
 			return e
 		}
 	}
