@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -151,12 +150,12 @@ func (p *DockerPlace) Usage(ctx context.Context, handle string) (*Use, error) {
 		u.Disk = *size
 	}
 	state := inspected.Container.State
-	u.OOMKills = p.kills(ctx, e, handle, state)
+	u.OOMKills = kills(ctx, e, handle, state, s.Read)
 	return u, nil
 }
 
-// kills counts the engine's events, of which it keeps the last 256, since the container's start.
-func (p *DockerPlace) kills(ctx context.Context, e *engine.Engine, handle string, state *container.State) (n int) {
+// kills counts the engine's events, of which it keeps the last 256, from the container's start to now, by the engine's clock.
+func kills(ctx context.Context, e *engine.Engine, handle string, state *container.State, now time.Time) (n int) {
 	if state == nil {
 		return 0
 	}
@@ -165,7 +164,7 @@ func (p *DockerPlace) kills(ctx context.Context, e *engine.Engine, handle string
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		events := e.Events(ctx, client.EventsListOptions{
-			Since: fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()), Until: strconv.FormatInt(time.Now().Unix(), 10),
+			Since: fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()), Until: fmt.Sprintf("%d.%09d", now.Unix(), now.Nanosecond()),
 			Filters: client.Filters{}.Add("container", handle).Add("event", "oom"),
 		})
 		for more := true; more; {

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -265,4 +267,50 @@ func TestBoxdOfOthers(t *testing.T) {
 	if got := tell(t, box, "echo mine"); got != "mine" {
 		t.Errorf("got %q", got)
 	}
+}
+
+// A copy whose script is killed says so, and its temporary directory goes although nobody on the machine can remove it any more.
+func TestCopyScriptKilled(t *testing.T) {
+	t.Parallel()
+	box, err := Dial(t.Context(), startSSHD(t).config())
+	noError(t, err)
+	defer box.Close()
+	from, to := filepath.Join(t.TempDir(), "large"), t.TempDir()
+	noError(t, os.WriteFile(from, nil, 0o600))
+	noError(t, os.Truncate(from, 1<<40))
+	copied := make(chan error, 1)
+	go func() { copied <- box.CopyTo(t.Context(), from, to) }()
+	var scripts []int
+	waitFor(t, "the copy", func() bool {
+		begun, err := filepath.Glob(to + "/.sandshell-copy-*/x")
+		noError(t, err)
+		if len(begun) == 0 {
+			return false
+		}
+		scripts = programsWith(t, filepath.Base(filepath.Dir(begun[0])))
+		return len(scripts) > 0
+	})
+	for _, pid := range scripts {
+		noError(t, syscall.Kill(pid, syscall.SIGKILL))
+	}
+	var of *fs.PathError
+	if err := <-copied; !errors.As(err, &of) || of.Path != to || !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "status 137") {
+		t.Errorf("CopyTo: %v", err)
+	}
+	if left, err := os.ReadDir(to); err != nil || len(left) > 0 {
+		t.Errorf("there is %v, %v", left, err)
+	}
+}
+
+// programsWith are the processes that have word in an argument.
+func programsWith(t *testing.T, word string) (pids []int) {
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	noError(t, err)
+	for _, name := range commands {
+		args, _ := os.ReadFile(name)
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil && bytes.Contains(args, []byte(word)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/events"
 	"github.com/moby/moby/client"
 	"github.com/stretchr/testify/require"
@@ -29,7 +30,16 @@ func TestOrderOfEvents(t *testing.T) {
 		{"OutOfMemoryLongAgo", []events.Action{"oom", "die", "kill"}, "137", ending{killed: true, oom: true, died: true, code: 137}, 200 * time.Millisecond},
 		{"OutOfMemoryBefore", []events.Action{"oom", "die", "kill"}, "7", ending{killed: true, oom: true, died: true, code: 7}, 200 * time.Millisecond},
 		{"Forgotten", []events.Action{"start"}, "", ending{gone: true}, time.Second},
+		{"Refused", nil, "", ending{}, time.Second},
+		{"Unreachable", nil, "", ending{gone: true}, time.Second},
 	} {
+		end := io.EOF // the engine's
+		switch c.name {
+		case "Refused":
+			end = errdefs.ErrPermissionDenied
+		case "Unreachable":
+			end = unreachable(t)
+		}
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				messages, errs := make(chan events.Message, len(c.events)), make(chan error, 1)
@@ -37,12 +47,21 @@ func TestOrderOfEvents(t *testing.T) {
 					m := events.Message{Action: action, Actor: events.Actor{Attributes: map[string]string{"exitCode": c.code}}}
 					time.AfterFunc(time.Duration(i)*100*time.Millisecond, func() { messages <- m })
 				}
-				end := time.AfterFunc(time.Second, func() { errs <- io.EOF }) // the engine's
-				defer end.Stop()
+				defer time.AfterFunc(time.Second, func() { errs <- end }).Stop()
 				began := time.Now()
 				require.Equal(t, c.want, readEnding(client.EventsResult{Messages: messages, Err: errs}))
 				require.Equal(t, c.took, time.Since(began))
 			})
 		})
 	}
+}
+
+// unreachable is the error of a client whose engine has gone.
+func unreachable(t *testing.T) error {
+	d, err := client.New(client.WithHost("unix://" + t.TempDir() + "/none.sock"))
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = d.Ping(t.Context(), client.PingOptions{})
+	require.Error(t, err)
+	return err
 }

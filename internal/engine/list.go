@@ -105,10 +105,27 @@ const ServiceLabel = "sandshell-service"
 // reapAge applies to a container that was never started and whose owner is on another machine: once it is so old, the owner will not start it.
 const reapAge = 10 * time.Minute
 
+// now is the engine's time: its clock need not be ours.
+func (e *Engine) now(ctx context.Context) (time.Time, error) {
+	r, err := e.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask the engine for its time: %w", err)
+	}
+	now, err := time.Parse(time.RFC3339Nano, r.Info.SystemTime)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("the engine's time: %w", err)
+	}
+	return now, nil
+}
+
 // Reap removes what is left of boxes whose owners have ended: containers that have ended too, or that were never started, of a service's only the latter; and
 // containers that this process could not remove when it wanted to. It returns how many containers it has removed.
 func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err error) {
 	boxes, err := e.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	now, err := e.now(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -128,7 +145,7 @@ func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err e
 			continue
 		case ours && !owner.Gone(b.PID):
 			continue
-		case !ours && b.State == "created" && time.Since(b.Created) < reapAge:
+		case !ours && b.State == "created" && now.Sub(b.Created) < reapAge:
 			continue
 		}
 		if log != nil {

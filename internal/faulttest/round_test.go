@@ -28,7 +28,7 @@ type fault struct {
 	kills    bool              // programs are killed: their results tell
 	exhausts bool              // the system may refuse: its error tells
 	restarts bool              // the machine's server: it is the round's own
-	scripts  bool              // over a plain sshd, copies are made by scripts: they are killed too, and leave what they had begun
+	scripts  bool              // over a plain sshd, copies are made by scripts: they are killed too
 }
 
 func (f *fault) lost() bool { return f.cause != sandbox.LostUnknown }
@@ -236,9 +236,7 @@ func (r *round) isUsable(workers []*worker) {
 	}
 	r.fault.kills, r.fault.cuts, r.fault.exhausts = false, false, false // that is over
 	recover()
-	if !r.fault.scripts {
-		r.findsNothing()
-	}
+	r.findsNothing()
 	w := &worker{round: r, s: r.box, rng: rand.New(rand.NewPCG(r.seed, 99)), counts: -1}
 	for _, work := range []work{executes, runs, copies, jobs} {
 		r.try("a new "+work.name, false, func(ctx context.Context) error { return work.do(w, ctx) })

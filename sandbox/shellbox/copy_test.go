@@ -27,7 +27,7 @@ func TestCopyToScript(t *testing.T) {
 			continue
 		}
 		run := func(t *testing.T, stdin []byte, path, name, kind string) error {
-			cmd := exec.Command(args[0], append(args[1:], "-c", copyToScript, "sh", path, name, kind)...)
+			cmd := exec.Command(args[0], append(args[1:], "-c", copyToScript, "sh", path, name, ".sandshell-copy-1", kind)...)
 			var stderr bytes.Buffer
 			cmd.Stdin, cmd.Stderr = bytes.NewReader(stdin), &stderr
 			if err := cmd.Run(); err != nil {

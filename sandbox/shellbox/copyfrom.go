@@ -54,7 +54,7 @@ func (b *Box) copyFrom(ctx context.Context, boxPath, hostPath string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	u := &unpacking{unpack: func(r io.Reader) error { return to.Unpack(ctx, r) }, fail: cancel}
-	err = b.copyScript(ctx, copyFromScript, []string{path}, nil, u)
+	_, err = b.copyScript(ctx, copyFromScript, []string{path}, nil, u)
 	switch {
 	case err != nil && context.Cause(ctx) != nil:
 		return context.Cause(ctx)

@@ -46,22 +46,19 @@ func (b *Box) copyFailed(ctx context.Context, err error) error {
 	return b.cause(ctx, err)
 }
 
-// copyScript runs one end of a copy in the sandbox. args[0] is the path.
-func (b *Box) copyScript(ctx context.Context, script string, args []string, stdin io.Reader, stdout io.Writer) error {
+// copyScript runs one end of a copy in the sandbox, within a call, and returns the status it ended with. args[0] is the path.
+func (b *Box) copyScript(ctx context.Context, script string, args []string, stdin io.Reader, stdout io.Writer) (status int, err error) {
 	var stderr bytes.Buffer
 	cmd := &sandbox.Cmd{
 		Args:  append([]string{"sh", "-c", script, "sh"}, args...),
 		Env:   []string{"LC_ALL=C"},
 		Stdin: stdin, Stdout: stdout, Stderr: &stderr,
 	}
-	code, err := b.run(ctx, cmd)
-	if err != nil {
-		return err
+	status, err = b.runs(ctx, cmd)
+	if err == nil && status != 0 {
+		err = copyError(status, stderr.String(), args[0])
 	}
-	if code != 0 {
-		return copyError(code, stderr.String(), args[0])
-	}
-	return nil
+	return status, err
 }
 
 // copyError turns what the tools said, which ended with that status, into an error as package os returns it.

@@ -2,11 +2,13 @@ package shellbox
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/sandshell/sandshell/internal/archive"
 )
@@ -22,8 +24,8 @@ func (b *Box) CopyTo(ctx context.Context, hostPath, boxPath string) error {
 	return nil
 }
 
-// copyToScript unpacks the archive on its standard input. Arguments: destination, the source's name, "dir" or "file". tar accepts
-// an archive that is cut off between two files; so an empty file comes last, and the archive is whole if that file is there.
+// copyToScript unpacks the archive on its standard input. Arguments: destination, the source's name, the temporary directory's name,
+// "dir" or "file". tar accepts an archive that is cut off between two files; so an empty file comes last, and the archive is whole if that file is there.
 const copyToScript = resolveScript + `
 if [ -d "$p" ]; then d=$p n=$2; fi
 [ -d "$d" ] || { [ -e "$d" ] && fail ENOTDIR "$d"; fail ENOENT "$d"; }
@@ -31,12 +33,12 @@ case $n in .) fail EINVAL "$d";; esac
 case $d in /) d=;; esac
 at=$d
 if [ -d "$d/$n" ]; then
-	[ $3 = dir ] || fail EISDIR "$d/$n"
+	[ $4 = dir ] || fail EISDIR "$d/$n"
 	at=$d/$n
-elif [ $3 = dir ] && { [ -e "$d/$n" ] || [ -L "$d/$n" ]; }; then
+elif [ $4 = dir ] && { [ -e "$d/$n" ] || [ -L "$d/$n" ]; }; then
 	fail ENOTDIR "$d/$n"
 fi
-t=$at/.sandshell-copy-$$
+t=$at/$3
 trap 'rm -rf "$t" 2>/dev/null || { chmod -R u+rwx "$t" && rm -rf "$t"; }' EXIT
 trap 'exit 1' HUP INT TERM
 mkdir -m 700 "$t" 2>/dev/null || { [ -w "${at:-/}" ] && fail ENOSPC "$at"; fail EACCES "${at:-/}"; }
@@ -50,6 +52,17 @@ else
 	mv -f "$t/` + tarRoot + `" "$d/$n"
 fi
 `
+
+// leftScript removes what a copyToScript that was killed has left, wherever it has put that. Its arguments are the first three of the other's.
+const leftScript = resolveScript + `
+for at in "$d" "$p" "$p/$2"; do
+	t=$at/$3
+	[ ! -d "$t" ] || rm -rf "$t" 2>/dev/null || { chmod -R u+rwx "$t" && rm -rf "$t"; }
+done
+`
+
+// leftLimit is how long the removing may take on a box that hardly answers.
+const leftLimit = 10 * time.Second
 
 // The names of the root and of the last file in an archive for tar.
 const tarRoot, tarEnd = "x", "end"
@@ -94,7 +107,14 @@ func (b *Box) copyTo(ctx context.Context, hostPath, boxPath string) error {
 			kind = "dir"
 		}
 		src.write = func(w io.Writer) error { return archive.PackForTar(w, hostPath, tarRoot, tarEnd) }
-		err = b.copyScript(ctx, copyToScript, []string{path, name, kind}, packing{ctx, src}, io.Discard)
+		args := []string{path, name, ".sandshell-copy-" + rand.Text()}
+		var status int
+		status, err = b.copyScript(ctx, copyToScript, append(args, kind), packing{ctx, src}, io.Discard)
+		if status > 128 || ctx.Err() != nil {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leftLimit)
+			defer cancel()
+			b.copyScript(ctx, leftScript, args, nil, io.Discard)
+		}
 	}
 	if perr := src.close(); perr != nil {
 		return perr
