@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
+	"github.com/clipperhouse/displaywidth"
 )
 
 // textLen returns how many bytes of b come before the first control; "\n" and "\t" are text. Ordinary output spends most
@@ -68,6 +68,8 @@ func runeWidth(r rune) int {
 		return 1
 	case r < 0xa0: // C1 controls
 		return 0
+	case r >= 0x1f1e6 && r < 0x1f200: // regional indicators: a flag is two
+		return 1
 	}
-	return ansi.StringWidthWc(string(r))
+	return displaywidth.Rune(r)
 }

@@ -4,10 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/charmbracelet/x/ansi"
 )
 
 // outputsMax is how many bytes of Outputs a Result keeps.
@@ -265,5 +264,8 @@ func (c *cell) finish() *Result {
 	return r
 }
 
+// colours are control sequences, as ECMA-48 has them.
+var colours = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)
+
 // plain returns text without IPython's colours.
-func plain(text string) string { return ansi.Strip(text) }
+func plain(text string) string { return colours.ReplaceAllString(text, "") }
