@@ -69,7 +69,10 @@ func TestLost(t *testing.T) {
 		b := newBox(t, Config{Cluster: c, Memory: 96 << 20})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		// The kernel kills who is first in its order, which boxd never is, unless something outside changes that.
+		// The kernel kills who is first in its order, which boxd never is, unless something outside changes that: until boxd starts the next program.
+		r, err := b.Execute(ctx, `python3 -c 'input(); x = bytearray(300 << 20)'`)
+		require.NoError(t, err)
+		require.Equal(t, sandbox.Waiting, r.State)
 		box := boxd(t, b)
 		pod, err := os.Readlink(filepath.Join(box, "ns", "pid"))
 		require.NoError(t, err)
@@ -81,7 +84,7 @@ func TestLost(t *testing.T) {
 			}
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(box, "oom_score_adj"), []byte("1000"), 0))
-		r, err := b.Execute(ctx, `python3 -c 'x = bytearray(300 << 20)'`)
+		r, err = b.Input(ctx, "\n")
 		var lost *sandbox.LostError
 		require.ErrorAs(t, err, &lost, "%+v", r)
 		require.Equal(t, sandbox.LostMemory, lost.Cause, lost.Reason)
