@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -79,8 +80,12 @@ func node(state, name string) error {
 	if err := connectable("/run/containerd.sock"); err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
-	kubelet, err := logged(name+"-kubelet", filepath.Join(here, "kube"), "kubelet", "--config", filepath.Join(here, name, "kubelet.yaml"),
-		"--kubeconfig", filepath.Join(here, "pki", name+".kubeconfig"), "--hostname-override", name, "--node-ip", nodeAddress(i))
+	startKubelet := func() (*exec.Cmd, error) {
+		return logged(name+"-kubelet", filepath.Join(here, "kube"), "kubelet", "--config", filepath.Join(here, name, "kubelet.yaml"),
+			"--kubeconfig", filepath.Join(here, "pki", name+".kubeconfig"), "--hostname-override", name, "--node-ip", nodeAddress(i))
+	}
+	kubelet, err := startKubelet()
+	starts := 1
 	if err != nil {
 		return err
 	}
@@ -90,6 +95,11 @@ func node(state, name string) error {
 		case err == syscall.EINTR:
 		case err != nil:
 			return err
+		case pid == kubelet.Process.Pid && status.ExitStatus() == 1 && starts < kubeletStarts:
+			if kubelet, err = startKubelet(); err != nil {
+				return err
+			}
+			starts++
 		case pid == kubelet.Process.Pid:
 			return fmt.Errorf("the kubelet has ended: %#x", status)
 		case pid == containerd.Process.Pid:
@@ -97,6 +107,9 @@ func node(state, name string) error {
 		}
 	}
 }
+
+// kubeletStarts is how often a kubelet is started: it ends if containerd, which accepts connections, is "not initialized yet". systemd does so without an end.
+const kubeletStarts = 10
 
 func nodeMounts(state, name string) error {
 	if err := privateMounts(state, "/run", "/tmp", "/var/log", "/var/lib"); err != nil {
