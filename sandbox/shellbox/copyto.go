@@ -26,7 +26,7 @@ func (b *Box) CopyTo(ctx context.Context, hostPath, boxPath string) error {
 
 // copyToScript unpacks the archive on its standard input. Arguments: destination, the source's name, the temporary directory's name,
 // "dir" or "file". tar accepts an archive that is cut off between two files; so an empty file comes last, and the archive is whole if that file is there.
-const copyToScript = resolveScript + `
+const copyToScript = resolveScript + clearScript + `
 if [ -d "$p" ]; then d=$p n=$2; fi
 [ -d "$d" ] || { [ -e "$d" ] && fail ENOTDIR "$d"; fail ENOENT "$d"; }
 case $n in .) fail EINVAL "$d";; esac
@@ -39,7 +39,7 @@ elif [ $4 = dir ] && { [ -e "$d/$n" ] || [ -L "$d/$n" ]; }; then
 	fail ENOTDIR "$d/$n"
 fi
 t=$at/$3
-trap 'rm -rf "$t" 2>/dev/null || { chmod -R u+rwx "$t" && rm -rf "$t"; }' EXIT
+trap 'clear "$t"' EXIT
 trap 'exit 1' HUP INT TERM
 mkdir -m 700 "$t" 2>/dev/null || { [ -w "${at:-/}" ] && fail ENOSPC "$at"; fail EACCES "${at:-/}"; }
 (cd "$t" && tar -xpof -) || exit 1
@@ -54,14 +54,18 @@ fi
 `
 
 // leftScript removes what a copyToScript that was killed has left, wherever it has put that. Its arguments are the first three of the other's.
-const leftScript = resolveScript + `
+const leftScript = resolveScript + clearScript + `
 for at in "$d" "$p" "$p/$2"; do
-	t=$at/$3
-	[ ! -d "$t" ] || rm -rf "$t" 2>/dev/null || { chmod -R u+rwx "$t" && rm -rf "$t"; }
+	[ ! -d "$at/$3" ] || clear "$at/$3"
 done
 `
 
-// leftLimit is how long the removing may take on a box that hardly answers.
+// clearScript removes a directory, whatever its modes.
+const clearScript = `
+clear() { rm -rf "$1" 2>/dev/null || { chmod -R u+rwx "$1" && rm -rf "$1"; }; }
+`
+
+// leftLimit is how long the removing may take on a box that hardly answers; heedUndo, if the caller wants no more.
 const leftLimit = 10 * time.Second
 
 // The names of the root and of the last file in an archive for tar.
@@ -111,7 +115,11 @@ func (b *Box) copyTo(ctx context.Context, hostPath, boxPath string) error {
 		var status int
 		status, err = b.copyScript(ctx, copyToScript, append(args, kind), packing{ctx, src}, io.Discard)
 		if status > 128 || ctx.Err() != nil {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leftLimit)
+			limit := leftLimit
+			if ctx.Err() != nil {
+				limit = heedUndo
+			}
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 			defer cancel()
 			b.copyScript(ctx, leftScript, args, nil, io.Discard)
 		}
