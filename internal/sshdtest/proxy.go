@@ -3,12 +3,13 @@ package sshdtest
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sandshell/sandshell/internal/hosttest"
 )
 
-// A Proxy is a wire to a server. It can be cut, and it can go silent.
+// A Proxy is a wire to a server. It can be cut, it can go silent, and it can change what it carries.
 type Proxy struct {
 	Address string // host and port on this machine
 
@@ -17,18 +18,23 @@ type Proxy struct {
 	down   bool
 	conns  []net.Conn
 	silent chan struct{}
+
+	corrupt atomic.Bool
 }
 
 // StartProxy starts a proxy that ends with the test.
 func StartProxy(t testing.TB, to string) *Proxy {
 	p := &Proxy{to: to, silent: make(chan struct{})}
-	forward := func(dst, src net.Conn) {
+	forward := func(dst, src net.Conn, corrupt *atomic.Bool) {
 		b := make([]byte, 32<<10)
 		for {
 			n, err := src.Read(b)
 			if err != nil {
 				dst.Close()
 				return
+			}
+			if corrupt.Swap(false) {
+				b[n-1] ^= 1
 			}
 			select {
 			case <-p.silent: // swallows
@@ -54,8 +60,8 @@ func StartProxy(t testing.TB, to string) *Proxy {
 		}
 		p.conns = append(p.conns, c, up)
 		p.mu.Unlock()
-		go forward(up, c)
-		forward(c, up)
+		go forward(up, c, new(atomic.Bool))
+		forward(c, up, &p.corrupt)
 	}).Addr().String()
 	t.Cleanup(p.Cut)
 	return p
@@ -94,6 +100,9 @@ func (p *Proxy) Redirect(to string) {
 
 // Silence drops what comes from now on, either way. To be called once.
 func (p *Proxy) Silence() { close(p.silent) }
+
+// Corrupt changes a bit of the next piece that the server sends.
+func (p *Proxy) Corrupt() { p.corrupt.Store(true) }
 
 // Through is the server as it is reached through a proxy, which ends with the test.
 func (s *Server) Through(t testing.TB) (*Server, *Proxy) {

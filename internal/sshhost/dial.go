@@ -19,9 +19,9 @@ func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, err
 		if network == "unix" {
 			err = h.socketRefusal(ctx, address, err)
 		}
-		return h.explain(err)
+		return h.explain(ctx, err)
 	}
-	return h.first().Dial(ctx, network, address, explain, func() error { return h.explain(sshconn.ErrGone) })
+	return h.first().Dial(ctx, network, address, explain, h.gone)
 }
 
 // socketRefusal finds out why connecting to a socket failed. OpenSSH says only "open failed".

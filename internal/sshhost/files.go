@@ -40,11 +40,11 @@ func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
 		return nil, context.Cause(ctx)
 	}
 	if a.err != nil {
-		return nil, h.explain(a.err)
+		return nil, h.explain(ctx, a.err)
 	}
 	client, err := sftpfiles.New(ctx, sftpfiles.Server{In: a.proc.Stdin(), Out: a.proc.Out, Home: lastOf("HOME", h.env), End: func() { a.proc.Close() }})
 	if err != nil {
-		return nil, h.explain(fmt.Errorf("reach the server's subsystem sftp: %w", err))
+		return nil, h.explain(ctx, fmt.Errorf("reach the server's subsystem sftp: %w", err))
 	}
 	return client, nil
 }

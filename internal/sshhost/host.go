@@ -3,16 +3,14 @@ package sshhost
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
-	"strings"
+	"io/fs"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"golang.org/x/crypto/ssh"
 )
 
 // A Host is a machine at the other end of SSH connections.
@@ -58,17 +56,18 @@ func (h *Host) Lost(ctx context.Context) error {
 	return &sandbox.LostError{Box: h.String(), Reason: reason, Cause: sandbox.LostConnection, Err: err}
 }
 
-// explain makes err say that the host is gone or closed, if it is.
-func (h *Host) explain(err error) error {
+// explain makes err say that the host is gone or closed, if it is. It asks the server, unless err is an answer of the server's: at a connection's end x/crypto
+// returns whatever has ended it, a moment before it is known to have ended.
+func (h *Host) explain(ctx context.Context, err error) error {
 	select {
 	case <-h.starts.Stopped():
 		return sandbox.ErrClosed
 	default:
 	}
-	if !h.first().Ended() && !endOfConnection(err) {
+	if !h.first().Ended() && answered(err) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if lost := h.Lost(ctx); lost != nil {
 		return lost
@@ -76,15 +75,15 @@ func (h *Host) explain(err error) error {
 	return err
 }
 
-// endOfConnection reports whether err may come from the end of a connection. (x/crypto says
-// "unexpected packet in response to channel open: <nil>" then.)
-func endOfConnection(err error) bool {
-	for _, end := range []error{sshconn.ErrGone, errNoStatus, io.EOF, io.ErrClosedPipe, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET} {
-		if errors.Is(err, end) {
-			return true
-		}
-	}
-	return strings.Contains(err.Error(), "unexpected packet in response to channel open: <nil>")
+// gone is explain for a connection that is known to have ended.
+func (h *Host) gone() error { return h.explain(context.Background(), sshconn.ErrGone) }
+
+// answered reports whether err is what the server has answered, or the program that was started there.
+func answered(err error) bool {
+	var channel *ssh.OpenChannelError
+	var request *sshconn.RefusedError
+	var path *fs.PathError
+	return errors.As(err, &channel) || errors.As(err, &request) || errors.As(err, &path)
 }
 
 // Close closes all connections, and returns when their goroutines have ended.

@@ -33,7 +33,7 @@ type listener struct {
 // whatever the address is.
 func (h *Host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
-		return nil, &net.OpError{Op: "listen", Net: network, Addr: sshconn.Address(network, address), Err: h.explain(err)}
+		return nil, &net.OpError{Op: "listen", Net: network, Addr: sshconn.Address(network, address), Err: h.explain(ctx, err)}
 	}
 	l := &listener{host: h}
 	if network == "unix" {
@@ -44,7 +44,7 @@ func (h *Host) Listen(ctx context.Context, network, address string) (net.Listene
 		l.socket = address
 	}
 	var err error
-	l.Forward, err = h.first().Listen(ctx, network, address, func() error { return h.explain(sshconn.ErrGone) }, l.remove)
+	l.Forward, err = h.first().Listen(ctx, network, address, h.gone, l.remove)
 	var refused *sshconn.RefusedError
 	if errors.As(err, &refused) {
 		return fail(h.listenRefusal(ctx, network, address, err))

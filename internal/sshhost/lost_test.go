@@ -16,25 +16,54 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A start that is cut at any moment says that the host is lost.
-func TestStartCut(t *testing.T) {
+// A call that is cut at any moment, or gets what was changed on the way, says that the host is lost.
+func TestCut(t *testing.T) {
 	s := sshdtest.Start(t, "LogLevel QUIET")
-	for range 12 {
-		there, wire := s.Through(t)
-		h := hostOf(t, there, Config{})
-		time.AfterFunc(rand.N(25*time.Millisecond), wire.Cut)
-		for {
-			p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sh", "-i"}, Terminal: &shellbox.Terminal{Rows: 24, Cols: 80, Commands: true}})
-			if err == nil {
-				p.Close()
-				continue
-			}
-			if !errors.Is(err, sandbox.ErrLost) {
-				t.Errorf("Start: %v", err)
-			}
-			break
+	nothing := hosttest.Listen(t, "tcp", "127.0.0.1:0", func(net.Conn) {}).Addr().String()
+	shut := func(c io.Closer, err error) error {
+		if err == nil {
+			c.Close()
 		}
-		h.Close()
+		return err
+	}
+	calls := map[string]func(*Host) error{
+		"Start": func(h *Host) error {
+			p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sh", "-i"}, Terminal: &shellbox.Terminal{Rows: 24, Cols: 80, Commands: true}})
+			return shut(p, err)
+		},
+		"Dial": func(h *Host) error {
+			c, err := h.Dial(t.Context(), "tcp", nothing)
+			return shut(c, err)
+		},
+		"Listen": func(h *Host) error {
+			l, err := h.Listen(t.Context(), "tcp", "127.0.0.1:0")
+			return shut(l, err)
+		},
+		"OpenFiles": func(h *Host) error {
+			f, err := h.OpenFiles(t.Context())
+			return shut(f, err)
+		},
+	}
+	faults := map[string]func(*sshdtest.Proxy){"cut": (*sshdtest.Proxy).Cut, "changed": (*sshdtest.Proxy).Corrupt}
+	for name, call := range calls {
+		for fault, strike := range faults {
+			t.Run(name+" "+fault, func(t *testing.T) {
+				t.Parallel()
+				for range 12 {
+					there, wire := s.Through(t)
+					h := hostOf(t, there, Config{})
+					time.AfterFunc(rand.N(25*time.Millisecond), func() { strike(wire) })
+					var err error
+					for err == nil {
+						err = call(h)
+					}
+					if !errors.Is(err, sandbox.ErrLost) {
+						t.Errorf("%v", err)
+					}
+					h.Close()
+				}
+			})
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	case proc := <-started:
 		return proc, nil
 	case err := <-failed:
-		return nil, h.explain(err)
+		return nil, h.explain(ctx, err)
 	case <-ctx.Done():
 	}
 	close(abandoned)
