@@ -87,7 +87,9 @@ func newBox(ctx context.Context, c Config) (*LocalBox, error) {
 		dir, err = filepath.Abs(dir)
 	}
 	if err == nil {
-		err = isDir(dir)
+		if err = isDir(dir); err != nil {
+			err = fmt.Errorf("Config.Dir: %w", err)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, h.Close())

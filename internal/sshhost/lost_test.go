@@ -49,7 +49,7 @@ func TestCut(t *testing.T) {
 		for fault, strike := range faults {
 			t.Run(name+" "+fault, func(t *testing.T) {
 				t.Parallel()
-				for range 12 {
+				for range 4 {
 					there, wire := s.Through(t)
 					h := hostOf(t, there, Config{})
 					time.AfterFunc(rand.N(25*time.Millisecond), func() { strike(wire) })
