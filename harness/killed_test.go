@@ -58,11 +58,11 @@ func runToBeKilled(dir string) int {
 // A harness that is killed again and again does each task once in the end, and no box is left.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	killed(t, 8, []int{2})
+	killed(t, 5, []int{2})
 }
 
 func TestKilledOften(t *testing.T) {
-	testenv.NeedsFull(t, "it makes hundreds of boxes; TestKilled has 8 tasks and one kill every day")
+	testenv.NeedsFull(t, "it makes hundreds of boxes; TestKilled has 5 tasks and one kill every day")
 	killed(t, 200, []int{40, 120})
 }
 
