@@ -21,7 +21,7 @@ import (
 func (b *Box) copyPath(p string) (string, error) {
 	switch {
 	case p == "" || strings.ContainsRune(p, 0):
-		return "", fmt.Errorf("%w: the sandbox's path %q", fs.ErrInvalid, p)
+		return "", fmt.Errorf("%w: the sandbox's path %q is empty or has a NUL byte", fs.ErrInvalid, p)
 	case path.IsAbs(p):
 		return p, nil
 	case p == "~" || strings.HasPrefix(p, "~/"):

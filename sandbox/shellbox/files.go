@@ -36,7 +36,7 @@ type fileCall struct {
 func (f files) do(ctx context.Context, c fileCall, work func(ctx context.Context, client *fileUse, path string) error) error {
 	path, err := f.box.copyPath(c.name)
 	if err != nil {
-		return c.failed(fs.ErrInvalid)
+		return c.failed(err)
 	}
 	ctx, done, err := f.box.call(ctx)
 	if err != nil {
@@ -252,8 +252,6 @@ func (f files) Rename(ctx context.Context, from, to string) error {
 			}
 			return c.Rename(path, target)
 		})
-	} else {
-		err = fs.ErrInvalid
 	}
 	if err != nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: bare(err)}
