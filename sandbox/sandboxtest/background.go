@@ -46,7 +46,6 @@ func ampersands(t *testing.T, b *box) {
 			m := b.marker(t)
 			res := sh.exec(strings.ReplaceAll(c.command, "{n}", string(m)))
 			exited(t, res, 0)
-			require.Less(t, res.Duration, grace/2)
 			b.alive(t, m, 1)
 			require.Contains(t, sh.output("echo next"), "next\n")
 			same(t, "next\n", sh.output("echo next"))
@@ -206,10 +205,8 @@ func jobEnds(t *testing.T, b *box) {
 	t.Run("WithAProcessThatKeepsTheTerminal", func(t *testing.T) {
 		t.Parallel()
 		m := b.marker(t)
-		begin := time.Now()
 		j := b.start(t, "sleep "+string(m)+" & echo x; exit 2")
 		require.Contains(t, j.ends(2).Output, "x\n")
-		require.Less(t, time.Since(begin), grace/2)
 		j.kill()
 	})
 	t.Run("WaitFromTwoGoroutines", func(t *testing.T) {

@@ -195,7 +195,6 @@ func dialErrors(t *testing.T, b *box) {
 		{"NoNetwork", "carrier pigeon", "127.0.0.1:1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			begin := time.Now()
 			conn, err := attempt("Dial", func(ctx context.Context) (net.Conn, error) { return b.Dial(ctx, c.network, c.address) })
 			if err == nil {
 				conn.Close()
@@ -208,7 +207,7 @@ func dialErrors(t *testing.T, b *box) {
 				}
 				require.ErrorContains(t, err, c.address)
 			}
-			require.Less(t, time.Since(begin), grace)
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
 		})
 	}
 	t.Run("Cancelled", func(t *testing.T) {

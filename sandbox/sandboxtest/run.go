@@ -141,10 +141,8 @@ func stdins(t *testing.T, b *box) {
 	t.Run("None", func(t *testing.T) {
 		t.Parallel()
 		var stdout bytes.Buffer
-		begin := time.Now()
 		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"cat"}, Stdout: &stdout}))
 		require.Empty(t, stdout.String())
-		require.Less(t, time.Since(begin), grace/4, "end of file at once")
 	})
 	t.Run("Empty", func(t *testing.T) {
 		t.Parallel()
@@ -170,9 +168,7 @@ func stdins(t *testing.T, b *box) {
 		t.Parallel()
 		in, end := io.Pipe()
 		defer end.Close()
-		begin := time.Now()
 		require.Equal(t, 3, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "exit 3"}, Stdin: in}))
-		require.Less(t, time.Since(begin), grace/2)
 	})
 }
 
@@ -245,12 +241,10 @@ func programs(t *testing.T, b *box) {
 		t.Parallel()
 		m := b.marker(t)
 		var stdout bytes.Buffer
-		begin := time.Now()
 		code, _ := within(b, t, "Run", func(ctx context.Context) (int, error) {
 			return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "sleep " + string(m) + " & echo hi; exit 3"}, Stdout: &stdout})
 		})
 		require.Equal(t, 3, code)
-		require.Less(t, time.Since(begin), grace)
 		require.Equal(t, "hi\n", stdout.String())
 		b.slay(t, m)
 	})
@@ -285,13 +279,11 @@ func runCancels(t *testing.T, b *box) {
 					cancel()
 				}()
 			}}
-			begin := time.Now()
 			_, err := within(b, t, "Run", func(context.Context) (int, error) {
 				return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "echo before; " + strings.ReplaceAll(c.command, "{n}", string(m))}, Stdout: stdout})
 			})
 			require.ErrorIs(t, err, context.Canceled)
 			require.True(t, ran.Load(), "it was not found among the processes")
-			require.Less(t, time.Since(begin), 2*grace)
 			require.Equal(t, "before\n", stdout.buf.String())
 			b.gone(t, m)
 		})

@@ -118,7 +118,6 @@ func timeouts(t *testing.T, b *box) {
 			if n := strings.Count(command, string(m)); n > 0 {
 				b.alive(t, m, 1)
 			}
-			begin := time.Now()
 			res := sh.fails(sandbox.ErrTimeout, "Wait", sh.waits(sandbox.Timeout(100*time.Millisecond)))
 			require.NotNil(t, res, "the Result beside ErrTimeout")
 			if b.ashHangs(res, c.name) {
@@ -128,7 +127,6 @@ func timeouts(t *testing.T, b *box) {
 			exited(t, res, c.codes...)
 			require.NotZero(t, res.ExitCode, "ExitCode")
 			require.NotContains(t, res.Output, "after\n")
-			require.Less(t, time.Since(begin), grace, "time to kill it")
 			b.gone(t, m)
 			if c.name == "StatusOfItsOwn" {
 				require.Contains(t, res.Output, "cleaned up\n")
