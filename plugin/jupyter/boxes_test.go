@@ -36,6 +36,7 @@ func TestBoxes(t *testing.T) {
 		{"MuchOutput", testMuchOutput},
 		{"Input", testInput},
 		{"Interrupt", testInterrupt},
+		{"NoReply", testNoReply},
 		{"Cancel", testCancel},
 		{"CancelInQueue", testCancelInQueue},
 		{"Complete", testComplete},
@@ -51,7 +52,7 @@ func TestBoxes(t *testing.T) {
 		{"CLIDeath", testCLIDeath},
 		{"CLIAtOnce", testCLIAtOnce},
 	}
-	daily := []string{"State", "Outputs", "Input", "Interrupt", "Death", "CLI"}
+	daily := []string{"State", "Outputs", "Input", "Interrupt", "NoReply", "Death", "CLI"}
 	in := func(kind string, left func(t testing.TB, why string), box func(t *testing.T) boxtest.Box) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -45,7 +45,15 @@ func (c *cell) take(ctx context.Context, m *message) error {
 		return nil
 	}
 	if m.parent != c.id {
-		c.idle = c.idle || c.probes[m.parent] && m.channel == iopub
+		switch probed := c.probes[m.parent]; {
+		case probed && m.channel == iopub:
+			c.idle = true
+		case probed && m.channel == shell && !c.replied:
+			// An interrupt that hits ipykernel while it shows the traceback of the one before, which takes a second when it does so first on a busy machine, takes the
+			// reply with it (dispatch_shell: "KeyboardInterrupt caught in kernel").
+			c.replied = true
+			c.result.Error = &Error{Name: "KeyboardInterrupt", Value: "the kernel has not said more"}
+		}
 		if m.parent == c.caughtUp {
 			return c.answer(ctx)
 		}

@@ -123,7 +123,7 @@ type cell struct {
 
 	interrupting sync.WaitGroup // calls of Interrupt
 
-	replied, idle bool            // when both are set the cell has ended, and all its output has arrived
+	replied, idle bool            // when both are set the cell has ended, and all its output has arrived; with one of them, the rest is due
 	probes        map[string]bool // ids of requests behind it in the kernel's queue
 	interrupts    int             // how many the kernel has not acknowledged
 	question      *message        // held until the request caughtUp is answered: see hold
@@ -145,7 +145,7 @@ const (
 // wait waits for the cell's end.
 func (c *cell) wait(ctx context.Context) error {
 	for !c.over() {
-		late := time.NewTimer(probePause(c.replied || c.question != nil))
+		late := time.NewTimer(probePause(c.replied || c.idle || c.question != nil))
 		m, err := c.conn.next(ctx, c.r, late.C)
 		late.Stop()
 		switch {
@@ -161,7 +161,7 @@ func (c *cell) wait(ctx context.Context) error {
 			if err := c.answer(ctx); err != nil {
 				return c.stop(err)
 			}
-		case c.replied:
+		case c.replied || c.idle:
 			if err := c.probe(); err != nil {
 				return err
 			}
@@ -172,16 +172,16 @@ func (c *cell) wait(ctx context.Context) error {
 
 func (c *cell) over() bool { return c.replied && c.idle && c.interrupts == 0 }
 
-// probePause is how long to wait for a message before a probe. After a reply, the rest of the output follows within milliseconds, unless ZeroMQ
-// has dropped it.
-func probePause(replied bool) time.Duration {
-	if replied {
+// probePause is how long to wait for a message before a probe, when one is due: the rest of the output after a reply, or the reply after the kernel was idle. It
+// follows within milliseconds, unless ZeroMQ has dropped the output, or an interrupt the reply: see take.
+func probePause(due bool) time.Duration {
+	if due {
 		return time.Second
 	}
 	return time.Hour
 }
 
-// probe sends a request that the kernel answers after the cell's output.
+// probe sends a request that the kernel answers after the cell's reply and output.
 func (c *cell) probe() error {
 	id, err := c.conn.also(c.r, shell, "kernel_info_request", struct{}{})
 	c.probes[id] = true
@@ -200,7 +200,7 @@ func (c *cell) stop(why error) error {
 		if now := time.Now(); now.After(due) || tries == 0 && c.hasBegun() {
 			step := c.interrupt
 			switch {
-			case c.replied:
+			case c.replied || c.idle:
 				step = c.probe
 			case tries == stopTries:
 				c.conn.abandon(c.r)

@@ -106,8 +106,11 @@ class Cell:
             "allow_stdin": terminal is not None, "stop_on_error": False,
         })
         replied = idle = False
+        probes = set()  # requests behind the cell: the kernel answers them after it
         while not (replied and idle):
-            ready = dict(c.poller.poll())
+            ready = dict(c.poller.poll(1000 if replied or idle else None))
+            if not ready:  # the rest is overdue
+                probes.add(c.send(c.shell, "kernel_info_request", {}))
             if self.interrupted and not self.began:
                 print("execute_cli: interrupted while the kernel ran another client's cell; this one will run after it", file=sys.stderr)
                 return 128 + self.interrupted
@@ -116,11 +119,16 @@ class Cell:
                 if parent == self.id:
                     idle = kind == "status" and content["execution_state"] == "idle"
                     self.show(kind, content)
+                elif parent in probes:
+                    idle = True
             elif c.shell in ready:
                 kind, content, parent, _ = c.receive(c.shell)
                 if parent == self.id:
                     replied = True
                     self.reply(content)
+                elif parent in probes and not replied:  # an interrupt that hit the kernel as it showed a traceback has taken the reply with it
+                    replied = self.raised = True
+                    self.write(sys.stderr, "KeyboardInterrupt\n")
             elif c.stdin in ready:
                 kind, content, parent, header = c.receive(c.stdin)
                 if kind == "input_request":
