@@ -29,12 +29,12 @@ type controlPlane struct {
 	state string
 	o     options
 	parts []*part
-	died  chan *part
+	died  chan *exec.Cmd
 }
 
 // plane starts all parts, and follows orders until its standard input ends: all ends with it then.
 func plane(state string) error {
-	p := &controlPlane{state: state, died: make(chan *part, 16)}
+	p := &controlPlane{state: state, died: make(chan *exec.Cmd, 16)}
 	if err := p.o.read(state); err != nil {
 		return err
 	}
@@ -102,9 +102,11 @@ func plane(state string) error {
 			} else {
 				fmt.Println("ok")
 			}
-		case part := <-p.died:
-			if part.cmd != nil {
-				return fmt.Errorf("%s has ended: %v", part.name, part.cmd.ProcessState)
+		case cmd := <-p.died:
+			for _, part := range p.parts {
+				if part.cmd == cmd { // nobody has killed it
+					return fmt.Errorf("%s has ended: %v", part.name, cmd.ProcessState)
+				}
 			}
 		}
 	}
@@ -182,7 +184,7 @@ func (p *controlPlane) run(part *part) error {
 	go func() {
 		cmd.Wait()
 		close(ended)
-		p.died <- part
+		p.died <- cmd
 	}()
 	return nil
 }
