@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -67,29 +66,25 @@ func TestLost(t *testing.T) {
 	})
 	t.Run("out of memory", func(t *testing.T) {
 		podsAreHere(t)
-		b := newBox(t, Config{Cluster: c, Memory: 96 << 20})
+		// To the kernel a score of 1000 is worth all pages, in steps of a thousand of them (oom_badness): of 96 MiB, a program may have more.
+		b := newBox(t, Config{Cluster: c, Memory: 25_000 * 4096})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
+		// The kernel kills who is first in its order, which boxd never is, unless something outside changes that: until boxd starts the next program.
 		r, err := b.Execute(ctx, `python3 -c 'input(); x = bytearray(300 << 20)'`)
 		require.NoError(t, err)
 		require.Equal(t, sandbox.Waiting, r.State)
-		// The kernel kills who is first in its order, which boxd never is, unless something outside changes that; and boxd takes its own place back whenever it
-		// starts a program.
-		box, done := boxd(t, b), make(chan struct{})
-		var changing sync.WaitGroup
-		defer changing.Wait()
-		defer close(done)
-		killBoxdFirst(box)
-		changing.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				case <-time.After(time.Millisecond):
-					killBoxdFirst(box)
-				}
+		box := boxd(t, b)
+		pod, err := os.Readlink(filepath.Join(box, "ns", "pid"))
+		require.NoError(t, err)
+		processes, err := filepath.Glob("/proc/[0-9]*")
+		require.NoError(t, err)
+		for _, p := range processes {
+			if of, _ := os.Readlink(filepath.Join(p, "ns", "pid")); of == pod { // its shell is one of them
+				require.NoError(t, os.WriteFile(filepath.Join(p, "oom_score_adj"), []byte("0"), 0))
 			}
-		})
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(box, "oom_score_adj"), []byte("1000"), 0))
 		r, err = b.Input(ctx, "\n")
 		var lost *sandbox.LostError
 		require.ErrorAs(t, err, &lost, "%+v", r)
@@ -105,22 +100,4 @@ func TestLost(t *testing.T) {
 			}
 		}, sandbox.LostEnded)
 	})
-}
-
-// killBoxdFirst has the kernel choose boxd, of all processes of its pod, when memory runs out.
-func killBoxdFirst(boxd string) {
-	pod, err := os.Readlink(filepath.Join(boxd, "ns", "pid"))
-	if err != nil {
-		return // it has been killed
-	}
-	processes, _ := filepath.Glob("/proc/[0-9]*")
-	for _, p := range processes {
-		if of, _ := os.Readlink(filepath.Join(p, "ns", "pid")); of == pod { // its shell is one of them
-			score := "0"
-			if p == boxd {
-				score = "1000"
-			}
-			os.WriteFile(filepath.Join(p, "oom_score_adj"), []byte(score), 0) // it may have ended
-		}
-	}
 }
