@@ -325,19 +325,7 @@ func (p *DockerPlace) Remove(ctx context.Context, handle string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit) // once begun, it is better done
 	defer cancel()
-	_, err = e.ContainerRemove(ctx, handle, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	for errdefs.IsConflict(err) { // another is removing it
-		if _, err = e.ContainerInspect(ctx, handle, client.ContainerInspectOptions{}); err != nil {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("remove the container: %w", ctx.Err())
-		case <-time.After(20 * time.Millisecond):
-		}
-		_, err = e.ContainerRemove(ctx, handle, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	}
-	if err != nil && !errdefs.IsNotFound(err) {
+	if err := engine.Remove(ctx, e.Client, handle); err != nil {
 		return fmt.Errorf("remove the container: %w", err)
 	}
 	return p.forget(ctx, e, handle)

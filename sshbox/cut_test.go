@@ -72,7 +72,7 @@ func cutPrinting(t *testing.T, c *cable, box *DockerSSHBox) {
 			}
 		}
 	})
-	r, err := box.Execute(ctx, "head -c 7500000 /dev/urandom | base64 | tee printed", sandbox.MaxOutput(20<<20))
+	r, err := box.Execute(ctx, "head -c 3000000 /dev/urandom | base64 | tee printed", sandbox.MaxOutput(20<<20))
 	close(stop)
 	cutting.Wait()
 	noError(t, err)
@@ -162,18 +162,18 @@ func cutRun(t *testing.T, c *cable, box *DockerSSHBox) {
 func cutCopyAndDial(t *testing.T, c *cable, box *DockerSSHBox) {
 	ctx := limit(t)
 	big := filepath.Join(t.TempDir(), "big")
-	noError(t, os.WriteFile(big, make([]byte, 60<<20), 0o600))
+	noError(t, os.WriteFile(big, make([]byte, 16<<20), 0o600))
 	for name, do := range map[string]func() error{
 		"CopyTo": func() error { return box.CopyTo(ctx, big, "/tmp/copy") },
 		"CopyFrom": func() error {
 			return box.CopyFrom(ctx, "/dev/shm/../../tmp/big", filepath.Join(t.TempDir(), "copy"))
 		},
 	} {
-		_, err := box.Execute(ctx, "head -c 60000000 /dev/zero > /tmp/big")
+		_, err := box.Execute(ctx, "head -c 16000000 /dev/zero > /tmp/big")
 		noError(t, err)
-		done := make(chan error, 1)
+		done, before := make(chan error, 1), c.Passed()
 		go func() { done <- do() }()
-		time.Sleep(60 * time.Millisecond)
+		waitFor(t, "the copy to be under way", func() bool { return c.Passed() > before+1<<20 })
 		c.Cut()
 		select {
 		case err = <-done:

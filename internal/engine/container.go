@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -221,19 +220,5 @@ func (c *Container) remove(ctx context.Context) error {
 		}
 		id = inspected.Container.ID
 	}
-	_, err := c.engine.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	for err != nil && !errdefs.IsNotFound(err) {
-		if !errdefs.IsConflict(err) { // "removal … is already in progress"
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
-		case <-time.After(20 * time.Millisecond):
-		}
-		if _, err = c.engine.ContainerInspect(ctx, id, client.ContainerInspectOptions{}); err == nil {
-			_, err = c.engine.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		}
-	}
-	return nil
+	return Remove(ctx, c.engine.Client, id)
 }

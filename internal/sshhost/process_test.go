@@ -32,11 +32,12 @@ func TestStreams(t *testing.T) {
 			t.Errorf("got %q and %q", r.Stdout, r.Stderr)
 		}
 	})
-	t.Run("50 MiB in", func(t *testing.T) {
+	const much = 8 << 20 // several windows of a channel
+	t.Run("much in", func(t *testing.T) {
 		p, err := h.Start(t.Context(), sh("sha256sum; echo done >&2"))
 		noError(t, err)
 		sum := sha256.New()
-		in := io.TeeReader(io.LimitReader(&pattern{}, 50<<20), sum)
+		in := io.TeeReader(io.LimitReader(&pattern{}, much), sum)
 		go func() {
 			io.Copy(p.Stdin(), in)
 			p.Stdin().Close()
@@ -45,10 +46,10 @@ func TestStreams(t *testing.T) {
 			t.Errorf("got %q, %q", r.Stdout, r.Stderr)
 		}
 	})
-	t.Run("50 MiB out on both", func(t *testing.T) {
-		p, err := h.Start(t.Context(), sh("head -c 52428800 /dev/zero & head -c 52428800 /dev/zero >&2; wait"))
+	t.Run("much out on both", func(t *testing.T) {
+		p, err := h.Start(t.Context(), sh(fmt.Sprintf("head -c %d /dev/zero & head -c %[1]d /dev/zero >&2; wait", much)))
 		noError(t, err)
-		if r := finish(p); len(r.Stdout) != 50<<20 || len(r.Stderr) != 50<<20 {
+		if r := finish(p); len(r.Stdout) != much || len(r.Stderr) != much {
 			t.Errorf("got %d and %d bytes", len(r.Stdout), len(r.Stderr))
 		}
 	})
@@ -60,8 +61,8 @@ func TestStreams(t *testing.T) {
 	t.Run("program that does not read its input", func(t *testing.T) {
 		p, err := h.Start(t.Context(), sh("exit 4"))
 		noError(t, err)
-		if _, err := io.Copy(p.Stdin(), io.LimitReader(&pattern{}, 50<<20)); err == nil {
-			t.Error("50 MiB went to a program that has ended")
+		if _, err := io.Copy(p.Stdin(), io.LimitReader(&pattern{}, much)); err == nil {
+			t.Errorf("%d bytes went to a program that has ended", much)
 		}
 		if r := finish(p); r.Status.Code != 4 {
 			t.Errorf("got %+v", r.Status)

@@ -17,9 +17,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// each runs test in each kind of box.
+// each runs test in each kind of box, every day in a LocalBox.
 func each(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
-	kinds(t, test)
+	t.Run("LocalBox", func(t *testing.T) {
+		t.Parallel()
+		test(t, boxtest.Local(t, agentskills.Plugin()))
+	})
+	t.Run("busybox", func(t *testing.T) {
+		t.Parallel()
+		testenv.NeedsAll(t, "the same commands run with this machine's programs every day")
+		test(t, busybox(t))
+	})
 	t.Run("DockerSSHBox", func(t *testing.T) {
 		t.Parallel()
 		testenv.NeedsFull(t, "the same programs run on this machine, and TestTask there")
@@ -29,13 +37,13 @@ func each(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
 
 // kinds runs a long test with each kind of programs that the commands are made of: those of this machine, and busybox alone.
 func kinds(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
+	testenv.NeedsAll(t, "it starts hundreds of programs: shorter tests of each command run every day")
 	t.Run("LocalBox", func(t *testing.T) {
 		t.Parallel()
 		test(t, boxtest.Local(t, agentskills.Plugin()))
 	})
 	t.Run("busybox", func(t *testing.T) {
 		t.Parallel()
-		testenv.NeedsAll(t, "the same commands run with this machine's programs every day")
 		test(t, busybox(t))
 	})
 }

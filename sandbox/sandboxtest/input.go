@@ -301,14 +301,15 @@ r, w = os.pipe()
 select.select([r], [], [])"'`, "python3"},
 		{"PythonThread", "python3 -c 'import threading; threading.Event().wait()'", "python3"},
 	}
+	watch := time.Duration(b.suite.few(250, 1200)) * time.Millisecond // of some ten looks; Full: longer than what is only guessed has to wait
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			b.need(t, c.needs)
 			sh := b.open(t)
 			m := b.marker(t)
-			running(t, sh.exec(strings.ReplaceAll(c.command, "{n}", string(m)), sandbox.Yield(700*time.Millisecond)))
-			running(t, sh.wait(sandbox.Yield(300*time.Millisecond)))
+			running(t, sh.exec(strings.ReplaceAll(c.command, "{n}", string(m)), sandbox.Yield(watch)))
+			running(t, sh.wait(sandbox.Yield(watch/2)))
 			interrupted := sh.interrupt()
 			next := sh.exec("kill -9 $! 2>/dev/null; wait") // what "&" started is the user's to end
 			b.gone(t, m)
@@ -343,7 +344,7 @@ func notYetWaiting(t *testing.T, b *box) {
 	t.Run("ComputesAfterThePrompt", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		res := sh.exec("printf 'name? '; until [ -e go ]; do :; done; read -r n; echo \"hello $n\"", sandbox.Yield(700*time.Millisecond))
+		res := sh.exec("printf 'name? '; until [ -e go ]; do :; done; read -r n; echo \"hello $n\"", sandbox.Yield(250*time.Millisecond))
 		running(t, res)
 		b.script(t, `: > "$1"`, sh.dir+"/go")
 		waiting(t, sh.wait(), sandbox.Line)
@@ -354,7 +355,7 @@ func notYetWaiting(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("read -r a; until [ -e go ]; do sleep 0.02; done; read -r b; echo \"$a $b\""), sandbox.Line)
-		running(t, sh.input("x\n", sandbox.Yield(500*time.Millisecond)))
+		running(t, sh.input("x\n", sandbox.Yield(250*time.Millisecond)))
 		b.script(t, `: > "$1"`, sh.dir+"/go")
 		waiting(t, sh.wait(), sandbox.Line)
 		require.Contains(t, sh.input("y\n").Output, "x y\n")
