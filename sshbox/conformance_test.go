@@ -42,12 +42,12 @@ func TestConformanceBoxd(t *testing.T) {
 // boxdGroups leaves to the nightly run what boxd does in a container as it does here, which is tried there; Zoo, too: who waits for a terminal, boxd finds on this
 // machine by what LocalBox finds it by.
 func boxdGroups() sandboxtest.Option {
-	daily := []string{"Run", "Files", "Network", "Life"}
+	daily := []string{"Run", "Network", "Life"}
 	switch {
 	case testenv.Full():
 		return sandboxtest.Groups()
 	case testenv.All():
-		return sandboxtest.Groups(append(daily, "Interaction", "Output", "Concurrency", "User")...)
+		return sandboxtest.Groups(append(daily, "Files", "Interaction", "Output", "Concurrency", "User")...)
 	}
 	return sandboxtest.Groups(daily...)
 }
@@ -57,7 +57,7 @@ func boxdGroups() sandboxtest.Option {
 func TestConformanceDockerSSHBox(t *testing.T) {
 	t.Parallel()
 	docker(t)
-	daily := testenv.Some("Output", "Background", "Run", "Files", "Network", "Life", "Concurrency", "User") // what boxd makes different
+	daily := testenv.Some("Output", "Background", "Run", "Files", "Network", "Life", "User") // what boxd makes different
 	for _, c := range []struct {
 		name   string
 		config Config

@@ -172,7 +172,7 @@ func TestBoxdVolumeTogether(t *testing.T) {
 	engines := []*Engine{ownEngine(t), ownEngine(t)}
 	// Without single flight too, as among processes.
 	var wg sync.WaitGroup
-	for i := range 10 {
+	for i := range 6 {
 		e := engines[i%2]
 		wg.Go(func() {
 			if i < 3 {
