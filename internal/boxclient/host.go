@@ -31,7 +31,7 @@ type Fate struct {
 	Lost   string // why it is gone for good; "": it may come back
 	Cause  sandbox.LostCause
 	Err    error // what Lost has no words for
-	Paused bool  // docker pause: the Host's patience has no limit
+	Paused bool  // its processes are frozen: the Host's patience has no limit
 }
 
 // Streams are a connection to boxd.

@@ -67,6 +67,30 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// That a connection other than the first has broken, the next program finds, and takes another.
+func TestOneOfTheConnectionsBreaks(t *testing.T) {
+	h := hostOf(t, sshdtest.Start(t), Config{MaxSessions: 1})
+	p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"cat"}})
+	noError(t, err)
+	for range 10 {
+		run(t, h, sh("true")) // on the second connection
+		h.mu.Lock()
+		second := h.connections[len(h.connections)-1]
+		h.mu.Unlock()
+		if second == h.first() {
+			t.Fatal("there is one connection")
+		}
+		second.Client.Close()
+		if r := run(t, h, sh("echo here")); r.Stdout != "here\n" {
+			t.Fatalf("got %+v", r)
+		}
+	}
+	noError(t, p.Stdin().Close())
+	if r := finish(p); r.Status.Code != 0 {
+		t.Errorf("the first's program ended with %+v", r)
+	}
+}
+
 func TestLost(t *testing.T) {
 	s := sshdtest.Start(t)
 	lost := func(t *testing.T, h *Host, p shellbox.Process, want string) {

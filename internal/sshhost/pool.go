@@ -65,10 +65,10 @@ type session struct {
 	pool     *pool
 }
 
-// session opens a session channel, on a new connection if need be. Call ended once the server has closed the channel,
-// and letGo once nobody will read from it any more.
+// session opens a session channel, on a new connection if need be, and once more if it finds that a connection other than the first has broken. Call ended once the
+// server has closed the channel, and letGo once nobody will read from it any more.
 func (p *pool) session(ctx context.Context) (*session, error) {
-	for {
+	for broken := false; ; {
 		on, err := p.reserve(ctx)
 		if err != nil {
 			return nil, err
@@ -90,6 +90,9 @@ func (p *pool) session(ctx context.Context) (*session, error) {
 		case again:
 		case refused:
 			return nil, fmt.Errorf("open a session: the server refuses it: %w", err)
+		case !broken && on != p.first(): // nothing has been started
+			broken = true
+			on.Close()
 		default:
 			return nil, fmt.Errorf("open a session: %w", err)
 		}
