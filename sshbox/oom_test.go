@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,5 +94,27 @@ func oomResults(t *testing.T, box *DockerSSHBox) {
 	runs(t, box, "touch /tmp/go; until [ -e /tmp/done ]; do sleep 0.01; done")
 	if r, err := box.Execute(ctx, "false"); err != nil || r.OOM {
 		t.Errorf("after one between: %+v, %v", r, err)
+	}
+}
+
+// The kernel, which may take a second victim for the memory of one that it has just killed, takes programs first, then what carries the connection, whose loss is a cut,
+// and boxd last.
+func TestVictimsInOrder(t *testing.T) {
+	t.Parallel()
+	for _, user := range []string{"root", "12345:54321"} {
+		t.Run(user, func(t *testing.T) {
+			t.Parallel()
+			box := newBox(t, Config{Image: testImage, Network: "none", User: user})
+			r, err := box.Execute(t.Context(), `X=kept; for p in /proc/[1-9]*; do echo "$(tr '\0' ' ' <$p/cmdline | cut -d ' ' -f 1-2 | sed 's|.*/||') $(cat $p/oom_score_adj)"; done 2>/dev/null | grep -E '^(boxd (serve|join)|bash)' | sort -u`)
+			noError(t, err)
+			score := map[string]int{}
+			for line := range strings.Lines(r.Output) {
+				name, text, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, "boxd ")), " ")
+				score[name], _ = strconv.Atoi(text[strings.LastIndex(text, " ")+1:])
+			}
+			if _, ok := score["serve"]; !ok || score["serve"] >= score["join"] || score["join"] >= score["bash"] {
+				t.Errorf("%v of\n%s", score, r.Output)
+			}
+		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 // join hands its standard input and output to the box, and stays until the box has no more use for them: the engine closes the streams of a process
 // when it ends.
 func join(id string) error {
+	yieldMemory() // while the file is this user's
 	// Processes inside, of the same user, must not trace this one: it came from outside, and boxd trusts it.
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	name, err := socketOf(id)
