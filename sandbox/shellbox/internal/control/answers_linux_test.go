@@ -291,7 +291,9 @@ time.sleep(1000)`)
 	require.NoError(t, err)
 	require.NoError(t, feeder.Start())
 	defer feeder.Wait()
-	defer feeder.Process.Kill()
+	defer func() { // a hangup does not end what is started with it ignored, as by nohup
+		inspect.Signal(pidsOf(inspect.Tree(feeder.Process.Pid)), proc.SIGKILL)
+	}()
 	var pid int
 	_, err = fmt.Fscan(out, &pid)
 	require.NoError(t, err)
