@@ -41,8 +41,8 @@ type Cluster struct {
 	log        *slog.Logger
 	config     *rest.Config
 	core       *rest.RESTClient
-	transport  http.RoundTripper
-	spdy       atomic.Bool // something on the way lets no websocket through
+	clock      *serverClock // which all requests but streams go by
+	spdy       atomic.Bool  // something on the way lets no websocket through
 }
 
 // kinds are the kinds of objects that this package knows.
@@ -109,10 +109,12 @@ func open(e Endpoint, config *rest.Config, log *slog.Logger) (*Cluster, error) {
 	config.UserAgent = "sandshell"
 	// Watches say nothing that a person should read.
 	config.WarningHandler = rest.NoWarnings{}
-	client, err := rest.HTTPClientFor(config)
+	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("reach the cluster: %w", err)
 	}
+	clock := &serverClock{next: transport}
+	client := &http.Client{Transport: clock, Timeout: config.Timeout}
 	core, err1 := restClient(config, client, corev1.SchemeGroupVersion, "/api")
 	networking, err2 := restClient(config, client, networkingv1.SchemeGroupVersion, "/apis")
 	if err := errors.Join(err1, err2); err != nil {
@@ -120,7 +122,7 @@ func open(e Endpoint, config *rest.Config, log *slog.Logger) (*Cluster, error) {
 	}
 	codec := runtime.NewParameterCodec(kinds())
 	return &Cluster{
-		Endpoint: e, log: log, config: config, core: core, transport: client.Transport,
+		Endpoint: e, log: log, config: config, core: core, clock: clock,
 		Pods: gentype.NewClientWithList("pods", core, codec, e.Namespace,
 			func() *corev1.Pod { return &corev1.Pod{} }, func() *corev1.PodList { return &corev1.PodList{} }),
 		Events: gentype.NewClientWithList("events", core, codec, e.Namespace,
@@ -140,7 +142,7 @@ func restClient(config *rest.Config, client *http.Client, v schema.GroupVersion,
 }
 
 // Close closes the connections that nobody uses. Whoever else uses the same cluster makes new ones then.
-func (c *Cluster) Close() { utilnet.CloseIdleConnectionsFor(c.transport) }
+func (c *Cluster) Close() { utilnet.CloseIdleConnectionsFor(c.clock.next) }
 
 // Host is the API server's address.
 func (c *Cluster) Host() string { return c.config.Host }

@@ -142,7 +142,7 @@ func (c *Cluster) Reap(ctx context.Context, log *slog.Logger) (removed int, err 
 			continue
 		case ours && !owner.Gone(b.PID):
 			continue
-		case !ours && !ended && time.Since(b.Created) < reapAge:
+		case !ours && !ended && c.clock.now().Sub(b.Created) < reapAge:
 			continue
 		}
 		log.Debug("removing what is left of a box", "pod", b.Name, "host", b.Host, "pid", b.PID)
