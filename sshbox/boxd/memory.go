@@ -136,9 +136,9 @@ func (o *oomScore) lend(f func() (pid int, err error)) (pid int, err error) {
 	return f()
 }
 
-// yieldMemory has the kernel kill this process before boxd, and after the programs. It may look for a second victim before it has got back the memory of the first (exit_mmap
-// of mm/mmap.c sets MMF_OOM_SKIP before it frees the last of it; seen in 1 of 1,000 kills on a busy machine), and there need be no program left: a cut is mended, boxd's
-// death is not.
+// yieldMemory has the kernel kill this process before boxd, and after the programs; not where a process begins with the highest score (in a pod without requests). The kernel may
+// look for a second victim before it has got back the memory of the first (exit_mmap of mm/mmap.c sets MMF_OOM_SKIP before it frees the last of it; seen in 1 of 1,000 kills
+// on a busy machine), and there need be no program left: a cut is mended, boxd's death is not.
 func yieldMemory() {
 	file, err := os.OpenFile(oomScoreOf("self"), os.O_RDWR, 0)
 	if err != nil {
