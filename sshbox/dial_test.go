@@ -41,10 +41,7 @@ func TestDialUnreachable(t *testing.T) {
 	s := startSSHD(t)
 	t.Run("refused", func(t *testing.T) {
 		c := s.config()
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		noError(t, err)
-		c.Address = l.Addr().String()
-		l.Close()
+		c.Address = freeAddress(t)
 		if e := dialError(t, c, "connection refused"); !errors.Is(e, syscall.ECONNREFUSED) {
 			t.Errorf("not ECONNREFUSED: %v", e)
 		}

@@ -60,10 +60,7 @@ func startRegistry(t *testing.T) string {
 		t.Skip("no docker-registry here: apt-get install docker-registry")
 	}
 	dir := t.TempDir()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	noError(t, err)
-	address := l.Addr().String()
-	l.Close()
+	address := freeAddress(t)
 	config := fmt.Sprintf("version: 0.1\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\nlog: {level: error}\n", dir, address)
 	file := filepath.Join(t.TempDir(), "config.yml")
 	noError(t, os.WriteFile(file, []byte(config), 0o600))

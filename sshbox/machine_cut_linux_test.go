@@ -37,10 +37,7 @@ func TestBoxdCuts(t *testing.T) {
 			line.Down()
 			time.AfterFunc(outage, line.Up)
 		}},
-		{"restart", func() {
-			s.Restart(t)
-			line.Redirect(s.Address)
-		}},
+		{"restart", func() { s.Restart(t) }},
 		{"session killed", func() {
 			for _, pid := range s.Sessions() {
 				syscall.Kill(pid, syscall.SIGKILL)
@@ -105,15 +102,13 @@ func logOf(t *testing.T, ctx context.Context, j sandbox.Job) string {
 func TestBoxdHostKeyChanged(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
-	proxied, line := s.Through(t)
 	c := s.withBoxd()
-	c.Address, c.Linger = proxied.Address, time.Second
+	c.Linger = time.Second
 	box, err := Dial(t.Context(), c)
 	noError(t, err)
 	tell(t, box, "echo here")
 	s.ChangeHostKey(t)
 	s.Restart(t)
-	line.Redirect(s.Address)
 	_, err = box.Execute(limit(t), "echo anyone?")
 	var lost *sandbox.LostError
 	var key *HostKeyError

@@ -15,13 +15,14 @@ import (
 func TestMain(m *testing.M) { dockertest.Main(m) }
 
 var (
-	run     = hosttest.Run
-	finish  = hosttest.Finish
-	sh      = hosttest.Sh
-	waitFor = hosttest.WaitFor
-	newKey  = sshdtest.NewKey
-	listen  = hosttest.Listen
-	execute = hosttest.Execute
+	run         = hosttest.Run
+	finish      = hosttest.Finish
+	sh          = hosttest.Sh
+	waitFor     = hosttest.WaitFor
+	newKey      = sshdtest.NewKey
+	listen      = hosttest.Listen
+	freeAddress = hosttest.FreeAddress
+	execute     = hosttest.Execute
 )
 
 func noError(t testing.TB, err error) {

@@ -34,7 +34,7 @@ func forwards(t *testing.T, box *DockerSSHBox) {
 	dir, err := os.MkdirTemp("/tmp", "sandshell-") // a short name, with nothing in it that ssh expands
 	noError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	local, socket := freePort(t), filepath.Join(dir, "s")
+	local, socket := freeAddress(t), filepath.Join(dir, "s")
 	lines, stop := p.starts("ssh", "-v", "-N", "-F", "{F}", "-o", "ExitOnForwardFailure=yes", "-L", local+":"+strings.Fields(said)[2], "-L", socket+":/tmp/socket",
 		"-R", "0:"+mine.Addr().String(), "{NAME}")
 	defer stop()
@@ -51,7 +51,7 @@ func forwards(t *testing.T, box *DockerSSHBox) {
 		}
 	}
 	for range 3 {
-		echoes(net.Dial("tcp", "127.0.0.1:"+local))
+		echoes(net.Dial("tcp", local))
 		echoes(net.Dial("unix", socket))
 		echoes(box.Dial(t.Context(), "tcp", "127.0.0.1:"+remote))
 	}
@@ -63,14 +63,4 @@ func forwards(t *testing.T, box *DockerSSHBox) {
 		}
 		return err != nil
 	})
-}
-
-// freePort is one on which nobody listens.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	noError(t, err)
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }

@@ -20,7 +20,6 @@ func (m *machine) faultsWithBoxd() []fault {
 		fault{name: "sshd paused", cuts: true, do: paused(serving)},
 		fault{name: "sshd restarted", cuts: true, restarts: true, do: func(r *round, _ *rand.Rand) error {
 			r.server.Restart(r.t)
-			r.wire.Redirect(r.server.Address)
 			return nil
 		}},
 		fault{name: "boxd paused", cuts: true, do: paused(parent)},

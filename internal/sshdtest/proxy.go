@@ -14,7 +14,6 @@ type Proxy struct {
 	Address string // host and port on this machine
 
 	mu     sync.Mutex
-	to     string
 	down   bool
 	conns  []net.Conn
 	silent chan struct{}
@@ -24,7 +23,7 @@ type Proxy struct {
 
 // StartProxy starts a proxy that ends with the test.
 func StartProxy(t testing.TB, to string) *Proxy {
-	p := &Proxy{to: to, silent: make(chan struct{})}
+	p := &Proxy{silent: make(chan struct{})}
 	forward := func(dst, src net.Conn, corrupt *atomic.Bool) {
 		b := make([]byte, 32<<10)
 		for {
@@ -45,7 +44,7 @@ func StartProxy(t testing.TB, to string) *Proxy {
 	}
 	p.Address = hosttest.Listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
 		p.mu.Lock()
-		to, down := p.to, p.down
+		down := p.down
 		p.mu.Unlock()
 		if down {
 			return
@@ -89,13 +88,6 @@ func (p *Proxy) Up() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = false
-}
-
-// Redirect has new connections go to another server.
-func (p *Proxy) Redirect(to string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.to = to
 }
 
 // Silence drops what comes from now on, either way. To be called once.

@@ -16,9 +16,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/hosttest"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
@@ -33,9 +35,10 @@ type Server struct {
 	HostKey ssh.PublicKey
 	Dir     string // holds the server's files; removed with the server
 
-	lines []string // of its configuration
-	cmd   *exec.Cmd
-	log   bytes.Buffer // may be read once cmd has ended
+	release func()   // gives up Address
+	lines   []string // of its configuration
+	cmd     *exec.Cmd
+	log     bytes.Buffer // may be read once cmd has ended
 }
 
 // NewKey makes a key, and writes it to file unless that is empty.
@@ -70,6 +73,8 @@ func Start(t testing.TB, lines ...string) *Server {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))
 	s := &Server{Dir: dir, KeyFile: filepath.Join(dir, "id")}
+	address, release := hosttest.ReserveAddress(t)
+	s.Address, s.release = address, sync.OnceFunc(release)
 	s.Key = NewKey(t, s.KeyFile)
 	s.HostKey = NewKey(t, filepath.Join(dir, "hostkey")).PublicKey()
 	u, err := user.Current()
@@ -88,34 +93,23 @@ func Start(t testing.TB, lines ...string) *Server {
 	return s
 }
 
-// start starts the server on a port that is free.
 func (s *Server) start(t testing.TB) {
 	t.Helper()
-	for attempt := 0; ; attempt++ {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		s.Address = l.Addr().String()
-		l.Close()
-		_, port, _ := net.SplitHostPort(s.Address)
-		config := strings.Join(append([]string{
-			"ListenAddress 127.0.0.1", "Port " + port, "HostKey " + filepath.Join(s.Dir, "hostkey"), "PidFile none",
-			"AuthorizedKeysFile " + filepath.Join(s.Dir, "authorized_keys"), "StrictModes no", "UsePAM no", "PrintLastLog no",
-			"PermitRootLogin prohibit-password", "SetEnv SHLVL=2", // bash, for which it is not the first shell, leaves ~/.bashrc alone
-			"PasswordAuthentication no", "KbdInteractiveAuthentication no", "UseDNS no",
-			subsystem(s.lines),
-		}, s.lines...), "\n") + "\n"
-		require.NoError(t, os.WriteFile(filepath.Join(s.Dir, "config"), []byte(config), 0o644))
-		s.cmd = exec.Command(program(), "-D", "-e", "-f", filepath.Join(s.Dir, "config"))
-		s.cmd.Stderr = &s.log
-		require.NoError(t, s.cmd.Start())
-		if s.up() {
-			break
-		}
+	config := strings.Join(append([]string{
+		"ListenAddress " + s.Address, "HostKey " + filepath.Join(s.Dir, "hostkey"), "PidFile none",
+		"AuthorizedKeysFile " + filepath.Join(s.Dir, "authorized_keys"), "StrictModes no", "UsePAM no", "PrintLastLog no",
+		"PermitRootLogin prohibit-password", "SetEnv SHLVL=2", // bash, for which it is not the first shell, leaves ~/.bashrc alone
+		"PasswordAuthentication no", "KbdInteractiveAuthentication no", "UseDNS no",
+		subsystem(s.lines),
+	}, s.lines...), "\n") + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, "config"), []byte(config), 0o644))
+	s.cmd = exec.Command(program(), "-D", "-e", "-f", filepath.Join(s.Dir, "config"))
+	s.cmd.Stderr = &s.log
+	require.NoError(t, s.cmd.Start())
+	if !s.up() {
 		s.cmd.Process.Kill()
 		s.cmd.Wait()
-		if attempt == 3 { // another process may take the port once or twice; it is not the port
-			t.Fatalf("sshd does not come up: %s", &s.log)
-		}
+		t.Fatalf("sshd does not come up: %s", &s.log)
 	}
 }
 
@@ -128,10 +122,10 @@ func program() string {
 	return path
 }
 
-// Restart ends the server with its connections, and starts it again, on another port.
+// Restart ends the server with its connections, and starts it again.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
-	s.Stop()
+	s.end()
 	s.start(t)
 }
 
@@ -155,6 +149,11 @@ func (s *Server) up() bool {
 
 // Stop ends the server and its children; each child serves one connection.
 func (s *Server) Stop() {
+	s.end()
+	s.release()
+}
+
+func (s *Server) end() {
 	if s.cmd.ProcessState != nil {
 		return
 	}
