@@ -310,7 +310,7 @@ func (p *DockerPlace) Resume(ctx context.Context, handle, checkpoint string) (Ke
 	case running(s):
 		return KeptAll, nil
 	case s.Paused:
-		_, err = e.ContainerUnpause(ctx, handle, client.ContainerUnpauseOptions{})
+		err = engine.Unpause(ctx, e.Client, handle)
 		return KeptAll, found("unpause the container", p.unless(ctx, e, handle, err, running))
 	}
 	kept, err := restart(ctx, e, handle, checkpoint)
@@ -323,12 +323,13 @@ func (p *DockerPlace) Remove(ctx context.Context, handle string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit) // once begun, it is better done
-	defer cancel()
 	if err := engine.Remove(ctx, e.Client, handle); err != nil {
 		return fmt.Errorf("remove the container: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
+	defer cancel()
 	return p.forget(ctx, e, handle)
 }
 
+// removeLimit bounds the removing of notes.
 const removeLimit = 30 * time.Second

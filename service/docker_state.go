@@ -114,6 +114,9 @@ func (p *DockerPlace) Snapshot(ctx context.Context, handle string) (string, erro
 	if err := e.CommitAs(ctx, handle, name, "sandshell: the files of box "+strings.TrimPrefix(c.Name, "/"), config); err != nil {
 		return "", found("make an image of the container", err)
 	}
+	if s := c.State; s != nil && s.Running && !s.Paused {
+		engine.Settle(ctx, e.Client, handle) // the engine has paused it meanwhile
+	}
 	return name, nil
 }
 

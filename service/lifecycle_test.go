@@ -118,8 +118,6 @@ func TestMaxRunning(t *testing.T) {
 	require.Equal(t, map[string]Status{"a": Running, "b": Paused, "c": Running}, there(t, s, nil))
 	_, err := s.Resume(t.Context(), "b")
 	require.NoError(t, err)
-	// dockerd 20.10 may deal with containerd's word of the pause after its own unpause has returned: b is paused for a moment then.
-	eventually(t, "b has been resumed", func() bool { return status(t, s, "b") == Running })
 	require.Equal(t, map[string]Status{"a": Paused, "b": Running, "c": Running}, there(t, s, nil))
 	start(t, s, StartOptions{ID: "b"})
 	require.Equal(t, map[string]Status{"a": Paused, "b": Running, "c": Running}, there(t, s, nil), "it runs already")

@@ -27,6 +27,7 @@ func TestPublished(t *testing.T) {
 	answers := func() {
 		i, err := s.Get(t.Context(), "one")
 		require.NoError(t, err)
+		require.Contains(t, i.Published, 8000)
 		eventually(t, "the server answers", func() bool {
 			conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", i.Published[8000]), 10*time.Second)
 			if err != nil {
