@@ -186,15 +186,11 @@ func (e missingSource) Error() string {
 func (e missingSource) Is(target error) bool { return target == fs.ErrNotExist }
 func (e missingSource) Unwrap() error        { return e.err }
 
-// removeLimit bounds a removal. An engine under load takes seconds.
-const removeLimit = 30 * time.Second
-
 // Remove removes the container, with what runs in it and its anonymous volumes, and waits until it is gone. It is no
-// error if there is none. Remove does not end with ctx, which has often ended already, but has a limit of its own. After an error, a later Reap of this
+// error if there is none. Remove does not end with ctx, which has often ended already, but has limits of its own. After an error, a later Reap of this
 // process removes the container.
 func (c *Container) Remove(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx)
 	err := c.remove(ctx)
 	switch {
 	case err != nil:
@@ -209,7 +205,9 @@ func (c *Container) Remove(ctx context.Context) error {
 func (c *Container) remove(ctx context.Context) error {
 	id := c.ID
 	if id == "" { // the engine's answer to the creation was lost, or there was none: find the container by its label
-		inspected, err := c.engine.ContainerInspect(ctx, c.Name, client.ContainerInspectOptions{})
+		asked, cancel := context.WithTimeout(ctx, removeLimit)
+		defer cancel()
+		inspected, err := c.engine.ContainerInspect(asked, c.Name, client.ContainerInspectOptions{})
 		switch {
 		case errdefs.IsNotFound(err):
 			return nil
