@@ -35,7 +35,7 @@ type process struct {
 	ended   chan struct{} // closed when status or endErr is set
 }
 
-var _ shellbox.Process = (*process)(nil)
+var _ shellbox.SettledProcess = (*process)(nil)
 
 // newProcess takes over a session.
 func newProcess(s *session, p shellbox.Program) *process {
@@ -115,6 +115,30 @@ func (p *process) Resize(rows, cols int) error {
 	case <-time.After(resizeLimit):
 		return nil
 	}
+}
+
+// settleLimit bounds Settle.
+const settleLimit = time.Second
+
+// Settle implements shellbox.SettledProcess: a server sends on one connection what it has to send. OpenSSH looks for output, and then for requests; it may answer one
+// before it sends the output that it has found in the same turn (server_loop2 in its serverloop.c), but not the next one.
+func (p *process) Settle(ctx context.Context) (busy bool, err error) {
+	limit := time.NewTimer(settleLimit)
+	defer limit.Stop()
+	for range 2 {
+		select {
+		case <-p.on.Ask():
+		case <-p.on.Gone():
+			return false, sshconn.ErrGone
+		case <-p.Closed():
+			return false, net.ErrClosed
+		case <-limit.C:
+			return true, nil
+		case <-ctx.Done():
+			return true, context.Cause(ctx)
+		}
+	}
+	return false, nil
 }
 
 // windowSize is as in RFC 4254, section 6.7. Pixels are 0: not known.

@@ -38,5 +38,10 @@ func (c *controlled) Interrupt(ctx context.Context, p Process) (bool, error) {
 	return c.Processes.Interrupt(ctx, p.PID())
 }
 
-// Settle has no means to tell what is on its way. Only the rule that several looks have to agree covers that here.
-func (c *controlled) Settle(context.Context, Process) (bool, error) { return false, nil }
+// Settle asks the process itself, if it can tell. Else only the rule that several looks have to agree covers what is on its way.
+func (c *controlled) Settle(ctx context.Context, p Process) (bool, error) {
+	if p, ok := p.(SettledProcess); ok {
+		return p.Settle(ctx)
+	}
+	return false, nil
+}

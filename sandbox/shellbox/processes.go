@@ -8,7 +8,7 @@ import (
 )
 
 // Processes answers questions about the processes of a host, and sends them signals. A Host may implement it. For any other Host the engine asks
-// a plain sh, which reads /proc with builtins. It cannot Settle, and its Look knows less than the kernel tells a program:
+// a plain sh, which reads /proc with builtins. It cannot Settle, which only a SettledProcess does then, and its Look knows less than the kernel tells a program:
 //
 //   - It asks the process and its descendants, but nobody else who has the terminal open.
 //   - It cannot read what a poll, select or epoll asks for. Such a thread waits for the terminal if that is in raw mode and open as one of its
@@ -71,4 +71,13 @@ type Processes interface {
 	//
 	// The engine calls Look and then Settle. So, when Look shows that the program waits, the engine has the program's output before the next look.
 	Settle(ctx context.Context, p Process) (busy bool, err error)
+}
+
+// A SettledProcess is a Process of a Host that implements no Processes, but can tell when output has come. Without it a program may be found to wait a moment before
+// what it has printed is there, if that comes another, slower way than the plain sh's answers.
+type SettledProcess interface {
+	Process
+	// Settle waits until all that the program had printed on its terminal before the call has come, so that a Read of Stdout gets it, for a second or so at most. busy
+	// says that it was not enough.
+	Settle(ctx context.Context) (busy bool, err error)
 }
