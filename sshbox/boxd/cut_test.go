@@ -5,6 +5,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -67,4 +68,20 @@ func TestCutRequest(t *testing.T) {
 	}
 	owner.Close()
 	b.settled(before)
+}
+
+// Whoever kills join cuts the connection, and at once.
+func TestKilledJoin(t *testing.T) {
+	b := startBox(t)
+	owner := b.owner()
+	if said, err := exec.Command("pkill", "-KILL", "-f", "join "+b.id).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- owner.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the connection lasts, without join")
+	}
 }

@@ -107,6 +107,13 @@ func receive(conn *net.UnixConn) (*streams, error) {
 	return &streams{in, out, conn}, errors.Join(inErr, outErr)
 }
 
+// watch closes the streams when join is killed: Docker cuts the streams of an exec 2 s after its end (ProcessEvent in moby's daemon/monitor.go), and would cut short
+// what begins in between.
+func (s *streams) watch() {
+	s.joined.Read(make([]byte, 1)) // join says nothing more
+	s.Close()
+}
+
 func (s *streams) Read(p []byte) (int, error)  { return s.in.Read(p) }
 func (s *streams) Write(p []byte) (int, error) { return s.out.Write(p) }
 

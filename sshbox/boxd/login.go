@@ -48,6 +48,7 @@ func (s *server) called(c *net.UnixConn) {
 	}
 	c.SetDeadline(time.Time{})
 	defer joined.Close()
+	go joined.watch()
 	s.serveStreams(joined)
 }
 
