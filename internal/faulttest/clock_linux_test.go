@@ -35,6 +35,9 @@ sleep 60
 // A clock is its machine's, and no container has one of its own: that one is set, forward by a day and back by two, on a machine which is a program of this one
 // (User Mode Linux).
 func TestFaultsClock(t *testing.T) {
+	if cpu, _ := os.ReadFile("/proc/cpuinfo"); strings.Contains(string(cpu), " amx_tile") { // its registers are more than UML had room for before Linux 6.13
+		t.Skip("Debian's User Mode Linux does not start on a processor with AMX (\"ptrace set fp regs failed\"): run it on another")
+	}
 	testenv.NeedsAll(t, "it starts a machine")
 	linux, err := exec.LookPath("linux.uml")
 	if err != nil || os.Getuid() != 0 {

@@ -44,7 +44,8 @@ func TestMissing(t *testing.T) {
 func TestFailures(t *testing.T) {
 	box := container(t, sshbox.Config{})
 	url := serve(t, box)
-	b := open(t, box, browser.Config{Timeout: 2 * time.Second})
+	b := open(t, box, browser.Config{})
+	hasty := open(t, box, browser.Config{Timeout: time.Second}) // for what is not to come true: on a slow machine a page takes longer
 	require.NoError(t, b.Navigate(t.Context(), url))
 
 	t.Run("Navigate", func(t *testing.T) {
@@ -73,16 +74,17 @@ func TestFailures(t *testing.T) {
 		require.Contains(t, text(t, b.Tab), "404")
 	})
 	t.Run("Element", func(t *testing.T) {
-		require.NoError(t, b.Navigate(t.Context(), url))
-		stale := refOf(t, b.Tab, `button "Order a pot"`)
-		require.NoError(t, b.Navigate(t.Context(), url))
+		load := chromedp.Navigate(url) // without Timeout
+		require.NoError(t, hasty.Do(t.Context(), load))
+		stale := refOf(t, hasty.Tab, `button "Order a pot"`)
+		require.NoError(t, hasty.Do(t.Context(), load))
 		for selector, state := range map[string]browser.ElementState{
 			"#nowhere": browser.NotThere, "#hidden": browser.NotVisible, "#off": browser.Disabled, "#a:b(": browser.Invalid, "": browser.Invalid,
 			stale: browser.Stale, "ref=99999999": browser.Stale,
 		} {
 			for _, act := range []func() error{
-				func() error { return b.Click(t.Context(), selector) },
-				func() error { return b.Type(t.Context(), selector, "x") },
+				func() error { return hasty.Click(t.Context(), selector) },
+				func() error { return hasty.Type(t.Context(), selector, "x") },
 			} {
 				var failed *browser.ElementError
 				err := act()
@@ -93,14 +95,14 @@ func TestFailures(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		err := b.Click(ctx, "#nowhere")
+		err := hasty.Click(ctx, "#nowhere")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.EqualError(t, err, `click "#nowhere": element "#nowhere": nothing in the page matches`)
 	})
 	t.Run("Cancel", func(t *testing.T) {
 		port := listen(t, box, `python3 -c 'import socket, time; s = socket.create_server(("127.0.0.1", 0)); print("port", s.getsockname()[1], flush=True); time.sleep(1000)'`)
 		hangs := "http://127.0.0.1:" + port
-		err := b.Navigate(t.Context(), hangs)
+		err := hasty.Navigate(t.Context(), hangs)
 		require.EqualError(t, err, "navigate to "+hangs+": it has not loaded in time")
 		for name, act := range map[string]func(ctx context.Context) error{
 			"Navigate": func(ctx context.Context) error { return b.Navigate(ctx, hangs) },
@@ -163,6 +165,7 @@ func TestFailures(t *testing.T) {
 		require.ErrorIs(t, err, browser.ErrClosed)
 		require.Contains(t, text(t, b.Tab), "Ordered: 1") // two browsers have nothing in common
 	})
+	require.NoError(t, hasty.Close())
 	require.NoError(t, b.Close())
 	require.NoError(t, b.Close())
 	requireNothingLeft(t, box)

@@ -39,9 +39,9 @@ func local(t testing.TB) boxtest.Box {
 	return boxtest.Local(t, jupyter.Plugin())
 }
 
-// limit is a context for what should take no time.
+// limit is a context for what should take no time. It is longer than execute_cli waits for a kernel that starts, which says what is wrong.
 func limit(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

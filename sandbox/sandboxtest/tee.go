@@ -63,7 +63,7 @@ func stuckTee(t *testing.T, b *box) {
 	}
 	done := make(chan answer, 1)
 	go func() {
-		res, err := attempt("Execute", stuck.executes(fmt.Sprintf("seq 1 %d", n), sandbox.Tee(g), sandbox.MaxOutput(4*len(want))))
+		res, err := stuck.executes(fmt.Sprintf("seq 1 %d", n), sandbox.Tee(g), sandbox.MaxOutput(4*len(want)))(t.Context()) // for as long as works takes
 		done <- answer{res, err}
 	}()
 	t.Cleanup(g.open) // before the sessions are closed, whatever happens
@@ -80,10 +80,17 @@ func stuckTee(t *testing.T, b *box) {
 	// An engine that waits for the stuck session takes 20 s for each question and each kill: two minutes.
 	require.Less(t, works(), 5*alone+45*time.Second, "three questions and three kills beside a stuck session, which took %v alone", alone)
 	g.open()
-	a := <-done
-	require.NoError(t, a.err)
-	exited(t, a.res, 0)
-	same(t, want, a.res.Output)
+	res, err := within(b, t, "the end of the stuck session's command", func(ctx context.Context) (*sandbox.Result, error) {
+		select {
+		case a := <-done:
+			return a.res, a.err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	})
+	require.NoError(t, err)
+	exited(t, res, 0)
+	same(t, want, res.Output)
 	same(t, want, string(bytes.ReplaceAll(g.passed.Bytes(), []byte("\r\n"), []byte("\n"))))
 	neighbor.lives()
 }

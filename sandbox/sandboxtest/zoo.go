@@ -49,7 +49,7 @@ const (
 const (
 	lookedAt = 2200 * time.Millisecond // how long a program that works is: beyond the quiet second after which a guess is due
 	burnsFor = 1400 * time.Millisecond // the same of one that computes: it has begun soon, and takes the others their time
-	answered = 15 * time.Second        // how long a program that asks has until Waiting is said: Go's race detector and two processors are slow
+	answered = limit - 10*time.Second  // how long a program that asks has until Waiting is said, of the minute that the call has: a loaded machine starts Python in 15 s
 	zooKeep  = 10                      // how many sessions there are at once, at most
 )
 
