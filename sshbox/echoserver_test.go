@@ -63,7 +63,7 @@ var makeEchoServer = sync.OnceValues(func() ([]byte, error) {
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(echoServer), 0o644); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", "echo", "main.go")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", "echo", "main.go")
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GO111MODULE=off", "GOFLAGS=", "GOOS=linux", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("go build: %w\n%s", err, out)

@@ -63,7 +63,7 @@ func compileGuest(t *testing.T, arch string) []byte {
 		if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(guest), 0o644); err != nil {
 			return nil, err
 		}
-		cmd := exec.Command("go", "build", "-o", "guest", "main.go")
+		cmd := exec.Command("go", "build", "-trimpath", "-o", "guest", "main.go")
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GO111MODULE=off", "GOFLAGS=", "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("go build: %w\n%s", err, out)
