@@ -47,7 +47,7 @@ func (shared) Close() error { return nil }
 func (shared) Detach() error { return nil }
 
 // Open returns the box as a Sandbox, attached. All callers in this process share it, its main session too; those who want a shell of their own open one. Its
-// Close does nothing: Delete removes the box. Open is ErrNotFound for a box that is not there, and ErrConflict for one that does not run.
+// Close does nothing: Delete removes the box, and its calls return sandbox.ErrLost then, or sandbox.ErrClosed where this process had let go of it first. Open is ErrNotFound for a box that is not there, and ErrConflict for one that does not run.
 //
 // A box is attached to one process at a time: if several processes of the service Open it in turn, each takes it away from the other, whose calls return
 // sandbox.ErrLost. Have the requests for one id come to one process.

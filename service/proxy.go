@@ -144,7 +144,7 @@ func (p *proxy) to(d destination, port int) http.Handler {
 			}
 			p.o.Logger.Warn("proxy: ask the box", "box", d.id, "port", port, "error", err)
 			text := fmt.Sprintf("The box does not answer on port %d.", port)
-			if errors.Is(err, sandbox.ErrLost) || errors.Is(err, ErrNotFound) {
+			if errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrClosed) || errors.Is(err, ErrNotFound) {
 				text = "The box is gone."
 			}
 			http.Error(w, text, http.StatusBadGateway)

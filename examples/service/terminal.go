@@ -46,7 +46,7 @@ func (a *app) attached(w http.ResponseWriter, r *http.Request) {
 		})
 	})
 	switch {
-	case errors.Is(err, service.ErrNotFound), errors.Is(err, sandbox.ErrLost):
+	case errors.Is(err, service.ErrNotFound), errors.Is(err, sandbox.ErrLost), errors.Is(err, sandbox.ErrClosed): // closed: the service has let go of it first
 		reason = "the box is gone"
 	case err != nil:
 		reason = err.Error()
