@@ -10,12 +10,19 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-var _ shellbox.FileHost = (*Host)(nil)
+var _ shellbox.UserFileHost = (*Host)(nil)
 
 // OpenFiles implements shellbox.FileHost: boxd's own program serves the files, as a child like any other, with the user's rights. Like any other it outlives a
 // cut of the connection, and calls go on when that is there again.
 func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
-	p, err := h.Start(ctx, shellbox.Program{Args: []string{"/proc/self/exe", "files"}, Dir: "/"})
+	return h.OpenFilesAs(ctx, "")
+}
+
+// OpenFilesAs implements shellbox.UserFileHost.
+func (h *Host) OpenFilesAs(ctx context.Context, user string) (shellbox.FileClient, error) {
+	p, err := h.Start(ctx, shellbox.Program{
+		Args: []string{"/proc/self/exe", "files"}, Dir: "/", User: user,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("start the file server: %w", err)
 	}
@@ -24,13 +31,14 @@ func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
 	if err != nil {
 		return nil, h.explain(fmt.Errorf("reach the file server: %w", err))
 	}
-	return &files{client, h}, nil
+	return &files{client, h, user}, nil
 }
 
 // files are the files of a box: a file server, and a program for each watch.
 type files struct {
 	*sftpfiles.Client
 	host *Host
+	user string // "": the box's own
 }
 
 // How long such a program may take to end by itself when its input ends, and its killing then.

@@ -31,6 +31,7 @@ func (s *suite) user(t *testing.T) {
 		t.Run("Session", func(t *testing.T) { userSession(t, b) })
 		t.Run("Job", func(t *testing.T) { userJob(t, b) })
 		t.Run("Ends", func(t *testing.T) { userEnds(t, b) })
+		t.Run("View", func(t *testing.T) { userView(t, b) })
 	})
 }
 

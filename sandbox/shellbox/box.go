@@ -49,6 +49,8 @@ type Box struct {
 	processes   Processes
 	fileClients *fileClients
 	control     *controlled // that is processes; nil if the host is
+	owner       *Box        // whose host it is, for a box from AsUser; else nil
+	user        string      // who runs what names no user; "": the host's own
 	noBash      atomic.Bool // there is no bash on the host
 
 	mu        sync.Mutex
@@ -66,6 +68,7 @@ type Box struct {
 	conns     map[*tracked]struct{}
 	listeners map[*listener]struct{}
 	watches   map[*fileWatch]func() bool // each takes back that its context ends it
+	views     map[*Box]struct{}          // from AsUser
 	down      chan struct{}              // closed when Close is done
 	downErr   error
 }
@@ -107,6 +110,7 @@ func newBox(host Host, opts Options) *Box {
 		conns:       map[*tracked]struct{}{},
 		listeners:   map[*listener]struct{}{},
 		watches:     map[*fileWatch]func() bool{},
+		views:       map[*Box]struct{}{},
 		fileClients: newFileClients(),
 	}
 	var ok bool
@@ -201,6 +205,9 @@ func (b *Box) open(ctx context.Context, id string, j *job, opts sandbox.SessionO
 	}
 	defer done()
 	opts.Dir = b.dir(opts.Dir)
+	if opts.User, err = b.as(opts.User); err != nil {
+		return nil, fmt.Errorf("open %s: %w", id, err)
+	}
 	s := newSession(b, id, opts)
 	s.job = j
 	if err := s.start(ctx, opts.Dir, 0); err != nil {
@@ -283,6 +290,7 @@ func (b *Box) Close() error {
 func (b *Box) end() error {
 	close(b.closing)
 	b.calls.Wait()
+	b.closeViews()
 	b.mu.Lock()
 	sessions := b.sessions
 	b.sessions = map[string]*session{}
@@ -306,7 +314,7 @@ func (b *Box) end() error {
 	if b.control != nil {
 		b.control.Close()
 	}
-	return b.host.Close()
+	return b.release()
 }
 
 // shellArgs returns the program that sessions run.

@@ -45,7 +45,7 @@ func (b *Box) copyFrom(ctx context.Context, boxPath, hostPath string) error {
 		return err
 	}
 	defer done()
-	if c, ok := b.host.(Copier); ok {
+	if c, ok := b.copier(); ok {
 		if err := c.Pack(ctx, path, func(r io.Reader) error { return to.Unpack(ctx, r) }); err != nil {
 			return b.copyFailed(ctx, err)
 		}

@@ -96,7 +96,7 @@ func (b *Box) copyTo(ctx context.Context, hostPath, boxPath string) error {
 	}
 	defer done()
 	src := &source{write: func(w io.Writer) error { return archive.Pack(w, hostPath) }}
-	if c, ok := b.host.(Copier); ok {
+	if c, ok := b.copier(); ok {
 		err = c.Unpack(ctx, path, func(w io.Writer) error { return src.pack(ctx, w) })
 		if err != nil {
 			err = b.copyFailed(ctx, err)

@@ -70,8 +70,8 @@ func (f *fileClients) acquire(ctx context.Context, box *Box) (*fileUse, error) {
 // openFiles makes a way to the files: the host's, else one by a shell.
 func (b *Box) openFiles(ctx context.Context) (FileClient, error) {
 	var none error
-	if from, ok := b.host.(FileHost); ok {
-		client, err := from.OpenFiles(ctx)
+	if open := b.fileOpener(); open != nil {
+		client, err := open(ctx)
 		if !errors.Is(err, errors.ErrUnsupported) {
 			return client, err
 		}

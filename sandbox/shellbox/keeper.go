@@ -54,7 +54,7 @@ func (b *Box) Detach() error {
 func (b *Box) detach() error {
 	b = b.made()
 	keeper, ok := b.host.(Keeper)
-	if !ok {
+	if !ok || b.owner != nil {
 		return fmt.Errorf("%w: what runs in it does not outlive it", errors.ErrUnsupported)
 	}
 	b.mu.Lock()
@@ -90,7 +90,7 @@ const generation = 1 << 24
 // note has the host keep the session's note, if it is a Keeper.
 func (s *session) note(sh *shell) {
 	kept, ok := sh.proc.(KeptProcess)
-	if !ok {
+	if !ok || s.box.owner != nil { // another program could not tell the box from its owner
 		return
 	}
 	s.mu.Lock()

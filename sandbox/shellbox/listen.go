@@ -43,6 +43,9 @@ func (b *Box) listen(ctx context.Context, network, address string) (net.Listener
 	if err := checkNetwork(network); err != nil {
 		return fail(err)
 	}
+	if err := b.refusesUnix(network); err != nil {
+		return fail(err)
+	}
 	host, ok := b.host.(Listener)
 	if !ok {
 		return fail(fmt.Errorf("%w by this host", errors.ErrUnsupported))

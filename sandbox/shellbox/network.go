@@ -23,6 +23,9 @@ func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	if err := checkNetwork(network); err != nil {
 		return nil, fmt.Errorf("dial %s %s: %w", network, address, err)
 	}
+	if err := b.refusesUnix(network); err != nil {
+		return nil, fmt.Errorf("dial %s %s: %w", network, address, err)
+	}
 	ctx, done, err := b.call(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s %s: %w", network, address, err)

@@ -50,8 +50,15 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 
 // runs is run within a call.
 func (b *Box) runs(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
+	user, err := b.as(cmd.User)
+	if err != nil {
+		return 126, err
+	}
 	id := b.name("run")
-	program := Program{Args: cmd.Args, Dir: b.dir(cmd.Dir), Env: b.environment(id, cmd.Env), User: cmd.User, Joined: sameWriter(cmd.Stdout, cmd.Stderr)}
+	program := Program{
+		Args: cmd.Args, Dir: b.dir(cmd.Dir), Env: b.environment(id, cmd.Env), User: user,
+		Joined: sameWriter(cmd.Stdout, cmd.Stderr),
+	}
 	if cmd.ReplaceEnv {
 		program.Env, program.ReplaceEnv = append(slices.Clone(cmd.Env), b.markOf(id)), true
 	}

@@ -1,0 +1,126 @@
+package shellbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A UserFileHost is a FileHost that can give access to its files as another user. On any other
+// Host, the files of a box from AsUser are reached by a shell and the usual tools of that user.
+type UserFileHost interface {
+	FileHost
+	// OpenFilesAs is OpenFiles with the rights of the user, as sandbox.User names him.
+	OpenFilesAs(ctx context.Context, user string) (FileClient, error)
+}
+
+// AsUser returns the same place as a sandbox of another user, whom name names as in [sandbox.User].
+// Its sessions, jobs, programs, files and copies are that user's, and it has a main session of its
+// own, to which the options apply; [sandbox.Dir] is where all that it starts begins, by default the
+// box's directory. Addresses of "unix" are errors.ErrUnsupported. It does not unwrap, so
+// [sandbox.As] finds nothing that would act as the box's own user.
+//
+// Its Close ends what it has started and nothing else. The box's Close and Detach close it, too.
+// It can become no further user: that is fs.ErrPermission.
+//
+// Errors are those of sandbox.User: for any user but the box's own, the box must be root's.
+func (b *Box) AsUser(
+	ctx context.Context, name string, opts ...sandbox.SessionOption,
+) (sandbox.Sandbox, error) {
+	b = b.made()
+	v, err := b.asUser(ctx, name, sandbox.NewSessionOptions(opts...))
+	if err != nil {
+		return nil, fmt.Errorf("%s as user %q: %w", b, name, err)
+	}
+	return v, nil
+}
+
+func (b *Box) asUser(ctx context.Context, name string, o sandbox.SessionOptions) (*Box, error) {
+	if name == "" {
+		return nil, errors.New("the name is empty")
+	}
+	ctx, done, err := b.call(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	v := newBox(b.host, b.opts)
+	v.owner, v.user = b, name
+	v.opts.Dir = b.dir(o.Dir)
+	b.mu.Lock()
+	v.added = append(v.added, b.added...)
+	b.mu.Unlock()
+	main, err := v.open(ctx, "main", nil, o)
+	if err != nil {
+		v.closed = true
+		v.end()
+		return nil, err
+	}
+	v.session = main
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.views[v] = struct{}{}
+	return v, nil
+}
+
+// as returns the user of something that is started for a caller who has named this one.
+func (b *Box) as(name string) (string, error) {
+	if name != "" && b.owner != nil && name != b.user {
+		return "", fmt.Errorf("become %q as %q: %w", name, b.user, fs.ErrPermission)
+	}
+	return cmp.Or(name, b.user), nil
+}
+
+// refusesUnix refuses sockets of files where the host's user is not the one of the box: the host
+// would reach them with that user's rights.
+func (b *Box) refusesUnix(network string) error {
+	if network == "unix" && b.owner != nil {
+		return fmt.Errorf("%w for another user than the sandbox's", errors.ErrUnsupported)
+	}
+	return nil
+}
+
+// copier returns the host's own way to copy. It has the rights of the host's user, so a box of
+// another user has none.
+func (b *Box) copier() (Copier, bool) {
+	c, ok := b.host.(Copier)
+	return c, ok && b.owner == nil
+}
+
+// closeViews closes the boxes of other users.
+func (b *Box) closeViews() {
+	b.mu.Lock()
+	views := b.views
+	b.views = nil
+	b.mu.Unlock()
+	for v := range views {
+		v.Close()
+	}
+}
+
+// release lets go of the host.
+func (b *Box) release() error {
+	if b.owner != nil {
+		b.owner.mu.Lock()
+		delete(b.owner.views, b)
+		b.owner.mu.Unlock()
+		return nil
+	}
+	return b.host.Close()
+}
+
+// fileOpener returns the host's own way to the files of the box's user; nil if there is none.
+func (b *Box) fileOpener() func(context.Context) (FileClient, error) {
+	if b.owner == nil {
+		if host, ok := b.host.(FileHost); ok {
+			return host.OpenFiles
+		}
+	} else if host, ok := b.host.(UserFileHost); ok {
+		return func(ctx context.Context) (FileClient, error) { return host.OpenFilesAs(ctx, b.user) }
+	}
+	return nil
+}
