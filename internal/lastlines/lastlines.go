@@ -5,9 +5,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/sandshell/sandshell/internal/printable"
 )
 
-// Of returns the last five lines of an output that are not blank, 1000 bytes at most.
+// Of returns the last five lines of an output that are not blank, of 1000 bytes at most. They are
+// safe to print: controls are shown as package printable shows them.
 func Of(output string) string {
 	const most, size = 5, 1000
 	var last []string
@@ -23,7 +26,7 @@ func Of(output string) string {
 	if len(text) > size {
 		text = "… " + text[len(text)-size:]
 	}
-	return strings.ToValidUTF8(text, "")
+	return printable.Text(strings.ToValidUTF8(text, ""))
 }
 
 // A Writer keeps the end of what is written to it. The zero value is ready for use, by several goroutines.

@@ -12,6 +12,7 @@ import (
 func TestOf(t *testing.T) {
 	for output, want := range map[string]string{
 		"": "", "\n\n": "", "a": "a", "a\n": "a", "\na \r\n\n\nb\n \n": "a\nb", "1\n2\n3\n4\n5\n6": "2\n3\n4\n5\n6", "\xff\xc3a\n": "a",
+		"a\x1b]0;title\a\n\u202eb": `a\x1b]0;title\a` + "\n" + `\u202eb`,
 	} {
 		require.Equal(t, want, lastlines.Of(output), "%q", output)
 	}
