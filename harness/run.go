@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/docker/go-units"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
 )
@@ -128,7 +129,7 @@ type runner struct {
 
 // all runs what has no result yet.
 func (r *runner) all(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := ctxerr.WithCancel(ctx)
 	defer cancel(nil)
 	var left []Task
 	for _, t := range r.Tasks {
@@ -162,7 +163,7 @@ func (r *runner) all(ctx context.Context) error {
 		}
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return ctxerr.Of(ctx)
 	}
 	return nil
 }
@@ -192,7 +193,7 @@ func (r *runner) one(ctx context.Context, s *start) error {
 		return err
 	}
 	if ctx.Err() != nil { // what has come of it is not the task's
-		return ctx.Err()
+		return ctxerr.Of(ctx)
 	}
 	if exists(filepath.Join(r.Dir, cast)) { // an attempt has come so far that the agent began
 		result.Recording = filepath.ToSlash(cast)
@@ -246,7 +247,7 @@ func (r *runner) image(ctx context.Context, t *Task, log io.Writer) (string, err
 	}
 	select {
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return "", ctxerr.Of(ctx)
 	case r.building <- struct{}{}:
 	}
 	defer func() { <-r.building }()

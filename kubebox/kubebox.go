@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxclient"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/guests"
 	"github.com/sandshell/sandshell/internal/kube"
 	"github.com/sandshell/sandshell/plugin"
@@ -119,9 +120,9 @@ func (c Config) start(ctx context.Context, cluster *kube.Cluster) (*host, error)
 	var known *kube.Error
 	switch {
 	case ctx.Err() != nil:
-		err = context.Cause(ctx)
+		err = ctxerr.Of(ctx)
 	case starting.Err() != nil && !errors.As(err, &known):
-		err = context.Cause(starting)
+		err = ctxerr.Of(starting)
 	}
 	err = fmt.Errorf("pod of image %q: %w", c.Image, err)
 	if pod != nil {

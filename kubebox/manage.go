@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/guests"
 	"github.com/sandshell/sandshell/internal/kube"
 	"github.com/sandshell/sandshell/sandbox"
@@ -105,7 +106,7 @@ func (c Cluster) Attach(ctx context.Context, id string) (*KubeBox, error) {
 
 func attach(ctx context.Context, cluster *kube.Cluster, id string, log *slog.Logger) (*KubeBox, error) {
 	noAnswer := &sandbox.LostError{Box: "KubeBox", Reason: fmt.Sprintf("no answer within %v", connectLimit), Cause: sandbox.LostConnection}
-	connecting, cancel := context.WithTimeoutCause(ctx, connectLimit, noAnswer)
+	connecting, cancel := ctxerr.WithLimit(ctx, connectLimit, noAnswer)
 	defer cancel()
 	pod, err := cluster.Find(connecting, id, log)
 	var h *host
@@ -114,7 +115,7 @@ func attach(ctx context.Context, cluster *kube.Cluster, id string, log *slog.Log
 	}
 	if err != nil {
 		if connecting.Err() != nil {
-			err = context.Cause(connecting)
+			err = ctxerr.Of(connecting)
 		}
 		return nil, err
 	}

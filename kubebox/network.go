@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // An OpenNetworkError says that boxes of NetworkNone have a network all the same. Reached says who reached whom.
@@ -122,7 +124,7 @@ func reaches(ctx context.Context, from, to *KubeBox) (bool, error) {
 		return true, conn.Close()
 	}
 	if ctx.Err() != nil {
-		return false, context.Cause(ctx)
+		return false, ctxerr.Of(ctx)
 	}
 	if dialing.Err() == nil && !slices.ContainsFunc(unreachable, func(says error) bool { return errors.Is(err, says) }) {
 		return false, err

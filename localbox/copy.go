@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/sandshell/sandshell/internal/archive"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
@@ -40,7 +41,7 @@ func expandHome(path string) (string, error) {
 // throughPipe runs pack and unpack at the ends of a pipe, which the first failure or the end of ctx closes, and returns when both have.
 // Its error is the first one.
 func throughPipe(ctx context.Context, pack func(io.Writer) error, unpack func(io.Reader) error) error {
-	ctx, fail := context.WithCancelCause(ctx)
+	ctx, fail := ctxerr.WithCancel(ctx)
 	defer fail(nil)
 	p := newPipe(ctx.Done())
 	packed := make(chan error)
@@ -62,7 +63,7 @@ func throughPipe(ctx context.Context, pack func(io.Writer) error, unpack func(io
 	if perr := <-packed; err == nil && perr == nil {
 		return nil
 	}
-	return context.Cause(ctx)
+	return ctxerr.Of(ctx)
 }
 
 // A pipe hands pieces from the one who writes to the one who reads, of which either may be some pieces ahead. In io.Pipe the two

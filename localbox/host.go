@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/tempdir"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -35,7 +36,7 @@ func (h *host) Dial(ctx context.Context, network, address string) (net.Conn, err
 
 // Start implements shellbox.Host.
 func (h *host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
-	if err := ctx.Err(); err != nil {
+	if err := ctxerr.Of(ctx); err != nil {
 		return nil, err
 	}
 	proc, err := start(p)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/tempdir"
 )
 
@@ -29,7 +30,7 @@ func Reap(ctx context.Context) (removed int, err error) {
 		mark, err := os.ReadFile(filepath.Join(path, markFile))
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // it was killed before it had started a command
-			return ctx.Err()
+			return ctxerr.Of(ctx)
 		case err != nil:
 			return err
 		case !aMark.Match(mark):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/inspect"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
@@ -34,7 +35,7 @@ func endMarked(ctx context.Context, mark string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(errors.New("processes may be left"), ctx.Err())
+			return errors.Join(errors.New("processes may be left"), ctxerr.Of(ctx))
 		case <-time.After(100 * time.Millisecond): // to end softly
 		}
 		signals = []proc.Signal{proc.SIGKILL}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/internal/shellquote"
@@ -87,7 +88,7 @@ func (in *installation) try(ctx context.Context, p Plugin, failed *Error) error 
 		case err == nil:
 			return in.enforce(ctx, variables)
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return ctxerr.Of(ctx)
 		case p.Files == nil:
 			return fmt.Errorf("there are no Files to set it up with, and its check fails: %w", err)
 		}

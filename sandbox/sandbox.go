@@ -18,8 +18,10 @@
 //
 // All methods may be called from several goroutines. A session runs one command at a time: a second Execute while one
 // is unfinished gets [ErrBusy], so programs that want two at once open two sessions. A context governs its call for the
-// call's whole length; it does not live on in what the call returns. Close ends everything and frees every waiter with
-// [ErrClosed]; the sessions and jobs of a sandbox end with it.
+// call's whole length; it does not live on in what the call returns. If the context ends, the
+// call's error wraps both the context's Err and its Cause, so errors.Is finds context.Canceled or
+// context.DeadlineExceeded. Close ends everything and frees every waiter with [ErrClosed]; the
+// sessions and jobs of a sandbox end with it.
 package sandbox
 
 import (

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -77,7 +78,7 @@ func (s *Service) hold(ctx context.Context, r *Record) (*held, error) {
 			return h, nil
 		}
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, ctxerr.Of(ctx)
 		}
 	}
 	s.drop(r.ID)
@@ -170,7 +171,7 @@ func (s *Service) health(ctx context.Context, r *Record, spec *Spec) (Status, st
 }
 
 func (h *held) healthy(ctx context.Context, check *Health) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, healthLimit, fmt.Errorf("no answer within %v", healthLimit))
+	ctx, cancel := ctxerr.WithLimit(ctx, healthLimit, fmt.Errorf("no answer within %v", healthLimit))
 	defer cancel()
 	path := check.Path
 	if path == "" {
@@ -182,7 +183,7 @@ func (h *held) healthy(ctx context.Context, check *Health) error {
 	}
 	answer, err := h.client.Do(request)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
+		if cause := ctxerr.Of(ctx); cause != nil {
 			err = cause
 		}
 		return err

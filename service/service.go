@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"sync"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // Options are the settings of a Service.
@@ -169,7 +171,7 @@ func (t *turns) take(ctx context.Context, id string) (func(), error) {
 		return func() { t.leave(id, true) }, nil
 	case <-ctx.Done():
 		t.leave(id, false)
-		return nil, context.Cause(ctx)
+		return nil, ctxerr.Of(ctx)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/machine"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/sshhost"
@@ -207,7 +208,7 @@ func (c DialConfig) host(ctx context.Context) (*sshhost.Host, error) {
 // connect makes one connection, and keeps it alive. A server that has too many connections that have not logged in
 // hangs up on newcomers at random (MaxStartups): it is tried again, a few times.
 func (c DialConfig) connect(ctx context.Context) (*sshconn.Conn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.HandshakeTimeout, sshconn.ErrNoHandshake)
+	ctx, cancel := ctxerr.WithLimit(ctx, c.HandshakeTimeout, sshconn.ErrNoHandshake)
 	defer cancel()
 	pause := 50 * time.Millisecond
 	var hungUp error // how the last try ended
@@ -284,7 +285,7 @@ func timedOut(ctx context.Context) bool {
 	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
 		<-ctx.Done()
 	}
-	return errors.Is(context.Cause(ctx), sshconn.ErrNoHandshake)
+	return errors.Is(ctxerr.Of(ctx), sshconn.ErrNoHandshake)
 }
 
 // dialReason puts what kept a connection from being made in words that do not repeat the address.
@@ -295,7 +296,7 @@ func dialReason(ctx context.Context, err error, limit time.Duration) string {
 	case timedOut(ctx):
 		return fmt.Sprintf("no answer, or no SSH handshake, within %v (is it up, reachable, and an SSH server?)", limit)
 	case ctx.Err() != nil:
-		return ctx.Err().Error()
+		return ctxerr.Of(ctx).Error()
 	case errors.As(err, &lookup):
 		return "no such host: " + lookup.Error()
 	case errors.As(err, &op) && op.Err != nil:

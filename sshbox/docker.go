@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxclient"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/engine"
 	"github.com/sandshell/sandshell/internal/guests"
 	"github.com/sandshell/sandshell/plugin"
@@ -124,9 +125,9 @@ func (c Config) start(ctx context.Context, e *engine.Engine, image *engine.Image
 	fail := func(err error) error {
 		switch {
 		case ctx.Err() != nil:
-			err = ctx.Err()
+			err = ctxerr.Of(ctx)
 		case starting.Err() != nil:
-			err = context.Cause(starting)
+			err = ctxerr.Of(starting)
 		}
 		return fmt.Errorf("container from image %q: %w", c.Image, err)
 	}

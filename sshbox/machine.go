@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/sandshell/sandshell/internal/boxclient"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/machine"
 	"github.com/sandshell/sandshell/internal/owner"
 	"github.com/sandshell/sandshell/internal/sshhost"
@@ -74,7 +75,7 @@ func (c DialConfig) place(ctx context.Context) (h shellbox.Host, boxd *machine.B
 		login = nil // it was the box's
 	}
 	if ctx.Err() != nil {
-		err = context.Cause(ctx)
+		err = ctxerr.Of(ctx)
 	}
 	var unfit *machine.UnfitError
 	switch {
@@ -212,7 +213,7 @@ func (c DialConfig) Attach(ctx context.Context, id string) (*SSHBox, error) {
 		login.Close()
 		return fail(err)
 	}
-	connecting, cancel := context.WithTimeoutCause(ctx, connectLimit,
+	connecting, cancel := ctxerr.WithLimit(ctx, connectLimit,
 		&sandbox.LostError{Box: "SSHBox", Reason: fmt.Sprintf("no answer within %v", connectLimit), Cause: sandbox.LostConnection})
 	defer cancel()
 	h, err := c.join(connecting, boxd)

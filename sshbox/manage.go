@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/engine"
 	"github.com/sandshell/sandshell/internal/guests"
 	"github.com/sandshell/sandshell/sandbox"
@@ -128,11 +129,11 @@ const connectLimit = 10 * time.Second
 // connect connects to the box of that id or name, as its new owner.
 func (e Engine) connect(ctx context.Context, id string, log *slog.Logger) (*dockerHost, error) {
 	noAnswer := &sandbox.LostError{Box: "DockerSSHBox", Reason: fmt.Sprintf("no answer within %v", connectLimit), Cause: sandbox.LostConnection}
-	connecting, cancel := context.WithTimeoutCause(ctx, connectLimit, noAnswer)
+	connecting, cancel := ctxerr.WithLimit(ctx, connectLimit, noAnswer)
 	defer cancel()
 	why := func(err error) error {
 		if connecting.Err() != nil { // an engine's client says context.DeadlineExceeded, whatever the cause
-			return context.Cause(connecting)
+			return ctxerr.Of(connecting)
 		}
 		return err
 	}

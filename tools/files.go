@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -38,7 +39,7 @@ type files struct {
 
 // bounded bounds a call that can last for ever: on a device, a FIFO, a tree without an end.
 func (t *files) bounded(ctx context.Context) (context.Context, func()) {
-	return context.WithTimeoutCause(ctx, t.options.yield, fmt.Errorf("not done after %v", t.options.yield))
+	return ctxerr.WithLimit(ctx, t.options.yield, fmt.Errorf("not done after %v", t.options.yield))
 }
 
 type writeArgs struct {

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 type findArgs struct {
@@ -38,7 +40,7 @@ func (t *files) find(ctx context.Context, a findArgs) (*Reply, error) {
 	looked := 0
 	err := fs.WalkDir(view, ".", func(name string, e fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return ctxerr.Of(ctx)
 		}
 		if err != nil {
 			if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {

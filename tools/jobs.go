@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/terminal"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -153,7 +154,7 @@ func (j *jobs) wait(ctx context.Context, a jobWaitArgs) (*Reply, error) {
 	case <-job.Done():
 	case <-late.C:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, ctxerr.Of(ctx)
 	}
 	text, err := j.news(ctx, job)
 	return &Reply{Text: text}, err

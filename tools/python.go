@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/lazy"
 	"github.com/sandshell/sandshell/plugin/jupyter"
 	"github.com/sandshell/sandshell/sandbox"
@@ -47,7 +48,7 @@ func (p *python) run(ctx context.Context, a pythonArgs) (*Reply, error) {
 		return nil, err
 	}
 	limit := p.options.limit(a.Seconds)
-	bounded, done := context.WithTimeoutCause(ctx, limit, errCellTime)
+	bounded, done := ctxerr.WithLimit(ctx, limit, errCellTime)
 	defer done()
 	opts := []jupyter.RunOption{jupyter.MaxOutput(p.options.budget)}
 	if w := outputOf(ctx); w != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -30,7 +31,7 @@ func (t *files) read(ctx context.Context, a readArgs) (*Reply, error) {
 	text, next, more, err := numbered(ctx, f, first, a.Lines, t.options.budget-noteRoom)
 	switch {
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return nil, ctxerr.Of(ctx)
 	case err != nil:
 		return nil, err
 	case text == "" && next == 1:
@@ -75,7 +76,7 @@ func numbered(ctx context.Context, f io.Reader, first, lines, room int) (text st
 func readLine(ctx context.Context, in *bufio.Reader, longest int) (line string, size int, err error) {
 	var kept []byte
 	for {
-		if err := ctx.Err(); err != nil { // a disk image can be one line
+		if err := ctxerr.Of(ctx); err != nil { // a disk image can be one line
 			return "", 0, err
 		}
 		part, err := in.ReadSlice('\n')

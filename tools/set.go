@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -104,7 +105,7 @@ func (s *Set) Do(ctx context.Context, name string, args json.RawMessage) (*Reply
 	case err == nil:
 		return r, nil
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("call %s: %w", name, context.Cause(ctx))
+		return nil, fmt.Errorf("call %s: %w", name, ctxerr.Of(ctx))
 	case errors.Is(err, sandbox.ErrClosed), errors.Is(err, sandbox.ErrLost):
 		return nil, fmt.Errorf("call %s: %w", name, err)
 	}

@@ -106,7 +106,7 @@ func TestErrors(t *testing.T) {
 		return nil, context.Canceled
 	}))
 	_, err := set.Call(ctx, "f", nil)
-	require.EqualError(t, err, "call f: enough")
+	require.EqualError(t, err, "call f: context canceled: enough")
 	require.Equal(t, "error: context canceled\n", refused(t, set, "f"), "of a context that is not the call's")
 }
 

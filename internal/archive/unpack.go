@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // Options say how an archive is unpacked.
@@ -99,7 +101,7 @@ func (u *Unpacker) Unpack(ctx context.Context, r io.Reader) error {
 	tr := tar.NewReader(in)
 	content := readerFunc(func(p []byte) (int, error) { // a terabyte of holes takes no place in the archive
 		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
+			return 0, ctxerr.Of(ctx)
 		}
 		return tr.Read(p)
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -95,7 +96,7 @@ func (r *remote) connect(ctx context.Context, conn *sshconn.Conn) error {
 		return errCut
 	case <-ctx.Done():
 		giveUp()
-		return context.Cause(ctx)
+		return ctxerr.Of(ctx)
 	}
 	select {
 	case state := <-ch.state:
@@ -114,7 +115,7 @@ func (r *remote) connect(ctx context.Context, conn *sshconn.Conn) error {
 		return errCut
 	case <-ctx.Done():
 		ch.release()
-		return context.Cause(ctx)
+		return ctxerr.Of(ctx)
 	}
 }
 

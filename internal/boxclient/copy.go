@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sandbox"
@@ -114,7 +115,7 @@ func (c *copyChannel) wait(ctx context.Context) error {
 		case said:
 			return err
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return ctxerr.Of(ctx)
 		}
 		if c.on.Ends(ctx) {
 			return sandbox.ErrCut
@@ -128,7 +129,7 @@ func (c *copyChannel) wait(ctx context.Context) error {
 		case <-c.on.Gone():
 		case <-time.After(undone):
 		}
-		return context.Cause(ctx)
+		return ctxerr.Of(ctx)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -27,7 +28,7 @@ func (f *files) Watch(ctx context.Context, name string) (shellbox.FileWatch, err
 	stop := context.AfterFunc(ctx, w.end)
 	_, err = w.Next()
 	if !stop() && err == nil {
-		err = context.Cause(ctx)
+		err = ctxerr.Of(ctx)
 	}
 	if err != nil {
 		w.end()

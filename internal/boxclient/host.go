@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sandbox"
@@ -109,9 +110,9 @@ func (h *Host) first(ctx context.Context) (*sshconn.Conn, error) {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, ctxerr.Of(ctx)
 		}
-		attempt, done := context.WithTimeoutCause(ctx, h.Attempt, h.noAnswer())
+		attempt, done := ctxerr.WithLimit(ctx, h.Attempt, h.noAnswer())
 		// If boxd has answered, another program may have become the owner since. This one does not take the box back: it is refused.
 		conn, err = h.reach(attempt, h.hostKey == nil)
 		done()
@@ -173,7 +174,7 @@ func (h *Host) explain(err error) error {
 
 // Start implements shellbox.Host. Errors about the directory and the program are *fs.PathError.
 func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
-	if err := ctx.Err(); err != nil {
+	if err := ctxerr.Of(ctx); err != nil {
 		return nil, err
 	}
 	what := &wire.Start{Dir: []byte(p.Dir), User: p.User, ReplaceEnv: p.ReplaceEnv, Joined: p.Joined, Spool: p.Spool}
@@ -331,7 +332,7 @@ func (h *Host) End() error {
 	case <-conn.Gone():
 		return nil
 	case <-ending.Done():
-		return context.Cause(ending)
+		return ctxerr.Of(ending)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sandbox"
@@ -93,7 +94,7 @@ func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
 		return nil, sandbox.ErrClosed
 	}
 	for pause := redialFirst; ; pause = min(2*pause, redialMost) {
-		attempt, done := context.WithTimeoutCause(ctx, l.host.Attempt, l.host.noAnswer())
+		attempt, done := ctxerr.WithLimit(ctx, l.host.Attempt, l.host.noAnswer())
 		conn, err := l.host.connect(attempt)
 		if err == nil {
 			if err = l.resume(attempt, conn); err != nil {
@@ -195,7 +196,7 @@ func (l *link) connection(ctx context.Context) (*sshconn.Conn, error) {
 			case <-l.Stopped():
 				return nil, sandbox.ErrClosed
 			case <-ctx.Done():
-				return nil, context.Cause(ctx)
+				return nil, ctxerr.Of(ctx)
 			}
 			continue
 		}
@@ -204,7 +205,7 @@ func (l *link) connection(ctx context.Context) (*sshconn.Conn, error) {
 		case <-l.Stopped():
 			return nil, sandbox.ErrClosed
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, ctxerr.Of(ctx)
 		}
 	}
 }

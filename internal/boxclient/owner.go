@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
@@ -23,7 +24,7 @@ func (h *Host) reach(ctx context.Context, authorize bool) (*sshconn.Conn, error)
 	fail := func(err error) error {
 		streams.Close()
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return ctxerr.Of(ctx)
 		}
 		err = fmt.Errorf("reach boxd: %w", err)
 		if said := streams.Said(); said != "" {
@@ -35,7 +36,7 @@ func (h *Host) reach(ctx context.Context, authorize bool) (*sshconn.Conn, error)
 		stop := context.AfterFunc(ctx, func() { streams.Close() })
 		key, err := h.authorize(streams, wire.Authorize)
 		if !stop() && err == nil {
-			err = ctx.Err()
+			err = ctxerr.Of(ctx)
 		}
 		if err != nil {
 			return nil, fail(err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
@@ -67,7 +68,7 @@ func (h *Host) Settle(ctx context.Context, p shellbox.Process) (busy bool, err e
 		return false, err
 	}
 	read := r.awaitRead(ctx, settled.Output)
-	return settled.Busy || !read, ctx.Err()
+	return settled.Busy || !read, ctxerr.Of(ctx)
 }
 
 // Look implements shellbox.Processes.

@@ -17,6 +17,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/jsonstream"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/owner"
 )
 
@@ -96,7 +97,7 @@ func (e *Engine) build(ctx context.Context, b Build, path, name, key string) err
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("build %s: %w", path, context.Cause(ctx))
+		return fmt.Errorf("build %s: %w", path, ctxerr.Of(ctx))
 	case errdefs.IsInvalidArgument(err): // what is wrong is in the Dockerfile
 		return &BuildError{path, err.Error()}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/owner"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sshbox/boxd/bin"
@@ -61,8 +62,8 @@ func (e *Engine) newContainer(s Spec) *Container {
 //
 // The end of ctx does not cut the creation short: the engine may finish a cancelled creation after Remove has found nothing to remove.
 func (c *Container) create(ctx context.Context, liveRestore bool) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	if err := ctxerr.Of(ctx); err != nil {
+		return err
 	}
 	creation, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()

@@ -9,6 +9,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // An Image is what a container has from its image.
@@ -95,7 +96,7 @@ func (e *Engine) inspectImage(ctx context.Context, s Source) (client.ImageInspec
 func (e *Engine) pull(ctx context.Context, s Source) error {
 	fail := func(err error) error {
 		if ctx.Err() != nil {
-			return fmt.Errorf("pull image %q: %w", s.Name, ctx.Err())
+			return fmt.Errorf("pull image %q: %w", s.Name, ctxerr.Of(ctx))
 		}
 		return fmt.Errorf("pull image %q: %w (is the name right, is the registry reachable from the engine, does it want Config.RegistryAuth?)",
 			s.Name, err)

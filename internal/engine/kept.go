@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/owner"
 )
 
@@ -98,7 +99,7 @@ func (e *Engine) makeOrWait(ctx context.Context, k *Kept) error {
 	if others {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return ctxerr.Of(ctx)
 		case <-m.done:
 			return m.err
 		}
@@ -133,7 +134,8 @@ func (e *Engine) waitFor(ctx context.Context, k *Kept, name string) error {
 			_, err = e.Reap(ctx, k.Logger) // the container may be left of a program that has ended
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("wait for container %s, in which another program sets up the plugins: %w", name, ctx.Err())
+			const what = "wait for container %s, in which another program sets up the plugins: %w"
+			return fmt.Errorf(what, name, ctxerr.Of(ctx))
 		}
 		if err != nil && !errdefs.IsNotFound(err) { // Podman fails to list containers when one goes meanwhile
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // removeLimit is how long the engine may take to begin a removal, or to answer.
@@ -52,7 +53,7 @@ func remove(ctx context.Context, d *client.Client, id string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
+			return errors.Join(err, ctxerr.Of(ctx))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/owner"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sshbox/boxd/bin"
@@ -77,7 +78,7 @@ func (e *Engine) fillBoxd(ctx context.Context, c *Container, seen int64) error {
 	select {
 	case f.turn <- struct{}{}:
 	case <-ctx.Done():
-		return fmt.Errorf("fill volume %s: %w", volumeOf(c.Boxd), context.Cause(ctx))
+		return fmt.Errorf("fill volume %s: %w", volumeOf(c.Boxd), ctxerr.Of(ctx))
 	}
 	defer func() { <-f.turn }()
 	if f.done.Load() > seen {
@@ -85,7 +86,7 @@ func (e *Engine) fillBoxd(ctx context.Context, c *Container, seen int64) error {
 	}
 	if err := e.fill(ctx, c); err != nil {
 		if ctx.Err() != nil {
-			err = context.Cause(ctx)
+			err = ctxerr.Of(ctx)
 		}
 		return fmt.Errorf("fill volume %s: %w", volumeOf(c.Boxd), err)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/internal/shellquote"
@@ -62,7 +63,7 @@ func To(ctx context.Context, box Box, env []string, files fs.FS) (dir string, er
 	res, err := execute(ctx, box, exports.String())
 	if err != nil {
 		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
+			return "", ctxerr.Of(ctx)
 		}
 		return "", fmt.Errorf("the main session does not answer: %w", unquoted(err))
 	}
@@ -106,7 +107,7 @@ func execute(ctx context.Context, box Box, command string) (*sandbox.Result, err
 		}
 	case <-time.After(grace):
 	}
-	return nil, context.Cause(executing)
+	return nil, ctxerr.Of(executing)
 }
 
 // unquoted returns the error without Execute's words, which have the command in them, and so the values.

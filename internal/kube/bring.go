@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxclient"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sshbox/boxd/bin"
 )
@@ -56,7 +57,7 @@ func (p *Pod) Join(ctx context.Context) (boxclient.Streams, error) {
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	err = bring(s)
 	if !stop() && err == nil {
-		err = context.Cause(ctx)
+		err = ctxerr.Of(ctx)
 	}
 	if err != nil {
 		s.Close()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,7 +45,7 @@ func (c *Cluster) follow(ctx context.Context, name, version string, see func(*co
 		case errors.As(err, &seen):
 			return seen.error
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return ctxerr.Of(ctx)
 		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 			return c.explain(err, "watch", "pods", name)
 		case err != nil:

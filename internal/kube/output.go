@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // outputMax is how much of a command's output Output reads.
@@ -21,7 +23,7 @@ func (c *Cluster) Output(ctx context.Context, pod string, command ...string) ([]
 	out, err := io.ReadAll(io.LimitReader(s, outputMax))
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return nil, ctxerr.Of(ctx)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %s", err, s.Said())
 	}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sshbox/boxd/bin"
 	corev1 "k8s.io/api/core/v1"
@@ -73,8 +74,8 @@ func (c *Cluster) newPod(s Spec) *Pod {
 //
 // The end of ctx does not cut the creation short: the API server may finish a cancelled creation after Remove has found nothing to remove.
 func (c *Cluster) Create(ctx context.Context, s Spec) (*Pod, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
+	if err := ctxerr.Of(ctx); err != nil {
+		return nil, err
 	}
 	creation, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -40,7 +41,7 @@ func (p *Pod) Ready(ctx context.Context) error {
 		if warning := p.warning(ctx); warning != "" && waits.Reason == NotStarted {
 			waits.Said += ": " + warning
 		}
-		waits.Err = context.Cause(ctx)
+		waits.Err = ctxerr.Of(ctx)
 		return waits
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -33,7 +34,7 @@ func (l *Value[T]) Get(ctx context.Context) (T, error) {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
 	case <-ctx.Done():
-		return none, ctx.Err()
+		return none, ctxerr.Of(ctx)
 	}
 	l.mu.Lock()
 	there, closed, value := l.there, l.closed, l.value

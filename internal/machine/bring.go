@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -68,7 +69,7 @@ func (m *Machine) run(ctx context.Context, h *sshhost.Host, args ...string) (p s
 			}
 			p.Close()
 			if ctx.Err() != nil {
-				return nil, "", "", context.Cause(ctx)
+				return nil, "", "", ctxerr.Of(ctx)
 			}
 			if err != nil && !errors.Is(err, io.EOF) {
 				return nil, "", "", err
@@ -104,7 +105,7 @@ func (m *Machine) ask(ctx context.Context, h *sshhost.Host, args []string) (shel
 	}
 	p.Close()
 	if ctx.Err() != nil {
-		return nil, nil, context.Cause(ctx)
+		return nil, nil, ctxerr.Of(ctx)
 	}
 	if err == nil || errors.Is(err, io.EOF) {
 		return nil, nil, &UnfitError{fmt.Sprintf("its shell does not do what it is told: it said %q", line)}
@@ -158,7 +159,7 @@ func (m *Machine) bring(ctx context.Context, h *sshhost.Host, b *bin.Binary, dir
 	p.Stdin().Close()
 	said, err := io.ReadAll(io.LimitReader(p.Stdout(), 4<<10))
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return ctxerr.Of(ctx)
 	}
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/internal/wire"
 )
@@ -35,7 +36,7 @@ func (m *Machine) list(ctx context.Context, h *sshhost.Host) (boxes []wire.Machi
 		boxes = append(boxes, box)
 		if !lines.Scan() {
 			if ctx.Err() != nil {
-				return nil, "", context.Cause(ctx)
+				return nil, "", ctxerr.Of(ctx)
 			}
 			return nil, "", fmt.Errorf("boxd list: its output is cut short")
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pkg/sftp"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -68,7 +69,7 @@ func New(ctx context.Context, server Server) (*Client, error) {
 	case <-ctx.Done():
 		c.stop()
 		<-begun
-		err = context.Cause(ctx)
+		err = ctxerr.Of(ctx)
 	}
 	if err != nil {
 		c.stop()

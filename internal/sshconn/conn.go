@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -49,7 +50,7 @@ func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.Cl
 		if err == nil {
 			c.Close()
 		}
-		return nil, context.Cause(ctx)
+		return nil, ctxerr.Of(ctx)
 	}
 	if err != nil {
 		raw.Close()
@@ -247,7 +248,7 @@ func (c *Conn) RequestOrUndo(ctx context.Context, name string, payload []byte, u
 	case <-c.gone:
 		return nil, ErrGone
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, ctxerr.Of(ctx)
 	}
 }
 
@@ -258,7 +259,7 @@ func (c *Conn) OpenChannel(ctx context.Context, kind string, extra []byte) (ssh.
 		return opened{ch, requests, err}
 	})
 	if o.err == errGivenUp {
-		o.err = context.Cause(ctx)
+		o.err = ctxerr.Of(ctx)
 	}
 	return o.ch, o.requests, o.err
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -24,7 +25,7 @@ func (c *Conn) Dial(ctx context.Context, network, address string, explain func(e
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
 	fail := func(err error) error { return &net.OpError{Op: "dial", Net: network, Addr: remote, Err: err} }
-	if err := ctx.Err(); err != nil {
+	if err := ctxerr.Of(ctx); err != nil {
 		return nil, fail(err)
 	}
 	ch, requests, err := c.OpenChannel(ctx, kind, extra)

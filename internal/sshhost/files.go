@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sftpfiles"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox"
@@ -37,7 +38,7 @@ func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
 				late.proc.Close()
 			}
 		})
-		return nil, context.Cause(ctx)
+		return nil, ctxerr.Of(ctx)
 	}
 	if a.err != nil {
 		return nil, h.explain(ctx, a.err)

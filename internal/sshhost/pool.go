@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"golang.org/x/crypto/ssh"
 )
@@ -120,7 +121,7 @@ func (p *pool) reserve(ctx context.Context) (*member, error) {
 	select {
 	case p.dialing <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, ctxerr.Of(ctx)
 	}
 	defer func() { <-p.dialing }()
 	if c, err := p.room(); c != nil || err != nil { // somebody else has dialed

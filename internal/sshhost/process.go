@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
@@ -135,7 +136,7 @@ func (p *process) Settle(ctx context.Context) (busy bool, err error) {
 		case <-limit.C:
 			return true, nil
 		case <-ctx.Done():
-			return true, context.Cause(ctx)
+			return true, ctxerr.Of(ctx)
 		}
 	}
 	return false, nil

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -31,7 +32,7 @@ const abandonGrace = time.Second
 // Errors about the directory and the program are *fs.PathError. Start checks only that the program exists and is
 // executable: a script without its interpreter starts, and ends with status 126 or 127 and the shell's message.
 func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
-	if err := ctx.Err(); err != nil {
+	if err := ctxerr.Of(ctx); err != nil {
 		return nil, err
 	}
 	mark := make([]byte, 16)
@@ -78,7 +79,7 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	case <-undone:
 	case <-time.After(abandonGrace):
 	}
-	return nil, fmt.Errorf("start %q: %w", p.Args[0], ctx.Err())
+	return nil, fmt.Errorf("start %q: %w", p.Args[0], ctxerr.Of(ctx))
 }
 
 // An attempt is one Start.

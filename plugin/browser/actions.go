@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // Navigate goes to a URL (http, https, file, data) and waits until the page has loaded. A server's answer is a page, even if it says 404. The error is
@@ -59,7 +60,7 @@ func (t *Tab) navigate(url string) chromedp.Action[chromedp.Void] {
 				return nil
 			}
 		}
-		return ctx.Err()
+		return ctxerr.Of(ctx)
 	})
 }
 
@@ -163,8 +164,8 @@ func (t *Tab) settle(ctx context.Context, target *chromedp.Target) error {
 	t.mu.Unlock()
 	select {
 	case <-loading:
-		return ctx.Err()
+		return ctxerr.Of(ctx)
 	case <-ctx.Done():
-		return ctx.Err()
+		return ctxerr.Of(ctx)
 	}
 }

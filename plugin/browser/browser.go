@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/chromedp"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -89,7 +90,7 @@ func open(ctx context.Context, box sandbox.Sandbox, c Config) (*Browser, error) 
 	if err != nil {
 		return nil, err
 	}
-	ctx, done := context.WithTimeoutCause(ctx, startTimeout, errors.New("no answer from Chromium"))
+	ctx, done := ctxerr.WithLimit(ctx, startTimeout, errors.New("no answer from Chromium"))
 	defer done()
 	p, err := startProcess(ctx, box, c)
 	if err != nil {
@@ -113,7 +114,7 @@ func open(ctx context.Context, box sandbox.Sandbox, c Config) (*Browser, error) 
 	err = b.start(ctx)
 	if !stop() || err != nil {
 		if ctx.Err() != nil {
-			err = context.Cause(ctx)
+			err = ctxerr.Of(ctx)
 		} else {
 			err = b.why(err)
 		}

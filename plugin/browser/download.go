@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // A Download is a file that the browser has downloaded into the box. The box's CopyFrom brings it out.
@@ -34,7 +35,7 @@ func (b *Browser) await(ctx context.Context, start func(ctx context.Context) err
 	case b.download <- struct{}{}:
 		defer func() { <-b.download }()
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, ctxerr.Of(ctx)
 	}
 	call, done := within(ctx, b.ctx)
 	defer done()
@@ -92,7 +93,7 @@ func (b *Browser) begins(ctx, call context.Context, began <-chan struct{}) error
 	case <-began:
 		return nil
 	case <-soon.Done():
-		return fmt.Errorf("none has begun: %w", context.Cause(soon))
+		return fmt.Errorf("none has begun: %w", ctxerr.Of(soon))
 	case <-call.Done():
 		return b.reason(ctx, call, call.Err())
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // find has chromedp find the element that a selector means.
@@ -54,7 +55,7 @@ func checkRef(ctx context.Context, target *chromedp.Target, selector string) err
 	if err == nil {
 		connected, err = chromedp.CallFunctionOn[bool]("function() { return this.isConnected }", on(object.Object))(ctx, target)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := ctxerr.Of(ctx); err != nil {
 		return err
 	}
 	if !connected {
@@ -68,7 +69,7 @@ func resolve(ctx context.Context, target *chromedp.Target, selector string) (*ru
 	if ref, ok := refOf(selector); ok {
 		res, err := cdp.Call(ctx, target, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: ref})
 		if err != nil {
-			return nil, Stale, ctx.Err()
+			return nil, Stale, ctxerr.Of(ctx)
 		}
 		return res.Object, "", nil
 	}
@@ -154,7 +155,7 @@ func uncovered(selector string) chromedp.Action[chromedp.Void] {
 			select {
 			case <-time.After(coverPoll):
 			case <-ctx.Done():
-				return ctx.Err()
+				return ctxerr.Of(ctx)
 			}
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -119,7 +120,7 @@ func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process,
 	if !stop() && ctx.Err() != nil || err != nil {
 		p.close()
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, ctxerr.Of(ctx)
 		}
 		return nil, p.err
 	}

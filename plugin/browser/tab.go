@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // A Tab is one page at a time.
@@ -148,7 +149,7 @@ func run[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (v T, er
 	case t.token <- struct{}{}:
 		defer func() { <-t.token }()
 	case <-ctx.Done():
-		return v, context.Cause(ctx)
+		return v, ctxerr.Of(ctx)
 	}
 	t.mu.Lock()
 	alive := t.alive
@@ -182,8 +183,8 @@ func within(ctx, parent context.Context) (context.Context, func()) {
 func (b *Browser) reason(ctx, call context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(context.Cause(call), ErrCrashed):
+		return ctxerr.Of(ctx)
+	case errors.Is(ctxerr.Of(call), ErrCrashed):
 		return ErrCrashed
 	}
 	if why := b.why(nil); why != nil {

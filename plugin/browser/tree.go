@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // AccessibilityTree returns the page as assistive technology sees it, fit for a model: a line for each element that says something, indented
@@ -74,7 +75,7 @@ func (t *tree) read(ctx context.Context, target *chromedp.Target, frame *page.Fr
 			t.frames[owner.BackendNodeID] = inner
 		}
 	}
-	return doc, ctx.Err()
+	return doc, ctxerr.Of(ctx)
 }
 
 // Roles that only structure the page, or repeat what is said above them.

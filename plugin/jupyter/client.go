@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -100,11 +101,11 @@ func (c *Client) call(ctx context.Context) (context.Context, func(), error) {
 	if c.closed {
 		return nil, nil, sandbox.ErrClosed
 	}
-	if err := ctx.Err(); err != nil {
+	if err := ctxerr.Of(ctx); err != nil {
 		return nil, nil, err
 	}
 	c.calls.Add(1)
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := ctxerr.WithCancel(ctx)
 	stop := context.AfterFunc(c.life, func() { cancel(sandbox.ErrClosed) })
 	return ctx, func() { stop(); cancel(nil); c.calls.Done() }, nil
 }
@@ -186,7 +187,7 @@ func take(ctx context.Context, turn chan struct{}) error {
 	case turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctxerr.Of(ctx)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/plugin/jupyter/internal/zmtp"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -312,7 +313,8 @@ func (m *message) shows() bool {
 // next waits for the next message about r and returns it, or nil if late fires first.
 func (c *connection) next(ctx context.Context, r *request, late <-chan time.Time) (*message, error) {
 	for {
-		if err := ctx.Err(); err != nil { // looked at here too: a cell that never stops printing always has a message ready
+		// Looked at here too: a cell that never stops printing always has a message ready.
+		if err := ctxerr.Of(ctx); err != nil {
 			return nil, err
 		}
 		c.mu.Lock()
@@ -336,7 +338,7 @@ func (c *connection) next(ctx context.Context, r *request, late <-chan time.Time
 		case <-late:
 			return nil, nil
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, ctxerr.Of(ctx)
 		case <-c.gone:
 			select {
 			case <-r.ready: // what came before

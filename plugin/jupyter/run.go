@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/headtail"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -65,14 +66,14 @@ func (c *Client) Run(ctx context.Context, code string, opts ...RunOption) (*Resu
 
 // inTurn is with for one call at a time.
 func (c *Client) inTurn(ctx context.Context, f func(context.Context, *connection) error) error {
-	if err := ctx.Err(); err != nil {
+	if err := ctxerr.Of(ctx); err != nil {
 		return err
 	}
 	select {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return ctxerr.Of(ctx)
 	case <-c.life.Done():
 		return sandbox.ErrClosed
 	}
@@ -150,7 +151,7 @@ func (c *cell) wait(ctx context.Context) error {
 		late.Stop()
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return c.stop(context.Cause(ctx))
+			return c.stop(ctxerr.Of(ctx))
 		case err != nil:
 			return err
 		case m != nil:
@@ -253,7 +254,7 @@ func (c *cell) interruptFromOutside(ctx context.Context) error {
 		case <-c.conn.gone:
 			return c.conn.why()
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return ctxerr.Of(ctx)
 		}
 		if tries++; tries > stopTries {
 			return ErrStuck

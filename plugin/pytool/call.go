@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/sandbox"
@@ -100,7 +101,7 @@ func (t *Tool) try(ctx context.Context, box sandbox.Sandbox, c Call, text []byte
 		}
 		return res, exitError(t.Function, n)
 	case err != nil && ctx.Err() != nil:
-		if err = context.Cause(ctx); errors.Is(err, sandbox.ErrTimeout) && c.Timeout > 0 {
+		if err = ctxerr.Of(ctx); errors.Is(err, sandbox.ErrTimeout) && c.Timeout > 0 {
 			return res, fmt.Errorf("call %s: not done after %v: %w", t.Function, c.Timeout, err)
 		}
 		return res, fmt.Errorf("call %s: %w", t.Function, err)

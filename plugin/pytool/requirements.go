@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
@@ -39,7 +40,7 @@ func (t *Tool) Prepare(ctx context.Context, box sandbox.Sandbox) error {
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return fmt.Errorf("install the requirements of %s: %w", t.Function, context.Cause(ctx))
+		return fmt.Errorf("install the requirements of %s: %w", t.Function, ctxerr.Of(ctx))
 	case err != nil:
 		return fmt.Errorf("install the requirements of %s: %w", t.Function, err)
 	case code == noPlugin:

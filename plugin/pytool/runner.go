@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
@@ -105,7 +106,7 @@ func (r *Runner) acquire(ctx context.Context, c Config) (*kept, error) {
 		return k, nil
 	case <-ctx.Done():
 		r.release(k, false)
-		return nil, fmt.Errorf("make a box for Python: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("make a box for Python: %w", ctxerr.Of(ctx))
 	}
 }
 

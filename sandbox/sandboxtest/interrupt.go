@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,23 +17,63 @@ func cancels(t *testing.T, b *box) {
 	t.Parallel()
 	t.Run("Before", func(t *testing.T) {
 		t.Parallel()
+		sh, files := b.open(t), b.Files()
+		why := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(why)
+		for name, call := range map[string]func() error{
+			"Execute": func() error { _, err := sh.Execute(ctx, ": > touched"); return err },
+			"Open":    func() error { _, err := b.Open(ctx); return err },
+			"Background": func() error {
+				_, err := b.Background(ctx, ": > touched", sandbox.Dir(sh.dir))
+				return err
+			},
+			"Run": func() error {
+				_, err := b.Run(ctx, &sandbox.Cmd{Args: []string{"touch", "touched"}, Dir: sh.dir})
+				return err
+			},
+			"CopyTo":    func() error { return b.CopyTo(ctx, t.TempDir(), sh.dir+"/touched") },
+			"CopyFrom":  func() error { return b.CopyFrom(ctx, sh.dir, t.TempDir()+"/copy") },
+			"Dial":      func() error { _, err := b.Dial(ctx, "tcp", "127.0.0.1:1"); return err },
+			"Listen":    func() error { _, err := b.Listen(ctx, "tcp", "127.0.0.1:0"); return err },
+			"ReadFile":  func() error { _, err := files.ReadFile(ctx, "/etc", 0); return err },
+			"WriteFile": func() error { return files.WriteFile(ctx, sh.dir+"/touched", nil, 0o644) },
+			"Resize":    func() error { return sh.Resize(ctx, 10, 10) },
+			"Screen":    func() error { _, err := sh.Screen(ctx); return err },
+		} {
+			_, err := attempt(name, empty(func(context.Context) error { return call() }))
+			if !errors.Is(err, errors.ErrUnsupported) {
+				require.ErrorIs(t, err, context.Canceled, name)
+				require.ErrorIs(t, err, why, name)
+			}
+		}
+		same(t, "", sh.output("ls"))
+		sh.lives()
+	})
+	t.Run("Cause", func(t *testing.T) {
+		t.Parallel()
 		sh := b.open(t)
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		_, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) { return sh.Execute(ctx, ": > touched") })
-		require.ErrorIs(t, err, context.Canceled)
-		same(t, "", sh.output("ls"))
-		_, err = within(b, t, "Open", func(context.Context) (sandbox.Session, error) { return b.Open(ctx) })
-		require.ErrorIs(t, err, context.Canceled)
-		_, err = within(b, t, "Background", func(context.Context) (sandbox.Job, error) {
-			return b.Background(ctx, ": > touched", sandbox.Dir(sh.dir))
-		})
-		require.ErrorIs(t, err, context.Canceled)
-		_, err = within(b, t, "Run", func(context.Context) (int, error) {
-			return b.Run(ctx, &sandbox.Cmd{Args: []string{"touch", "touched"}, Dir: sh.dir})
-		})
-		require.ErrorIs(t, err, context.Canceled)
-		same(t, "", sh.output("ls"))
+		job := b.start(t, "sleep 1000")
+		why := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		var running sync.WaitGroup
+		for name, call := range map[string]func() error{
+			"Execute": func() error { _, err := sh.Execute(ctx, "sleep 1000"); return err },
+			"Run": func() error {
+				_, err := b.Run(ctx, &sandbox.Cmd{Args: []string{"sleep", "1000"}})
+				return err
+			},
+			"Job.Wait": func() error { _, err := job.Wait(ctx); return err },
+		} {
+			running.Go(func() {
+				_, err := attempt(name, empty(func(context.Context) error { return call() }))
+				if !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+		time.AfterFunc(200*time.Millisecond, func() { cancel(why) })
+		running.Wait()
 		sh.lives()
 	})
 	for _, c := range []struct {

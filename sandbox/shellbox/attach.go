@@ -154,7 +154,7 @@ func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
 		}
 		err = s.endedEarly(sh)
 	}
-	if errors.Is(err, sandbox.ErrLost) || context.Cause(ctx) != nil {
+	if errors.Is(err, sandbox.ErrLost) || ctx.Err() != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -3,7 +3,6 @@ package shellbox
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path"
@@ -12,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -212,7 +212,7 @@ func (b *Box) open(ctx context.Context, id string, j *job, opts sandbox.SessionO
 	s.job = j
 	if err := s.start(ctx, opts.Dir, 0); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("open %s: %w", id, b.cause(ctx, err))
+		return nil, fmt.Errorf("open %s: %w", id, ctxerr.Explain(ctx, err))
 	}
 	b.mu.Lock()
 	b.sessions[id] = s
@@ -237,7 +237,7 @@ func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
 		b.calling.Add(1)
 		b.touch()
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := ctxerr.WithCancel(ctx)
 	stop := make(chan struct{})
 	b.calls.Go(func() {
 		select {
@@ -255,19 +255,6 @@ func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
 		}
 		b.calls.Done()
 	}, nil
-}
-
-// cause returns why a call with context ctx failed with err. If ctx or the box has ended, that is the reason.
-func (b *Box) cause(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		if c := context.Cause(ctx); !errors.Is(err, c) {
-			return fmt.Errorf("%w (%v)", c, err)
-		}
-	}
-	return err
 }
 
 // Close ends all sessions, jobs and calls, with all processes that they started, and closes the host. It returns when

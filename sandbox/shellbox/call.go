@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -17,7 +18,7 @@ func refuses(ctx context.Context) error {
 	if ctx == nil {
 		return errNoContext
 	}
-	return ctx.Err()
+	return ctxerr.Of(ctx)
 }
 
 // Execute implements sandbox.Session.
@@ -52,7 +53,7 @@ func (s *session) begin(ctx context.Context, c *command, o sandbox.ExecOptions) 
 		err = sandbox.ErrBusy
 	}
 	if err == nil {
-		err = ctx.Err()
+		err = ctxerr.Of(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func (s *session) unfinished(ctx context.Context, unseen bool) (*command, error)
 	case c == nil:
 		return nil, sandbox.ErrIdle
 	}
-	return c, ctx.Err()
+	return c, ctxerr.Of(ctx)
 }
 
 // resume goes on with the unfinished command; act is called with s.mu held, if the command is still unfinished.
@@ -190,9 +191,9 @@ func (w *call) wait(ctx context.Context, m mode) (*sandbox.Result, error) {
 		case <-canceled:
 			canceled = nil
 			if m != onEndKill {
-				return w.leave(ctx.Err())
+				return w.leave(ctxerr.Of(ctx))
 			}
-			w.kill(ctx.Err())
+			w.kill(ctxerr.Of(ctx))
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 // A path is absolute, or it is ~ or begins with ~/, where ~ is the home directory of the host's user.
 //
 // An error of the host's files is a *fs.PathError that wraps a syscall.Errno. When several things go wrong, return the first: it caused
-// the others. When ctx ends, reads and writes under way must return, and the error is context.Cause(ctx).
+// the others. When ctx ends, reads and writes under way must return. The error then wraps ctx.Err()
+// and context.Cause(ctx).
 type Copier interface {
 	// Unpack calls pack, once at most, with a writer that takes an archive, and unpacks it. Where there is a directory at path,
 	// the copy is made in it, under the archive's name; else it is made as path, whose parent must exist. A file takes the place

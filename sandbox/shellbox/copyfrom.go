@@ -8,6 +8,7 @@ import (
 	"net"
 
 	"github.com/sandshell/sandshell/internal/archive"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // CopyFrom implements sandbox.Sandbox. The copy is made beside its destination and moved there when it is whole, unless
@@ -51,13 +52,13 @@ func (b *Box) copyFrom(ctx context.Context, boxPath, hostPath string) error {
 		}
 		return to.Commit()
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := ctxerr.WithCancel(ctx)
 	defer cancel(nil)
 	u := &unpacking{unpack: func(r io.Reader) error { return to.Unpack(ctx, r) }, fail: cancel}
 	_, err = b.copyScript(ctx, copyFromScript, []string{path}, nil, u)
 	switch {
-	case err != nil && context.Cause(ctx) != nil:
-		return context.Cause(ctx)
+	case err != nil && ctx.Err() != nil:
+		return ctxerr.Of(ctx)
 	case err != nil: // the archive may still be whole, without the files that tar could not read
 		return err
 	}

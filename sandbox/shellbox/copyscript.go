@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/sandshell/sandshell/internal/archive"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -43,7 +44,7 @@ func (b *Box) copyFailed(ctx context.Context, err error) error {
 	if ctx.Err() == nil && !errors.As(err, &typed) {
 		return b.lostOr(err)
 	}
-	return b.cause(ctx, err)
+	return ctxerr.Explain(ctx, err)
 }
 
 // copyScript runs one end of a copy in the sandbox, within a call, and returns the status it ended with. args[0] is the path.

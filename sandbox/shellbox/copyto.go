@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/archive"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // CopyTo implements sandbox.Sandbox. The copy is made beside its destination and moved there when it is whole, unless
@@ -176,7 +177,7 @@ type destination struct {
 
 func (d *destination) Write(p []byte) (n int, err error) {
 	if d.ctx.Err() != nil {
-		d.err = context.Cause(d.ctx)
+		d.err = ctxerr.Of(d.ctx)
 		return 0, d.err
 	}
 	n, err = d.w.Write(p)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/shfiles"
 )
 
@@ -42,7 +43,7 @@ func (f *fileClients) acquire(ctx context.Context, box *Box) (*fileUse, error) {
 	case f.turn <- struct{}{}:
 		defer func() { <-f.turn }()
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, ctxerr.Of(ctx)
 	}
 	f.mu.Lock()
 	u := f.current
@@ -152,7 +153,7 @@ func (u *fileUse) do(ctx context.Context, heed time.Duration, work func() error)
 		return <-done
 	}
 	u.update(func() { u.abandoned++; u.retired = true })
-	return context.Cause(ctx)
+	return ctxerr.Of(ctx)
 }
 
 // close closes all clients, and returns when no call is left.

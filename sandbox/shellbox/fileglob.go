@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -55,7 +56,7 @@ type glob struct {
 // search finds what rest, the elements of a pattern, matches in the directory at, which the caller knows as shown. Both end with a slash, or shown is "".
 func (g *glob) search(at, shown string, rest []string) error {
 	if g.ctx.Err() != nil {
-		return context.Cause(g.ctx)
+		return ctxerr.Of(g.ctx)
 	}
 	element, last := rest[0], len(rest) == 1
 	if !strings.ContainsAny(element, meta) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -21,7 +22,7 @@ func (f files) Open(ctx context.Context, name string) (sandbox.File, error) {
 		}
 		if ctx.Err() != nil { // the caller may be gone
 			opened.Close()
-			return context.Cause(ctx)
+			return ctxerr.Of(ctx)
 		}
 		file = &openFile{box: f.box, name: name, on: c, file: opened}
 		c.update(func() { c.users++; c.files[file] = struct{}{} })

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/sandshell/sandshell/internal/archive"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -67,7 +68,7 @@ func (f files) do(ctx context.Context, c fileCall, work func(ctx context.Context
 			}
 			err = f.box.lostOr(err)
 		}
-		if err = f.box.cause(ctx, err); err != nil {
+		if err = ctxerr.Explain(ctx, err); err != nil {
 			return c.failed(err)
 		}
 		return nil
@@ -143,7 +144,7 @@ func readAll(ctx context.Context, file sandbox.File, name string, limit int64) (
 	data := make([]byte, 0, size+1) // one more: it shows the end
 	for {
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, ctxerr.Of(ctx)
 		}
 		if len(data) == cap(data) { // the file has no size, or has grown
 			data = slices.Grow(data, sizeless)
@@ -225,7 +226,7 @@ func mkdirAll(ctx context.Context, c FileClient, dir string, perm fs.FileMode) e
 	case err == nil:
 		return syscall.ENOTDIR
 	case !errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil:
-		return cmp.Or(context.Cause(ctx), err)
+		return cmp.Or(ctxerr.Of(ctx), err)
 	}
 	if parent, _ := path.Split(strings.TrimRight(dir, "/")); parent != "" {
 		if err := mkdirAll(ctx, c, parent, perm); err != nil {
@@ -288,7 +289,7 @@ func removeAll(ctx context.Context, c FileClient, path string, info fs.FileInfo)
 		first = err
 		for _, entry := range entries {
 			if ctx.Err() != nil {
-				return context.Cause(ctx)
+				return ctxerr.Of(ctx)
 			}
 			err := removeAll(ctx, c, path+"/"+entry.Name(), entry)
 			if errors.Is(err, sandbox.ErrCut) {

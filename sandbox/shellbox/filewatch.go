@@ -7,6 +7,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -105,7 +106,7 @@ func (w *fileWatch) why(ctx context.Context, err error) error {
 	case w.box.ends():
 		return sandbox.ErrClosed
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return ctxerr.Of(ctx)
 	case errors.Is(err, sandbox.ErrCut):
 		return w.box.lostOr(err)
 	}

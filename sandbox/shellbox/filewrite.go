@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -63,7 +64,7 @@ func (w *fileWrite) write(ctx context.Context, c *fileUse, name string) error {
 	w.temp.Store(temp)
 	err = w.fill(ctx, c, temp.path, dir, old)
 	if err == nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+		err = ctxerr.Of(ctx)
 	}
 	if err == nil {
 		err = c.Rename(temp.path, target)
@@ -96,7 +97,7 @@ func (w *fileWrite) fill(ctx context.Context, c *fileUse, temp, dir string, old 
 		piece := rest[:min(len(rest), filePiece)]
 		rest = rest[len(piece):]
 		if _, err = file.Write(piece); err == nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
+			err = ctxerr.Of(ctx)
 		}
 	}
 	if cerr := file.Close(); err == nil {

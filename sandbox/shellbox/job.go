@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/terminal"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
@@ -227,7 +228,7 @@ func (j *job) wait(ctx context.Context) (*sandbox.Result, error) {
 	select {
 	case <-j.done:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, ctxerr.Of(ctx)
 	}
 	if j.err != nil {
 		return nil, j.err

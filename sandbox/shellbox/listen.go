@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -61,7 +62,7 @@ func (b *Box) listen(ctx context.Context, network, address string) (net.Listener
 	defer done()
 	on, err := host.Listen(ctx, network, at)
 	if err != nil {
-		return fail(b.cause(ctx, err))
+		return fail(ctxerr.Explain(ctx, err))
 	}
 	l := &listener{Listener: on, box: b, noticed: noticed(ctx)}
 	b.mu.Lock()

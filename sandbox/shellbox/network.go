@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -33,7 +34,7 @@ func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	defer done()
 	conn, err := b.host.Dial(ctx, network, address)
 	if err != nil {
-		return nil, b.cause(ctx, err)
+		return nil, ctxerr.Explain(ctx, err)
 	}
 	t, err := b.track(conn, noticed(ctx))
 	if err != nil {

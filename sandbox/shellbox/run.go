@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -96,10 +97,10 @@ func (b *Box) runs(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 		proc.Close()
 		outputs.leave()
 		<-exited
-		if errors.Is(context.Cause(ctx), sandbox.ErrClosed) || status.Code == 0 {
-			return -1, context.Cause(ctx)
+		if errors.Is(ctxerr.Of(ctx), sandbox.ErrClosed) || status.Code == 0 {
+			return -1, ctxerr.Of(ctx)
 		}
-		return status.Code, context.Cause(ctx)
+		return status.Code, ctxerr.Of(ctx)
 	}
 	if err != nil {
 		proc.Close()
@@ -124,7 +125,7 @@ func (b *Box) runs(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 func (b *Box) notStarted(ctx context.Context, err error) (int, error) {
 	switch {
 	case ctx.Err() != nil:
-		return -1, b.cause(ctx, err)
+		return -1, ctxerr.Explain(ctx, err)
 	case errors.Is(err, exec.ErrNotFound):
 		return 127, err
 	case errors.Is(err, fs.ErrPermission):
@@ -176,7 +177,7 @@ func (o *outputs) finish(ctx context.Context, answers func(context.Context) bool
 		case <-o.copied:
 			return errors.Join(o.errs[:]...)
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return ctxerr.Of(ctx)
 		case <-time.After(runDelay / runSteps):
 		}
 		switch n, busy := o.taken.now(); {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // start starts a shell in dir and waits until it can take commands. open calls it, and so does the reader of the shell before, with that shell's status. A shell
@@ -51,7 +53,7 @@ func (s *session) startOnce(ctx context.Context, dir string, status int) error {
 	s.mu.Unlock()
 	p, err := s.launch(ctx, dir, rows, cols)
 	if err != nil {
-		return causeOf(ctx, err)
+		return ctxerr.Explain(ctx, err)
 	}
 	sh := newShell(p, rand.Text())
 	s.mu.Lock()
@@ -101,14 +103,6 @@ func (s *session) takesOver(sh *shell) bool {
 	return true
 }
 
-// causeOf returns err, or why ctx has ended if that is the reason.
-func causeOf(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w (%v)", cause, err)
-	}
-	return err
-}
-
 // launch starts the shell's process.
 func (s *session) launch(ctx context.Context, dir string, rows, cols int) (Process, error) {
 	program := Program{
@@ -143,7 +137,7 @@ func (s *session) answers(ctx context.Context, sh *shell, seq int) error {
 		case <-s.gone:
 			return s.over()
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return ctxerr.Of(ctx)
 		}
 	}
 }

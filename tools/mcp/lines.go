@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // Lines is a transport of messages that are a line each, as MCP has them on standard input and output. Unlike the SDK's, which ends the session, it answers
@@ -57,7 +58,7 @@ func (c *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 	case <-c.closed:
 		return nil, io.EOF
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, ctxerr.Of(ctx)
 	}
 }
 
@@ -148,7 +149,7 @@ func refusal(code int, err error) []byte {
 
 // Write implements the SDK's Connection.
 func (c *lines) Write(ctx context.Context, m jsonrpc.Message) error {
-	if err := ctx.Err(); err != nil {
+	if err := ctxerr.Of(ctx); err != nil {
 		return err
 	}
 	line, err := jsonrpc.EncodeMessage(m)

@@ -264,7 +264,7 @@ func TestLeave(t *testing.T) {
 		go func() { served <- s.Serve(ctx, ours) }()
 		one, two := sleep(t.Context(), t, connect(t, transport, nil)), sleep(t.Context(), t, connect(t, theirs, nil))
 		cancel(errors.New("enough"))
-		require.EqualError(t, <-served, "mcp: serve: enough")
+		require.EqualError(t, <-served, "mcp: serve: context canceled: enough")
 		require.Error(t, <-two)
 		require.EqualValues(t, 1, p.closed.Load())
 		require.NoError(t, s.Close())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/tools"
 )
@@ -94,10 +95,10 @@ func (s *Server) Serve(ctx context.Context, t sdk.Transport) error {
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { s.end(ss, context.Cause(ctx)) })
+	stop := context.AfterFunc(ctx, func() { s.end(ss, ctxerr.Of(ctx)) })
 	err = ss.Wait()
 	if !stop() {
-		err = context.Cause(ctx)
+		err = ctxerr.Of(ctx)
 	}
 	s.drop(ss)
 	if err != nil {

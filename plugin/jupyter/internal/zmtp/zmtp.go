@@ -13,6 +13,8 @@ import (
 	"math"
 	"net"
 	"sync"
+
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // The kinds of sockets that a Conn can be.
@@ -57,7 +59,7 @@ func NewConn(ctx context.Context, conn net.Conn, kind, identity string) (*Conn, 
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	err := c.handshake(kind, identity)
 	if !stop() {
-		err = ctx.Err()
+		err = ctxerr.Of(ctx)
 	}
 	if err != nil {
 		conn.Close()

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -54,7 +55,7 @@ func (c *Processes) do(ctx context.Context, call string) (string, error) {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return "", ctxerr.Of(ctx)
 	}
 	defer func() { <-c.turn }()
 	if c.closed {
@@ -89,7 +90,7 @@ func (c *Processes) ask(ctx context.Context, lines string) (string, error) {
 	stop := context.AfterFunc(ctx, func() { shell.Close() })
 	answer, err := c.converse(lines)
 	if !stop() { // AfterFunc closes the shell, even if it has just answered
-		err = context.Cause(ctx)
+		err = ctxerr.Of(ctx)
 	}
 	if err != nil {
 		c.stop()
