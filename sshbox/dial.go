@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
@@ -31,17 +32,25 @@ type DialConfig struct {
 
 	// Signer is the private key to log in with, from ssh.ParsePrivateKey or of your own.
 	Signer ssh.Signer
-	// KeyFiles are private keys to log in with, in files as ssh-keygen makes them. An encrypted one is an error: add
-	// it to an agent, or decrypt it (ssh.ParsePrivateKeyWithPassphrase) and give it as Signer.
+	// KeyFiles are private keys to log in with, in files as ssh-keygen makes them. A certificate is
+	// used that lies beside its key, as FILE-cert.pub. An encrypted key is an error: add it to an
+	// agent, or decrypt it (ssh.ParsePrivateKeyWithPassphrase) and give it as Signer.
 	KeyFiles []string
 	// Agent offers the keys of the ssh-agent that SSH_AUTH_SOCK names.
 	Agent bool
-	// Password is used where the server asks for one, by "password" or by a single "keyboard-interactive" question.
+	// Password is given to the server once in each login: by "password", or as the answer to the
+	// first "keyboard-interactive" question that asks for a password and does not echo.
 	Password string
-	// AskPassword is called for the password when it is needed, if Password is empty. An error ends the login.
+	// AskPassword is called for the password when it is needed, if Password is empty. An error ends
+	// the login.
 	AskPassword func() (string, error)
-	// When none of the five is given: the agent, if there is one, and ~/.ssh/id_ed25519, id_ecdsa and id_rsa, as far
-	// as they are there and not encrypted.
+	// Answer is called with each other "keyboard-interactive" question, such as one for a code or
+	// for a new password, and returns the answer. An error ends the login. Default: a login with
+	// such a question fails, and its error tells the question. HandshakeTimeout bounds the answers
+	// too.
+	Answer func(question string) (string, error)
+	// When none of the six is given: the agent, if there is one, and ~/.ssh/id_ed25519, id_ecdsa and
+	// id_rsa, as far as they are there and not encrypted.
 
 	// HostKey decides whether the machine is the right one, for example ssh.FixedHostKey(key). Default: KnownHosts
 	// decides.
@@ -105,7 +114,8 @@ var (
 )
 
 // Dial logs in and starts the main session. Its errors are *DialError as long as that is about the connection: they
-// name address, user and reason. ctx governs Dial only.
+// name address, user and reason. A refused login is a *LoginError too, and a wrong host key a
+// *HostKeyError. ctx governs Dial only.
 func Dial(ctx context.Context, c DialConfig) (*SSHBox, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -202,7 +212,25 @@ func (c DialConfig) host(ctx context.Context) (*sshhost.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sshhost.New(first, sshhost.Config{Dial: c.connect, MaxSessions: c.MaxSessions, Env: slices.Clone(c.Env)}), nil
+	return sshhost.New(first, sshhost.Config{
+		Dial: c.untilRefused(), MaxSessions: c.MaxSessions, Env: slices.Clone(c.Env),
+	}), nil
+}
+
+// untilRefused makes connections until a login is refused. It does not try again then.
+func (c DialConfig) untilRefused() func(context.Context) (*sshconn.Conn, error) {
+	var refused atomic.Pointer[error]
+	return func(ctx context.Context) (*sshconn.Conn, error) {
+		if err := refused.Load(); err != nil {
+			return nil, *err
+		}
+		conn, err := c.connect(ctx)
+		var login *LoginError
+		if errors.As(err, &login) {
+			refused.Store(&err)
+		}
+		return conn, err
+	}
 }
 
 // connect makes one connection, and keeps it alive. A server that has too many connections that have not logged in
@@ -243,7 +271,7 @@ func (c DialConfig) connectOnce(ctx context.Context) (*sshconn.Conn, error) {
 	fail := func(reason string, err error) error {
 		return &DialError{User: c.User, Address: c.Address, Reason: reason, Err: err}
 	}
-	keys, err := c.hostKeys()
+	keys, err := c.hostKeys(ctx)
 	if err != nil {
 		return nil, fail(err.Error(), err)
 	}
@@ -252,30 +280,33 @@ func (c DialConfig) connectOnce(ctx context.Context) (*sshconn.Conn, error) {
 		return nil, fail(err.Error(), err)
 	}
 	defer login.close()
-	raw, err := c.DialContext(ctx, "tcp", c.Address)
+	dial := func() (net.Conn, error) { return c.DialContext(ctx, "tcp", c.Address) }
+	raw, err := callback(ctx, "DialConfig.DialContext", dial, func(late net.Conn) { late.Close() })
 	if err != nil {
-		return nil, fail(dialReason(ctx, err, c.HandshakeTimeout), err)
+		return nil, fail(dialReason(ctx, err, c.HandshakeTimeout), ctxerr.Explain(ctx, err))
 	}
+	login.line = &line{Conn: raw}
 	config := &ssh.ClientConfig{
-		User: c.User, Auth: login.methods,
+		User: c.User, AuthCallback: login.next,
 		HostKeyCallback: keys.check, HostKeyAlgorithms: keys.algorithms(c.Address, raw.RemoteAddr()),
 	}
 	config.Ciphers = sshconn.PreferredCiphers()
-	conn, err := sshconn.Handshake(ctx, raw, c.Address, config, nil)
+	conn, err := sshconn.Handshake(ctx, login.line, c.Address, config, nil)
 	if err == nil {
 		return conn, nil
 	}
-	if keys.err != nil {
-		return nil, fail(keys.err.Error(), keys.err)
+	if wrong := keys.err.Load(); wrong != nil {
+		return nil, fail(wrong.Error(), wrong)
 	}
 	var unwelcome *sshconn.UnwelcomeError
 	switch {
 	case ctx.Err() != nil:
-		return nil, fail(dialReason(ctx, err, c.HandshakeTimeout), err)
+		return nil, fail(dialReason(ctx, err, c.HandshakeTimeout), ctxerr.Explain(ctx, err))
 	case errors.As(err, &unwelcome):
 		return nil, fail(err.Error()+" (is it an SSH server, and does it let this machine in?)", err)
-	case strings.Contains(err.Error(), "unable to authenticate"), strings.Contains(err.Error(), "Too many authentication failures"):
-		return nil, fail(login.refused(err), err)
+	}
+	if refused := login.failed(err); refused != nil {
+		return nil, fail(refused.Error(), refused)
 	}
 	return nil, fail(strings.TrimPrefix(err.Error(), "ssh: "), err)
 }

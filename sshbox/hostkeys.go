@@ -2,6 +2,7 @@ package sshbox
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
@@ -54,12 +56,17 @@ type hostKeys struct {
 	callback ssh.HostKeyCallback
 	ours     bool // it goes by files, not by what the caller gave
 	files    []string
-	err      *HostKeyError
+	err      atomic.Pointer[HostKeyError]
 }
 
-func (c DialConfig) hostKeys() (*hostKeys, error) {
+func (c DialConfig) hostKeys(ctx context.Context) (*hostKeys, error) {
 	if c.HostKey != nil {
-		return &hostKeys{callback: c.HostKey}, nil
+		check := func(host string, remote net.Addr, key ssh.PublicKey) error {
+			ask := func() (struct{}, error) { return struct{}{}, c.HostKey(host, remote, key) }
+			_, err := callback(ctx, "DialConfig.HostKey", ask, nil)
+			return err
+		}
+		return &hostKeys{callback: check}, nil
 	}
 	files := c.KnownHosts
 	if files == nil {
@@ -140,14 +147,15 @@ func (k *hostKeys) check(address string, remote net.Addr, key ssh.PublicKey) err
 	if err == nil {
 		return nil
 	}
-	k.err = &HostKeyError{Address: address, Key: key, Files: k.files}
+	wrong := &HostKeyError{Address: address, Key: key, Files: k.files}
 	var known *knownhosts.KeyError
 	if k.ours && errors.As(err, &known) {
-		k.err.Known = known.Want
+		wrong.Known = known.Want
 	} else {
-		k.err.Err = err
+		wrong.Err = err
 	}
-	return k.err
+	k.err.Store(wrong)
+	return wrong
 }
 
 // algorithms are the kinds of keys that the machine is known by: a server that has several shows the first kind that

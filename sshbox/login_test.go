@@ -115,3 +115,109 @@ func TestLogin(t *testing.T) {
 		login(t, c)
 	})
 }
+
+// What OpenSSH's sshd says to a wrong password depends on how it asks; the error does not.
+func TestWrongPassword(t *testing.T) {
+	t.Parallel()
+	for _, server := range []struct {
+		lines []string
+		tried string
+	}{
+		{[]string{"PasswordAuthentication yes"}, "tried password"},
+		{[]string{"PasswordAuthentication yes", "KbdInteractiveAuthentication yes"},
+			"tried password"}, // OpenSSH's own defaults
+		{[]string{"KbdInteractiveAuthentication yes"}, "login refused"}, // it has no question
+	} {
+		s := startSSHD(t, append(server.lines, "LogLevel VERBOSE")...)
+		for _, signer := range []ssh.Signer{nil, newKey(t, "")} {
+			c := s.config()
+			c.Signer, c.Password = signer, "wrong"
+			tried := server.tried
+			if signer != nil {
+				tried = "tried key "
+			}
+			var refused *LoginError
+			if e := dialError(t, c, "login refused", tried); !errors.As(e, &refused) {
+				t.Errorf("%q: not a LoginError: %v", server.lines, e)
+			}
+		}
+		s.Stop()
+		if n := strings.Count(s.Log(), "Failed password"); n > 2 {
+			t.Errorf("%q: the password was refused %d times:\n%s", server.lines, n, s.Log())
+		}
+	}
+}
+
+func TestTooManyKeys(t *testing.T) {
+	t.Parallel()
+	s := startSSHD(t, "MaxAuthTries 3")
+	c := s.config()
+	c.Signer = nil
+	for range 5 {
+		file := filepath.Join(t.TempDir(), "key")
+		newKey(t, file)
+		c.KeyFiles = append(c.KeyFiles, file)
+	}
+	dialError(t, c, "login refused", "too many keys")
+}
+
+// The certificate beside a key is tried before the key; another key's is left out.
+func TestCertificateBesideKey(t *testing.T) {
+	dir := t.TempDir()
+	ca := newKey(t, "")
+	authorities := filepath.Join(dir, "ca.pub")
+	noError(t, os.WriteFile(authorities, ssh.MarshalAuthorizedKey(ca.PublicKey()), 0o644))
+	s := startSSHD(t, "TrustedUserCAKeys "+authorities)
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("SSH_AUTH_SOCK", "")
+	noError(t, os.Mkdir(filepath.Join(home, ".ssh"), 0o700))
+	file := filepath.Join(home, ".ssh", "id_ed25519")
+	key := newKey(t, file)
+	certify := func(key ssh.PublicKey) {
+		cert := &ssh.Certificate{Key: key, CertType: ssh.UserCert, KeyId: "me",
+			ValidPrincipals: []string{s.User}, ValidBefore: ssh.CertTimeInfinity,
+			Permissions: ssh.Permissions{Extensions: map[string]string{"permit-pty": ""}}}
+		noError(t, cert.SignCert(rand.Reader, ca))
+		noError(t, os.WriteFile(file+"-cert.pub", ssh.MarshalAuthorizedKey(cert), 0o644))
+	}
+	certify(key.PublicKey())
+	for _, files := range [][]string{{file}, nil} {
+		c := s.config()
+		c.Signer, c.KeyFiles = nil, files
+		box, err := Dial(t.Context(), c)
+		noError(t, err)
+		noError(t, box.Close())
+	}
+	certify(ca.PublicKey())
+	c := s.config()
+	c.Signer, c.KeyFiles = nil, []string{file}
+	dialError(t, c, "login refused", "not tried: certificate "+file+"-cert.pub")
+}
+
+// A box on a plain sshd logs in again when a connection is full. A machine that refuses that is
+// asked once.
+func TestRefusedSessions(t *testing.T) {
+	t.Parallel()
+	s := startSSHD(t, "LogLevel VERBOSE")
+	c := s.config()
+	c.MaxSessions = 3
+	box, err := Dial(t.Context(), c)
+	noError(t, err)
+	noError(t, os.WriteFile(filepath.Join(s.Dir, "authorized_keys"), nil, 0o644))
+	for range 3 {
+		var refused *LoginError
+		_, err := box.Open(t.Context())
+		for ; err == nil; _, err = box.Open(t.Context()) {
+		}
+		if !errors.As(err, &refused) {
+			t.Errorf("got %v", err)
+		}
+	}
+	tell(t, box, "echo here")
+	noError(t, box.Close())
+	s.Stop()
+	if n := strings.Count(s.Log(), "Failed publickey"); n != 1 {
+		t.Errorf("%d logins were refused:\n%s", n, s.Log())
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 
 	"github.com/sandshell/sandshell/internal/boxclient"
@@ -41,14 +40,16 @@ func (c DialConfig) machine() *machine.Machine {
 	return &machine.Machine{Login: c.host, Refused: refusal, Dir: c.Boxd, Logger: c.Logger}
 }
 
-// refusal says why a login is refused for good, "" if it may succeed later. A wrong host key will not become the right one; and many logins that are refused
-// would only have the machine shut this one out.
+// refusal says why a login is refused for good, "" if it may succeed later. A wrong host key will
+// not become the right one. After a refused login, more of them would have the machine shut this
+// one out.
 func refusal(err error) string {
 	var key *HostKeyError
+	var login *LoginError
 	switch {
 	case errors.As(err, &key):
 		return "another machine answers at its address"
-	case strings.Contains(err.Error(), "unable to authenticate"):
+	case errors.As(err, &login):
 		return "the machine does not let this program in any more"
 	}
 	return ""

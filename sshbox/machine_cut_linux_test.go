@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -151,5 +152,40 @@ func TestBoxdKilled(t *testing.T) {
 	}
 	if _, err := c.Attach(t.Context(), id); err == nil || !strings.Contains(err.Error(), id) {
 		t.Errorf("Attach: %v", err)
+	}
+}
+
+// A machine that refuses a login is not asked again, by whatever the box does next.
+func TestRefusedLoginIsFinal(t *testing.T) {
+	t.Parallel()
+	s := startSSHD(t, "LogLevel VERBOSE")
+	proxied, line := s.Through(t)
+	c := s.withBoxd()
+	c.Address, c.Linger = proxied.Address, time.Second
+	box, err := Dial(t.Context(), c)
+	noError(t, err)
+	tell(t, box, "echo here")
+	keys := filepath.Join(s.Dir, "authorized_keys")
+	noError(t, os.WriteFile(keys, nil, 0o644)) // the account is closed
+	line.Cut()
+	began := time.Now()
+	_, err = box.Execute(limit(t), "true")
+	var lost *sandbox.LostError
+	var refused *LoginError
+	if !errors.As(err, &lost) || lost.Cause != sandbox.LostConnection || !errors.As(err, &refused) {
+		t.Errorf("got %v", err)
+	}
+	if d := time.Since(began); d > 5*time.Second {
+		t.Errorf("known after %v", d)
+	}
+	_, err = box.Run(limit(t), &sandbox.Cmd{Args: []string{"true"}})
+	if !errors.Is(err, sandbox.ErrLost) {
+		t.Errorf("Run: %v", err)
+	}
+	noError(t, box.Close())
+	waitFor(t, "boxd's end", func() bool { return filesOf(t, c) == "boxd" })
+	s.Stop()
+	if n := strings.Count(s.Log(), "Failed publickey"); n != 1 {
+		t.Errorf("%d logins were refused:\n%s", n, s.Log())
 	}
 }

@@ -62,21 +62,23 @@ func (m *Machine) box(dir, id string, linger time.Duration, keep bool) *Box {
 // Join implements boxclient.Place: it logs in, and executes boxd join. A new login each time, since nobody knows what has become of the last.
 func (b *Box) Join(ctx context.Context) (boxclient.Streams, error) {
 	b.mu.Lock()
-	first, h := b.first, b.login
+	first, h, refused := b.first, b.login, b.refused
 	b.first, b.login = nil, nil
 	b.mu.Unlock()
 	if first != nil {
 		return first, nil
 	}
+	if refused != nil { // for good: the machine may count the logins that it refuses
+		return nil, refused
+	}
 	if h == nil {
 		var err error
 		if h, err = b.machine.Login(ctx); err != nil {
-			b.mu.Lock()
-			b.refused = nil
 			if b.machine.Refused(err) != "" {
+				b.mu.Lock()
 				b.refused = err
+				b.mu.Unlock()
 			}
-			b.mu.Unlock()
 			return nil, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -95,13 +96,13 @@ func Start(t testing.TB, lines ...string) *Server {
 
 func (s *Server) start(t testing.TB) {
 	t.Helper()
-	config := strings.Join(append([]string{
+	config := strings.Join(append(without(s.lines, []string{
 		"ListenAddress " + s.Address, "HostKey " + filepath.Join(s.Dir, "hostkey"), "PidFile none",
 		"AuthorizedKeysFile " + filepath.Join(s.Dir, "authorized_keys"), "StrictModes no", "UsePAM no", "PrintLastLog no",
 		"PermitRootLogin prohibit-password", "SetEnv SHLVL=2", // bash, for which it is not the first shell, leaves ~/.bashrc alone
 		"PasswordAuthentication no", "KbdInteractiveAuthentication no", "UseDNS no",
-		subsystem(s.lines),
-	}, s.lines...), "\n") + "\n"
+		"Subsystem sftp internal-sftp",
+	}), s.lines...), "\n") + "\n"
 	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, "config"), []byte(config), 0o644))
 	s.cmd = exec.Command(program(), "-D", "-e", "-f", filepath.Join(s.Dir, "config"))
 	s.cmd.Stderr = &s.log
@@ -187,10 +188,22 @@ func (s *Server) Connect(ctx context.Context) (*sshconn.Conn, error) {
 	}, nil)
 }
 
-// subsystem is sshd's sftp, unless the lines name subsystems themselves.
-func subsystem(lines []string) string {
-	if strings.Contains(strings.Join(lines, "\n"), "Subsystem ") {
-		return "# no other"
-	}
-	return "Subsystem sftp internal-sftp"
+// without returns the defaults that lines do not set: of two lines, sshd takes the first, but of
+// host keys all.
+func without(lines, defaults []string) []string {
+	return slices.DeleteFunc(defaults, func(d string) bool {
+		keyword, _, _ := strings.Cut(d, " ")
+		for _, line := range lines {
+			switch word, _, _ := strings.Cut(line, " "); word {
+			case "Match":
+				return false // what follows is for some logins only
+			case keyword:
+				return keyword != "HostKey"
+			}
+		}
+		return false
+	})
 }
+
+// Log returns what the server has logged. The server must have been stopped.
+func (s *Server) Log() string { return s.log.String() }
