@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/sandshell/sandshell/internal/terminal"
 )
@@ -47,6 +46,10 @@ func framesOf(cast io.Reader) ([]frame, error) {
 	for size := 0; size < playbackMax; {
 		line, err := lines.ReadBytes('\n')
 		if err == io.EOF { // what follows the last whole line was not written to the end
+			if n := len(frames); n > 0 {
+				frames[n-1].Text += string(cleaner.Flush(nil))
+				frames[n-1].Line = string(cleaner.Line())
+			}
 			return frames, nil
 		}
 		if err != nil {
@@ -61,8 +64,8 @@ func framesOf(cast io.Reader) ([]frame, error) {
 		if data == "" {
 			continue
 		}
-		text := strings.ToValidUTF8(string(cleaner.Append(nil, []byte(data))), "\uFFFD")
-		current := strings.ToValidUTF8(string(cleaner.Line()), "\uFFFD")
+		text := string(cleaner.Append(nil, []byte(data)))
+		current := string(cleaner.Line())
 		size += len(text) + len(current)
 		if n := len(frames); n > 0 && at-frames[n-1].At < frameTime {
 			frames[n-1].Text += text

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -65,7 +66,7 @@ func (v *castView) append(out []byte, e event, text []byte) []byte {
 			e.track.alternate = false
 			out = v.show(out, e, []byte("\x1b[?1049l"))
 		}
-		command := strings.ReplaceAll(strings.Map(visible, string(text)), "\n", "\n> ")
+		command := strings.ReplaceAll(visible(string(text)), "\n", "\n> ")
 		out = v.turn(out, e)
 		return v.show(out, e, []byte("\x1b[1m$ "+command+"\x1b[0m\n"))
 	case 'r':
@@ -80,15 +81,23 @@ func (v *castView) append(out []byte, e event, text []byte) []byte {
 	return appendEvent(out, e, e.code, string(text))
 }
 
-// visible has a sign for a control character, such as one in a command.
-func visible(r rune) rune {
-	switch {
-	case r == 0x7f:
-		return '␡'
-	case r < ' ' && r != '\n' && r != '\t':
-		return '␀' + r
+// visible returns a command with signs for the control characters in it: ␛, and as Go writes those
+// of the C1 range and those that change the direction of text.
+func visible(command string) string {
+	var b strings.Builder
+	for _, r := range command {
+		switch {
+		case r == 0x7f:
+			b.WriteRune('␡')
+		case r < ' ' && r != '\n' && r != '\t':
+			b.WriteRune('␀' + r)
+		case unicode.In(r, unicode.Cc, unicode.Bidi_Control) && r >= 0x80:
+			fmt.Fprintf(&b, "\\u%04x", r)
+		default:
+			b.WriteRune(r)
+		}
 	}
-	return r
+	return b.String()
 }
 
 // output appends what a program has printed.

@@ -216,12 +216,12 @@ func TestRecordBytes(t *testing.T) {
 	require.NoError(t, err)
 	_, err = rec.Execute(ctx, `printf '\033[?1049hkilled'`)
 	require.NoError(t, err)
-	_, err = rec.Execute(ctx, "# \x1b[2J")
+	_, err = rec.Execute(ctx, "# \x1b[2J \u009b2J \u202e")
 	require.NoError(t, err)
 	require.NoError(t, rec.Close())
 	_, shown, _ := strings.Cut(read(t, file.Bytes()).shown(), "\x1b[0m\r\n")
 	require.True(t, strings.HasPrefix(shown, "€ \ufffd \"\\ \x00\x01\r\n\x1b[?1049ha\nb\x1b[?1049lc\r\n\ufffd\ufffd\r\n"), "%q", shown)
-	require.Contains(t, shown, "killed\x1b[?1049l\r\n\x1b[1m$ # ␛[2J\x1b[0m\r\n")
+	require.Contains(t, shown, "killed\x1b[?1049l\r\n\x1b[1m$ # ␛[2J \\u009b2J \\u202e\x1b[0m\r\n")
 }
 
 // TestRecordEachByte: every byte of ASCII, at every place of a word of eight.

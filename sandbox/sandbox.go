@@ -189,8 +189,16 @@ type Result struct {
 	// run at the same time, all are told. Only a container tells (DockerSSHBox); elsewhere it is false.
 	OOM bool
 
-	Unread     int           // bytes of Input that the command had not read when it ended: dropped, never executed
-	FullScreen bool          // the program draws the whole screen (alternate screen): Screen shows it, Output does not
+	// Unread is how many bytes of Input the command had not read when it ended. They are dropped,
+	// and never executed.
+	Unread int
+
+	// FullScreen: the program draws the whole screen (alternate screen): Screen shows it, Output
+	// does not. In an Exited Result: a program that was killed has left its screen, which Screen
+	// shows until the next command prints. What was printed behind the last thing that it drew is
+	// in Output.
+	FullScreen bool
+
 	Matched    string        // what Until matched
 	Cwd        string        // the shell's directory, when it is back at its prompt
 	Restarted  bool          // the shell itself ended (exit, exec, set -e, kill): a fresh one took its place, in Cwd

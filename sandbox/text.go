@@ -37,7 +37,10 @@ func (r *Result) notes() (notes []string) {
 			notes = append(notes, fmt.Sprintf(format, args...))
 		}
 	}
-	add(r.FullScreen, "a full-screen program: its screen is not part of the output")
+	add(r.FullScreen && r.State != Exited,
+		"a full-screen program: its screen is not part of the output")
+	add(r.FullScreen && r.State == Exited,
+		"a full-screen program has ended and left its screen, which is not part of the output")
 	add(r.State == Waiting, "%s", map[InputKind]string{
 		Line: "waiting for a line of input", Secret: "waiting for a secret, such as a password, which is not shown", Keys: "waiting for keys",
 	}[r.Awaits])

@@ -95,7 +95,7 @@ func (j *jobs) logs(ctx context.Context, a jobLogsArgs) (*Reply, error) {
 	from := next - int64(len(data))
 	shown := head(string(data), j.options.budget-noteRoom)
 	next = from + int64(len(shown))
-	text := clean(shown)
+	text := terminal.Text([]byte(shown))
 	if from > *a.Offset {
 		text = fmt.Sprintf("[bytes %d to %d are no longer kept]\n", *a.Offset, from) + text
 	}
@@ -135,7 +135,7 @@ func (j *jobs) news(ctx context.Context, job sandbox.Job) (string, error) {
 	j.mu.Lock()
 	j.seen[job.ID()] = max(j.seen[job.ID()], at)
 	j.mu.Unlock()
-	return note + ended(clean(shown)) + how, nil
+	return note + ended(terminal.Text([]byte(shown))) + how, nil
 }
 
 type jobWaitArgs struct {
@@ -206,14 +206,6 @@ func state(job sandbox.Job, more string) string {
 		how += "; " + more
 	}
 	return "[" + job.ID() + " " + how + "]\n"
-}
-
-// clean turns a terminal's bytes into text.
-func clean(raw string) string {
-	var c terminal.Cleaner
-	text := c.Append(nil, []byte(raw))
-	c.Flush()
-	return strings.ToValidUTF8(string(append(text, c.Line()...)), "\ufffd")
 }
 
 // ended ends an unfinished line.

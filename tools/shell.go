@@ -203,7 +203,7 @@ func (s *shell) reply(ctx context.Context, before string, r *sandbox.Result, err
 		return nil, err
 	}
 	screen := ""
-	if r.FullScreen && r.State != sandbox.Exited {
+	if r.FullScreen {
 		if shown, err := s.session.Screen(ctx); err == nil {
 			screen = screenText(shown)
 		}

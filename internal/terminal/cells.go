@@ -8,14 +8,13 @@ import (
 // A cell is one column of an edited line. A wide rune takes two cells, a tab up to eight: the first holds it, and the
 // others are spanned.
 type cell struct {
-	r     rune   // or blank, or spanned, or, for a byte that is not UTF-8, invalid0 less the byte
+	r     rune   // or blank, or spanned
 	marks string // combining marks, at most maxMarks bytes
 }
 
 const (
-	blank    rune = 0 // never written to, or erased: shows as a space, but not at the line's end
-	spanned  rune = -1
-	invalid0 rune = -2
+	blank   rune = 0 // never written to, or erased: shows as a space, but not at the line's end
+	spanned rune = -1
 
 	maxMarks = 64
 )
@@ -27,8 +26,6 @@ func appendCells(dst []byte, cells []cell) []byte {
 		case r == blank:
 			dst = append(dst, ' ')
 		case r == spanned:
-		case r <= invalid0:
-			dst = append(dst, byte(invalid0-r))
 		default:
 			dst = utf8.AppendRune(dst, r)
 		}
@@ -52,10 +49,6 @@ func (l *line) put(s []byte) int {
 		return 1
 	}
 	r, size := utf8.DecodeRune(s)
-	if r == utf8.RuneError && size == 1 {
-		l.set(cell{r: invalid0 - rune(s[0])}, 1)
-		return 1
-	}
 	width := runeWidth(r)
 	if width == 0 && l.mark(s[:size]) {
 		return size

@@ -18,7 +18,7 @@ func clean(pieces ...[]byte) []byte {
 	for _, p := range pieces {
 		text = c.Append(text, p)
 	}
-	c.Flush()
+	text = c.Flush(text)
 	return append(text, c.Line()...)
 }
 
@@ -39,8 +39,12 @@ var cleanerTests = []struct{ name, raw, want string }{
 	{"only newlines", "\n\n\n", "\n\n\n"},
 	{"spaces", "  a  \n   \n\t\tb \t\n \n", "  a  \n   \n\t\tb \t\n \n"},
 	{"UTF-8", "żółw 漢字 e\u0301 👨‍👩‍👧\n", "żółw 漢字 e\u0301 👨‍👩‍👧\n"},
-	{"broken UTF-8", "a\xffb\xc3\n\xe2\x82\n\x80\xf0\x9f\x98", "a\xffb\xc3\n\xe2\x82\n\x80\xf0\x9f\x98"},
-	{"8-bit bytes are not controls", "\x9b31m\x90x\x9c\x85\n", "\x9b31m\x90x\x9c\x85\n"},
+	{"broken UTF-8", "a\xff\xfeb\xc3\n\xe2\x82\n\x80\xf0\x9f\x98", "a�b�\n�\n�"},
+	{"8-bit bytes are not controls", "\x9b31m\x90x\x9c\x85\n", "�31m�x�\n"},
+	{"C1 controls in UTF-8", "\u009b31mred\u009dx\u0085\u0080y\n", "31mredxy\n"},
+	{"directions", "a\u202eb\u202a\u202cc\u2066d\u2069e\u200f\u2060\u2065\n", "abcde\u200f\u2060\u2065\n"},
+	{"controls inside controls", "\xc2\a\x9bx\xe2\x80\x1b[m\xaey\xe2\u0085\x80\xae\n", "�x�y�\n"},
+	{"broken bytes, moved together", "\xe2\x80x\b\xae\n\xc2x\x9b\x1b[2D\x1b[P\n", "��\n��\n"},
 	{"NUL, BEL, SO, SI, DEL", "a\x00b\ac\x0ed\x0fe\x7ff\x05\x1c\n", "abcdef\n"},
 
 	{"CR LF", "a\r\nb\r\n\r\n", "a\nb\n\n"},
@@ -82,7 +86,7 @@ var cleanerTests = []struct{ name, raw, want string }{
 	{"mark on a wide rune", "ab漢\u0301c\rx\n", "xb漢\u0301c\n"},
 	{"mark at the begin", "\u0301abc\r\x1b[Cx\n", "\u0301xbc\n"},
 	{"mark on a gap", "a\x1b[3C\u0301b\x1b[Dx\n", "a   \u0301x\n"},
-	{"broken bytes are cells", "a\xff\xfeb\r\x1b[2CX\n", "a\xffXb\n"},
+	{"broken bytes are a cell", "a\xff\xfeb\r\x1b[CX\n", "aXb\n"},
 
 	{"colours", "\x1b[1;31mred\x1b[0m and \x1b[38:2::1:2:3mrgb\x1b[m\n", "red and rgb\n"},
 	{"gcc and grep", "\x1b[01m\x1b[Kfile.c:\x1b[m\x1b[K err\n", "file.c: err\n"},
@@ -90,7 +94,11 @@ var cleanerTests = []struct{ name, raw, want string }{
 	{"title of screen", "\x1bktitle\x1b\\a\n", "a\n"},
 	{"link", "\x1b]8;;http://x/\x1b\\link\x1b]8;;\x1b\\\n", "link\n"},
 	{"DCS, APC, PM, SOS", "a\x1bP1$r0m\x1b\\b\x1b_x\x1b\\c\x1b^y\x1b\\d\x1bXz\x1b\\e\n", "abcde\n"},
-	{"sixel with newlines", "a\x1bPq#0\n~~\n-\x1b\\b\n", "ab\n"},
+	{"sixel with newlines", "a\x1bP0;1;0q\"1;1;9;9#0\n~~\n-\x1b\\b\n", "ab\n"},
+	{"sixel that is cut", "a\x1bPq#0\n~~\nline 1\nline 2\n", "a\nline 2\n"},
+	{"DCS that is none", "a \x1bP b\nline 1\nline 2\n", "a \nline 1\nline 2\n"},
+	{"DCS that is only parameters", "a\x1bP1;2\nb\x1bP\nc\n", "a\nb\nc\n"},
+	{"DCS that is no image", "a\x1bP1$r0m\nb\x1bP+q544e\nc\n", "a\nb\nc\n"},
 	{"UTF-8 in a title", "\x1b]0;żółw 漢\x9c\xff\aa\n", "a\n"},
 	{"queries", "\x1b[6n\x1b[c\x1b[>c\x1b[=c\x1b]11;?\a\x1b[?u\x1bZa\n", "a\n"},
 	{"modes", "\x1b[?25l\x1b[?2004h\x1b[>4;2m\x1b=\x1b>a\x1b[?25h\x1b[4 q\x1b[!p\n", "a\n"},
@@ -109,13 +117,13 @@ var cleanerTests = []struct{ name, raw, want string }{
 	{"CSI with a letter that is no ASCII", "\x1b[3ża\n", "ża\n"},
 	{"CSI, malformed", "\x1b[3?1ma\x1b[1 2mb\x1b[3<mc\x1b[?<hd\n", "abcd\n"},
 	{"CSI with too many parameters", "\x1b[" + strings.Repeat("1;", 100) + "ma\n", "a\n"},
-	{"ESC in the middle of a rune", "\xe2\x82\x1b[m\xac\n", "\xe2\x82\xac\n"},
+	{"ESC in the middle of a rune", "\xe2\x82\x1b[m\xac\n", "�\n"},
 	{"ESC with a letter that is no ASCII", "\x1bża\n", "ża\n"},
 	{"ESC ESC", "\x1b\x1b[1ma\n", "a\n"},
 	{"unfinished sequence", "a\x1b[31", "a"},
 	{"unfinished title", "a\x1b]0;x", "a"},
-	{"unfinished rune", "a\xe2\x82", "a\xe2\x82"},
-	{"unfinished rune on an edited line", "abcd\rX\xe2\x82", "X\xe2\x82d"},
+	{"unfinished rune", "a\xe2\x82", "a�"},
+	{"unfinished rune on an edited line", "abcd\rX\xe2\x82", "X�cd"},
 
 	{"CUF", "a\x1b[3Cb\x1b[Cc\n", "a   b c\n"},
 	{"CUF, nothing after it", "a\x1b[3C\n", "a\n"},
@@ -158,7 +166,13 @@ var cleanerTests = []struct{ name, raw, want string }{
 	{"alternate screen, 47 and 1047", "\x1b[?47hx\x1b[?47la\x1b[?1047hx\x1b[?1047lb\n", "ab\n"},
 	{"alternate screen among modes", "\x1b[?1;1049;25hx\r\n\x1b[?1;1049la\n", "a\n"},
 	{"alternate screen on a line", "ab\x1b[?1049hx\n\r\b\ty\x1b[?1049lc\n", "abc\n"},
-	{"alternate screen, not left", "ab\x1b[?1049hx\ny", "ab"},
+	{"alternate screen, not left", "ab\n\x1b[?1049h\x1b[Hmenu\x1b[2;2Hkilled\nrc 137", "ab\nkilled\nrc 137"},
+	{"alternate screen, not left, nothing drawn", "ab\x1b[?1049hTraceback\nboom\n", "ab\nTraceback\nboom\n"},
+	{"alternate screen, not left, nothing behind", "ab\x1b[?1049hmenu\x1b[H\x1b[J", "ab"},
+	{"alternate screen, not left, on a line", "\x1b[?1049h\x1b[Hmenu 9%\rrc 1\x1b[K", "rc 1"},
+	{"alternate screen, entered again", "\x1b[?1049hmenu\x1b[2;2Hrc 137\nx\x1b[?1049hless\x1b[?1049lend\n", "rc 137\nxend\n"},
+	{"alternate screen, scrolled away", "\x1b[?1049hmenu\x1b[H" + strings.Repeat("make\n", maxBehind/5+1) + "\x1b[Hend\n",
+		strings.Repeat("make\n", maxBehind/5+1) + "end\n"},
 	{"alternate screen, left by RIS", "ab\x1b[?1049hx\ny\x1bcc", "ab\nc"},
 	{"a request for its mode", "\x1b[?1049$pa\n", "a\n"},
 
@@ -189,14 +203,14 @@ func TestCleanerKeepsWhatIsNotFinal(t *testing.T) {
 	step("\x82", "", "three")
 	step("\xac", "", "three€")
 	step("\xf0\x9f", "", "three€")
-	step("\x1b[3", "", "three€\xf0\x9f")
-	step("1m!\rT", "", "Three€\xf0\x9f!")
-	step("\x1b[?1049hscreen\n", "", "Three€\xf0\x9f!")
-	step("\x1b[?1049l\xe2", "", "Three€\xf0\x9f!")
+	step("\x1b[3", "", "three€�")
+	step("1m!\rT", "", "Three€�!")
+	step("\x1b[?1049hscreen\n", "", "Three€�!")
+	step("\x1b[?1049l\xe2", "", "Three€�!")
 
-	c.Flush()
-	assert.Equal(t, "T\xe2ree€\xf0\x9f!", string(c.Line()))
-	step("\x82\n", "T\xe2\x82ee€\xf0\x9f!\n", "")
+	assert.Empty(t, c.Flush(nil))
+	assert.Equal(t, "T�ree€�!", string(c.Line()))
+	step("\x82\n", "T�ree€�!\n", "")
 
 	step("lost\x1b[?1049h\x1b]0;", "", "lost")
 	c.Reset()
@@ -211,8 +225,9 @@ func TestCleanerPassesPlainText(t *testing.T) {
 		for range r.IntN(200) {
 			text = append(text, letters[r.IntN(len(letters))]...)
 		}
-		require.Equal(t, string(text), string(clean(text)))
-		require.Equal(t, string(text), string(clean(cut(text, r)...)), "in pieces")
+		want := strings.ToValidUTF8(string(text), "�")
+		require.Equal(t, want, string(clean(text)))
+		require.Equal(t, want, string(clean(cut(text, r)...)), "in pieces")
 	}
 }
 
@@ -234,7 +249,7 @@ func randomOutput(r *rand.Rand, n int) (raw []byte) {
 		"\x1b", "\x18", "\x00", "\x7f", "\x1b[?1049h", "\x1b[?1049l", "\x1b[?47h", "\x1b[?47l", "\x1bc", "\x1bM", "\v",
 		"\x1b(0", "\x1b(B", "\x0e", "\x0f", "\x1b[4h", "\x1b[4l", "\x1b[?7l", "\x1b[?7h", "\x1b[?6h", "\x1b[?6l", "\x1b[3;9r", "\x1b[r",
 		"\x1b[5;70H", "\x1b[24;80H", "\x1b[2L", "\x1b[2M", "\x1b[2S", "\x1b[2T", "\x1b[1J", "\x1bH", "\x1b[g", "\x1b[3g", "\x1b#8",
-		"\x1b[-5P", "\x1b[4000000000I", "\x1b[;0H", "\U0010fffd", "\U0010ffff",
+		"\u009b", "\u202e", "\xc2", "\x9b", "\xae", "\x1bPq", "\x1bP1;", "\x1b[-5P", "\x1b[4000000000I", "\x1b[;0H", "\U0010fffd", "\U0010ffff",
 	}
 	for range n {
 		raw = append(raw, kinds[r.IntN(len(kinds))]...)
@@ -245,10 +260,30 @@ func randomOutput(r *rand.Rand, n int) (raw []byte) {
 func TestQueries(t *testing.T) {
 	var c Cleaner
 	c.Append(nil, []byte("a\x1b[6nb\x1b[5"))
-	require.Equal(t, []Query{Cursor}, c.Queries())
+	require.Equal(t, []Query{{Cursor, 5}}, c.Queries())
 	c.Append(nil, []byte("n\x1b[c\x1b[0c\x1b[>c\x1b[?6n\x1b[7n"))
-	require.Equal(t, []Query{Status, Attributes, Attributes}, c.Queries())
+	require.Equal(t, []Query{{Status, 1}, {Attributes, 4}, {Attributes, 8}}, c.Queries())
+	c.Append(nil, []byte("\xe2\x82"))
 	require.Empty(t, c.Queries())
+	c.Append(nil, []byte("\xac\x1b[6n"))
+	require.Equal(t, []Query{{Cursor, 5}}, c.Queries())
 	c.Append(nil, bytes.Repeat([]byte("\x1b[6n"), 1000))
 	require.Len(t, c.Queries(), maxQueries)
+}
+
+func TestFullScreen(t *testing.T) {
+	for raw, want := range map[string][2]bool{ // before and after Flush
+		"":                               {false, false},
+		"\x1b[?1049h\x1b[Hmenu":          {true, false},
+		"\x1b[?1049hmenu\x1b[H":          {true, true},
+		"\x1b[?1049hmenu\x1b[Hx\n":       {true, true},
+		"\x1b[?1049hmenu\x1b[H\x1b[?47l": {false, false},
+		"\x1b[?1049hmenu\x1b[H\x1bc":     {false, false},
+	} {
+		var c Cleaner
+		c.Append(nil, []byte(raw))
+		before := c.FullScreen()
+		c.Flush(nil)
+		require.Equal(t, want, [2]bool{before, c.FullScreen()}, "%q", raw)
+	}
 }

@@ -17,7 +17,7 @@ func ExampleCleaner() {
 	} {
 		text = c.Append(text, []byte(raw))
 	}
-	c.Flush()
+	text = c.Flush(text)
 	text = append(text, c.Line()...)
 	os.Stdout.Write(text)
 	// Output:

@@ -117,7 +117,7 @@ func clusterLen(s []byte) int {
 	_, n := utf8.DecodeRune(s)
 	for n < min(len(s), maxMarks) && s[n] >= utf8.RuneSelf {
 		r, size := utf8.DecodeRune(s[n:])
-		if runeWidth(r) > 0 || r < firstPrintable {
+		if runeWidth(r) > 0 || isControlRune(r) {
 			break
 		}
 		n += size
@@ -132,7 +132,8 @@ func (f *filter) glyph(s []byte) glyph {
 	if len(s) == size && r < firstCluster {
 		return g
 	}
-	number, ok := f.numbers[string(s)]
+	cluster := string(r) + string(s[size:]) // s may begin with a byte that is not UTF-8
+	number, ok := f.numbers[cluster]
 	if !ok {
 		number = firstCluster + rune(len(f.clusters))
 		if number == secondHalf { // no room for more
@@ -141,8 +142,8 @@ func (f *filter) glyph(s []byte) glyph {
 		if f.numbers == nil {
 			f.numbers = make(map[string]rune)
 		}
-		f.numbers[string(s)] = number
-		f.clusters = append(f.clusters, string(s))
+		f.numbers[cluster] = number
+		f.clusters = append(f.clusters, cluster)
 	}
 	g.r = number
 	return g

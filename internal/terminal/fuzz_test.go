@@ -3,6 +3,7 @@ package terminal
 import (
 	"math/rand/v2"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -26,11 +27,12 @@ func FuzzCleaner(f *testing.F) {
 		// Each byte makes at most maxGap columns, of up to a byte and marks.
 		require.LessOrEqual(t, len(whole), (maxGap+1)*len(raw))
 
-		if textLen(raw) == len(raw) {
+		if textLen(raw) == len(raw) && plainLen(raw) == len(raw) {
 			require.Equal(t, string(raw), string(whole), "plain")
 		}
-		for _, c := range whole {
-			require.False(t, isControl(c), "%q", whole)
+		require.True(t, utf8.Valid(whole), "%q", whole)
+		for _, r := range string(whole) {
+			require.False(t, isControl(byte(min(r, '~'))) || isControlRune(r), "%q", whole)
 		}
 		again := clean(whole)
 		require.Equal(t, string(whole), string(again), "cleaned again")

@@ -12,8 +12,9 @@ const (
 	tabWidth = 8
 )
 
-// A line is the line that the cursor is on. Most lines are only written to at their end, and stay plain text. At the
-// first write elsewhere, a line is taken apart into cells; the next line is plain again.
+// A line is the line that the cursor is on. What is written to it is UTF-8. Most lines are only
+// written to at their end, and stay plain text. At the first write elsewhere, a line is taken apart
+// into cells; the next line is plain again.
 type line struct {
 	out    []byte // text that can no longer change
 	text   []byte // a plain line
@@ -54,20 +55,14 @@ func (l *line) appendPlain(s []byte) []byte {
 		l.reset()
 		s = s[i+1:]
 	}
-	n := min(len(s), max(maxLine-len(l.text), 0)) // after Flush it may be longer
+	n := min(len(s), maxLine-len(l.text))
 	l.text = append(l.text, s[:n]...)
 	return s[n:]
 }
 
-// write writes s, which has no "\n", at the cursor, as far as the line gets no longer than maxLine.
+// write writes s, which has no "\n", at the cursor of an edited line, as far as that gets no longer
+// than maxLine.
 func (l *line) write(s []byte) (n int) {
-	if len(s) == 0 {
-		return 0
-	}
-	if !l.edited && !l.atHome {
-		l.text = append(l.text, s...)
-		return len(s)
-	}
 	l.edit()
 	for n < len(s) && len(l.cells) < maxLine {
 		n += l.put(s[n:])
@@ -81,7 +76,7 @@ func (l *line) shorten() {
 	const cut = maxLine / 2
 	for len(l.text) >= maxLine {
 		n := cut
-		for n > cut-utf8.UTFMax && !utf8.RuneStart(l.text[n]) {
+		for !utf8.RuneStart(l.text[n]) {
 			n--
 		}
 		l.out = append(l.out, l.text[:n]...)
@@ -184,13 +179,13 @@ func (l *line) save() {
 	l.settle()
 }
 
-// restore moves the cursor back to the saved column. If that was saved on another row, the line ends.
-func (l *line) restore() {
-	if l.saved == 0 {
-		l.end()
-		return
+// restore moves the cursor back to the saved column. It reports whether that was saved on this
+// line.
+func (l *line) restore() bool {
+	if l.saved > 0 {
+		l.moveTo(l.saved - 1)
 	}
-	l.moveTo(l.saved - 1)
+	return l.saved > 0
 }
 
 // erase erases from the cursor to the end (mode 0), from the begin to the cursor (1), or all (2).

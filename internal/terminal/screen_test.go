@@ -87,6 +87,7 @@ func TestRender(t *testing.T) {
 		{"DECALN", "\x1b#8", 2, 3, "EEE\nEEE", 0, 0},
 		{"RIS", "abcdef\nghi\x1b[?7l\x1b(0\x1b[4h\x1bcq", 2, 9, "q", 0, 1},
 
+		{"C1 controls and directions", "a\u009b1mb\u202ec\u2066\x9b\u0301", 1, 9, "a1mbc�\u0301", 0, 6},
 		{"colours", "\x1b[1;31ma\x1b[38;2;1;2;3mb\x1b[4:3mc\x1b[m", 1, 9, "abc", 0, 3},
 		{"strings", "a\x1b]0;t\ab\x1bP1$r\x1b\\c\x1b_G\x1b\\d\x1bktitle\x1b\\e", 1, 9, "abcde", 0, 5},
 		{"queries", "\x1b[6n\x1b[5n\x1b[c\x1b[>c\x1b]11;?\a\x1b]4;1;?\a\x1b[?6n\x1bZa", 1, 9, "a", 0, 1},
@@ -131,7 +132,7 @@ func checkRender(t *testing.T, raw []byte, rows, cols int) {
 		require.Equal(t, strings.TrimRight(line, " "), line, "%q", raw)
 		width := 0
 		for _, r := range line {
-			require.True(t, r >= ' ' && r != del, "%q of %q", line, raw)
+			require.True(t, r >= ' ' && r != del && !isControlRune(r), "%q of %q", line, raw)
 			width += runeWidth(r)
 		}
 		require.LessOrEqual(t, width, cols, "%q of %q", line, raw)

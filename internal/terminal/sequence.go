@@ -14,9 +14,10 @@ const (
 	del = 0x7f
 )
 
-// A sequence parses the escape sequence that is coming in, if there is one. It follows the state machine of the VT500
-// (https://vt100.net/emu/dec_ansi_parser) and xterm, with one difference: a broken sequence must not swallow the rest of
-// the output. So strings other than DCS end with the line, and all strings after maxString bytes.
+// A sequence parses the escape sequence that is coming in, if there is one. It follows the state
+// machine of the VT500 (https://vt100.net/emu/dec_ansi_parser) and xterm, with one difference: a
+// broken sequence must not swallow the rest of the output. So strings other than sixel images,
+// which have lines, end with the line, and all strings after maxString bytes.
 //
 // The decoder of charmbracelet/x/ansi, as of v0.11.9, cannot be used: it panics at the 33rd parameter, lets large
 // parameters overflow, mistakes bytes of UTF-8 for 8-bit controls, and needs each sequence in one piece.
@@ -36,8 +37,9 @@ const (
 	escape                      // after ESC
 	csi                         // after ESC [
 	broken                      // in a CSI that makes no sense: it ends like any other, without effect
-	str                         // in an OSC, APC, PM, SOS or a title of screen(1)
-	dcs                         // in a DCS
+	str                         // in a string that ends with the line, such as an OSC
+	dcs                         // in a DCS, in the parameters that it begins with
+	sixel                       // in a DCS that holds a sixel image
 )
 
 const (
@@ -95,6 +97,7 @@ func (s *sequence) scan(b []byte) (n int, e event) {
 func (s *sequence) skip(b []byte) int {
 	b = b[:min(len(b), maxString-s.size)]
 	for i, c := range b {
+		s.state = s.state.after(c)
 		switch {
 		case c == esc:
 			s.begin() // of ST, or of what came instead
@@ -102,7 +105,7 @@ func (s *sequence) skip(b []byte) int {
 		case c == bel || c == can || c == sub:
 			s.state = ground
 			return i + 1
-		case c == '\n' && s.state == str:
+		case c == '\n' && s.state != sixel:
 			s.state = ground
 			return i
 		}
@@ -111,6 +114,21 @@ func (s *sequence) skip(b []byte) int {
 		s.state = ground
 	}
 	return len(b)
+}
+
+// after returns the state of a string after one of its bytes: a DCS is an image while it looks like
+// one.
+func (s sequenceState) after(c byte) sequenceState {
+	switch {
+	case s == dcs && (c >= '0' && c <= '9' || c == ';'):
+	case s == dcs && c == 'q':
+		return sixel
+	case s == dcs:
+		return str
+	case s == sixel && c == ' ', s == sixel && c > '~':
+		return str
+	}
+	return s
 }
 
 // take gives a printable ASCII byte to an escape or control sequence.

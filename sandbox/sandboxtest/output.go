@@ -146,6 +146,8 @@ func bytesOfAllKinds(t *testing.T, b *box) {
 		{"RuneInTwoReads", `printf '\303'; sleep 0.1; printf '\251\n'`, "é\n", 0, ""},
 		{"RuneInFourReads", `for c in '\360' '\237' '\216' '\211'; do printf "$c"; sleep 0.05; done`, "🎉", 0, ""},
 		{"HalfARuneAtTheEnd", `printf 'a\342\202'`, "a\ufffd", 0, ""},
+		{"C1ControlsInUTF8", `printf 'a\302\2331mb\302\235c\302\205\n'`, "a1mbc\n", 0, ""},
+		{"Directions", `printf 'a\342\200\256b\342\201\246c\n'`, "abc\n", 0, ""},
 		{"NUL", `printf 'a\000b\000\n'`, "ab\n", 0, ""},
 		{"Bell", `printf 'a\007b\n'`, "ab\n", 0, ""},
 		{"OtherControls", `printf 'a\001\002\005\006\016\017\021\023\024\032\177b\n'`, "ab\n", 0, ""},
@@ -180,6 +182,7 @@ func controls() []script {
 		{"Colours", `printf '\033[1;31mred\033[0m \033[38;5;208morange\033[m \033[48;2;1;2;3mtrue\033[0m\n'`, "red orange true\n", 0, ""},
 		{"ColoursWithColons", `printf '\033[4:3mcurly\033[0m\n'`, "curly\n", 0, ""},
 		{"Title", `printf '\033]0;title\007a\033]2;title\033\\b\n'`, "ab\n", 0, ""},
+		{"StringThatIsNone", `printf 'a \033P b\n'; echo c`, "a \nc\n", 0, ""},
 		{"Hyperlink", `printf '\033]8;;http://example.com\033\\link\033]8;;\033\\\n'`, "link\n", 0, ""},
 		{"Modes", `printf '\033[?25l\033[?2004h\033(B\033=\033>a\033[?25h\n'`, "a\n", 0, ""},
 		{"Progress", `printf '10%%\r50%%\r100%%\n'`, "100%\n", 0, ""},
@@ -201,6 +204,7 @@ func controls() []script {
 		{"EraseToTheEnd", `printf 'abcdef\033[4D\033[K\n'`, "ab\n", 0, ""},
 		{"RunesOverwritten", `printf 'áéí\rxy\n'`, "xyí\n", 0, ""},
 		{"AlternateScreen", `printf 'before\n\033[?1049h\033[2J\033[HINSIDE\n\033[?1049lafter\n'`, "before\nafter\n", 0, ""},
+		{"AlternateScreenLeftOn", `printf 'a\n\033[?1049h\033[Hdrawn\033[3;1H'; echo b`, "a\nb\n", 0, ""},
 		{"Bold", `printf 'b\bbo\bol\bld\bd\n'`, "bold\n", 0, ""},
 	}
 }

@@ -171,6 +171,29 @@ func resultFields(t *testing.T, b *box) {
 			})
 		}
 	})
+	t.Run("KilledFullScreen", func(t *testing.T) {
+		t.Parallel()
+		sh := b.open(t)
+		res := sh.exec(`sh -c 'printf "\033[?1049h\033[9;2Hmenu\033[1;1H"; kill -9 $$'; echo rc $?`)
+		exited(t, res, 0)
+		require.Contains(t, res.Output, "rc 137\n")
+		require.NotContains(t, res.Output, "menu")
+		require.True(t, res.FullScreen, show(res))
+		require.Equal(t, " menu", sh.screen().Lines[8])
+
+		res = sh.exec("echo next") // it finds the normal screen
+		same(t, "next\n", res.Output)
+		require.False(t, res.FullScreen, show(res))
+		require.NotContains(t, sh.screen().Lines, " menu")
+	})
+	t.Run("CursorWhereAsked", func(t *testing.T) { // a terminal's size is asked for so
+		t.Parallel()
+		sh := b.open(t)
+		same(t, "24 x 80, 5 7\n", sh.output(`old=$(stty -g); stty raw -echo min 0 time 100
+printf '\0337\033[r\033[999;999H\033[6n\0338\033[5;7H\033[6n\033[9;9H' >/dev/tty
+answer() { dd bs=1 count=$1 2>/dev/null </dev/tty | tr -dc '0-9;' | tr ';' ' '; }
+a=$(answer 8) b=$(answer 6); stty "$old"; echo "${a% *} x ${a#* }, $b"`))
+	})
 	t.Run("Incomplete", func(t *testing.T) { incomplete(t, b) })
 	t.Run("OfAJob", func(t *testing.T) {
 		t.Parallel()

@@ -243,6 +243,7 @@ func (w *call) final() *sandbox.Result {
 	}
 	r := *c.result
 	c.out.take(w.view, true).fill(&r)
+	r.FullScreen = c.out.cleaner.FullScreen()
 	c.told = true
 	if s.unseen == c {
 		s.unseen = nil

@@ -84,10 +84,13 @@ func (o *output) matched(v *view) *piece {
 
 // take returns all of a view's output. At the command's end the unfinished line is final.
 func (o *output) take(v *view, end bool) *piece {
-	if end {
-		o.cleaner.Flush()
-	}
 	o.close(v)
+	if end {
+		o.buf = o.cleaner.Flush(o.buf[:0])
+		for _, v := range append(o.views, v) {
+			v.kept.Write(v.unshown(o.buf))
+		}
+	}
 	p := v.commit(v.kept.Len(), v.line(o.cleaner.Line()))
 	o.untold = view{kept: headtail.Buffer{Max: o.untold.kept.Max}, shown: bytes.Clone(o.cleaner.Line())}
 	return p
@@ -165,6 +168,5 @@ func newPiece(kept *headtail.Buffer) *piece {
 		}
 		omitted += int64(size - len(head) - len(tail))
 	}
-	head, tail = strings.ToValidUTF8(head, "\ufffd"), strings.ToValidUTF8(tail, "\ufffd")
 	return &piece{text: head + tail, at: len(head), omitted: omitted}
 }

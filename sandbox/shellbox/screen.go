@@ -10,11 +10,15 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// reply answers what the command has asked the terminal, as a terminal does: by typing. s.mu is held.
-func (s *session) reply(c *command) {
+// shows has the screen show output that the command's cleaner has just had, and answers what that
+// asks the terminal, as a terminal does: by typing. s.mu is held.
+func (s *session) shows(c *command, text []byte) {
+	shown := 0
 	for _, query := range c.out.cleaner.Queries() {
+		s.screen.Write(text[shown:query.At])
+		shown = query.At
 		answer := ""
-		switch query {
+		switch query.Asks {
 		case terminal.Status:
 			answer = "\x1b[0n" // it works
 		case terminal.Attributes:
@@ -27,6 +31,7 @@ func (s *session) reply(c *command) {
 		c.active = time.Now()
 		c.sh.keys.write(answer)
 	}
+	s.screen.Write(text[shown:])
 }
 
 // Screen implements sandbox.Session.

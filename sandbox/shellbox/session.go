@@ -33,6 +33,7 @@ type session struct {
 	restarted  bool // the shell ended while no command was under way: the next Result says so
 	rows, cols int
 	screen     *terminal.Tail
+	alternate  bool     // the last command has left the alternate screen on
 	cmd        *command // the unfinished one
 	unseen     *command // the last one, if it ended while no call was waiting for it: Wait tells
 }
@@ -76,9 +77,8 @@ func (s *session) text(sh *shell, text []byte) {
 			return
 		}
 	}
-	s.screen.Write(text)
 	c.wrote(text)
-	s.reply(c)
+	s.shows(c, text)
 	spool, tees := c.spool, c.tees
 	for _, t := range tees {
 		t.expect()
@@ -122,6 +122,10 @@ func (s *session) begun(m *marker) {
 	}
 	c.seq, s.anySeq = m.seq, false
 	c.phase, c.background, c.active = running, m.background, time.Now()
+	if s.alternate { // as for Output, whose Cleaner is new
+		s.screen.Write([]byte("\x1b[?1049l"))
+		s.alternate = false
+	}
 	s.press(c, c.ahead)
 	c.ahead = ""
 	time.AfterFunc(quietMin, func() { s.askEarly(c) })
@@ -267,6 +271,7 @@ func (s *session) ends(c *command, r *sandbox.Result) {
 // ended ends the command under way; s.mu is held.
 func (s *session) ended(c *command, r *sandbox.Result) {
 	s.cmd = nil
+	s.alternate = c.out.cleaner.FullScreen()
 	s.box.touch()
 	if c.calls == 0 {
 		s.unseen = c

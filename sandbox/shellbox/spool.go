@@ -124,7 +124,7 @@ func (s *spool) text() (*piece, error) {
 	half := int64(kept.Max / 2)
 	if size-first <= int64(kept.Max) {
 		all, _, err := s.read(first, kept.Max)
-		kept.WriteString(clean(all))
+		kept.WriteString(terminal.Text(all))
 		return newPiece(&kept), err
 	}
 	head, next, err := s.read(first, int(half))
@@ -135,17 +135,10 @@ func (s *spool) text() (*piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept.WriteString(clean(head))
+	kept.WriteString(terminal.Text(head))
 	kept.Skip(size - next - half)
-	kept.WriteString(clean(tail))
+	kept.WriteString(terminal.Text(tail))
 	return newPiece(&kept), nil
-}
-
-func clean(raw []byte) string {
-	var c terminal.Cleaner
-	text := c.Append(nil, raw)
-	c.Flush()
-	return string(append(text, c.Line()...))
 }
 
 // close forgets the output.
