@@ -1,6 +1,8 @@
 package service
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"regexp"
@@ -10,7 +12,12 @@ import (
 // URLs returns what Options.URL needs for a Proxy with the same base: a port named web of the box 4f is at https://web-4f.boxes.example.com/ when base is
 // https://boxes.example.com. A box whose id can be no part of a host name (it has capital letters or dots, or is too long), and all boxes when base has an
 // address in place of a name, are at https://boxes.example.com/4f/web/.
+//
+// URLs panics if base is not an http or https URL with a host.
 func URLs(base *url.URL) func(id string, port Port) string {
+	if err := checkBase(base); err != nil {
+		panic("service: URLs: " + err.Error())
+	}
 	return func(id string, port Port) string {
 		label := strings.ToLower(port.Name) + "-" + id
 		if validLabel.MatchString(label) && net.ParseIP(base.Hostname()) == nil {
@@ -19,6 +26,17 @@ func URLs(base *url.URL) func(id string, port Port) string {
 		}
 		return base.JoinPath(id, port.Name).String() + "/"
 	}
+}
+
+// checkBase reports what is wrong with the address of a proxy.
+func checkBase(base *url.URL) error {
+	switch {
+	case base == nil:
+		return errors.New("it is nil: give the address of the proxy, as https://boxes.example.com")
+	case base.Scheme != "http" && base.Scheme != "https" || base.Host == "":
+		return fmt.Errorf("%q: write it with its scheme, as https://boxes.example.com", base)
+	}
+	return nil
 }
 
 // validLabel matches what a host name can have between two dots, and what of it stays as it is when a browser makes it lower case.

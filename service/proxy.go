@@ -30,19 +30,36 @@ type ProxyOptions struct {
 // Proxy returns a handler that passes requests on to the ports of boxes, by Dial: no port is published, and a box without network is reached the same way.
 // One listener does for all boxes. A request's host or path, written as URLs does, says which box and which of the spec's Ports it is for.
 //
-// A request needs the box's session key: in the header X-Session-API-Key, in the query's parameter session_api_key, or in a cookie of that name; else it is
-// answered with 401. The box does not get to see the key. A browser that opens a page (GET, Accept: text/html) with the key in the query gets the cookie, and
-// is sent to the address without it.
+// A request needs the box's session key: in the header X-Session-API-Key, in the query's parameter
+// session_api_key, or in the cookie of a browser; else it is answered with 401. The box does not get
+// to see the key. A browser that opens a page (GET, Accept: text/html) with the key in the query
+// gets the cookie, and is sent to the address without it. Browsers keep the cookie if they reach the
+// proxy over https, or over http on localhost or 127.0.0.1. The cookie counts only in requests of
+// the box's own pages and where a person opens a page; programs use the header. With the right key, a
+// box that does not run is answered with 503.
 //
 // In the host form each port is an origin of its own to a browser. In the path form all boxes are one origin: a page out of one box can read and do with the
 // others what the user can. The form is for programs, and for boxes that trust each other. In either form, what serves users something else (Handler,
 // your application) had better have another host than the boxes.
 //
+// Boxes in the host form are of one site to a browser. Enter the domain of the boxes into the public
+// suffix list (https://publicsuffix.org), so that the pages of a box cannot set cookies that others
+// get. Cookies do not tell ports apart: over plain http on localhost, whoever serves another port
+// there gets the cookie of a box when the browser is led to that port.
+//
 // The key is the only way in, for a preflight request (CORS) too: where pages of other origins are to ask the boxes, wrap the handler in one that answers these.
 //
 // WebSockets, server-sent events and bodies of any length pass as they come. A request counts as use of its box (Service.Used) until it is answered.
 // For an answer in the path form, the paths in Location and Set-Cookie are changed; links in pages are not: they have to be relative.
+//
+// Proxy panics if o.URL is not an http or https URL with a host.
 func Proxy(s *Service, o ProxyOptions) http.Handler {
+	if s == nil {
+		panic("service: Proxy: the Service is nil")
+	}
+	if err := checkBase(o.URL); err != nil {
+		panic("service: Proxy: ProxyOptions.URL: " + err.Error())
+	}
 	if o.Next == nil {
 		o.Next = http.NotFoundHandler()
 	}
@@ -63,14 +80,17 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.o.Next.ServeHTTP(w, r)
 		return
 	}
-	info, err := p.s.Get(r.Context(), d.id)
-	if err != nil && !errors.Is(err, ErrInvalid) {
+	info, status, err := p.box(r, d)
+	switch {
+	case err != nil:
 		p.o.Logger.Error("proxy: find the box", "box", d.id, "error", err)
 		http.Error(w, "The engine of the boxes does not answer.", http.StatusServiceUnavailable)
 		return
-	}
-	if info == nil || !hasKey(r, info.SessionKey) { // which boxes there are is nobody's business
-		http.Error(w, "There is no running box with this address and this session key.", http.StatusUnauthorized)
+	case status == "": // the same for a wrong key and for a box that does not exist
+		http.Error(w, "There is no box with this address and this session key.", http.StatusUnauthorized)
+		return
+	case status != Running:
+		http.Error(w, fmt.Sprintf("The box does not run: it is %s.", status), http.StatusServiceUnavailable)
 		return
 	}
 	if p.login(w, r, d, info) {
@@ -88,6 +108,31 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.to(d, info.URLs[i].Port).ServeHTTP(w, r)
 }
 
+// box returns the box that a request is for, and its status. The status is "" if there is no such
+// box or the request has not its key.
+func (p *proxy) box(r *http.Request, d destination) (*Info, Status, error) {
+	idKey := p.s.idKey(d.id)
+	keys := slices.DeleteFunc(keysOf(r, d, p.o.URL.Scheme), func(k string) bool {
+		return len(k) < len(idKey) || !sameKey(k[:len(idKey)], idKey)
+	})
+	if len(keys) == 0 {
+		return nil, "", nil
+	}
+	record, err := p.s.find(r.Context(), d.id)
+	if err != nil || record == nil || record.Note == nil {
+		return nil, "", err
+	}
+	key := p.s.key(record)
+	if !slices.ContainsFunc(keys, func(k string) bool { return sameKey(k, key) }) {
+		return nil, "", nil
+	}
+	info, err := p.s.info(r.Context(), record)
+	if err != nil {
+		return nil, "", err
+	}
+	return info, info.Status, nil
+}
+
 // login answers a browser that opens a page with the key in the address: with a cookie in its place.
 func (p *proxy) login(w http.ResponseWriter, r *http.Request, d destination, info *Info) bool {
 	opens := r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -95,7 +140,7 @@ func (p *proxy) login(w http.ResponseWriter, r *http.Request, d destination, inf
 		return false
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: KeyCookie, Value: info.SessionKey, Path: d.prefix + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.o.URL.Scheme == "https",
+		Name: d.keyCookie(), Value: info.SessionKey, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: true,
 	})
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -160,7 +205,7 @@ func (d destination) modify(r *http.Response) error {
 	cookies := r.Header["Set-Cookie"]
 	r.Header.Del("Set-Cookie")
 	for _, line := range cookies {
-		if name, _, _ := strings.Cut(line, "="); strings.TrimSpace(name) != KeyCookie {
+		if name, _, _ := strings.Cut(line, "="); !isKeyCookie(strings.TrimSpace(name)) {
 			r.Header.Add("Set-Cookie", d.cookie(line))
 		}
 	}

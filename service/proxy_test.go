@@ -102,7 +102,10 @@ func query(key string) func(*http.Request) {
 }
 
 func cookie(key string) func(*http.Request) {
-	return func(r *http.Request) { r.AddCookie(&http.Cookie{Name: KeyCookie, Value: key}) }
+	return func(r *http.Request) {
+		r.AddCookie(&http.Cookie{Name: KeyCookie, Value: key})
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
 }
 
 func TestProxy(t *testing.T) {
@@ -144,7 +147,7 @@ func (f *front) testKeyStaysOutside(t *testing.T) {
 	_, body := f.do(t, "GET", f.a, "request", func(r *http.Request) {
 		r.URL.RawQuery = "b=%20&session_api_key=" + f.a.SessionKey + "&a=1"
 		header(f.a.SessionKey)(r)
-		r.Header.Set("Cookie", "before=1; session_api_key="+f.a.SessionKey+"; after=2")
+		r.Header.Set("Cookie", "before=1; "+KeyCookie+"="+f.a.SessionKey+"; after=2; "+KeyCookie+".Caps="+f.a.SessionKey)
 		r.Header.Set("Referer", f.a.URLs[0].URL+"?x=y&session_api_key="+f.a.SessionKey)
 		r.Header.Set("X-Forwarded-For", "forged")
 	})
@@ -174,6 +177,7 @@ func (f *front) testBrowser(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", info.URLs[0].URL+"request?x=1&session_api_key="+info.SessionKey, nil)
 		require.NoError(t, err)
 		r.Header.Set("Accept", "text/html,*/*")
+		r.Header.Set("Sec-Fetch-Site", "none")
 		res, err := client.Do(r)
 		require.NoError(t, err)
 		body, err := io.ReadAll(res.Body)
@@ -189,26 +193,56 @@ func (f *front) testBrowser(t *testing.T) {
 	})
 	require.Equal(t, "/evil.example.com", r.Header.Get("Location"), "never another host")
 	for _, c := range r.Cookies() {
+		require.Equal(t, "__Host-session_api_key", c.Name)
+		require.True(t, c.Secure && c.Path == "/" && c.Domain == "", "a browser takes no other by this name")
 		require.True(t, c.HttpOnly)
 		require.Equal(t, http.SameSiteLaxMode, c.SameSite)
 	}
 	require.Len(t, r.Cookies(), 1)
 }
 
-// testOtherOrigin has the page of another origin make the requests: a browser adds the cookie.
+// testOtherOrigin has pages make requests: a browser adds the cookie to all of them.
 func (f *front) testOtherOrigin(t *testing.T) {
-	own := strings.TrimSuffix(f.a.URLs[0].URL, "/")
-	for origin, status := range map[string]int{own: 200, strings.TrimSuffix(f.b.URLs[0].URL, "/"): 401, "null": 401, "http://%": 401} {
-		res, _ := f.do(t, "GET", f.a, "request", func(r *http.Request) {
-			cookie(f.a.SessionKey)(r)
-			r.Header.Set("Origin", origin)
-		})
-		require.Equal(t, status, res.StatusCode, origin)
-		res, _ = f.do(t, "GET", f.a, "request", func(r *http.Request) {
-			header(f.a.SessionKey)(r)
-			r.Header.Set("Origin", origin)
-		})
-		require.Equal(t, 200, res.StatusCode, "a page that knows the key: %s", origin)
+	own, sibling := strings.TrimSuffix(f.a.URLs[0].URL, "/"), strings.TrimSuffix(f.b.URLs[0].URL, "/")
+	for _, c := range []struct {
+		method, origin, site, mode, dest string
+		status                           int
+	}{
+		{"GET", "", "same-origin", "cors", "empty", 200},
+		{"GET", "", "none", "navigate", "document", 200},
+		{"GET", "", "same-site", "navigate", "document", 200}, // a link
+		{"GET", "", "cross-site", "navigate", "document", 200},
+		{"POST", own, "same-origin", "cors", "empty", 200},
+		{"GET", own, "", "", "", 200}, // a WebSocket
+		{"GET", "", "same-site", "no-cors", "script", 401},
+		{"GET", "", "same-site", "no-cors", "image", 401},
+		{"GET", "", "same-site", "no-cors", "empty", 401},
+		{"GET", "", "same-site", "navigate", "iframe", 401},
+		{"GET", "", "cross-site", "navigate", "object", 401},
+		{"POST", "", "same-site", "navigate", "document", 401},
+		{"GET", "", "unknown", "", "", 401},
+		{"GET", "", "", "", "", 401},
+		{"GET", sibling, "", "", "", 401},
+		{"GET", sibling, "same-origin", "cors", "empty", 401},
+		{"GET", strings.Replace(own, "http:", "https:", 1), "same-origin", "cors", "empty", 401},
+		{"GET", "null", "same-origin", "cors", "empty", 401},
+		{"GET", "http://%", "same-origin", "cors", "empty", 401},
+	} {
+		set := func(key func(string) func(*http.Request)) func(*http.Request) {
+			return func(r *http.Request) {
+				key(f.a.SessionKey)(r)
+				r.Header.Del("Sec-Fetch-Site")
+				for name, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site, "Sec-Fetch-Mode": c.mode, "Sec-Fetch-Dest": c.dest} {
+					if value != "" {
+						r.Header.Set(name, value)
+					}
+				}
+			}
+		}
+		res, _ := f.do(t, c.method, f.a, "request", set(cookie))
+		require.Equal(t, c.status, res.StatusCode, "%+v", c)
+		res, _ = f.do(t, c.method, f.a, "request", set(header))
+		require.Equal(t, 200, res.StatusCode, "a page that knows the key: %+v", c)
 	}
 }
 
@@ -266,7 +300,10 @@ func (f *front) testNoPort(t *testing.T) {
 func (f *front) testPaused(t *testing.T) {
 	_, err := f.Pause(t.Context(), "b")
 	require.NoError(t, err)
-	res, _ := f.do(t, "GET", f.b, "request", header(f.b.SessionKey))
+	res, body := f.do(t, "GET", f.b, "request", header(f.b.SessionKey))
+	require.Equal(t, 503, res.StatusCode)
+	require.Contains(t, body, "PAUSED")
+	res, _ = f.do(t, "GET", f.b, "request", header(f.a.SessionKey))
 	require.Equal(t, 401, res.StatusCode)
 }
 
@@ -300,9 +337,16 @@ func TestProxyDown(t *testing.T) {
 	for target, status := range map[string]int{"http://web-a.boxes.localhost/": 503, "http://web-.boxes.localhost/": 401, "http://web.boxes.localhost/": 404, "http://else/": 404} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest("GET", target, nil)
-		header("key")(r)
+		header(s.idKey("a") + "rest")(r)
 		h.ServeHTTP(w, r)
 		require.Equal(t, status, w.Code, target)
 		require.NotContains(t, w.Body.String(), "socket", "what is wrong with the engine is the log's business")
+		for _, key := range []string{"", "key", s.idKey("b") + "rest"} { // the engine is not asked
+			w := httptest.NewRecorder()
+			r := httptest.NewRequest("GET", target, nil)
+			header(key)(r)
+			h.ServeHTTP(w, r)
+			require.NotEqual(t, 503, w.Code, target)
+		}
 	}
 }

@@ -4,15 +4,15 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 )
 
-// Where a request may have its session key: in a header, the query, a cookie.
+// Where a request may have its session key: in a header, the query, or a cookie. In the path form
+// the cookie's name has "." and the box's id behind it.
 const (
 	KeyHeader    = "X-Session-API-Key"
 	KeyParameter = "session_api_key"
-	KeyCookie    = "session_api_key"
+	KeyCookie    = "__Host-session_api_key"
 )
 
 // sameKey compares in constant time. There is no empty key.
@@ -20,18 +20,55 @@ func sameKey(a, b string) bool {
 	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
 
-// hasKey reports whether a request has this session key. A browser adds cookies to what a page of any other origin asks for, too: a cookie does not count in
-// a request that another origin's page has made.
-func hasKey(r *http.Request, key string) bool {
-	if sameKey(r.Header.Get(KeyHeader), key) || sameKey(r.URL.Query().Get(KeyParameter), key) {
-		return true
+// keysOf returns the texts that a request gives as the key of a box. A cookie counts only if the
+// page that makes the request is of the same origin: see fromOwnPage.
+func keysOf(r *http.Request, d destination, scheme string) []string {
+	keys := []string{r.Header.Get(KeyHeader), r.URL.Query().Get(KeyParameter)}
+	if cookies := r.CookiesNamed(d.keyCookie()); len(cookies) > 0 && fromOwnPage(r, scheme) {
+		for _, c := range cookies {
+			keys = append(keys, c.Value)
+		}
 	}
-	if origin := r.Header.Get("Origin"); origin != "" {
-		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
+	return keys
+}
+
+// keyCookie is the name of the cookie that has the key. A cookie whose name begins with __Host- is
+// sent to all paths. In the path form all boxes are one origin, so each has a name of its own.
+func (d destination) keyCookie() string {
+	if d.prefix == "" {
+		return KeyCookie
+	}
+	return KeyCookie + "." + d.id
+}
+
+// isKeyCookie reports whether a cookie of that name may hold the key of a box.
+func isKeyCookie(name string) bool {
+	return name == KeyCookie || strings.HasPrefix(name, KeyCookie+".")
+}
+
+// fromOwnPage reports whether a page of the same origin makes the request, or a person who opens
+// the address or follows a link.
+//
+// A browser adds cookies to whatever a page of another origin asks for. It sends no Origin with a
+// GET for a script, a picture or a frame, and the pages of other boxes are of the same site, so that
+// SameSite does not keep them apart. All browsers since 2023 send Sec-Fetch-Site over https and to
+// localhost (W3C, Fetch Metadata Request Headers), but not all with a WebSocket, which always has an
+// Origin. A request that has neither is not from such a browser, and its cookie does not count.
+func fromOwnPage(r *http.Request, scheme string) bool {
+	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
+	if origin != "" {
+		if u, err := url.Parse(origin); err != nil || u.Host != r.Host || u.Scheme != scheme {
 			return false
 		}
 	}
-	return slices.ContainsFunc(r.CookiesNamed(KeyCookie), func(c *http.Cookie) bool { return sameKey(c.Value, key) })
+	switch site {
+	case "same-origin", "none":
+		return true
+	case "":
+		return origin != ""
+	}
+	return r.Method == http.MethodGet &&
+		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 // removeKey takes the session key out of a request, wherever it is.
@@ -43,7 +80,7 @@ func removeKey(r *http.Request) {
 	for _, line := range cookies {
 		var rest []string
 		for c := range strings.SplitSeq(line, ";") {
-			if name, _, _ := strings.Cut(c, "="); strings.TrimSpace(name) != KeyCookie {
+			if name, _, _ := strings.Cut(c, "="); !isKeyCookie(strings.TrimSpace(name)) {
 				rest = append(rest, strings.TrimSpace(c))
 			}
 		}

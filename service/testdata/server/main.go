@@ -70,7 +70,7 @@ func main() {
 	})
 	http.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Set-Cookie", "user=zoë; Path=/app; Domain=localhost; HttpOnly")
-		w.Header().Add("Set-Cookie", "session_api_key=stolen; Path=/")
+		w.Header().Add("Set-Cookie", "__Host-session_api_key=stolen; Path=/")
 		w.Header().Add("Set-Cookie", "plain=1")
 		http.Redirect(w, r, "/app", http.StatusFound)
 	})
