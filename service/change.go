@@ -8,11 +8,16 @@ import (
 )
 
 // change changes the box of an id when it is its turn. It returns false if there is none, or none any more.
-func (s *Service) change(ctx context.Context, what, id string, f func(r *Record) error) (bool, error) {
+func (s *Service) change(ctx context.Context, what, id string, f func(r *Record) error) (there bool, err error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { done(&err) }()
 	if !validID.MatchString(id) {
 		return false, nil
 	}
-	err := s.inTurn(ctx, id, f)
+	err = s.inTurn(ctx, id, f)
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}
@@ -173,9 +178,14 @@ func (s *Service) note(ctx context.Context, r *Record, change func(n *Note)) err
 
 // WaitRunning waits until a box runs, and serves if its spec has a health check, and tells of it. It returns at once, with an error, if the box cannot come to that
 // by itself: ErrNotFound, or ErrConflict for one that is paused or has failed.
-func (s *Service) WaitRunning(ctx context.Context, id string) (*Info, error) {
+func (s *Service) WaitRunning(ctx context.Context, id string) (i *Info, err error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { done(&err) }()
 	for {
-		i, err := s.waited(ctx, id)
+		i, err = s.waited(ctx, id)
 		if err != nil {
 			return nil, fmt.Errorf("wait for box %q: %w", id, err)
 		}

@@ -52,9 +52,14 @@ func (shared) Detach() error { return nil }
 //
 // A box is attached to one process at a time: if several processes of the service Open it in turn, each takes it away from the other, whose calls return
 // sandbox.ErrLost. Have the requests for one id come to one process.
-func (s *Service) Open(ctx context.Context, id string) (sandbox.Sandbox, error) {
+func (s *Service) Open(ctx context.Context, id string) (_ sandbox.Sandbox, err error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { done(&err) }()
 	var h *held
-	err := s.inTurn(ctx, id, func(r *Record) (err error) {
+	err = s.inTurn(ctx, id, func(r *Record) (err error) {
 		if r.Status != Running {
 			return fmt.Errorf("%w: it is %s: Resume it first", ErrConflict, r.Status)
 		}

@@ -31,7 +31,12 @@ func (s *Service) mac(what string, parts ...string) string {
 }
 
 // GetByKey returns the running box that has this session key, or ErrKey. It compares all keys, in constant time.
-func (s *Service) GetByKey(ctx context.Context, key string) (*Info, error) {
+func (s *Service) GetByKey(ctx context.Context, key string) (_ *Info, err error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { done(&err) }()
 	records, err := s.records(ctx, "")
 	if err != nil {
 		return nil, err

@@ -64,7 +64,12 @@ func (s *Service) find(ctx context.Context, id string) (*Record, error) {
 }
 
 // Get returns the box of that id; nil if there is none.
-func (s *Service) Get(ctx context.Context, id string) (*Info, error) {
+func (s *Service) Get(ctx context.Context, id string) (_ *Info, err error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { done(&err) }()
 	r, err := s.find(ctx, id)
 	if r == nil {
 		return nil, err
@@ -73,7 +78,12 @@ func (s *Service) Get(ctx context.Context, id string) (*Info, error) {
 }
 
 // BatchGet returns the boxes of these ids, at most 100, in their order, and nil for each that is not there.
-func (s *Service) BatchGet(ctx context.Context, ids []string) ([]*Info, error) {
+func (s *Service) BatchGet(ctx context.Context, ids []string) (_ []*Info, err error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { done(&err) }()
 	if len(ids) > maxBatch {
 		return nil, invalid("IDs", "there are %d: at most %d can be asked for at once", len(ids), maxBatch)
 	}
@@ -93,7 +103,12 @@ func (s *Service) BatchGet(ctx context.Context, ids []string) ([]*Info, error) {
 }
 
 // Search returns the boxes that there are, the newest first. Pages neither skip nor repeat a box that is there all the while, whatever comes and goes.
-func (s *Service) Search(ctx context.Context, q Query) (*Page, error) {
+func (s *Service) Search(ctx context.Context, q Query) (_ *Page, err error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { done(&err) }()
 	if q.Limit == 0 {
 		q.Limit = maxBatch
 	}
@@ -234,7 +249,12 @@ func (s *Service) info(ctx context.Context, r *Record) (*Info, error) {
 }
 
 // Usage returns what a box uses, which takes the engine a second or two. It is ErrNotFound for a box that is not there or does not run.
-func (s *Service) Usage(ctx context.Context, id string) (*Use, error) {
+func (s *Service) Usage(ctx context.Context, id string) (_ *Use, err error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { done(&err) }()
 	r, err := s.find(ctx, id)
 	if err != nil {
 		return nil, err
@@ -246,5 +266,16 @@ func (s *Service) Usage(ctx context.Context, id string) (*Use, error) {
 }
 
 // Watch tells of all boxes of the service that come, go or change, as the engine has it, until ctx ends; then the channel is closed. It does not tell what a
-// health check would. A reader that is slow holds up only itself.
-func (s *Service) Watch(ctx context.Context) (<-chan Event, error) { return s.place.Watch(ctx) }
+// health check would. A reader that is slow holds up only itself. The channel is closed when the
+// service is, too.
+func (s *Service) Watch(ctx context.Context) (_ <-chan Event, err error) {
+	_, done, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { done(&err) }()
+	watching, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	context.AfterFunc(ctx, func() { stop(); cancel() })
+	return s.place.Watch(watching)
+}

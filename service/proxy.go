@@ -110,7 +110,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // box returns the box that a request is for, and its status. The status is "" if there is no such
 // box or the request has not its key.
-func (p *proxy) box(r *http.Request, d destination) (*Info, Status, error) {
+func (p *proxy) box(r *http.Request, d destination) (_ *Info, _ Status, err error) {
 	idKey := p.s.idKey(d.id)
 	keys := slices.DeleteFunc(keysOf(r, d, p.o.URL.Scheme), func(k string) bool {
 		return len(k) < len(idKey) || !sameKey(k[:len(idKey)], idKey)
@@ -118,7 +118,12 @@ func (p *proxy) box(r *http.Request, d destination) (*Info, Status, error) {
 	if len(keys) == 0 {
 		return nil, "", nil
 	}
-	record, err := p.s.find(r.Context(), d.id)
+	ctx, done, err := p.s.begin(r.Context())
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { done(&err) }()
+	record, err := p.s.find(ctx, d.id)
 	if err != nil || record == nil || record.Note == nil {
 		return nil, "", err
 	}
@@ -126,7 +131,7 @@ func (p *proxy) box(r *http.Request, d destination) (*Info, Status, error) {
 	if !slices.ContainsFunc(keys, func(k string) bool { return sameKey(k, key) }) {
 		return nil, "", nil
 	}
-	info, err := p.s.info(r.Context(), record)
+	info, err := p.s.info(ctx, record)
 	if err != nil {
 		return nil, "", err
 	}

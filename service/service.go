@@ -3,12 +3,14 @@ package service
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"regexp"
 	"sync"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/sandbox"
 )
 
 // Options are the settings of a Service.
@@ -38,9 +40,11 @@ type Service struct {
 	log    *slog.Logger
 	url    func(id string, port Port) string
 	every  time.Duration
-	turns  turns // by id
+	turns  turns           // by id
+	ctx    context.Context // ends when the service closes
 	cancel context.CancelFunc
-	tasks  sync.WaitGroup // what goes on in the background
+	close  func() error   // closeOnce, once
+	tasks  sync.WaitGroup // what goes on in the background, and calls
 
 	mu     sync.Mutex
 	closed bool
@@ -89,9 +93,10 @@ func New(o Options) (*Service, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Service{
-		name: o.Name, place: o.Place, store: o.Specs, secret: bytes.Clone(o.Secret), log: o.Logger, url: o.URL, every: o.Every, cancel: cancel, turns: turns{of: map[string]*turn{}},
+		name: o.Name, place: o.Place, store: o.Specs, secret: bytes.Clone(o.Secret), log: o.Logger, url: o.URL, every: o.Every, ctx: ctx, cancel: cancel, turns: turns{of: map[string]*turn{}},
 		held: map[string]*held{}, used: map[string]*use{}, seen: map[string]time.Time{}, pools: map[string]*pool{},
 	}
+	s.close = sync.OnceValue(s.closeOnce)
 	s.tasks.Go(func() { s.attend(ctx) })
 	return s, nil
 }
@@ -99,16 +104,15 @@ func New(o Options) (*Service, error) {
 // Specs returns the store of specs.
 func (s *Service) Specs() Specs { return s.store }
 
-// Close lets go of all boxes, which go on, and removes those that were only kept ready. It waits for what goes on in the background. No other method may be
-// under way or called later.
-func (s *Service) Close() error {
+// Close lets go of all boxes, which go on, and removes those that were only kept ready. It waits for
+// what goes on in the background. Calls that are under way end; they and later ones return
+// sandbox.ErrClosed.
+func (s *Service) Close() error { return s.close() }
+
+func (s *Service) closeOnce() error {
 	s.mu.Lock()
-	closed := s.closed
 	s.closed = true
 	s.mu.Unlock()
-	if closed {
-		return nil
-	}
 	s.cancel()
 	s.tasks.Wait()
 	s.mu.Lock()
@@ -124,6 +128,27 @@ func (s *Service) Close() error {
 	}
 	all.Wait()
 	return s.place.Close()
+}
+
+// begin begins a call. The context that it returns ends with the call's own, and when the service
+// closes. The caller has done called with the call's error at its end.
+func (s *Service) begin(ctx context.Context) (_ context.Context, done func(*error), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, nil, fmt.Errorf("service: %w", sandbox.ErrClosed)
+	}
+	s.tasks.Add(1)
+	its, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return its, func(err *error) {
+		if *err != nil && its.Err() != nil && ctx.Err() == nil {
+			*err = fmt.Errorf("service: %w", sandbox.ErrClosed)
+		}
+		stop()
+		cancel()
+		s.tasks.Done()
+	}, nil
 }
 
 // turns has the calls about one box wait for each other.

@@ -59,7 +59,12 @@ func (s *Service) order(ctx context.Context, o *StartOptions) (spec *Spec, err e
 
 // Start starts a box, or resumes the one that has the id already, if its spec and owner are the same; else the error is ErrConflict. Processes that start an id
 // at once get one box. When Start fails, or ctx ends before it has returned, it leaves no box that was not there before.
-func (s *Service) Start(ctx context.Context, o StartOptions) (*Info, error) {
+func (s *Service) Start(ctx context.Context, o StartOptions) (_ *Info, err error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { done(&err) }()
 	fresh := o.ID == ""
 	if fresh {
 		o.ID = strings.ToLower(rand.Text())
