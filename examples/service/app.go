@@ -20,7 +20,8 @@ type app struct {
 	terminals sync.WaitGroup // open ones
 }
 
-func (a *app) handler(log *slog.Logger) http.Handler {
+// handler serves the page to everybody, and the rest to those who have the token.
+func (a *app) handler(token string, log *slog.Logger) http.Handler {
 	page, err := fs.Sub(files, "page")
 	if err != nil {
 		panic(err) // it is embedded
@@ -32,12 +33,12 @@ func (a *app) handler(log *slog.Logger) http.Handler {
 	}
 	mux.HandleFunc("GET /events", a.events)
 	mux.HandleFunc("GET /terminal/{id}", a.attached)
-	mux.Handle("/", http.FileServerFS(page))
+	all := loggedIn(token, http.FileServerFS(page), mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// xterm.js sets styles.
 		w.Header().Set("Content-Security-Policy", "default-src 'self'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		mux.ServeHTTP(w, r)
+		all.ServeHTTP(w, r)
 	})
 }
 

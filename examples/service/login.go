@@ -6,28 +6,51 @@ import (
 	"strings"
 )
 
-const tokenCookie = "token"
+// The protocols that the page asks for when it opens the WebSocket of a terminal: terminalProtocol,
+// and the token behind tokenProtocol, because a page can give a WebSocket no other header.
+const (
+	terminalProtocol = "terminal"
+	tokenProtocol    = "token."
+)
 
-// loggedIn is the middleware that decides who may ask: whoever has the token, in the header Authorization ("Bearer …") as programs do, or in a cookie as
-// browsers do. A browser gets the cookie from the address that the program prints.
-func loggedIn(token string, next http.Handler) http.Handler {
+// loggedIn is the middleware that decides who may ask: whoever has the token, in the header
+// Authorization ("Bearer …") or as a WebSocket's protocol. The page itself has no secret in it, so
+// everybody may load it. It gets the token from the address that the program prints, behind the "#",
+// which browsers send to no server, and keeps it in the storage of its origin.
+//
+// The token is in no cookie: a browser sends the cookies of a host to all its ports, so any other
+// server on this machine would get it.
+func loggedIn(token string, page, next http.Handler) http.Handler {
 	has := func(s string) bool { return subtle.ConstantTimeCompare([]byte(s), []byte(token)) == 1 }
-	// A browser adds the cookie to what the page of any other site asks for, too.
-	protected := http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && has(bearer) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if r.URL.Path == "/" && has(r.URL.Query().Get("token")) {
-			http.SetCookie(w, &http.Cookie{Name: tokenCookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: 30 * 24 * 3600})
-			http.Redirect(w, r, "/", http.StatusSeeOther)
-			return
+		for p := range strings.SplitSeq(r.Header.Get("Sec-WebSocket-Protocol"), ",") {
+			if given, ok := strings.CutPrefix(strings.TrimSpace(p), tokenProtocol); ok && has(given) {
+				next.ServeHTTP(w, r)
+				return
+			}
 		}
-		if c, err := r.Cookie(tokenCookie); err == nil && has(c.Value) {
-			protected.ServeHTTP(w, r)
+		if isPage(r) {
+			page.ServeHTTP(w, r)
 			return
 		}
 		http.Error(w, "Open the address that the program has printed: it has the token.", http.StatusUnauthorized)
 	})
+}
+
+// isPage reports whether a request is for a file of the page.
+func isPage(r *http.Request) bool {
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	if name == "" {
+		return true
+	}
+	f, err := files.Open("page/" + name)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/sandshell/sandshell/service"
 	"github.com/sandshell/sandshell/service/pods"
 	"github.com/sandshell/sandshell/sshbox"
+	"golang.org/x/net/netutil"
 )
 
 // settings are what the command line says.
@@ -62,6 +63,9 @@ func main() {
 	}
 }
 
+// maxConnections bounds the connections of all clients, terminals and those to boxes included.
+const maxConnections = 1000
+
 // run serves until ctx ends.
 func run(ctx context.Context, s settings, out io.Writer) (err error) {
 	secret, err := secretIn(s.state)
@@ -76,6 +80,7 @@ func run(ctx context.Context, s settings, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	listener = netutil.LimitListener(listener, maxConnections)
 	defer listener.Close()
 	address := listener.Addr().(*net.TCPAddr)
 	boxes := &url.URL{Scheme: "http", Host: fmt.Sprintf("boxes.localhost:%d", address.Port)}
@@ -95,14 +100,16 @@ func run(ctx context.Context, s settings, out io.Writer) (err error) {
 	serving, end := context.WithCancel(ctx)
 	defer end()
 	server := &http.Server{
-		Handler: service.Proxy(svc, service.ProxyOptions{URL: boxes, Next: loggedIn(token, app.handler(log)), Logger: log}),
+		Handler: service.Proxy(svc, service.ProxyOptions{URL: boxes, Next: app.handler(token, log), Logger: log}),
 		// Requests end when the program is to: terminals and events would go on for ever.
 		BaseContext:       func(net.Listener) context.Context { return serving },
 		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	fmt.Fprintf(out, "Open http://%s/?token=%s\n", address, token)
+	fmt.Fprintf(out, "Open http://%s/#token=%s\n", address, token)
 	select {
 	case err = <-failed:
 	case <-ctx.Done():

@@ -28,7 +28,7 @@ func (a *app) attached(w http.ResponseWriter, r *http.Request) {
 	defer a.terminals.Done()
 	id := r.PathValue("id")
 	defer a.service.Used(id)()
-	conn, err := websocket.Accept(w, r, nil) // it refuses the pages of other hosts
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{terminalProtocol}}) // it refuses the pages of other hosts
 	if err != nil {
 		return
 	}

@@ -22,7 +22,7 @@ type page struct {
 
 // TestTerminal attaches to a box over a WebSocket, as page.js does; TestRun is the same with Chromium.
 func TestTerminal(t *testing.T) {
-	address, token, _ := strings.Cut(serve(t, "127.0.0.1:0"), "?token=")
+	address, token, _ := strings.Cut(serve(t, "127.0.0.1:0"), "#token=")
 	ask := func(method, path string) *http.Response {
 		r, err := http.NewRequestWithContext(t.Context(), method, address+path, nil)
 		require.NoError(t, err)

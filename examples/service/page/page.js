@@ -2,13 +2,29 @@
 
 const $ = id => document.getElementById(id);
 
-// ask makes a request of the service's API.
-async function ask(method, path, query) {
-  const answer = await fetch(path + (query ? '?' + new URLSearchParams(query) : ''), { method });
-  const body = await answer.json();
-  if (!answer.ok) throw new Error(body.detail);
-  return body;
+// The address that the program prints has the token behind "#". It is kept for this origin, which
+// includes the port: other servers of this machine don't get it.
+const given = new URLSearchParams(location.hash.slice(1)).get('token');
+if (given) {
+  localStorage.setItem('token', given);
+  history.replaceState(null, '', location.pathname);
 }
+const token = localStorage.getItem('token') || '';
+
+// request makes a request with the token, and throws what the program says is wrong.
+async function request(method, path, query) {
+  const answer = await fetch(path + (query ? '?' + new URLSearchParams(query) : ''), {
+    method, headers: { Authorization: 'Bearer ' + token },
+  });
+  if (answer.ok) return answer;
+  const text = await answer.text();
+  let detail;
+  try { detail = JSON.parse(text).detail; } catch { /* it is no JSON: what the middleware says */ }
+  throw new Error(detail || text || answer.statusText);
+}
+
+// ask makes a request of the service's API.
+async function ask(method, path, query) { return (await request(method, path, query)).json(); }
 
 function tell(text) { $('message').textContent = text; }
 
@@ -136,6 +152,17 @@ $('start').onsubmit = async e => {
   refresh();
 };
 
+// watch refreshes when the service tells that a box has come, gone or changed.
+async function watch() {
+  for (;;) {
+    try {
+      const events = (await request('GET', '/events')).body.getReader();
+      while (!(await events.read()).done) refresh();
+    } catch { /* refresh tells what is wrong */ }
+    await new Promise(done => setTimeout(done, 1000));
+  }
+}
+
 let closeTerminal = () => {};
 
 function openTerminal(id) {
@@ -148,7 +175,7 @@ function openTerminal(id) {
   const where = new URL('/terminal/' + encodeURIComponent(id), location);
   where.protocol = where.protocol.replace('http', 'ws');
   where.search = new URLSearchParams({ rows: term.rows, cols: term.cols });
-  const socket = new WebSocket(where);
+  const socket = new WebSocket(where, ['terminal', 'token.' + token]);
   socket.binaryType = 'arraybuffer';
   // A character may be cut in two: the decoder keeps the first half.
   const decoder = new TextDecoder(), encoder = new TextEncoder();
@@ -176,6 +203,6 @@ $('close').onclick = () => closeTerminal();
 ask('GET', '/sandbox-specs/search').then(page => {
   for (const spec of page.items) $('spec').add(new Option(spec.id));
 }).catch(e => tell(e.message));
-new EventSource('/events').onmessage = refresh;
+watch();
 again(refresh);
 again(refreshUse);
