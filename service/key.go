@@ -17,8 +17,8 @@ func (s *Service) key(r *Record) string {
 }
 
 // idKey is what each session key of the id begins with. The Proxy asks the engine only about boxes
-// of which a request has this part. So a request without it costs the engine nothing, and its answer
-// takes the same time whether or not the box exists.
+// of which a request has this part. So a request without it costs the engine nothing, and its
+// answer takes the same time whether or not the box exists.
 func (s *Service) idKey(id string) string { return s.mac("id", id)[:22] }
 
 func (s *Service) mac(what string, parts ...string) string {

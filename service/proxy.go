@@ -31,21 +31,21 @@ type ProxyOptions struct {
 // One listener does for all boxes. A request's host or path, written as URLs does, says which box and which of the spec's Ports it is for.
 //
 // A request needs the box's session key: in the header X-Session-API-Key, in the query's parameter
-// session_api_key, or in the cookie of a browser; else it is answered with 401. The box does not get
-// to see the key. A browser that opens a page (GET, Accept: text/html) with the key in the query
-// gets the cookie, and is sent to the address without it. Browsers keep the cookie if they reach the
-// proxy over https, or over http on localhost or 127.0.0.1. The cookie counts only in requests of
-// the box's own pages and where a person opens a page; programs use the header. With the right key, a
-// box that does not run is answered with 503.
+// session_api_key, or in the cookie of a browser; else it is answered with 401. The box does not
+// get to see the key. A browser that opens a page (GET, Accept: text/html) with the key in the
+// query gets the cookie, and is sent to the address without it. Browsers keep the cookie if they
+// reach the proxy over https, or over http on localhost or 127.0.0.1. The cookie counts only in
+// requests of the box's own pages and where a person opens a page; programs use the header. With
+// the right key, a box that does not run is answered with 503.
 //
 // In the host form each port is an origin of its own to a browser. In the path form all boxes are one origin: a page out of one box can read and do with the
 // others what the user can. The form is for programs, and for boxes that trust each other. In either form, what serves users something else (Handler,
 // your application) had better have another host than the boxes.
 //
-// Boxes in the host form are of one site to a browser. Enter the domain of the boxes into the public
-// suffix list (https://publicsuffix.org), so that the pages of a box cannot set cookies that others
-// get. Cookies do not tell ports apart: over plain http on localhost, whoever serves another port
-// there gets the cookie of a box when the browser is led to that port.
+// Boxes in the host form are of one site to a browser. Enter the domain of the boxes into the
+// public suffix list (https://publicsuffix.org), so that the pages of a box cannot set cookies that
+// others get. Cookies do not tell ports apart: over plain http on localhost, whoever serves another
+// port there gets the cookie of a box when the browser is led to that port.
 //
 // The key is the only way in, for a preflight request (CORS) too: where pages of other origins are to ask the boxes, wrap the handler in one that answers these.
 //

@@ -50,10 +50,11 @@ func isKeyCookie(name string) bool {
 // the address or follows a link.
 //
 // A browser adds cookies to whatever a page of another origin asks for. It sends no Origin with a
-// GET for a script, a picture or a frame, and the pages of other boxes are of the same site, so that
-// SameSite does not keep them apart. All browsers since 2023 send Sec-Fetch-Site over https and to
-// localhost (W3C, Fetch Metadata Request Headers), but not all with a WebSocket, which always has an
-// Origin. A request that has neither is not from such a browser, and its cookie does not count.
+// GET for a script, a picture or a frame, and the pages of other boxes are of the same site, so
+// that SameSite does not keep them apart. All browsers since 2023 send Sec-Fetch-Site over https
+// and to localhost (W3C, Fetch Metadata Request Headers), but not all with a WebSocket, which
+// always has an Origin. A request that has neither is not from such a browser, and its cookie does
+// not count.
 func fromOwnPage(r *http.Request, scheme string) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	if origin != "" {

@@ -104,8 +104,8 @@ func New(o Options) (*Service, error) {
 // Specs returns the store of specs.
 func (s *Service) Specs() Specs { return s.store }
 
-// Close lets go of all boxes, which go on, and removes those that were only kept ready. It waits for
-// what goes on in the background. Calls that are under way end; they and later ones return
+// Close lets go of all boxes, which go on, and removes those that were only kept ready. It waits
+// for what goes on in the background. Calls that are under way end; they and later ones return
 // sandbox.ErrClosed.
 func (s *Service) Close() error { return s.close() }
 

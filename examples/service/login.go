@@ -15,8 +15,8 @@ const (
 
 // loggedIn is the middleware that decides who may ask: whoever has the token, in the header
 // Authorization ("Bearer …") or as a WebSocket's protocol. The page itself has no secret in it, so
-// everybody may load it. It gets the token from the address that the program prints, behind the "#",
-// which browsers send to no server, and keeps it in the storage of its origin.
+// everybody may load it. It gets the token from the address that the program prints, behind the
+// "#", which browsers send to no server, and keeps it in the storage of its origin.
 //
 // The token is in no cookie: a browser sends the cookies of a host to all its ports, so any other
 // server on this machine would get it.

@@ -178,8 +178,8 @@ func (p *person) press(id, label string) {
 	require.NoError(p.t, err)
 }
 
-// loggedOut opens the page without the token, as in a browser that has never had it. The token is in
-// no cookie, which other servers of the machine would get.
+// loggedOut opens the page without the token, as in a browser that has never had it. The token is
+// in no cookie, which other servers of the machine would get.
 func (p *person) loggedOut() {
 	p.t.Helper()
 	cookies, err := browser.Run(p.t.Context(), p.Tab, chromedp.Evaluate[string]("document.cookie"))
