@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/wire"
@@ -83,12 +84,15 @@ func (h *Host) adopts(ctx context.Context) bool {
 	return err == nil
 }
 
+// answerMax is how long an answer of boxd may be: a key, or why there is none.
+const answerMax = 4 << 10
+
 // authorize tells boxd the owner's key, and learns boxd's.
 func (h *Host) authorize(streams io.ReadWriter, how string) (ssh.PublicKey, error) {
 	if _, err := fmt.Fprintf(streams, "%s%s", how, ssh.MarshalAuthorizedKey(h.signer.PublicKey())); err != nil {
 		return nil, err
 	}
-	line, err := readLine(streams)
+	line, err := bounded.BareLine(streams, "the answer of boxd", answerMax)
 	if err != nil {
 		return nil, err
 	}
@@ -98,22 +102,6 @@ func (h *Host) authorize(streams io.ReadWriter, how string) (ssh.PublicKey, erro
 	}
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(text))
 	return key, err
-}
-
-// readLine reads a line, and nothing after it.
-func readLine(r io.Reader) (string, error) {
-	var line []byte
-	var b [1]byte
-	for len(line) < 4<<10 {
-		if _, err := io.ReadFull(r, b[:]); err != nil {
-			return string(line), err
-		}
-		if b[0] == '\n' {
-			return string(line), nil
-		}
-		line = append(line, b[0])
-	}
-	return string(line), fmt.Errorf("unexpected answer of boxd: %.100q", line)
 }
 
 // refused reports whether boxd has refused this host because it has another owner now.

@@ -2,12 +2,12 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/boxclient"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/wire"
@@ -80,7 +80,7 @@ func (p *Pod) join(ctx context.Context, command ...string) (boxclient.Streams, e
 
 // bring speaks with bringBoxd.
 func bring(s io.ReadWriter) error {
-	line, err := readLine(s)
+	line, err := bounded.BareLine(s, "the answer of the program that brings boxd", 200)
 	if err != nil {
 		return err
 	}
@@ -103,27 +103,11 @@ func bring(s io.ReadWriter) error {
 	if _, err := io.WriteString(s, program); err != nil {
 		return err
 	}
-	switch line, err = readLine(s); {
+	switch line, err = bounded.BareLine(s, "the answer of the program that brings boxd", 200); {
 	case err != nil:
 		return err
 	case line != "ok":
 		return fmt.Errorf("unexpected answer: %.100q", line)
 	}
 	return nil
-}
-
-// readLine reads a line, and nothing after it.
-func readLine(r io.Reader) (string, error) {
-	var line []byte
-	var b [1]byte
-	for len(line) < 200 {
-		if _, err := io.ReadFull(r, b[:]); err != nil {
-			return "", err
-		}
-		if b[0] == '\n' {
-			return string(line), nil
-		}
-		line = append(line, b[0])
-	}
-	return "", errors.New("unexpected answer: a long line")
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/internal/wire"
@@ -71,6 +72,9 @@ func (m *Machine) run(ctx context.Context, h *sshhost.Host, args ...string) (p s
 			if ctx.Err() != nil {
 				return nil, "", "", ctxerr.Of(ctx)
 			}
+			if errors.As(err, new(*bounded.TooLargeError)) {
+				return nil, "", "", &UnfitError{err.Error()}
+			}
 			if err != nil && !errors.Is(err, io.EOF) {
 				return nil, "", "", err
 			}
@@ -107,8 +111,8 @@ func (m *Machine) ask(ctx context.Context, h *sshhost.Host, args []string) (shel
 	if ctx.Err() != nil {
 		return nil, nil, ctxerr.Of(ctx)
 	}
-	if err == nil || errors.Is(err, io.EOF) {
-		return nil, nil, &UnfitError{fmt.Sprintf("its shell does not do what it is told: it said %q", line)}
+	if err == nil || errors.Is(err, io.EOF) || errors.As(err, new(*bounded.TooLargeError)) {
+		return nil, nil, &UnfitError{fmt.Sprintf("its shell does not do what it is told: it said %.1000q", line)}
 	}
 	return nil, nil, err
 }
@@ -117,18 +121,7 @@ func (m *Machine) ask(ctx context.Context, h *sshhost.Host, args []string) (shel
 func firstLine(ctx context.Context, p shellbox.Process) (string, error) {
 	stop := context.AfterFunc(ctx, func() { p.Close() })
 	defer stop()
-	var line []byte
-	var b [1]byte
-	for len(line) < 64<<10 {
-		if _, err := io.ReadFull(p.Stdout(), b[:]); err != nil {
-			return string(line), err
-		}
-		if b[0] == '\n' {
-			break
-		}
-		line = append(line, b[0])
-	}
-	return string(line), nil
+	return bounded.BareLine(p.Stdout(), "the first line that it prints", 64<<10)
 }
 
 // bring puts the program there.
@@ -157,9 +150,12 @@ func (m *Machine) bring(ctx context.Context, h *sshhost.Host, b *bin.Binary, dir
 	}
 	io.Copy(p.Stdin(), bytes.NewReader(upload)) // when it takes no more, it says why
 	p.Stdin().Close()
-	said, err := io.ReadAll(io.LimitReader(p.Stdout(), 4<<10))
+	said, err := bounded.ReadAll(p.Stdout(), "what the program that brings boxd says", 4<<10)
 	if ctx.Err() != nil {
 		return ctxerr.Of(ctx)
+	}
+	if errors.As(err, new(*bounded.TooLargeError)) {
+		return &UnfitError{err.Error()}
 	}
 	if err != nil {
 		return err
