@@ -269,8 +269,9 @@ type Cmd struct {
 	ReplaceEnv bool
 	// User runs the program as another user, where the sandbox may become that user: see [User].
 	User string
-	// Stdin is read until its end; nil is an empty input. A Reader that blocks for ever does not keep Run from
-	// returning, but its Read stays behind until it returns.
+	// Stdin is read until its end; nil is an empty input. If a Read fails, the program is killed, as by
+	// the end of ctx, and Run returns that error. A Reader that blocks for ever does not keep Run
+	// from returning, but its Read stays behind until it returns.
 	Stdin io.Reader
 	// Stdout and Stderr get what the program writes; nil discards it. If both are the same writer, of a type that == can compare, the two streams are one,
 	// as with 2>&1: the writer gets everything in the order in which the program wrote it, and at most one Write at a time, as in os/exec.

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -164,6 +165,29 @@ func stdins(t *testing.T, b *box) {
 		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"head", "-n", "1"}, Stdin: strings.NewReader(lines(1, 1_000_000)), Stdout: &stdout}))
 		same(t, "1\n", stdout.String())
 	})
+	t.Run("ThatFails", func(t *testing.T) { // is no end of the input
+		t.Parallel()
+		dir := fmt.Sprintf("%s/stdin%d", b.tmp, b.count.Add(1))
+		b.script(t, `mkdir "$1"`, dir)
+		broken := errors.New("the download broke off")
+		for name, rest := range map[string]io.Reader{
+			"error": iotest.ErrReader(broken),
+			"panic": readerFunc(func([]byte) (int, error) { panic("no luck") }),
+		} {
+			in := io.MultiReader(strings.NewReader("half of it"), rest)
+			code, err := within(b, t, "Run", func(ctx context.Context) (int, error) {
+				return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "cat; : >all"}, Dir: dir, Stdin: in})
+			})
+			if name == "error" {
+				require.ErrorIs(t, err, broken)
+			} else {
+				require.ErrorContains(t, err, "Cmd.Stdin panicked: no luck")
+			}
+			require.NotErrorIs(t, err, context.Canceled)
+			require.NotZero(t, code)
+		}
+		same(t, "", b.script(t, `ls "$1"`, dir))
+	})
 	t.Run("ThatBlocks", func(t *testing.T) { // does not keep Run from returning
 		t.Parallel()
 		in, end := io.Pipe()
@@ -171,6 +195,10 @@ func stdins(t *testing.T, b *box) {
 		require.Equal(t, 3, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "exit 3"}, Stdin: in}))
 	})
 }
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func programs(t *testing.T, b *box) {
 	t.Parallel()

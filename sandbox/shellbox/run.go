@@ -46,6 +46,14 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 		return -1, err
 	}
 	defer done()
+	if cmd.Stdin != nil {
+		var cancel context.CancelCauseFunc
+		ctx, cancel = ctxerr.WithCancel(ctx)
+		defer cancel(nil)
+		read := *cmd
+		read.Stdin = &stdin{cmd.Stdin, cancel}
+		cmd = &read
+	}
 	return b.runs(ctx, cmd)
 }
 
@@ -72,7 +80,9 @@ func (b *Box) runs(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 		if cmd.Stdin != nil {
 			io.Copy(proc.Stdin(), cmd.Stdin)
 		}
-		proc.Stdin().Close()
+		if ctx.Err() == nil {
+			proc.Stdin().Close()
+		}
 	}()
 	stderr := cmd.Stderr
 	if program.Joined {
