@@ -269,8 +269,8 @@ type Cmd struct {
 	ReplaceEnv bool
 	// User runs the program as another user, where the sandbox may become that user: see [User].
 	User string
-	// Stdin is read until its end; nil is an empty input. If a Read fails, the program is killed, as by
-	// the end of ctx, and Run returns that error. A Reader that blocks for ever does not keep Run
+	// Stdin is read until its end; nil is an empty input. If a Read fails, the program is killed, as
+	// by the end of ctx, and Run returns that error. A Reader that blocks for ever does not keep Run
 	// from returning, but its Read stays behind until it returns.
 	Stdin io.Reader
 	// Stdout and Stderr get what the program writes; nil discards it. If both are the same writer, of a type that == can compare, the two streams are one,

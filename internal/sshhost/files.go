@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sftpfiles"
@@ -15,9 +16,17 @@ import (
 
 var _ shellbox.FileHost = (*Host)(nil)
 
-// OpenFiles implements shellbox.FileHost, by the server's subsystem sftp. A file server that hangs cannot be killed from here: it keeps its session until it goes on,
-// and finds its input ended.
+// versionLimit is how long the subsystem may take to say its version. Whatever does not is no file
+// server: a startup file that prints or reads stands before it, or its program is missing.
+const versionLimit = 3 * time.Second
+
+// OpenFiles implements shellbox.FileHost, by the server's subsystem sftp. Where there is none that
+// works, the error is errors.ErrUnsupported. A file server that hangs cannot be killed from here: it
+// keeps its session until it goes on, and finds its input ended.
 func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
+	if none := h.noFiles.Load(); none != nil {
+		return nil, *none
+	}
 	type answer struct {
 		proc *process
 		err  error
@@ -43,11 +52,23 @@ func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
 	if a.err != nil {
 		return nil, h.explain(ctx, a.err)
 	}
-	client, err := sftpfiles.New(ctx, sftpfiles.Server{In: a.proc.Stdin(), Out: a.proc.Out, Home: lastOf("HOME", h.env), End: func() { a.proc.Close() }})
-	if err != nil {
-		return nil, h.explain(ctx, fmt.Errorf("reach the server's subsystem sftp: %w", err))
+	limited, cancel := ctxerr.WithLimit(ctx, versionLimit,
+		fmt.Errorf("it has not answered within %v", versionLimit))
+	defer cancel()
+	client, err := sftpfiles.New(limited, sftpfiles.Server{
+		In: a.proc.Stdin(), Out: a.proc.Out, Home: lastOf("HOME", h.env),
+		End: func() { a.proc.Close() },
+	})
+	if err == nil {
+		return client, nil
 	}
-	return client, nil
+	err = h.explain(ctx, fmt.Errorf("reach the server's subsystem sftp: %w", err))
+	gone := errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrClosed)
+	if ctx.Err() == nil && !gone {
+		err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+		h.noFiles.Store(&err)
+	}
+	return nil, err
 }
 
 // startFiles asks the server for its subsystem sftp.

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
+	"os/user"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,12 +17,49 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// Of a server without the subsystem, files are reached by a shell.
+// Of a server without a subsystem that works, files are reached by a shell.
 func TestNoSubsystem(t *testing.T) {
-	box, err := shellbox.New(t.Context(), hostOf(t, sshdtest.Start(t, "Subsystem other internal-sftp"), Config{}), shellbox.Options{})
-	noError(t, err)
-	defer box.Close()
-	f, dir := box.Files(), t.TempDir()
+	t.Parallel()
+	for _, c := range []struct{ name, subsystem, rc string }{
+		{"another", "other internal-sftp", ""},
+		{"not installed", "sftp /no/such/sftp-server", ""},
+		{"behind what prints", "sftp /usr/lib/openssh/sftp-server", "echo Welcome"},
+		{"behind what reads", "sftp /usr/lib/openssh/sftp-server",
+			"case $BASH_EXECUTION_STRING in *sftp-server*) read ;; esac"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			home, lines := t.TempDir(), []string{"Subsystem " + c.subsystem}
+			if c.rc != "" {
+				needsBash(t)
+				lines = append(lines, "SetEnv HOME="+home)
+				noError(t, os.WriteFile(filepath.Join(home, ".bashrc"), []byte(c.rc+"\n"), 0o600))
+			}
+			h := hostOf(t, sshdtest.Start(t, lines...), Config{})
+			box, err := shellbox.New(t.Context(), h, shellbox.Options{})
+			noError(t, err)
+			defer box.Close()
+			filesByShell(t, box.Files())
+		})
+	}
+}
+
+// needsBash skips where the login's shell is not bash, which reads ~/.bashrc in what an sshd runs.
+func needsBash(t *testing.T) {
+	t.Helper()
+	passwd, err := os.ReadFile("/etc/passwd")
+	u, uerr := user.Current()
+	noError(t, errors.Join(err, uerr))
+	for line := range strings.Lines(string(passwd)) {
+		if strings.HasPrefix(line, u.Username+":") && strings.HasSuffix(line, "/bash\n") {
+			return
+		}
+	}
+	t.Skip("the shell of " + u.Username + " is not bash")
+}
+
+func filesByShell(t *testing.T, f sandbox.Files) {
+	dir := t.TempDir()
 	content := bytes.Repeat([]byte("line\n"), 300_000)
 	noError(t, f.WriteFile(t.Context(), dir+"/f", content, 0o640))
 	for range 12 { // more than sessions fit on a connection: none stays

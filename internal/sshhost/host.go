@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/sshconn"
@@ -18,6 +19,8 @@ type Host struct {
 	*pool
 	env    []string       // given to every program, before its own
 	starts *sshconn.Group // what Start has under way
+
+	noFiles atomic.Pointer[error] // why the subsystem sftp is of no use; nil if it may be
 
 	closing sync.Once
 	closed  chan struct{} // closed when Close is done
