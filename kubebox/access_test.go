@@ -121,7 +121,7 @@ func TestSSHConfig(t *testing.T) {
 		}
 	}
 	b := newBox(t, Config{Cluster: c})
-	path, err := b.SSHConfig()
+	path, err := b.SSHConfig(t.Context())
 	require.NoError(t, err)
 	run := func(name string, args ...string) string {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

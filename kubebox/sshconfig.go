@@ -1,6 +1,7 @@
 package kubebox
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -18,10 +19,10 @@ import (
 //
 // The clients reach the box through "kubectl exec", so the kubectl command has to be there, and its user to be allowed it; no port is opened. The configuration says
 // which kubeconfig and context it is to use, whatever the environment of the client is. What they start ends with them.
-func (b *KubeBox) SSHConfig() (path string, err error) {
+func (b *KubeBox) SSHConfig(ctx context.Context) (path string, err error) {
 	h := b.host
 	command := slices.Concat(h.cluster.Kubectl(), []string{"exec", "-i", h.pod.Name, "-c", h.pod.Container(), "--", wire.Path, "join", h.pod.Box})
-	path, err = h.guests.Path(h, h.pod.Name, command)
+	path, err = h.guests.Path(ctx, h, h.pod.Name, command)
 	if err != nil {
 		return "", fmt.Errorf("ssh configuration of %s: %w", b, err)
 	}

@@ -119,7 +119,7 @@ func TestProgram(t *testing.T) {
 	case "guest":
 		box, err := New(ctx, Config{Image: testImage, Network: "none", Linger: time.Second})
 		must(err)
-		config, err := box.SSHConfig()
+		config, err := box.SSHConfig(t.Context())
 		must(err)
 		fmt.Printf("%s\n%s\n%s\n", box.ContainerID(), config, box.ContainerName())
 	}

@@ -26,7 +26,7 @@ type person struct {
 func personOf(t testing.TB, box *DockerSSHBox, programs ...string) *person {
 	t.Helper()
 	haveClients(t, programs...)
-	config, err := box.SSHConfig()
+	config, err := box.SSHConfig(t.Context())
 	noError(t, err)
 	return &person{t: t, config: config, name: box.ContainerName()}
 }

@@ -1,6 +1,7 @@
 package sshbox
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -19,10 +20,10 @@ import (
 // The clients reach the box through "docker exec", so the docker command has to be there; no port is opened. The configuration says how that finds the
 // engine: by its address and the keys for TLS, or by the docker context, whatever the environment of the client is. (Of an engine that is Config.Docker
 // only the address is known, unless the environment or the current context has the same.) What they start ends with them.
-func (b *DockerSSHBox) SSHConfig() (path string, err error) {
+func (b *DockerSSHBox) SSHConfig(ctx context.Context) (path string, err error) {
 	h := b.host
 	command := slices.Concat([]string{"docker"}, h.engine.DockerFlags(), []string{"exec", "-i", h.container.ID, wire.Path, "join", h.container.Box})
-	path, err = h.guests.Path(h, h.container.Name, command)
+	path, err = h.guests.Path(ctx, h, h.container.Name, command)
 	if err != nil {
 		return "", fmt.Errorf("ssh configuration of %s: %w", b, err)
 	}

@@ -102,7 +102,7 @@ func TestSSHConfig(t *testing.T) {
 				t.Errorf("%s is %v", name, info.Mode())
 			}
 		}
-		if again, err := box.SSHConfig(); again != p.config || err != nil {
+		if again, err := box.SSHConfig(t.Context()); again != p.config || err != nil {
 			t.Errorf("asked again: %q, %v", again, err)
 		}
 	})
@@ -110,7 +110,7 @@ func TestSSHConfig(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left after Close: %v, %v", left, err)
 	}
-	if _, err := box.SSHConfig(); !errors.Is(err, os.ErrClosed) {
+	if _, err := box.SSHConfig(t.Context()); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/tempdir"
 	"golang.org/x/crypto/ssh"
 )
@@ -31,47 +31,88 @@ const prefix = "sandshell-sshconfig-"
 type Config struct {
 	mu     sync.Mutex
 	dir    *tempdir.Dir
+	making chan struct{} // closed when the Path that makes dir has returned; nil if none does
 	closed bool
 }
 
-// Path returns the path of a configuration for OpenSSH in which the box has that name, and is reached by the command. After Close it fails with os.ErrClosed.
-func (g *Config) Path(h Host, name string, command []string) (string, error) {
+// Path returns the path of a configuration for OpenSSH in which the box has that name, and is
+// reached by the command. After Close it fails with os.ErrClosed.
+func (g *Config) Path(ctx context.Context, h Host, name string, command []string) (string, error) {
+	for {
+		path, making, err := g.begin()
+		if path != "" || err != nil {
+			return path, err
+		}
+		if making == nil {
+			break
+		}
+		select {
+		case <-making:
+		case <-ctx.Done():
+			return "", ctxerr.Of(ctx)
+		}
+	}
+	dir, err := newDir(ctx, h, name, command)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed {
-		return "", os.ErrClosed
-	}
-	if g.dir != nil {
-		return filepath.Join(g.dir.Path, "config"), nil
-	}
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return "", err
-	}
-	key, err := ssh.NewPublicKey(public)
-	if err != nil {
-		return "", err
-	}
-	block, err := ssh.MarshalPrivateKey(private, "sandshell "+name)
-	if err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	hostKey, err := h.AddGuest(ctx, key)
-	if err != nil {
-		return "", err
-	}
-	dir, err := tempdir.Make(prefix)
-	if err != nil {
-		return "", err
-	}
-	if err := write(dir.Path, name, command, pem.EncodeToMemory(block), hostKey); err != nil {
+	close(g.making)
+	g.making = nil
+	if err == nil && g.closed {
 		dir.Remove()
+		err = os.ErrClosed
+	}
+	if err != nil {
 		return "", err
 	}
 	g.dir = dir
-	return filepath.Join(dir.Path, "config"), nil
+	return configIn(dir), nil
+}
+
+// begin returns the path if it is there, and making if another Path makes it. Else this one is to.
+func (g *Config) begin() (path string, making chan struct{}, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.closed:
+		return "", nil, os.ErrClosed
+	case g.dir != nil:
+		return configIn(g.dir), nil, nil
+	case g.making != nil:
+		return "", g.making, nil
+	}
+	g.making = make(chan struct{})
+	return "", nil, nil
+}
+
+func configIn(dir *tempdir.Dir) string { return filepath.Join(dir.Path, "config") }
+
+// newDir makes a key, lets its holder in, and writes the directory.
+func newDir(ctx context.Context, h Host, name string, command []string) (*tempdir.Dir, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	key, err := ssh.NewPublicKey(public)
+	if err != nil {
+		return nil, err
+	}
+	block, err := ssh.MarshalPrivateKey(private, "sandshell "+name)
+	if err != nil {
+		return nil, err
+	}
+	hostKey, err := h.AddGuest(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := tempdir.Make(prefix)
+	if err != nil {
+		return nil, err
+	}
+	if err := write(dir.Path, name, command, pem.EncodeToMemory(block), hostKey); err != nil {
+		dir.Remove()
+		return nil, err
+	}
+	return dir, nil
 }
 
 // write writes the files of a configuration.
@@ -110,7 +151,7 @@ func write(dir, name string, command []string, key []byte, hostKey ssh.PublicKey
 	)
 }
 
-// Close removes the directory. There will be none any more.
+// Close removes the directory. It does not wait for a Path under way, which fails.
 func (g *Config) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -21,8 +21,8 @@ var _ shellbox.FileHost = (*Host)(nil)
 const versionLimit = 3 * time.Second
 
 // OpenFiles implements shellbox.FileHost, by the server's subsystem sftp. Where there is none that
-// works, the error is errors.ErrUnsupported. A file server that hangs cannot be killed from here: it
-// keeps its session until it goes on, and finds its input ended.
+// works, the error is errors.ErrUnsupported. A file server that hangs cannot be killed from here:
+// it keeps its session until it goes on, and finds its input ended.
 func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
 	if none := h.noFiles.Load(); none != nil {
 		return nil, *none
