@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/lazy"
+	"github.com/sandshell/sandshell/internal/terminal"
 	"github.com/sandshell/sandshell/plugin/jupyter"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -25,8 +27,9 @@ func Python(box sandbox.Sandbox, opts ...Option) *Set {
 }
 
 const (
-	pythonText = `Runs Python in a notebook's kernel: what earlier calls have defined is still there. The reply is what the code prints, the value of its last expression, and the
-traceback if it raises. Figures are shown. Code may use magics and await; input() raises an error.`
+	pythonText = `Runs Python in a notebook's kernel: what earlier calls have defined is still there.
+The reply is what the code prints, the value of its last expression, and the traceback if it raises.
+Figures are shown. Code may use magics and await; input() raises an error; exit() ends the kernel.`
 	pythonRestartText = `Starts a fresh kernel: all that was defined is gone.`
 )
 
@@ -40,6 +43,16 @@ type pythonArgs struct {
 	Seconds float64 `json:"seconds,omitempty" jsonschema:"interrupt the cell after so many seconds. Default: a minute"`
 }
 
+// What is said behind a cell's output.
+const (
+	exitNote   = "[the code has ended the kernel, by exit or quit: python_restart starts a fresh one]\n"
+	stuckNote  = "[still running: interrupted after %v, and again, it goes on; python_restart ends it]\n"
+	queuedNote = "[not run: for %v the kernel ran another cell; if that is stuck, python_restart ends it]\n"
+)
+
+// images are the pictures that models are shown.
+var images = []string{jupyter.ImagePNG, jupyter.ImageJPEG, jupyter.ImageGIF, "image/webp"}
+
 var errCellTime = errors.New("the cell's time is over")
 
 func (p *python) run(ctx context.Context, a pythonArgs) (*Reply, error) {
@@ -47,40 +60,55 @@ func (p *python) run(ctx context.Context, a pythonArgs) (*Reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit := p.options.limit(a.Seconds)
+	limit := p.options.limit(a.Seconds).Round(time.Millisecond)
 	bounded, done := ctxerr.WithLimit(ctx, limit, errCellTime)
 	defer done()
-	opts := []jupyter.RunOption{jupyter.MaxOutput(p.options.budget)}
+	var opts []jupyter.RunOption
 	if w := outputOf(ctx); w != nil {
 		opts = append(opts, jupyter.Stream(func(e jupyter.Event) {
 			_, _ = w.Write([]byte(e.Stdout + e.Stderr)) // as with Tee, its error is not the cell's
 		}))
 	}
 	r, err := client.Run(bounded, a.Code, opts...)
+	var dead *jupyter.DeadError
 	switch {
-	case errors.Is(err, errCellTime) && r != nil:
-		return p.reply(r, fmt.Sprintf("[interrupted after %v]\n", limit.Round(time.Millisecond))), nil
-	case err != nil:
+	case err == nil:
+		return p.reply(r, ""), nil
+	case errors.As(err, &dead) && dead.Exited && r != nil:
+		return p.reply(r, exitNote), nil
+	case errors.Is(err, jupyter.ErrDead):
+		return nil, fmt.Errorf("%w, as the tool python_restart does", err)
+	case !errors.Is(err, errCellTime) || r == nil:
 		return nil, err
+	case errors.Is(err, jupyter.ErrStuck):
+		return p.reply(r, fmt.Sprintf(stuckNote, limit)), nil
+	case errors.Is(err, jupyter.ErrQueued):
+		return p.reply(r, fmt.Sprintf(queuedNote, limit)), nil
 	}
-	return p.reply(r, ""), nil
+	return p.reply(r, fmt.Sprintf("[interrupted after %v]\n", limit)), nil
 }
 
 func (p *python) reply(r *jupyter.Result, note string) *Reply {
 	var b strings.Builder
-	b.WriteString(ended(r.Stdout))
-	if r.Stderr != "" {
-		b.WriteString("[stderr]\n" + ended(r.Stderr))
+	write := func(before, text string) {
+		if text = terminal.Text([]byte(text)); text != "" {
+			b.WriteString(before + ended(text))
+		}
 	}
+	write("", r.Stdout)
+	write("[stderr]\n", r.Stderr)
 	reply := &Reply{}
 	for _, o := range r.Outputs {
-		if data, ok := o.Data[jupyter.ImagePNG]; ok {
-			reply.Images = append(reply.Images, Image{MIME: jupyter.ImagePNG, Data: data})
+		for _, mime := range images {
+			if data, ok := o.Data[mime]; ok {
+				reply.Images = append(reply.Images, Image{MIME: mime, Data: data})
+				break
+			}
 		}
-		b.WriteString(ended(o.Text()))
+		write("", o.Text())
 	}
 	if r.Error != nil {
-		b.WriteString(ended(r.Error.Traceback))
+		write("", cmp.Or(r.Error.Traceback, r.Error.Error()))
 	}
 	if r.Omitted > 0 {
 		note += fmt.Sprintf("[%d bytes are left out of the middle]\n", r.Omitted)

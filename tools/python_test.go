@@ -24,7 +24,7 @@ func TestPython(t *testing.T) {
 	long := text(t, set, "python", "code", "for i in range(100000): print(i)")
 	require.LessOrEqual(t, len(long), 2048)
 	require.Contains(t, long, "99999\n")
-	require.Contains(t, long, " are left out of the middle]\n")
+	require.Contains(t, long, " bytes omitted …]\n")
 	require.Contains(t, text(t, set, "python", "code", "import time; time.sleep(1000)", "seconds", 0.2), "[interrupted after 200ms]\n")
 
 	picture := do(t, set, "python", "code", `
@@ -35,6 +35,18 @@ Image(base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4
 	require.Equal(t, jupyter.ImagePNG, picture.Images[0].MIME)
 	require.True(t, bytes.HasPrefix(picture.Images[0].Data, []byte("\x89PNG")))
 
+	picture = do(t, set, "python", "code", `Image(base64.b64decode("/9j/2Q=="), format="jpeg")`)
+	require.Len(t, picture.Images, 1)
+	require.Equal(t, jupyter.ImageJPEG, picture.Images[0].MIME)
+
+	require.Equal(t, "red\n2%\nup\n[stderr]\n100%\n", text(t, set, "python", "code", `print("\x1b[31mred\x1b[0m\u009b\u202e")
+for i in range(3): print(f"\r{i}%", end="\r\n"[i == 2])
+print("\rup\a\n", end="")
+for i in range(101): print(f"\r{i}%", end="", file=sys.stderr)
+None`))
+	require.Equal(t, "**answer** 42\n{\"answer\": 43}\nanswer 44\n", text(t, set, "python", "code", `from IPython.display import *
+display(Markdown("**answer** 42"), JSON({"answer": 43}), HTML("<p>answer 44</p>"))`))
+
 	ctx, cancel := context.WithCancel(t.Context())
 	var printed bytes.Buffer
 	_, err := set.Call(WithOutput(ctx, writerFunc(func(p []byte) { printed.Write(p); cancel() })), "python", args(t, "code", "print('begun')\ntime.sleep(1000)"))
@@ -44,6 +56,11 @@ Image(base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4
 	require.Equal(t, "[a fresh kernel]\n", text(t, set, "python_restart"))
 	require.Contains(t, text(t, set, "python", "code", "x"), "NameError")
 	require.Contains(t, refused(t, set, "python", "code", "import os; os._exit(3)"), "the kernel default has died: exit status 3")
+	text(t, set, "python_restart")
+
+	require.Equal(t, "bye\n[the code has ended the kernel, by exit or quit: python_restart starts a fresh one]\n",
+		text(t, set, "python", "code", "print('bye'); exit()"))
+	require.Contains(t, refused(t, set, "python", "code", "x = 5"), "Restart starts a fresh one, as the tool python_restart does")
 	text(t, set, "python_restart")
 
 	require.NoError(t, set.Close())

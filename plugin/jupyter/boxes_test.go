@@ -41,6 +41,7 @@ func TestBoxes(t *testing.T) {
 		{"CancelInQueue", testCancelInQueue},
 		{"Complete", testComplete},
 		{"Death", testDeath},
+		{"Exit", testExit},
 		{"Restart", testRestart},
 		{"Kernels", testKernels},
 		{"Goroutines", testGoroutines},
@@ -50,6 +51,7 @@ func TestBoxes(t *testing.T) {
 		{"CLIInterrupt", testCLIInterrupt},
 		{"CLIInput", testCLIInput},
 		{"CLIDeath", testCLIDeath},
+		{"CLIExit", testCLIExit},
 		{"CLIAtOnce", testCLIAtOnce},
 	}
 	daily := []string{"State", "Outputs", "Input", "Interrupt", "NoReply", "Death", "CLI"}

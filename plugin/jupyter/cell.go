@@ -26,6 +26,7 @@ type (
 		Payload []struct {
 			Source string                     `json:"source"`
 			Data   map[string]json.RawMessage `json:"data"`
+			Keep   bool                       `json:"keepkernel"`
 		} `json:"payload"`
 		errorContent
 	}
@@ -98,8 +99,11 @@ func (c *cell) reply(m *message) error {
 	default:
 		c.result.Error = &Error{Name: reply.Status, Value: "the kernel has not run the cell to its end"}
 	}
-	for _, p := range reply.Payload { // "name?" has its answer here
-		if p.Source == "page" {
+	for _, p := range reply.Payload {
+		switch p.Source {
+		case "ask_exit": // exit() and quit(): the kernel ends in a moment
+			c.exits = c.exits || !p.Keep
+		case "page": // "name?" has its answer here
 			o := newOutput(p.Data)
 			if text, ok := o.Data[TextPlain]; ok {
 				o.Data[TextPlain] = []byte(plain(string(text)))

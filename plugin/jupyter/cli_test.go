@@ -124,6 +124,25 @@ func testCLIDeath(t *testing.T, b boxtest.Box, kernel string) {
 	require.Equal(t, "2\n", execute(t, b, cell(kernel, "2")).Output, "one that was stopped starts anew")
 }
 
+func testCLIExit(t *testing.T, b boxtest.Box, kernel string) {
+	fresh := "For a fresh one, without the state: execute_cli --kernel " + kernel + " --restart\n"
+	r := execute(t, b, cell(kernel, "print('last words')\nexit()"))
+	require.Equal(t, "last words\nexecute_cli: the cell has ended the kernel, by exit or quit. "+fresh, r.Output)
+	require.Zero(t, r.ExitCode)
+	r = execute(t, b, cell(kernel, "y = 5"))
+	require.Equal(t, "execute_cli: the kernel has died: exit status 0. "+fresh, r.Output)
+	require.Equal(t, 1, r.ExitCode)
+
+	// One that ends listens to newcomers for a while, and answers none.
+	require.Zero(t, execute(t, b, "execute_cli --restart --kernel "+kernel).ExitCode)
+	execute(t, b, cell(kernel, `import atexit, os, signal, time
+_ = atexit.register(time.sleep, 0.5)
+os.kill(os.getpid(), signal.SIGTERM)`))
+	r = execute(t, b, cell(kernel, "1"))
+	require.Contains(t, r.Output, "the kernel has died: ")
+	require.Equal(t, 1, r.ExitCode)
+}
+
 // testCLIAtOnce has several start the same kernel.
 func testCLIAtOnce(t *testing.T, b boxtest.Box, kernel string) {
 	var out writer

@@ -159,6 +159,7 @@ func (c *Client) fate(ctx context.Context, conn *connection) (*kernelStatus, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	dead.Exited = conn.exits
 	if c.conn == conn {
 		c.dead = dead
 	}
@@ -178,6 +179,27 @@ func (c *Client) explain(ctx context.Context, conn *connection, err error) error
 	if _, fate := c.connected(ctx); errors.Is(fate, ErrDead) {
 		return fate
 	}
+	return err
+}
+
+// exit waits for the end of a kernel that a cell has told to exit. A thread of a cell may hold that
+// up: the kernel is stopped then.
+func (c *Client) exit(ctx context.Context, conn *connection) error {
+	c.mu.Lock()
+	conn.exits = true
+	c.mu.Unlock()
+	late := time.NewTimer(exitWait)
+	defer late.Stop()
+	select {
+	case <-conn.gone:
+	case <-ctx.Done():
+		return ctxerr.Of(ctx)
+	case <-late.C:
+		if _, err := tool(ctx, c.box, c.name, "--stop"); err != nil {
+			return err
+		}
+	}
+	_, err := c.fate(ctx, conn)
 	return err
 }
 

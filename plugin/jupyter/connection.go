@@ -34,6 +34,7 @@ type connection struct {
 	key      signer
 	channels map[string]*zmtp.Conn
 	work     sync.WaitGroup // all goroutines
+	exits    bool           // a cell has told the kernel to exit; under Client.mu
 
 	mu       sync.Mutex
 	requests map[string]*request // by the ids of messages

@@ -84,12 +84,18 @@ var ErrDead = errors.New("the kernel has died")
 // ErrStuck: the cell has ignored ten interrupts and goes on. Restart ends it.
 var ErrStuck = errors.New("the cell does not react to being interrupted: Restart ends it")
 
+// ErrQueued: the cell has not begun. The kernel runs another one, of another client, or one that is
+// stuck.
+var ErrQueued = errors.New("the cell has not begun: the kernel runs another one. " +
+	"If that is stuck, Restart ends it")
+
 // A DeadError says how a kernel has ended. It is ErrDead. What cells have defined is lost.
 type DeadError struct {
 	Kernel      string // its name
 	ExitCode    int    // 128+n when signal n ended it; -1 if nobody knows
 	OutOfMemory bool   // the system killed it because the memory was full
 	Replaced    bool   // another client has restarted or stopped it
+	Exited      bool   // a cell of this Client has ended it, by exit or quit
 	Log         string // the end of its output outside of cells, up to 4 KiB
 }
 
@@ -97,6 +103,8 @@ type DeadError struct {
 func (e *DeadError) Error() string {
 	how := fmt.Sprintf("exit status %d", e.ExitCode)
 	switch {
+	case e.Exited:
+		how = "a cell has ended it, by exit or quit"
 	case e.Replaced:
 		how = "it was restarted or stopped by another client"
 	case e.OutOfMemory:

@@ -2,6 +2,7 @@ package jupyter_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/sandshell/sandshell/plugin/jupyter"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
+	"github.com/sandshell/sandshell/tools"
 	"github.com/stretchr/testify/require"
 )
 
@@ -71,11 +73,7 @@ func testDeath(t *testing.T, b boxtest.Box, kernel string) {
 		require.NoError(t, c.Restart(limit(t)))
 		require.Equal(t, 1, run(t, c, "1").ExecutionCount)
 	}
-	run(t, c, "exit()")
-	err := error(nil)
-	for err == nil { // it takes a moment
-		_, err = c.Run(limit(t), "1")
-	}
+	_, err := c.Run(limit(t), "exit()")
 	require.Equal(t, 0, dies(t, err).ExitCode)
 	c = connect(t, b, kernel)
 	require.Equal(t, 1, run(t, c, "1").ExecutionCount, "Connect starts a fresh one")
@@ -105,6 +103,32 @@ func testRestart(t *testing.T, b boxtest.Box, kernel string) {
 	require.True(t, dies(t, err).Replaced)
 	require.NoError(t, c.Restart(limit(t)))
 	require.Equal(t, "1", run(t, c, "1").Text)
+}
+
+// testExit has cells end the kernel in Python's way. The cell itself tells, none comes after it.
+func testExit(t *testing.T, b boxtest.Box, kernel string) {
+	c, other := connect(t, b, kernel), connect(t, b, kernel)
+	for _, code := range []string{
+		"exit()",
+		"quit()",
+		"import threading, time; threading.Thread(target=lambda: time.sleep(1000)).start(); exit()",
+	} {
+		r, err := c.Run(limit(t), "print('last words')\n"+code)
+		require.Equal(t, "last words\n", r.Stdout)
+		dead := dies(t, err)
+		require.True(t, dead.Exited)
+		require.Contains(t, dead.Error(), "a cell has ended it, by exit or quit. Restart starts a fresh one")
+		_, err = c.Run(limit(t), "1")
+		dies(t, err)
+		_, err = other.Run(limit(t), "1")
+		dies(t, err)
+		require.NoError(t, c.Restart(limit(t)))
+		require.Equal(t, "1", run(t, c, "1").Text)
+		require.NoError(t, other.Restart(limit(t)))
+		require.NoError(t, c.Restart(limit(t)))
+	}
+	run(t, c, "x = 1; exit(True)") // which keeps it
+	require.Equal(t, "1", run(t, c, "x").Text)
 }
 
 func testKernels(t *testing.T, b boxtest.Box, kernel string) {
@@ -153,7 +177,8 @@ func testClose(t *testing.T, b boxtest.Box, kernel string) {
 func TestStuck(t *testing.T) {
 	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
 	t.Parallel()
-	c := connect(t, local(t), "stuck")
+	b := local(t)
+	c := connect(t, b, jupyter.DefaultKernel)
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := c.Run(ctx, `
 while True:
@@ -162,6 +187,20 @@ while True:
         while True: pass
     except KeyboardInterrupt: pass`, when("started", cancel))
 	require.ErrorIs(t, err, jupyter.ErrStuck)
+	require.ErrorIs(t, err, context.Canceled)
+
+	set := tools.Python(b) // of the same kernel
+	defer set.Close()
+	reply, err := set.Call(t.Context(), "python", json.RawMessage(`{"code": "print('ok')", "seconds": 0.2}`))
+	require.NoError(t, err)
+	require.Equal(t, "[not run: for 200ms the kernel ran another cell; if that is stuck, python_restart ends it]\n", reply)
+	reply, err = set.Call(t.Context(), "python_restart", nil)
+	require.NoError(t, err)
+	require.Equal(t, "[a fresh kernel]\n", reply)
+	reply, err = set.Call(t.Context(), "python", json.RawMessage(`{"seconds": 0.2, "code":
+		"import time\nwhile True:\n  try: time.sleep(9)\n  except KeyboardInterrupt: print('no')"}`))
+	require.NoError(t, err)
+	require.Contains(t, reply, "no\n[still running: interrupted after 200ms, and again, it goes on; ")
 	require.NoError(t, c.Restart(limit(t)))
 	require.Equal(t, "1", run(t, c, "1").Text)
 }

@@ -2,6 +2,7 @@ package jupyter
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/sandshell/sandshell/plugin/jupyter/internal/zmtp"
@@ -95,4 +96,43 @@ func TestDied(t *testing.T) {
 	}
 	alive := kernelStatus{running: running{ID: "1", Connection: &connectionFile{}}}
 	require.Nil(t, alive.died("k", "1"))
+}
+
+func TestOutputText(t *testing.T) {
+	const bare = "<IPython.core.display.Markdown object>"
+	for want, data := range map[string]map[string]string{
+		"":                          {},
+		"42":                        {TextPlain: "42", TextHTML: "<b>42</b>"},
+		"a  b\n0  1":                {TextPlain: "a  b\n0  1", TextMarkdown: "|a|b|"},
+		"<A object at 0x7f>!":       {TextPlain: "<A object at 0x7f>!", TextHTML: "x"},
+		"<__main__.A object>":       {TextPlain: "<__main__.A object>"},
+		"**42**":                    {TextPlain: bare, TextMarkdown: "**42**", TextHTML: "x"},
+		"$x$":                       {TextPlain: bare, TextLaTeX: "$x$"},
+		`{"a": 43}`:                 {TextPlain: "<A object at 0x7f0a>", JSON: `{"a": 43}`},
+		"answer\u00a044\n1\t2\n<3>": {TextPlain: bare, TextHTML: page},
+		"only in HTML":              {TextHTML: "only in HTML"},
+		"<svg>x</svg>":              {TextPlain: bare, ImageSVG: "<svg>x</svg>"},
+		"<Figure with 1 Axes>":      {TextPlain: "<Figure with 1 Axes>", ImagePNG: "\x89PNG"},
+	} {
+		o := Output{Data: map[string][]byte{}}
+		for mime, text := range data {
+			o.Data[mime] = []byte(text)
+		}
+		require.Equal(t, want, o.Text())
+	}
+}
+
+const page = `<style>p { color: red }</style><p class="a>b">answer&nbsp;44</p><!-- <b>no</b> -->
+<table><tr> <td>1</td> <td>2</td></tr></table>&lt;3&gt;<script>alert(1)</script>`
+
+func FuzzTextOfHTML(f *testing.F) {
+	f.Add(page)
+	f.Add("<script>a<br/><b")
+	f.Fuzz(func(t *testing.T, source string) {
+		text := textOfHTML(source)
+		require.LessOrEqual(t, len(text), 2*len(source))
+		if !strings.ContainsAny(source, "<&") {
+			require.Equal(t, strings.TrimSpace(source), text)
+		}
+	})
 }

@@ -3,16 +3,22 @@ package jupyter
 import (
 	"encoding/base64"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"time"
 )
 
 // MIME types that Outputs often have.
 const (
-	TextPlain = "text/plain"
-	TextHTML  = "text/html"
-	ImagePNG  = "image/png"
-	ImageSVG  = "image/svg+xml"
+	TextPlain    = "text/plain"
+	TextMarkdown = "text/markdown"
+	TextLaTeX    = "text/latex"
+	TextHTML     = "text/html"
+	JSON         = "application/json"
+	ImagePNG     = "image/png"
+	ImageJPEG    = "image/jpeg"
+	ImageGIF     = "image/gif"
+	ImageSVG     = "image/svg+xml"
 )
 
 // A Result is the output of a cell.
@@ -45,8 +51,31 @@ type Output struct {
 	display string // the display's id, for updates
 }
 
-// Text returns the output as text, "" if it has no such form.
-func (o *Output) Text() string { return string(o.Data[TextPlain]) }
+// Text returns the output as text. If its plain form says no more than which object it is, as that
+// of a Markdown or JSON display does, Text returns its Markdown, LaTeX or JSON, the text of its
+// HTML, or the source of its SVG, whichever comes first. It is "" if there is no text at all.
+func (o *Output) Text() string {
+	plain, ok := o.Data[TextPlain]
+	if ok && !bareObject.Match(plain) {
+		return string(plain)
+	}
+	for _, mime := range []string{TextMarkdown, TextLaTeX, JSON} {
+		if text, ok := o.Data[mime]; ok {
+			return string(text)
+		}
+	}
+	if text, ok := o.Data[TextHTML]; ok {
+		return textOfHTML(string(text))
+	}
+	if text, ok := o.Data[ImageSVG]; ok {
+		return string(text)
+	}
+	return string(plain)
+}
+
+// bareObject is how Python shows an object of which it knows nothing more. execute_cli.py has it
+// too.
+var bareObject = regexp.MustCompile(`^<[\w.]+ object( at 0x[0-9a-f]+)?>$`)
 
 // An Error is an exception that a cell has raised.
 type Error struct {

@@ -39,12 +39,15 @@ func MaxOutput(n int) RunOption { return func(o *runOptions) { o.maxOutput = n }
 // Run runs a cell and waits for its end. That it raises is data, not an error: see Result.Error. Several Runs of a Client wait for each other;
 // cells of other clients are in the kernel's queue with it.
 //
-// When ctx ends, the cell is interrupted, and Run returns the Result so far, and ctx's error. The kernel and its state are as after a ^C. If the
-// cell swallows ten interrupts, one a second, the error is ErrStuck too, and the cell goes on. A cell that is still in the kernel's queue is
-// interrupted when its turn comes.
+// When ctx ends, the cell is interrupted, and Run returns the Result so far, and ctx's error. The
+// kernel and its state are as after a ^C. If the cell swallows ten interrupts, one a second, the
+// error is ErrStuck too, and the cell goes on. If the cell is still in the kernel's queue, the
+// error is ErrQueued too, and the cell is interrupted when its turn comes.
 //
-// If the kernel has died, the error is a *DeadError, until Restart. Other errors, such as sandbox.ErrCut, say that the connection is gone; the next
-// Run makes a new one. Beside any error there is a Result if the cell was sent.
+// If the kernel has died, the error is a *DeadError, until Restart. A cell that ends the kernel by
+// exit or quit gets it too, beside its Result, once the kernel has ended. Other errors, such as
+// sandbox.ErrCut, say that the connection is gone; the next Run makes a new one. Beside any error
+// there is a Result if the cell was sent.
 func (c *Client) Run(ctx context.Context, code string, opts ...RunOption) (*Result, error) {
 	o := runOptions{}
 	for _, opt := range opts {
@@ -109,6 +112,9 @@ func (c *Client) run(ctx context.Context, conn *connection, code string, o runOp
 		conn.forget(r)
 	}
 	result := cell.finish()
+	if err == nil && cell.exits {
+		err = c.exit(ctx, conn)
+	}
 	result.Duration = time.Since(began)
 	return result, err
 }
@@ -130,6 +136,7 @@ type cell struct {
 	question      *message        // held until the request caughtUp is answered: see hold
 	caughtUp      string          // a request's id
 	stopping      bool            // it is being interrupted: questions are not answered
+	exits         bool            // it has told the kernel to exit
 
 	result         Result
 	stdout, stderr headtail.Buffer
@@ -208,7 +215,7 @@ func (c *cell) stop(why error) error {
 				return errors.Join(why, ErrStuck)
 			case !c.hasBegun():
 				c.conn.abandon(c.r)
-				return why
+				return errors.Join(why, ErrQueued)
 			}
 			if err := step(); err != nil {
 				return errors.Join(why, err)

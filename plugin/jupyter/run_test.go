@@ -278,6 +278,7 @@ func testCancelInQueue(t *testing.T, b boxtest.Box, kernel string) {
 			defer cancel()
 			_, err := two.Run(ctx, "import time\nwhile True: time.sleep(0.1)\n")
 			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, err, jupyter.ErrQueued)
 		})
 		wait.Wait()
 		return "", nil

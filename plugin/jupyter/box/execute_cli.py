@@ -3,6 +3,7 @@
 import argparse
 import base64
 import getpass
+import html
 import json
 import os
 import re
@@ -10,6 +11,9 @@ import signal
 import sys
 
 from kernels import Failure, Kernel, describe, room
+
+# How many seconds a kernel may take to end when a cell has told it to.
+EXIT_LIMIT = 5
 
 # What of a rich output becomes a file, in the order in which it is looked for.
 FILES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/svg+xml": "svg", "application/pdf": "pdf"}
@@ -74,17 +78,22 @@ def execute(kernel, code):
 
 
 def died(kernel, how):
+    return "the kernel has died: %s. %s" % (describe(how), fresh(kernel))
+
+
+def fresh(kernel):
     name = "" if kernel.name == "default" else " --kernel " + kernel.name
-    return "the kernel has died: %s. For a fresh one, without the state: execute_cli%s --restart" % (describe(how), name)
+    return "For a fresh one, without the state: execute_cli%s --restart" % name
 
 
 class Cell:
     def __init__(self, kernel, connection):
         from protocol import Channels
         self.kernel = kernel
-        self.channels = Channels(connection)
+        self.channels = Channels(connection, kernel.wait_for_end)
         self.id = None
         self.began = self.raised = False
+        self.exits = False  # it has told the kernel to
         self.interrupted = None  # by which signal
         self.figures = 0
         self.count = 0
@@ -135,11 +144,19 @@ class Cell:
                     c.send(c.stdin, "input_reply", {"value": self.ask(content)}, header)
             elif c.control in ready:
                 c.receive(c.control)
-            elif c.gone in ready:
+            elif c.gone(ready):
                 return self.gone()
+        if self.exits:
+            self.exit()
         if self.interrupted and self.raised:
             return 128 + self.interrupted
         return 1 if self.raised else 0
+
+    def exit(self):
+        """Waits for the kernel's end. A thread of a cell may hold that up: the kernel is stopped then."""
+        if not self.channels.ends(EXIT_LIMIT):
+            self.kernel.stop()
+        print("execute_cli: the cell has ended the kernel, by exit or quit. " + fresh(self.kernel), file=sys.stderr)
 
     def gone(self):
         self.kernel.wait_for_end()
@@ -169,9 +186,11 @@ class Cell:
         self.raised = content["status"] != "ok"
         if content["status"] == "aborted":
             print("execute_cli: the kernel has aborted the cell", file=sys.stderr)
-        for page in content.get("payload") or []:  # what "name?" tells
-            if page.get("source") == "page":
-                self.rich(page["data"])
+        for part in content.get("payload") or []:
+            if part.get("source") == "page":  # what "name?" tells
+                self.rich(part["data"])
+            elif part.get("source") == "ask_exit" and not part.get("keepkernel"):
+                self.exits = True
 
     def show(self, kind, content):
         if kind == "execute_input":
@@ -189,8 +208,7 @@ class Cell:
             if mime in data:
                 self.write(sys.stdout, "[%s: %s]\n" % (mime, self.save(data[mime], mime, extension)))
                 return
-        text = data.get("text/plain") or next((v for v in data.values() if isinstance(v, str)), "")
-        self.write(sys.stdout, plain(text).rstrip("\n") + "\n")
+        self.write(sys.stdout, plain(text_of(data)).rstrip("\n") + "\n")
 
     def save(self, text, mime, extension):
         """Writes a figure to a file and returns its name."""
@@ -204,6 +222,31 @@ class Cell:
     def write(self, to, text):
         to.write(text)
         to.flush()
+
+
+def text_of(data):
+    """What is rich, as text. If its plain form says only which object it is, another one says more."""
+    text = data.get("text/plain", "")
+    if text and not re.fullmatch(r"<[\w.]+ object( at 0x[0-9a-f]+)?>", text):
+        return text
+    for mime in ("text/markdown", "text/latex"):
+        if mime in data:
+            return data[mime]
+    if "application/json" in data:
+        return json.dumps(data["application/json"], ensure_ascii=False)
+    if "text/html" in data:
+        return text_of_html(data["text/html"])
+    return text or next((v for v in data.values() if isinstance(v, str)), "")
+
+
+def text_of_html(source):
+    """The same as textOfHTML of package jupyter, and the same expressions."""
+    source = re.sub(r"(?is)<!--.*?-->|<(script|style|head)\b.*?</(script|style|head)\s*>", "", source)
+    source = re.sub(r"(?i)</t[dh]\s*>\s*", "\t", source)
+    rest = r"""("[^"]*"|'[^']*'|[^"'>])*>"""
+    source = re.sub(r"(?i)(\s*</?(br|p|div|tr|li|h[1-6]|ul|ol|table|thead|tbody|pre)\b" + rest + r"\s*)+", "\n", source)
+    source = re.sub("</?[a-zA-Z!]" + rest, "", source)
+    return html.unescape(source).strip()
 
 
 def plain(text):

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import os
+import threading
 
 import zmq
 
@@ -14,7 +15,7 @@ DELIMITER = b"<IDS|MSG>"
 
 
 class Channels:
-    def __init__(self, connection):
+    def __init__(self, connection, wait_for_end):
         self.key = connection["key"].encode()
         self.session = os.urandom(8).hex()
         self.context = zmq.Context()
@@ -31,7 +32,11 @@ class Channels:
             return s, address + str(connection[port])
 
         self.shell, shell = socket(zmq.DEALER, "shell_port")
-        self.gone = self.shell.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        # A kernel that exits accepts newcomers and answers none: nothing is cut, so its end is waited for too. Of one that is replaced at
+        # once, only the cut may be seen.
+        self.cut = self.shell.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self.ended, end = os.pipe()
+        threading.Thread(target=lambda: (wait_for_end(), os.write(end, b"\n")), daemon=True).start()
         self.control, control = socket(zmq.DEALER, "control_port")
         self.stdin, stdin = socket(zmq.DEALER, "stdin_port")
         self.iopub, iopub = socket(zmq.SUB, "iopub_port")
@@ -39,7 +44,18 @@ class Channels:
         for s, to in ((self.iopub, iopub), (self.shell, shell), (self.control, control), (self.stdin, stdin)):
             s.connect(to)
             self.poller.register(s, zmq.POLLIN)
-        self.poller.register(self.gone, zmq.POLLIN)
+        for s in (self.cut, self.ended):
+            self.poller.register(s, zmq.POLLIN)
+
+    def gone(self, ready):
+        """Whether the kernel is gone, by what is ready."""
+        return self.cut in ready or self.ended in ready
+
+    def ends(self, seconds):
+        """Whether the kernel ends within so many seconds."""
+        poller = zmq.Poller()
+        poller.register(self.ended, zmq.POLLIN)
+        return bool(poller.poll(1000 * seconds))
 
     def sign(self, parts):
         mac = hmac.new(self.key, digestmod=hashlib.sha256)
@@ -73,7 +89,7 @@ class Channels:
             replied = False
             while True:
                 ready = dict(self.poller.poll(100 if replied else None))
-                if self.gone in ready:
+                if self.gone(ready):
                     return False
                 if self.iopub in ready:
                     kind, content, parent, _ = self.receive(self.iopub)
