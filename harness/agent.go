@@ -31,9 +31,12 @@ func Oracle(ctx context.Context, box sandbox.Sandbox, task Task) error {
 	if err != nil {
 		return err
 	}
-	code, _, err := p.script(ctx, task.Solution, Log(ctx))
-	if err == nil && code != 0 {
-		err = fmt.Errorf("the reference solution: exit status %d", code)
+	e, err := p.script(ctx, task.Solution, Log(ctx))
+	if err == nil && len(task.Check.Like) == 0 { // Check.Like goes by what is left alone
+		err = e.err()
+	}
+	if err != nil {
+		err = fmt.Errorf("the reference solution: %w", err)
 	}
 	return err
 }

@@ -20,12 +20,17 @@ type start struct {
 	first sandbox.Sandbox // until it is taken
 	// failure is what the engine said in place of a first box, until that is taken.
 	failure error
+
+	// want is what Check.Like compares with, under a key, once the reference solution is done.
+	want        map[string]string
+	key         []byte
+	wantSeconds float64
 }
 
 // start begins to make what a task needs.
 func (r *runner) start(ctx context.Context, task Task) *start {
 	s := &start{task: task, dir: filepath.Join("tasks", filepath.FromSlash(task.ID)), made: make(chan struct{})}
-	if s.err = os.MkdirAll(filepath.Join(r.Dir, s.dir), 0o755); s.err == nil {
+	if s.err = os.MkdirAll(filepath.Join(r.Dir, s.dir), dirMode); s.err == nil {
 		s.log, s.err = createLog(filepath.Join(r.Dir, s.dir, "log.txt"))
 	}
 	go func() {

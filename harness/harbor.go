@@ -10,8 +10,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -83,10 +85,13 @@ printf '%s\n' "$reward" | awk '{ if ($1 ~ /^[0-9.eE+-]+$/ && $1 == 1) passed = 1
 // variables, which Harbor reads at the start and ReadHarbor when it reads the task. The reward is in /logs/verifier/reward.txt, or, if there is none, "reward" in
 // reward.json; Harbor averages rewards, here 1 is a pass, and all else, and tests that write none, a fail.
 //
-// The agent is the image's user, or agent.user, and so are the tests; if that is not root, the image needs a /logs that the user can write to. storage and build_timeout_sec do not bound anything,
-// a healthcheck is not waited for, MCP servers and skills are not handed to the agent. What a task cannot be done without is an error: several containers
-// (environment/docker-compose.yaml), several steps, GPUs, a list of allowed hosts, a user or network for the tests that is not the agent's. The errors are
-// *ReadError.
+// The agent is the image's user, or agent.user, and the tests are the image's, or verifier.user; if
+// the two are not the same, the box is the tests' user's, who has to be root. An image whose tests
+// are not root's needs a /logs that their user can write to. storage and build_timeout_sec do not
+// bound anything, a healthcheck is not waited for, MCP servers and skills are not handed to the
+// agent. What a task cannot be done without is an error: several containers
+// (environment/docker-compose.yaml), several steps, GPUs, a list of allowed hosts, a network for
+// the tests that is not the agent's, a user for the tests alone. The errors are *ReadError.
 func ReadHarbor(dir string) ([]Task, error) {
 	var tasks []Task
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -124,7 +129,7 @@ func harborTask(root, dir string) (Task, error) {
 	if err := toml.Unmarshal(data, &c); errors.As(err, &decode) {
 		line, _ := decode.Position()
 		if key := decode.Key(); len(key) > 0 {
-			return fail(line, &FieldError{strings.Join(key, "."), decode})
+			return fail(line, wrong(strings.Join(key, "."), "%s", harborKind(key)))
 		}
 		return fail(line, decode)
 	} else if err != nil {
@@ -146,6 +151,36 @@ func harborTask(root, dir string) (Task, error) {
 		return fail(0, err)
 	}
 	return t, nil
+}
+
+// harborKind says what a key of a task.toml has to be.
+func harborKind(key []string) string {
+	t := reflect.TypeFor[harborConfig]()
+	for _, name := range key {
+		switch t.Kind() {
+		case reflect.Map:
+			t = t.Elem()
+			continue
+		case reflect.Struct:
+		default:
+			return "it has no key " + strconv.Quote(name)
+		}
+		field, ok := reflect.VisibleFields(t), false
+		for _, f := range field {
+			if f.Tag.Get("toml") == name {
+				t, ok = f.Type, true
+				break
+			}
+		}
+		if !ok {
+			return "it cannot be read"
+		}
+	}
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return "it has to be a table"
+	}
+	return "it has to be " + kindText(t)
 }
 
 // lineOf finds the line of "table.key". (A table is a line of its own in these files.)
@@ -232,8 +267,13 @@ func (c *harborConfig) possible() error {
 	switch {
 	case c.Environment.GPUs > 0:
 		return wrong("environment.gpus", "%d: boxes have none here", c.Environment.GPUs)
-	case name(c.Verifier.User) != name(c.Agent.User):
-		return wrong("verifier.user", "%q: it cannot be another than agent.user (%q) here", name(c.Verifier.User), name(c.Agent.User))
+	case !isName(c.Verifier.User):
+		return wrong("verifier.user", "it has to be a name or a number")
+	case !isName(c.Agent.User):
+		return wrong("agent.user", "it has to be a name or a number")
+	case name(c.Verifier.User) != "" && name(c.Agent.User) == "":
+		return wrong("verifier.user", "%q: say agent.user too: it is not known here whether the "+
+			"image's user is another", name(c.Verifier.User))
 	}
 	return nil
 }
@@ -246,9 +286,22 @@ func name(user any) string {
 	return fmt.Sprint(user)
 }
 
+func isName(user any) bool {
+	switch user.(type) {
+	case nil, string, int64:
+		return true
+	}
+	return false
+}
+
 // limits are the task's. Harbor allows the internet unless it is told otherwise.
 func (c *harborConfig) limits(t *Task) error {
-	t.User = name(c.Agent.User)
+	t.User = name(c.Verifier.User)
+	if t.AgentUser = name(c.Agent.User); t.AgentUser == t.User {
+		t.AgentUser = ""
+	} else {
+		t.Setup += " && chmod 1777 /logs/agent"
+	}
 	t.Limits.Network = "bridge"
 	if mode := c.Environment.Network; mode == "no-network" || mode == "" && c.Environment.Internet != nil && !*c.Environment.Internet {
 		t.Limits.Network = "none"

@@ -101,6 +101,8 @@ func TestHarborForms(t *testing.T) {
 		"": {Limits: Limits{Network: "bridge"}},
 		"[environment]\nallow_internet = true\nnetwork_mode = \"no-network\"\n": {Limits: Limits{Network: "none"}},
 		"[agent]\nuser = 1000\n[verifier]\nuser = \"1000\"\n":                   {User: "1000", Limits: Limits{Network: "bridge"}},
+		"[agent]\nuser = 1000\n[verifier]\nuser = \"root\"\n":                   {User: "root", AgentUser: "1000", Limits: Limits{Network: "bridge"}},
+		"[agent]\nuser = \"agent\"\n":                                           {AgentUser: "agent", Limits: Limits{Network: "bridge"}},
 	} {
 		files := harborTaskFiles()
 		files["hello/task.toml"] = toml
@@ -108,6 +110,7 @@ func TestHarborForms(t *testing.T) {
 		require.NoError(t, err, toml)
 		require.Equal(t, want.Limits, tasks[0].Limits, toml)
 		require.Equal(t, want.User, tasks[0].User, toml)
+		require.Equal(t, want.AgentUser, tasks[0].AgentUser, toml)
 		require.Equal(t, 10*time.Minute, tasks[0].Check.Time, "Harbor's default")
 	}
 }
@@ -139,7 +142,7 @@ func TestHarborWrong(t *testing.T) {
 		says          string
 	}{
 		{"hello/task.toml", "version = 1\n[agent\n", "task.toml:2: "},
-		{"hello/task.toml", "[agent]\n\ntimeout_sec = \"long\"\n", "task.toml:3: field agent.timeout_sec: "},
+		{"hello/task.toml", "[agent]\n\ntimeout_sec = \"long\"\n", "task.toml:3: field agent.timeout_sec: it has to be a number"},
 		{"hello/task.toml", "[agent]\ntimeout_sec = -1.0\n", "task.toml:2: field agent.timeout_sec: -1 s"},
 		{"hello/task.toml", "[environment]\nmemory = \"much\"\n", "task.toml:2: field environment.memory: \"much\" is no size"},
 		{"hello/instruction.md", "-", "instruction.md: it is missing"},
@@ -151,7 +154,14 @@ func TestHarborWrong(t *testing.T) {
 		{"hello/task.toml", "[environment]\nallowed_hosts = [\"example.org\"]\n", "field environment.network_mode: a box cannot be held to a list of hosts"},
 		{"hello/task.toml", "[environment]\nnetwork_mode = \"some\"\n", "task.toml:2: field environment.network_mode: \"some\": there are public,"},
 		{"hello/task.toml", "[agent]\nnetwork_mode = \"no-network\"\n", "task.toml:2: field agent.network_mode: \"no-network\": it cannot be another"},
-		{"hello/task.toml", "[agent]\nuser = \"agent\"\n", "field verifier.user: \"\": it cannot be another than agent.user (\"agent\") here"},
+		{"hello/task.toml", "[verifier]\nuser = \"root\"\n", "task.toml:2: field verifier.user: \"root\": say agent.user too"},
+		{"hello/task.toml", "[verifier]\nuser = true\n", "task.toml:2: field verifier.user: it has to be a name or a number"},
+		{"hello/task.toml", "[agent]\nallowed_hosts = 7\n", "task.toml:2: field agent.allowed_hosts: it has to be a list"},
+		{"hello/task.toml", "[environment]\ncpus = \"1\"\n", "task.toml:2: field environment.cpus: it has to be a number"},
+		{"hello/task.toml", "[environment]\nallow_internet = 1\n", "field environment.allow_internet: it has to be true or false"},
+		{"hello/task.toml", "environment = 1\n", "task.toml:1: field environment: it has to be a table"},
+		{"hello/task.toml", "[environment.env]\nA = 1\n", "field environment.env.A: it has to be a string"},
+		{"hello/task.toml", "[environment]\ngpus = 1.5\n", "field environment.gpus: it has to be a whole number"},
 		{"hello/task.toml", "[verifier.env]\nKEY = \"${SANDSHELL_HARNESS_NOT_SET}\"\n", "task.toml:2: field verifier.env.KEY: SANDSHELL_HARNESS_NOT_SET is not set here"},
 		{"hello/task.toml", "[[steps]]\nname = \"one\"\n", "task.toml: tasks of several steps cannot be run here"},
 	} {
@@ -164,5 +174,6 @@ func TestHarborWrong(t *testing.T) {
 		var read *ReadError
 		require.ErrorAs(t, err, &read, c.file)
 		require.ErrorContains(t, err, c.says)
+		require.NotRegexp(t, goNames, err.Error())
 	}
 }

@@ -65,7 +65,9 @@ func ReadInterCode(path string, o InterCode) ([]Task, error) {
 		var kind *json.UnmarshalTypeError
 		switch {
 		case errors.As(err, &kind):
-			return nil, at(begin, wrong(kind.Field, "a JSON %s, where it has to be a %s", kind.Value, kind.Type))
+			return nil, at(begin, wrongKind(kind.Field, kind))
+		case errors.Is(err, errGold):
+			return nil, at(begin, wrong("gold", "%w", err))
 		case err == io.EOF || err == io.ErrUnexpectedEOF:
 			return nil, at(int64(len(data)), errors.New("the list has no end"))
 		case err != nil:
@@ -96,8 +98,13 @@ func (g *gold) UnmarshalJSON(data []byte) error {
 		*g = gold(strings.Join(list, "; "))
 		return nil
 	}
-	return json.Unmarshal(data, (*string)(g))
+	if json.Unmarshal(data, (*string)(g)) != nil {
+		return errGold
+	}
+	return nil
 }
+
+var errGold = errors.New("it has to be a command, or a list of commands: strings")
 
 func (o *InterCode) task(id, query, gold string) Task {
 	like, except := append([]string{o.Answer}, o.Roots...), []string(nil)

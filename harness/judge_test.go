@@ -53,6 +53,7 @@ func judge(t *testing.T, cases []judgement) {
 			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
 			require.Contains(t, r.Reason, c.reason)
 			require.Equal(t, 1, r.Attempts)
+			require.Equal(t, len(task.Check.Like) > 0, r.Times.Reference > 0)
 		})
 	}
 }
@@ -72,6 +73,15 @@ func TestJudge(t *testing.T) {
 		{name: "eating memory", agent: types("tail /dev/zero"), status: OOM, reason: "memory was used up"},
 		{name: "ending the box", agent: types("kill -TERM 1; sleep 100"), status: Fail, reason: "lost"},
 		{name: "check hangs", agent: Oracle, change: func(task *Task) { task.Check.Command, task.Check.Time = "sleep 1000", time.Second }, status: Fail, reason: "it had not ended after 1s"},
+		{name: "setup hangs", agent: Oracle, change: func(task *Task) { task.Setup, task.Limits.Setup = "sleep 1000", time.Second },
+			status: Error, reason: "setup: it took longer than 1s"},
+		{name: "solution hangs", agent: Nop, change: func(task *Task) {
+			task.Solution.Command, task.Check.Like, task.Limits.Time = "sleep 1000", []string{"made"}, time.Second
+		}, status: Error, reason: "the reference solution: it took longer than 1s"},
+		{name: "solution's own status", agent: Oracle, change: func(task *Task) {
+			task.Check = Check{Like: []string{"made"}}
+			task.Solution.Command = "ln -s /x made/link; grep no work/wanted >made/file"
+		}, status: Pass},
 		{name: "setup fails", agent: Oracle, change: func(task *Task) { task.Setup = "exit 3" }, status: Error, reason: "setup: exit status 3"},
 		{name: "no such image", agent: Oracle, change: func(task *Task) { task.Image = "sandshell-none:1" }, status: Error, reason: "sandshell-none:1"},
 	})

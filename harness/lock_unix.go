@@ -12,7 +12,7 @@ import (
 
 // lockPath locks a file until Close, or the process's end, however it comes.
 func lockPath(path string) (io.Closer, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := openFile(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}

@@ -8,4 +8,4 @@ import (
 )
 
 // lockPath locks nothing: here, whoever starts two runs into one directory has to know.
-func lockPath(path string) (io.Closer, error) { return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644) }
+func lockPath(path string) (io.Closer, error) { return openFile(path, os.O_RDWR|os.O_CREATE) }

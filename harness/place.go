@@ -1,37 +1,62 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/sandshell/sandshell/internal/shellquote"
+	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/headtail"
+	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
 // A place is a box and the directory in it where a task's scripts start.
 type place struct {
 	sandbox.Sandbox
-	dir string // absolute
+	dir string   // absolute
+	env []string // of all scripts, before their own
 }
+
+// pathMax bounds a path that a box tells: Linux has none that is longer.
+const pathMax = 4096
 
 // placeOf finds out where the task's scripts start.
 func placeOf(ctx context.Context, box sandbox.Sandbox, t *Task) (*place, error) {
 	if t.Dir != "" {
-		return &place{box, t.Dir}, nil
+		return &place{Sandbox: box, dir: t.Dir}, nil
 	}
-	var out strings.Builder
+	out := headtail.Buffer{Max: pathMax}
 	_, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "pwd"}, Stdout: &out})
-	return &place{box, strings.TrimSuffix(out.String(), "\n")}, err
+	if err != nil {
+		return nil, err
+	}
+	said, omitted := out.Text()
+	dir := strings.TrimSuffix(said, "\n")
+	if omitted > 0 || !path.IsAbs(dir) {
+		return nil, fmt.Errorf("the box does not tell its directory: pwd says %.100q", dir)
+	}
+	return &place{Sandbox: box, dir: dir}, nil
 }
 
-// put puts files into the box.
+// abs returns a path in the box.
+func (p *place) abs(name string) string {
+	if path.IsAbs(name) {
+		return name
+	}
+	return path.Join(p.dir, name)
+}
+
+// put puts files into the box. No program of the box has a part in it.
 func (p *place) put(ctx context.Context, files []File) error {
 	for _, f := range files {
 		if err := p.putOne(ctx, f); err != nil {
@@ -42,28 +67,21 @@ func (p *place) put(ctx context.Context, files []File) error {
 }
 
 func (p *place) putOne(ctx context.Context, f File) error {
-	to := f.To
-	if !path.IsAbs(to) {
-		to = path.Join(p.dir, to)
-	}
+	to := p.abs(f.To)
 	if f.From == "" {
-		mode := f.Mode
-		if mode == 0 {
-			mode = 0o644
-		}
-		return p.must(ctx, f.Text, `mkdir -p "$(dirname "$1")" && cat >"$1" && chmod "$2" "$1"`, to, fmt.Sprintf("%o", mode))
+		return p.putText(ctx, to, f)
 	}
 	info, err := os.Stat(f.From)
 	if err != nil {
 		return err
 	}
 	if !info.IsDir() {
-		if err := p.must(ctx, "", `mkdir -p "$(dirname "$1")"`, to); err != nil {
+		if err := p.Files().MkdirAll(ctx, path.Dir(to), 0o755); err != nil {
 			return err
 		}
 		return p.CopyTo(ctx, f.From, to)
 	}
-	if err := p.must(ctx, "", `mkdir -p "$1"`, to); err != nil {
+	if err := p.Files().MkdirAll(ctx, to, 0o755); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(f.From)
@@ -78,55 +96,74 @@ func (p *place) putOne(ctx context.Context, f File) error {
 	return nil
 }
 
-// must runs a script of ours.
-func (p *place) must(ctx context.Context, stdin, script string, args ...string) error {
-	var out strings.Builder
-	code, err := p.Run(ctx, &sandbox.Cmd{
-		Args: append([]string{"sh", "-c", script, "sh"}, args...), Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &out,
-	})
-	if err == nil && code != 0 {
-		err = fmt.Errorf("exit status %d: %s", code, strings.TrimSpace(out.String()))
+// putText puts a file into the place of what is at to. If that is a symbolic link, what it leads to
+// stays.
+func (p *place) putText(ctx context.Context, to string, f File) error {
+	files := p.Files()
+	if err := files.Remove(ctx, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return err
+	perm := cmp.Or(f.Mode, 0o644)
+	return files.WriteFile(ctx, to, []byte(f.Text), perm, sandbox.Parents())
 }
 
-// script runs a task's script; all that it prints goes to out. oom says whether the kernel killed for memory meanwhile.
-func (p *place) script(ctx context.Context, s Script, out io.Writer) (code int, oom bool, err error) {
-	if err := p.put(ctx, s.Files); err != nil {
-		return -1, false, err
+// systemPath is where a check's programs are looked for. Only root may write there.
+const systemPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// checked returns the place as the check gets it. If the agent is another user, programs come from
+// directories of the system, or from where the task says: not from those that the image's PATH
+// names and the agent can perhaps write to.
+func (p *place) checked(t *Task) *place {
+	if t.AgentUser == "" {
+		return p
 	}
-	code, err = p.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", s.Command}, Dir: p.dir, Env: s.Env, Stdout: out, Stderr: out, OOM: &oom})
+	env := []string{systemPath}
+	for _, kv := range t.Env {
+		if strings.HasPrefix(kv, "PATH=") {
+			env = append(env, kv)
+		}
+	}
+	return &place{p.Sandbox, p.dir, env}
+}
+
+// An ended script has this exit status. OOM says whether the kernel killed for memory meanwhile.
+type ended struct {
+	code int
+	oom  bool
+	said string // its last line, if it has not gone well
+}
+
+// err says what has not gone well.
+func (e ended) err() error {
+	switch {
+	case e.code == 0:
+		return nil
+	case e.oom:
+		return fmt.Errorf("exit status %d, when memory was used up%s", e.code, after(": ", e.said))
+	}
+	return fmt.Errorf("exit status %d%s", e.code, after(": ", e.said))
+}
+
+// script runs a task's script; all that it prints goes to log.
+func (p *place) script(ctx context.Context, s Script, log io.Writer) (ended, error) {
+	if err := p.put(ctx, s.Files); err != nil {
+		return ended{code: -1}, err
+	}
+	var e ended
+	var said lastlines.Writer
+	out := io.MultiWriter(log, &said)
+	var err error
+	e.code, err = p.Run(ctx, &sandbox.Cmd{
+		Args: []string{"sh", "-c", s.Command}, Dir: p.dir, Env: slices.Concat(p.env, s.Env),
+		Stdout: out, Stderr: out, OOM: &e.oom,
+	})
 	if errors.Is(err, exec.ErrWaitDelay) { // it has left a server behind, which is as good as any
 		err = nil
 	}
-	return code, oom, err
-}
-
-// listing tells of paths what Check.Like compares: names, kinds, permissions, targets of links, and sums of contents.
-// cksum is POSIX's; the others are for images of little more than a busybox. EXCEPT stands for what prunes.
-const listing = `digest=
-for d in cksum sha256sum md5sum; do
-	command -v $d >/dev/null && digest=$d && break
-done
-[ "$digest" ] || { echo "there is neither cksum nor sha256sum nor md5sum" >&2; exit 1; }
-for p; do [ -e "$p" ] && find "$p" EXCEPT -print; done | LC_ALL=C sort -u | while IFS= read -r f; do
-	if [ -L "$f" ]; then sum=$(readlink "$f")
-	elif [ -f "$f" ]; then sum=$(LC_ALL=C sort "$f" | $digest)
-	else sum=; fi
-	printf '%s\t%s\t%s\n' "$f" "$(ls -ld "$f" | cut -c 1-10)" "$sum"
-done`
-
-// list returns a line for each file that Check.Like compares.
-func (p *place) list(ctx context.Context, c Check) ([]string, error) {
-	prune := ""
-	for _, e := range c.Except {
-		prune += " -path " + shellquote.Quote(e) + " -prune -o"
+	if err != nil && ctx.Err() != nil && !errors.Is(err, sandbox.ErrLost) {
+		err = ctxerr.Of(ctx)
 	}
-	script := strings.Replace(listing, "EXCEPT", prune, 1)
-	var out, says strings.Builder
-	code, err := p.Run(ctx, &sandbox.Cmd{Args: append([]string{"sh", "-c", script, "sh"}, c.Like...), Dir: p.dir, Stdout: &out, Stderr: &says})
-	if err == nil && code != 0 {
-		err = fmt.Errorf("list files: exit status %d: %s", code, strings.TrimSpace(says.String()))
-	}
-	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n"), err
+	lines := strings.Split(said.String(), "\n")
+	e.said = lines[len(lines)-1]
+	return e, err
 }

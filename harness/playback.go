@@ -36,6 +36,21 @@ func playback(path string) ([]frame, error) {
 	return framesOf(f)
 }
 
+// hasEvents reports whether an asciicast has more than its header.
+func hasEvents(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	lines := bufio.NewReader(f)
+	_, err = lines.ReadSlice('\n') // the header is shorter than the reader's buffer
+	if err == nil {
+		_, err = lines.ReadByte()
+	}
+	return err == nil
+}
+
 func framesOf(cast io.Reader) ([]frame, error) {
 	lines := bufio.NewReader(cast)
 	if _, err := lines.ReadBytes('\n'); err != nil { // the header

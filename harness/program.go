@@ -25,10 +25,12 @@ const programGrace = 5 * time.Second
 //
 // The program has done the task when it ends with exit status 0; another status is its own error. When the task's time is over it gets SIGTERM, and is killed
 // 5 s later. (Where there is no SIGTERM, it is killed.)
+//
+// If there is no such program, Run ends with that as its error: no task is at fault.
 func Program(args ...string) Agent {
 	return func(ctx context.Context, box sandbox.Sandbox, task Task) error {
-		if len(args) == 0 {
-			return errors.New("Program has no program")
+		if err := FindProgram(args...); err != nil {
+			return err
 		}
 		server, err := mcp.New(mcp.Config{Instructions: task.Instruction, Open: func(context.Context) (*tools.Set, error) {
 			return toolsOf(box)
@@ -46,6 +48,24 @@ func Program(args ...string) Agent {
 		return err
 	}
 }
+
+// FindProgram says why there would be no such Program; nil if there is one. Call it before Run,
+// which finds out only when the first task's box is made.
+func FindProgram(args ...string) error {
+	if len(args) == 0 || args[0] == "" {
+		return &noProgramError{errors.New("it has no name")}
+	}
+	if _, err := exec.LookPath(args[0]); err != nil {
+		return &noProgramError{err}
+	}
+	return nil
+}
+
+// A noProgramError ends a Run: no task could be done.
+type noProgramError struct{ err error }
+
+func (e *noProgramError) Error() string { return "the agent's program: " + e.err.Error() }
+func (e *noProgramError) Unwrap() error { return e.err }
 
 // toolsOf are the tools of a box, which outlives them.
 func toolsOf(box sandbox.Sandbox) (*tools.Set, error) {

@@ -48,9 +48,13 @@ func TestProgram(t *testing.T) {
 			}
 		})
 	}
-	r := runOne(t, small("task"), Program("/no/such/program"), Options{})
-	require.Equal(t, Error, r.Status)
-	require.Contains(t, r.Reason, "/no/such/program")
-	r = runOne(t, small("task"), Program(), Options{})
-	require.Equal(t, Error, r.Status)
+	// No task is to blame for a program that there is not: the Run ends.
+	for says, agent := range map[string]Agent{
+		"/no/such/program": Program("/no/such/program"), "it has no name": Program(),
+	} {
+		dir := t.TempDir()
+		s, err := Run(t.Context(), Options{Tasks: []Task{small("task")}, Agent: agent, Name: "agent", Dir: dir})
+		require.ErrorContains(t, err, says)
+		require.Empty(t, s.Results)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/printable"
 	"golang.org/x/term"
 )
 
@@ -97,9 +98,10 @@ func countsText(counts map[Status]int) string {
 	return strings.Join(parts, ", ")
 }
 
+// firstLine is the first line of s, safe to print.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
-	return line
+	return printable.Line(line)
 }
 
 // after puts prefix before s if there is one.

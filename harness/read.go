@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -53,12 +54,14 @@ type (
 		Build       *buildLine `json:"build"`
 		Dir         string     `json:"dir"`
 		User        string     `json:"user"`
+		AgentUser   string     `json:"agent_user"`
 		Env         []string   `json:"env"`
 		Files       []fileLine `json:"files"`
 		Setup       string     `json:"setup"`
 		Instruction string     `json:"instruction"`
 		Limits      struct {
 			Time    string  `json:"time"`
+			Setup   string  `json:"setup"`
 			Memory  string  `json:"memory"`
 			PIDs    int64   `json:"pids"`
 			CPUs    float64 `json:"cpus"`
@@ -69,6 +72,7 @@ type (
 			Time   string   `json:"time"`
 			Like   []string `json:"like"`
 			Except []string `json:"except"`
+			Fresh  []string `json:"fresh"`
 		} `json:"check"`
 		Solution scriptLine `json:"solution"`
 	}
@@ -122,14 +126,18 @@ func parseTask(line []byte, dir string) (Task, error) {
 	}
 	p := parser{dir: dir}
 	t := Task{
-		ID: l.ID, Image: l.Image, Dir: l.Dir, User: l.User, Env: l.Env, Files: p.files("files", l.Files), Setup: l.Setup, Instruction: l.Instruction,
+		ID: l.ID, Image: l.Image, Dir: l.Dir, User: l.User, AgentUser: l.AgentUser, Env: l.Env,
+		Files: p.files("files", l.Files), Setup: l.Setup, Instruction: l.Instruction,
 		Limits: Limits{
-			Time: p.time("limits.time", l.Limits.Time), Memory: p.size("limits.memory", l.Limits.Memory),
-			PIDs: l.Limits.PIDs, CPUs: l.Limits.CPUs, Network: l.Limits.Network,
+			Time:   p.time("limits.time", l.Limits.Time),
+			Setup:  p.time("limits.setup", l.Limits.Setup),
+			Memory: p.size("limits.memory", l.Limits.Memory),
+			PIDs:   l.Limits.PIDs, CPUs: l.Limits.CPUs, Network: l.Limits.Network,
 		},
 		Check: Check{
 			Script: Script{l.Check.Command, p.files("check.files", l.Check.Files), l.Check.Env},
 			Time:   p.time("check.time", l.Check.Time), Like: l.Check.Like, Except: l.Check.Except,
+			Fresh: l.Check.Fresh,
 		},
 		Solution: Script{l.Solution.Command, p.files("solution.files", l.Solution.Files), l.Solution.Env},
 	}
@@ -150,7 +158,9 @@ func decodeStrictly(data []byte, v any) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &kind):
-		return wrong(kind.Field, "a JSON %s, where it has to be a %s", kind.Value, kind.Type)
+		return wrongKind(kind.Field, kind)
+	case err == io.ErrUnexpectedEOF:
+		return errors.New("it has no end: a task is an object in one line")
 	case err != nil && strings.HasPrefix(err.Error(), "json: unknown field "):
 		name, _ := strconv.Unquote(strings.TrimPrefix(err.Error(), "json: unknown field "))
 		return wrong(name, "there is no such field")
@@ -161,6 +171,35 @@ func decodeStrictly(data []byte, v any) error {
 		return errors.New("there is more behind the object: one object a line")
 	}
 	return nil
+}
+
+// wrongKind says that the field's value is of the wrong kind, in JSON's words.
+func wrongKind(field string, kind *json.UnmarshalTypeError) error {
+	value, _, _ := strings.Cut(kind.Value, " ")          // "number 1.5"
+	field = strings.Replace(field, ".scriptLine", "", 1) // it is embedded
+	if field == "" {
+		return fmt.Errorf("a JSON %s, where there has to be %s", value, kindText(kind.Type))
+	}
+	return wrong(field, "a JSON %s, where it has to be %s", value, kindText(kind.Type))
+}
+
+// kindText is what a file has to say for a value of a type.
+func kindText(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return kindText(t.Elem())
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	}
+	return "a string"
 }
 
 // A parser parses fields, and keeps what is first wrong with one.

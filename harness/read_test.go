@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -31,29 +32,42 @@ func TestReadJSONL(t *testing.T) {
 		"prog/a.sh": "true",
 		"tasks.jsonl": `# a remark
 
-{"id":"a/b","image":"i","dir":"/w","user":"u","env":["A=1"],"files":[{"to":".","from":"prog"},{"to":"x","text":"t","mode":"0755"}],"setup":"s","instruction":"do","limits":{"time":"90s","memory":"512m","pids":9,"cpus":1.5,"network":"none"},"check":{"command":"c","time":"5s","like":["l"],"files":[{"to":"y","text":""}]},"solution":{"command":"d","env":["B=2"]}}
+{"id":"a/b","image":"i","dir":"/w","user":"u","agent_user":"v","env":["A=1"],"files":[{"to":".","from":"prog"},{"to":"x","text":"t","mode":"0755"}],"setup":"s","instruction":"do","limits":{"time":"90s","setup":"30s","memory":"512m","pids":9,"cpus":1.5,"network":"none"},"check":{"command":"c","time":"5s","like":["l"],"fresh":["w"],"files":[{"to":"y","text":""}]},"solution":{"command":"d","env":["B=2"]}}
 {"id":"c","build":{"dir":"prog"},"instruction":"do","check":{"command":"c"}}
 `})
 	tasks, err := Read(filepath.Join(dir, "tasks.jsonl"))
 	require.NoError(t, err)
 	prog := filepath.Join(dir, "prog")
 	require.Equal(t, []Task{{
-		ID: "a/b", Image: "i", Dir: "/w", User: "u", Env: []string{"A=1"}, Files: []File{{To: ".", From: prog}, {To: "x", Text: "t", Mode: 0o755}},
-		Setup: "s", Instruction: "do", Limits: Limits{90 * time.Second, 512 << 20, 9, 1.5, "none"},
-		Check:    Check{Script: Script{Command: "c", Files: []File{{To: "y"}}}, Time: 5 * time.Second, Like: []string{"l"}},
+		ID: "a/b", Image: "i", Dir: "/w", User: "u", AgentUser: "v", Env: []string{"A=1"}, Files: []File{{To: ".", From: prog}, {To: "x", Text: "t", Mode: 0o755}},
+		Setup: "s", Instruction: "do", Limits: Limits{90 * time.Second, 30 * time.Second, 512 << 20, 9, 1.5, "none"},
+		Check:    Check{Script: Script{Command: "c", Files: []File{{To: "y"}}}, Time: 5 * time.Second, Like: []string{"l"}, Fresh: []string{"w"}},
 		Solution: Script{Command: "d", Env: []string{"B=2"}},
 	}, {ID: "c", Build: &Build{Dir: prog}, Instruction: "do", Check: Check{Script: Script{Command: "c"}}}}, tasks)
 }
+
+// goNames are words that belong to Go, and to no file of tasks.
+var goNames = regexp.MustCompile(`\bstruct|interface|int64|float64|\[\]|Go |harness\.|Line\b.*type|unmarshal`)
 
 // What is wrong is told with file, line and field.
 func TestReadJSONLWrong(t *testing.T) {
 	t.Parallel()
 	const fine = `{"id":"a","image":"i","instruction":"do","check":{"command":"c"}}`
 	for _, c := range []struct{ lines, says string }{
-		{`{"id":"a"`, "tasks.jsonl:1: unexpected EOF"},
+		{`{"id":"a"`, "tasks.jsonl:1: it has no end"},
 		{fine + "\n" + `{"id":"b","image":"i","instruktion":"do"}`, `tasks.jsonl:2: field instruktion: there is no such field`},
 		{`{"id":7}`, "tasks.jsonl:1: field id: a JSON number, where it has to be a string"},
-		{`{"id":"a","limits":{"pids":"7"}}`, "tasks.jsonl:1: field limits.pids: a JSON string, where it has to be a int64"},
+		{`{"id":"a","limits":{"pids":"7"}}`, "tasks.jsonl:1: field limits.pids: a JSON string, where it has to be a whole number"},
+		{`{"id":"a","check":{"command":1}}`, "tasks.jsonl:1: field check.command: a JSON number, where it has to be a string"},
+		{`{"id":"a","check":7}`, "tasks.jsonl:1: field check: a JSON number, where it has to be an object"},
+		{`{"id":"a","files":{"to":"x"}}`, "tasks.jsonl:1: field files: a JSON object, where it has to be a list"},
+		{`{"id":"a","files":["x"]}`, "tasks.jsonl:1: field files: a JSON string, where it has to be an object"},
+		{`{"id":"a","build":"x"}`, "tasks.jsonl:1: field build: a JSON string, where it has to be an object"},
+		{`{"id":"a","env":"A=1"}`, "tasks.jsonl:1: field env: a JSON string, where it has to be a list"},
+		{`{"id":"a","limits":{"cpus":"1"}}`, "tasks.jsonl:1: field limits.cpus: a JSON string, where it has to be a number"},
+		{`{"id":"a","limits":{"pids":1.5}}`, "tasks.jsonl:1: field limits.pids: a JSON number, where it has to be a whole number"},
+		{`["a"]`, "tasks.jsonl:1: a JSON array, where there has to be an object"},
+		{`{"id":"a","limits":{"setup":"-1s"},"image":"i","instruction":"do","check":{"command":"c"}}`, "field limits.setup: -1s: it is negative"},
 		{fine + fine, "tasks.jsonl:1: there is more behind the object"},
 		{fine + "\n" + fine, `tasks.jsonl: field id: there are two tasks "a"`},
 		{`{"image":"i"}`, "tasks.jsonl:1: field id: it is missing"},
@@ -75,6 +89,7 @@ func TestReadJSONLWrong(t *testing.T) {
 		require.ErrorAs(t, err, &read, c.lines)
 		require.ErrorContains(t, err, filepath.Join(dir, "tasks.jsonl"))
 		require.ErrorContains(t, err, c.says, c.lines)
+		require.NotRegexp(t, goNames, err.Error())
 	}
 	_, err := Read(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
@@ -125,7 +140,9 @@ func TestInterCodeWrong(t *testing.T) {
 	for content, says := range map[string]string{
 		"{}": "x.json:1: it has to be a JSON list",
 		"[\n{\"query\": \"q\", \"gold\": \"g\"},\n\n{\"query\": \"q\"}]": "x.json:4: field gold: it is missing",
-		"[\n{\"query\": 1}]":                          "x.json:2: field query: a JSON number",
+		"[\n{\"query\": 1}]":                  "x.json:2: field query: a JSON number, where it has to be a string",
+		"[\n{\"query\": \"q\", \"gold\": 1}]": "x.json:2: field gold: it has to be a command, or a list of commands",
+		"[\n7]":                               "x.json:2: a JSON number, where there has to be an object",
 		"[\n{\"query\": \"q\", \"gold\": \"g\"},\n\n": "x.json:4: the list has no end",
 	} {
 		_, err := ReadInterCode(filepath.Join(write(t, map[string]string{"x.json": content}), "x.json"), InterCode{Image: "i"})

@@ -19,7 +19,7 @@ import (
 var reportSource string
 
 var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"seconds": func(s float64) string { return fmt.Sprintf("%.1f", s) },
+	"seconds": seconds,
 	"json": func(v any) (string, error) {
 		data, err := json.Marshal(v)
 		return string(data), err

@@ -10,16 +10,21 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
 
 // A Result is what has become of a task: a line of results.jsonl.
 type Result struct {
-	Task     string    `json:"task"`
+	Task string `json:"task"`
+	// Digest is the same as long as the task is: its fields, and the files that it names. Image is
+	// the id of the task's image on the engine; "" of a Build, which Digest is of, too.
+	Digest   string    `json:"digest"`
+	Image    string    `json:"image,omitempty"`
 	Status   Status    `json:"status"`
-	Reason   string    `json:"reason,omitempty"`
-	Attempts int       `json:"attempts"` // 1, and one more for each time that the infrastructure failed
+	Reason   string    `json:"reason,omitempty"` // of 600 bytes at most, and safe to print
+	Attempts int       `json:"attempts"`         // 1, and one more for each time that the infrastructure failed
 	Started  time.Time `json:"started"`
 	Seconds  float64   `json:"seconds"` // all attempts
 	Times    Times     `json:"times"`   // the last one's
@@ -51,7 +56,7 @@ type results struct {
 
 // openResults opens the directory, makes it if need be, and reads what is there of earlier runs.
 func openResults(dir, agent string) (*results, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, err
 	}
 	lock, err := lockPath(filepath.Join(dir, lockFile))
@@ -95,12 +100,12 @@ func (r *results) identify(agent string) error {
 		return fmt.Errorf("%s holds results of the agent %q, not of %q: choose another directory", r.dir, run.Agent, agent)
 	}
 	r.id = run.ID
-	return nil
+	return os.Chmod(path, fileMode) // an older version has let others read it
 }
 
 // writeWhole writes a file that is there as a whole or not at all, whatever ends the program.
 func writeWhole(path string, data []byte) error {
-	f, err := os.Create(path + ".part")
+	f, err := createFile(path + ".part")
 	if err != nil {
 		return err
 	}
@@ -141,7 +146,7 @@ func (r *results) read() error {
 			return err
 		}
 	}
-	r.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	r.file, err = openFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	return err
 }
 
@@ -166,6 +171,42 @@ func (r *results) add(result Result) error {
 	}
 	r.done[result.Task] = result
 	return nil
+}
+
+// drop removes the results of tasks that are to be run again.
+func (r *results) drop(tasks []string) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	path := filepath.Join(r.dir, resultsFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var keep []byte
+	for line := range bytes.Lines(data) {
+		var result Result
+		if err := json.Unmarshal(line, &result); err != nil {
+			return err
+		}
+		if !slices.Contains(tasks, result.Task) {
+			keep = append(keep, line...)
+		}
+	}
+	if err := r.file.Close(); err != nil {
+		return err
+	}
+	r.file = nil
+	if err := writeWhole(path, keep); err != nil {
+		return err
+	}
+	for _, task := range tasks {
+		delete(r.done, task)
+	}
+	r.file, err = openFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
+	return err
 }
 
 // of returns the task's result, if it has one.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
@@ -73,6 +75,85 @@ func TestResults(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, runFile), []byte("nonsense"), 0o644))
 	_, err = openResults(dir, "a")
 	require.ErrorContains(t, err, "it is none of ours")
+}
+
+// A result counts for the task that has got it: if that has changed, nothing is run unless its
+// result is to be dropped.
+func TestChanged(t *testing.T) {
+	t.Parallel()
+	dockertest.Engine(t, dockertest.Busybox)
+	dir, given := t.TempDir(), t.TempDir()
+	file := filepath.Join(given, "wanted")
+	require.NoError(t, os.WriteFile(file, []byte("done\n"), 0o644))
+	first, second := small("first"), small("second")
+	first.Check.Files = []File{{To: "wanted", From: file}}
+	second.Check.Command = "exit 1"
+	run := func(again ...string) (ran []string, text string, err error) {
+		s, err := Run(t.Context(), Options{
+			Tasks: []Task{first, second}, Name: "agent", Dir: dir, Again: again, Parallel: 1,
+			Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
+				ran = append(ran, task.ID)
+				return Oracle(ctx, box, task)
+			},
+		})
+		if s != nil {
+			text = s.Text()
+			require.NotEmpty(t, s.Results[0].Digest)
+			require.NotEmpty(t, s.Results[0].Image)
+			require.Empty(t, s.Results[0].Recording, "the solution is no command of a session")
+		}
+		return ran, text, err
+	}
+	ran, text, err := run()
+	require.NoError(t, err)
+	require.Equal(t, []string{"first", "second"}, ran)
+	require.Equal(t, "1 pass, 1 fail of 2 tasks", text)
+
+	require.NoError(t, os.WriteFile(file, []byte("dome\n"), 0o644))
+	ran, _, err = run()
+	require.ErrorIs(t, err, ErrChanged)
+	require.ErrorContains(t, err, "task first has changed since its result, pass")
+	require.Empty(t, ran)
+	ran, text, err = run(Changed)
+	require.NoError(t, err)
+	require.Equal(t, []string{"first"}, ran)
+	require.Equal(t, "2 fail of 2 tasks", text)
+	ran, _, err = run("second")
+	require.NoError(t, err)
+	require.Equal(t, []string{"second"}, ran)
+	ran, _, err = run("error")
+	require.NoError(t, err)
+	require.Empty(t, ran)
+	_, _, err = run("secnd")
+	require.ErrorContains(t, err, `Options.Again has "secnd": there is no such task, and no such status: there are pass, fail,`)
+	data, err := os.ReadFile(filepath.Join(dir, resultsFile))
+	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(string(data), "\n"))
+}
+
+// What Run cannot do it says once, and before it makes a box.
+func TestRunWrong(t *testing.T) {
+	t.Parallel()
+	away, err := client.New(client.WithHost("unix:///nonexistent.sock"))
+	require.NoError(t, err)
+	defer away.Close()
+	o := Options{Tasks: []Task{small("task")}, Agent: Nop, Name: "agent", Dir: t.TempDir()}
+	for says, change := range map[string]func(*Options){
+		"Options.Name is empty":    func(o *Options) { o.Name = "" },
+		"Options.Tasks is empty":   func(o *Options) { o.Tasks = nil },
+		"Options.Agent is nil":     func(o *Options) { o.Agent = nil },
+		"Options.Dir is empty":     func(o *Options) { o.Dir = "" },
+		"no Docker engine answers": func(o *Options) { o.Box.Docker = away },
+	} {
+		o := o
+		change(&o)
+		s, err := Run(t.Context(), o)
+		require.ErrorContains(t, err, says)
+		require.Nil(t, s)
+		require.Equal(t, 1, strings.Count(err.Error(), says), err)
+	}
+	require.ErrorContains(t, FindProgram("nosuch"), `exec: "nosuch": executable file not found`)
+	require.Error(t, FindProgram())
 }
 
 // What is under way when ctx ends has no result, and is run the next time.

@@ -26,6 +26,11 @@ type Options struct {
 	// Dir is the directory of results, which Run makes. What an earlier run, however it ended, has finished there is not run again.
 	Dir string
 
+	// Again names results that are dropped, so that their tasks are run again: statuses ("error"),
+	// IDs of tasks, and Changed. Without Changed it is ErrChanged, before any task is run, if a
+	// task or its image is not the one that has the result.
+	Again []string
+
 	// Parallel is how many tasks are run at once. Default: as many as this machine has processors.
 	Parallel int
 	// Ahead is how many boxes of the tasks that come next are made, and their images built, while there is no room for those tasks: they begin at once when there
@@ -62,8 +67,12 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Agent == nil:
 		return o, errors.New("Options.Agent is nil")
+	case o.Name == "":
+		return o, errors.New("Options.Name is empty: name the agent, for its results")
 	case o.Dir == "":
-		return o, errors.New("Options.Dir is empty")
+		return o, errors.New("Options.Dir is empty: it is where the results go")
+	case len(o.Tasks) == 0:
+		return o, errors.New("Options.Tasks is empty: there is nothing to do")
 	case o.Parallel < 0:
 		return o, fmt.Errorf("Options.Parallel is %d", o.Parallel)
 	case o.Memory < 0 || o.CPUs < 0:
@@ -73,6 +82,9 @@ func (o Options) withDefaults() (Options, error) {
 	tasks := make([]Task, len(o.Tasks))
 	for i, t := range o.Tasks {
 		t.Limits = t.Limits.or(limits)
+		if t.Check.Time == 0 {
+			t.Check.Time = defaultCheckTime
+		}
 		if err := t.Validate(); err != nil {
 			return o, fmt.Errorf("task %q: %w", t.ID, err)
 		}
@@ -85,7 +97,7 @@ func (o Options) withDefaults() (Options, error) {
 		tasks[i] = t
 	}
 	o.Tasks = tasks
-	return o, distinct(tasks)
+	return o, errors.Join(distinct(tasks), checkAgain(o.Again, tasks))
 }
 
 // Run has the agent do the tasks that have no result yet, several at a time, each in a box of its own, and returns the results of all. In Options.Dir it writes
@@ -93,7 +105,11 @@ func (o Options) withDefaults() (Options, error) {
 //
 // When ctx ends, what is under way is given up and has no result; the error is ctx's. A run that was ended so, or killed, goes on when it is called again with
 // the same Dir: boxes that were left over are removed first. Tasks that the infrastructure has lost are run again, too. What a task comes to is no error.
+//
+// The error is ErrChanged, and there is no Summary, if a task is not the one that has a result in
+// Dir.
 func Run(ctx context.Context, o Options) (*Summary, error) {
+	given := o.Tasks
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("harness: %w", err)
@@ -103,13 +119,18 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 		return nil, fmt.Errorf("harness: %w", err)
 	}
 	r := &runner{Options: o, results: results, building: make(chan struct{}, 1)}
-	err = r.removeLeftOver(ctx)
 	began := time.Now()
-	if err == nil {
-		err = r.all(ctx)
+	if err = r.digests(ctx, given); err == nil {
+		err = r.again()
 	}
-	if ctx.Err() == nil { // what the engine was still making for a program that was killed
-		err = errors.Join(err, r.removeLeftOver(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("harness: %w", errors.Join(err, results.close()))
+	}
+	if err = r.removeLeftOver(ctx); err == nil {
+		err = r.all(ctx)
+		if ctx.Err() == nil { // what the engine was still making for a program that was killed
+			err = errors.Join(err, r.removeLeftOver(ctx))
+		}
 	}
 	s := r.summary(time.Since(began))
 	err = errors.Join(err, s.writeReport(o.Dir), results.close())
@@ -125,6 +146,8 @@ type runner struct {
 	results  *results
 	building chan struct{} // held by the one who builds an image
 	progress *progress
+
+	digest, imageID map[string]string // by the task's ID
 }
 
 // all runs what has no result yet.
@@ -179,8 +202,12 @@ func (r *runner) one(ctx context.Context, s *start) error {
 		result.Attempts++
 		t := &trial{runner: r, start: s, cast: filepath.Join(r.Dir, cast)}
 		v = t.run(ctx)
+		v.reason = reasonOf(v.reason)
 		t.say("%s %s", v.Status, v.reason)
 		result.Times = t.times
+		if t.fatal != nil {
+			return errors.Join(t.fatal, s.close())
+		}
 		if v.Status != Lost || result.Attempts > r.Retries || ctx.Err() != nil {
 			break
 		}
@@ -195,9 +222,10 @@ func (r *runner) one(ctx context.Context, s *start) error {
 	if ctx.Err() != nil { // what has come of it is not the task's
 		return ctxerr.Of(ctx)
 	}
-	if exists(filepath.Join(r.Dir, cast)) { // an attempt has come so far that the agent began
+	if hasEvents(filepath.Join(r.Dir, cast)) { // an agent that begins no command leaves none
 		result.Recording = filepath.ToSlash(cast)
 	}
+	result.Digest, result.Image = r.digest[task.ID], r.imageID[task.ID]
 	result.Status, result.Reason, result.Seconds = v.Status, v.reason, time.Since(result.Started).Seconds()
 	if err := r.results.add(result); err != nil {
 		return err

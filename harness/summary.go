@@ -3,8 +3,12 @@ package harness
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/printable"
 )
 
 // A Summary is what a Run has come to.
@@ -40,12 +44,23 @@ func (s *Summary) Text() string {
 	return text
 }
 
-// WriteTable writes a table, a task a line, with times in seconds, and the counts below.
+// WriteTable writes a table, a task a line, with times in seconds, and the counts below. The column
+// of the reference is there if a task has one. What a box has said is safe to print.
 func (s *Summary) WriteTable(w io.Writer) error {
+	reference := slices.ContainsFunc(s.Results, func(r Result) bool { return r.Times.Reference > 0 })
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "TASK\tSTATUS\tBOX\tSETUP\tAGENT\tCHECK\tREASON")
+	row := func(task, status, ref, box, setup, agent, check, reason string) {
+		cells := []string{task, status, ref, box, setup, agent, check, reason}
+		if !reference {
+			cells = slices.Delete(cells, 2, 3)
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	row("TASK", "STATUS", "REFERENCE", "BOX", "SETUP", "AGENT", "CHECK", "REASON")
 	for _, r := range s.Results {
-		fmt.Fprintf(t, "%s\t%s\t%.1f\t%.1f\t%.1f\t%.1f\t%s\n", r.Task, r.Status, r.Times.Box, r.Times.Setup, r.Times.Agent, r.Times.Check, cut(firstLine(r.Reason), 80))
+		row(printable.Line(r.Task), printable.Line(string(r.Status)), seconds(r.Times.Reference),
+			seconds(r.Times.Box), seconds(r.Times.Setup), seconds(r.Times.Agent),
+			seconds(r.Times.Check), cut(firstLine(r.Reason), 80))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -53,3 +68,5 @@ func (s *Summary) WriteTable(w io.Writer) error {
 	_, err := fmt.Fprintln(w, s.Text())
 	return err
 }
+
+func seconds(s float64) string { return fmt.Sprintf("%.1f", s) }

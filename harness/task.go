@@ -19,11 +19,17 @@ type Task struct {
 	Dir string
 	// User is who everything runs as. Default: the image's user.
 	User string
+	// AgentUser is who the agent acts as, if it is not to be User: a name or a number, as for
+	// sandbox.User. Setup and Check are User's, who has to be root then. Setup has to give the
+	// agent's user what he is to work on. What he cannot write to, he cannot change: see "Who can
+	// cheat".
+	AgentUser string
 	// Env is added to the image's environment, "NAME=value".
 	Env []string
 	// Files are in the box before Setup.
 	Files []File
-	// Setup is a shell script that runs before the agent. If it fails, the task is at fault: Error.
+	// Setup is a shell script that runs before the agent, Limits.Setup long. If it fails, the task
+	// is at fault: Error.
 	Setup string
 	// Instruction is what the agent is told.
 	Instruction string
@@ -41,7 +47,8 @@ type Build struct {
 	Dockerfile string // in Dir; "": Dockerfile
 }
 
-// A File is a file or directory that is put into the box. Directories above it are made.
+// A File is a file or directory that is put into the box, and takes the place of a file that is
+// there. Directories above it are made. It belongs to Task.User.
 type File struct {
 	To   string // in the box; relative: from Task.Dir
 	From string // a file on this machine, or a directory, whose content is put into To, beside what is there
@@ -62,15 +69,24 @@ type Check struct {
 	Script
 	// Time bounds the script. Default: 5 min. A script that takes longer has failed.
 	Time time.Duration
-	// Like are paths in the box, absolute or from Task.Dir. What is there, names and contents, has to be what the Solution leaves there in another box of
-	// this task. The lines of a file may be in another order: what find prints is in no order either. What is at or below paths that Except names, as
-	// patterns of find -path, is not looked at.
+	// Like are paths in the box, absolute or from Task.Dir. What is there, names, permissions and
+	// contents, has to be what the Solution leaves there in another box of this task. The lines of
+	// a file may be in another order: what find prints is in no order either. What is at or below
+	// paths that Except names, as patterns of find -path, is not looked at. The names may come to
+	// 16 MiB. The Solution has the agent's time. No program of the box has a part in the comparing.
 	Like, Except []string
+	// Fresh are paths in the box, absolute or from Task.Dir. If there are any, they are copied out
+	// of the agent's box when the agent has returned, into a fresh box of the task, where they take
+	// the place of what its setup has made; and the check is in that box. Nothing else of what the
+	// agent has done is there, no program, and no process. The copy lies on this machine meanwhile,
+	// as long as it is, below Options.Dir.
+	Fresh []string
 }
 
 // Limits bound what an agent may take. Zero values are the Defaults of Options, or else DefaultLimits'.
 type Limits struct {
-	Time    time.Duration // for the agent; setup and check have their own
+	Time    time.Duration // for the agent, and for the Solution of Check.Like
+	Setup   time.Duration // for Task.Setup
 	Memory  int64         // of the box, in bytes
 	PIDs    int64         // processes and threads in the box
 	CPUs    float64       // processors
@@ -78,12 +94,18 @@ type Limits struct {
 }
 
 // DefaultLimits are the limits of a task that has none, where Options have none either.
-var DefaultLimits = Limits{Time: 10 * time.Minute, Memory: 2 << 30, PIDs: 1024, CPUs: 1, Network: "none"}
+var DefaultLimits = Limits{
+	Time: 10 * time.Minute, Setup: 10 * time.Minute,
+	Memory: 2 << 30, PIDs: 1024, CPUs: 1, Network: "none",
+}
 
 // or returns the limits with what is zero taken from more.
 func (l Limits) or(more Limits) Limits {
 	if l.Time == 0 {
 		l.Time = more.Time
+	}
+	if l.Setup == 0 {
+		l.Setup = more.Setup
 	}
 	if l.Memory == 0 {
 		l.Memory = more.Memory
@@ -100,10 +122,7 @@ func (l Limits) or(more Limits) Limits {
 	return l
 }
 
-const (
-	defaultCheckTime = 5 * time.Minute
-	setupTime        = 10 * time.Minute // bounds Setup, and the Solution of Check.Like
-)
+const defaultCheckTime = 5 * time.Minute
 
 // taskID leaves no way out of the directory of results, and no name that a file system does not take.
 var taskID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$`)
@@ -162,6 +181,8 @@ func (l Limits) validate() error {
 	switch {
 	case l.Time < 0:
 		return wrong("limits.time", "%v: it is negative", l.Time)
+	case l.Setup < 0:
+		return wrong("limits.setup", "%v: it is negative", l.Setup)
 	case l.Memory != 0 && l.Memory < 6<<20:
 		return wrong("limits.memory", "%d bytes: the engine's least is 6 MiB", l.Memory)
 	case l.PIDs < 0:

@@ -5,21 +5,26 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"unicode/utf8"
+
+	"github.com/sandshell/sandshell/internal/printable"
 )
 
 // logMax bounds a task's log: an agent that prints for ever must not fill the disk.
 const logMax = 16 << 20
 
-// A taskLog is a file of at most logMax bytes, for writers of several goroutines.
+// A taskLog is a file of at most logMax bytes, for writers of several goroutines. What would change
+// a terminal that shows the file is written as package printable has it.
 type taskLog struct {
 	mu      sync.Mutex
 	file    *os.File
+	part    []byte // of a character, or of an end of line, that has not come whole
 	written int64
 	dropped int64
 }
 
 func createLog(path string) (*taskLog, error) {
-	f, err := os.Create(path)
+	f, err := createFile(path)
 	return &taskLog{file: f}, err
 }
 
@@ -27,16 +32,46 @@ func createLog(path string) (*taskLog, error) {
 func (l *taskLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	take := p[:min(int64(len(p)), logMax-l.written)]
-	n, _ := l.file.Write(take)
-	l.written += int64(n)
-	l.dropped += int64(len(p) - n)
+	raw := append(l.part, p...)
+	whole := wholeCharacters(raw)
+	l.put(raw[:whole])
+	l.part = append([]byte(nil), raw[whole:]...)
 	return len(p), nil
+}
+
+// put writes what there is room for.
+func (l *taskLog) put(raw []byte) {
+	if l.written == logMax {
+		l.dropped += int64(len(raw))
+		return
+	}
+	text := printable.Text(string(raw))
+	n, _ := l.file.WriteString(text[:min(int64(len(text)), logMax-l.written)])
+	l.written += int64(n)
+	l.dropped += int64(len(text) - n)
+}
+
+// wholeCharacters is how much of raw is whole, whatever follows.
+func wholeCharacters(raw []byte) int {
+	n := len(raw)
+	if n > 0 && raw[n-1] == '\r' {
+		return n - 1
+	}
+	for i := n - 1; i >= max(n-utf8.UTFMax+1, 0); i-- {
+		if utf8.RuneStart(raw[i]) {
+			if !utf8.FullRune(raw[i:]) {
+				return i
+			}
+			break
+		}
+	}
+	return n
 }
 
 func (l *taskLog) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.put(l.part)
 	if l.dropped > 0 {
 		fmt.Fprintf(l.file, "\n--- %d bytes more are not in this log\n", l.dropped)
 	}
@@ -53,7 +88,7 @@ type boundedFile struct {
 }
 
 func createBounded(path string, bound int64) (*boundedFile, error) {
-	f, err := os.Create(path)
+	f, err := createFile(path)
 	return &boundedFile{f, bound}, err
 }
 

@@ -5,20 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
 // Times are how long the parts of a task have taken, in seconds.
 type Times struct {
-	Box   float64 `json:"box"` // to get one: what of making it, image included, the task has waited for
-	Setup float64 `json:"setup"`
-	Agent float64 `json:"agent"`
-	Check float64 `json:"check"`
+	// Reference is what the reference solution has taken that Check.Like compares with, its box
+	// included. It is made once, whatever the number of attempts.
+	Reference float64 `json:"reference,omitempty"`
+	Box       float64 `json:"box"` // to get one: what of making it the task has waited for
+	Setup     float64 `json:"setup"`
+	Agent     float64 `json:"agent"`
+	Check     float64 `json:"check"`
 }
 
 // A trial is one attempt at a task.
@@ -27,7 +38,8 @@ type trial struct {
 	*start
 	cast  string // the recording's path
 	times Times
-	waits bool // a command waited for an answer when the agent ended
+	waits bool  // a command waited for an answer when the agent ended
+	fatal error // no task can be done
 }
 
 // timed notes how long something takes.
@@ -40,40 +52,82 @@ func (t *trial) say(format string, args ...any) { fmt.Fprintf(t.log, "--- "+form
 
 // run attempts the task. The end of ctx is the end of all, and the verdict nobody's.
 func (t *trial) run(ctx context.Context) verdict {
-	stop := timed(&t.times.Box)
-	var want []string
 	if len(t.task.Check.Like) > 0 { // before the agent's box, so that a task never has two
-		var failed *verdict
-		if want, failed = t.reference(ctx); failed != nil {
+		if failed := t.reference(ctx); failed != nil {
 			return *failed
 		}
 	}
-	box, err := t.box(ctx, t.runner)
-	stop()
-	if err != nil {
-		return notMade(err)
-	}
-	defer t.close(box)
-	p, failed := t.prepare(ctx, box)
+	p, failed := t.place(ctx, &t.times.Box, &t.times.Setup)
 	if failed != nil {
 		return *failed
 	}
-	recording, err := t.record(box)
-	if err != nil {
-		return verdictOf(Error, "record: %v", err)
+	defer func() { t.close(p) }()
+	box, failed := t.agentsBox(ctx, p)
+	if failed != nil {
+		return *failed
 	}
-	defer t.close(recording)
-	p.Sandbox = recording
-	v, judged, oom := t.agent(ctx, p)
+	defer t.close(box)
+	v, judged, oom := t.agent(ctx, p, box)
 	if !judged {
 		var also bool
-		v, also = t.check(ctx, p, want)
+		v, also = t.check(ctx, &p)
 		oom = oom || also
 	}
 	if oom && (v.Status == Fail || v.Status == Error) {
 		v = verdictOf(OOM, "the kernel killed a process because the box's memory was used up; %s", v.reason)
 	}
 	return v
+}
+
+// place makes a box as the task wants it.
+func (t *trial) place(ctx context.Context, making, setup *float64) (*place, *verdict) {
+	stop := timed(making)
+	box, err := t.box(ctx, t.runner)
+	stop()
+	if err != nil {
+		v := notMade(err)
+		return nil, &v
+	}
+	defer timed(setup)()
+	p, failed := t.prepare(ctx, box)
+	if failed != nil {
+		t.close(box)
+	}
+	return p, failed
+}
+
+// An asUser is a box that can be another user's sandbox.
+type asUser interface {
+	AsUser(context.Context, string, ...sandbox.SessionOption) (sandbox.Sandbox, error)
+}
+
+// agentsBox is the box as the agent gets it: recorded, and of the agent's user.
+func (t *trial) agentsBox(ctx context.Context, p *place) (*recorded, *verdict) {
+	box := p.Sandbox
+	var users sandbox.Sandbox
+	if name := t.task.AgentUser; name != "" {
+		err := fmt.Errorf("%w by this kind of box", errors.ErrUnsupported)
+		if of, ok := sandbox.As[asUser](box); ok {
+			users, err = of.AsUser(ctx, name, sandbox.Dir(p.dir))
+		}
+		if err != nil {
+			v, ok := ofBox(err)
+			if !ok {
+				v = verdictOf(Error, "the agent's user: %v", err)
+			}
+			return nil, &v
+		}
+		box = users
+	}
+	recording, err := t.record(box)
+	if err != nil {
+		if users != nil {
+			t.close(users)
+		}
+		v := verdictOf(Error, "record: %v", err)
+		return nil, &v
+	}
+	return recording, nil
 }
 
 // A recorded box closes its file behind it.
@@ -104,19 +158,22 @@ func (t *trial) close(box io.Closer) {
 
 // prepare puts the task's files into a new box, and runs its setup.
 func (t *trial) prepare(ctx context.Context, box sandbox.Sandbox) (*place, *verdict) {
-	defer timed(&t.times.Setup)()
-	ctx, cancel := context.WithTimeout(ctx, setupTime)
+	limit := t.task.Limits.Setup
+	ctx, cancel := ctxerr.WithLimit(ctx, limit, tooLong(limit))
 	defer cancel()
 	p, err := placeOf(ctx, box, &t.task)
 	if err == nil && t.task.Dir != "" {
-		err = p.must(ctx, "", `mkdir -p "$1"`, t.task.Dir)
+		err = p.Files().MkdirAll(ctx, t.task.Dir, 0o755)
 	}
 	if err == nil {
 		err = p.put(ctx, t.task.Files)
 	}
 	if err == nil && t.task.Setup != "" {
 		t.say("setup")
-		err = t.setup(ctx, p, Script{Command: t.task.Setup})
+		var e ended
+		if e, err = p.script(ctx, Script{Command: t.task.Setup}, t.log); err == nil {
+			err = e.err()
+		}
 	}
 	if err == nil && t.task.Dir != "" { // the image need not have had it when the session began
 		err = enter(ctx, box, t.task.Dir)
@@ -131,18 +188,21 @@ func (t *trial) prepare(ctx context.Context, box sandbox.Sandbox) (*place, *verd
 	return nil, &v
 }
 
-// setup runs a script that has to succeed.
-func (t *trial) setup(ctx context.Context, p *place, s Script) error {
-	code, oom, err := p.script(ctx, s, t.log)
-	switch {
-	case err != nil:
-		return err
-	case code != 0 && oom:
-		return fmt.Errorf("exit status %d, when memory was used up", code)
-	case code != 0:
-		return fmt.Errorf("exit status %d", code)
+// tooLong is why something ends that takes longer than its limit.
+func tooLong(limit time.Duration) error {
+	return fmt.Errorf("it took longer than %s", durationText(limit))
+}
+
+// durationText is 10m, where a Duration's String is 10m0s.
+func durationText(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
 	}
-	return nil
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // enter changes the main session's directory.
@@ -154,46 +214,60 @@ func enter(ctx context.Context, box sandbox.Session, dir string) error {
 	return err
 }
 
-// reference finds out what Check.Like is compared with, in a box of its own.
-func (t *trial) reference(ctx context.Context) ([]string, *verdict) {
-	box, err := t.box(ctx, t.runner)
-	if err != nil {
-		v := notMade(err)
-		return nil, &v
+// reference finds out, in a box of its own, what Check.Like is compared with. Later attempts
+// compare with the same.
+func (t *trial) reference(ctx context.Context) *verdict {
+	if t.want != nil {
+		t.times.Reference = t.wantSeconds
+		return nil
 	}
-	defer t.close(box)
-	p, failed := t.prepare(ctx, box)
+	stop := timed(&t.times.Reference)
+	defer func() { stop(); t.wantSeconds = t.times.Reference }()
+	var parts [2]float64 // of the reference, as a whole
+	p, failed := t.place(ctx, &parts[0], &parts[1])
 	if failed != nil {
-		return nil, failed
+		return failed
 	}
+	defer t.close(p)
 	t.say("the reference solution, in a box of its own")
-	ctx, cancel := context.WithTimeout(ctx, setupTime)
+	limit := t.task.Limits.Time
+	ctx, cancel := ctxerr.WithLimit(ctx, limit, tooLong(limit))
 	defer cancel()
 	// Some of nl2bash's gold commands have an exit status other than 0: grep that finds nothing.
-	_, _, err = p.script(ctx, t.task.Solution, t.log)
-	var list []string
+	_, err := p.script(ctx, t.task.Solution, t.log)
+	key := newKey()
+	var list map[string]string
 	if err == nil {
-		list, err = p.list(ctx, t.task.Check)
+		list, err = p.list(ctx, t.task.Check, key)
 	}
 	if err == nil {
-		return list, nil
+		t.want, t.key = list, key
+		return nil
 	}
 	v, ok := ofBox(err)
 	if !ok || v.Status != Lost {
 		v = verdictOf(Error, "the reference solution: %v", err)
 	}
-	return nil, &v
+	return &v
 }
 
 // agent has the agent at work. If judged is false, the check is to decide.
-func (t *trial) agent(ctx context.Context, p *place) (v verdict, judged, oom bool) {
+func (t *trial) agent(
+	ctx context.Context, p *place, box sandbox.Sandbox,
+) (v verdict, judged, oom bool) {
 	defer timed(&t.times.Agent)()
 	t.say("agent")
-	killed := watchMemory(ctx, p)
-	bounded, cancel := context.WithTimeoutCause(ctx, t.task.Limits.Time, fmt.Errorf("the agent had not done it in %v", t.task.Limits.Time))
+	limit := t.task.Limits.Time
+	bounded, cancel := context.WithTimeoutCause(ctx, limit,
+		fmt.Errorf("the agent had not done it in %s", durationText(limit)))
 	defer cancel()
-	err := t.call(context.WithValue(bounded, logKey{}, t.log), p)
-	t.waits = waits(ctx, p)
+	killed := watchMemory(bounded, p)
+	err := t.call(context.WithValue(bounded, logKey{}, t.log), box)
+	var none *noProgramError
+	if errors.As(err, &none) {
+		t.fatal = err
+	}
+	t.waits = waits(ctx, box)
 	v, judged = ofAgent(bounded, err, t.waits)
 	return v, judged, killed()
 }
@@ -202,9 +276,9 @@ func (t *trial) agent(ctx context.Context, p *place) (v verdict, judged, oom boo
 const agentGrace = 20 * time.Second
 
 // call calls the agent, and takes the box away from one that does not heed its ctx.
-func (t *trial) call(ctx context.Context, p *place) error {
+func (t *trial) call(ctx context.Context, box sandbox.Sandbox) error {
 	done := make(chan error, 1)
-	go func() { done <- t.protected(ctx, p.Sandbox) }()
+	go func() { done <- t.protected(ctx, box) }()
 	select {
 	case err := <-done:
 		return err
@@ -214,7 +288,7 @@ func (t *trial) call(ctx context.Context, p *place) error {
 	case err := <-done:
 		return err
 	case <-time.After(agentGrace):
-		p.Close()
+		box.Close()
 		return <-done
 	}
 }
@@ -244,6 +318,7 @@ func watchMemory(ctx context.Context, p *place) (killed func() bool) {
 		says.Close()
 	}()
 	said.Read(make([]byte, 1))
+	said.Close() // what it says more is dropped
 	return func() bool {
 		w.Close()
 		<-done
@@ -255,63 +330,126 @@ func watchMemory(ctx context.Context, p *place) (killed func() bool) {
 const waitsLimit = 5 * time.Second
 
 // waits reports whether the main session's command waits for an answer. If it does, or there is none, Wait returns at once.
-func waits(ctx context.Context, p *place) bool {
-	r, err := p.Wait(ctx, sandbox.Yield(waitsLimit))
+func waits(ctx context.Context, box sandbox.Session) bool {
+	r, err := box.Wait(ctx, sandbox.Yield(waitsLimit))
 	return err == nil && r.State == sandbox.Waiting
 }
 
-// check runs the check. oom says whether the kernel killed for memory meanwhile.
-func (t *trial) check(ctx context.Context, p *place, want []string) (v verdict, oom bool) {
+// check runs the check. oom says whether the kernel killed for memory meanwhile. Where the check
+// has a fresh box, that is *p afterwards.
+func (t *trial) check(ctx context.Context, p **place) (v verdict, oom bool) {
 	defer timed(&t.times.Check)()
 	t.say("check")
 	limit := t.task.Check.Time
-	if limit == 0 {
-		limit = defaultCheckTime
-	}
-	bounded, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it had not ended after %v", limit))
+	bounded, cancel := ctxerr.WithLimit(ctx, limit,
+		fmt.Errorf("it had not ended after %s", durationText(limit)))
 	defer cancel()
-	var err error
-	if t.task.Check.Command != "" {
-		var code int
-		if code, oom, err = p.script(bounded, t.task.Check.Script, t.log); err == nil && code != 0 {
-			err = fmt.Errorf("exit status %d", code)
+	if len(t.task.Check.Fresh) > 0 {
+		if failed := t.freshen(ctx, bounded, p); failed != nil {
+			return *failed, false
 		}
 	}
-	if err == nil && want != nil {
-		var got []string
-		if got, err = p.list(bounded, t.task.Check); err == nil {
-			err = t.compare(want, got)
-		}
-	}
+	oom, err := t.judge(bounded, *p)
 	switch judged, ok := ofBox(err); {
 	case err == nil:
 		return verdict{Pass, ""}, false
 	case ok:
 		return judged, oom
 	case t.waits:
-		return verdictOf(Stuck, "the agent ended while a command waited for an answer; check: %v", err), oom
+		const waited = "the agent ended while a command waited for an answer; check: %v"
+		return verdictOf(Stuck, waited, err), oom
 	}
 	return verdictOf(Fail, "check: %v", err), oom
+}
+
+// judge returns what is wrong with what the agent has left at p.
+func (t *trial) judge(ctx context.Context, p *place) (oom bool, err error) {
+	if t.task.Check.Command != "" {
+		e, err := p.checked(&t.task).script(ctx, t.task.Check.Script, t.log)
+		if err == nil {
+			err = e.err()
+		}
+		if err != nil {
+			return e.oom, err
+		}
+		oom = e.oom
+	}
+	if len(t.task.Check.Like) == 0 {
+		return oom, nil
+	}
+	got, err := p.list(ctx, t.task.Check, t.key)
+	if err != nil {
+		return oom, err
+	}
+	return oom, t.compare(t.want, got)
+}
+
+// freshen puts a fresh box into the place of the agent's, with the agent's work in it. To make the
+// box takes none of the check's time, which bounded has.
+func (t *trial) freshen(ctx, bounded context.Context, p **place) *verdict {
+	fail := func(err error) *verdict {
+		v, ok := ofBox(err)
+		if !ok {
+			v = verdictOf(Fail, "check: %v", err)
+		}
+		return &v
+	}
+	dir, err := os.MkdirTemp(filepath.Join(t.runner.Dir, t.start.dir), "work-")
+	if err != nil {
+		v := verdictOf(Error, "check: %v", err)
+		return &v
+	}
+	defer os.RemoveAll(dir)
+	work := map[string]string{} // by the path in the box
+	for i, name := range t.task.Check.Fresh {
+		to := filepath.Join(dir, strconv.Itoa(i))
+		err := (*p).CopyFrom(bounded, (*p).abs(name), to)
+		switch {
+		case err == nil:
+			work[name] = to
+		case !errors.Is(err, fs.ErrNotExist):
+			return fail(err)
+		}
+	}
+	t.close(*p) // so that a task never has two
+	var parts [2]float64
+	fresh, failed := t.place(ctx, &parts[0], &parts[1])
+	if failed != nil {
+		return failed
+	}
+	*p = fresh
+	t.say("the check's box is a fresh one")
+	for _, name := range t.task.Check.Fresh {
+		to := fresh.abs(name)
+		err := fresh.Files().RemoveAll(bounded, to)
+		if err == nil && work[name] != "" {
+			if err = fresh.Files().MkdirAll(bounded, path.Dir(to), 0o755); err == nil {
+				err = fresh.CopyTo(bounded, work[name], to)
+			}
+		}
+		if err != nil {
+			return fail(err)
+		}
+	}
+	return nil
 }
 
 // differencesMax is how many differences the log shows.
 const differencesMax = 20
 
 // compare compares two listings.
-func (t *trial) compare(want, got []string) error {
+func (t *trial) compare(want, got map[string]string) error {
 	differences := 0
-	tell := func(lines, others []string, what string) {
-		for _, line := range lines {
-			if _, found := slices.BinarySearch(others, line); found {
+	tell := func(lines, others map[string]string, what string) {
+		for _, name := range slices.Sorted(maps.Keys(lines)) {
+			if is, there := others[name]; there && is == lines[name] {
 				continue
 			}
 			if differences++; differences <= differencesMax {
-				t.say("%s: %q", what, line)
+				t.say("%s: %q %s", what, name, lines[name])
 			}
 		}
 	}
-	slices.Sort(want)
-	slices.Sort(got)
 	tell(want, got, "the reference solution leaves")
 	tell(got, want, "there is instead")
 	if differences > 0 {

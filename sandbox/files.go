@@ -72,6 +72,13 @@ type Files interface {
 	FS(ctx context.Context, dir string) fs.FS
 }
 
+// A LinkReader is a Files that tells where symbolic links lead. Those of shellbox's boxes, which
+// all boxes of this module are, do.
+type LinkReader interface {
+	// ReadLink returns what the symbolic link name holds. What is none is an fs.ErrInvalid.
+	ReadLink(ctx context.Context, name string) (string, error)
+}
+
 // A File is an open file of a box. Its calls may be made from several goroutines; Read and Seek share one offset. After its sandbox's Close they return
 // ErrClosed. What serves the files in the sandbox has it open: when that ends, they return ErrCut, and the file must be opened again.
 type File interface {

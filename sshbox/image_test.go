@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/sandshell/sandshell/internal/engine"
@@ -135,6 +136,12 @@ func TestPull(t *testing.T) {
 	refused(t, Config{Image: name, Pull: PullNever}, name)
 	missing := registry + "/sandshell/none:1"
 	refused(t, Config{Image: missing}, missing, "pull image", "registry")
+	for _, none := range []string{missing, strings.TrimSuffix(name, ":1") + ":2"} {
+		_, err := e.Image(t.Context(), Config{Image: none}.source())
+		if !errdefs.IsNotFound(err) {
+			t.Errorf("%s is missing, the registry says: %v", none, err)
+		}
+	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()

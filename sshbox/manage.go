@@ -73,6 +73,21 @@ func (e Engine) log() *slog.Logger {
 	return e.Logger
 }
 
+// ImageID returns the id of an image that the engine has, as docker inspect has it. If it has none
+// of that name, the error is one of errdefs.IsNotFound (github.com/containerd/errdefs).
+func (e Engine) ImageID(ctx context.Context, name string) (string, error) {
+	engine, err := e.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer engine.Close()
+	id, err := engine.ImageID(ctx, name)
+	if err != nil {
+		return "", fmt.Errorf("sshbox: image %q: %w", name, err)
+	}
+	return id, nil
+}
+
 // List finds the boxes on the engine, and what is left of them, the youngest first.
 func (e Engine) List(ctx context.Context) ([]BoxInfo, error) {
 	engine, err := e.open(ctx)

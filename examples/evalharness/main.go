@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -63,7 +64,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status i
 	flags.DurationVar(&o.Defaults.Time, "time", harness.DefaultLimits.Time, "time of an agent whose task does not say")
 	flags.IntVar(&o.Retries, "retries", 2, "how `often` a task is tried again whose box the infrastructure has lost; -1: never")
 	image := flags.String("image", "", "the `image` for tasks of InterCode")
-	only := flags.String("only", "", "only tasks whose ID matches this `pattern`, as 'textwrap/*'")
+	var only, again []string
+	flags.Func("only", "only tasks whose ID matches a `pattern`, as 'textwrap/*'; "+
+		"several by commas, or by more -only", list(&only))
+	flags.Func("again", "drop results that are there and run their tasks again: "+
+		"statuses, IDs and "+harness.Changed+", `as` error,fail", list(&again))
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return 0, err
@@ -86,16 +91,32 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status i
 	if o.Agent, err = agent(o.Name); err != nil {
 		return 2, err
 	}
-	if o.Tasks, err = read(flags.Arg(0), *image, *only); err != nil {
+	if o.Tasks, err = read(flags.Arg(0), *image, only); err != nil {
 		return 2, err
 	}
+	o.Again = again
 	return evaluate(ctx, o, stdout)
+}
+
+// list adds what a flag says, by commas, each time that it is given.
+func list(to *[]string) func(string) error {
+	return func(s string) error {
+		for item := range strings.SplitSeq(s, ",") {
+			if item = strings.TrimSpace(item); item != "" {
+				*to = append(*to, item)
+			}
+		}
+		return nil
+	}
 }
 
 // evaluate runs the tasks, and prints what has come of them.
 func evaluate(ctx context.Context, o harness.Options, stdout io.Writer) (status int, err error) {
 	summary, err := harness.Run(ctx, o)
-	if summary != nil {
+	if errors.Is(err, harness.ErrChanged) {
+		return 2, fmt.Errorf("%w\n(by -again %s, or -results)", err, harness.Changed)
+	}
+	if summary != nil && len(summary.Results) > 0 {
 		summary.WriteTable(stdout)
 		fmt.Fprintln(stdout, "report:", filepath.Join(o.Dir, "report.html"))
 	}
@@ -109,7 +130,7 @@ func evaluate(ctx context.Context, o harness.Options, stdout io.Writer) (status 
 }
 
 // read reads the tasks.
-func read(path, image, only string) ([]harness.Task, error) {
+func read(path, image string, only []string) ([]harness.Task, error) {
 	var tasks []harness.Task
 	var err error
 	intercode := filepath.Ext(path) == ".json"
@@ -123,21 +144,25 @@ func read(path, image, only string) ([]harness.Task, error) {
 	default:
 		tasks, err = harness.Read(path)
 	}
-	if err != nil || only == "" {
+	if err != nil || len(only) == 0 {
 		return tasks, err
 	}
-	var matching []harness.Task
-	for _, t := range tasks {
-		if ok, err := filepath.Match(only, t.ID); err != nil {
-			return nil, fmt.Errorf("-only %q: %w", only, err)
-		} else if ok {
-			matching = append(matching, t)
+	wanted := map[string]bool{} // by ID
+	for _, pattern := range only {
+		found := false
+		for _, t := range tasks {
+			ok, err := filepath.Match(pattern, t.ID)
+			if err != nil {
+				return nil, fmt.Errorf("-only %q: %w", pattern, err)
+			}
+			wanted[t.ID] = wanted[t.ID] || ok
+			found = found || ok
+		}
+		if !found {
+			return nil, fmt.Errorf("-only %q: no task has such an ID", pattern)
 		}
 	}
-	if len(matching) == 0 {
-		return nil, fmt.Errorf("-only %q: no task has such an ID", only)
-	}
-	return matching, nil
+	return slices.DeleteFunc(tasks, func(t harness.Task) bool { return !wanted[t.ID] }), nil
 }
 
 // agent is the agent of that name.
@@ -155,9 +180,11 @@ func agent(name string) (harness.Agent, error) {
 		}
 		return harness.Scripted(strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), nil), nil
 	case "mcp":
-		if words := strings.Fields(rest); len(words) > 0 {
-			return harness.Program(words...), nil
+		words := strings.Fields(rest)
+		if err := harness.FindProgram(words...); err != nil {
+			return nil, fmt.Errorf("-agent mcp: %w", err)
 		}
+		return harness.Program(words...), nil
 	}
 	return nil, fmt.Errorf("-agent %q: there are oracle, nop, script:FILE and mcp:PROGRAM", name)
 }

@@ -25,6 +25,7 @@ func TestEvalHarness(t *testing.T) {
 		{"oracle", "colorsys/s*", 0, "2 pass of 2 tasks"},
 		{"oracle", "colorsys/s*", 0, "2 pass of 2 tasks"},
 		{"nop", "colorsys/sixth", 1, "1 fail of 1 task"},
+		{"nop", "colorsys/sixth,colorsys/sixth", 1, "1 fail of 1 task"},
 		{"script:" + script, "colorsys/s*", 1, "1 pass, 1 fail of 2 tasks"},
 	} {
 		var stdout, stderr bytes.Buffer
@@ -42,6 +43,10 @@ func TestEvalHarness(t *testing.T) {
 		{[]string{tasks}, "it takes -agent"},
 		{[]string{"-agent", "gpt", tasks}, "there are oracle, nop, script:FILE and mcp:PROGRAM"},
 		{[]string{"-agent", "nop", "-only", "x", tasks}, "no task has such an ID"},
+		{[]string{"-agent", "nop", "-only", "colorsys/*", "-only", "x,colorsys/sixth", tasks}, `-only "x": no task`},
+		{[]string{"-agent", "nop", "-again", "failed", "-results", filepath.Join(dir, "small"), tasks}, `Options.Again has "failed"`},
+		{[]string{"-agent", "mcp:nosuch -x", tasks}, `the agent's program: exec: "nosuch": executable file not found`},
+		{[]string{"-agent", "mcp:", tasks}, "the agent's program: it has no name"},
 		{[]string{"-agent", "nop", "-memory", "much", tasks}, "-memory"},
 		{[]string{"-agent", "nop", "-memory", "100m", "-results", filepath.Join(dir, "small"), tasks}, "of memory, more than the 100MiB"},
 		{[]string{"-agent", "nop", "-cpus", "-1", "-results", filepath.Join(dir, "small"), tasks}, "there is nothing below"},

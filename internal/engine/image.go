@@ -76,6 +76,12 @@ func (e *Engine) Image(ctx context.Context, s Source) (*Image, error) {
 	}, nil
 }
 
+// ImageID returns the id of an image that is there.
+func (e *Engine) ImageID(ctx context.Context, name string) (string, error) {
+	inspected, err := e.ImageInspect(ctx, name)
+	return inspected.ID, err
+}
+
 // inspectImage looks the image up. An image of another platform counts as missing.
 func (e *Engine) inspectImage(ctx context.Context, s Source) (client.ImageInspectResult, error) {
 	inspected, err := e.ImageInspect(ctx, s.Name)
@@ -101,6 +107,7 @@ func (e *Engine) pull(ctx context.Context, s Source) error {
 		return fmt.Errorf("pull image %q: %w (is the name right, is the registry reachable from the engine, does it want Config.RegistryAuth?)",
 			s.Name, err)
 	}
+	fail = notFoundOr(fail)
 	options := client.ImagePullOptions{RegistryAuth: s.RegistryAuth}
 	if s.Platform != "" {
 		p, err := ParsePlatform(s.Platform)
@@ -130,6 +137,32 @@ func (e *Engine) pull(ctx context.Context, s Source) error {
 	}
 	return nil
 }
+
+// notFoundOr marks the errors of a registry that answers that it has no such image. An engine
+// passes these words on, which are the registry API's, as an error of its own.
+func notFoundOr(fail func(error) error) func(error) error {
+	return func(err error) error {
+		said := err.Error()
+		for _, code := range registryHasNone {
+			if strings.Contains(strings.ToLower(said), code) {
+				return missingImage{fail(err)}
+			}
+		}
+		return fail(err)
+	}
+}
+
+// registryHasNone are the messages of MANIFEST_UNKNOWN and NAME_UNKNOWN, in OCI's distribution
+// specification and in registries.
+var registryHasNone = []string{
+	"manifest unknown", "name unknown", "repository name not known to registry",
+}
+
+// A missingImage is an error that errdefs.IsNotFound knows.
+type missingImage struct{ error }
+
+func (e missingImage) NotFound()     {}
+func (e missingImage) Unwrap() error { return e.error }
 
 // ParsePlatform reads "os/arch" or "os/arch/variant".
 func ParsePlatform(s string) (*ocispec.Platform, error) {

@@ -189,6 +189,22 @@ func (f files) Lstat(ctx context.Context, name string) (info fs.FileInfo, err er
 	return info, nil
 }
 
+// ReadLink implements sandbox.LinkReader.
+func (f files) ReadLink(ctx context.Context, name string) (target string, err error) {
+	call := fileCall{op: "readlink", name: name}
+	err = f.do(ctx, call, func(_ context.Context, c *fileUse, path string) error {
+		info, err := c.Lstat(path)
+		if err == nil && info.Mode()&fs.ModeSymlink == 0 {
+			err = syscall.EINVAL
+		}
+		if err == nil {
+			target, err = c.ReadLink(path)
+		}
+		return err
+	})
+	return target, err
+}
+
 // ReadDir implements sandbox.Files.
 func (f files) ReadDir(ctx context.Context, name string) (entries []fs.DirEntry, err error) {
 	err = f.do(ctx, fileCall{op: "readdir", name: name}, func(_ context.Context, c *fileUse, path string) error {

@@ -1,0 +1,175 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sshbox"
+	"github.com/stretchr/testify/require"
+)
+
+// attack is an agent that types the commands of a file of testdata/attacks.
+func attack(t *testing.T, name string) Agent {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "attacks", name))
+	require.NoError(t, err)
+	return Scripted(strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), nil)
+}
+
+// attacked is a task in the big image, whose check has a file to put into the box.
+func attacked(check string) Task {
+	return Task{
+		ID: "task", Image: dockertest.Image, Instruction: "x",
+		Limits: Limits{Time: time.Minute, Memory: 256 << 20, Network: "none"},
+		Check: Check{Script: Script{
+			Command: check, Files: []File{{To: "/tests/t", Text: "x"}, {To: "/tests/more", From: "testdata/attacks"}},
+		}},
+	}
+}
+
+// endless are programs that print without end, in the places of those that somebody might run.
+const endless = `cp /bin/bash /tmp/b; printf '#!/tmp/b\nexec head -c 3000000000 /dev/zero\n' >/tmp/m; chmod +x /tmp/m
+for p in mkdir sh bash dirname cat chmod find ls cksum sort pwd tar; do ln -f /tmp/m $(command -v $p); done`
+
+// What a box prints without end costs no memory here, wherever it comes from.
+func TestEndlessOutput(t *testing.T) {
+	dockertest.Engine(t, dockertest.Image)
+	task := attacked("exit 1")
+	task.Check.Time = time.Second // a check that prints has this long
+	for name, agent := range map[string]Agent{"mkdir": attack(t, "mem.txt"), "all": types(endless)} {
+		idle := resident(t)
+		done, most := make(chan struct{}), make(chan int)
+		go func() {
+			peak := 0
+			for {
+				select {
+				case <-done:
+					most <- peak
+					return
+				case <-time.After(5 * time.Millisecond):
+					peak = max(peak, resident(t))
+				}
+			}
+		}()
+		r := runOne(t, task, agent, Options{})
+		close(done)
+		peak := <-most
+		require.Equal(t, Fail, r.Status, "%s: %+v", name, r)
+		require.LessOrEqual(t, len(r.Reason), reasonMax, name)
+		require.Less(t, peak-idle, 64, "%s: MiB above %d", name, idle)
+		t.Logf("%s: %d MiB, %d before: %s", name, peak, idle, r.Reason)
+		log, err := os.Stat(filepath.Join(r.dir, r.Log))
+		require.NoError(t, err)
+		require.LessOrEqual(t, log.Size(), int64(logMax+1<<10), name)
+	}
+}
+
+// resident is this process's memory, in MiB.
+func resident(t *testing.T) int {
+	data, err := os.ReadFile("/proc/self/statm")
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0 // another system: nothing to compare
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(data))[1])
+	if err != nil {
+		t.Error(err)
+	}
+	return pages * os.Getpagesize() >> 20
+}
+
+// Nothing of a box changes the terminal of who runs the harness: progress, table, log, results.
+func TestEscapes(t *testing.T) {
+	t.Parallel()
+	dockertest.Engine(t, dockertest.Image)
+	var shown bytes.Buffer
+	dir := t.TempDir()
+	s, err := Run(t.Context(), Options{
+		Tasks: []Task{attacked("mkdir /x")}, Agent: attack(t, "esc.txt"), Name: "agent", Dir: dir, Progress: &shown,
+	})
+	require.NoError(t, err)
+	require.NoError(t, s.WriteTable(&shown))
+	for _, name := range []string{s.Results[0].Log, resultsFile} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		shown.Write(data)
+	}
+	require.Contains(t, shown.String(), `PWNED-TITLE\a\x1b]52;c;`)
+	require.Equal(t, -1, strings.IndexFunc(shown.String(), func(r rune) bool {
+		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0
+	}), "%q", shown.String())
+	require.Equal(t, Fail, s.Results[0].Status)
+}
+
+// Who can cheat a check, and who cannot.
+func TestCheat(t *testing.T) {
+	t.Parallel()
+	dockertest.Engine(t, dockertest.Image)
+	cheat := attack(t, "cheat.txt")
+	asUser := func(task *Task) {
+		task.AgentUser, task.Dir = "user", "/work"
+		task.Setup = "chown user /work"
+	}
+	for _, c := range []struct {
+		name   string
+		agent  Agent
+		change func(*Task)
+		status Status
+	}{
+		{"root, in its box", cheat, nil, Pass}, // as the documentation says
+		{"root, a fresh box", cheat, func(task *Task) { task.Check.Fresh = []string{"/work"} }, Fail},
+		{"root, what it leaves", cheat, func(task *Task) {
+			task.Check = Check{Like: []string{"/tmp"}, Except: []string{"/tmp/m*"}}
+			task.Solution.Command = "echo done >/tmp/file"
+		}, Fail},
+		{"user", cheat, asUser, Fail},
+		{"user, by PATH", types("mkdir bin; printf '#!/bin/sh\n' >bin/cmp; chmod +x bin/cmp; cmp 1 2"), func(task *Task) {
+			asUser(task)
+			task.Check.Command = "cmp /etc/passwd /etc/group"
+		}, Fail},
+		{"user, the tests", types("mkdir /tests; (while :; do echo >/tests/t; done) >/dev/null 2>&1 &"), func(task *Task) {
+			asUser(task)
+			task.Check.Command = "grep x /tests/t && exit 1"
+		}, Fail},
+		{"user, done", worker, func(task *Task) {
+			asUser(task)
+			task.Check.Command = `[ "$(stat -c %U /work/*)" = "$(printf 'user\n%.0s' 1 2 3 4)" ] && [ $(id -u) = 0 ]`
+		}, Pass},
+		{"fresh, done", types("mkdir -p /work/a; echo done >/work/a/b; rm -r /work/old /none"), func(task *Task) {
+			task.Check.Fresh, task.Setup = []string{"/work", "/none"}, "mkdir -p /work/old /none"
+			task.Check.Command = "grep done /work/a/b && ! [ -e /work/old ] && ! [ -e /none ]"
+		}, Pass},
+		{"no such user", Nop, func(task *Task) { task.AgentUser = "nobody-here" }, Error},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			task := attacked("exit 1")
+			if c.change != nil {
+				c.change(&task)
+			}
+			box := sshbox.Config{Env: []string{"PATH=/work/bin:/usr/local/bin:/usr/bin:/bin"}}
+			r := runOne(t, task, c.agent, Options{Retries: -1, Box: box})
+			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
+		})
+	}
+}
+
+// worker makes a file in each of the ways that an agent has.
+func worker(ctx context.Context, box sandbox.Sandbox, _ Task) error {
+	_, first := box.Execute(ctx, "touch executed")
+	job, second := box.Background(ctx, "touch job")
+	if second == nil {
+		_, second = job.Wait(ctx)
+	}
+	_, third := box.Run(ctx, &sandbox.Cmd{Args: []string{"touch", "run"}})
+	return errors.Join(first, second, third, box.Files().WriteFile(ctx, "file", nil, 0o600))
+}
