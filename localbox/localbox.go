@@ -45,7 +45,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A LocalBox is a sandbox on this machine. The zero value is a closed one: New makes those that work.
+// A LocalBox is a sandbox on this machine. New makes one.
 type LocalBox struct {
 	*shellbox.Box
 	*plugin.Mixin
@@ -111,9 +111,6 @@ func (b *LocalBox) Dir() string { return b.dir }
 
 // PluginDir implements plugin.Confined: plugins change nothing of this machine but a temporary directory, which Close removes.
 func (b *LocalBox) PluginDir() (string, error) {
-	if b.host == nil { // New has not made it
-		return "", sandbox.ErrClosed
-	}
 	return b.host.pluginDir()
 }
 

@@ -123,36 +123,3 @@ func TestWrongEnv(t *testing.T) {
 	_, err := localbox.New(t.Context(), localbox.Config{Env: []string{"A"}})
 	require.ErrorContains(t, err, `"A"`)
 }
-
-// A LocalBox that New has not made is a closed one.
-func TestZero(t *testing.T) {
-	var b localbox.LocalBox
-	ctx := t.Context()
-	_, err := b.Execute(ctx, "true")
-	require.ErrorIs(t, err, sandbox.ErrClosed)
-	for name, call := range map[string]func() error{
-		"Input":       func() error { _, err := b.Input(ctx, "x"); return err },
-		"Type":        func() error { return b.Type(ctx, "x") },
-		"Wait":        func() error { _, err := b.Wait(ctx); return err },
-		"Interrupt":   func() error { _, err := b.Interrupt(ctx); return err },
-		"Screen":      func() error { _, err := b.Screen(ctx); return err },
-		"Resize":      func() error { return b.Resize(ctx, 10, 10) },
-		"Open":        func() error { _, err := b.Open(ctx); return err },
-		"Background":  func() error { _, err := b.Background(ctx, "true"); return err },
-		"Run":         func() error { _, err := b.Run(ctx, &sandbox.Cmd{Args: []string{"true"}}); return err },
-		"CopyTo":      func() error { return b.CopyTo(ctx, t.TempDir(), "x") },
-		"CopyFrom":    func() error { return b.CopyFrom(ctx, "x", t.TempDir()) },
-		"Dial":        func() error { _, err := b.Dial(ctx, "tcp", "127.0.0.1:1"); return err },
-		"InitPlugins": func() error { return b.InitPlugins(ctx) },
-		"PluginDir":   func() error { _, err := b.PluginDir(); return err },
-	} {
-		require.ErrorIs(t, call(), sandbox.ErrClosed, name)
-	}
-	require.NoError(t, b.Close())
-	require.Empty(t, b.Jobs())
-	require.Empty(t, b.Sessions())
-	_, ok := b.Job("job-1")
-	require.False(t, ok)
-	require.Equal(t, "main", b.ID())
-	require.Equal(t, "a box that was not made by New", b.String())
-}

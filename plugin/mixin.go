@@ -24,9 +24,6 @@ var _ Installer = (*Mixin)(nil)
 
 // InitPlugins makes sure that the plugins are in the box: see Install.
 func (m *Mixin) InitPlugins(ctx context.Context, plugins ...Plugin) error {
-	if m == nil { // of a zero LocalBox
-		return fmt.Errorf("install plugins: %w", sandbox.ErrClosed)
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ordered, err := inOrder(plugins, m.there)

@@ -11,7 +11,6 @@ import (
 // connection of Dial. If nothing does, since is when the last of them ended, or when the Box was made. What a command has left in the background is not
 // looked at.
 func (b *Box) Activity() (busy bool, since time.Time) {
-	b = b.made()
 	b.mu.Lock()
 	busy = b.calling.Load() > 0
 	for conn := range b.conns {
@@ -43,7 +42,6 @@ func (b *Box) touch() { b.touched.Store(time.Now().UnixNano()) }
 // Lost returns why the box is gone for this program, as a *sandbox.LostError or ErrClosed; nil if it is there. While the connection is cut, it waits for the
 // outcome until ctx ends.
 func (b *Box) Lost(ctx context.Context) error {
-	b = b.made()
 	b.mu.Lock()
 	closed := b.closed
 	b.mu.Unlock()

@@ -226,7 +226,6 @@ func (b *Box) adoptJob(s *session, n note) error {
 
 // Session returns the open session of that id.
 func (b *Box) Session(id string) (sandbox.Session, bool) {
-	b = b.made()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s, ok := b.sessions[id]
@@ -238,7 +237,6 @@ func (b *Box) Session(id string) (sandbox.Session, bool) {
 
 // Sessions returns the open sessions, the main one first.
 func (b *Box) Sessions() []sandbox.Session {
-	b = b.made()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var list []*session

@@ -168,14 +168,13 @@ func (b *Box) markOf(id string) string { return b.mark + id + "." }
 
 // Mark is a word that all that the Box starts has in its environment: by it Processes.Marked finds what is left of a Box whose program was killed. No
 // other Box has the same.
-func (b *Box) Mark() string { return b.made().mark }
+func (b *Box) Mark() string { return b.mark }
 
 // String names the kind of sandbox.
-func (b *Box) String() string { return b.made().host.String() }
+func (b *Box) String() string { return b.host.String() }
 
 // Open implements sandbox.Sandbox.
 func (b *Box) Open(ctx context.Context, opts ...sandbox.SessionOption) (sandbox.Session, error) {
-	b = b.made()
 	s, err := b.open(ctx, b.name("session"), nil, sandbox.NewSessionOptions(opts...))
 	if err != nil {
 		return nil, err
@@ -222,7 +221,6 @@ func (b *Box) open(ctx context.Context, id string, j *job, opts sandbox.SessionO
 
 // call begins a call that Close waits for. The context that it returns ends with ctx or when Close begins, with ErrClosed as its cause.
 func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
-	b = b.made()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -260,7 +258,6 @@ func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
 // Close ends all sessions, jobs and calls, with all processes that they started, and closes the host. It returns when
 // everything is gone. Closing again waits for the first Close and returns what it returned.
 func (b *Box) Close() error {
-	b = b.made()
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()

@@ -15,7 +15,6 @@ import (
 // it is a directory that goes into one of the same name: then it is added to what is there, file by file. Sockets, devices and FIFOs are
 // left out. Needs tar in the sandbox, unless the host is a [Copier].
 func (b *Box) CopyFrom(ctx context.Context, boxPath, hostPath string) error {
-	b = b.made()
 	if err := b.copyFrom(ctx, boxPath, hostPath); err != nil {
 		return fmt.Errorf("copy %s in %s to %s: %w", boxPath, b, hostPath, err)
 	}

@@ -18,7 +18,6 @@ import (
 // it is a directory that goes into one of the same name: then it is added to what is there, file by file.
 // The files belong to the sandbox's user; sockets and devices are left out. Needs tar in the sandbox, unless the host is a [Copier].
 func (b *Box) CopyTo(ctx context.Context, hostPath, boxPath string) error {
-	b = b.made()
 	if err := b.copyTo(ctx, hostPath, boxPath); err != nil {
 		return fmt.Errorf("copy %s to %s in %s: %w", hostPath, boxPath, b, err)
 	}

@@ -20,7 +20,7 @@ import (
 
 // Files implements sandbox.Sandbox. Of a Host that is no [FileHost], or has no way to its files, they are reached by a shell and the usual tools, a program or two for each
 // call.
-func (b *Box) Files() sandbox.Files { return files{b.made()} }
+func (b *Box) Files() sandbox.Files { return files{b} }
 
 // files are the files of a Box.
 type files struct{ box *Box }

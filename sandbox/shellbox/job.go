@@ -29,7 +29,6 @@ type job struct {
 
 // Background implements sandbox.Sandbox.
 func (b *Box) Background(ctx context.Context, command string, opts ...sandbox.SessionOption) (sandbox.Job, error) {
-	b = b.made()
 	j, err := b.background(ctx, command, sandbox.NewSessionOptions(opts...))
 	if err != nil {
 		return nil, fmt.Errorf("background %s: %w", abridged(command), err)
@@ -78,7 +77,6 @@ func (j *job) run(w *call) {
 
 // Job implements sandbox.Sandbox.
 func (b *Box) Job(id string) (sandbox.Job, bool) {
-	b = b.made()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, j := range b.jobs {
@@ -91,7 +89,6 @@ func (b *Box) Job(id string) (sandbox.Job, bool) {
 
 // Jobs implements sandbox.Sandbox.
 func (b *Box) Jobs() []sandbox.Job {
-	b = b.made()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	jobs := make([]sandbox.Job, len(b.jobs))

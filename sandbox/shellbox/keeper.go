@@ -52,7 +52,6 @@ func (b *Box) Detach() error {
 
 // detach is the first part of Close, for a box that is left running.
 func (b *Box) detach() error {
-	b = b.made()
 	keeper, ok := b.host.(Keeper)
 	if !ok || b.owner != nil {
 		return fmt.Errorf("%w: what runs in it does not outlive it", errors.ErrUnsupported)

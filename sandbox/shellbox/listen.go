@@ -25,7 +25,6 @@ type Listener interface {
 
 // Listen implements sandbox.Sandbox. The host has to be a [Listener].
 func (b *Box) Listen(ctx context.Context, network, address string) (net.Listener, error) {
-	b = b.made()
 	l, err := b.listen(ctx, network, address)
 	if err != nil {
 		return nil, fmt.Errorf("listen in %s: %w", b, err)

@@ -26,7 +26,6 @@ const runSteps = 8
 // seconds after its end, Run returns with its exit code and an error that is exec.ErrWaitDelay. Time in which the host does not answer, because it is
 // paused or its connection is cut, does not count.
 func (b *Box) Run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
-	b = b.made()
 	if cmd == nil || len(cmd.Args) == 0 || cmd.Args[0] == "" {
 		return -1, errors.New("run: Cmd.Args holds no program")
 	}

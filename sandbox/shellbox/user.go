@@ -31,7 +31,6 @@ type UserFileHost interface {
 func (b *Box) AsUser(
 	ctx context.Context, name string, opts ...sandbox.SessionOption,
 ) (sandbox.Sandbox, error) {
-	b = b.made()
 	v, err := b.asUser(ctx, name, sandbox.NewSessionOptions(opts...))
 	if err != nil {
 		return nil, fmt.Errorf("%s as user %q: %w", b, name, err)
