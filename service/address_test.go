@@ -60,3 +60,12 @@ func TestWithoutKey(t *testing.T) {
 		require.Equal(t, want, withoutKey(in))
 	}
 }
+
+func TestURLsWrong(t *testing.T) {
+	require.PanicsWithValue(t, "service: URLs: it is nil: give the address of the proxy, as https://boxes.example.com", func() { URLs(nil) })
+	base, err := url.Parse("boxes.example.com")
+	require.NoError(t, err)
+	require.PanicsWithValue(t, `service: Proxy: ProxyOptions.URL: "boxes.example.com": write it with its scheme, as https://boxes.example.com`,
+		func() { Proxy(&Service{}, ProxyOptions{URL: base}) })
+	require.Panics(t, func() { Handler(nil, HandlerOptions{}) })
+}

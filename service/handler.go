@@ -10,8 +10,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // OpenAPI is the description of what Handler serves, in OpenAPI 3.1. Handler serves it too, at /openapi.json.
@@ -34,21 +36,54 @@ func Handler(s *Service, o HandlerOptions) http.Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if s == nil {
+		panic("service: Handler: the Service is nil")
+	}
 	h := &handler{s: s, o: o}
 	mux := http.NewServeMux()
-	for pattern, serve := range map[string]func(*http.Request) (any, error){
-		"GET /sandboxes/search":       h.search,
-		"GET /sandboxes":              h.batchGet,
-		"POST /sandboxes":             h.start,
-		"POST /sandboxes/{id}/pause":  h.change(s.Pause),
-		"POST /sandboxes/{id}/resume": h.change(s.Resume),
-		"DELETE /sandboxes/{id}":      h.change(s.Delete),
-		"GET /sandbox-specs/search":   h.searchSpecs,
-		"GET /sandbox-specs":          h.batchGetSpecs,
-		"GET /openapi.json":           func(*http.Request) (any, error) { return json.RawMessage(OpenAPI), nil },
+	for _, op := range []struct {
+		method, path string
+		parameters   []string
+		serve        func(*http.Request) (any, error)
+	}{
+		{"GET", "/sandboxes/search", []string{"page_id", "limit", "sandbox_spec_id", "status", "use"}, h.search},
+		{"GET", "/sandboxes", []string{"id"}, h.batchGet},
+		{"POST", "/sandboxes", []string{"sandbox_spec_id", "sandbox_id"}, h.start},
+		{"GET", "/sandboxes/{id}", nil, h.get},
+		{"POST", "/sandboxes/{id}/pause", nil, h.change(s.Pause)},
+		{"POST", "/sandboxes/{id}/resume", nil, h.change(s.Resume)},
+		{"DELETE", "/sandboxes/{id}", nil, h.change(s.Delete)},
+		{"GET", "/sandbox-specs/search", []string{"page_id", "limit"}, h.searchSpecs},
+		{"GET", "/sandbox-specs", []string{"id"}, h.batchGetSpecs},
+		{"GET", "/openapi.json", nil, func(*http.Request) (any, error) { return json.RawMessage(OpenAPI), nil }},
 	} {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, serve) })
+		mux.HandleFunc(op.method+" "+op.path, func(w http.ResponseWriter, r *http.Request) {
+			h.answer(w, r, func(r *http.Request) (any, error) {
+				for name := range r.URL.Query() {
+					if !slices.Contains(op.parameters, name) {
+						return nil, invalid("query", "there is no parameter %q: there are %q", name, op.parameters)
+					}
+				}
+				return op.serve(r)
+			})
+		})
 	}
+	// Else net/http answers, and not in JSON.
+	mux.HandleFunc(elsewhere, func(w http.ResponseWriter, r *http.Request) {
+		var allowed []string
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+			if _, pattern := mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); pattern != elsewhere {
+				allowed = append(allowed, method)
+			}
+		}
+		if allowed == nil {
+			write(w, http.StatusNotFound, detail("there is nothing at this path: /openapi.json describes what there is"))
+			return
+		}
+		list := strings.Join(allowed, ", ")
+		w.Header().Set("Allow", list)
+		write(w, http.StatusMethodNotAllowed, detail(fmt.Sprintf("%s is not allowed here: only %s", r.Method, list)))
+	})
 	return mux
 }
 
@@ -59,7 +94,24 @@ type handler struct {
 
 var errBatch = fmt.Errorf("more than %d ids: ask for fewer at once", maxBatch)
 
+// elsewhere is the pattern of all requests that no other matches.
+const elsewhere = "/"
+
+// bodyLimit is for how long the body of a request may take to arrive.
+const bodyLimit = 30 * time.Second
+
+func detail(text string) any { return map[string]string{"detail": text} }
+
+func write(w http.ResponseWriter, status int, answer any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store") // there are session keys in it
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer) // a client that has gone does not read it
+}
+
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, serve func(*http.Request) (any, error)) {
+	// It fails only where the server has no connection of its own, as in a test.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
 	answer, err := serve(r)
 	status := http.StatusOK
@@ -81,12 +133,9 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, serve func(*htt
 			status = http.StatusServiceUnavailable
 			h.o.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 		}
-		answer = map[string]string{"detail": err.Error()}
+		answer = detail(err.Error())
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store") // there are session keys in it
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // a client that has gone does not read it
+	write(w, status, answer)
 }
 
 func (h *handler) owner(r *http.Request) string {
@@ -138,6 +187,18 @@ func (h *handler) batchGet(r *http.Request) (any, error) {
 		}
 	}
 	return answer, nil
+}
+
+func (h *handler) get(r *http.Request) (any, error) {
+	id := r.PathValue("id")
+	info, err := h.s.Get(r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	if !h.sees(r, info) {
+		return nil, fmt.Errorf("box %q: %w", id, ErrNotFound)
+	}
+	return toJSON(info), nil
 }
 
 func (h *handler) start(r *http.Request) (any, error) {

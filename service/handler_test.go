@@ -75,9 +75,10 @@ func TestHandler(t *testing.T) {
 	defer nowhere.Close()
 	dir := filepath.Join(t.TempDir(), "specs")
 	require.NoError(t, os.Mkdir(dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "small.yaml"), []byte("image: x"), 0o600))
 	store, err := OpenSpecs(dir)
 	require.NoError(t, err)
-	require.NoError(t, os.Remove(dir))
+	require.NoError(t, os.RemoveAll(dir))
 	down := open(t, "down", func(o *Options) { o.Place, o.Specs = Docker(nowhere), store })
 	serveAPI(t, d, down, HandlerOptions{}).testDown(t)
 
@@ -105,6 +106,9 @@ func (a *api) testLife(t *testing.T) {
 	require.NotEmpty(t, *box.Key)
 	require.Nil(t, box.Use)
 	a.ask(t, "me", "POST /sandboxes?sandbox_spec_id=small&sandbox_id=one", "", 200, &same)
+	require.Equal(t, box, same)
+
+	a.ask(t, "me", "GET /sandboxes/one", "", 200, &same)
 	require.Equal(t, box, same)
 
 	a.ask(t, "me", "POST /sandboxes/one/pause", "", 200, nil)
@@ -149,6 +153,8 @@ func (a *api) testWrong(t *testing.T) {
 		{"POST /sandboxes", `{"env":{"A":"` + strings.Repeat("x", 1<<20) + `"}}`, 422}, {"POST /sandboxes", `{"environment":{}}`, 422}, {"POST /sandboxes", `{} {}`, 422},
 		{"POST /sandboxes/none/pause", "", 404}, {"POST /sandboxes/a%20b/pause", "", 404}, {"POST /sandboxes/none/resume", "", 404}, {"DELETE /sandboxes/none", "", 404},
 		{"DELETE /sandboxes/..%2Fone", "", 404},
+		{"GET /sandboxes/none", "", 404}, {"GET /sandboxes/one?x=1", "", 422}, {"DELETE /sandboxes/one?force=true", "", 422}, {"GET /openapi.json?x", "", 422},
+		{"POST /sandboxes?sandbox_spec=small", "", 422}, {"POST /sandboxes/one/pause?x=1", "", 422}, {"POST /sandboxes/one/resume?x=1", "", 422},
 		{"GET /sandbox-specs/search?limit=0", "", 422}, {"GET /sandbox-specs", "", 422}, {"GET /sandbox-specs" + many, "", 400},
 	} {
 		a.ask(t, "me", c.request, c.body, c.status, nil)
@@ -156,6 +162,22 @@ func (a *api) testWrong(t *testing.T) {
 	var page boxPage
 	a.ask(t, "me", "GET /sandboxes/search", "", 200, &page)
 	require.Len(t, page.Items, 1, "nothing wrong has started anything")
+}
+
+// TestHandlerElsewhere asks for what is not there: the answers are JSON, too.
+func TestHandlerElsewhere(t *testing.T) {
+	s := open(t, "elsewhere", nil, small("small", nil))
+	for request, want := range map[string]string{
+		"GET /":             `404 {"detail":"there is nothing at this path: /openapi.json describes what there is"}`,
+		"PUT /sandboxes/b1": `405 {"detail":"PUT is not allowed here: only GET, DELETE"}`,
+		"DELETE /sandboxes": `405 {"detail":"DELETE is not allowed here: only GET, POST"}`,
+	} {
+		method, target, _ := strings.Cut(request, " ")
+		w := httptest.NewRecorder()
+		Handler(s, HandlerOptions{}).ServeHTTP(w, httptest.NewRequest(method, target, nil))
+		require.Equal(t, want, fmt.Sprint(w.Code, " ", strings.TrimSpace(w.Body.String())))
+		require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+	}
 }
 
 // testForeign has somebody else ask for what is mine.
@@ -167,8 +189,10 @@ func (a *api) testForeign(t *testing.T) {
 		var list []*boxJSON
 		a.ask(t, user, "GET /sandboxes?id=one", "", 200, &list)
 		require.Equal(t, []*boxJSON{nil}, list)
-		a.ask(t, user, "POST /sandboxes?sandbox_id=one&sandbox_spec_id=small", "", 409, nil)
-		for _, request := range []string{"POST /sandboxes/one/pause", "POST /sandboxes/one/resume", "DELETE /sandboxes/one"} {
+		var taken struct{ Detail string }
+		a.ask(t, user, "POST /sandboxes?sandbox_id=one&sandbox_spec_id=other", "", 409, &taken)
+		require.NotContains(t, taken.Detail, "small", "of another's box nothing is told but that its id is taken")
+		for _, request := range []string{"GET /sandboxes/one", "POST /sandboxes/one/pause", "POST /sandboxes/one/resume", "DELETE /sandboxes/one"} {
 			a.ask(t, user, request, "", 404, nil)
 		}
 	}
@@ -192,7 +216,7 @@ func (a *api) testSpecs(t *testing.T) {
 // testDown asks where there is neither an engine nor a store of specs.
 func (a *api) testDown(t *testing.T) {
 	for _, request := range []string{
-		"GET /sandboxes/search", "GET /sandboxes?id=one", "POST /sandboxes?sandbox_spec_id=small", "POST /sandboxes/one/pause", "POST /sandboxes/one/resume",
+		"GET /sandboxes/search", "GET /sandboxes?id=one", "GET /sandboxes/one", "POST /sandboxes?sandbox_spec_id=small", "POST /sandboxes/one/pause", "POST /sandboxes/one/resume",
 		"DELETE /sandboxes/one", "GET /sandbox-specs/search", "GET /sandbox-specs?id=small",
 	} {
 		a.ask(t, "", request, "", 503, nil)

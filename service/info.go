@@ -28,14 +28,7 @@ const (
 	Missing  Status = "MISSING" // known to be gone
 )
 
-// valid reports whether it is one of the statuses.
-func (s Status) valid() bool {
-	switch s {
-	case Starting, Running, Paused, Error, Unknown, Missing:
-		return true
-	}
-	return false
-}
+var statuses = []Status{Starting, Running, Paused, Error, Unknown, Missing}
 
 // Kept says what the last Resume of a box brought back.
 type Kept string

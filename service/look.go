@@ -115,8 +115,8 @@ func (s *Service) Search(ctx context.Context, q Query) (_ *Page, err error) {
 	switch {
 	case q.Limit < 1 || q.Limit > maxBatch:
 		return nil, invalid("Limit", "it is %d: it has to be from 1 to %d", q.Limit, maxBatch)
-	case q.Status != "" && !q.Status.valid():
-		return nil, invalid("Status", "%q is none", q.Status)
+	case q.Status != "" && !slices.Contains(statuses, q.Status):
+		return nil, invalid("Status", "%q is none: there are %q", q.Status, statuses)
 	}
 	after, err := parsePage(q.Page)
 	if err != nil {

@@ -61,7 +61,7 @@ func (d *document) check(method, path string, status int, contentType string, bo
 	template := ""
 	for p, item := range d.root["paths"].(map[string]any) {
 		pattern := "^" + regexp.MustCompile(`\{\w+\}`).ReplaceAllString(p, "[^/]+") + "$"
-		if m, ok := item.(map[string]any)[strings.ToLower(method)]; ok && regexp.MustCompile(pattern).MatchString(path) {
+		if m, ok := item.(map[string]any)[strings.ToLower(method)]; ok && regexp.MustCompile(pattern).MatchString(path) && template != path {
 			op, template = m.(map[string]any), p
 		}
 	}

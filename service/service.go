@@ -78,18 +78,11 @@ func New(o Options) (*Service, error) {
 	if o.Every == 0 {
 		o.Every = defaultEvery
 	}
-	switch {
-	case !validName.MatchString(o.Name):
-		return nil, invalid("Options.Name", "%q: it has to be of lower-case letters and digits, at most 20", o.Name)
-	case o.Specs == nil:
-		return nil, invalid("Options.Specs", "it is nil: NewSpecs makes one")
-	case len(o.Secret) < minSecret:
-		return nil, invalid("Options.Secret", "it has %d bytes: at least %d are needed, of a random generator", len(o.Secret), minSecret)
-	case o.Every < 0:
-		return nil, invalid("Options.Every", "it is %v: it has to be more than nothing", o.Every)
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("service: %w", err)
 	}
 	if err := o.Place.Open(o.Name, o.Logger); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("service: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Service{
@@ -99,6 +92,20 @@ func New(o Options) (*Service, error) {
 	s.close = sync.OnceValue(s.closeOnce)
 	s.tasks.Go(func() { s.attend(ctx) })
 	return s, nil
+}
+
+func (o *Options) check() error {
+	switch {
+	case !validName.MatchString(o.Name):
+		return invalid("Options.Name", "%q: it has to be of lower-case letters and digits, at most 20", o.Name)
+	case o.Specs == nil:
+		return invalid("Options.Specs", "it is nil: NewSpecs makes one")
+	case len(o.Secret) < minSecret:
+		return invalid("Options.Secret", "it has %d bytes: at least %d are needed, of a random generator", len(o.Secret), minSecret)
+	case o.Every < 0:
+		return invalid("Options.Every", "it is %v: it has to be more than nothing", o.Every)
+	}
+	return nil
 }
 
 // Specs returns the store of specs.

@@ -81,6 +81,9 @@ var (
 
 // Check says what in the spec cannot be: an *InvalidError, or nil.
 func (s *Spec) Check() error {
+	if s == nil {
+		return invalid("Spec", "it is nil")
+	}
 	if !validSpecID.MatchString(s.ID) {
 		return invalid("Spec.ID", "%q: it has to be of letters, digits, \"_\", \".\", \"-\", \"/\" and \":\", at most 128, a letter or digit first", s.ID)
 	}
@@ -98,6 +101,9 @@ func (s *Spec) Check() error {
 	}
 	if h := s.Health; h != nil && (h.Port < 1 || h.Port > 65535 || h.Path != "" && !strings.HasPrefix(h.Path, "/")) {
 		return invalid("Spec.Health", "the port %d and the path %q: give a port from 1 to 65535, and a path that begins with \"/\"", h.Port, h.Path)
+	}
+	if s.Config.Name != "" || s.Config.Keep || s.Config.Docker != nil {
+		return invalid("Spec.Config", "Name, Keep and Docker are the service's to set: leave them out")
 	}
 	if err := environ.Check(s.Env); err != nil {
 		return invalid("Spec.Env", "%v", err)

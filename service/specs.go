@@ -20,12 +20,15 @@ var _ Specs = (*MemorySpecs)(nil)
 // NewSpecs returns a store of these specs. The first is the default.
 func NewSpecs(specs ...*Spec) (*MemorySpecs, error) {
 	m := &MemorySpecs{}
-	for _, spec := range specs {
+	for i, spec := range specs {
+		if spec == nil {
+			return nil, fmt.Errorf("service: %w", invalid("Spec", "number %d is nil", i+1))
+		}
 		if _, there := m.find(spec.ID); there {
-			return nil, invalid("Spec.ID", "%q is there twice", spec.ID)
+			return nil, fmt.Errorf("service: %w", invalid("Spec.ID", "%q is there twice", spec.ID))
 		}
 		if err := m.Set(spec); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("service: %w", err)
 		}
 	}
 	if len(specs) > 0 {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -15,8 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/specfile"
 	"github.com/sandshell/sandshell/sshbox"
-	"go.yaml.in/yaml/v3"
 )
 
 // DirSpecs is a store of specs in a directory: each file NAME.yaml or NAME.yml is the spec NAME, unless it says another id. The file default.yaml, or the first by
@@ -38,11 +37,13 @@ type specFile struct {
 	modified time.Time
 	size     int64
 	spec     *Spec // the last good one; nil: none
+	first    bool  // the spec is the default
 	text     []byte
 	err      error
 }
 
-// A File is what is in a file of DirSpecs. Names are in lower case with "_"; a name that is not there is an error. Durations are as "20m" or "12h".
+// A File is what is in a file of DirSpecs. Names are in lower case with "_"; a name that is not
+// there is an error. Sizes are in bytes, or as "256m" or "2g"; durations are as "20m" or "12h".
 type File struct {
 	ID      string `yaml:"id"`
 	Default bool   `yaml:"default"` // it is the default
@@ -60,10 +61,10 @@ type File struct {
 	ExtraHosts      []string `yaml:"extra_hosts"`
 	DNS             []string `yaml:"dns"`
 	Hostname        string   `yaml:"hostname"`
-	Memory          int64    `yaml:"memory"` // bytes
+	Memory          int64    `yaml:"memory,size"` // bytes, or as "256m" or "2g"
 	CPUs            float64  `yaml:"cpus"`
 	PIDs            int64    `yaml:"pids"`
-	ShmSize         int64    `yaml:"shm_size"` // bytes
+	ShmSize         int64    `yaml:"shm_size,size"` // likewise
 	GPUs            int      `yaml:"gpus"`
 	CapAdd          []string `yaml:"cap_add"`
 	CapDrop         []string `yaml:"cap_drop"`
@@ -75,7 +76,7 @@ type File struct {
 		Source   string `yaml:"source"`
 		Target   string `yaml:"target"`
 		ReadOnly bool   `yaml:"read_only"`
-		Size     int64  `yaml:"size"`
+		Size     int64  `yaml:"size,size"`
 	} `yaml:"mounts"`
 	Labels       map[string]string `yaml:"labels"`
 	StartTimeout time.Duration     `yaml:"start_timeout"`
@@ -98,10 +99,18 @@ type File struct {
 	MaxPerOwner int `yaml:"max_per_owner"`
 }
 
-// OpenSpecs reads the specs of a directory. Every file has to be right: the error names those that are not, each as an *InvalidError.
+// OpenSpecs reads the specs of a directory. There has to be one at least, and every file has to be
+// right: the error names those that are not, each as an *InvalidError.
 func OpenSpecs(dir string) (*DirSpecs, error) {
 	d := &DirSpecs{dir: dir, files: map[string]*specFile{}, specs: &MemorySpecs{}}
-	return d, d.Check()
+	err := d.Check()
+	if err == nil && len(d.files) == 0 {
+		err = invalid(dir, "there is no file NAME.yaml in it")
+	}
+	if err != nil {
+		err = fmt.Errorf("service: %w", err)
+	}
+	return d, err
 }
 
 // Check reads what has changed, and returns what is wrong with the files.
@@ -175,8 +184,9 @@ func (f *specFile) read(dir, name string) bool {
 	}
 	f.text = text
 	var spec *Spec
+	var first bool
 	if err == nil {
-		spec, err = parseSpec(name, text)
+		spec, first, err = parseSpec(name, text)
 	}
 	if f.err = err; err != nil {
 		var e *InvalidError
@@ -188,13 +198,14 @@ func (f *specFile) read(dir, name string) bool {
 		f.err = &InvalidError{Field: field, Reason: err.Error()}
 		return false
 	}
-	f.spec = spec
+	f.spec, f.first = spec, first
 	return true
 }
 
 // gather makes one store of the files' specs.
 func (d *DirSpecs) gather() {
 	specs := &MemorySpecs{}
+	first := "" // the file of the default
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {
 		f := d.files[name]
 		if f.spec == nil {
@@ -208,9 +219,13 @@ func (d *DirSpecs) gather() {
 		if err := specs.Set(f.spec); err != nil {
 			f.err = err
 		}
-		var file File
-		if yaml.Unmarshal(f.text, &file) == nil && file.Default || strings.TrimSuffix(name, filepath.Ext(name)) == "default" {
-			specs.first = f.spec.ID
+		switch {
+		case !f.first:
+		case specs.first == "":
+			specs.first, first = f.spec.ID, name
+		default:
+			f.err = invalid(filepath.Join(d.dir, name)+": default", "%s is the default, too: there can be one", first)
+			f.text = nil
 		}
 	}
 	if specs.first == "" && len(specs.specs) > 0 {
@@ -220,17 +235,12 @@ func (d *DirSpecs) gather() {
 }
 
 // parseSpec parses the file of that name.
-func parseSpec(name string, text []byte) (*Spec, error) {
+func parseSpec(name string, text []byte) (spec *Spec, isDefault bool, err error) {
 	var f File
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+	if err := specfile.Decode(text, &f); err != nil {
+		return nil, false, err
 	}
-	if err := decoder.Decode(new(File)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("it has more than one document: put each spec into a file of its own")
-	}
-	spec := &Spec{ID: f.ID, Env: f.Env, Warm: f.Warm, MaxPerOwner: f.MaxPerOwner, Lifecycle: Lifecycle(f.Lifecycle), Config: sshbox.Config{
+	spec = &Spec{ID: f.ID, Env: f.Env, Warm: f.Warm, MaxPerOwner: f.MaxPerOwner, Lifecycle: Lifecycle(f.Lifecycle), Config: sshbox.Config{
 		Image: f.Image, Platform: f.Platform, Entrypoint: f.Entrypoint, User: f.User, Dir: f.Dir, Shell: f.Shell, ReadOnlyRoot: f.ReadOnlyRoot,
 		Network: f.Network, Publish: f.Publish, ExtraHosts: f.ExtraHosts, DNS: f.DNS, Hostname: f.Hostname, Memory: f.Memory, CPUs: f.CPUs, PIDs: f.PIDs, ShmSize: f.ShmSize,
 		GPUs: f.GPUs, CapAdd: f.CapAdd, CapDrop: f.CapDrop, AllowNewPrivileges: f.AllowPrivileges, SecurityOpt: f.SecurityOpt, Runtime: f.Runtime,
@@ -250,7 +260,7 @@ func parseSpec(name string, text []byte) (*Spec, error) {
 	if f.Health != nil {
 		spec.Health = &Health{Port: f.Health.Port, Path: f.Health.Path}
 	}
-	return spec, spec.Check()
+	return spec, f.Default || strings.TrimSuffix(name, filepath.Ext(name)) == "default", spec.Check()
 }
 
 // Get implements Specs.

@@ -25,6 +25,8 @@ func TestSpecCheck(t *testing.T) {
 		{"Spec.Ports", func(s *Spec) { s.Ports = []Port{{"a", 1}, {"A", 2}} }},
 		{"Spec.Health", func(s *Spec) { s.Health = &Health{} }},
 		{"Spec.Health", func(s *Spec) { s.Health = &Health{Port: 1, Path: "x"} }},
+		{"Spec.Config", func(s *Spec) { s.Config.Name = "x" }},
+		{"Spec.Config", func(s *Spec) { s.Config.Keep = true }},
 		{"Spec.Env", func(s *Spec) { s.Env = []string{"x"} }},
 		{"Spec.Lifecycle", func(s *Spec) { s.Lifecycle.Idle = -1 }},
 		{"Spec", func(s *Spec) { s.Warm = -1 }},
@@ -35,7 +37,9 @@ func TestSpecCheck(t *testing.T) {
 		_, err := NewSpecs(s)
 		isInvalid(t, err, c.field)
 	}
-	_, err := NewSpecs(small("a", nil), small("a", nil))
+	_, err := NewSpecs(nil)
+	require.EqualError(t, err, "service: Spec: number 1 is nil")
+	_, err = NewSpecs(small("a", nil), small("a", nil))
 	isInvalid(t, err, "Spec.ID")
 }
 
@@ -93,7 +97,7 @@ func TestDirSpecs(t *testing.T) {
 	write("python.yaml", `
 image: sandshell-test
 network: none
-memory: 1073741824
+memory: 1g
 cpus: 1.5
 mounts:
   - {type: tmpfs, target: /cache, size: 1048576}
@@ -132,12 +136,15 @@ max_per_owner: 3
 	require.NoError(t, err)
 	require.Equal(t, "new", got.Config.Image)
 	for _, wrong := range [][2]string{
-		{"image: [", "yaml"},
-		{"imagee: x", "imagee not found"},
+		{"image: [", "not YAML"},
+		{"", "it is empty"},
+		{"imagee: x", `line 1: imagee: there is no such key: did you mean "image"?`},
+		{"image: x\nports: [8000]", "line 2: ports[0]: it is \"8000\": it has to have keys: name, port"},
 		{"image: x\n---\nimage: y\n", "more than one document"},
 		{"ports: [{name: a-b, port: 1}]", "letters, digits"},
 		{"warm: -1", "negative"},
 		{"id: some/other:1\nimage: x\n", "in another file"},
+		{"default: true\nimage: x\n", "other.yml is the default, too"},
 	} {
 		text, want := wrong[0], wrong[1]
 		write("python.yaml", text)
@@ -147,7 +154,7 @@ max_per_owner: 3
 		require.ErrorContains(t, err, filepath.Join(dir, "python.yaml"))
 		_, opening := OpenSpecs(dir)
 		require.ErrorIs(t, opening, ErrInvalid)
-		if want != "in another file" {
+		if want != "in another file" && !strings.Contains(want, "too") {
 			got, err = specs.Get(t.Context(), "python")
 			require.NoError(t, err)
 			require.Equal(t, "new", got.Config.Image)
@@ -162,6 +169,8 @@ max_per_owner: 3
 	require.NoError(t, err)
 	require.Equal(t, "more", first.ID)
 
+	_, err = OpenSpecs(t.TempDir())
+	require.ErrorContains(t, err, "no file NAME.yaml")
 	_, err = OpenSpecs(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NoError(t, os.RemoveAll(dir))

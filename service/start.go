@@ -176,10 +176,10 @@ func (s *Service) settled(ctx context.Context, id string) (*Record, error) {
 // again resumes a box that there is.
 func (s *Service) again(ctx context.Context, r *Record, o StartOptions) error {
 	switch {
+	case r.Note.Owner != o.Owner: // first: of such a box nothing else is told
+		return fmt.Errorf("%w: the id is taken: take another", ErrConflict)
 	case r.Spec != o.Spec:
 		return fmt.Errorf("%w: there is a box of that id, of the spec %q: Delete it first, or take another id", ErrConflict, r.Spec)
-	case r.Note.Owner != o.Owner:
-		return fmt.Errorf("%w: there is a box of that id, of another owner: take another id", ErrConflict)
 	}
 	fresh := r.Ended && r.Note.Checkpoint == ""
 	if err := s.resume(ctx, r); err != nil {
