@@ -1,5 +1,5 @@
-// Package specfile reads YAML, and so JSON, that a person has written into a struct. Its errors name
-// the line and the key, and say what to write; they name no types of Go.
+// Package specfile reads YAML, and so JSON, that a person has written into a struct. Its errors
+// name the line and the key, and say what to write; they name no types of Go.
 package specfile
 
 import (
