@@ -136,8 +136,11 @@ func (r *remote) openChannel(conn *sshconn.Conn, open *wire.Open) (*channel, err
 	ch := &channel{Stream: sshconn.NewStream(ssh, conn.Group), on: conn, state: make(chan wire.State, 1), failed: make(chan error, 1)}
 	ch.Credit = math.MaxInt // unackedMax keeps what is sent below the window
 	if !conn.Run(func() {
+		var parts wire.Parts
 		for request := range requests {
-			r.request(ch, request)
+			if parts.Join(request) {
+				r.request(ch, request)
+			}
 		}
 	}) {
 		return nil, sshconn.ErrGone
@@ -162,6 +165,10 @@ func (r *remote) request(ch *channel, request *ssh.Request) {
 		if ssh.Unmarshal(request.Payload, &state) == nil {
 			ch.state <- state
 		}
+	case wire.NoteRequest:
+		r.mu.Lock()
+		r.note = request.Payload
+		r.mu.Unlock()
 	case wire.FailedRequest:
 		ch.failed <- wire.Decode(request.Payload)
 	case wire.AckRequest:
@@ -213,9 +220,6 @@ func (r *remote) use(ctx context.Context, ch *channel, state wire.State) error {
 	if r.size.Rows > 0 {
 		ch.Channel.SendRequest("window-change", false, ssh.Marshal(&r.size))
 	}
-	if r.note != nil {
-		ch.Channel.SendRequest(wire.NoteRequest, false, r.note)
-	}
 	select {
 	case <-r.closed:
 		r.mu.Unlock()
@@ -224,6 +228,9 @@ func (r *remote) use(ctx context.Context, ch *channel, state wire.State) error {
 	default:
 	}
 	r.channel = ch
+	if r.noteDue = r.note != nil; r.noteDue { // the channel before may not have carried it
+		ch.on.Run(func() { r.sendNote(ch) })
+	}
 	close(r.resumed)
 	r.resumed = make(chan struct{})
 	r.mu.Unlock()

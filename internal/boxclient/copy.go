@@ -93,8 +93,9 @@ func (h *Host) openCopy(ctx context.Context, kind, path string) (*copyChannel, e
 
 func (c *copyChannel) listen(requests <-chan *ssh.Request) {
 	defer close(c.done)
+	var parts wire.Parts
 	for r := range requests {
-		if r.Type == wire.DoneRequest {
+		if parts.Join(r) && r.Type == wire.DoneRequest {
 			var err error
 			if len(r.Payload) > 0 {
 				err = wire.Decode(r.Payload)

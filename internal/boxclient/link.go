@@ -161,7 +161,7 @@ func hold(ctx context.Context, conn *sshconn.Conn, ids []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = conn.Request(ctx, wire.HoldRequest, payload)
+	_, err = exchange(ctx, conn, wire.HoldRequest, payload)
 	return err
 }
 

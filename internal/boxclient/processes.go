@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+	"golang.org/x/crypto/ssh"
 )
 
 // boxd answers questions about processes, each by a request of its own.
@@ -128,11 +130,46 @@ func (h *Host) request(ctx context.Context, name string, payload []byte) (reply 
 		if err != nil {
 			return nil, h.explain(err)
 		}
-		reply, err := conn.Request(ctx, name, payload)
+		reply, err := exchange(ctx, conn, name, payload)
 		if err == nil || ctx.Err() != nil || cutOr(ctx, conn, err) != errCut {
 			return reply, err
 		}
 	}
+}
+
+// exchange makes a request of boxd on conn. Where the payload or the reply is too long for a
+// message, it does so on a channel.
+func exchange(ctx context.Context, conn *sshconn.Conn, name string, payload []byte) (reply []byte, err error) {
+	if len(payload) <= wire.MessageMax {
+		reply, err := conn.Request(ctx, name, payload)
+		var refused *sshconn.RefusedError
+		if !errors.As(err, &refused) || string(refused.Reply) != wire.LongReply {
+			return reply, err
+		}
+	}
+	ch, requests, err := conn.OpenChannel(ctx, wire.AskChannel, []byte(name))
+	if err != nil {
+		return nil, err
+	}
+	conn.Run(func() { ssh.DiscardRequests(requests) })
+	stream := sshconn.NewStream(ch, conn.Group)
+	defer stream.Close()
+	defer context.AfterFunc(ctx, stream.Close)() // reads and writes return
+	text, err := []byte(nil), wire.WriteFrame(stream, payload)
+	if err == nil {
+		text, err = wire.ReadFrame(stream.Out)
+	}
+	if ctx.Err() != nil {
+		return nil, ctxerr.Of(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ok, reply, err := wire.DecodeAnswer(text)
+	if err == nil && !ok {
+		err = &sshconn.RefusedError{Request: name, Reply: reply}
+	}
+	return reply, err
 }
 
 // readLimit bounds the wait until output is read. The output is here or about to come, but a caller may not read it.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/sshconn"
@@ -40,6 +42,7 @@ type remote struct {
 	first   int64         // bytes of commands that boxd had got from others before
 	size    wire.Window
 	note    []byte
+	noteDue bool // boxd does not have note
 
 	ends    wire.Ack // where both outputs end
 	endsSet chan struct{}
@@ -64,6 +67,7 @@ type channel struct {
 	on     *sshconn.Conn
 	state  chan wire.State // boxd's first word,
 	failed chan error      // or that there is no such program
+	noting sync.Mutex      // held while a note is sent, which may go in parts
 }
 
 // ackEvery is how many bytes of output one acknowledgement covers.
@@ -165,11 +169,34 @@ const resizeLimit = time.Second
 func (r *remote) SetNote(note string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.note = []byte(note)
+	if len(note) > wire.LongMax {
+		return fmt.Errorf("a note of %d bytes: %w", len(note), syscall.E2BIG)
+	}
+	r.note, r.noteDue = []byte(note), true
 	if ch := r.channel; ch != nil {
-		ch.on.Run(func() { ch.Channel.SendRequest(wire.NoteRequest, false, []byte(note)) })
+		ch.on.Run(func() { r.sendNote(ch) })
 	}
 	return nil
+}
+
+// noted returns the note.
+func (r *remote) noted() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return string(r.note)
+}
+
+// sendNote sends the note on ch, if boxd does not have it.
+func (r *remote) sendNote(ch *channel) {
+	ch.noting.Lock()
+	defer ch.noting.Unlock()
+	r.mu.Lock()
+	note, due := r.note, r.noteDue
+	r.noteDue = false
+	r.mu.Unlock()
+	if due {
+		wire.Send(ch.Channel, wire.NoteRequest, note)
+	}
 }
 
 var errNoStatus = errors.New("boxd told no exit status")
@@ -223,7 +250,7 @@ func (r *remote) letGo(left bool) {
 // end ends a channel after Close or Detach.
 func (r *remote) end(ch *channel) {
 	if r.left {
-		ch.Close()
+		ch.CloseAfter(func() { r.sendNote(ch) })
 	} else {
 		ch.release()
 	}

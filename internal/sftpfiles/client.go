@@ -47,6 +47,21 @@ var _ shellbox.FileClient = (*Client)(nil)
 // packet is how much goes in one packet: so much any server takes.
 const packet = 32 << 10
 
+// namesMax is how long a packet's names may be. A packet of more than 256 KiB makes a file server
+// end; no system has names of a tenth of that.
+const namesMax = 64 << 10
+
+// names refuses packets whose names are too long. The client writes the head of a packet, with all
+// names, in one piece.
+type names struct{ io.WriteCloser }
+
+func (n names) Write(p []byte) (int, error) {
+	if len(p) > namesMax {
+		return 0, syscall.ENAMETOOLONG
+	}
+	return n.WriteCloser.Write(p)
+}
+
 // New begins to talk to a server. ctx governs that only. After an error the server has been ended.
 func New(ctx context.Context, server Server) (*Client, error) {
 	c := &Client{server: server, ended: make(chan struct{})}
@@ -60,7 +75,7 @@ func New(ctx context.Context, server Server) (*Client, error) {
 	begun := make(chan error, 1)
 	c.running.Go(func() {
 		var err error
-		c.sftp, err = sftp.NewClientPipe(server.Out, server.In, sftp.MaxPacketChecked(packet), sftp.UseConcurrentWrites(true))
+		c.sftp, err = sftp.NewClientPipe(server.Out, names{server.In}, sftp.MaxPacketChecked(packet), sftp.UseConcurrentWrites(true))
 		begun <- err
 	})
 	var err error

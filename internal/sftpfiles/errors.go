@@ -26,6 +26,8 @@ func (c *Client) explain(op, name string, err error) error {
 		return errEnded
 	case errors.Is(err, fs.ErrClosed):
 		return fs.ErrClosed
+	case errors.Is(err, syscall.ENAMETOOLONG):
+		return syscall.ENAMETOOLONG
 	case errors.Is(err, fs.ErrPermission):
 		return syscall.EACCES
 	case errors.Is(err, fs.ErrNotExist):

@@ -1,6 +1,8 @@
 package sshconn
 
 import (
+	"fmt"
+	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -42,8 +44,38 @@ func (m *meter) Write(p []byte) (int, error) {
 	return m.Conn.Write(p)
 }
 
-// A client is x/crypto's connection, but that OpenChannel returns where x/crypto waits for ever nevertheless: the connection ends because of what was read, or while keys
-// are exchanged.
+// messageMax is how long a payload may be. A longer packet than 256 KiB makes OpenSSH, x/crypto and
+// Dropbear end the connection, with all that runs on it.
+const messageMax = 255 << 10
+
+// fits returns syscall.E2BIG, in words, for a payload that is too long.
+func fits(payload []byte) error {
+	if len(payload) > messageMax {
+		return fmt.Errorf("a message of %d bytes is too long for SSH: %w", len(payload), syscall.E2BIG)
+	}
+	return nil
+}
+
+// A channel is x/crypto's, but that it sends no message that ends the connection.
+type channel struct{ ssh.Channel }
+
+func (c channel) SendRequest(name string, wantReply bool, payload []byte) (bool, error) {
+	if err := fits(payload); err != nil {
+		return false, err
+	}
+	return c.Channel.SendRequest(name, wantReply, payload)
+}
+
+func (c client) SendRequest(name string, wantReply bool, payload []byte) (bool, []byte, error) {
+	if err := fits(payload); err != nil {
+		return false, nil, err
+	}
+	return c.Conn.SendRequest(name, wantReply, payload)
+}
+
+// A client is x/crypto's connection, but that it sends no message that ends the connection, and
+// that OpenChannel returns where x/crypto waits for ever nevertheless: the connection ends because
+// of what was read, or while keys are exchanged.
 type client struct {
 	ssh.Conn
 	gone <-chan struct{}
@@ -53,6 +85,9 @@ type client struct {
 const forgotten = time.Second
 
 func (c client) OpenChannel(kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
+	if err := fits(extra); err != nil {
+		return nil, nil, err
+	}
 	got := make(chan opened, 1)
 	go func() { // nobody waits for one that is forgotten
 		ch, requests, err := c.Conn.OpenChannel(kind, extra)
@@ -62,7 +97,10 @@ func (c client) OpenChannel(kind string, extra []byte) (ssh.Channel, <-chan *ssh
 	for gone := c.gone; ; {
 		select {
 		case o := <-got:
-			return o.ch, o.requests, o.err
+			if o.err != nil {
+				return nil, nil, o.err
+			}
+			return channel{o.ch}, o.requests, nil
 		case <-gone:
 			gone, late = nil, time.After(forgotten)
 		case <-late:

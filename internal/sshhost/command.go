@@ -2,6 +2,7 @@ package sshhost
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 
@@ -24,6 +25,10 @@ type command struct {
 // maxLine is the longest string for the login shell, which gets the string as one argument. Linux takes at most 128 KiB
 // in one argument (MAX_ARG_STRLEN). A longer string goes over the standard input.
 const maxLine = 100 << 10
+
+// nameMax is the longest path that a system with an sshd takes: Linux's PATH_MAX, which counts the
+// NUL behind it.
+const nameMax = 4096
 
 // Answers of the script, in place of a process id.
 const (
@@ -49,6 +54,11 @@ func makeCommand(p shellbox.Program, env []string, mark string) (command, error)
 			if strings.IndexByte(s, 0) >= 0 {
 				return command{}, fmt.Errorf("start %q: a NUL byte in %.60q: %w", p.Args[0], s, syscall.EINVAL)
 			}
+		}
+	}
+	for _, name := range []struct{ op, path string }{{"chdir", p.Dir}, {"exec", p.Args[0]}} {
+		if len(name.path) >= nameMax { // the script would look at each of its parents
+			return command{}, &fs.PathError{Op: name.op, Path: name.path, Err: syscall.ENAMETOOLONG}
 		}
 	}
 	script := makeScript(p, env, mark)

@@ -27,7 +27,8 @@
 //	commands-end  to boxd: so do the commands
 //	output-end    to the client: both outputs end after so many bytes
 //	exit          to the client: how the program ended
-//	note          to boxd: a text to be kept with the program, for another client to read
+//	note          to boxd: a text to be kept with the program, for another client to read.
+//	              To a client that asks for the oldest output: that text
 //	release       to boxd: the program is no longer wanted; its terminal hangs up, and boxd forgets it at its end
 //
 // # Listeners
@@ -36,6 +37,13 @@
 // announces each connection that comes by opening a channel of type [AcceptChannel] to the owner. The channel is the connection once the client accepts it. Until
 // then boxd takes nothing from the connection; when many wait, further ones wait in the kernel.
 //
+// # Long messages
+//
+// An SSH message of more than 256 KiB ends the connection. So a request on a channel that is longer
+// than [MessageMax] comes in parts; see [Send] and [Parts]. A global request that is too long is
+// made on a channel of type [AskChannel]; see [WriteFrame]. If only the reply is too long, boxd
+// refuses with [LongReply], and the client asks again on such a channel.
+//
 // # The rest
 //
 // Global requests: [HoldRequest], [ListRequest], [GuestRequest], and the questions about processes, [TreeRequest] to [ProgramRequest]. Channels:
@@ -43,7 +51,6 @@
 package wire
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,6 +115,12 @@ const (
 	UnlistenRequest = "unlisten@sandshell" // global; payload: a listener's id
 	AcceptChannel   = "accept@sandshell"   // to the client; extra data: Accept
 
+	// On an AskChannel, the extra data is the name of a global request. Its payload goes up as a
+	// frame, and what EncodeAnswer makes comes down as one.
+	AskChannel = "ask@sandshell"
+	LongReply  = "long@sandshell" // a refusal: the reply does not fit into a message
+
+	PartRequest        = "part@sandshell"         // a part of the next request's payload
 	StateRequest       = "state@sandshell"        // State
 	FailedRequest      = "failed@sandshell"       // Failure as JSON: there is no such program
 	AckRequest         = "ack@sandshell"          // Ack
@@ -116,7 +129,7 @@ const (
 	OutputEndRequest   = "output-end@sandshell"   // Ack
 	ExitRequest        = "exit@sandshell"         // Exit
 	ReleaseRequest     = "release@sandshell"      // nothing
-	NoteRequest        = "note@sandshell"         // a text that ListRequest tells
+	NoteRequest        = "note@sandshell"         // the text
 	DoneRequest        = "done@sandshell"         // Failure as JSON, nothing if all went well
 )
 
@@ -195,31 +208,19 @@ type Open struct {
 	Stdout, Stderr int64
 }
 
-// openMax bounds an Open: Linux takes no more than 2 MiB of arguments and environment (ARG_MAX with the usual stack), which base64 makes longer.
-const openMax = 8 << 20
-
-// WriteOpen writes an Open, its length first.
+// WriteOpen writes an Open as a frame.
 func WriteOpen(w io.Writer, o *Open) error {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
-	return err
+	return WriteFrame(w, text)
 }
 
 // ReadOpen reads what WriteOpen has written.
 func ReadOpen(r io.Reader) (*Open, error) {
-	var length [4]byte
-	if _, err := io.ReadFull(r, length[:]); err != nil {
-		return nil, err
-	}
-	n := binary.BigEndian.Uint32(length[:])
-	if n > openMax {
-		return nil, syscall.E2BIG
-	}
-	text := make([]byte, n)
-	if _, err := io.ReadFull(r, text); err != nil {
+	text, err := ReadFrame(r)
+	if err != nil {
 		return nil, err
 	}
 	o := new(Open)
@@ -264,7 +265,6 @@ const ListenBacklog = 128
 type Program struct {
 	ID         string
 	PID        int
-	Note       string
 	Rows, Cols int
 	Commands   bool
 }

@@ -44,6 +44,12 @@ func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, st
 			p.err.ack(stderr)
 		}
 	}
+	if stdout < 0 {
+		p.mu.Lock()
+		note := p.note
+		p.mu.Unlock()
+		wire.Send(ch, wire.NoteRequest, []byte(note))
+	}
 	ch.SendRequest(wire.StateRequest, false, ssh.Marshal(&state))
 
 	var senders sync.WaitGroup
@@ -77,8 +83,11 @@ func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, st
 	if p.commands != nil {
 		go a.take(p.commands, countedCommands{ch.Stderr(), p}, func(taken int64) wire.Ack { return wire.Ack{Stderr: uint64(taken)} })
 	}
+	var parts wire.Parts
 	for r := range requests {
-		p.request(r)
+		if parts.Join(r) {
+			p.request(r)
+		}
 		if r.WantReply {
 			r.Reply(false, nil)
 		}

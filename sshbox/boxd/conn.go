@@ -94,6 +94,8 @@ func (c *conn) channel(ch ssh.NewChannel) {
 		c.directUnix(ch)
 	case c.owner && kind == wire.ProgramChannel:
 		c.program(ch)
+	case c.owner && kind == wire.AskChannel:
+		c.ask(ch)
 	case c.owner && kind == wire.PackChannel:
 		c.pack(ch)
 	case c.owner && kind == wire.UnpackChannel:
@@ -112,9 +114,28 @@ func (c *conn) requests(requests <-chan *ssh.Request) {
 
 func (c *conn) answer(r *ssh.Request) {
 	ok, reply := c.request(r)
+	if len(reply) > wire.MessageMax {
+		ok, reply = false, []byte(wire.LongReply)
+	}
 	if r.WantReply {
 		r.Reply(ok, reply)
 	}
+}
+
+// ask answers a global request whose payload or reply is long, on a channel of its own.
+func (c *conn) ask(newChannel ssh.NewChannel) {
+	ch, requests, err := newChannel.Accept()
+	if err != nil {
+		return
+	}
+	defer ch.Close()
+	go ssh.DiscardRequests(requests)
+	payload, err := wire.ReadFrame(ch)
+	if err != nil {
+		return
+	}
+	ok, reply := c.request(&ssh.Request{Type: string(newChannel.ExtraData()), Payload: payload})
+	wire.WriteFrame(ch, wire.EncodeAnswer(ok, reply))
 }
 
 func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {

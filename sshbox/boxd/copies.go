@@ -58,7 +58,7 @@ func (c *conn) copy(nc ssh.NewChannel, do func(ch ssh.Channel, path string) erro
 		}
 		failure = wire.Fail(err).Encode()
 	}
-	ch.SendRequest(wire.DoneRequest, false, failure)
+	wire.Send(ch, wire.DoneRequest, failure)
 }
 
 // homeDir returns the user's home directory, or the working directory if there is none.

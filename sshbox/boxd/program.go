@@ -58,7 +58,7 @@ func (c *conn) program(newChannel ssh.NewChannel) {
 	}
 	if err != nil {
 		go ssh.DiscardRequests(requests)
-		ch.SendRequest(wire.FailedRequest, false, wire.Fail(err).Encode())
+		wire.Send(ch, wire.FailedRequest, wire.Fail(err).Encode())
 		return
 	}
 	p.serve(ch, requests, open.Stdout, open.Stderr)
@@ -326,7 +326,7 @@ func (s *server) list() []wire.Program {
 	for _, p := range s.programs {
 		p.mu.Lock()
 		if !p.released || p.readLater() {
-			list = append(list, wire.Program{ID: p.id, PID: p.child.pid, Note: p.note, Rows: p.rows, Cols: p.cols, Commands: p.commands != nil})
+			list = append(list, wire.Program{ID: p.id, PID: p.child.pid, Rows: p.rows, Cols: p.cols, Commands: p.commands != nil})
 		}
 		p.mu.Unlock()
 	}
