@@ -19,6 +19,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/printable"
 )
 
 // A built image is named builtRepository:KEY, where KEY is a digest of its Dockerfile and of all that is beside it. What has the same content has the same
@@ -43,7 +44,7 @@ type BuildError struct {
 }
 
 func (e *BuildError) Error() string {
-	return fmt.Sprintf("build %s: %s", e.Dockerfile, strings.TrimSpace(e.Message))
+	return fmt.Sprintf("build %s: %s", e.Dockerfile, printable.Text(strings.TrimSpace(e.Message)))
 }
 
 // BuildImage makes sure that the image is there, and returns its name.

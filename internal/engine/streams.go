@@ -12,6 +12,7 @@ import (
 
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/sandshell/sandshell/internal/headtail"
+	"github.com/sandshell/sandshell/internal/printable"
 )
 
 // attached is the standard streams of a process in a container, as a net.Conn.
@@ -52,7 +53,7 @@ func (a *attached) Read(p []byte) (int, error) {
 				return 0, err
 			}
 			if stream == stdcopy.Systemerr {
-				return 0, fmt.Errorf("the engine: %s", a.Said())
+				return 0, fmt.Errorf("the engine: %s", printable.Text(a.Said()))
 			}
 		default:
 			return 0, fmt.Errorf("the engine's stream is broken: a frame of kind %d", stream)

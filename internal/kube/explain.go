@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/printable"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -32,7 +33,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	s := e.Said
+	s := printable.Text(e.Said)
 	if e.Do != "" {
 		s += ": " + e.Do
 	}

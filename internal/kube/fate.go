@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sandshell/sandshell/internal/boxclient"
+	"github.com/sandshell/sandshell/internal/printable"
 	"github.com/sandshell/sandshell/sandbox"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,7 +33,8 @@ func FateOf(pod *corev1.Pod) boxclient.Fate { return new(Pod).fateOf(pod) }
 // fateOf is what has become of the box, by the pod.
 func (p *Pod) fateOf(pod *corev1.Pod) boxclient.Fate {
 	lost := func(cause sandbox.LostCause, format string, args ...any) boxclient.Fate {
-		return boxclient.Fate{Lost: strings.TrimSpace(fmt.Sprintf(format, args...)), Cause: cause}
+		how := strings.TrimSpace(fmt.Sprintf(format, args...))
+		return boxclient.Fate{Lost: printable.Text(how), Cause: cause}
 	}
 	if p.UID != "" && pod.UID != p.UID {
 		return lost(sandbox.LostRemoved, "the pod was deleted, and another has its name now")

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/printable"
 )
 
 // outputMax is how much of a command's output Output reads.
@@ -25,7 +26,7 @@ func (c *Cluster) Output(ctx context.Context, pod string, command ...string) ([]
 	case err != nil && ctx.Err() != nil:
 		return nil, ctxerr.Of(ctx)
 	case err != nil:
-		return nil, fmt.Errorf("%w: %s", err, s.Said())
+		return nil, fmt.Errorf("%w: %s", err, printable.Text(s.Said()))
 	}
 	return out, nil
 }

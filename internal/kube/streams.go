@@ -16,6 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/sandshell/sandshell/internal/boxclient"
 	"github.com/sandshell/sandshell/internal/headtail"
+	"github.com/sandshell/sandshell/internal/printable"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -158,12 +159,12 @@ func ended(r io.Reader) error {
 	}
 	var status metav1.Status
 	if json.Unmarshal(text, &status) != nil {
-		return fmt.Errorf("the pod's exec: %s", text)
+		return fmt.Errorf("the pod's exec: %s", printable.Text(string(text)))
 	}
 	if status.Status == metav1.StatusSuccess {
 		return io.EOF
 	}
-	return fmt.Errorf("the pod's exec: %s", status.Message)
+	return fmt.Errorf("the pod's exec: %s", printable.Text(status.Message))
 }
 
 // messageMax is how much one message carries: with the channel's byte it fits in the connection's buffer.

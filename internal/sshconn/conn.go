@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/printable"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -210,7 +211,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("the server refuses %s: %s", e.Request, e.Reply)
+	return fmt.Sprintf("the server refuses %s: %s", e.Request, printable.Text(string(e.Reply)))
 }
 
 // Request makes a global request. If the server refuses it, the error is a *RefusedError.

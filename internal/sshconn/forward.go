@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/printable"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -138,13 +139,15 @@ func Refusal(err error) error {
 			return os.NewSyscallError("connect", r.errno)
 		}
 	}
+	said := printable.Text(open.Message)
 	switch open.Reason {
 	case ssh.Prohibited:
-		return fmt.Errorf("the server does not forward it: %s (AllowTcpForwarding, AllowStreamLocalForwarding, PermitOpen?)", open.Message)
+		const settings = "AllowTcpForwarding, AllowStreamLocalForwarding, PermitOpen?"
+		return fmt.Errorf("the server does not forward it: %s (%s)", said, settings)
 	case ssh.UnknownChannelType:
-		return fmt.Errorf("the server cannot: %s: %w", open.Message, errors.ErrUnsupported)
+		return fmt.Errorf("the server cannot: %s: %w", said, errors.ErrUnsupported)
 	}
-	return fmt.Errorf("%s: %s", open.Reason, open.Message)
+	return fmt.Errorf("%s: %s", open.Reason, said)
 }
 
 // forwarded is a connection that the server has made.

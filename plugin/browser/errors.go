@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sandshell/sandshell/internal/printable"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -24,7 +25,9 @@ type NavigateError struct {
 	Err    error
 }
 
-func (e *NavigateError) Error() string { return "navigate to " + e.URL + ": " + e.Reason }
+func (e *NavigateError) Error() string {
+	return "navigate to " + e.URL + ": " + printable.Text(e.Reason)
+}
 
 // Unwrap returns the underlying error.
 func (e *NavigateError) Unwrap() error { return e.Err }
@@ -53,7 +56,7 @@ const (
 func (e *ElementError) Error() string {
 	s := fmt.Sprintf("element %q: %s", e.Selector, e.State)
 	if e.Cover != "" {
-		s += ": " + e.Cover
+		s += ": " + printable.Text(e.Cover)
 	}
 	return s
 }

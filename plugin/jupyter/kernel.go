@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sandshell/sandshell/internal/printable"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -63,7 +64,7 @@ func tool(ctx context.Context, box sandbox.Sandbox, kernel string, args ...strin
 		if text == "" {
 			text = fmt.Sprintf("execute_cli ended with exit status %d", code)
 		}
-		return nil, errors.New(text)
+		return nil, errors.New(printable.Text(text))
 	}
 	status := &kernelStatus{}
 	if out.Len() == 0 {

@@ -122,6 +122,11 @@ func TestOutputText(t *testing.T) {
 	}
 }
 
+func TestErrorIsPrintable(t *testing.T) {
+	e := &Error{Name: "E\x1b]0;t\a", Value: "v\u202e\x1b[2J"}
+	require.Equal(t, `E\x1b]0;t\a: v\u202e\x1b[2J`, e.Error())
+}
+
 const page = `<style>p { color: red }</style><p class="a>b">answer&nbsp;44</p><!-- <b>no</b> -->
 <table><tr> <td>1</td> <td>2</td></tr></table>&lt;3&gt;<script>alert(1)</script>`
 

@@ -3,6 +3,7 @@ package jupyter
 import (
 	"encoding/base64"
 	"encoding/json"
+	"github.com/sandshell/sandshell/internal/printable"
 	"regexp"
 	"strings"
 	"time"
@@ -87,9 +88,9 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string {
 	if e.Value == "" {
-		return e.Name
+		return printable.Text(e.Name)
 	}
-	return e.Name + ": " + e.Value
+	return printable.Text(e.Name + ": " + e.Value)
 }
 
 // An Event is a piece of a cell's output. One of the fields is set; Update goes with Output.
