@@ -30,8 +30,9 @@
 // client's directory and environment. It lives until it is stopped, dies, or the box is closed; closing a Client or a session does not end it.
 // All clients of a kernel share its state, and its queue: one cell runs at a time.
 //
-// A kernel that has died (os._exit, a crash, no memory) stays dead, because all that cells defined is lost: Run returns a [*DeadError], and
-// execute_cli says the same, until [Client.Restart], execute_cli --restart or [Connect] starts a fresh one.
+// A kernel that has died (exit(), os._exit, a crash, no memory) stays dead, because all that cells
+// defined is lost: Run returns a [*DeadError], and execute_cli says the same, until
+// [Client.Restart], execute_cli --restart or [Connect] starts a fresh one.
 //
 // # Who can reach it
 //
