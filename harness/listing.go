@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -26,11 +27,11 @@ type listing struct {
 	except []*regexp.Regexp
 	key    []byte // of the sums, made for each trial: nobody can look for two contents of one sum
 	lines  map[string]string
-	size   int
+	memory bounded.List
 }
 
-// listingMax bounds a listing: the bytes of its names. A box can hold names without end.
-const listingMax = 16 << 20
+// listingMax bounds a listing: the memory of its names. A box can hold names without end.
+const listingMax = 32 << 20
 
 // newKey makes a key for listings that are to be compared.
 func newKey() []byte {
@@ -42,6 +43,7 @@ func newKey() []byte {
 // list lists what Check.Like names.
 func (p *place) list(ctx context.Context, c Check, key []byte) (map[string]string, error) {
 	l := &listing{files: p.Files(), key: key, lines: map[string]string{}}
+	l.memory = bounded.List{What: "the list of the files", Max: listingMax}
 	for _, e := range c.Except {
 		l.except = append(l.except, findPattern(e))
 	}
@@ -67,9 +69,6 @@ func (l *listing) add(ctx context.Context, path, name string, info fs.FileInfo) 
 			return nil
 		}
 	}
-	if l.size += len(name); l.size > listingMax {
-		return fmt.Errorf("there are too many files: their names are above %d MiB", listingMax>>20)
-	}
 	var is string
 	var err error
 	switch mode := info.Mode(); {
@@ -86,7 +85,9 @@ func (l *listing) add(ctx context.Context, path, name string, info fs.FileInfo) 
 	case err != nil:
 		return err
 	}
-	l.size += len(is)
+	if err := l.memory.Add(len(name) + len(is)); err != nil {
+		return err
+	}
 	l.lines[name] = info.Mode().String() + " " + is
 	if !info.IsDir() {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/headtail"
 	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -35,14 +35,14 @@ func placeOf(ctx context.Context, box sandbox.Sandbox, t *Task) (*place, error) 
 	if t.Dir != "" {
 		return &place{Sandbox: box, dir: t.Dir}, nil
 	}
-	out := headtail.Buffer{Max: pathMax}
-	_, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "pwd"}, Stdout: &out})
+	ctx, out, stop := bounded.Capture(ctx, "what pwd says", pathMax)
+	defer stop()
+	_, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "pwd"}, Stdout: out})
 	if err != nil {
 		return nil, err
 	}
-	said, omitted := out.Text()
-	dir := strings.TrimSuffix(said, "\n")
-	if omitted > 0 || !path.IsAbs(dir) {
+	dir := strings.TrimSuffix(out.String(), "\n")
+	if !path.IsAbs(dir) {
 		return nil, fmt.Errorf("the box does not tell its directory: pwd says %.100q", dir)
 	}
 	return &place{Sandbox: box, dir: dir}, nil

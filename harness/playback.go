@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/terminal"
 )
 
@@ -21,6 +22,7 @@ type frame struct {
 const (
 	frameTime   = 0.05     // seconds: what comes sooner is part of the frame before
 	playbackMax = 64 << 10 // bytes of text; the recording itself has the rest
+	eventMax    = 4 << 20  // bytes of an event, far more than a recording writes at once
 )
 
 // playback makes frames of an asciicast for the report's own player, which shows text and no full screens. There are none if somebody has removed the file.
@@ -53,14 +55,16 @@ func hasEvents(path string) bool {
 
 func framesOf(cast io.Reader) ([]frame, error) {
 	lines := bufio.NewReader(cast)
-	if _, err := lines.ReadBytes('\n'); err != nil { // the header
+	if _, err := bounded.Line(lines, "a recording's header", eventMax); err != nil {
 		return nil, nil
 	}
 	var frames []frame
 	var cleaner terminal.Cleaner
 	for size := 0; size < playbackMax; {
-		line, err := lines.ReadBytes('\n')
-		if err == io.EOF { // what follows the last whole line was not written to the end
+		line, err := bounded.Line(lines, "an event of a recording", eventMax)
+		var large *bounded.TooLargeError
+		// What follows the last whole line was not written to the end.
+		if err == io.EOF || errors.As(err, &large) {
 			if n := len(frames); n > 0 {
 				frames[n-1].Text += string(cleaner.Flush(nil))
 				frames[n-1].Line = string(cleaner.Line())
@@ -72,7 +76,7 @@ func framesOf(cast io.Reader) ([]frame, error) {
 		}
 		var event [3]any
 		at, data := 0.0, ""
-		if json.Unmarshal(line, &event) == nil && event[1] == "o" {
+		if json.Unmarshal([]byte(line), &event) == nil && event[1] == "o" {
 			at, _ = event[0].(float64)
 			data, _ = event[2].(string)
 		}

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/bounded"
 )
 
 //go:embed report.html
@@ -80,7 +82,7 @@ func tail(path string, limit int64) (text string, whole bool, err error) {
 		return "", false, err
 	}
 	from := max(info.Size()-limit, 0)
-	data, err := io.ReadAll(io.NewSectionReader(f, from, limit))
+	data, err := bounded.ReadAll(io.NewSectionReader(f, from, limit), "a log", int(limit))
 	text = strings.ToValidUTF8(string(data), "\uFFFD")
 	return text, from == 0, err
 }

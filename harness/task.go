@@ -72,8 +72,8 @@ type Check struct {
 	// Like are paths in the box, absolute or from Task.Dir. What is there, names, permissions and
 	// contents, has to be what the Solution leaves there in another box of this task. The lines of
 	// a file may be in another order: what find prints is in no order either. What is at or below
-	// paths that Except names, as patterns of find -path, is not looked at. The names may come to
-	// 16 MiB. The Solution has the agent's time. No program of the box has a part in the comparing.
+	// paths that Except names, as patterns of find -path, is not looked at. The list may take
+	// 32 MiB. The Solution has the agent's time. No program of the box has a part in the comparing.
 	Like, Except []string
 	// Fresh are paths in the box, absolute or from Task.Dir. If there are any, they are copied out
 	// of the agent's box when the agent has returned, into a fresh box of the task, where they take
