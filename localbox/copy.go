@@ -2,11 +2,13 @@ package localbox
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 
 	"github.com/sandshell/sandshell/internal/archive"
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
@@ -27,7 +29,18 @@ func (h *host) Pack(ctx context.Context, path string, unpack func(io.Reader) err
 	if err != nil {
 		return err
 	}
-	return throughPipe(ctx, func(w io.Writer) error { return archive.Pack(w, path) }, unpack)
+	var left *sandbox.CopyError
+	err = throughPipe(ctx, func(w io.Writer) error {
+		err := archive.Pack(w, path)
+		if errors.As(err, &left) { // the archive is whole
+			return nil
+		}
+		return err
+	}, unpack)
+	if err == nil && left != nil {
+		return left
+	}
+	return err
 }
 
 func expandHome(path string) (string, error) {

@@ -2,7 +2,10 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
+	"io/fs"
 	"os"
+	"strings"
 )
 
 // The errors that callers tell apart with errors.Is. A method's error wraps one of them and says what the method was
@@ -69,3 +72,40 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 // Unwrap returns the underlying error.
 func (e *LostError) Unwrap() error { return e.Err }
+
+// A CopyError says what a copy has left out because it could not be read, or went away meanwhile.
+// The copy was made, with all else: so a CopyError is none of the errors that are in it. A copy of
+// nothing else, or of a file that is gone, fails with the error itself.
+type CopyError struct {
+	Skipped []*fs.PathError // the first of them
+	Count   int             // how many there are
+}
+
+func (e *CopyError) Error() string {
+	if len(e.Skipped) == 0 {
+		return fmt.Sprintf("copied, but for %d files", e.Count)
+	}
+	text := "copied, but for " + strings.TrimPrefix(e.Skipped[0].Error(), "copy ")
+	if e.Count > 1 {
+		text += fmt.Sprintf(", and %d more", e.Count-1)
+	}
+	return text
+}
+
+// What a CopyError keeps: so many errors, whose paths and texts are together so long.
+const mostSkipped, mostSkippedText = 100, 16 << 10
+
+// Add adds a file that was left out; it is for those who implement copies.
+func (e *CopyError) Add(err *fs.PathError) {
+	e.Count++
+	if e.Count > mostSkipped || e.Count > len(e.Skipped)+1 {
+		return
+	}
+	size := 0
+	for _, skipped := range append(e.Skipped, err) {
+		size += len(skipped.Path) + len(skipped.Err.Error())
+	}
+	if size <= mostSkippedText || e.Count == 1 {
+		e.Skipped = append(e.Skipped, err)
+	}
+}

@@ -98,18 +98,36 @@ type Sandbox interface {
 	// When ctx ends, the program and its descendants are killed. Any number of Runs may be under way at once.
 	Run(ctx context.Context, cmd *Cmd) (exitCode int, err error)
 
-	// CopyTo copies a file or directory from this machine into the sandbox. If boxPath is an existing directory, the
-	// copy is made in it; else boxPath is the copy's new name, and its parent must exist. A relative boxPath starts at the main
-	// session's directory, and a leading "~/" at the user's home. Permissions, times and symbolic links are kept.
+	// CopyTo copies a file or directory from this machine into the sandbox. If boxPath is an
+	// existing directory, the copy is made in it; else boxPath is the copy's new name, and its
+	// parent must exist. A relative boxPath starts at the main session's directory, and a leading
+	// "~/" at the user's home. A path that ends in a slash is a directory's, also behind a link; a
+	// file there is ENOTDIR.
 	//
-	// A file takes the place of a file, of a read-only one too: for that the user must be allowed to write in the directory, not to the file. A directory is added to
-	// one of its name, file by file. A file does not take the place of a directory of its name (EISDIR), nor a directory that of a file (ENOTDIR).
-	// Errors are *fs.PathError, around a syscall.Errno: fs.ErrNotExist, fs.ErrPermission, EISDIR, ENOTDIR, ENOSPC, …; EIO where what copies in the sandbox was killed, or failed
+	// Links stay links, holes stay holes, and files that have several names keep them. Permissions
+	// and times are kept; times are whole seconds where tar makes the copy and is not GNU's. The
+	// copy belongs to the sandbox's user, and has no ACLs and extended attributes. CopyTo keeps the
+	// set-user-ID, set-group-ID and sticky bits, CopyFrom only the sticky bits of directories.
+	// Sockets and devices are left out, and by CopyFrom FIFOs too.
+	//
+	// What is below the source and cannot be read, or goes away meanwhile, is left out, and told by
+	// a *CopyError when all else was copied. A file that changes while it is read is copied as it
+	// is read.
+	//
+	// A file takes the place of a file, of a read-only one too: for that the user must be allowed
+	// to write in the directory, not to the file. A directory is added to one of its name, file by
+	// file. A file does not take the place of a directory of its name (EISDIR), nor a directory
+	// that of a file (ENOTDIR), and nothing that of a device, a FIFO or a socket (fs.ErrInvalid). A
+	// file that is a mount of its own, as a container's /etc/hosts, is EBUSY: a program must write
+	// into it.
+	//
+	// Other errors are *fs.PathError, around a syscall.Errno: fs.ErrNotExist, fs.ErrPermission,
+	// EISDIR, ENOTDIR, ENOSPC, …; EIO where what copies in the sandbox was killed, or failed
 	// without a reason.
 	CopyTo(ctx context.Context, hostPath, boxPath string) error
 
-	// CopyFrom copies a file or directory out of the sandbox, by the rules of CopyTo. Nothing in the sandbox can make
-	// it write outside hostPath.
+	// CopyFrom copies a file or directory out of the sandbox, by the rules of CopyTo. Nothing in
+	// the sandbox can make it write outside hostPath.
 	CopyFrom(ctx context.Context, boxPath, hostPath string) error
 
 	// Files are the sandbox's files, for small things: read, write, look. Asking for them costs nothing and cannot fail; their calls do.

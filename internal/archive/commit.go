@@ -1,14 +1,16 @@
 package archive
 
 import (
-	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"syscall"
+
+	"github.com/sandshell/sandshell/internal/tempname"
 )
 
 // Commit moves what has been unpacked to its destination.
@@ -90,7 +92,7 @@ func (u *Unpacker) place(src fs.FileInfo, from, to string) error {
 			return err
 		}
 	}
-	err := u.into.Rename(from, to)
+	err := u.rename(src, from, to)
 	if errors.Is(err, syscall.EXDEV) { // the destination is another file system, mounted within the directory
 		return transfer(u.into, src, from, to)
 	}
@@ -98,6 +100,27 @@ func (u *Unpacker) place(src fs.FileInfo, from, to string) error {
 		err = chmod(u.into, to, mode)
 	}
 	return err
+}
+
+// rename moves a file to its place. The name that it has just before says that it replaces another:
+// inotify does not.
+func (u *Unpacker) rename(src fs.FileInfo, from, to string) error {
+	there, err := u.into.Lstat(to)
+	if err != nil || there.IsDir() || src.IsDir() {
+		return u.into.Rename(from, to)
+	}
+	if err := replaceable(there); err != nil {
+		return err
+	}
+	return replace(u.into, to, func(temp string) error { return u.into.Rename(from, temp) })
+}
+
+// replaceable returns why a file must not take the place of another; nil if it may.
+func replaceable(there fs.FileInfo) error {
+	if kind := there.Mode().Type(); kind&^(fs.ModeSymlink|fs.ModeDir) != 0 {
+		return fmt.Errorf("%w: no regular file (%v)", fs.ErrInvalid, kind)
+	}
+	return nil
 }
 
 // transfer is place from one file system to another.
@@ -119,8 +142,7 @@ func transfer(root *os.Root, src fs.FileInfo, from, to string) error {
 		defer in.Close()
 		return replace(root, to, func(temp string) error {
 			return writeFile(root, temp, src.Mode(), src.ModTime(), func(out *os.File) error {
-				_, err := io.Copy(out, in)
-				return err
+				return refill(out, in, src.Size())
 			})
 		})
 	}
@@ -153,10 +175,13 @@ func transferDir(root *os.Root, src fs.FileInfo, from, to string) error {
 
 // replace has write make a file beside to, and moves it there.
 func replace(root *os.Root, to string, write func(temp string) error) error {
-	temp := path.Join(path.Dir(to), tempPrefix+rand.Text())
+	temp := path.Join(path.Dir(to), tempname.Replacing())
 	err := write(temp)
 	if err == nil {
 		err = root.Rename(temp, to)
+	}
+	if errors.Is(err, syscall.EBUSY) {
+		err = fmt.Errorf("%w: it is a mount of its own", err)
 	}
 	if err != nil {
 		root.Remove(temp)

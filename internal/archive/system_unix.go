@@ -3,7 +3,6 @@
 package archive
 
 import (
-	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -41,7 +40,7 @@ func openDirectory(root *os.Root, name string) (directory, error) {
 func (d directory) Close() error { return d.f.Close() }
 
 // create makes a file. Its name must not be a path, and nothing of that name may exist: so no link can lead it elsewhere.
-func (d directory) create(name string, mode fs.FileMode, modified time.Time, r io.Reader, buf []byte) error {
+func (d directory) create(name string, mode fs.FileMode, modified time.Time, fill func(target) error) error {
 	times, err := unix.TimeToTimespec(modified)
 	if err != nil {
 		return err
@@ -53,9 +52,9 @@ func (d directory) create(name string, mode fs.FileMode, modified time.Time, r i
 	if err != nil {
 		return err
 	}
-	_, err = io.CopyBuffer(descriptor(fd), r, buf)
+	err = fill(descriptor(fd))
 	if err == nil {
-		err = unix.Fchmod(fd, uint32(mode.Perm())) // the mode given to Openat was subject to the umask
+		err = unix.Fchmod(fd, bitsOf(mode)) // the mode given to Openat was subject to the umask
 	}
 	if closed := unix.Close(fd); err == nil && closed != unix.EINTR {
 		err = closed
@@ -69,13 +68,33 @@ func (d directory) create(name string, mode fs.FileMode, modified time.Time, r i
 // A descriptor is a file that is written to.
 type descriptor int
 
-func (fd descriptor) Write(p []byte) (n int, err error) {
+func (fd descriptor) WriteAt(p []byte, at int64) (n int, err error) {
 	for n < len(p) && err == nil {
 		var m int
-		m, err = again(func() (int, error) { return unix.Write(int(fd), p[n:]) })
+		m, err = again(func() (int, error) { return unix.Pwrite(int(fd), p[n:], at+int64(n)) })
 		n += max(m, 0)
 	}
 	return n, err
+}
+
+func (fd descriptor) Truncate(size int64) error {
+	_, err := again(func() (int, error) { return 0, unix.Ftruncate(int(fd), size) })
+	return err
+}
+
+// bitsOf returns a mode as chmod takes it.
+func bitsOf(mode fs.FileMode) uint32 {
+	bits := uint32(mode.Perm())
+	if mode&fs.ModeSetuid != 0 {
+		bits |= unix.S_ISUID
+	}
+	if mode&fs.ModeSetgid != 0 {
+		bits |= unix.S_ISGID
+	}
+	if mode&fs.ModeSticky != 0 {
+		bits |= unix.S_ISVTX
+	}
+	return bits
 }
 
 // again makes a system call until no signal interrupts it.

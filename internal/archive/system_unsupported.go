@@ -28,9 +28,6 @@ func openDirectory(root *os.Root, name string) (directory, error) {
 
 func (d directory) Close() error { return d.root.Close() }
 
-func (d directory) create(name string, mode fs.FileMode, modified time.Time, r io.Reader, buf []byte) error {
-	return writeFile(d.root, name, mode, modified, func(f *os.File) error {
-		_, err := io.CopyBuffer(struct{ io.Writer }{f}, r, buf) // without ReadFrom, which would allocate a buffer for each file
-		return err
-	})
+func (d directory) create(name string, mode fs.FileMode, modified time.Time, fill func(target) error) error {
+	return writeFile(d.root, name, mode, modified, func(f *os.File) error { return fill(f) })
 }

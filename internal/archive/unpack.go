@@ -3,7 +3,6 @@ package archive
 import (
 	"archive/tar"
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -22,9 +21,13 @@ import (
 
 // Options say how an archive is unpacked.
 type Options struct {
-	// Trusted says that the archive comes from the user to whom the copy belongs: FIFOs are made, the set-user-ID, set-group-ID and sticky bits are
-	// kept, and if the destination is a link to a directory, the copy goes into that directory, wherever it is.
-	// From anyone else, a FIFO might block a program that reads the copy, and a set-user-ID file would run with the rights of this user.
+	// Name is the copy's name where the archive's root has none, which is ".".
+	Name string
+	// Trusted says that the archive comes from the user to whom the copy belongs: FIFOs are made,
+	// the set-user-ID and set-group-ID bits and the sticky bits of files are kept, and if the
+	// destination is a link to a directory, the copy goes into that directory, wherever it is. From
+	// anyone else, a FIFO might block a program that reads the copy, and a set-user-ID file would
+	// run with the rights of this user.
 	Trusted bool
 }
 
@@ -51,6 +54,9 @@ type Unpacker struct {
 	parent  *os.Root // the directory in which the copy is to be
 	dir     string   // its path
 	name    string   // the copy's; "": the one in the archive
+	slash   bool     // the copy is a directory
+
+	rootName string // Options.Name
 
 	into  *os.Root // where temp is: in parent, or in the directory that the copy is added to
 	merge bool     // the copy is added to a directory
@@ -76,7 +82,7 @@ func NewUnpacker(path string, o Options) (*Unpacker, error) {
 	dir, name := split(path)
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		dir, name = path, ""
-	} else if name == "" || name == "." || name == ".." {
+	} else if name == "" || name == "." || name == ".." || endsInSlash(path) && errors.Is(err, syscall.ENOTDIR) {
 		if err == nil {
 			err = syscall.ENOTDIR
 		}
@@ -91,9 +97,13 @@ func NewUnpacker(path string, o Options) (*Unpacker, error) {
 	}
 	return &Unpacker{
 		trusted: o.Trusted, parent: parent, dir: dir, name: name, into: parent,
+		slash: name != "" && endsInSlash(path), rootName: o.Name,
 		dirs: map[string]dirMode{}, buf: make([]byte, bufferSize),
 	}, nil
 }
+
+// Root returns the name of the archive's root; "" before its entry was read.
+func (u *Unpacker) Root() string { return u.top }
 
 // Unpack reads the archive to its end.
 func (u *Unpacker) Unpack(ctx context.Context, r io.Reader) error {
@@ -172,6 +182,9 @@ func (u *Unpacker) entry(h *tar.Header, r io.Reader) error {
 	local := filepath.FromSlash(name)
 	mode := h.FileInfo().Mode()
 	kept := fs.ModePerm
+	if isDir {
+		kept |= fs.ModeSticky
+	}
 	if u.trusted {
 		kept |= fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 	}
@@ -204,6 +217,9 @@ func (u *Unpacker) begin(top string, isDir bool) error {
 	u.top = top
 	if u.name == "" {
 		u.name = top
+		if top == "." && u.rootName != "" {
+			u.name = u.rootName
+		}
 	}
 	if u.name == "." {
 		return fault(u.dir, errors.New("what is copied has no name: give the copy one"))
@@ -213,7 +229,7 @@ func (u *Unpacker) begin(top string, isDir bool) error {
 	if u.trusted {
 		there, err = os.Stat(place)
 	}
-	_, lerr := u.parent.Lstat(u.name)
+	link, lerr := u.parent.Lstat(u.name)
 	u.merge = err == nil && there.IsDir() && isDir
 	switch {
 	case u.merge:
@@ -228,8 +244,12 @@ func (u *Unpacker) begin(top string, isDir bool) error {
 		}
 	case err == nil && there.IsDir():
 		return fault(place, syscall.EISDIR)
-	case isDir && lerr == nil:
+	case isDir && lerr == nil, u.slash && !isDir:
 		return fault(place, syscall.ENOTDIR)
+	case lerr == nil:
+		if err := replaceable(link); err != nil {
+			return fault(place, err)
+		}
 	}
 	temp := tempPrefix + rand.Text()
 	if err := u.into.Mkdir(temp, 0o700); err != nil {
@@ -256,9 +276,14 @@ func (u *Unpacker) pathOf(name string) string {
 }
 
 func (u *Unpacker) file(name string, mode fs.FileMode, h *tar.Header, r io.Reader) error {
-	if isSparse(h) || mode != mode.Perm() {
-		return writeFile(u.root, name, mode, h.ModTime, func(f *os.File) error { return copySparse(f, r, h.Size, u.buf) })
+	size, data := h.Size, []extent{{0, h.Size}}
+	if value, ok := h.PAXRecords[sparseKey]; ok {
+		var err error
+		if size, data, err = parseLayout(value, h.Size); err != nil {
+			return err
+		}
 	}
+	fill := func(f target) error { return fill(f, r, size, data, u.buf) }
 	if dir := filepath.Dir(name); u.within == nil || dir != u.withinName {
 		within, err := openDirectory(u.root, dir)
 		if err != nil {
@@ -269,7 +294,7 @@ func (u *Unpacker) file(name string, mode fs.FileMode, h *tar.Header, r io.Reade
 		}
 		u.within, u.withinName = &within, dir
 	}
-	return u.within.create(filepath.Base(name), mode, h.ModTime, r, u.buf)
+	return u.within.create(filepath.Base(name), mode, h.ModTime, fill)
 }
 
 // writeFile makes a file. Its mode is set in the end: that given to OpenFile is subject to the umask.
@@ -289,42 +314,6 @@ func writeFile(dir *os.Root, name string, mode fs.FileMode, modified time.Time, 
 		return err
 	}
 	return dir.Chtimes(name, modified, modified)
-}
-
-// isSparse reports whether a file has holes that take no place in the archive, as macOS's tar writes them.
-func isSparse(h *tar.Header) bool {
-	if h.Typeflag == tar.TypeGNUSparse {
-		return true
-	}
-	for key := range h.PAXRecords {
-		if strings.HasPrefix(key, "GNU.sparse.") {
-			return true
-		}
-	}
-	return false
-}
-
-// copySparse makes holes where there are only zeros: an archive of one block may stand for a file larger than the disk.
-func copySparse(f *os.File, r io.Reader, size int64, buf []byte) error {
-	if err := f.Truncate(size); err != nil {
-		return err
-	}
-	zero := make([]byte, len(buf))
-	for at := int64(0); ; {
-		n, err := io.ReadFull(r, buf)
-		if !bytes.Equal(buf[:n], zero[:n]) {
-			if _, err := f.WriteAt(buf[:n], at); err != nil {
-				return err
-			}
-		}
-		at += int64(n)
-		if err == io.EOF || err == io.ErrUnexpectedEOF && at == size {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // fifo makes a FIFO. os.Root cannot, so it is made by a path that no name of the archive's is part of, and then moved.

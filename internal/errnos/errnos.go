@@ -31,6 +31,7 @@ var texts = map[string]syscall.Errno{
 	"operation not permitted":           syscall.EPERM,
 	"no such file or directory":         syscall.ENOENT,
 	"no such device or address":         syscall.ENXIO,
+	"broken pipe":                       syscall.EPIPE,
 }
 
 // Of returns the error that a message tells, the last if there are several; 0 if it tells none. It stands between colons, or in ksh's brackets:

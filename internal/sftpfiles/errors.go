@@ -85,7 +85,7 @@ func (c *Client) isFile(op, name string) bool {
 			return true
 		}
 	}
-	for dir := path.Dir(strings.TrimRight(name, "/")); ; dir = path.Dir(dir) {
+	for dir := path.Dir(name); ; dir = path.Dir(dir) { // of "f/" it is f
 		info, err := c.sftp.Stat(dir)
 		if err == nil || dir == "/" || dir == "." {
 			return err == nil && !info.IsDir()

@@ -62,6 +62,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
@@ -297,11 +298,24 @@ type Failure struct {
 	Text     string        // the rest of the message
 	NoProg   bool          `json:",omitempty"` // there is no such program
 	NoUser   string        `json:",omitempty"` // there is no such user
+	Invalid  bool          `json:",omitempty"` // it is fs.ErrInvalid
+
+	// Of a sandbox.CopyError:
+	Skipped []*Failure `json:",omitempty"`
+	Count   int        `json:",omitempty"`
 }
 
 // Fail makes err ready to be sent.
 func Fail(err error) *Failure {
 	f := &Failure{Text: err.Error()}
+	var left *sandbox.CopyError
+	if errors.As(err, &left) {
+		f.Count = left.Count
+		for _, err := range left.Skipped {
+			f.Skipped = append(f.Skipped, Fail(err))
+		}
+		return f
+	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		f.Op, f.Path = path.Op, path.Path
@@ -315,6 +329,7 @@ func Fail(err error) *Failure {
 		f.Errno = syscall.ENOENT
 	}
 	f.NoProg = errors.Is(err, exec.ErrNotFound)
+	f.Invalid = errors.Is(err, fs.ErrInvalid)
 	var unknown user.UnknownUserError
 	if errors.As(err, &unknown) {
 		f.NoUser = string(unknown)
@@ -334,6 +349,15 @@ func Decode(text []byte) error {
 	if json.Unmarshal(text, &f) != nil {
 		return fmt.Errorf("boxd: %q", text)
 	}
+	if f.Count > 0 {
+		left := &sandbox.CopyError{Count: max(f.Count, len(f.Skipped))}
+		for _, f := range f.Skipped {
+			if f != nil {
+				left.Skipped = append(left.Skipped, &fs.PathError{Op: f.Op, Path: f.Path, Err: &failed{*f}})
+			}
+		}
+		return left
+	}
 	var err error = &failed{f}
 	if f.Op != "" {
 		err = &fs.PathError{Op: f.Op, Path: f.Path, Err: err}
@@ -346,7 +370,7 @@ type failed struct{ f Failure }
 
 func (e *failed) Error() string { return e.f.Text }
 func (e *failed) Is(target error) bool {
-	return e.f.Errno != 0 && errors.Is(e.f.Errno, target) || e.f.NoProg && (target == exec.ErrNotFound || target == fs.ErrNotExist)
+	return e.f.Errno != 0 && errors.Is(e.f.Errno, target) || e.f.Invalid && target == fs.ErrInvalid || e.f.NoProg && (target == exec.ErrNotFound || target == fs.ErrNotExist)
 }
 func (e *failed) As(target any) bool {
 	if unknown, ok := target.(*user.UnknownUserError); ok && e.f.NoUser != "" {

@@ -23,15 +23,23 @@ type Copier interface {
 	// (EISDIR), nor the other way round (ENOTDIR). Except for what is added to a directory, the copy appears when the whole archive has
 	// been unpacked; after an error nothing of it is left, not even in temporary places.
 	//
-	// Permissions are as in the archive, whatever the umask is; all files belong to the host's user.
+	// What is there and is neither a file, a link nor a directory is not replaced: that is
+	// fs.ErrInvalid. If path ends in a slash, it is no file's: ENOTDIR.
+	//
+	// Permissions and times are as in the archive, whatever the umask is; all files belong to the
+	// host's user.
 	//
 	// The writer need not be closed: the archive ends when pack returns. If pack returns an error, the archive is cut short, and
 	// Unpack must make nothing of it. If unpacking fails, writes must fail, so that pack returns. Unpack returns after pack.
 	Unpack(ctx context.Context, path string, pack func(io.Writer) error) error
 
-	// Pack packs what is at path: a link as a link, with its directory's whole contents if it is a directory, without sockets and
-	// devices. It calls unpack, once at most, with a reader of the archive. When all has been packed, the reader returns io.EOF after
-	// the trailer; otherwise it returns any error, or io.EOF without the trailer. unpack returns when it has read to there. If unpack
-	// returns an error earlier, Pack need not pack the rest. Pack returns after unpack, with nil only if both went well.
+	// Pack packs what is at path: a link as a link, with its directory's whole contents if it is a
+	// directory, without sockets and devices. If path ends in a slash, a link is followed; a file
+	// is ENOTDIR. What is below path and cannot be read is left out, and told by a
+	// *sandbox.CopyError when all else has gone well. Pack calls unpack, once at most, with a
+	// reader of the archive. When all has been packed, the reader returns io.EOF after the trailer;
+	// otherwise it returns any error, or io.EOF without the trailer. unpack returns when it has
+	// read to there. If unpack returns an error earlier, Pack need not pack the rest. Pack returns
+	// after unpack, with nil or a *sandbox.CopyError only if both went well.
 	Pack(ctx context.Context, path string, unpack func(io.Reader) error) error
 }

@@ -11,7 +11,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -78,6 +80,70 @@ func TestCopyToScript(t *testing.T) {
 				require.Empty(t, temp)
 			}
 		})
+	}
+}
+
+// TestCopyFromScript: what each tar cannot read, or pads, is told by its name, and the rest is
+// there.
+func TestCopyFromScript(t *testing.T) {
+	src := t.TempDir()
+	require.NoError(t, os.MkdirAll(src+"/d/shut", 0o755))
+	require.NoError(t, os.MkdirAll(src+"/d/sub", 0o755))
+	for _, name := range []string{"a", "sub/it's", "z"} {
+		require.NoError(t, os.WriteFile(src+"/d/"+name, []byte(name), 0o644))
+	}
+	require.NoError(t, os.Symlink("d", src+"/link"))
+	then := time.Unix(1_000_000_000, 123_456_789)
+	require.NoError(t, os.Chtimes(src+"/d/a", then, then))
+	require.NoError(t, os.Chmod(src+"/d/sub/it's", 0))
+	require.NoError(t, os.Chmod(src+"/d/shut", 0))
+	t.Cleanup(func() { os.Chmod(src+"/d/shut", 0o755) })
+	require.NoError(t, os.Chmod(filepath.Dir(src), 0o755))
+	busybox := t.TempDir()
+	program, err := exec.LookPath("busybox")
+	require.NoError(t, err, "install busybox")
+	require.NoError(t, os.Symlink(program, busybox+"/tar"))
+	require.NoError(t, os.Chmod(filepath.Dir(busybox), 0o755))
+	for name, path := range map[string]string{"GNU": "", "Busybox": busybox + ":"} {
+		for _, from := range []string{src + "/d", src + "/link/"} {
+			t.Run(name+from[len(src):], func(t *testing.T) {
+				to := t.TempDir()
+				u, err := archive.NewUnpacker(to, archive.Options{Name: "link"})
+				require.NoError(t, err)
+				defer u.Close()
+				cmd := exec.Command("sh", "-c", copyFromScript, "sh", from)
+				cmd.Env = append(os.Environ(), "LC_ALL=C", "PATH="+path+os.Getenv("PATH"))
+				if os.Geteuid() == 0 {
+					cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+				}
+				var said copySaid
+				cmd.Stderr = &said
+				out, err := cmd.StdoutPipe()
+				require.NoError(t, err)
+				require.NoError(t, cmd.Start())
+				require.NoError(t, u.Unpack(t.Context(), out))
+				require.Error(t, cmd.Wait())
+				left, ok := said.leftOut(from, u.Root())
+				require.True(t, ok, "%s", said.text.String())
+				var names []string
+				for _, e := range left.Skipped {
+					require.ErrorIs(t, e, fs.ErrPermission)
+					names = append(names, strings.TrimPrefix(e.Path, strings.TrimRight(from, "/")))
+				}
+				require.ElementsMatch(t, []string{"/sub/it's", "/shut"}, names, "%s", said.text.String())
+				require.NoError(t, u.Commit())
+				at := filepath.Join(to, filepath.Base(from))
+				require.FileExists(t, at+"/z")
+				info, err := os.Stat(at + "/a")
+				require.NoError(t, err)
+				then := then
+				if name == "Busybox" {
+					then = then.Truncate(time.Second)
+				}
+				require.True(t, info.ModTime().Equal(then), info.ModTime())
+				os.Chmod(at+"/shut", 0o755)
+			})
+		}
 	}
 }
 

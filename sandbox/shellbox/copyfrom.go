@@ -1,14 +1,18 @@
 package shellbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
+	"path"
 
 	"github.com/sandshell/sandshell/internal/archive"
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/sandbox"
 )
 
 // CopyFrom implements sandbox.Sandbox. The copy is made beside its destination and moved there when it is whole, unless
@@ -16,26 +20,46 @@ import (
 // left out. Needs tar in the sandbox, unless the host is a [Copier].
 func (b *Box) CopyFrom(ctx context.Context, boxPath, hostPath string) error {
 	if err := b.copyFrom(ctx, boxPath, hostPath); err != nil {
-		return fmt.Errorf("copy %s in %s to %s: %w", boxPath, b, hostPath, err)
+		return fmt.Errorf("copy %s in %s to %s: %w", shown(boxPath), b, shown(hostPath), err)
 	}
 	return nil
 }
 
-// copyFromScript packs its argument; the archive's first entry tells its name.
+// copyFromScript packs its argument; the archive's first entry tells its name, which is "." behind
+// a link. Files of /proc and /sys do not tell their size, which tar needs: cp copies them first. Of
+// the formats only POSIX's has fractions of seconds; not every tar can write it.
 const copyFromScript = resolveScript + `
-[ -e "$p" ] || [ -L "$p" ] || { [ ! -d "$d" ] || [ -x "$d" ] || fail EACCES "$d"; fail ENOENT "$p"; }
-[ -d "$p" ] || [ -L "$p" ] || [ -r "$p" ] || fail EACCES "$p"
+[ -e "$p" ] || [ -L "$p" ] || { [ ! -d "$d" ] || [ -x "$d" ] || fail "Permission denied" "$d"; fail "No such file or directory" "$p"; }
+[ -L "$p" ] || [ -r "$p" ] || fail "Permission denied" "$p"
+o=
+case $(tar --version 2>/dev/null) in *GNU*) o='-S --format=posix --pax-option=delete=atime,delete=ctime';; esac
+case $1 in ?*/)
+	[ -d "$p" ] || fail "Not a directory" "$p"
+	[ ! -L "$p" ] || { cd "$p" && exec tar $o -cf - .; }
+esac
 case $n in ''|.|..) cd "$p" && n=$(pwd -P) && d=${n%/*} n=${n##*/};; esac
-case $n in '') cd / && exec tar -cf - .;; esac
-cd "${d:-/}" && exec tar -cf - "./$n"
+case $n in '') cd / && exec tar $o -cf - .;; esac
+cd "${d:-/}" || exit 1
+if [ -f "$n" ] && [ ! -L "$n" ]; then case $(pwd -P)/ in /proc/*|/sys/*)
+	t=$(mktemp -d "${TMPDIR:-/tmp}/.sandshell-copy-XXXXXX") || exit 1
+	trap 'rm -rf "$t"' EXIT
+	trap 'exit 1' HUP INT TERM
+	cp -p "./$n" "$t/" && cd "$t" && tar $o -cf - "./$n"
+	exit
+esac; fi
+exec tar $o -cf - "./$n"
 `
 
 func (b *Box) copyFrom(ctx context.Context, boxPath, hostPath string) error {
-	path, err := b.copyPath(boxPath)
+	if hostPath == "" {
+		return fmt.Errorf("%w: this machine's path %q is empty", fs.ErrInvalid, hostPath)
+	}
+	source, err := b.copyPath(boxPath)
 	if err != nil {
 		return err
 	}
-	to, err := archive.NewUnpacker(hostPath, archive.Options{}) // the archive is not trusted: it comes from the box
+	// The archive is not trusted: it comes from the box. The name is for a directory behind a link.
+	to, err := archive.NewUnpacker(hostPath, archive.Options{Name: path.Base(source)})
 	if err != nil {
 		return err
 	}
@@ -46,20 +70,33 @@ func (b *Box) copyFrom(ctx context.Context, boxPath, hostPath string) error {
 	}
 	defer done()
 	if c, ok := b.copier(); ok {
-		if err := c.Pack(ctx, path, func(r io.Reader) error { return to.Unpack(ctx, r) }); err != nil {
+		var left *sandbox.CopyError
+		err := c.Pack(ctx, source, func(r io.Reader) error { return to.Unpack(ctx, r) })
+		if err != nil && !errors.As(err, &left) {
 			return b.copyFailed(ctx, err)
 		}
-		return to.Commit()
+		return cmp.Or(to.Commit(), err)
 	}
 	ctx, cancel := ctxerr.WithCancel(ctx)
 	defer cancel(nil)
 	u := &unpacking{unpack: func(r io.Reader) error { return to.Unpack(ctx, r) }, fail: cancel}
-	_, err = b.copyScript(ctx, copyFromScript, []string{path}, nil, u)
+	status, said, err := b.copyScript(ctx, copyFromScript, []string{source}, nil, u)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ctxerr.Of(ctx)
 	case err != nil: // the archive may still be whole, without the files that tar could not read
-		return err
+		left, ok := said.leftOut(boxPath, to.Root())
+		if status == 0 || status > 128 || !ok {
+			return err
+		}
+		cerr := to.Commit()
+		switch {
+		case errors.Is(cerr, io.ErrUnexpectedEOF):
+			return err
+		case cerr == nil && left.Count > 0:
+			return left
+		}
+		return cerr
 	}
 	if err = to.Commit(); errors.Is(err, io.ErrUnexpectedEOF) {
 		err = b.lostOr(err)

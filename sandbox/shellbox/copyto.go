@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/archive"
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/sandbox"
 )
 
 // CopyTo implements sandbox.Sandbox. The copy is made beside its destination and moved there when it is whole, unless
@@ -19,31 +21,42 @@ import (
 // The files belong to the sandbox's user; sockets and devices are left out. Needs tar in the sandbox, unless the host is a [Copier].
 func (b *Box) CopyTo(ctx context.Context, hostPath, boxPath string) error {
 	if err := b.copyTo(ctx, hostPath, boxPath); err != nil {
-		return fmt.Errorf("copy %s to %s in %s: %w", hostPath, boxPath, b, err)
+		return fmt.Errorf("copy %s to %s in %s: %w", shown(hostPath), shown(boxPath), b, err)
 	}
 	return nil
+}
+
+// shown is a path as errors show it.
+func shown(path string) string {
+	if path == "" {
+		return `""`
+	}
+	return path
 }
 
 // copyToScript unpacks the archive on its standard input. Arguments: destination, the source's name, the temporary directory's name,
 // "dir" or "file". tar accepts an archive that is cut off between two files; so an empty file comes last, and the archive is whole if that file is there.
 const copyToScript = resolveScript + clearScript + `
 if [ -d "$p" ]; then d=$p n=$2; fi
-[ -d "$d" ] || { [ -e "$d" ] && fail ENOTDIR "$d"; fail ENOENT "$d"; }
-case $n in .) fail EINVAL "$d";; esac
+case $4$1 in file?*/) [ -d "$p" ] || fail "Not a directory" "$p";; esac
+[ -d "$d" ] || { [ -e "$d" ] && fail "Not a directory" "$d"; fail "No such file or directory" "$d"; }
+case $n in .) fail "Invalid argument" "$d";; esac
 case $d in /) d=;; esac
 at=$d
 if [ -d "$d/$n" ]; then
-	[ $4 = dir ] || fail EISDIR "$d/$n"
+	[ $4 = dir ] || fail "Is a directory" "$d/$n"
 	at=$d/$n
 elif [ $4 = dir ] && { [ -e "$d/$n" ] || [ -L "$d/$n" ]; }; then
-	fail ENOTDIR "$d/$n"
+	fail "Not a directory" "$d/$n"
+elif [ -e "$d/$n" ] && [ ! -f "$d/$n" ] && [ ! -L "$d/$n" ]; then
+	fail "Invalid argument" "$d/$n"
 fi
 t=$at/$3
 trap 'clear "$t"' EXIT
 trap 'exit 1' HUP INT TERM
-mkdir -m 700 "$t" 2>/dev/null || { [ -w "${at:-/}" ] && fail ENOSPC "$at"; fail EACCES "${at:-/}"; }
+mkdir -m 700 "$t" 2>/dev/null || { [ -w "${at:-/}" ] && fail "No space left on device" "$at"; fail "Permission denied" "${at:-/}"; }
 (cd "$t" && tar -xpof -) || exit 1
-[ -f "$t/` + tarEnd + `" ] || fail EPIPE "$d/$n"
+[ -f "$t/` + tarEnd + `" ] || fail "Broken pipe" "$d/$n"
 if [ "$at" != "$d" ]; then
 	cp -a "$t/` + tarRoot + `/." "$at/"
 elif [ -d "$t/` + tarRoot + `" ] && [ ! -w "$t/` + tarRoot + `" ]; then
@@ -73,7 +86,7 @@ const tarRoot, tarEnd = "x", "end"
 
 // resolveScript finds the destination of a copy, $1: its absolute path p, parent d and name n.
 const resolveScript = `
-fail() { echo "sandshell: $1 $2" >&2; exit 1; }
+fail() { printf 'sandshell: %s: %s\n' "$2" "$1" >&2; exit 1; }
 p=$1
 case $p in '~') p=$HOME;; '~/'*) p=$HOME/${p#??};; esac
 while :; do case $p in ?*/) p=${p%/};; *) break;; esac; done
@@ -82,6 +95,9 @@ case $d in '') d=/;; esac
 `
 
 func (b *Box) copyTo(ctx context.Context, hostPath, boxPath string) error {
+	if hostPath == "" {
+		return fmt.Errorf("%w: this machine's path %q is empty", fs.ErrInvalid, hostPath)
+	}
 	info, err := os.Lstat(hostPath)
 	if err != nil {
 		return err
@@ -113,7 +129,7 @@ func (b *Box) copyTo(ctx context.Context, hostPath, boxPath string) error {
 		src.write = func(w io.Writer) error { return archive.PackForTar(w, hostPath, tarRoot, tarEnd) }
 		args := []string{path, name, ".sandshell-copy-" + rand.Text()}
 		var status int
-		status, err = b.copyScript(ctx, copyToScript, append(args, kind), packing{ctx, src}, io.Discard)
+		status, _, err = b.copyScript(ctx, copyToScript, append(args, kind), packing{ctx, src}, io.Discard)
 		if status > 128 || ctx.Err() != nil {
 			limit := leftLimit
 			if ctx.Err() != nil {
@@ -127,6 +143,9 @@ func (b *Box) copyTo(ctx context.Context, hostPath, boxPath string) error {
 	if perr := src.close(); perr != nil {
 		return perr
 	}
+	if err == nil && src.left != nil {
+		return src.left
+	}
 	return err
 }
 
@@ -137,7 +156,8 @@ type source struct {
 	mu      sync.Mutex
 	closed  bool
 	running sync.WaitGroup
-	err     error // of this side's files
+	err     error              // of this side's files
+	left    *sandbox.CopyError // those that were left out
 }
 
 // pack packs until ctx ends.
@@ -152,6 +172,9 @@ func (s *source) pack(ctx context.Context, w io.Writer) error {
 	defer s.running.Done()
 	to := &destination{ctx: ctx, w: w}
 	err := s.write(to)
+	if errors.As(err, &s.left) { // the archive is whole
+		return nil
+	}
 	if to.err == nil {
 		s.err = err
 	}

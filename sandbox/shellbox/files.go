@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/archive"
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/tempname"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -286,9 +287,13 @@ func (f files) Remove(ctx context.Context, name string) error {
 // RemoveAll implements sandbox.Files.
 func (f files) RemoveAll(ctx context.Context, name string) error {
 	return f.do(ctx, fileCall{op: "remove", name: name, changes: true}, func(ctx context.Context, c *fileUse, path string) error {
+		for len(path) > 1 && path[len(path)-1] == '/' { // behind a slash would be what a link leads to
+			path = path[:len(path)-1]
+		}
 		info, err := c.Lstat(path)
 		if err == nil {
-			err = removeAll(ctx, c, path, info)
+			r := &removal{ctx: ctx, client: c, top: path}
+			err = r.remove(path, info)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -297,17 +302,34 @@ func (f files) RemoveAll(ctx context.Context, name string) error {
 	})
 }
 
-// removeAll removes what is at path. It goes on after an error, and returns the first.
-func removeAll(ctx context.Context, c FileClient, path string, info fs.FileInfo) error {
+// A removal is a RemoveAll of a directory.
+type removal struct {
+	ctx    context.Context
+	client FileClient
+	top    string
+}
+
+// longPath is where paths become too long for some systems, or soon may. A directory whose path is
+// as long is moved up before it is removed.
+const longPath = 2 << 10
+
+// remove removes what is at a path. It goes on after an error, and returns the first.
+func (r *removal) remove(path string, info fs.FileInfo) error {
 	var first error
 	if info.IsDir() {
-		entries, err := c.ReadDir(path)
+		if len(path) > len(r.top)+longPath {
+			up := r.top + "/" + tempname.New()
+			if err := r.client.Rename(path, up); err == nil {
+				path = up
+			}
+		}
+		entries, err := r.client.ReadDir(path)
 		first = err
 		for _, entry := range entries {
-			if ctx.Err() != nil {
-				return ctxerr.Of(ctx)
+			if r.ctx.Err() != nil {
+				return ctxerr.Of(r.ctx)
 			}
-			err := removeAll(ctx, c, path+"/"+entry.Name(), entry)
+			err := r.remove(path+"/"+entry.Name(), entry)
 			if errors.Is(err, sandbox.ErrCut) {
 				return err
 			}
@@ -316,7 +338,7 @@ func removeAll(ctx context.Context, c FileClient, path string, info fs.FileInfo)
 			}
 		}
 	}
-	if err := c.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := r.client.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		first = cmp.Or(first, err)
 	}
 	return first

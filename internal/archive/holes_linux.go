@@ -1,0 +1,39 @@
+package archive
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// dataOf returns the extents of a file that has holes; nil if it has none. The file is read from
+// its beginning then.
+func dataOf(f *os.File, info fs.FileInfo) []extent {
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Blocks*512 >= info.Size() {
+		return nil
+	}
+	data, size := []extent{}, info.Size()
+	for at := int64(0); at < size; {
+		start, err := f.Seek(at, unix.SEEK_DATA)
+		if errors.Is(err, syscall.ENXIO) || err == nil && start >= size {
+			break
+		}
+		var end int64
+		if err == nil {
+			end, err = f.Seek(start, unix.SEEK_HOLE)
+		}
+		if err != nil || start == 0 && end >= size {
+			f.Seek(0, io.SeekStart)
+			return nil
+		}
+		if at = min(end, size); len(data) == mostExtents-1 {
+			at = size
+		}
+		data = append(data, extent{start, at - start})
+	}
+	return data
+}
