@@ -25,7 +25,7 @@ func Look(pid int) proc.Look {
 	v.session = s.Session
 	v.tty = v.terminalOf(s)
 	look := proc.Look{
-		Foreground: max(s.Foreground, 0), Image: s.Image, TTY: v.tty.number,
+		Stopped: s.State == "T", Foreground: max(s.Foreground, 0), Image: s.Image, TTY: v.tty.number,
 		Args: v.r.args("/proc/" + strconv.Itoa(pid)),
 	}
 	if v.tty.dev == v.devpts {

@@ -93,6 +93,8 @@ func timeouts(t *testing.T, b *box) {
 		{"BackgroundChildren", `sh -c 'for i in 1 2 3; do sh -c "sleep {n}; :" & done; wait'`, nil, ""},
 		{"GroupsOfTheirOwn", `sh -c 'setsid sleep {n} & setsid sh -c "sleep {n}; :" & wait'`, nil, "setsid"},
 		{"GroupsThatIgnore", `sh -c 'trap "" INT TERM; setsid sleep {n} & setsid sh -c "sleep {n}; :" & wait'`, nil, "setsid"},
+		{"Daemon", `sh -c '(setsid sleep {n} &); sleep {n}; :'`, nil, "setsid"},
+		{"DaemonOfTheShell", "(setsid sleep {n} &); sleep {n}", nil, "setsid"},
 		{"JobControl", `sh -c 'set -m; sleep {n} & sh -c "sleep {n}; :" & wait'`, nil, ""},
 		{"ShellIgnoresINT", "trap '' INT; sleep {n}", []int{143}, ""},
 		{"ShellIgnoresINTAndLoops", "trap '' INT; while :; do sleep {n}; done", nil, ""},

@@ -23,9 +23,13 @@ type Options struct {
 	// Env is added to the environment of all that is started, "NAME=value".
 	// Default beside it: TERM=xterm, and PAGER, GIT_PAGER and MANPAGER "cat", so that no program waits in a pager unasked.
 	Env []string
-	// Shell is the program that sessions run, with its arguments; "-i" is added. Default: bash, and sh where there is no bash; bash
-	// alone stands for {"bash", "--norc", "--noprofile", "--noediting"}: no startup files are read, so that a session is the same everywhere, starts
-	// in milliseconds, and runs no prompt hooks behind each command. Execute(". ~/.bashrc") reads them when they are wanted.
+	// Shell is the program that sessions run, with its arguments; "-i" is added. Default: bash, and
+	// sh where there is no bash; bash alone stands for {"bash", "--norc", "--noprofile",
+	// "--noediting", "-p"}: no startup files are read, so that a session is the same everywhere,
+	// starts in milliseconds, and runs no prompt hooks behind each command. Execute(". ~/.bashrc")
+	// reads them when they are wanted. For the same reason a shell does as if the environment had
+	// no ENV, SHELLOPTS, BASHOPTS, PROMPT_COMMAND, PS0 and TMOUT; programs still see ENV and
+	// BASH_ENV. A program that is neither bash, dash nor busybox ash is refused within a second.
 	Shell []string
 	// Grace is how long a command may take to end after the interrupt key, and again after SIGTERM, before the next step
 	// of killing it. Default: 1 s.
@@ -56,8 +60,9 @@ type Box struct {
 	mu        sync.Mutex
 	closed    bool
 	detached  bool
-	added     []string      // by AddEnv
-	closing   chan struct{} // closed when Close begins
+	added     []string            // by AddEnv
+	hostENV   map[string]envValue // ENV as the host gives it to programs, by user
+	closing   chan struct{}       // closed when Close begins
 	sessions  map[string]*session
 	jobs      []*job
 	count     map[string]int // of sessions, jobs and Runs, for their ids
@@ -106,6 +111,7 @@ func newBox(host Host, opts Options) *Box {
 		closing:     make(chan struct{}),
 		down:        make(chan struct{}),
 		sessions:    map[string]*session{},
+		hostENV:     map[string]envValue{},
 		count:       map[string]int{},
 		conns:       map[*tracked]struct{}{},
 		listeners:   map[*listener]struct{}{},
@@ -312,7 +318,7 @@ func (b *Box) shellArgs() []string {
 		args = []string{"bash"}
 	}
 	if len(args) == 1 && path.Base(args[0]) == "bash" {
-		args = []string{args[0], "--norc", "--noprofile", "--noediting"} // no startup files: see Options.Shell
+		args = []string{args[0], "--norc", "--noprofile", "--noediting", "-p"} // no startup files: see Options.Shell
 	}
 	if slices.Contains(args[1:], "-i") {
 		return args

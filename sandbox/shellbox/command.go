@@ -39,6 +39,7 @@ type command struct {
 	follow  io.Writer // gets all of the output; only the terminal's reader looks at it, once the command has begun
 	printed int64     // bytes of output
 	began   time.Time
+	after   time.Time // all that the command has started is younger, all that earlier ones have is older
 	active  time.Time // the last output or input
 
 	background int    // the shell's $! at its begin

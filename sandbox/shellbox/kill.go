@@ -3,6 +3,7 @@ package shellbox
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -167,6 +168,7 @@ func (k *killing) finish() {
 	oom := s.oomKilled(c)
 	k.see()
 	b.finish(without(k.family, k.sh.pid), min(b.opts.Grace, 200*time.Millisecond))
+	b.finish(k.strays(), min(b.opts.Grace, 200*time.Millisecond))
 	select {
 	case <-k.sh.over:
 	default:
@@ -182,6 +184,49 @@ func (k *killing) finish() {
 		c.result.OOM = c.result.OOM || oom
 		s.ended(c, c.result)
 	}
+}
+
+// strays returns what the command has started that descends from the shell no more: what has a
+// process session of its own, or whose parent has ended. The session's mark is in its environment,
+// and it is younger than the end of the command before. What an earlier command has left runs on,
+// with what descends from that.
+func (k *killing) strays() (strays []proc.Process) {
+	b := k.s.box
+	marked, _ := asked(b, "marked", func(ctx context.Context) ([]int, error) { return b.processes.Marked(ctx, b.markOf(k.s.id)) })
+	if len(marked) < 2 { // the shell
+		return nil
+	}
+	_, free := b.ticksOf(k.c.after)
+	began, _ := b.ticksOf(k.c.began)
+	first := math.MaxInt // of the command's processes
+	for _, p := range k.family {
+		if p.PID != k.sh.pid {
+			first = min(first, p.PID)
+		}
+	}
+	spared := map[int]bool{k.sh.pid: true}
+	for _, p := range b.tree(marked...) { // parents come before children
+		// Commands may follow each other faster than the clock of Start tells: ids tell then.
+		young := free > 0 && (p.Start > free+2 || p.Start >= began-2 && p.PID > first)
+		if spared[p.PID] || spared[p.Parent] || !young {
+			spared[p.PID] = true
+			continue
+		}
+		strays = append(strays, p)
+	}
+	return strays
+}
+
+// ticksOf returns when it was on the clock of proc.Process.Start: not before earliest and not after
+// latest. The answer may take long, and tells the time of some moment in between. 0: unknown.
+func (b *Box) ticksOf(when time.Time) (earliest, latest int64) {
+	ticks := func(d time.Duration) int64 { return int64(d.Seconds() * proc.TicksPerSecond) }
+	asked := time.Since(when)
+	up := b.uptime()
+	if up <= 0 {
+		return 0, 0
+	}
+	return ticks(up - time.Since(when)), ticks(up - asked)
 }
 
 // The shell sets the terminal's modes when it comes back, which wakes its reader for a moment. So nobody reads it only if several looks have found no reader, and
@@ -234,16 +279,12 @@ func (k *killing) dismiss() {
 // difference, have an id not greater than background, the shell's $! at the time.
 func (b *Box) family(shell int, began time.Time, background int) []proc.Process {
 	ps := b.tree(shell)
-	ticks := func(d time.Duration) int64 { return int64(d.Seconds() * proc.TicksPerSecond) }
-	asked := time.Since(began)
-	up := b.uptime()
-	// The answer may take long, and tells the time of some moment in between: the command began after earliest and before latest.
-	earliest, latest := ticks(up-time.Since(began)), ticks(up-asked)
+	earliest, latest := b.ticksOf(began)
 	earlier := map[int]bool{}
 	var family []proc.Process
 	for _, p := range ps { // parents come before children
 		foreground := p.Group == p.Foreground
-		old := up > 0 && (p.Start < earliest-2 || p.Start <= latest+2 && p.PID <= background)
+		old := latest > 0 && (p.Start < earliest-2 || p.Start <= latest+2 && p.PID <= background)
 		if earlier[p.Parent] || p.Parent == shell && old && !foreground {
 			earlier[p.PID] = true
 			continue

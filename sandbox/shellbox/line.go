@@ -19,6 +19,8 @@ import (
 type dialect struct {
 	secret string // of the session; nonces are made of it
 	tty    string // the name of the shell's terminal
+	bash   bool   // it is bash
+	high   bool   // and may have the descriptor own
 }
 
 // nonce returns the nonce of the markers of that kind and number. Nobody who does not know the secret can tell it.
@@ -36,23 +38,75 @@ const setPrompt = `\command [ "${PS1-}" = "${BASH_VERSION:+` + prompt + `}" ]||\
 
 const prompt = "\x1b]133;A\a"
 
-// hello is the shell's first line. No history, no expansion of "!", no line editor. With ignoreeof, busybox ash does not take a read that a
-// SIGCHLD interrupts for the end of its input.
-func (d dialect) hello(seq int) string {
-	return "\n" + setPrompt + `;unset HISTFILE;[ -z "${BASH_VERSION-}" ]||\set +o history +H 2>/dev/null` + "\n" +
+// The shell's first line reports one of these in place of a status.
+const (
+	readsCommands = 3 // what it evaluates with another standard input reads its commands nevertheless
+	noTerminal    = 4 // /dev/tty is no device
+	noNull        = 5 // /dev/null is no device
+)
+
+// hello is the shell's first line. It undoes what an environment makes of a bash: options, hooks of
+// the prompt, the limit of an idle shell. bash -p has not looked at the others. No history, no
+// expansion of "!", no line editor, no look for mail. With ignoreeof, busybox ash does not take a
+// read that a SIGCHLD interrupts for the end of its input. env is what the shell was not to see
+// when it started, see session.hide.
+//
+// Its answer goes to the standard output, for there may be no /dev/tty.
+func (d dialect) hello(seq int, env *string) string {
+	line := "\n" + setPrompt + `;unset HISTFILE;[ -z "${BASH_VERSION-}" ]||\set +o history +H 2>/dev/null` + "\n" +
+		`[ -z "${BASH_VERSION-}" ]||{ \set +aefkntuvxCpET +o pipefail +o posix;` +
+		`\shopt -u ` + noShopts + `;\unset TMOUT PROMPT_COMMAND PS0 MAILCHECK;} 2>/dev/null` + "\n" +
 		`[ "${BASH_VERSION-}" ]||\command set -o ignoreeof 2>/dev/null` + "\n" +
-		`case ${LC_ALL-}${LC_CTYPE-}${LANG-} in '')export LANG=C.UTF-8;;esac` + d.ask(seq)
+		`case ${LC_ALL-}${LC_CTYPE-}${LANG-} in '')export LANG=C.UTF-8;;esac` + "\n"
+	if env != nil {
+		line += `export ENV=` + shellquote.Quote(*env) + "\n"
+	}
+	// The empty lines are for a read that takes its input from the wrong place.
+	v := d.variable()
+	line += fmt.Sprintf(`\eval '\read -r %[1]s' </dev/null;%[1]s=$?`+"\n\n\n"+
+		`case $%[1]s${KSH_VERSION-} in 0*|*93*)%[1]s=%[2]d;;*)%[1]s=0;[ -c /dev/tty ]||%[1]s=%[3]d;[ -c /dev/null ]||%[1]s=%[4]d;;esac`+"\n",
+		v, readsCommands, noTerminal, noNull)
+	return line + d.say(seq, "") + "\n"
 }
 
-// ask has the shell say its status and directory, and nothing else: it is the D marker of command seq. set -o vi or emacs makes bash read its pipe by a
-// line editor: that is undone. ($SHELLOPTS has other names with "vi" in them: no harm.)
-func (d dialect) ask(seq int) string { return "\n" + d.end(seq) }
+// noShopts are the options of bash's shopt that BASHOPTS may have set and that change what a
+// command does.
+const noShopts = "autocd cdable_vars cdspell compat31 dirspell dotglob execfail extdebug failglob gnu_errfmt globstar " +
+	"inherit_errexit lastpipe localvar_inherit localvar_unset nocaseglob nocasematch nullglob shift_verbose xpg_echo"
 
+// variable is the shell variable that holds a command's status from its end until the next command
+// begins: what says it may be a function of the user's. Its name is secret, so that nobody makes it
+// readonly.
+func (d dialect) variable() string { return "_" + d.nonce('V', 0)[:12] }
+
+// broken is the secret of the marker that the prompt for further lines shows while a command runs.
+func (d dialect) broken() string { return d.nonce('P', 0)[:8] }
+
+// ask has the shell say its status and directory, and nothing else: it is the D marker of command
+// seq. If the last command's status is known, it is that one.
+func (d dialect) ask(seq int) string {
+	v := d.variable()
+	return fmt.Sprintf("\n{ %[1]s=${%[1]s-$?};%[2]s;} >/dev/null 2>&1\n", v, d.say(seq, d.tty))
+}
+
+// end says the status of command seq. set -o vi or emacs makes bash read its pipe by a line editor:
+// that is undone. ($SHELLOPTS has other names with "vi" in them: no harm.)
 func (d dialect) end(seq int) string {
+	more := ""
+	if d.bash {
+		more = `;\command eval PS2=;[ -z "${SHELLOPTS-}" -o -n "${SHELLOPTS+${SHELLOPTS##*vi*}}" -a -n "${SHELLOPTS+${SHELLOPTS##*emacs*}}" ]||\command set +o vi +o emacs`
+	}
+	return fmt.Sprintf("{ %s=$?;%s%s;} >/dev/null 2>&1\n", d.variable(), d.say(seq, d.tty), more)
+}
+
+// say prints the D marker of command seq to a file, or to the standard output.
+func (d dialect) say(seq int, file string) string {
 	nonce := d.nonce('D', seq)
-	return fmt.Sprintf(`{ \command printf '\033]133;D;%d;%s;%%s;%%s;%s\007' "$?" "${PWD-}" >%s;`+
-		`\command [ -z "${SHELLOPTS-}" -o -n "${SHELLOPTS+${SHELLOPTS##*vi*}}" -a -n "${SHELLOPTS+${SHELLOPTS##*emacs*}}" ]||\command set +o vi +o emacs;} >/dev/null 2>&1`+
-		"\n", seq, nonce, nonce, d.tty)
+	if file != "" {
+		file = " >" + file
+	}
+	return fmt.Sprintf(`\command printf '\033]133;D;%d;%s;%%d;%%s%%d;%%s;%s\007' "$%s" "${BASH_VERSINFO+b}" "${TMOUT:-0}" "${PWD-}"%s`,
+		seq, nonce, nonce, d.variable(), file)
 }
 
 // repair is for a shell that does not do as the lines above say, because a function or an alias stands in the way: it loses those. In bash, a function may
@@ -60,16 +114,33 @@ func (d dialect) end(seq int) string {
 const repair = "\nPOSIXLY_CORRECT=1\n" + `\unset -f eval command printf set unset unalias 2>/dev/null` + "\n" + `\unalias case esac 2>/dev/null` + "\n" +
 	`\unset POSIXLY_CORRECT` + "\n"
 
+// own is the descriptor by which bash opens the terminal for a command. bash then keeps its pipe at
+// the next one up, where else it would take the lowest from 10 on, which people use. Other shells
+// have no names for descriptors above 9.
+const own = 1000
+
 // command evaluates a command: with status as $? at its begin and, if apart is set, in a subshell. The shell parses the line as a whole before it runs
 // it, so at the command's end it has read the line's end already. Within eval standard input is the terminal, for
 // writing too, as after a login: tmux writes to it.
+//
+// If bash shows the prompt for further lines while a command runs, it reads the terminal for
+// commands and never comes back: set +o emacs makes it do so.
 func (d dialect) command(seq, status int, text string, apart bool) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n") + "\n" // as a person ends it
-	start := fmt.Sprintf(`{ \command printf '\033]133;C;%d;%s;%%s\007' "${!-}" >%s;} >/dev/null 2>&1`+"\n", seq, d.nonce('C', seq), d.tty)
+	terminal, more := " <>"+d.tty, ""
+	if d.bash {
+		more = `;\command eval 'PS2="\e]133;P;` + d.broken() + `\a"'`
+		if d.high {
+			terminal = fmt.Sprintf(" %d<>%s <&%d", own, d.tty, own)
+			more += fmt.Sprintf(`;\command exec %d>&-`, own)
+		}
+	}
+	start := fmt.Sprintf(`{ \command printf '\033]133;C;%d;%s;%%s\007' "${!-}" >%s;\command unset %s%s;} >/dev/null 2>&1`+"\n",
+		seq, d.nonce('C', seq), d.tty, d.variable(), more)
 	if status != 0 && !blank(text) {
 		start += fmt.Sprintf("(\\exit %d)&&:\n", status) // &&: keeps set -e and an ERR trap out of it; $? is status all the same
 	}
-	eval := `\eval ` + shellquote.Quote(start+text) + " <>" + d.tty
+	eval := `\eval ` + shellquote.Quote(start+text) + terminal
 	if apart {
 		eval = "(" + eval + ")"
 	}

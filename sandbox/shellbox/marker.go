@@ -7,16 +7,21 @@ import (
 
 // A marker is an OSC 133 sequence (FinalTerm's semantic prompts) that the shell prints between the output:
 //
-//	ESC ] 133 ; C ; seq ; nonce ; background BEL                   the output of command seq starts here
-//	ESC ] 133 ; D ; seq ; nonce ; status ; directory ; nonce BEL   command seq has ended, or the shell was asked and answers
+//	C ; seq ; nonce ; background                       the output of command seq starts here
+//	D ; seq ; nonce ; status ; idle ; directory ; nonce   command seq has ended, or the shell answers
+//	P ; nonce                     the shell asks the terminal for more lines, while a command runs
+//
+// each of them behind ESC ] 133 ; and before a BEL.
 //
 // Each nonce is one marker's, and made of the session's secret: what has another one is output.
 type marker struct {
-	kind       byte // 'C' or 'D'
+	kind       byte // 'C', 'D' or 'P'
 	seq        int
 	status     int    // D: $?
 	background int    // C: the shell's $!, 0 if none
 	cwd        string // D
+	bash       bool   // D: the shell is bash, idle begins with a b
+	idle       int    // D: the number in idle, $TMOUT: after so many seconds without a line bash ends. 0: never
 }
 
 const (
@@ -28,6 +33,7 @@ const (
 // A scanner takes markers out of a terminal's output. It looks at each byte once, except for the few that may begin a marker.
 type scanner struct {
 	nonce   func(kind byte, seq int) string
+	broken  string // the nonce of P
 	pending []byte // the begin of what may be a marker
 }
 
@@ -67,17 +73,25 @@ func (s *scanner) flush() []byte {
 // parse reads the marker at b's begin and returns its length; 0 if there is none, -1 if b ends too early to tell.
 func (s *scanner) parse(b []byte) (*marker, int) {
 	if len(b) < len(markerStart)+2 {
-		if bytes.HasPrefix([]byte(markerStart+"C;"), b) || bytes.HasPrefix([]byte(markerStart+"D;"), b) {
-			return nil, -1
+		for _, kind := range []string{"C;", "D;", "P;"} {
+			if bytes.HasPrefix([]byte(markerStart+kind), b) {
+				return nil, -1
+			}
 		}
 		return nil, 0
 	}
 	m := &marker{kind: b[len(markerStart)]}
-	if !bytes.HasPrefix(b, []byte(markerStart)) || b[len(markerStart)+1] != ';' || m.kind != 'C' && m.kind != 'D' {
+	if !bytes.HasPrefix(b, []byte(markerStart)) || b[len(markerStart)+1] != ';' || m.kind != 'C' && m.kind != 'D' && m.kind != 'P' {
 		return nil, 0
 	}
 	at := len(markerStart) + 2
 	var n int
+	if m.kind == 'P' {
+		if n = begins(b[at:], []byte(s.broken+"\a")); n <= 0 {
+			return nil, n
+		}
+		return m, at + n
+	}
 	if m.seq, n = number(b[at:], ';'); n <= 0 {
 		return nil, n
 	}
@@ -94,6 +108,13 @@ func (s *scanner) parse(b []byte) (*marker, int) {
 		return m, at + n
 	}
 	if m.status, n = number(b[at:], ';'); n <= 0 {
+		return nil, n
+	}
+	at += n
+	if at < len(b) && b[at] == 'b' {
+		m.bash, at = true, at+1
+	}
+	if m.idle, n = number(b[at:], ';'); n <= 0 {
 		return nil, n
 	}
 	at += n

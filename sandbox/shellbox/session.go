@@ -33,9 +33,10 @@ type session struct {
 	restarted  bool // the shell ended while no command was under way: the next Result says so
 	rows, cols int
 	screen     *terminal.Tail
-	alternate  bool     // the last command has left the alternate screen on
-	cmd        *command // the unfinished one
-	unseen     *command // the last one, if it ended while no call was waiting for it: Wait tells
+	alternate  bool      // the last command has left the alternate screen on
+	cmd        *command  // the unfinished one
+	free       time.Time // when the last one ended; before the first one, a time before the first shell's
+	unseen     *command  // the last one, if it ended while no call was waiting for it: Wait tells
 }
 
 // screenTail is how much raw output Screen is rendered from.
@@ -65,6 +66,9 @@ func (s *session) text(sh *shell, text []byte) {
 	s.mu.Lock()
 	c := s.printing(sh)
 	if c == nil || len(text) == 0 {
+		if !s.up && len(sh.early) < maxEarly {
+			sh.early = append(sh.early, text...)
+		}
 		s.mu.Unlock()
 		return
 	}
@@ -97,12 +101,20 @@ func (s *session) marker(sh *shell, m *marker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case s.sh == sh && m.kind == 'P':
+		if s.printing(sh) != nil {
+			s.replace(sh)
+		}
 	case s.sh != sh || m.seq <= s.answered: // an old one
 	case m.kind == 'C':
 		s.told = false
 		s.begun(m)
 	default:
 		s.answered, s.cwd = m.seq, m.cwd
+		if m.bash && !sh.dialect.bash {
+			sh.dialect.bash, sh.dialect.high = true, true
+		}
+		s.keepAlive(sh, time.Duration(m.idle)*time.Second)
 		close(sh.answer)
 		sh.answer = make(chan struct{})
 		if s.up {
@@ -181,6 +193,9 @@ func (s *session) send() {
 		return
 	}
 	c.phase, c.sh, c.seq, c.active = sent, sh, s.next(), time.Now()
+	if c.after.IsZero() {
+		c.after = s.free
+	}
 	c.tries++
 	c.offset = sh.commands.write(sh.dialect.command(c.seq, s.status, c.text, c.once))
 	w := &watch{s: s, c: c, sh: sh, tries: c.tries}
@@ -190,12 +205,34 @@ func (s *session) send() {
 // maxTries is how often a command's line is sent to a shell that does not take it, or asks go unanswered.
 const maxTries = 3
 
+// keepAlive has the shell answer a question before it ends because it has been idle for limit: bash
+// does so where TMOUT is set, which a profile may have made readonly. 0: it does not. s.mu is held.
+func (s *session) keepAlive(sh *shell, limit time.Duration) {
+	if sh.alive != nil {
+		sh.alive.Stop()
+		sh.alive = nil
+	}
+	if limit <= 0 || limit > 1<<20*time.Second {
+		return
+	}
+	sh.alive = time.AfterFunc(limit/2, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.err == nil && s.sh == sh && s.up && s.cmd == nil {
+			sh.commands.write(sh.dialect.ask(s.next()))
+		}
+	})
+}
+
 // again sends the command again, which the shell has not taken; s.mu is held. own says that the shell has said the command's own D: it could not open its
 // terminal by its name.
 func (s *session) again(c *command, own bool) {
 	sh := s.sh
 	s.box.log.Info("the shell has not taken a command: sending it again", "session", s.id, "command", c.number)
-	if own {
+	switch {
+	case own && sh.dialect.high: // ulimit -n allows less
+		sh.dialect.high = false
+	case own:
 		sh.dialect.tty = "/dev/tty"
 	}
 	if c.tries >= maxTries {

@@ -27,6 +27,9 @@ type shell struct {
 	pipe  string // what the shell reads when it waits for a command, see proc.Look; "": unknown
 	image string // its program's, see proc.Look; "": unknown
 
+	early []byte      // what it printed before its first prompt, the begin; see session.mu
+	alive *time.Timer // asks it before it ends because it is idle; see session.mu
+
 	takeover *takeover // what another interactive shell, which exec had put in its place, has left
 }
 
@@ -36,7 +39,7 @@ func newShell(p Process, secret string) *shell {
 		commands: newTypist(p.Commands(), commandPiece), keys: newTypist(p.Stdin(), keysPiece),
 		answer: make(chan struct{}), over: make(chan struct{}),
 	}
-	sh.scan = scanner{nonce: sh.dialect.nonce}
+	sh.scan = scanner{nonce: sh.dialect.nonce, broken: sh.dialect.broken()}
 	return sh
 }
 
@@ -132,6 +135,11 @@ func (s *session) read(sh *shell) {
 	}
 	sh.status, sh.lost = status, waitErr
 	close(sh.over)
+	s.mu.Lock()
+	if sh.alive != nil {
+		sh.alive.Stop()
+	}
+	s.mu.Unlock()
 	s.shellEnded(sh, status, waitErr)
 }
 

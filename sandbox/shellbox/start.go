@@ -13,12 +13,16 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// start starts a shell in dir and waits until it can take commands. open calls it, and so does the reader of the shell before, with that shell's status. A shell
-// that somebody kills before its first prompt is started again: if that was the end of the host, the next one cannot be started.
+// start starts a shell in dir and waits until it can take commands. open calls it, and so does the
+// reader of the shell before, with that shell's status. A shell that somebody kills before its
+// first prompt is started again: if that was the end of the host, the next one cannot be started.
 func (s *session) start(ctx context.Context, dir string, status int) error {
-	name := strings.Join(s.box.shellArgs(), " ")
+	args, hint := s.box.shellArgs(), ""
+	if readsStartupFiles(args) {
+		hint = " (does a startup file wait for something?)"
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.box.opts.StartLimit,
-		fmt.Errorf("%s was not at its prompt within %v (does a startup file wait for something?): %w", name, s.box.opts.StartLimit, context.DeadlineExceeded))
+		fmt.Errorf("%s was not at its prompt within %v%s: %w", strings.Join(args, " "), s.box.opts.StartLimit, hint, context.DeadlineExceeded))
 	defer cancel()
 	for try := 1; ; try++ {
 		err := s.startOnce(ctx, dir, status)
@@ -36,7 +40,7 @@ func (s *session) endedEarly(sh *shell) error {
 	case sh.status.Signal != 0:
 		return killedEarly{sh.status.Code}
 	}
-	return fmt.Errorf("it ended with status %d before its first prompt", sh.status.Code)
+	return fmt.Errorf("it ended with status %d before its first prompt%s", sh.status.Code, s.printed(sh))
 }
 
 // killedEarly is the end of a shell that a signal has ended before its first prompt.
@@ -51,7 +55,7 @@ func (s *session) startOnce(ctx context.Context, dir string, status int) error {
 	s.mu.Lock()
 	rows, cols := s.rows, s.cols
 	s.mu.Unlock()
-	p, err := s.launch(ctx, dir, rows, cols)
+	p, env, err := s.launch(ctx, dir, rows, cols)
 	if err != nil {
 		return ctxerr.Explain(ctx, err)
 	}
@@ -73,9 +77,8 @@ func (s *session) startOnce(ctx context.Context, dir string, status int) error {
 		p.Resize(rows, cols)
 	}
 	s.note(sh)
-	sh.commands.write(sh.dialect.hello(seq))
-	err = s.answers(ctx, sh, seq)
-	if err == nil {
+	sh.commands.write(sh.dialect.hello(seq, env))
+	if err = s.greeted(ctx, sh, seq); err == nil {
 		s.learn(sh)
 		s.mu.Lock()
 		s.status = status // not hello's
@@ -99,12 +102,16 @@ func (s *session) takesOver(sh *shell) bool {
 	default: // from now on shellEnded reports it
 	}
 	s.up = true
+	if s.free.IsZero() { // no command was before
+		s.free = time.Now().Add(-time.Minute)
+	}
 	s.send()
 	return true
 }
 
-// launch starts the shell's process.
-func (s *session) launch(ctx context.Context, dir string, rows, cols int) (Process, error) {
+// launch starts the shell's process. env is the value of ENV that it has not seen, nil if there is
+// none.
+func (s *session) launch(ctx context.Context, dir string, rows, cols int) (p Process, env *string, err error) {
 	program := Program{
 		Args:     s.box.shellArgs(),
 		Dir:      dir,
@@ -113,12 +120,14 @@ func (s *session) launch(ctx context.Context, dir string, rows, cols int) (Proce
 		Terminal: &Terminal{Rows: rows, Cols: cols, Commands: true},
 		Spool:    s.job != nil,
 	}
-	p, err := s.box.host.Start(ctx, program)
+	env = s.hide(ctx, &program)
+	p, err = s.box.host.Start(ctx, program)
 	if errors.Is(err, exec.ErrNotFound) && s.box.opts.Shell == nil && s.box.noBash.CompareAndSwap(false, true) {
 		program.Args = s.box.shellArgs()
+		env = s.hide(ctx, &program)
 		p, err = s.box.host.Start(ctx, program)
 	}
-	return p, err
+	return p, env, err
 }
 
 // answers waits until the shell has answered line seq.

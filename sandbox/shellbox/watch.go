@@ -54,6 +54,7 @@ type finding struct {
 	sure  bool      // and for the terminal alone
 	guess bool      // nothing shows who it is: wait.Turns are those of all processes of the terminal
 	idle  bool      // the shell waits for its next line
+	halt  bool      // the shell is stopped
 	other bool      // another interactive shell is in the place of ours
 	kind  sandbox.InputKind
 	busy  bool // what was typed and printed before has not come through
@@ -166,7 +167,7 @@ func (w *watch) look(seen time.Time) finding {
 	if err != nil || l.Gone {
 		return f
 	}
-	f.idle = l.Reads != "" && l.Reads == w.sh.pipe
+	f.halt, f.idle = l.Stopped, l.Reads != "" && l.Reads == w.sh.pipe
 	if len(l.Waits) > 0 {
 		f.found, f.wait = true, l.Waits[0]
 		for _, wait := range l.Waits {
@@ -210,12 +211,18 @@ func (w *watch) judge(f *finding) time.Duration {
 	switch {
 	case c.phase >= ending:
 		return paceMin
+	case f.halt: // nothing would go on, and whoever has stopped it may take its commands
+		w.s.replace(w.sh)
+		return surely
 	case !f.found && !f.idle:
 		return pace(quiet)
 	case missing > 0:
 		return apart
 	case !f.found:
 		return w.askAgain()
+	case c.phase == sent && f.wait.PID == w.sh.pid && time.Since(w.since) > surely: // it has lost its pipe
+		w.s.replace(w.sh)
+		return surely
 	case c.phase != running || c.killing:
 		return paceMax
 	case !f.sure && (time.Since(w.since) < surely || quiet < surely):

@@ -3,6 +3,7 @@ package proc
 // A Look is what the kernel says, at one moment, about a program on a terminal, such as a session's shell, and about whoever waits for that terminal.
 type Look struct {
 	Gone       bool  `json:",omitempty"` // the program has ended; nothing else is set then, but what is said about the terminal may be
+	Stopped    bool  `json:",omitempty"` // the program is stopped, as by SIGSTOP
 	Turns      int64 `json:",omitempty"` // how many times the program's main thread has been given a processor
 	Foreground int   `json:",omitempty"` // the id of the foreground process group of its terminal; 0: there is none, or nobody tells
 

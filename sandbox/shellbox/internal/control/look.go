@@ -161,7 +161,7 @@ func (v *sight) look(pid int) (look proc.Look) {
 	}
 	p := &v.ps[0]
 	look.Turns, look.Image, look.TTY = p.mainTurns(), p.Image, p.TTY
-	look.Foreground = max(p.Foreground, 0)
+	look.Stopped, look.Foreground = p.State == "T", max(p.Foreground, 0)
 	look.Modes = v.modes[p.TTY].Modes
 	for i := range v.ps {
 		look.Total += v.ps[i].turns

@@ -1,0 +1,174 @@
+package shellbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/terminal"
+)
+
+// How a session finds out whether what it has started is a shell that it can use.
+
+// maxEarly is how much is kept of what a shell prints before its first prompt.
+const maxEarly = 2 << 10
+
+const (
+	greetEvery = 50 * time.Millisecond  // how often a shell is looked at that has not answered its first line
+	deafAfter  = 500 * time.Millisecond // a shell answers sooner, once it has read the line and waits for the next
+)
+
+// greeted waits until the shell has answered its first line, and returns why it is of no use.
+func (s *session) greeted(ctx context.Context, sh *shell, seq int) error {
+	var deaf time.Time // since when it has waited for input, without an answer
+	for {
+		soon, cancel := context.WithTimeout(ctx, greetEvery)
+		err := s.answers(soon, sh, seq)
+		cancel()
+		switch {
+		case err == nil:
+			return s.suits(sh)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !errors.Is(err, context.DeadlineExceeded):
+			return err
+		case !s.waits(sh):
+			deaf = time.Time{}
+		case deaf.IsZero():
+			deaf = time.Now()
+		case time.Since(deaf) > deafAfter:
+			return fmt.Errorf("it does not answer as a shell does: %s%s", knownShells, s.printed(sh))
+		}
+	}
+}
+
+const knownShells = "the shells that work are bash, dash, busybox ash, and an sh that is one of these"
+
+// suits returns what the shell's first answer says against it.
+func (s *session) suits(sh *shell) error {
+	s.mu.Lock()
+	status := s.status
+	s.mu.Unlock()
+	switch status {
+	case readsCommands:
+		return errors.New("it does not keep its commands apart from what programs read: " + knownShells)
+	case noTerminal:
+		return errors.New("/dev/tty is missing or no device: without it no shell has a terminal")
+	case noNull:
+		return errors.New("/dev/null is missing or no device")
+	}
+	return nil
+}
+
+// waits reports whether the program waits for its next line although it has got the first one. One
+// that may be executing startup files may wait for its terminal.
+func (s *session) waits(sh *shell) bool {
+	l, err := s.box.look(sh.proc)
+	if err != nil || l.Gone || !sh.commands.idle() {
+		return false
+	}
+	waits := l.Reads != ""
+	for _, w := range l.Waits {
+		waits = waits || w.PID == sh.pid && !isShell(s.box.shellArgs())
+	}
+	return waits && !s.box.settle(sh.proc)
+}
+
+// printed returns, for an error, what a shell has printed before its first prompt.
+func (s *session) printed(sh *shell) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := strings.TrimSpace(terminal.Text(sh.early))
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("; it printed %q", text)
+}
+
+// isShell reports whether these are the arguments of a shell that works.
+func isShell(args []string) bool {
+	name := path.Base(args[0])
+	if name == "busybox" && len(args) > 1 {
+		name = args[1]
+	}
+	return slices.Contains([]string{"bash", "dash", "ash", "sh"}, name)
+}
+
+// readsStartupFiles reports whether a shell with these arguments may execute files of the user's
+// before its first prompt.
+func readsStartupFiles(args []string) bool {
+	if slices.Contains(args, "-l") || slices.Contains(args, "--login") || !isShell(args) {
+		return true
+	}
+	return path.Base(args[0]) == "bash" && !slices.Contains(args, "--norc")
+}
+
+// hide keeps from the shell what it would do because of its environment before its first line: a
+// bash, what PROMPT_COMMAND and TMOUT say, and any other shell, to execute the file that ENV names.
+// It returns the value of that, which the shell gets with its first line, for the programs that it
+// starts; nil if there is none. bash -p does not look at ENV.
+func (s *session) hide(ctx context.Context, p *Program) *string {
+	if path.Base(p.Args[0]) == "bash" {
+		p.Env = append(slices.Clip(p.Env), "PROMPT_COMMAND=", "PS0=", "TMOUT=")
+		return nil
+	}
+	value, set := "", false
+	for _, kv := range p.Env {
+		if v, ok := strings.CutPrefix(kv, "ENV="); ok {
+			value, set = v, true
+		}
+	}
+	if !set {
+		value, set = s.hostENV(ctx, p)
+	}
+	if !set {
+		return nil
+	}
+	p.Env = append(slices.Clip(p.Env), "ENV=")
+	return &value
+}
+
+// hostENV returns ENV as the host gives it to programs of that user.
+func (s *session) hostENV(ctx context.Context, p *Program) (value string, set bool) {
+	b := s.box
+	b.mu.Lock()
+	known, ok := b.hostENV[p.User]
+	b.mu.Unlock()
+	if ok {
+		return known.value, known.set
+	}
+	args := p.Args[:1]
+	if path.Base(args[0]) == "busybox" && len(p.Args) > 1 {
+		args = p.Args[:2]
+	}
+	asked, err := b.host.Start(ctx, Program{Args: append(slices.Clone(args), "-c", `printf %s "${ENV+x}${ENV-}"`), Env: p.Env, User: p.User, Joined: true})
+	if err != nil { // so will the shell's start be, and say why
+		return "", false
+	}
+	defer asked.Close()
+	stop := context.AfterFunc(ctx, func() { asked.Close() })
+	defer stop()
+	asked.Stdin().Close()
+	said, err := io.ReadAll(io.LimitReader(asked.Stdout(), 64<<10))
+	asked.Close()
+	status, waitErr := asked.Wait()
+	if err != nil || waitErr != nil || status.Code != 0 {
+		return "", false
+	}
+	known.value, known.set = strings.CutPrefix(string(said), "x")
+	b.mu.Lock()
+	b.hostENV[p.User] = known
+	b.mu.Unlock()
+	return known.value, known.set
+}
+
+// An envValue is the value of a variable, if it is set.
+type envValue struct {
+	value string
+	set   bool
+}
