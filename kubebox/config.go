@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/kube"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/plugin"
@@ -163,10 +164,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Dir != "" && c.Dir[0] != '/' {
 		return c, fmt.Errorf("Config.Dir is %q: it has to be absolute", c.Dir)
 	}
-	for _, kv := range c.Env {
-		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
-			return c, fmt.Errorf("Config.Env has %q: it has to be NAME=value", kv)
-		}
+	if err := environ.Check(c.Env); err != nil {
+		return c, fmt.Errorf("Config.Env: %w", err)
 	}
 	if c.Name != "" {
 		if wrong := content.IsDNS1123Subdomain(c.Name); len(wrong) > 0 {

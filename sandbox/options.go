@@ -37,15 +37,16 @@ func NewExecOptions(opts ...ExecOption) ExecOptions {
 }
 
 // Timeout bounds the call: after d the command is killed, and the call returns ErrTimeout and a Result with what the
-// command printed and its real exit status (130 if the interrupt key was enough). Zero or less: no limit.
+// command printed and its real exit status (130 if the interrupt key was enough). Zero: no limit.
+// Less than zero: at once, as with a context whose deadline has passed.
 func Timeout(d time.Duration) ExecOption {
-	return func(o *ExecOptions) { o.Timeout = max(d, 0) }
+	return func(o *ExecOptions) { o.Timeout = d }
 }
 
-// Yield makes the call return after d, with State Running, if the command still runs; the command goes on. Zero or less:
-// no limit.
+// Yield makes the call return after d, with State Running, if the command still runs; the command
+// goes on. Zero: no limit. Less than zero: at once.
 func Yield(d time.Duration) ExecOption {
-	return func(o *ExecOptions) { o.Yield = max(d, 0) }
+	return func(o *ExecOptions) { o.Yield = d }
 }
 
 // Until makes the call return, with State Running and Matched set, as soon as the output matches re. The
@@ -80,9 +81,10 @@ func Attended() ExecOption {
 	return func(o *ExecOptions) { o.Attended = true }
 }
 
-// Idle makes the call return with State Running, if the command still runs, once nothing has been printed for d. Zero or less: no limit.
+// Idle makes the call return with State Running, if the command still runs, once nothing has been
+// printed for d. Zero: no limit. Less than zero: at once.
 func Idle(d time.Duration) ExecOption {
-	return func(o *ExecOptions) { o.Idle = max(d, 0) }
+	return func(o *ExecOptions) { o.Idle = d }
 }
 
 // A Policy says what becomes of a command that waits for input.

@@ -151,7 +151,7 @@ type Sandbox interface {
 	// EADDRNOTAVAIL, EACCES, fs.ErrNotExist, *net.AddrError; errors.ErrUnsupported for other networks.
 	Listen(ctx context.Context, network, address string) (net.Listener, error)
 
-	// String names the kind of sandbox: "LocalBox", "SSHBox", "DockerSSHBox".
+	// String names the kind of sandbox: "LocalBox", "SSHBox", "DockerSSHBox", "KubeBox".
 	String() string
 }
 
@@ -204,7 +204,8 @@ type Result struct {
 
 	// OOM: while the command ran, the kernel killed a process of the sandbox because memory had run out: the sandbox's (sshbox.Config.Memory), or the
 	// machine's. The command's exit status need not show it: of a killed compiler, make says 2. The kernel's count is the sandbox's: of commands that
-	// run at the same time, all are told. Only a container tells (DockerSSHBox); elsewhere it is false.
+	// run at the same time, all are told. A box with boxd tells: a DockerSSHBox, a KubeBox, and an
+	// SSHBox that has one. Elsewhere it is false.
 	OOM bool
 
 	// Unread is how many bytes of Input the command had not read when it ended. They are dropped,
@@ -230,7 +231,7 @@ type State int
 const (
 	Exited  State = iota + 1 // the command ended
 	Waiting                  // it reads the terminal: Input answers it
-	Running                  // still going: Yield or Until returned early
+	Running                  // still going: Yield, Idle, Until or the end of Wait's ctx came first
 )
 
 // String returns the state's name in lower case.

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/plugin"
 )
 
@@ -180,10 +180,8 @@ func (c Config) withDefaults() (Config, error) {
 	if err := c.checkPublish(); err != nil {
 		return c, err
 	}
-	for _, kv := range c.Env {
-		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
-			return c, fmt.Errorf("Config.Env has %q: it has to be NAME=value", kv)
-		}
+	if err := environ.Check(c.Env); err != nil {
+		return c, fmt.Errorf("Config.Env: %w", err)
 	}
 	if c.PIDs == 0 {
 		c.PIDs = defaultPIDs

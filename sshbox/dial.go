@@ -9,11 +9,13 @@ import (
 	"net"
 	"os/user"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/machine"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/sshhost"
@@ -159,12 +161,13 @@ func (c DialConfig) withDefaults() (DialConfig, error) {
 	if c.Address == "" {
 		return c, errors.New("sshbox: DialConfig.Address is empty: give \"host\" or \"host:port\"")
 	}
-	if _, _, err := net.SplitHostPort(c.Address); err != nil {
-		host := strings.TrimSuffix(strings.TrimPrefix(c.Address, "["), "]")
-		c.Address = net.JoinHostPort(host, "22")
-		if _, _, err := net.SplitHostPort(c.Address); err != nil {
-			return c, fmt.Errorf("sshbox: DialConfig.Address: %w", err)
-		}
+	address, err := withSSHPort(c.Address)
+	if err != nil {
+		return c, fmt.Errorf("sshbox: DialConfig.Address: %w", err)
+	}
+	c.Address = address
+	if err := environ.Check(c.Env); err != nil {
+		return c, fmt.Errorf("sshbox: DialConfig.Env: %w", err)
 	}
 	if c.User == "" {
 		u, err := user.Current()
@@ -204,6 +207,32 @@ func (c DialConfig) withDefaults() (DialConfig, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c, nil
+}
+
+// withSSHPort returns a "host" or "host:port" with its port.
+func withSSHPort(address string) (string, error) {
+	if strings.Contains(address, "://") {
+		return "", fmt.Errorf("%q is a URL: give \"host\" or \"host:port\"", address)
+	}
+	if strings.Contains(address, "@") {
+		return "", fmt.Errorf("%q has a user: User is a field of its own", address)
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		host, port = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]"), ""
+	}
+	if port == "" {
+		port = "22"
+	}
+	address = net.JoinHostPort(host, port)
+	_, _, err = net.SplitHostPort(address)
+	if n, nerr := strconv.ParseUint(port, 10, 16); err == nil && (nerr != nil || n == 0) {
+		err = fmt.Errorf("%q: the port is not a number from 1 to 65535", address)
+	}
+	if err == nil && host == "" {
+		err = fmt.Errorf("%q has no host", address)
+	}
+	return address, err
 }
 
 // host logs in.

@@ -113,3 +113,28 @@ func TestKeepAlive(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"machine": "machine:22", "machine:": "machine:22", "machine:2222": "machine:2222",
+		"::1": "[::1]:22", "[::1]": "[::1]:22", "[::1]:": "[::1]:22", "[::1]:2222": "[::1]:2222",
+	} {
+		c, err := DialConfig{Address: address}.withDefaults()
+		if err != nil || c.Address != want {
+			t.Errorf("%q is %q, %v", address, c.Address, err)
+		}
+	}
+	for address, want := range map[string]string{
+		"root@machine": "User", "root@machine:22": "User", "ssh://machine": "URL",
+		"machine:ssh": "port", "machine:0": "port", "machine:70000": "port", ":22": "no host",
+	} {
+		_, err := DialConfig{Address: address}.withDefaults()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	if _, err := (DialConfig{Address: "machine", Env: []string{"A"}}).withDefaults(); err == nil {
+		t.Error("an Env without a value")
+	}
+}

@@ -6,17 +6,26 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 )
 
-// Check returns an error that names the first entry that is not NAME=value, or has a zero byte, which no environment can hold.
+// Check returns an error that names the first entry that is not NAME=value, or has a zero byte,
+// which no environment can hold. A name without spaces and control characters is enough: a shell
+// cannot see all of those, but programs can.
 func Check(env []string) error {
 	for _, kv := range env {
-		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" || strings.ContainsRune(kv, 0) {
+		name, _, ok := strings.Cut(kv, "=")
+		switch {
+		case !ok, name == "", strings.ContainsRune(kv, 0):
 			return fmt.Errorf("environment %q: want NAME=value without NUL bytes", name)
+		case strings.ContainsFunc(name, outOfPlace):
+			return fmt.Errorf("environment %q: want NAME=value without spaces in NAME", name)
 		}
 	}
 	return nil
 }
+
+func outOfPlace(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // Merge returns the variables of all lists, sorted by name. Of several with the same name the last counts.
 func Merge(lists ...[]string) []string {

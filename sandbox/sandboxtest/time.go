@@ -20,6 +20,7 @@ func (s *suite) time(t *testing.T) {
 	t.Run("30_Timeout", func(t *testing.T) { timeouts(t, b) })
 	t.Run("30_TimeoutDetails", func(t *testing.T) { timeoutDetails(t, b) })
 	t.Run("31_Cancel", func(t *testing.T) { cancels(t, b) })
+	t.Run("31_WrongInputs", func(t *testing.T) { wrongInputs(t, b) })
 	t.Run("31_TimeoutsInARow", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)

@@ -46,6 +46,9 @@ func (s *session) begin(ctx context.Context, c *command, o sandbox.ExecOptions) 
 	if ctx == nil {
 		return nil, errNoContext
 	}
+	if err := checkPolicy(o.Question); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.err
@@ -65,6 +68,13 @@ func (s *session) begin(ctx context.Context, c *command, o sandbox.ExecOptions) 
 	w := s.attend(c, o)
 	s.send()
 	return w, nil
+}
+
+func checkPolicy(p sandbox.Policy) error {
+	if p < sandbox.Return || p > sandbox.Fail {
+		return fmt.Errorf("AtQuestion: there is no policy %d: give Return, EndInput or Fail", p)
+	}
+	return nil
 }
 
 // Input implements sandbox.Session.
@@ -121,13 +131,17 @@ func (s *session) unfinished(ctx context.Context, unseen bool) (*command, error)
 
 // resume goes on with the unfinished command; act is called with s.mu held, if the command is still unfinished.
 func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOption, m mode, act func()) (*sandbox.Result, error) {
+	o := sandbox.NewExecOptions(opts...)
+	if err := checkPolicy(o.Question); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", verb, s.id, err)
+	}
 	s.mu.Lock()
 	c, err := s.unfinished(ctx, m != onEndKill)
 	if err != nil {
 		s.mu.Unlock()
 		return nil, fmt.Errorf("%s %s: %w", verb, s.id, err)
 	}
-	w := s.attend(c, sandbox.NewExecOptions(opts...))
+	w := s.attend(c, o)
 	if s.cmd == c {
 		act()
 	}
@@ -321,10 +335,10 @@ func (w *call) drain(ctx context.Context, m mode) error {
 	w.s.mu.Unlock()
 	var limit, timeout <-chan time.Time
 	canceled, gone := ctx.Done(), w.s.gone
-	if w.o.Timeout > 0 {
+	if w.o.Timeout != 0 {
 		timeout = time.After(w.o.Timeout - time.Since(w.began)) // at once, if it has passed just as the command ended
 	}
-	if killed || w.reason != nil || m == killNow || w.o.Yield > 0 || w.o.Idle > 0 {
+	if killed || w.reason != nil || m == killNow || w.o.Yield != 0 || w.o.Idle != 0 {
 		limit = time.After(writerDelay)
 	}
 	for {

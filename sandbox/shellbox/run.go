@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,9 +32,19 @@ func (b *Box) Run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	}
 	code, err := b.run(ctx, cmd)
 	if err != nil {
-		err = fmt.Errorf("run %s: %w", cmd.Args[0], err)
+		err = runError(cmd.Args[0], err)
 	}
 	return code, err
+}
+
+func runError(program string, err error) error {
+	if !strings.ContainsAny(program, " \t\n") {
+		return fmt.Errorf("run %s: %w", program, err)
+	}
+	if errors.Is(err, exec.ErrNotFound) {
+		err = fmt.Errorf("%w (in Cmd.Args, each argument is an element of its own)", err)
+	}
+	return fmt.Errorf("run %q: %w", program, err)
 }
 
 func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
