@@ -17,6 +17,7 @@ import (
 var (
 	_ shellbox.FileHost    = (*host)(nil)
 	_ shellbox.FileWatcher = files{}
+	_ shellbox.Replacer    = files{}
 )
 
 // OpenFiles implements shellbox.FileHost: this machine's files need no way.
@@ -45,6 +46,12 @@ func (files) Watch(_ context.Context, name string) (shellbox.FileWatch, error) {
 		return nil, err
 	}
 	return w, nil
+}
+
+// Replace implements shellbox.Replacer.
+func (files) Replace(from, to string) error {
+	copyAttributes(to, from)
+	return os.Rename(from, to)
 }
 
 // Open does not wait for a FIFO's writer.

@@ -28,13 +28,17 @@ type Files interface {
 	// size (as in /proc) limit bytes are read, and one more is the error. A limit of 0 is DefaultReadLimit.
 	ReadFile(ctx context.Context, name string, limit int64) ([]byte, error)
 
-	// WriteFile writes a file as a whole: whoever opens name sees the old content or all of the new, also when the call fails or the box dies in the middle. A new
-	// file gets the permissions perm (whatever the umask); one that is there keeps its own, and its owner where the user may give it away. A symbolic link is
-	// followed.
+	// WriteFile writes a file as a whole: whoever opens name sees the old content or all of the
+	// new, also when the call fails or the box dies in the middle. A new file gets the permissions
+	// perm (whatever the umask); one that is there keeps its own, and its owner where the user may
+	// give it away. Its ACL and extended attributes are kept in a LocalBox on Linux, and lost
+	// elsewhere. A symbolic link is followed.
 	//
-	// The new content is a new file, made beside the old one and moved to its place: the user must be allowed to write in the directory, and need not be for the
-	// file; hard links keep the old content; and a file that is a mount of its own, as a container's /etc/hosts, is EBUSY. After an error the new file
-	// is removed, for which an ended ctx waits at most some seconds; it stays if the way to the sandbox is gone.
+	// The new content is a new file, made beside the old one and moved to its place: the user must
+	// be allowed to write in the directory, and need not be for the file (os.WriteFile is the other
+	// way round); hard links keep the old content; and a file that is a mount of its own, as a
+	// container's /etc/hosts, is EBUSY. After an error the new file is removed, for which an ended
+	// ctx waits at most some seconds; it stays if the way to the sandbox is gone.
 	WriteFile(ctx context.Context, name string, data []byte, perm fs.FileMode, opts ...WriteOption) error
 
 	// Open opens a file for reading. ctx is for opening; the file's calls go on until its Close, which each file needs.
@@ -55,6 +59,9 @@ type Files interface {
 	// Watch tells of changes of a directory's entries, or of a file, which must be there. What changes after Watch has returned is told, in the order in which it
 	// happened, whoever changes it. What is below the directory's own directories is not. A symbolic link is followed once, at the beginning. The user must be
 	// allowed to read the directory, for a file that in which it is.
+	//
+	// WriteFile and copies are told as one change: Written where a file was there, else Created.
+	// The temporary files by which they work, whose names begin with ".sandshell-", are not told.
 	//
 	// The loop over what it returns runs once. It ends with an error, the last thing that it gives: ctx's; ErrClosed; ErrLost; fs.ErrNotExist when the directory was
 	// removed, if no process is in it any more, or moved; ErrCut when what watches in the sandbox was killed there. A file may be removed and made again, or

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandshell/sandshell/internal/tempname"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -89,6 +90,15 @@ func (w *Watch) read(b []byte) (events []sandbox.FileEvent) {
 		name, _, _ := bytes.Cut(b[unix.SizeofInotifyEvent:end], []byte{0})
 		b = b[end:]
 		e := w.event(what, cookie, string(name))
+		if tempname.Hidden(e.Name) {
+			continue
+		}
+		if e.Op == sandbox.Created && tempname.Hidden(e.From) { // a write or a copy
+			if tempname.IsReplacing(e.From) {
+				e.Op = sandbox.Written
+			}
+			e.From = ""
+		}
 		if e.Op == sandbox.Overflow || e.Op != 0 && (w.only == "" || w.only == e.Name) {
 			events = append(events, e)
 		}

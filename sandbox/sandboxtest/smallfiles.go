@@ -39,6 +39,7 @@ func smallFiles(t *testing.T, b *box) {
 	t.Run("63_Close", func(t *testing.T) { b.suite.closedFiles(t) })
 	t.Run("64_WatchDirectory", func(t *testing.T) { watchedDirectory(t, b) })
 	t.Run("64_WatchFile", func(t *testing.T) { watchedFile(t, b) })
+	t.Run("64_WatchWrites", func(t *testing.T) { watchedWrites(t, b) })
 	t.Run("64_WatchEnds", func(t *testing.T) { watchEnds(t, b) })
 	t.Run("64_WatchRefused", func(t *testing.T) { watchRefused(t, b) })
 }

@@ -48,3 +48,11 @@ type FileClient interface {
 	// Close ends the way to the files, and with it the calls and files that are under way and open. It returns when nothing is left of it.
 	Close() error
 }
+
+// A Replacer is a FileClient that keeps more of a file that WriteFile replaces than owner and mode.
+type Replacer interface {
+	FileClient
+	// Replace gives the file from the ACL and the extended attributes of the file to, as far as the
+	// file system and the user's rights allow, and renames it to that.
+	Replace(from, to string) error
+}

@@ -2,7 +2,6 @@ package shellbox
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/tempname"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -60,14 +60,24 @@ func (w *fileWrite) write(ctx context.Context, c *fileUse, name string) error {
 	case old != nil && !old.Mode().IsRegular():
 		return notRegular(old)
 	}
-	temp := &leftover{c, dir + ".sandshell-" + rand.Text()}
+	private, move := tempname.New(), c.Rename
+	if old != nil {
+		private = tempname.Replacing()
+		if r, ok := c.FileClient.(Replacer); ok {
+			move = r.Replace
+		}
+	}
+	temp := &leftover{c, dir + private}
 	w.temp.Store(temp)
 	err = w.fill(ctx, c, temp.path, dir, old)
 	if err == nil && ctx.Err() != nil {
 		err = ctxerr.Of(ctx)
 	}
 	if err == nil {
-		err = c.Rename(temp.path, target)
+		err = move(temp.path, target)
+	}
+	if errors.Is(err, syscall.EBUSY) {
+		err = fmt.Errorf("%w: it is a mount of its own", err)
 	}
 	if err != nil && c.Err() == nil {
 		if rerr := c.Remove(temp.path); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {

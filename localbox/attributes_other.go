@@ -1,0 +1,5 @@
+//go:build !linux
+
+package localbox
+
+func copyAttributes(from, to string) {}
