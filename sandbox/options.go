@@ -121,7 +121,7 @@ type SessionOptions struct {
 	Env        []string // "NAME=value"
 	User       string   // "": the sandbox's
 	Rows, Cols int
-	MaxLog     int64     // bytes; 0: no limit
+	MaxLog     int64     // bytes
 	LogTo      io.Writer // nil: none
 }
 
@@ -133,7 +133,7 @@ const (
 
 // NewSessionOptions applies opts to the defaults.
 func NewSessionOptions(opts ...SessionOption) SessionOptions {
-	o := SessionOptions{Rows: DefaultRows, Cols: DefaultCols}
+	o := SessionOptions{Rows: DefaultRows, Cols: DefaultCols, MaxLog: DefaultMaxLog}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&o)
@@ -157,10 +157,19 @@ func Size(rows, cols int) SessionOption {
 	return func(o *SessionOptions) { o.Rows, o.Cols = rows, cols }
 }
 
-// MaxLog bounds the log of a job to its last n bytes. Offsets stay those of the whole output; what is before the bytes that are kept is skipped when it is
-// read. Zero or less: all is kept.
+// DefaultMaxLog is how many bytes of a job's output are kept unless MaxLog says otherwise: 64 MiB.
+const DefaultMaxLog = 64 << 20
+
+// MaxLog bounds the log of a job to its last n bytes, here and in a box that keeps it for another
+// program. Offsets stay those of the whole output; what is before the bytes that are kept is
+// skipped when it is read. The default, for zero or less too, is DefaultMaxLog.
 func MaxLog(n int64) SessionOption {
-	return func(o *SessionOptions) { o.MaxLog = max(n, 0) }
+	return func(o *SessionOptions) {
+		o.MaxLog = n
+		if n <= 0 {
+			o.MaxLog = DefaultMaxLog
+		}
+	}
 }
 
 // LogTo copies what a job prints to w as it comes, beside its log, under the conditions of Follow. The writes end before the job's Done is closed. Open ignores it.

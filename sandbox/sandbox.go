@@ -164,10 +164,12 @@ type Job interface {
 	Command() string
 
 	// Logs returns what the job printed, as its terminal got it, from an absolute offset in bytes on; and next, the offset
-	// to read on from. It does not wait: no data and next == offset means that there is nothing new yet. One call returns at
-	// most 1 MiB. All output is kept (on disk, if it is long) until Forget or the sandbox's Close, unless MaxLog bounds it; and any number of readers
-	// may read from any offset, during the job and after it. An offset beyond the end is an error. If what was at offset is no longer kept, the data
-	// begins with the first byte that is: next-len(data) is its offset.
+	// to read on from. It does not wait: no data and next == offset means that there is nothing new
+	// yet. One call returns at most 1 MiB. The last 64 MiB, or what MaxLog says, are kept (on disk,
+	// if they are long) until Forget or the sandbox's Close. Any number of readers may read from any
+	// offset, during the job and after it. An offset beyond the end is an error. If what was at
+	// offset is no longer kept, the data begins with the first byte that is: next-len(data) is its
+	// offset.
 	Logs(ctx context.Context, offset int64) (data []byte, next int64, err error)
 
 	// Input types text to the job's terminal. It returns ErrIdle after the job's end.

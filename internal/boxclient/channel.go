@@ -207,10 +207,15 @@ func (r *remote) use(ctx context.Context, ch *channel, state wire.State) error {
 	if r.pid == 0 {
 		r.pid = int(state.PID)
 		r.got = [2]int64{int64(state.Stdout), int64(state.Stderr)}
+		r.oldest = int64(state.Stdout)
 		r.acked = r.got
 		r.inputs[toProgram].taken, r.inputs[toShell].taken = int64(state.Input), int64(state.Commands)
 		r.first = int64(state.Commands)
 		r.backlog = int64(state.OutTotal - state.Stdout)
+	}
+	if gone := int64(state.Stdout) - r.got[0]; gone > 0 {
+		r.skipped += gone
+		r.got[0] = int64(state.Stdout)
 	}
 	r.tookUntil(int64(state.Input), int64(state.Commands))
 	if err := r.resend(ch); err != nil {

@@ -206,7 +206,7 @@ func (h *Host) Kept(ctx context.Context) ([]shellbox.Kept, error) {
 		if err != nil {
 			return nil, h.explain(err)
 		}
-		kept = append(kept, shellbox.Kept{Process: r, Note: r.noted(), Rows: p.Rows, Cols: p.Cols, Backlog: r.backlog})
+		kept = append(kept, shellbox.Kept{Process: r, Note: r.noted(), Rows: p.Rows, Cols: p.Cols, Backlog: r.backlog, Skipped: r.oldest})
 	}
 	return kept, nil
 }

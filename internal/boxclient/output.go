@@ -6,6 +6,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -21,6 +22,11 @@ func (o remoteOutput) Read(p []byte) (int, error) {
 	for {
 		r.mu.Lock()
 		ch, resumed := r.channel, r.resumed
+		if gone := r.skipped; gone > 0 && o.i == 0 {
+			r.skipped = 0
+			r.mu.Unlock()
+			return 0, &shellbox.SkippedError{Bytes: gone}
+		}
 		r.mu.Unlock()
 		if ch != nil {
 			if n, err := r.read(ch, o.i, p); n > 0 || err == nil {

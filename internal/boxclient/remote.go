@@ -39,6 +39,8 @@ type remote struct {
 	got     [2]int64      // bytes of each output that have been read
 	acked   [2]int64      // as many of them as boxd knows of
 	backlog int64         // bytes of standard output that were there at first
+	oldest  int64         // the offset of the first of them
+	skipped int64         // bytes of standard output that boxd no longer had after a cut
 	first   int64         // bytes of commands that boxd had got from others before
 	size    wire.Window
 	note    []byte
@@ -184,6 +186,15 @@ func (r *remote) noted() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return string(r.note)
+}
+
+// Forget has boxd drop what it keeps of the program, which has ended.
+func (r *remote) Forget(ctx context.Context) error {
+	if !r.link.host.Keep {
+		return nil
+	}
+	_, err := r.link.host.request(ctx, wire.ForgetRequest, []byte(r.id))
+	return err
 }
 
 // sendNote sends the note on ch, if boxd does not have it.

@@ -107,10 +107,11 @@ const (
 	UnpackChannel  = "unpack@sandshell" // extra data: the path; an archive goes up, then DoneRequest comes down
 	PackChannel    = "pack@sandshell"   // extra data: the path; the archive comes down, then DoneRequest
 
-	HoldRequest  = "hold@sandshell"  // global; payload: ids as JSON; boxd releases all programs and ends all listeners but these
-	ListRequest  = "list@sandshell"  // global; reply: []Program as JSON
-	EndRequest   = "end@sandshell"   // global; boxd ends all programs, answers, and ends: only on a machine, where it is nobody's init
-	GuestRequest = "guest@sandshell" // global; payload: a public key in SSH's wire format, whose holder may log in as a guest
+	HoldRequest   = "hold@sandshell"   // global; payload: ids as JSON; boxd releases all programs and ends all listeners but these
+	ForgetRequest = "forget@sandshell" // global; payload: an ended program's id: it goes, with its output
+	ListRequest   = "list@sandshell"   // global; reply: []Program as JSON
+	EndRequest    = "end@sandshell"    // global; boxd ends all programs, answers, and ends: only on a machine, where it is nobody's init
+	GuestRequest  = "guest@sandshell"  // global; payload: a public key in SSH's wire format, whose holder may log in as a guest
 
 	ListenRequest   = "listen@sandshell"   // global; payload: Listen as JSON; reply: the address, or a Failure as JSON
 	UnlistenRequest = "unlisten@sandshell" // global; payload: a listener's id
@@ -240,11 +241,11 @@ type Start struct {
 	Dir        []byte
 	Env        [][]byte
 	User       string
-	ReplaceEnv bool // Env is the whole environment
-	Joined     bool // standard error goes where standard output goes
-	Rows, Cols int  // of the terminal; 0: none
-	Commands   bool // the standard input is not the terminal but a pipe, for a shell's commands
-	Spool      bool // all output is kept, in a box that is kept after release too, and the program never waits for its reader
+	ReplaceEnv bool  // Env is the whole environment
+	Joined     bool  // standard error goes where standard output goes
+	Rows, Cols int   // of the terminal; 0: none
+	Commands   bool  // the standard input is not the terminal but a pipe, for a shell's commands
+	Spool      int64 // bytes of the last output that are kept; in a kept box after release too
 }
 
 // A Listen says where boxd is to listen. If there is a listener of that ID, it stays as it is, whatever the rest says.

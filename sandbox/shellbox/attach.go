@@ -112,14 +112,16 @@ func numberOf(id string) int {
 func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
 	opts := sandbox.NewSessionOptions()
 	opts.Rows, opts.Cols, opts.Env, opts.User = k.Rows, k.Cols, n.Env, n.User
+	sandbox.MaxLog(n.MaxLog)(&opts)
 	s := newSession(b, n.ID, opts)
 	sh := newShell(k.Process, n.Secret)
+	sh.shown, sh.head = k.Skipped, n.Head
 	s.sh, s.cwd, s.seq = sh, n.Dir, (n.Generation+1)*generation
 	b.mu.Lock()
 	b.sessions[n.ID] = s
 	b.mu.Unlock()
 	if n.Job != "" {
-		return b.adoptJob(s, n)
+		return b.adoptJob(s, n, k.Skipped)
 	}
 	c := newCommand("", false)
 	busy, err := s.recall(k, c)
@@ -204,9 +206,10 @@ func (s *session) recall(k Kept, c *command) (busy bool, err error) {
 	return busy, nil
 }
 
-// adoptJob makes a job of a session. All that it ever printed is read again.
-func (b *Box) adoptJob(s *session, n note) error {
-	j := &job{box: b, id: n.ID, command: n.Job, s: s, spool: &spool{max: n.MaxLog}, done: make(chan struct{})}
+// adoptJob makes a job of a session. All that is kept of what it printed is read again; skipped
+// bytes are not.
+func (b *Box) adoptJob(s *session, n note, skipped int64) error {
+	j := &job{box: b, id: n.ID, command: n.Job, s: s, spool: &spool{max: s.opts.MaxLog}, done: make(chan struct{})}
 	s.job = j
 	b.mu.Lock()
 	b.jobs = append(b.jobs, j)
@@ -217,6 +220,10 @@ func (b *Box) adoptJob(s *session, n note) error {
 	s.mu.Lock()
 	// Its hello, which is read first, has a number of before: whatever begins after it is the command.
 	c.phase, c.sh, s.cmd, s.up, s.anySeq = sent, s.sh, c, true, true
+	if skipped > 0 && skipped >= n.Head { // the marker of its begin is among them
+		c.phase = running
+		j.spool.skip(skipped - n.Head)
+	}
 	s.logBegin(c, "command taken over")
 	s.run(s.sh)
 	go j.run(s.attend(c, sandbox.ExecOptions{MaxOutput: 1}))

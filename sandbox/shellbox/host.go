@@ -38,7 +38,10 @@ type Program struct {
 	ReplaceEnv bool      // Env is the whole environment: nothing is added, not even PWD
 	Terminal   *Terminal // nil: three pipes
 	Joined     bool      // without a terminal: standard error goes where standard output goes. Process.Stderr is nil or empty
-	Spool      bool      // a hint to a Keeper: keep all output from the first byte on, and never let the program wait for its reader
+
+	// Spool is a hint to a Keeper: keep the last so many bytes of the output, and do not let the
+	// program wait for its reader while there is none. 0: no hint.
+	Spool int64
 }
 
 // A Terminal is the terminal on which a program is started: a new one, the program's controlling terminal, in

@@ -202,6 +202,14 @@ func (j *job) Forget() error {
 	default:
 		return fmt.Errorf("forget %s: it is still running: %w", j.id, sandbox.ErrBusy)
 	}
+	if kept, ok := j.s.sh.proc.(Forgetter); ok {
+		ctx, cancel := context.WithTimeout(context.Background(), questionLimit)
+		defer cancel()
+		err := kept.Forget(ctx)
+		if err != nil && !errors.Is(err, sandbox.ErrClosed) && !errors.Is(err, sandbox.ErrLost) {
+			return fmt.Errorf("forget %s: %w", j.id, err)
+		}
+	}
 	j.box.mu.Lock()
 	j.box.jobs = slices.DeleteFunc(j.box.jobs, func(other *job) bool { return other == j })
 	j.box.mu.Unlock()

@@ -36,6 +36,21 @@ type Kept struct {
 	Note       string // the last SetNote's
 	Rows, Cols int    // of its terminal; 0: none
 	Backlog    int64  // how many bytes of its output can be read already
+	Skipped    int64  // how many bytes came before them, and are no longer kept
+}
+
+// A Forgetter is a KeptProcess whose Keeper keeps the output of a Program.Spool after Close.
+type Forgetter interface {
+	// Forget drops that output. The program has ended.
+	Forget(ctx context.Context) error
+}
+
+// A SkippedError is what reading a process's Stdout returns where the next bytes are no longer
+// kept. Reading goes on behind them.
+type SkippedError struct{ Bytes int64 }
+
+func (e *SkippedError) Error() string {
+	return fmt.Sprintf("%d bytes of the output are no longer kept", e.Bytes)
 }
 
 // Detach closes the Box and leaves everything in it running, for another program to Attach to. After an error the Box stays open, and the error says
@@ -80,6 +95,7 @@ type note struct {
 	Added      []string `json:",omitempty"` // by AddEnv, in the main session's note
 	User       string   `json:",omitempty"`
 	Secret     string   // of the shell's markers
+	Head       int64    `json:",omitempty"` // the job's: how much the terminal showed before its output
 	Generation int      // how many programs have attached: each numbers its lines from another number on
 }
 
@@ -97,6 +113,7 @@ func (s *session) note(sh *shell) {
 		Mark: s.box.mark, Dir: s.box.opts.Dir, Shell: s.box.opts.Shell, ID: s.id, Env: s.opts.Env, User: s.opts.User,
 		Secret: sh.dialect.secret, Generation: s.seq / generation,
 	}
+	head := sh.head
 	s.mu.Unlock()
 	if s.id == "main" {
 		s.box.mu.Lock()
@@ -104,7 +121,7 @@ func (s *session) note(sh *shell) {
 		s.box.mu.Unlock()
 	}
 	if s.job != nil {
-		n.Job, n.MaxLog = s.job.command, s.opts.MaxLog
+		n.Job, n.MaxLog, n.Head = s.job.command, s.opts.MaxLog, head
 	}
 	text, err := json.Marshal(n)
 	if err == nil {

@@ -1,6 +1,7 @@
 package shellbox
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -96,6 +97,32 @@ func (s *session) text(sh *shell, text []byte) {
 	}
 }
 
+// skip takes note that so many bytes of the shell's output will not come.
+func (s *session) skip(sh *shell, bytes int64) {
+	s.text(sh, sh.scan.flush())
+	sh.shown += bytes
+	s.mu.Lock()
+	c := s.printing(sh)
+	s.mu.Unlock()
+	if c != nil && c.spool != nil {
+		c.spool.skip(bytes)
+	}
+}
+
+// markersMax is more than the markers around a job's output take.
+const markersMax = 4 << 10
+
+// maxLog is how many bytes the host keeps of the session's output, if it is a job's; else it is 0.
+func (s *session) maxLog() int64 {
+	if s.job == nil {
+		return 0
+	}
+	if s.opts.MaxLog > math.MaxInt64-markersMax {
+		return math.MaxInt64
+	}
+	return s.opts.MaxLog + markersMax
+}
+
 // marker takes a marker of the shell sh.
 func (s *session) marker(sh *shell, m *marker) {
 	s.mu.Lock()
@@ -137,6 +164,11 @@ func (s *session) begun(m *marker) {
 	if s.alternate { // as for Output, whose Cleaner is new
 		s.screen.Write([]byte("\x1b[?1049l"))
 		s.alternate = false
+	}
+	if s.job != nil && s.sh.head == 0 {
+		sh := s.sh
+		sh.head = sh.shown
+		s.readers.Go(func() { s.note(sh) })
 	}
 	s.press(c, c.ahead)
 	c.ahead = ""

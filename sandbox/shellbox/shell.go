@@ -24,6 +24,9 @@ type shell struct {
 	lost     error         // or nobody knows how: the host is gone
 	oom      bool          // and the kernel had killed because of memory
 
+	shown int64 // bytes of the terminal's output that have been taken; only its reader looks at it
+	head  int64 // as many of them came before the output of a job
+
 	pipe  string // what the shell reads when it waits for a command, see proc.Look; "": unknown
 	image string // its program's, see proc.Look; "": unknown
 
@@ -116,6 +119,10 @@ func (s *session) read(sh *shell) {
 		got.begin(n)
 		s.take(sh, buf[:n])
 		got.end()
+		if gone := (*SkippedError)(nil); errors.As(end, &gone) {
+			s.skip(sh, gone.Bytes)
+			end = nil
+		}
 		if n == len(buf) && n < readMost { // it prints much
 			buf = make([]byte, 2*n)
 		}
@@ -148,7 +155,9 @@ func (s *session) take(sh *shell, chunk []byte) {
 	for len(chunk) > 0 {
 		var text []byte
 		var m *marker
+		before := len(chunk)
 		text, m, chunk = sh.scan.next(chunk)
+		sh.shown += int64(before - len(chunk))
 		if len(text) > 0 {
 			s.text(sh, text)
 		}

@@ -22,7 +22,8 @@ type spool struct {
 	mu     sync.Mutex
 	memory []byte // if there is no file
 	f      *os.File
-	size   int64 // all that was written
+	size   int64 // all that was written or skipped
+	begin  int64 // what is before this offset was skipped, or came before
 	err    error // of the first write that failed, ErrClosed after close; later output is lost
 }
 
@@ -36,7 +37,7 @@ func (s *spool) Write(p []byte) (int, error) {
 	if s.err != nil {
 		return len(p), nil
 	}
-	if s.f == nil && len(s.memory)+len(p) <= inMemory && s.max == 0 {
+	if s.f == nil && s.begin == 0 && len(s.memory)+len(p) <= inMemory && (s.max == 0 || s.max >= inMemory) {
 		s.memory = append(s.memory, p...)
 		s.size += int64(len(p))
 		return len(p), nil
@@ -79,9 +80,21 @@ func (s *spool) place(offset int64, n int) (at int64, piece int) {
 // first returns the offset of the first byte that is kept; s.mu is held.
 func (s *spool) first() int64 {
 	if s.max == 0 {
-		return 0
+		return s.begin
 	}
-	return max(0, s.size-s.max)
+	return max(s.begin, s.size-s.max)
+}
+
+// skip counts so many bytes that do not come. With them goes what was before.
+func (s *spool) skip(n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return
+	}
+	s.memory = nil
+	s.size += n
+	s.begin = s.size
 }
 
 // read returns at most max bytes from offset on, or from the first that is kept, and the offset behind them.

@@ -118,7 +118,7 @@ func (s *session) launch(ctx context.Context, dir string, rows, cols int) (p Pro
 		Env:      s.box.environment(s.id, s.opts.Env),
 		User:     s.opts.User,
 		Terminal: &Terminal{Rows: rows, Cols: cols, Commands: true},
-		Spool:    s.job != nil,
+		Spool:    s.maxLog(),
 	}
 	env = s.hide(ctx, &program)
 	p, err = s.box.host.Start(ctx, program)

@@ -29,13 +29,13 @@ func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, st
 	p.mu.Unlock()
 	p.wakeInputs()
 
-	from := [2]int64{p.out.start(stdout)}
+	from := [2]int64{p.out.follow(stdout)}
 	state := wire.State{PID: uint64(p.child.pid), Input: uint64(p.in.total()), Stdout: uint64(from[0]), OutTotal: uint64(p.out.total())}
 	if p.commands != nil {
 		state.Commands = uint64(p.commands.total())
 	}
 	if p.err != nil {
-		from[1] = p.err.start(stderr)
+		from[1] = p.err.follow(stderr)
 		state.Stderr = uint64(from[1])
 	}
 	if stdout >= 0 {
@@ -102,6 +102,7 @@ func (p *program) detach(a *attachment) {
 	a.once.Do(func() { close(a.over) })
 	if p.attached == a {
 		p.attached = nil
+		p.out.unfollow()
 	}
 	go func() { // frees the goroutines of this attachment
 		p.out.wake()

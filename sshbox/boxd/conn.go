@@ -162,6 +162,9 @@ func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {
 			return false, wire.Fail(err).Encode()
 		}
 		return true, []byte(address)
+	case kind == wire.ForgetRequest:
+		c.s.forget(string(r.Payload))
+		return true, nil
 	case kind == wire.UnlistenRequest:
 		c.s.unlisten(func(l *listener) bool { return l.id == string(r.Payload) })
 		return true, nil

@@ -15,18 +15,22 @@ import (
 // come and go.
 //
 // Mostly it is a ring in memory: what the client has acknowledged makes room, and when there is no room, the program waits, as at a full pipe. So
-// nothing is lost while no client is connected. For jobs it is a spool, a file without a name: that keeps everything, and the program never waits.
+// nothing is lost while no client is connected. For jobs it is a spool, a file without a name. That
+// keeps the last bytes, and while no client is connected the program never waits.
 type output struct {
 	mu      sync.Mutex
 	change  *sync.Cond
 	ring    []byte // the byte at offset i is at ring[i % len(ring)]
 	history int    // how many acknowledged bytes are kept all the same, for a client that has seen none of them
 	spool   *os.File
-	base    int64 // the offset of the first byte in the spool
+	most    int64 // bytes that the spool keeps: the byte at offset i is at (i-base) % most
+	base    int64
 	begin   int64 // the offset of the oldest byte kept
 	end     int64 // the offset behind the newest
 	acked   int64 // the client has everything before this offset
 	closed  bool  // nothing more comes
+
+	followed bool // a client reads: a spool waits for it, rather than drop what it has not read
 }
 
 const (
@@ -42,22 +46,36 @@ func newOutput(history int) *output {
 	return o
 }
 
-// newSpool makes an output in a file without a name: on a disk if one can be written to, else in memory.
-func newSpool() (*output, error) {
+// spoolLeast is how much of an output a spool keeps at least: what is on its way to a client.
+const spoolLeast = 1 << 20
+
+// newSpool makes an output in a file without a name, which keeps the last most bytes.
+func newSpool(most int64) (*output, error) {
 	o := newOutput(0)
+	o.most = max(most, spoolLeast)
 	for _, dir := range []string{"/tmp", "/var/tmp", ".", "/dev/shm"} {
-		if f, err := os.CreateTemp(dir, ".sandshell-job-"); err == nil {
-			os.Remove(f.Name())
+		f, err := os.CreateTemp(dir, ".sandshell-job-")
+		if err != nil {
+			continue
+		}
+		os.Remove(f.Name())
+		if _, err = f.WriteAt([]byte{0}, 0); err == nil { // a full disk lets a file be made
 			o.spool = f
 			return o, nil
 		}
+		f.Close()
 	}
+	var err error
+	o.spool, err = memorySpool()
+	return o, err
+}
+
+func memorySpool() (*os.File, error) {
 	fd, err := unix.MemfdCreate("spool", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
-	o.spool = os.NewFile(uintptr(fd), "spool")
-	return o, nil
+	return os.NewFile(uintptr(fd), "spool"), nil
 }
 
 // fill writes all that r gives, until its end, and closes the output.
@@ -80,25 +98,7 @@ func (o *output) write(p []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.spool != nil {
-		if o.closed {
-			return false
-		}
-		for {
-			if _, err := o.spool.WriteAt(p, o.end-o.base); err == nil {
-				o.end += int64(len(p))
-				o.change.Broadcast()
-				return true
-			}
-			if o.shrink() {
-				continue
-			}
-			again := time.AfterFunc(100*time.Millisecond, o.wake) // others may make room on the disk
-			o.change.Wait()
-			again.Stop()
-			if o.closed {
-				return false
-			}
-		}
+		return o.writeSpool(p)
 	}
 	for len(p) > 0 {
 		if o.closed {
@@ -120,24 +120,94 @@ func (o *output) write(p []byte) bool {
 	return true
 }
 
-// shrink makes room in a spool whose disk is full: it puts what the client has not acknowledged in the place of what it has. It reports false if there is too
-// little room for that yet: a client that reads on makes more. Nothing is given back to the disk before, because others may be faster to take it.
-func (o *output) shrink() bool {
-	if o.acked <= o.base || o.end-o.acked > min(ringMax, o.acked-o.base) {
-		return false
+// writeSpool is write, of a spool; o.mu is held. It waits only for a client that is there: without
+// one, the oldest bytes give way.
+func (o *output) writeSpool(p []byte) bool {
+	for len(p) > 0 {
+		if o.closed {
+			return false
+		}
+		at := (o.end - o.base) % o.most
+		n := min(int64(len(p)), o.most-at)
+		if o.followed && o.end+n-o.acked > o.most {
+			o.change.Wait()
+			continue
+		}
+		o.begin = max(o.begin, o.end+n-o.most)
+		if _, err := o.spool.WriteAt(p[:n], at); err != nil {
+			if !o.makeDo() {
+				again := time.AfterFunc(100*time.Millisecond, o.wake) // others may free memory
+				o.change.Wait()
+				again.Stop()
+			}
+			continue
+		}
+		o.end += n
+		p = p[n:]
+		o.change.Broadcast()
 	}
-	rest := make([]byte, o.end-o.acked)
-	if _, err := o.spool.ReadAt(rest, o.acked-o.base); err != nil && len(rest) > 0 {
-		return false
-	}
-	if _, err := o.spool.WriteAt(rest, 0); err != nil {
-		return false
-	}
-	if o.spool.Truncate(int64(len(rest))) != nil {
-		return false
-	}
-	o.base, o.begin = o.acked, o.acked
 	return true
+}
+
+// makeDo goes on without the disk's growing: in the room that the spool has there, if that is
+// enough, else in memory. o.mu is held.
+func (o *output) makeDo() bool {
+	if used := o.end - o.base; used >= spoolLeast && used < o.most {
+		o.most = used
+		return true
+	}
+	from := max(o.begin, o.end-spoolLeast)
+	if o.followed {
+		from = min(from, max(o.acked, o.begin))
+	}
+	rest := make([]byte, o.end-from)
+	for got := rest; len(got) > 0; {
+		n, err := o.readSpool(got, o.end-int64(len(got)))
+		if err != nil {
+			return false
+		}
+		got = got[n:]
+	}
+	f, err := memorySpool()
+	if err != nil {
+		return false
+	}
+	if _, err := f.WriteAt(rest, 0); err != nil {
+		f.Close()
+		return false
+	}
+	o.spool.Close()
+	o.spool, o.base, o.begin, o.most = f, from, from, max(spoolLeast, int64(len(rest)))
+	return true
+}
+
+// readSpool reads what is in one piece in the spool; o.mu is held.
+func (o *output) readSpool(p []byte, offset int64) (int, error) {
+	at := (offset - o.base) % o.most
+	return o.spool.ReadAt(p[:min(int64(len(p)), o.most-at)], at)
+}
+
+// follow begins a client's reading at offset, or at the nearest byte that there is; -1 asks for
+// the oldest. A spool waits for this client from now on.
+func (o *output) follow(offset int64) (from int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	from = min(max(offset, o.begin), o.end)
+	if o.spool != nil {
+		o.followed, o.acked = true, max(o.acked, from)
+		if offset < 0 {
+			o.acked = from
+		}
+	}
+	return from
+}
+
+// unfollow says that no client reads.
+func (o *output) unfollow() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.followed = false
+	o.change.Broadcast()
 }
 
 // room makes room in the ring for up to n bytes, and returns for how many it could.
@@ -167,14 +237,6 @@ func (o *output) grow(size int) {
 	o.ring = ring
 }
 
-// start returns the offset at which a reader begins: the one that it wants or, if that byte is gone or not there yet, the nearest. -1 asks for the
-// oldest byte.
-func (o *output) start(offset int64) int64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return min(max(offset, o.begin), o.end)
-}
-
 // read copies what there is from offset on; if there is nothing yet, it waits. It returns io.EOF at the output's end. To end a read, close over and
 // call wake: it then returns 0 and no error.
 func (o *output) read(p []byte, offset int64, over <-chan struct{}) (int, error) {
@@ -196,7 +258,7 @@ func (o *output) read(p []byte, offset int64, over <-chan struct{}) (int, error)
 		return 0, io.ErrUnexpectedEOF
 	}
 	if o.spool != nil {
-		return o.spool.ReadAt(p[:n], offset-o.base)
+		return o.readSpool(p[:n], offset)
 	}
 	at := int(offset % int64(len(o.ring)))
 	copied := copy(p[:n], o.ring[at:])

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -14,57 +13,61 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A job's output waits while the disk is full, and goes on when others have made room, whatever the client has acknowledged.
-func TestSpoolOnFullDisk(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "spool")
-	good, err := os.Create(file)
+// A spool keeps the last bytes. It waits for a client that reads, and for nobody else.
+func TestSpoolKeepsTheLast(t *testing.T) {
+	o, err := newSpool(1)
 	require.NoError(t, err)
-	full, err := os.Open(file) // refuses each write
-	require.NoError(t, err)
-	defer full.Close()
-	o := newOutput(0)
 	defer o.free()
-	o.spool = good
-	require.True(t, o.write([]byte("before ")))
-	o.spool = full
+	all := make([]byte, 3*spoolLeast+12345)
+	for i := range all {
+		all[i] = byte(i / 1000)
+	}
+	require.True(t, o.write(all)) // nobody reads
+	first := int64(len(all) - spoolLeast)
+	require.Equal(t, first, o.follow(0))
+	require.Equal(t, all[first:], spooled(t, o, first))
+
 	done := make(chan bool)
-	go func() { done <- o.write([]byte("behind")) }()
+	go func() { done <- o.write([]byte("more")) }()
 	stacks := make([]byte, 1<<20)
 	require.Eventually(t, func() bool { // it waits
-		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("sync.(*Cond).Wait"))
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("writeSpool"))
 	}, 10*time.Second, time.Millisecond)
-	o.mu.Lock()
-	o.spool = good
-	o.mu.Unlock()
+	o.ack(first + 4)
 	require.True(t, <-done)
-	buf := make([]byte, 100)
-	n, err := o.read(buf, 0, nil)
-	require.NoError(t, err)
-	require.Equal(t, "before behind", string(buf[:n]))
+	require.Equal(t, "more", string(spooled(t, o, int64(len(all)))))
+	o.unfollow()
+	require.True(t, o.write(all))
+	require.Equal(t, all[first:], spooled(t, o, o.follow(-1)))
 }
 
-// What is shrunk on a full disk keeps all that is not acknowledged, and needs no more room than it has.
-func TestSpoolShrinks(t *testing.T) {
-	fd, err := unix.MemfdCreate("spool", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	require.NoError(t, err)
-	o := newOutput(0)
-	defer o.free()
-	o.spool = os.NewFile(uintptr(fd), "spool")
-	acknowledged, rest := bytes.Repeat([]byte("a"), 100_000), bytes.Repeat([]byte("r"), 60_000)
-	require.True(t, o.write(acknowledged))
-	require.True(t, o.write(rest))
-	_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW)
-	require.NoError(t, err)
-	require.False(t, o.shrink())
-	o.ack(50_000)
-	require.False(t, o.shrink(), "what is left does not fit into the place of what is acknowledged")
-	o.ack(100_000)
-	require.True(t, o.shrink())
-	buf := make([]byte, 200_000)
-	n, err := o.read(buf, 100_000, nil)
-	require.NoError(t, err)
-	require.Equal(t, rest, buf[:n])
-	info, err := o.spool.Stat()
-	require.NoError(t, err)
-	require.EqualValues(t, 60_000, info.Size())
+// On a full disk a spool goes on in the room that it has, or in memory, and loses nothing that a
+// client has not read.
+func TestSpoolOnFullDisk(t *testing.T) {
+	for _, room := range []int{0, 100_000, 2 * spoolLeast} {
+		fd, err := unix.MemfdCreate("spool", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+		require.NoError(t, err)
+		o := newOutput(0)
+		o.spool, o.most = os.NewFile(uintptr(fd), "spool"), 10*spoolLeast
+		o.follow(0)
+		before, behind := bytes.Repeat([]byte("b"), room), bytes.Repeat([]byte("h"), 50_000)
+		require.True(t, o.write(before))
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW)
+		require.NoError(t, err)
+		o.ack(int64(room / 2))
+		require.True(t, o.write(behind))
+		require.Equal(t, string(before[room/2:])+string(behind), string(spooled(t, o, int64(room/2))))
+		o.free()
+	}
+}
+
+// spooled returns what there is from offset on.
+func spooled(t *testing.T, o *output, offset int64) (all []byte) {
+	buf := make([]byte, 64<<10)
+	for offset < o.total() {
+		n, err := o.read(buf, offset, nil)
+		require.NoError(t, err)
+		all, offset = append(all, buf[:n]...), offset+int64(n)
+	}
+	return all
 }

@@ -39,6 +39,7 @@ type program struct {
 	rows, cols int
 	attached   *attachment
 	released   bool
+	forgotten  bool // its log too
 }
 
 // program serves a ProgramChannel.
@@ -110,8 +111,8 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 	s.mark(texts(start.Env))
 	p := &program{s: s, id: id, in: newInput(), rows: start.Rows, cols: start.Cols}
 	p.killCounts.note(0, s.kills())
-	if start.Spool {
-		if p.out, err = newSpool(); err != nil {
+	if start.Spool > 0 {
+		if p.out, err = newSpool(start.Spool); err != nil {
 			return nil, err
 		}
 	} else if start.Rows > 0 {
@@ -280,14 +281,14 @@ func (p *program) release() {
 // forget drops the program if it has ended and nobody wants it any more.
 func (p *program) forget() {
 	p.mu.Lock()
-	released := p.released
+	kept := !p.released || p.readLater()
 	p.mu.Unlock()
 	select {
 	case <-p.child.ended:
 	default:
 		return
 	}
-	if !released || p.readLater() {
+	if kept {
 		return
 	}
 	p.s.mu.Lock()
@@ -301,7 +302,21 @@ func (p *program) forget() {
 
 // readLater reports whether the program's output is kept although its owner has let go: it is a job's log, in a box that outlives its owner, and the
 // next owner may read it.
-func (p *program) readLater() bool { return p.out.spool != nil && p.s.keep }
+func (p *program) readLater() bool { return p.out.spool != nil && p.s.keep && !p.forgotten }
+
+// forget drops a program that has ended, and what is kept of its output.
+func (s *server) forget(id string) {
+	s.mu.Lock()
+	p := s.programs[id]
+	s.mu.Unlock()
+	if p == nil || !p.gone() {
+		return
+	}
+	p.mu.Lock()
+	p.forgotten = true
+	p.mu.Unlock()
+	p.release()
+}
 
 // hold releases all programs but those with these ids.
 func (s *server) hold(ids []string) {
