@@ -60,10 +60,12 @@
 // same user, or read and change their memory, terminals included, as on any machine; use up the container's memory,
 // processes and disk; and print anything.
 //
-// So what is returned is what the box's programs made of it. A command's output and exit status come from the shell: a
-// program cannot forge the markers that separate them without reading the shell's memory, but one that runs as the same
-// user can do just that, or put another shell in its place. Where a result counts (a score, a test), have programs that
-// are not trusted run as another user of the box, or look at their files from outside, after the end.
+// So what is returned is what the box's programs made of it. A command's output and exit status
+// come from the shell, and its commands come by a socket that no other program can open. But a
+// program of the same user that may trace can read the shell's memory, take a copy of its
+// descriptor (pidfd_getfd) and forge what the shell says, or put another shell in its place. Where
+// a result counts (a score, a test), have programs that are not trusted run as another user of the
+// box, or look at their files from outside, after the end.
 //
 // By default, programs in the container gain no privileges, root has the capabilities that a package manager needs
 // and no others, and there is a limit on processes. Memory and processors are not limited, and

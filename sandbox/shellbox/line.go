@@ -64,7 +64,7 @@ func (d dialect) hello(seq int, env *string) string {
 	// The empty lines are for a read that takes its input from the wrong place.
 	v := d.variable()
 	line += fmt.Sprintf(`\eval '\read -r %[1]s' </dev/null;%[1]s=$?`+"\n\n\n"+
-		`case $%[1]s${KSH_VERSION-} in 0*|*93*)%[1]s=%[2]d;;*)%[1]s=0;[ -c /dev/tty ]||%[1]s=%[3]d;[ -c /dev/null ]||%[1]s=%[4]d;;esac`+"\n",
+		`case $%[1]s${KSH_VERSION-} in 0*|*93*)%[1]s=%[2]d;;*)%[1]s=0;[ -c /dev/null ]||%[1]s=%[4]d;[ -c /dev/tty ]||%[1]s=%[3]d;;esac`+"\n",
 		v, readsCommands, noTerminal, noNull)
 	return line + d.say(seq, "") + "\n"
 }

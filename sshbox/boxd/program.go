@@ -157,7 +157,7 @@ func (p *program) onTerminal(what *prepared, commands bool) error {
 	stdin := end
 	var pipe *direct
 	if commands {
-		if stdin, pipe, err = openPipe(); err != nil {
+		if stdin, pipe, err = openCommands(); err != nil {
 			master.Close()
 			return err
 		}
@@ -172,26 +172,29 @@ func (p *program) onTerminal(what *prepared, commands bool) error {
 	}
 	p.master, p.tty, p.keyboard = master, tty.Number(end), programs.NewKeyboard(master, p.out.total)
 	go p.in.drain(p.keyboard)
-	go p.out.fill(master)
 	if commands {
+		child := p.child
+		go p.out.fill(&programs.Guard{Terminal: master, PID: child.pid, Kill: func() { p.s.children.signal(child, syscall.SIGKILL) }})
 		p.commands, p.pipe = newInput(), pipe
 		go p.commands.drain(pipe)
+	} else {
+		go p.out.fill(master)
 	}
 	return nil
 }
 
-// openPipe opens a pipe that boxd writes to.
-func openPipe() (read *os.File, write *direct, err error) {
-	read, end, err := os.Pipe()
+// openCommands opens what a shell's commands come by.
+func openCommands() (theirs *os.File, ours *direct, err error) {
+	theirs, end, err := programs.OpenCommands()
 	if err != nil {
 		return nil, nil, err
 	}
-	if write, err = newDirect(end); err != nil {
-		read.Close()
+	if ours, err = newDirect(end); err != nil {
+		theirs.Close()
 		end.Close()
 		return nil, nil, err
 	}
-	return read, write, nil
+	return theirs, ours, nil
 }
 
 // onPipes starts the program on three pipes. If joined, nobody gets the third.

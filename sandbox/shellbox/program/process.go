@@ -81,10 +81,12 @@ func StartOnTerminal(cmd *exec.Cmd, rows, cols int) (*Process, error) {
 	return startOn(cmd, master, end, end)
 }
 
-// StartShell is StartOnTerminal for a shell whose commands come on a pipe, as shellbox.Terminal's Commands wants it: the program's standard input is that
-// pipe, which Commands writes to, and the terminal is its standard output, its standard error and its controlling terminal.
+// StartShell is StartOnTerminal for a shell whose commands come on a pipe, as shellbox.Terminal's
+// Commands wants it: the program's standard input is that pipe (OpenCommands), which Commands
+// writes to, and the terminal is its standard output, its standard error and its controlling
+// terminal. A Guard reads that.
 func StartShell(cmd *exec.Cmd, rows, cols int) (*Process, error) {
-	read, write, err := os.Pipe()
+	read, write, err := OpenCommands()
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +103,10 @@ func StartShell(cmd *exec.Cmd, rows, cols int) (*Process, error) {
 		return nil, err
 	}
 	p.commands = write
+	p.stdout = struct {
+		io.Reader
+		io.Closer
+	}{&Guard{Terminal: p.screen, PID: p.PID(), Kill: func() { p.cmd.Process.Kill() }}, p.screen}
 	return p, nil
 }
 

@@ -1,0 +1,11 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd)
+
+package program
+
+import (
+	"errors"
+	"os"
+)
+
+// OpenCommands returns errors.ErrUnsupported.
+func OpenCommands() (theirs, ours *os.File, err error) { return nil, nil, errors.ErrUnsupported }

@@ -1,0 +1,26 @@
+package sshbox
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/stretchr/testify/require"
+)
+
+// TestDevicesGone: without the devices that a shell needs, a session says at once which is missing.
+func TestDevicesGone(t *testing.T) {
+	t.Parallel()
+	docker(t)
+	box, err := New(t.Context(), Config{Image: testImage, Network: "none"})
+	require.NoError(t, err)
+	defer box.Close()
+	for _, device := range []string{"/dev/null", "/dev/tty"} {
+		_, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"rm", "-f", device}})
+		require.NoError(t, err)
+		begin := time.Now()
+		_, err = box.Open(t.Context())
+		require.ErrorContains(t, err, device+" is missing or no device")
+		require.Less(t, time.Since(begin), 5*time.Second)
+	}
+}
