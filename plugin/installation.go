@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/lastlines"
@@ -315,10 +316,14 @@ func (in *installation) run(ctx context.Context, script string, args ...string) 
 	return output(ctx, in.box, script, args...)
 }
 
+// scriptMax is how much of a script's output is read: the environment of a process is the longest.
+const scriptMax = 4 << 20
+
 func output(ctx context.Context, box sandbox.Sandbox, script string, args ...string) (string, error) {
-	var out strings.Builder
+	ctx, out, stop := bounded.Capture(ctx, "what the box's sh prints", scriptMax)
+	defer stop()
 	var errs lastlines.Writer
-	code, err := box.Run(ctx, &sandbox.Cmd{Args: append([]string{"sh", "-c", script}, args...), Stdout: &out, Stderr: &errs})
+	code, err := box.Run(ctx, &sandbox.Cmd{Args: append([]string{"sh", "-c", script}, args...), Stdout: out, Stderr: &errs})
 	if err == nil && code != 0 {
 		err = fmt.Errorf("exit status %d: %s", code, errs.String())
 	}

@@ -13,6 +13,8 @@ import (
 	"io"
 	"slices"
 	"sync"
+
+	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 // A TooLargeError says that a box has said more than is read of it.
@@ -198,6 +200,6 @@ func (b *Buffer) Err() error {
 // If the program prints more than most bytes, that context ends, with the error as its cause: so
 // Run kills the program and returns that error. The caller calls stop at the end.
 func Capture(ctx context.Context, what string, most int) (run context.Context, b *Buffer, stop func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := ctxerr.WithCancel(ctx)
 	return ctx, &Buffer{What: what, Max: most, Full: cancel}, func() { cancel(nil) }
 }

@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/sandshell/sandshell/internal/bounded"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/stretchr/testify/require"
 )
 
@@ -125,7 +126,7 @@ func TestCapture(t *testing.T) {
 	tooLarge(t, err, "what it prints", "10 bytes")
 	require.Zero(t, n)
 	require.Equal(t, err, out.Err())
-	require.Equal(t, err, context.Cause(run))
+	require.Equal(t, err, ctxerr.Of(run))
 	require.Equal(t, "0123456789", out.String())
 	stop()
 

@@ -1,11 +1,14 @@
 package boxclient
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sandbox"
@@ -24,7 +27,7 @@ func (f *files) Watch(ctx context.Context, name string) (shellbox.FileWatch, err
 		return nil, fmt.Errorf("start the watch: %w", err)
 	}
 	r := p.(*remote)
-	w := &fileWatch{lines: json.NewDecoder(r.Stdout()), end: sync.OnceFunc(func() { f.host.endServer(r) })}
+	w := &fileWatch{lines: bufio.NewReader(r.Stdout()), end: sync.OnceFunc(func() { f.host.endServer(r) })}
 	stop := context.AfterFunc(ctx, w.end)
 	_, err = w.Next()
 	if !stop() && err == nil {
@@ -39,7 +42,7 @@ func (f *files) Watch(ctx context.Context, name string) (shellbox.FileWatch, err
 
 // A fileWatch reads what the program prints.
 type fileWatch struct {
-	lines *json.Decoder
+	lines *bufio.Reader
 	end   func()
 }
 
@@ -48,7 +51,14 @@ var errWatchEnded = fmt.Errorf("%w (what watches the files in it has ended)", sa
 // Next implements shellbox.FileWatch.
 func (w *fileWatch) Next() ([]sandbox.FileEvent, error) {
 	var line wire.FileEvents
-	if err := w.lines.Decode(&line); err != nil {
+	text, err := bounded.Line(w.lines, "a line of boxd watch", wire.FileEventsMax)
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &line)
+	}
+	switch {
+	case errors.As(err, new(*bounded.TooLargeError)):
+		return nil, fmt.Errorf("%w: %w", errWatchEnded, err)
+	case err != nil:
 		return nil, errWatchEnded
 	}
 	if line.Failed != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,6 +18,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/jsonstream"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/owner"
 	"github.com/sandshell/sandshell/internal/printable"
@@ -157,15 +159,21 @@ func pack(t *tar.Writer, dir, path string, entry fs.DirEntry) error {
 	return err
 }
 
+// buildMessageMax is how long one message of the engine's may be. It tells of some KiB of output.
+const buildMessageMax = 1 << 20
+
 // readBuild reads what the engine says of the steps, to the end.
 func readBuild(body io.ReadCloser, log io.Writer, path string) error {
 	defer body.Close()
-	for messages := json.NewDecoder(body); ; {
+	for lines := bufio.NewReader(body); ; {
 		var m jsonstream.Message
-		err := messages.Decode(&m)
-		switch {
-		case err == io.EOF:
+		line, err := bounded.Line(lines, "a message of the engine's builder", buildMessageMax)
+		if ended := err == io.EOF; strings.TrimSpace(line) != "" && (err == nil || ended) {
+			err = json.Unmarshal([]byte(line), &m)
+		} else if ended {
 			return nil
+		}
+		switch {
 		case err != nil:
 			return err
 		case m.Error != nil:

@@ -3,8 +3,8 @@ package kube
 import (
 	"context"
 	"fmt"
-	"io"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/printable"
 )
@@ -21,7 +21,7 @@ func (c *Cluster) Output(ctx context.Context, pod string, command ...string) ([]
 	defer s.Close()
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()
-	out, err := io.ReadAll(io.LimitReader(s, outputMax))
+	out, err := bounded.ReadAll(s, "the output of "+command[0], outputMax)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, ctxerr.Of(ctx)

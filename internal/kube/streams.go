@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/boxclient"
 	"github.com/sandshell/sandshell/internal/headtail"
 	"github.com/sandshell/sandshell/internal/printable"
@@ -153,7 +154,7 @@ func (s *socket) Read(p []byte) (int, error) {
 
 // ended is how the process has ended, as its error stream tells.
 func ended(r io.Reader) error {
-	text, err := io.ReadAll(io.LimitReader(r, 64<<10))
+	text, err := bounded.ReadAll(r, "the status of the pod's exec", 64<<10)
 	if err != nil {
 		return err
 	}

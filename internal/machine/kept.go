@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/internal/wire"
@@ -19,6 +20,9 @@ func (m *Machine) List(ctx context.Context, h *sshhost.Host) ([]wire.Machine, er
 	return boxes, err
 }
 
+// listMax bounds the memory for a list of boxes: some thousands.
+const listMax = 4 << 20
+
 // list returns the directory, too.
 func (m *Machine) list(ctx context.Context, h *sshhost.Host) (boxes []wire.Machine, dir string, err error) {
 	p, line, dir, err := m.run(ctx, h, "list")
@@ -28,17 +32,21 @@ func (m *Machine) list(ctx context.Context, h *sshhost.Host) (boxes []wire.Machi
 	defer p.Close()
 	stop := context.AfterFunc(ctx, func() { p.Close() })
 	defer stop()
-	for lines := bufio.NewScanner(p.Stdout()); line != wire.ListEnd; line = lines.Text() {
+	list := bounded.List{What: "what boxd list prints", Max: listMax}
+	for lines := bufio.NewReader(p.Stdout()); line != wire.ListEnd; {
+		if err := list.Add(len(line)); err != nil {
+			return nil, "", err
+		}
 		var box wire.Machine
 		if err := json.Unmarshal([]byte(line), &box); err != nil {
-			return nil, "", fmt.Errorf("boxd list says %q", line)
+			return nil, "", fmt.Errorf("boxd list says %.1000q", line)
 		}
 		boxes = append(boxes, box)
-		if !lines.Scan() {
+		if line, err = bounded.Line(lines, "a line of boxd list", 64<<10); err != nil {
 			if ctx.Err() != nil {
 				return nil, "", ctxerr.Of(ctx)
 			}
-			return nil, "", fmt.Errorf("boxd list: its output is cut short")
+			return nil, "", fmt.Errorf("boxd list: its output is cut short: %w", err)
 		}
 	}
 	return boxes, dir, nil

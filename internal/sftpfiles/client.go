@@ -3,6 +3,7 @@ package sftpfiles
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/pkg/sftp"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -31,9 +33,11 @@ type Server struct {
 
 // A Client talks to a Server. It owns it.
 type Client struct {
-	server Server
-	sftp   *sftp.Client
-	ended  chan struct{} // closed when the server says no more
+	server  Server
+	answers *answers
+	listing sync.Mutex // held while a directory is read: one at a time is counted
+	sftp    *sftp.Client
+	ended   chan struct{} // closed when the server says no more
 
 	closing sync.Once
 	end     sync.Once
@@ -64,7 +68,7 @@ func (n names) Write(p []byte) (int, error) {
 
 // New begins to talk to a server. ctx governs that only. After an error the server has been ended.
 func New(ctx context.Context, server Server) (*Client, error) {
-	c := &Client{server: server, ended: make(chan struct{})}
+	c := &Client{server: server, answers: &answers{r: server.Out}, ended: make(chan struct{})}
 	c.home = sync.OnceValues(func() (string, error) {
 		if server.Home != "" {
 			return server.Home, nil
@@ -75,7 +79,7 @@ func New(ctx context.Context, server Server) (*Client, error) {
 	begun := make(chan error, 1)
 	c.running.Go(func() {
 		var err error
-		c.sftp, err = sftp.NewClientPipe(server.Out, names{server.In}, sftp.MaxPacketChecked(packet), sftp.UseConcurrentWrites(true))
+		c.sftp, err = sftp.NewClientPipe(c.answers, names{server.In}, sftp.MaxPacketChecked(packet), sftp.UseConcurrentWrites(true))
 		begun <- err
 	})
 	var err error
@@ -126,20 +130,60 @@ func (c *Client) Home() (string, error) { return c.home() }
 
 // Stat implements shellbox.FileClient.
 func (c *Client) Stat(name string) (fs.FileInfo, error) {
-	info, err := c.sftp.Stat(name)
+	info, err := sized(c.sftp.Stat(name))
 	return info, c.explain("stat", name, err)
 }
 
 // Lstat implements shellbox.FileClient.
 func (c *Client) Lstat(name string) (fs.FileInfo, error) {
-	info, err := c.sftp.Lstat(name)
+	info, err := sized(c.sftp.Lstat(name))
 	return info, c.explain("lstat", name, err)
 }
 
+// A sizeError says that the server tells of a size that no file has.
+type sizeError uint64
+
+func (e sizeError) Error() string {
+	return fmt.Sprintf("its size is said to be %d, which no file has", uint64(e))
+}
+
+// sized refuses a size of 2^63 and more: it would be negative here.
+func sized(info fs.FileInfo, err error) (fs.FileInfo, error) {
+	if err == nil && info.Size() < 0 {
+		return nil, sizeError(info.Size())
+	}
+	return info, err
+}
+
+// listMax bounds the memory for the list of a directory: more than 100,000 usual names.
+const listMax = 24 << 20
+
 // ReadDir implements shellbox.FileClient.
 func (c *Client) ReadDir(name string) ([]fs.FileInfo, error) {
-	infos, err := c.sftp.ReadDir(name)
-	return infos, c.explain("readdir", name, err)
+	infos, err := c.list(name)
+	if !errors.As(err, new(*bounded.TooLargeError)) {
+		err = c.explain("readdir", name, err)
+	}
+	return infos, err
+}
+
+// list returns the files in a directory. If there are too many, it returns the first of them, too.
+func (c *Client) list(name string) ([]fs.FileInfo, error) {
+	c.listing.Lock()
+	defer c.listing.Unlock()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	defer c.answers.begin(&bounded.List{What: "the list of the directory", Max: listMax}, cancel)()
+	infos, err := c.sftp.ReadDirContext(ctx, name)
+	if ctx.Err() != nil {
+		return infos, context.Cause(ctx)
+	}
+	for _, info := range infos {
+		if _, err := sized(info, nil); err != nil {
+			return nil, err
+		}
+	}
+	return infos, err
 }
 
 // ReadLink implements shellbox.FileClient.
@@ -253,7 +297,7 @@ func (f *openFile) ReadAt(p []byte, offset int64) (int, error) {
 }
 
 func (f *openFile) Stat() (fs.FileInfo, error) {
-	info, err := f.File.Stat()
+	info, err := sized(f.File.Stat())
 	return info, f.client.explain("stat", f.name, err)
 }
 

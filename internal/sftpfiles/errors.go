@@ -20,7 +20,7 @@ import (
 func (c *Client) explain(op, name string, err error) error {
 	var status *sftp.StatusError
 	switch {
-	case err == nil, err == io.EOF:
+	case err == nil, err == io.EOF, errors.As(err, new(sizeError)):
 		return err
 	case errors.Is(err, sftp.ErrSSHFxConnectionLost), c.Err() != nil:
 		return errEnded
@@ -95,7 +95,7 @@ func (c *Client) isFile(op, name string) bool {
 
 // holds reports whether there is something in a directory.
 func (c *Client) holds(dir string) bool {
-	entries, err := c.sftp.ReadDir(dir)
+	entries, err := c.list(dir)
 	return err == nil && len(entries) > 0
 }
 

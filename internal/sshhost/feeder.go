@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -86,7 +86,7 @@ func (a *attempt) connect(ctx context.Context, proc *process, fifo string) (line
 		if err != nil {
 			return nil, fmt.Errorf("feed the pipe of commands: %w", err)
 		}
-		said, _ := io.ReadAll(io.LimitReader(feeder.Err, 4<<10))
+		said, _ := bounded.ReadAll(feeder.Err, "its standard error", 4<<10)
 		return nil, fmt.Errorf("feed the pipe of commands: status %d, it said %q", status.Code, strings.TrimSpace(string(said)))
 	default:
 		return nil, a.silent(proc, dropped, err)

@@ -1,11 +1,9 @@
 package sshhost
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path"
@@ -15,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -135,10 +134,10 @@ func (h *Host) script(ctx context.Context, script string, args ...string) (outpu
 	defer p.Close()
 	defer context.AfterFunc(ctx, func() { p.Close() })()
 	p.Stdin().Close()
-	var out bytes.Buffer
-	if _, err := io.Copy(&out, io.LimitReader(p.Stdout(), 64<<10)); err != nil {
+	out, err := bounded.ReadAll(p.Stdout(), "what a script there prints", 64<<10)
+	if err != nil {
 		return "", 0, err
 	}
 	s, err := p.Wait()
-	return out.String(), s.Code, err
+	return string(out), s.Code, err
 }

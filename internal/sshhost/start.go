@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox"
@@ -239,7 +240,7 @@ func (a *attempt) silent(proc *process, dropped []byte, err error) error {
 	if werr != nil {
 		return werr
 	}
-	said, _ := io.ReadAll(io.LimitReader(proc.Err, 4<<10))
+	said, _ := bounded.ReadAll(proc.Err, "its standard error", 4<<10)
 	said = append(dropped, said...)
 	return fmt.Errorf("the user's login shell ended with status %d and did not execute it; it said %q (is the account allowed to log in?)",
 		status.Code, strings.TrimSpace(string(said)))

@@ -195,6 +195,10 @@ type FileEvents struct {
 	Failed json.RawMessage `json:",omitempty"` // a Failure: it is the last line
 }
 
+// FileEventsMax is how long such a line may be. The kernel gives boxd 16 KiB of events at once, of
+// 16 bytes and more, and none of them takes more than sixteen times that here.
+const FileEventsMax = 256 << 10
+
 // A FileEvent is a sandbox.FileEvent. Names are []byte, as in Start.
 type FileEvent struct {
 	Op         int

@@ -18,7 +18,7 @@ import (
 // a *NavigateError where the browser gives a reason.
 func (t *Tab) Navigate(ctx context.Context, url string) error {
 	t.revive()
-	_, err := bounded(ctx, t, t.navigate(url))
+	_, err := inTime(ctx, t, t.navigate(url))
 	var load *chromedp.LoadError
 	var refused *cdproto.Error
 	switch {
@@ -95,7 +95,7 @@ func drawn(photograph chromedp.Action[[]byte]) chromedp.Action[[]byte] {
 }
 
 func wrap[T any](ctx context.Context, t *Tab, doing string, action chromedp.Action[T]) (T, error) {
-	v, err := bounded(ctx, t, action)
+	v, err := inTime(ctx, t, action)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", doing, err)
 	}
@@ -136,7 +136,7 @@ func (t *Tab) Fill(ctx context.Context, selector, text string) error {
 // act runs an action on an element when the element is visible and enabled.
 func (t *Tab) act(ctx context.Context, doing, selector string, action chromedp.Action[chromedp.Void]) error {
 	began := time.Now()
-	_, err := bounded(ctx, t, chromedp.Steps(
+	_, err := inTime(ctx, t, chromedp.Steps(
 		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error { return checkRef(ctx, target, selector) }),
 		chromedp.WaitVisible(selector, find(selector)), chromedp.WaitEnabled(selector, find(selector)), action, chromedp.Func(t.settle),
 	))

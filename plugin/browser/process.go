@@ -2,6 +2,7 @@ package browser
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/sandbox"
@@ -116,7 +118,7 @@ func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process,
 		stdout.CloseWithError(p.err)
 	}()
 	stop := context.AfterFunc(ctx, cancel)
-	dir, err := p.read.ReadString(0)
+	dir, err := p.directory()
 	if !stop() && ctx.Err() != nil || err != nil {
 		p.close()
 		if ctx.Err() != nil {
@@ -124,8 +126,21 @@ func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process,
 		}
 		return nil, p.err
 	}
-	p.dir = strings.TrimSuffix(dir, "\x00")
+	p.dir = dir
 	return p, nil
+}
+
+// directory reads what the script prints first: its directory, with a zero byte behind it.
+func (p *process) directory() (string, error) {
+	const most = 4 << 10 // PATH_MAX, as bufio's buffer
+	dir, err := p.read.ReadSlice(0)
+	if err == bufio.ErrBufferFull {
+		err = &bounded.TooLargeError{What: "the path of the browser's directory", Max: most}
+	}
+	if err != nil {
+		return "", err
+	}
+	return string(dir[:len(dir)-1]), nil
 }
 
 // transport returns chromedp's connection to Chromium.
@@ -133,7 +148,27 @@ func (p *process) transport() chromedp.Transport {
 	return chromedp.NewPipeConn(struct {
 		io.Reader
 		io.Closer
-	}{p.read, p.out}, p.in)
+	}{&messages{r: p.read}, p.out}, p.in)
+}
+
+// messageMax is how long a message of Chromium may be. A screenshot of a long page is the longest.
+const messageMax = 16 << 20
+
+// messages are Chromium's, with a zero byte behind each. chromedp reads a message to its end.
+type messages struct {
+	r    io.Reader
+	size int // of the message so far
+}
+
+// Read implements io.Reader.
+func (m *messages) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if end := bytes.LastIndexByte(p[:n], 0); end >= 0 {
+		m.size = n - end - 1
+	} else if m.size += n; m.size > messageMax {
+		return 0, &bounded.TooLargeError{What: "a message of Chromium", Max: messageMax}
+	}
+	return n, err
 }
 
 // why returns the reason for Chromium's end, from the results of Run.

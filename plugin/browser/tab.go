@@ -162,8 +162,8 @@ func run[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (v T, er
 	return v, err
 }
 
-// bounded is run within Config.Timeout.
-func bounded[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (T, error) {
+// inTime is run within Config.Timeout.
+func inTime[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (T, error) {
 	if d := t.browser.config.Timeout; d > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d)

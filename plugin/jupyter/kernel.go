@@ -1,7 +1,6 @@
 package jupyter
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/printable"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -48,11 +48,16 @@ type (
 	}
 )
 
+// answerMax is how long an answer of execute_cli may be: some numbers, and the end of a log.
+const answerMax = 64 << 10
+
 // tool runs execute_cli for a kernel.
 func tool(ctx context.Context, box sandbox.Sandbox, kernel string, args ...string) (*kernelStatus, error) {
-	var out, errs bytes.Buffer
+	ctx, out, stop := bounded.Capture(ctx, "the answer of execute_cli", answerMax)
+	defer stop()
+	errs := bounded.Buffer{What: "the standard error of execute_cli", Max: answerMax, Full: out.Full}
 	code, err := box.Run(ctx, &sandbox.Cmd{
-		Args: append([]string{"execute_cli", "--kernel", kernel}, args...), Stdout: &out, Stderr: &errs,
+		Args: append([]string{"execute_cli", "--kernel", kernel}, args...), Stdout: out, Stderr: &errs,
 	})
 	switch {
 	case code == 127 && (err == nil || errors.Is(err, fs.ErrNotExist)):
@@ -67,10 +72,11 @@ func tool(ctx context.Context, box sandbox.Sandbox, kernel string, args ...strin
 		return nil, errors.New(printable.Text(text))
 	}
 	status := &kernelStatus{}
-	if out.Len() == 0 {
+	answer := out.Bytes()
+	if len(answer) == 0 {
 		return status, nil
 	}
-	if err := json.Unmarshal(out.Bytes(), status); err != nil {
+	if err := json.Unmarshal(answer, status); err != nil {
 		return nil, fmt.Errorf("execute_cli answers nonsense: %w", err)
 	}
 	return status, nil

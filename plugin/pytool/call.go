@@ -73,6 +73,8 @@ func (t *Tool) try(ctx context.Context, box sandbox.Sandbox, c Call, text []byte
 	d := &decoder{nonce: []byte(rand.Text()), stdout: stdout, stderr: stderr, answers: map[byte][]byte{}}
 	input := &input{r: bytes.NewReader(text)}
 	began := time.Now()
+	ctx, d.stop = ctxerr.WithCancel(ctx)
+	defer d.stop(nil)
 	code, err := box.Run(ctx, &sandbox.Cmd{
 		Args: []string{"sh", "-c", script, "pytool", string(d.nonce), t.key()},
 		Dir:  c.Dir, Env: environ.Merge(t.Env, c.Env), Stdin: input, Stdout: d, Stderr: python,

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/headtail"
 )
 
@@ -21,12 +22,17 @@ type decoder struct {
 	buf            []byte          // the beginning of the nonce, of a header or of an answer
 	kind           byte            // of the frame that is read; 0 between frames
 	left           int             // bytes of the frame that are still to come
+	failed         error           // why the rest is not read
+	stop           func(error)     // ends the program then, if it is not nil
 }
 
 const headerSize = 5
 
 func (d *decoder) Write(p []byte) (int, error) {
 	size := len(p)
+	if d.failed != nil {
+		return 0, d.failed
+	}
 	if !d.begun {
 		d.buf = append(d.buf, p...)
 		at := bytes.Index(d.buf, d.nonce)
@@ -46,6 +52,11 @@ func (d *decoder) Write(p []byte) (int, error) {
 			}
 			d.kind, d.left = d.buf[0], int(binary.BigEndian.Uint32(d.buf[1:]))
 			d.buf = nil
+			if strings.IndexByte("oe", d.kind) < 0 {
+				if _, err := bounded.Size(d.left, "the answer of the function", answerMax); err != nil {
+					return d.fail(err)
+				}
+			}
 		}
 		n := min(d.left, len(p))
 		piece := p[:n]
@@ -61,7 +72,7 @@ func (d *decoder) Write(p []byte) (int, error) {
 				d.answers[d.kind] = d.buf
 			}
 		default:
-			return size, fmt.Errorf("a frame of kind %q", d.kind)
+			return d.fail(fmt.Errorf("a frame of kind %q", d.kind))
 		}
 		if d.left > 0 {
 			break
@@ -70,6 +81,17 @@ func (d *decoder) Write(p []byte) (int, error) {
 	}
 	return size, nil
 }
+
+func (d *decoder) fail(err error) (int, error) {
+	d.failed = err
+	if d.stop != nil {
+		d.stop(err)
+	}
+	return 0, err
+}
+
+// answerMax is how long a frame that is no output may be: a result with its state.
+const answerMax = 16 << 20
 
 // A capture keeps head and tail of what is written to it, and passes everything on to tee. Several goroutines may use it.
 type capture struct {

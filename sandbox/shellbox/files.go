@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/sandshell/sandshell/internal/archive"
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/tempname"
 	"github.com/sandshell/sandshell/sandbox"
@@ -129,6 +130,10 @@ func (f files) ReadFile(ctx context.Context, name string, limit int64) (data []b
 	return data, nil
 }
 
+// sizeBelieved is how much memory a file gets for the size that the box tells. More comes as it is
+// read.
+const sizeBelieved = sandbox.DefaultReadLimit
+
 // sizeless is how much is read at once of a file that does not tell its size.
 const sizeless = 32 << 10
 
@@ -138,17 +143,21 @@ func readAll(ctx context.Context, file sandbox.File, name string, limit int64) (
 	if err != nil {
 		return nil, err
 	}
-	size := info.Size()
+	size := max(info.Size(), 0)
 	if size > limit {
 		return nil, &sandbox.TooLargeError{Name: name, Size: size, Limit: limit}
 	}
-	data := make([]byte, 0, size+1) // one more: it shows the end
+	data := make([]byte, 0, min(size, sizeBelieved)+1) // one more: it shows the end
 	for {
 		if ctx.Err() != nil {
 			return nil, ctxerr.Of(ctx)
 		}
-		if len(data) == cap(data) { // the file has no size, or has grown
-			data = slices.Grow(data, sizeless)
+		if len(data) == cap(data) { // the file is large, has no size, or has grown
+			grow := int64(sizeless)
+			if rest := size + 1 - int64(len(data)); rest > 0 {
+				grow = min(rest, int64(len(data)))
+			}
+			data = slices.Grow(data, int(grow))
 		}
 		piece := data[len(data):min(cap(data), len(data)+filePiece)]
 		n, err := file.ReadAt(piece, int64(len(data)))
@@ -313,18 +322,21 @@ type removal struct {
 // as long is moved up before it is removed.
 const longPath = 2 << 10
 
-// remove removes what is at a path. It goes on after an error, and returns the first.
+// remove removes what is at a path. It goes on after an error, and returns the first. A directory
+// with more files than ReadDir returns at once is read again, once those are removed.
 func (r *removal) remove(path string, info fs.FileInfo) error {
 	var first error
-	if info.IsDir() {
-		if len(path) > len(r.top)+longPath {
-			up := r.top + "/" + tempname.New()
-			if err := r.client.Rename(path, up); err == nil {
-				path = up
-			}
+	if info.IsDir() && len(path) > len(r.top)+longPath {
+		up := r.top + "/" + tempname.New()
+		if err := r.client.Rename(path, up); err == nil {
+			path = up
 		}
+	}
+	for more := info.IsDir(); more && first == nil; {
 		entries, err := r.client.ReadDir(path)
-		first = err
+		if more = errors.As(err, new(*bounded.TooLargeError)) && len(entries) > 0; !more {
+			first = err
+		}
 		for _, entry := range entries {
 			if r.ctx.Err() != nil {
 				return ctxerr.Of(r.ctx)

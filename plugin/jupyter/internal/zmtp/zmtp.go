@@ -14,6 +14,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
@@ -217,14 +218,7 @@ func (c *Conn) header() (flags byte, size int64, err error) {
 
 // body reads the body of a frame. It takes memory only for bytes that have arrived.
 func (c *Conn) body(size int64) ([]byte, error) {
-	if size <= 1<<20 {
-		b := make([]byte, size)
-		_, err := io.ReadFull(c.r, b)
-		return b, noEOF(err)
-	}
-	var b bytes.Buffer
-	_, err := io.CopyN(&b, c.r, size)
-	return b.Bytes(), noEOF(err)
+	return bounded.Exactly(c.r, size, "a frame", Limit)
 }
 
 func (c *Conn) command(size int64) ([]byte, error) {

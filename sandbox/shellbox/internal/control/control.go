@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -103,18 +104,24 @@ func (c *Processes) converse(lines string) (string, error) {
 	if _, err := io.WriteString(c.shell.Stdin(), lines+"\necho "+c.nonce+"\n"); err != nil {
 		return "", err
 	}
-	var answer strings.Builder
+	answer := bounded.Buffer{What: "an answer of the control shell", Max: answerMax}
 	for {
-		line, err := c.out.ReadString('\n')
+		line, err := bounded.Line(c.out, "a line of the control shell", answerMax)
 		if err != nil {
 			return "", err
 		}
-		if line == c.nonce+"\n" {
+		if line == c.nonce {
 			return answer.String(), nil
 		}
-		answer.WriteString(line)
+		if _, err := io.WriteString(&answer, line+"\n"); err != nil {
+			return "", err
+		}
 	}
 }
+
+// answerMax is how long an answer may be. The longest has the environment of a process, which the
+// kernel bounds, each byte as a few characters.
+const answerMax = 8 << 20
 
 // stop lets go of the shell; it ends at the end of its input.
 func (c *Processes) stop() {

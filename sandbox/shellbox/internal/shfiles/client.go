@@ -5,7 +5,6 @@
 package shfiles
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/errnos"
 	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/sandbox"
@@ -42,8 +42,9 @@ type Client struct {
 func New(ctx context.Context, run Run) (*Client, error) {
 	c := &Client{run: run}
 	c.life, c.close = context.WithCancel(context.WithoutCancel(ctx))
-	var said bytes.Buffer
-	code, err := run(ctx, command(nil, &said, `
+	ctx, said, stop := bounded.Capture(ctx, "what sh says of its tools", 4<<10)
+	defer stop()
+	code, err := run(ctx, command(nil, said, `
 for t in cat chmod head ls mkdir mv rm rmdir tail; do command -v "$t" >/dev/null || { echo "no $t"; exit 1; }; done
 stat -c %f / >/dev/null 2>&1 && echo gnu && exit; stat -f %Xp / >/dev/null 2>&1 && echo bsd && exit; echo "no stat"; exit 1`))
 	switch kind := strings.TrimSpace(said.String()); {
@@ -69,6 +70,11 @@ var errEnded = fmt.Errorf("%w (the way to the files was closed)", sandbox.ErrCut
 
 // do runs a script, and returns why it failed as package os would.
 func (c *Client) do(stdin io.Reader, stdout io.Writer, script string, args ...string) error {
+	return c.doIn(c.life, stdin, stdout, script, args...)
+}
+
+// doIn is do with a context below life.
+func (c *Client) doIn(ctx context.Context, stdin io.Reader, stdout io.Writer, script string, args ...string) error {
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()
@@ -83,7 +89,7 @@ func (c *Client) do(stdin io.Reader, stdout io.Writer, script string, args ...st
 	cmd := command(stdin, stdout, script, args...)
 	var said lastlines.Writer
 	cmd.Stderr = &said
-	code, err := c.run(c.life, cmd)
+	code, err := c.run(ctx, cmd)
 	switch {
 	case c.life.Err() != nil:
 		return errEnded
@@ -102,10 +108,17 @@ func (c *Client) do(stdin io.Reader, stdout io.Writer, script string, args ...st
 
 // output is what a script prints.
 func (c *Client) output(script string, args ...string) (string, error) {
-	var out bytes.Buffer
-	err := c.do(nil, &out, script, args...)
+	ctx, out, stop := bounded.Capture(c.life, "what the program for it prints", outputMax)
+	defer stop()
+	err := c.doIn(ctx, nil, out, script, args...)
 	return out.String(), err
 }
+
+// outputMax is how much of a script's output is read: the names in a directory are the longest.
+const outputMax = 8 << 20
+
+// listMax bounds the memory for the list of a directory: more than 100,000 usual names.
+const listMax = 24 << 20
 
 // Err implements shellbox.FileClient.
 func (c *Client) Err() error {

@@ -7,6 +7,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/bounded"
 )
 
 // An info is what stat tells of a file.
@@ -25,19 +27,25 @@ func (i *info) ModTime() time.Time { return i.time }
 func (i *info) IsDir() bool        { return i.mode.IsDir() }
 func (i *info) Sys() any           { return nil }
 
+// statMax is how long a line of stat may be: it has five numbers.
+const statMax = 128
+
 // parse reads a line of stat's.
 func parse(name, line string) (*info, error) {
 	words := strings.Fields(line)
-	if len(words) != 5 {
-		return nil, fmt.Errorf("stat prints %q", line)
+	if len(words) != 5 || len(line) > statMax {
+		return nil, fmt.Errorf("stat prints %.1000q", line)
 	}
 	var bad error
 	i := &info{
 		name: path.Base(name), mode: modeOf(uint32(number(words[0], 16, &bad))), size: number(words[1], 10, &bad),
 		time: time.Unix(number(words[2], 10, &bad), 0), owner: words[3] + ":" + words[4],
 	}
+	if bad == nil && i.size < 0 {
+		bad = errors.New("no file has such a size")
+	}
 	if bad != nil {
-		return nil, fmt.Errorf("stat prints %q: %w", line, bad)
+		return nil, fmt.Errorf("stat prints %.1000q: %w", line, bad)
 	}
 	return i, nil
 }
@@ -67,18 +75,26 @@ func (c *Client) look(script, name string) (fs.FileInfo, error) {
 // namesMax is how much one stat gets as arguments: less than any system takes.
 const namesMax = 64 << 10
 
-// ReadDir implements shellbox.FileClient. What has gone meanwhile is left out.
+// ReadDir implements shellbox.FileClient. What has gone meanwhile is left out. Of too many files it
+// returns the first, with the error.
 func (c *Client) ReadDir(dir string) ([]fs.FileInfo, error) {
-	list, err := c.output(`ls -d -- "$1/." >/dev/null || exit 1; cd -- "$1" || exit 1; [ -r . ] || { echo ": Permission denied" >&2; exit 1; }
+	list, tooMany := c.output(`ls -d -- "$1/." >/dev/null || exit 1; cd -- "$1" || exit 1; [ -r . ] || { echo ": Permission denied" >&2; exit 1; }
 for f in * .[!.]* ..?*; do if [ -e "$f" ] || [ -L "$f" ]; then printf '%s\0' "$f"; fi; done`, dir)
-	if err != nil {
-		return nil, err
+	if tooMany != nil && !errors.As(tooMany, new(*bounded.TooLargeError)) {
+		return nil, tooMany
 	}
+	list = list[:strings.LastIndexByte(list, 0)+1] // whole names
 	infos := []fs.FileInfo{}
 	var names []string
 	length := 0
+	counted := bounded.List{What: "the list of the directory", Max: listMax}
 	for name := range strings.SplitSeq(strings.TrimSuffix(list, "\x00"), "\x00") {
+		if err := counted.Add(len(name)); err != nil {
+			tooMany = err
+			break
+		}
 		if length += len(name) + 1; length > namesMax {
+			var err error
 			if infos, err = c.lookIn(dir, names, infos); err != nil {
 				return nil, err
 			}
@@ -88,7 +104,11 @@ for f in * .[!.]* ..?*; do if [ -e "$f" ] || [ -L "$f" ]; then printf '%s\0' "$f
 			names = append(names, name)
 		}
 	}
-	return c.lookIn(dir, names, infos)
+	infos, err := c.lookIn(dir, names, infos)
+	if err != nil {
+		return nil, err
+	}
+	return infos, tooMany
 }
 
 // lookIn appends what names of a directory are.

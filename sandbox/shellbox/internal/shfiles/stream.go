@@ -3,7 +3,9 @@ package shfiles
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -11,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/sandshell/sandshell/internal/bounded"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -18,25 +22,38 @@ import (
 type stream struct {
 	in    *io.PipeWriter
 	out   *bufio.Reader
-	first string // the line with which it began
+	first string                  // the line with which it began
+	stop  context.CancelCauseFunc // kills the script
 	ended chan struct{}
 	err   error // why it has ended; set when ended is closed
 }
+
+// lineMax is how long the first line of a script may be, and restMax how much may come after what
+// is asked for: the answer to a call that was given up.
+const (
+	lineMax = 4 << 10
+	restMax = 4 << 20
+)
 
 // start starts a script, and waits until it has printed a line.
 func (c *Client) start(script string, args ...string) (*stream, error) {
 	stdin, in := io.Pipe()
 	out, stdout := io.Pipe()
-	s := &stream{in: in, out: bufio.NewReader(out), ended: make(chan struct{})}
+	ctx, stop := ctxerr.WithCancel(c.life)
+	s := &stream{in: in, out: bufio.NewReader(out), stop: stop, ended: make(chan struct{})}
 	go func() {
-		s.err = c.do(stdin, stdout, script, args...)
+		defer stop(nil)
+		s.err = c.doIn(ctx, stdin, stdout, script, args...)
 		stdin.CloseWithError(io.ErrClosedPipe)
 		stdout.Close()
 		close(s.ended)
 	}()
 	var err error
-	if s.first, err = s.out.ReadString('\n'); err != nil {
-		return nil, s.end(fmt.Errorf("the program for it prints %q", s.first))
+	if s.first, err = bounded.Line(s.out, "the first line that the program for it prints", lineMax); err != nil {
+		if errors.As(err, new(*bounded.TooLargeError)) {
+			s.stop(err)
+		}
+		return nil, s.end(fmt.Errorf("the program for it prints %.1000q", s.first))
 	}
 	return s, nil
 }
@@ -44,7 +61,10 @@ func (c *Client) start(script string, args ...string) (*stream, error) {
 // end ends the script's input, waits for its end, and returns why it has failed; else, unless it is nil, but.
 func (s *stream) end(but error) error {
 	s.in.Close()
-	io.Copy(io.Discard, s.out)
+	if n, _ := io.Copy(io.Discard, io.LimitReader(s.out, restMax+1)); n > restMax {
+		s.stop(&bounded.TooLargeError{What: "what the program for it prints at its end", Max: restMax})
+		io.Copy(io.Discard, s.out)
+	}
 	<-s.ended
 	if s.err != nil {
 		return s.err
