@@ -23,7 +23,7 @@ import (
 )
 
 // outputMax is how much of a setup's output an Error holds.
-const outputMax = 16 << 20
+const outputMax = 8 << 20
 
 // An installation is one call of Install.
 type installation struct {

@@ -156,7 +156,7 @@ func sized(info fs.FileInfo, err error) (fs.FileInfo, error) {
 }
 
 // listMax bounds the memory for the list of a directory: more than 100,000 usual names.
-const listMax = 24 << 20
+const listMax = 20 << 20
 
 // ReadDir implements shellbox.FileClient.
 func (c *Client) ReadDir(name string) ([]fs.FileInfo, error) {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -76,8 +77,9 @@ func arguments(user []string) []string {
 }
 
 const (
-	startTimeout = time.Minute      // for Chromium's first answer
-	exitDelay    = 10 * time.Second // for Chromium to end by itself
+	startTimeout  = time.Minute      // for Chromium's first answer
+	exitDelay     = 10 * time.Second // for Chromium to end by itself, and for its directory to go
+	startedRemove = 2 * time.Second  // for the directory of one that has not started
 )
 
 // A process is Chromium in the box. The DevTools protocol is spoken over the standard streams of a Run: no port is open, and nobody else can join.
@@ -120,7 +122,14 @@ func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process,
 	stop := context.AfterFunc(ctx, cancel)
 	dir, err := p.directory()
 	if !stop() && ctx.Err() != nil || err != nil {
-		p.close()
+		cancel()
+		p.in.Close()
+		p.out.Close()
+		<-p.done
+		p.remove(startedRemove)
+		if errors.As(err, new(*bounded.TooLargeError)) {
+			return nil, err
+		}
 		if ctx.Err() != nil {
 			return nil, ctxerr.Of(ctx)
 		}
@@ -188,17 +197,17 @@ func (p *process) close() error {
 	select {
 	case <-p.done:
 		p.cancel()
-		return p.remove()
+		return p.remove(exitDelay)
 	case <-timer.C:
 	}
 	p.cancel()
 	<-p.done
-	return p.remove()
+	return p.remove(exitDelay)
 }
 
 // remove removes the directory if the script has not: the script was killed, at any moment, or a process wrote there meanwhile.
-func (p *process) remove() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+func (p *process) remove(limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	var errs lastlines.Writer
 	code, err := p.box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "rm -rf " + directory, "sh", p.name}, Env: p.env, Stderr: &errs})

@@ -118,7 +118,7 @@ func (c *Client) output(script string, args ...string) (string, error) {
 const outputMax = 8 << 20
 
 // listMax bounds the memory for the list of a directory: more than 100,000 usual names.
-const listMax = 24 << 20
+const listMax = 20 << 20
 
 // Err implements shellbox.FileClient.
 func (c *Client) Err() error {

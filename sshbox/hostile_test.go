@@ -1,0 +1,201 @@
+package sshbox
+
+import (
+	"context"
+	_ "embed"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/sandshell/sandshell/plugin"
+	"github.com/sandshell/sandshell/plugin/browser"
+	"github.com/sandshell/sandshell/plugin/jupyter"
+	"github.com/sandshell/sandshell/plugin/pytool"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+//go:embed testdata/hostile.py
+var hostileServer string
+
+// hostileHeap is how much memory a hostile box may take of this program, beside what it takes
+// when it is idle.
+const hostileHeap = 64 << 20
+
+// peakOf returns how much memory call takes, at most, beside what there was before.
+func peakOf(call func()) int64 {
+	use := func() int64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapInuse)
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // as programs have it
+	runtime.GC()
+	idle := use()
+	var peak int64
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			peak = max(peak, use())
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	call()
+	close(stop)
+	<-stopped
+	return max(peak-idle, 0)
+}
+
+// A hostileCase is a place at which a box says more, or something else, than it should.
+type hostileCase struct {
+	name string
+	call func(ctx context.Context, t *testing.T) error
+	says string // in the error
+	time time.Duration
+}
+
+func (c hostileCase) test(t *testing.T) {
+	t.Run(c.name, func(t *testing.T) {
+		limit := c.time
+		if limit == 0 {
+			limit = time.Minute
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		var err error
+		began := time.Now()
+		peak := peakOf(func() { err = c.call(ctx, t) })
+		t.Logf("%-28s peak above idle %6.1f MiB, %5.2f s: %.120v", t.Name(), float64(peak)/(1<<20), time.Since(began).Seconds(), err)
+		if peak > hostileHeap {
+			t.Errorf("it takes %d MiB", peak>>20)
+		}
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v, want one that says %q", err, c.says)
+		}
+		if c.time == 0 && ctx.Err() != nil {
+			t.Error("the bound was not met: the time was")
+		}
+	})
+}
+
+// What a file server claims, over an sshd without boxd.
+func TestHostileFileServer(t *testing.T) {
+	read := func(limit int64) func(context.Context, sandbox.Files) error {
+		return func(ctx context.Context, f sandbox.Files) error {
+			_, err := f.ReadFile(ctx, "/etc/hostname", limit)
+			return err
+		}
+	}
+	stat := func(ctx context.Context, f sandbox.Files) error {
+		_, err := f.Stat(ctx, "/etc/hostname")
+		return err
+	}
+	list := func(ctx context.Context, f sandbox.Files) error {
+		_, err := f.ReadDir(ctx, "/etc")
+		return err
+	}
+	for _, c := range []struct {
+		mode, call string
+		do         func(context.Context, sandbox.Files) error
+		says       string
+		time       time.Duration
+	}{
+		{"size", "ReadFile", read(0), "18446744073709551614", 0},
+		{"size", "Stat", stat, "18446744073709551614", 0},
+		{"negative", "ReadFile", read(0), "9223372036854775808", 0},
+		{"claim", "ReadFile", read(0), "", 0},
+		{"claim", "ReadFileLarge", read(1 << 50), "deadline", time.Second},
+		{"endless", "ReadFile", read(0), "", 0},
+		{"list", "ReadDir", list, "20 MiB", 0},
+		{"short", "ReadDir", list, "20 MiB", 0},
+		{"pairs", "ReadDir", list, "20 MiB", 0},
+		{"packet", "Stat", stat, "", 3 * time.Second},
+		{"order", "Stat", stat, "", 3 * time.Second},
+		{"silent", "Stat", stat, "deadline", 100 * time.Millisecond},
+	} {
+		hostileCase{c.mode + c.call, func(ctx context.Context, t *testing.T) error {
+			program := filepath.Join(t.TempDir(), "sftp")
+			noError(t, os.Chmod(filepath.Dir(program), 0o755))
+			noError(t, os.WriteFile(program, []byte("#!/usr/bin/python3\n"+hostileServer), 0o755))
+			s := startSSHD(t, "Subsystem sftp /usr/bin/env HOSTILE="+c.mode+" "+program)
+			box, err := Dial(limit(t), s.config())
+			noError(t, err)
+			defer box.Close()
+			return c.do(ctx, box.Files())
+		}, c.says, c.time}.test(t)
+	}
+}
+
+// What the programs of a container say that others have taken the place of.
+func TestHostileContainer(t *testing.T) {
+	box := newBox(t, Config{Image: testImage, Network: "none", Memory: 512 << 20})
+	noError(t, box.Files().WriteFile(limit(t), "/tmp/hostile.py", []byte(hostileServer), 0o755))
+	does(t, box, `mkdir -p /tmp/w; printf '#!/bin/bash\nexec yes %s\n' "$(printf 'A%.0s' $(seq 100))" >/tmp/yes; chmod +x /tmp/yes`, 0, "")
+	instead := func(program string, call func(context.Context) error) func(context.Context, *testing.T) error {
+		return func(ctx context.Context, t *testing.T) error {
+			does(t, box, "p=$(command -v "+program+" || echo /usr/local/bin/"+program+"); [ ! -e $p ] || cp -P $p /tmp/kept; cp /tmp/yes /tmp/new; mv /tmp/new $p", 0, "")
+			defer does(t, box, "p=$(command -v "+program+"); if [ -e /tmp/kept ] || [ -L /tmp/kept ]; then mv /tmp/kept $p; else rm $p; fi", 0, "")
+			return call(ctx)
+		}
+	}
+	taken := func(mode, server string, begin, call func(context.Context) error) func(context.Context, *testing.T) error {
+		return func(ctx context.Context, t *testing.T) error {
+			noError(t, begin(ctx))
+			attack, err := box.Background(ctx, "exec python3 /tmp/hostile.py "+mode+" "+server+" >/tmp/attack 2>&1")
+			noError(t, err)
+			defer func() {
+				noError(t, attack.Kill(limit(t)))
+				does(t, box, "kill -KILL $(sed -n 's/stopped //p' /tmp/attack) 2>/dev/null; true", 0, "")
+			}()
+			does(t, box, "until grep -q stopped /tmp/attack; do sleep 0.01; done", 0, "")
+			return call(ctx)
+		}
+	}
+	files := box.Files()
+	open := func(ctx context.Context) error { _, err := files.Stat(ctx, "/"); return err }
+	list := func(ctx context.Context) error { _, err := files.ReadDir(ctx, "/etc"); return err }
+	read := func(ctx context.Context) error { _, err := files.ReadFile(ctx, "/etc/hostname", 0); return err }
+	var events func(func(sandbox.FileEvent, error) bool)
+	watch := func(ctx context.Context) error {
+		seq, err := files.Watch(ctx, "/tmp/w")
+		events = seq
+		return err
+	}
+	next := func(context.Context) (last error) {
+		for _, err := range events {
+			last = err
+		}
+		return last
+	}
+	for _, c := range []hostileCase{
+		{"ReadFileTaken", taken("size", "files", open, read), "18446744073709551614", 0},
+		{"ReadDirTaken", taken("list", "files", open, list), "20 MiB", 0},
+		{"WatchTaken", taken("line", "watch", watch, next), "KiB", 0},
+		{"ExecuteCLI", instead("execute_cli", func(ctx context.Context) error { _, err := jupyter.Connect(ctx, box); return err }), "64 KiB", 0},
+		{"PluginsSh", instead("sh", func(ctx context.Context) error {
+			return box.InitPlugins(ctx, plugin.Plugin{Name: "p", Files: fstest.MapFS{"setup.sh": {Data: []byte("true\n"), Mode: 0o755}}})
+		}), "MiB", 0},
+		{"PluginSetup", func(ctx context.Context, t *testing.T) error {
+			return box.InitPlugins(ctx, plugin.Plugin{Name: "q", Timeout: time.Second, Files: fstest.MapFS{"setup.sh": {Data: []byte("exec yes AAAAAAAAAAAAAAAA\n"), Mode: 0o755}}})
+		}, "", time.Minute},
+		{"Pytool", instead("sh", func(ctx context.Context) error {
+			_, err := (&pytool.Tool{Function: "f", Source: "def f(): pass"}).Call(ctx, box, pytool.Call{Timeout: 2 * time.Second})
+			return err
+		}), "", 0},
+		{"Browser", instead("sh", func(ctx context.Context) error {
+			_, err := browser.Open(ctx, box, browser.Config{})
+			return err
+		}), "4 KiB", 3 * time.Second},
+	} {
+		c.test(t)
+	}
+}

@@ -1,0 +1,88 @@
+# Plays a hostile file server. With no argument it is an sshd's subsystem. With one it takes the
+# place of a program of boxd's by its streams, as any program of the same user may try to.
+import glob
+import os
+import signal
+import struct
+import sys
+
+mode = os.environ.get("HOSTILE") or sys.argv[1]
+source, sink = 0, 1
+if len(sys.argv) > 2:
+    while True:
+        found = [p for p in glob.glob("/proc/[0-9]*/cmdline")
+                 if open(p, "rb").read().split(b"\0")[1:2] == [sys.argv[2].encode()]]
+        if found:
+            break
+    pid = int(found[0].split("/")[2])
+    os.kill(pid, signal.SIGSTOP)
+    sink = os.open("/proc/%d/fd/1" % pid, os.O_WRONLY)
+    source = os.open("/proc/%d/fd/0" % pid, os.O_RDONLY)
+    print("stopped", pid, flush=True)
+
+
+def write(b):
+    while b:
+        b = b[os.write(sink, b):]
+
+
+if mode == "line":
+    write(b'{"Events":[{"Name":"')
+    while True:
+        write(b"A" * 65536)
+
+
+def read(n):
+    b = b""
+    while len(b) < n:
+        piece = os.read(source, n - len(b))
+        if not piece:
+            sys.exit()
+        b += piece
+    return b
+
+
+def send(kind, rest):
+    write(struct.pack(">IB", len(rest) + 1, kind) + rest)
+
+
+def text(b):
+    return struct.pack(">I", len(b)) + b
+
+
+SIZES = {"size": 2**64 - 2, "negative": 2**63, "claim": 2**40}
+while True:
+    length, = struct.unpack(">I", read(4))
+    packet = read(length)
+    if packet[0] == 1:  # INIT
+        send(2, struct.pack(">I", 3))
+        continue
+    number = packet[1:5]
+    if mode == "silent" and packet[0] in (7, 8, 17) or mode == "claim" and packet[0] == 5:
+        continue
+    if mode == "order":  # an answer to another question
+        number = struct.pack(">I", struct.unpack(">I", number)[0] + 7)
+    if mode == "packet":
+        write(struct.pack(">IB", 0xffffffff, 103))
+        while True:
+            write(b"A" * 65536)
+    if packet[0] in (7, 8, 17):  # LSTAT, FSTAT, STAT
+        kind = 0o040755 if mode in ("list", "short", "pairs") else 0o100644
+        send(105, number + struct.pack(">IQI", 5, SIZES.get(mode, 10), kind))
+    elif packet[0] in (3, 11):  # OPEN, OPENDIR
+        send(102, number + text(b"h"))
+    elif packet[0] == 16:  # REALPATH
+        send(104, number + struct.pack(">I", 1) + text(b"/root") * 2 + struct.pack(">I", 0))
+    elif packet[0] == 5:  # READ, for ever
+        send(103, number + text(b"A" * 32768))
+    elif packet[0] == 12:  # READDIR, for ever
+        if mode == "short":
+            entry = text(b"a") + text(b"") + struct.pack(">I", 0)
+        elif mode == "pairs":
+            entry = text(b"a") + text(b"") + struct.pack(">II", 1 << 31, 20) + text(b"") * 40
+        else:
+            entry = text(b"A" * 200) * 2 + struct.pack(">IQI", 5, 1, 0o100644)
+        count = 250000 // len(entry)
+        send(104, number + struct.pack(">I", count) + entry * count)
+    else:
+        send(101, number + struct.pack(">I", 0) + text(b"") * 2)
