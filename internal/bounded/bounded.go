@@ -2,7 +2,7 @@
 // never end, and a program that we start may be another one. So each read has a bound. A read that
 // meets it returns a [*TooLargeError], which says what was too large and what the bound is.
 //
-// Nothing else reads a stream of a box into memory: see internal/tools/readscheck, which lint runs.
+// Nothing else reads a stream of a box into memory: TestReads, which lint runs, finds what does.
 package bounded
 
 import (
@@ -41,7 +41,7 @@ func bytesText(n int64) string {
 // ReadAll reads until the end of r, but no more than most bytes. If there are more, it returns the
 // first of them with the error.
 func ReadAll(r io.Reader, what string, most int) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, int64(most)+1)) //bounded: by its LimitReader
+	data, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
 	if len(data) > most {
 		return data[:most], &TooLargeError{What: what, Max: int64(most)}
 	}
@@ -157,7 +157,7 @@ type Buffer struct {
 	Full func(error) // is called once, when there is more than Max, if it is not nil
 
 	mu   sync.Mutex
-	text bytes.Buffer //bounded: by Write
+	text bytes.Buffer
 	err  error
 }
 

@@ -108,7 +108,7 @@ func eachEntry(path string, fields int, f func(fields []string) (more bool)) {
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return
 	}
-	for lines := bufio.NewScanner(file); lines.Scan(); {
+	for lines := bufio.NewScanner(file); lines.Scan(); { //bounded: by Scanner, and no line is kept
 		if entry := strings.Split(lines.Text(), ":"); len(entry) >= fields && !f(entry) {
 			return
 		}
