@@ -54,7 +54,7 @@ func unboundedReads(name string, source any) (found []string, err error) {
 	return found, nil
 }
 
-// hasBound reports whether a reader is io.LimitReader(…), or bytes.NewReader(…) of what is in memory.
+// hasBound reports whether a reader is io.LimitReader(…), or bytes.NewReader(…) of memory.
 func hasBound(reader ast.Expr) bool {
 	call, ok := reader.(*ast.CallExpr)
 	if !ok {
