@@ -30,7 +30,7 @@ rules:
   resources: [pods]
   verbs: [create, get, list, watch, patch, delete]
 - apiGroups: [""]
-  resources: [pods/exec]
+  resources: [pods/exec, pods/attach]
   verbs: [create, get]
 - apiGroups: [""]
   resources: [events]

@@ -250,7 +250,7 @@ func TestBoxdOfOthers(t *testing.T) {
 		in, err := cmd.StdinPipe()
 		noError(t, err)
 		defer in.Close()
-		_, err = io.WriteString(in, wire.Authorize+"ssh-ed25519 AAAA\n")
+		_, err = io.WriteString(in, wire.Claim{Nonce: "N", Key: "ssh-ed25519 AAAA"}.String())
 		noError(t, err)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
@@ -261,7 +261,7 @@ func TestBoxdOfOthers(t *testing.T) {
 	for _, d := range []string{c.Boxd, dir, program, dir + "/socket"} {
 		noError(t, os.Chmod(d, 0o777))
 	}
-	if out, err := join(); strings.Contains(out, wire.Authorized) || err != nil && strings.Contains(err.Error(), "denied") {
+	if out, err := join(); strings.Contains(out, "sandshell answer") || err != nil && strings.Contains(err.Error(), "denied") {
 		t.Errorf("another user has an answer, or does not come as far: %v, %q", err, out)
 	}
 	if got := tell(t, box, "echo mine"); got != "mine" {

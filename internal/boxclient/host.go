@@ -27,6 +27,15 @@ type Place interface {
 	Fate(ctx context.Context) Fate
 }
 
+// A Controller is a Place in which boxd has standard streams of its own that no program of the place
+// can reach. Keys are exchanged on them. In a Place that is none, they are exchanged on what Join
+// returns.
+type Controller interface {
+	Place
+	// Control connects to the standard input and output of boxd.
+	Control(ctx context.Context) (Streams, error)
+}
+
 // A Fate is what has become of a place.
 type Fate struct {
 	Lost   string // why it is gone for good; "": it may come back

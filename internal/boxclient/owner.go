@@ -9,23 +9,35 @@ import (
 	"net"
 	"strings"
 
-	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/wire"
 	"golang.org/x/crypto/ssh"
 )
 
-// reach makes a connection: with authorize, as the new owner; else as the owner that this host already is.
-func (h *Host) reach(ctx context.Context, authorize bool) (*sshconn.Conn, error) {
+// reach makes a connection: with claims, as the new owner; else as the owner that this host already
+// is.
+func (h *Host) reach(ctx context.Context, claims bool) (*sshconn.Conn, error) {
+	control, beside := h.Place.(Controller)
+	beside = beside && claims
+	claimed := make(chan error, 1)
+	if beside { // meanwhile: to execute boxd join takes an engine much longer
+		claiming, cancel := context.WithCancel(ctx)
+		done := make(chan struct{})
+		defer func() { cancel(); <-done }()
+		go func() {
+			defer close(done)
+			claimed <- h.claimBeside(claiming, control, false)
+		}()
+	}
 	streams, err := h.Place.Join(ctx)
 	if err != nil {
 		return nil, err
 	}
 	fail := func(err error) error {
 		streams.Close()
-		if ctx.Err() != nil {
-			return ctxerr.Of(ctx)
+		if err := ctxerr.Of(ctx); err != nil {
+			return err
 		}
 		err = fmt.Errorf("reach boxd: %w", err)
 		if said := streams.Said(); said != "" {
@@ -33,16 +45,14 @@ func (h *Host) reach(ctx context.Context, authorize bool) (*sshconn.Conn, error)
 		}
 		return err
 	}
-	if authorize {
-		stop := context.AfterFunc(ctx, func() { streams.Close() })
-		key, err := h.authorize(streams, wire.Authorize)
-		if !stop() && err == nil {
-			err = ctxerr.Of(ctx)
-		}
-		if err != nil {
-			return nil, fail(err)
-		}
-		h.hostKey = key
+	switch {
+	case beside:
+		err = <-claimed
+	case claims:
+		err = h.claim(ctx, streams, false)
+	}
+	if err != nil {
+		return nil, fail(err)
 	}
 	config := &ssh.ClientConfig{
 		User: "sandshell", Auth: []ssh.AuthMethod{ssh.PublicKeys(h.signer)},
@@ -73,35 +83,67 @@ func (h *Host) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 func (h *Host) adopts(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.Attempt)
 	defer cancel()
+	if control, ok := h.Place.(Controller); ok {
+		return h.claimBeside(ctx, control, true) == nil
+	}
 	streams, err := h.Place.Join(ctx)
 	if err != nil {
 		return false
 	}
 	defer streams.Close()
-	stop := context.AfterFunc(ctx, func() { streams.Close() })
-	defer stop()
-	_, err = h.authorize(streams, wire.Adopt)
-	return err == nil
+	return h.claim(ctx, streams, true) == nil
 }
 
-// answerMax is how long an answer of boxd may be: a key, or why there is none.
-const answerMax = 4 << 10
+// claimBeside claims the box on boxd's own standard streams.
+func (h *Host) claimBeside(ctx context.Context, c Controller, adopts bool) error {
+	streams, err := c.Control(ctx)
+	if err != nil {
+		return err
+	}
+	defer streams.Close()
+	return h.claim(ctx, streams, adopts)
+}
 
-// authorize tells boxd the owner's key, and learns boxd's.
-func (h *Host) authorize(streams io.ReadWriter, how string) (ssh.PublicKey, error) {
-	if _, err := fmt.Fprintf(streams, "%s%s", how, ssh.MarshalAuthorizedKey(h.signer.PublicKey())); err != nil {
-		return nil, err
+// claim makes this host's key the owner's, and learns boxd's. What else comes on the streams, such as
+// the output of the image's own command, is passed over. It takes nothing from behind the answer.
+func (h *Host) claim(ctx context.Context, streams Streams, adopts bool) error {
+	stop := context.AfterFunc(ctx, func() { streams.Close() })
+	defer stop()
+	claim := wire.NewClaim(h.signer.PublicKey(), adopts)
+	_, err := io.WriteString(streams, claim.String())
+	for err == nil {
+		var line string
+		if line, err = readLine(streams); err != nil {
+			break
+		}
+		key, answers, failed := claim.ParseAnswer(line)
+		if answers {
+			h.hostKey = key
+			return failed
+		}
 	}
-	line, err := bounded.BareLine(streams, "the answer of boxd", answerMax)
-	if err != nil {
-		return nil, err
+	if why := ctxerr.Of(ctx); why != nil {
+		return why
 	}
-	text, err := wire.ParseAuthorized(line)
-	if err != nil {
-		return nil, err
+	return err
+}
+
+// readLine reads a line, and nothing after it. Of a line that is too long to be boxd's it returns
+// the first part.
+func readLine(r io.Reader) (string, error) {
+	var line []byte
+	var b [1]byte
+	for {
+		if _, err := io.ReadFull(r, b[:]); err != nil {
+			return string(line), err
+		}
+		if b[0] == '\n' {
+			return string(line), nil
+		}
+		if len(line) < wire.ClaimMax {
+			line = append(line, b[0])
+		}
 	}
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(text))
-	return key, err
 }
 
 // refused reports whether boxd has refused this host because it has another owner now.

@@ -107,8 +107,12 @@ func (c *Container) checkRuntime(ctx context.Context) error {
 // An engine that keeps containers while it restarts (live-restore) nevertheless ends those with AutoRemove (seen with Docker 20.10.24). On such an
 // engine the container has no AutoRemove: after the box has ended by itself, it stays until somebody calls Reap, as New does.
 //
-// The image's health check never runs: the engine starts it from outside of the container, so it could make itself the owner.
+// Its standard input is open for clients that claim the box. It outlives each of them: StdinOnce is
+// false.
+//
+// The image's health check never runs: nothing here asks for its result.
 func (c *Container) boxd(config *container.Config, host *container.HostConfig, liveRestore bool) {
+	config.OpenStdin, config.StdinOnce, config.Tty = true, false, false
 	config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
 	config.Entrypoint = []string{wire.Path, "serve", "-linger", c.Linger.String()}
 	if c.Keep {

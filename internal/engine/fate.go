@@ -18,7 +18,7 @@ import (
 	"github.com/sandshell/sandshell/sshbox/boxd/bin"
 )
 
-var _ boxclient.Place = (*Container)(nil)
+var _ boxclient.Controller = (*Container)(nil)
 
 // Join executes boxd join in the container: its streams are a connection to boxd.
 func (c *Container) Join(ctx context.Context) (boxclient.Streams, error) {
@@ -31,6 +31,15 @@ func (c *Container) Join(ctx context.Context) (boxclient.Streams, error) {
 	r, err := c.engine.ExecAttach(ctx, created.ID, client.ExecAttachOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("execute boxd join in the container: %w", err)
+	}
+	return newAttached(r.Conn, r.Reader, c.Logger), nil
+}
+
+// Control implements boxclient.Controller: boxd is the container's first process.
+func (c *Container) Control(ctx context.Context) (boxclient.Streams, error) {
+	r, err := c.engine.ContainerAttach(ctx, c.ID, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true})
+	if err != nil {
+		return nil, fmt.Errorf("attach to the container: %w", err)
 	}
 	return newAttached(r.Conn, r.Reader, c.Logger), nil
 }

@@ -70,6 +70,15 @@ func (p *Pod) Join(ctx context.Context) (boxclient.Streams, error) {
 	return s, nil
 }
 
+// Control implements boxclient.Controller: boxd is, or will be, the container's first process.
+func (p *Pod) Control(ctx context.Context) (boxclient.Streams, error) {
+	s, err := p.cluster.attach(ctx, p.Name)
+	if err != nil {
+		return nil, fmt.Errorf("attach to the pod: %w", p.cluster.explain(err, "attach", "pods", p.Name))
+	}
+	return s, nil
+}
+
 func (p *Pod) join(ctx context.Context, command ...string) (boxclient.Streams, error) {
 	s, err := p.cluster.exec(ctx, p.Name, command)
 	if err != nil {

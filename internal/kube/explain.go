@@ -54,8 +54,8 @@ func (c *Cluster) Explain(err error, verb, resource, name string) error {
 // explain makes an *Error of what the API server has answered to a verb, where there is something to say.
 func (c *Cluster) explain(err error, verb, resource, name string) error {
 	text := err.Error()
-	if verb == "exec" {
-		verb, resource = "create", "pods/exec"
+	if verb == "exec" || verb == "attach" {
+		verb, resource = "create", "pods/"+verb
 	}
 	switch {
 	case apierrors.IsForbidden(err) && strings.Contains(text, "exceeded quota"):

@@ -100,6 +100,7 @@ func (p *Pod) object() *corev1.Pod {
 	o.Spec.TerminationGracePeriodSeconds = new(int64(1)) // boxd ends all that runs; what does not end is killed
 	c := &o.Spec.Containers[0]
 	c.Name = container
+	c.Stdin, c.StdinOnce, c.TTY = true, false, false // for clients that claim the box
 	serve := []string{wire.Path, "serve", "-linger", p.Linger.String()}
 	if p.Keep {
 		serve = append(serve, "-keep")

@@ -29,9 +29,19 @@ import (
 // exec executes a command in the pod's container. Its streams come over a websocket, and over SPDY where something on the way lets none through. client-go's
 // executors copy between streams of their own, with goroutines, on each of which a byte waits: this is the bare stream.
 func (c *Cluster) exec(ctx context.Context, pod string, command []string) (boxclient.Streams, error) {
-	url := c.core.Get().Resource("pods").Namespace(c.Namespace).Name(pod).SubResource("exec").VersionedParams(&corev1.PodExecOptions{
+	return c.stream(ctx, pod, "exec", &corev1.PodExecOptions{
 		Container: container, Command: command, Stdin: true, Stdout: true, Stderr: true,
-	}, runtime.NewParameterCodec(kinds())).URL().String()
+	})
+}
+
+// attach connects to the standard input and output of the container's first process.
+func (c *Cluster) attach(ctx context.Context, pod string) (boxclient.Streams, error) {
+	return c.stream(ctx, pod, "attach", &corev1.PodAttachOptions{Container: container, Stdin: true, Stdout: true})
+}
+
+func (c *Cluster) stream(ctx context.Context, pod, subresource string, o runtime.Object) (boxclient.Streams, error) {
+	url := c.core.Get().Resource("pods").Namespace(c.Namespace).Name(pod).SubResource(subresource).
+		VersionedParams(o, runtime.NewParameterCodec(kinds())).URL().String()
 	if !c.spdy.Load() {
 		s, err := c.overWebsocket(ctx, url)
 		if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) {

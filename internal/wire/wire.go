@@ -3,17 +3,28 @@
 //
 // # The way in
 //
-// boxd listens on an abstract Unix socket, [SocketName]. "boxd join ID", which the engine executes in the container, hands its own standard
-// streams over that socket: from then on they are boxd's, and no byte is copied on the way. The client speaks SSH on them, or first sends a line
+// boxd listens on an abstract Unix socket, [SocketName]. "boxd join ID", which the engine executes in
+// the container, hands its own standard streams over that socket: from then on they are boxd's, and
+// no byte is copied on the way. The client speaks SSH on them. Both ends are authenticated by keys
+// alone: boxd knows the owner's, the client knows boxd's. "boxd join" is a pipe without any
+// authority, because a program of the box can trace it, and be it.
 //
-//	sandshell authorize PUBLIC-KEY
+// The keys are exchanged where no program of the box comes: on the standard streams of boxd itself,
+// which is the container's first process. Whoever may use the engine attaches to them (docker
+// attach, pods/attach), and writes one line, a [Claim]:
 //
-// that makes the key's holder the box's owner. The connections of the owner before end, and boxd answers with its host key, see
-// [Authorized]. [Adopt] does so only where nobody is or was the owner. boxd talks only to a process that came into the container from outside: its parent is in no
-// namespace of the container's. Nothing that runs inside can be, or become, such a process.
+//	sandshell authorize NONCE PUBLIC-KEY
 //
-// On a machine with an sshd, boxd listens on a socket in a directory that only its user can enter, and talks to that user's processes only. "boxd start" and
-// "boxd join", which the sshd executes, hand the streams over in the same way; see [Ready]. The owner's [EndRequest] ends it.
+// boxd makes the key's holder the box's owner, ends the connections of the owner before, and answers
+// with a line that has its host key, and a code (HMAC) of it under the nonce. The image's own command
+// shares boxd's output, and may print there or take from there what it likes: the nonce, which only
+// boxd's input has shown, is not among it. An "adopt" in place of "authorize" is refused if somebody is or was the
+// owner. A boxd that was restarted has another host key and no owner.
+//
+// On a machine with an sshd, boxd listens on a socket in a directory that only its user can enter,
+// and talks to that user's processes only. "boxd start" and "boxd join", which the sshd executes,
+// hand the streams over in the same way; see [Ready]. There the account is the authority: the claim
+// comes on these streams, before SSH. The owner's [EndRequest] ends boxd.
 //
 // # Programs
 //
@@ -51,6 +62,10 @@
 package wire
 
 import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,6 +79,7 @@ import (
 
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+	"golang.org/x/crypto/ssh"
 )
 
 // Dir is where a container has boxd, and Path boxd itself.
@@ -389,21 +405,89 @@ func (e *failed) As(target any) bool {
 	return false
 }
 
-// The lines that may come before SSH.
+// A Claim is a line by which a client becomes the box's owner.
+type Claim struct {
+	Adopts bool   // only if nobody is or was the owner
+	Nonce  string // made for this claim: the secret of its sender and boxd
+	Key    string // the owner's public key, as in authorized_keys
+}
+
 const (
-	Authorize  = "sandshell authorize "
-	Adopt      = "sandshell adopt "    // likewise, and refused if there is or was an owner
-	Authorized = "sandshell host-key " // and boxd's public key, as in authorized_keys
-	Refused    = "sandshell refused "  // and why
+	authorizeWord = "sandshell authorize "
+	adoptWord     = "sandshell adopt "
+	answerWord    = "sandshell answer "
+	hostKeyWord   = "host-key "
+	refusedWord   = "refused "
 )
 
-// ParseAuthorized returns the host key's text in the answer to Authorize.
-func ParseAuthorized(line string) (key string, err error) {
-	if key, ok := strings.CutPrefix(line, Authorized); ok {
-		return key, nil
+// ClaimMax is how long a claim may be: Linux writes so much into a pipe at once (PIPE_BUF), so that
+// two claims do not mix.
+const ClaimMax = 4096
+
+// NewClaim returns a claim for that key.
+func NewClaim(key ssh.PublicKey, adopts bool) Claim {
+	return Claim{adopts, rand.Text(), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))}
+}
+
+// String returns the claim as a line, with its end.
+func (c Claim) String() string {
+	word := authorizeWord
+	if c.Adopts {
+		word = adoptWord
 	}
-	if why, ok := strings.CutPrefix(line, Refused); ok {
-		return "", fmt.Errorf("boxd refuses: %s", why)
+	return word + c.Nonce + " " + c.Key + "\n"
+}
+
+// ParseClaim reads a line.
+func ParseClaim(line string) (Claim, error) {
+	c := Claim{}
+	rest, ok := strings.CutPrefix(line, authorizeWord)
+	if !ok {
+		rest, c.Adopts = strings.CutPrefix(line, adoptWord)
 	}
-	return "", fmt.Errorf("unexpected answer of boxd: %.100q", line)
+	c.Nonce, c.Key, _ = strings.Cut(strings.TrimSpace(rest), " ")
+	if !ok && !c.Adopts || c.Nonce == "" || c.Key == "" {
+		return c, fmt.Errorf("it is no claim: %.40q", line)
+	}
+	return c, nil
+}
+
+// Accept returns the answer, a line, to a claim that boxd of that host key has heeded.
+func (c Claim) Accept(hostKey ssh.PublicKey) string {
+	return c.answer(hostKeyWord + strings.TrimSpace(string(ssh.MarshalAuthorizedKey(hostKey))))
+}
+
+// Refuse returns the answer to a claim that boxd does not heed.
+func (c Claim) Refuse(why error) string {
+	return c.answer(refusedWord + strings.ReplaceAll(why.Error(), "\n", " "))
+}
+
+func (c Claim) answer(text string) string {
+	return answerWord + c.code("claim") + " " + c.code(text) + " " + text + "\n"
+}
+
+// code is the HMAC of a text, and of the claim, under the nonce.
+func (c Claim) code(text string) string {
+	mac := hmac.New(sha256.New, []byte(c.Nonce))
+	fmt.Fprintf(mac, "%t\x00%s\x00%s", c.Adopts, c.Key, text)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// ParseAnswer reads a line of boxd's output. answers is false for a line that does not answer this
+// claim, or that somebody else than boxd has made.
+func (c Claim) ParseAnswer(line string) (hostKey ssh.PublicKey, answers bool, err error) {
+	rest, _ := strings.CutPrefix(strings.TrimSuffix(line, "\n"), answerWord+c.code("claim")+" ")
+	code, text, _ := strings.Cut(rest, " ")
+	if !hmac.Equal([]byte(code), []byte(c.code(text))) {
+		return nil, false, nil
+	}
+	if why, refused := strings.CutPrefix(text, refusedWord); refused {
+		return nil, true, fmt.Errorf("boxd refuses: %.200q", why)
+	}
+	key, ok := strings.CutPrefix(text, hostKeyWord)
+	if !ok {
+		return nil, true, fmt.Errorf("unexpected answer of boxd: %.100q", text)
+	}
+	hostKey, _, _, _, err = ssh.ParseAuthorizedKey([]byte(key))
+	return hostKey, true, err
 }

@@ -30,6 +30,7 @@ func TestRole(t *testing.T) {
 		"watch-pods":        {pods, "[create, get, list, patch, delete]", "may not watch pods"},
 		"patch-pods":        {pods, "[create, get, list, watch, delete]", "may not patch pods"},
 		"exec":              {"pods/exec", "pods/log", "may not create pods/exec"},
+		"attach":            {"pods/attach", "pods/log", "may not create pods/attach"},
 		"get-policies":      {"networkpolicies", "ingresses", "may not get networkpolicies"},
 		"create-configmaps": {claims, "[configmaps]\n  verbs: [get, delete]", "may not create configmaps"},
 	} {

@@ -28,7 +28,9 @@ type box struct {
 	id, dir string
 	pid     int
 	log     *safeBuffer
-	logEnd  *os.File   // the end of the log that is read
+	logEnd  *os.File // the end of the log that is read
+	in      *os.File // boxd's own standard input, as the engine has it
+	out     *bufio.Reader
 	key     ssh.Signer // the owner's
 	hostKey ssh.PublicKey
 	clients []*ssh.Client
@@ -36,6 +38,12 @@ type box struct {
 
 // startBox starts a box, and makes its key the owner's. Its user is root, whose home is dir; programs start there.
 func startBox(t testing.TB, env ...string) *box {
+	t.Helper()
+	return startBoxWith(t, nil, env...)
+}
+
+// startBoxWith is startBox for an image that has a command of its own.
+func startBoxWith(t testing.TB, command []string, env ...string) *box {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root can make a pid namespace here: run it as root")
@@ -46,7 +54,7 @@ func startBox(t testing.TB, env ...string) *box {
 	var id [8]byte
 	rand.Read(id[:])
 	b := &box{t: t, id: "test-" + hex.EncodeToString(id[:]), dir: t.TempDir(), log: new(safeBuffer), key: newKey(t)}
-	cmd := exec.Command(executable(t), "serve", "-linger", "10m", b.id)
+	cmd := exec.Command(executable(t), append([]string{"serve", "-linger", "10m", b.id}, command...)...)
 	cmd.Dir = b.dir
 	cmd.Env = append([]string{actAs + "=1", dontLinger, "PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "LC_ALL=C"}, env...)
 	logEnd, stderr, err := os.Pipe()
@@ -54,9 +62,21 @@ func startBox(t testing.TB, env ...string) *box {
 		t.Fatal(err)
 	}
 	b.logEnd, cmd.Stderr = logEnd, stderr
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); out.Close() })
+	b.in, b.out, cmd.Stdin, cmd.Stdout = in, bufio.NewReader(out), theirIn, theirOut
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 	err = cmd.Start()
 	stderr.Close()
+	theirIn.Close()
+	theirOut.Close()
 	if errors.Is(err, syscall.EPERM) {
 		logEnd.Close()
 		t.Skip("no namespaces can be made here: ", err)
@@ -100,13 +120,27 @@ func (b *box) authorize() {
 		}
 		return err == nil
 	})
-	answer := b.say(wire.Authorize + string(ssh.MarshalAuthorizedKey(b.key.PublicKey())))
-	text, err := wire.ParseAuthorized(answer)
-	if err != nil {
+	var err error
+	if b.hostKey, err = b.claim(b.key, false); err != nil {
 		b.t.Fatal(err)
 	}
-	if b.hostKey, _, _, _, err = ssh.ParseAuthorizedKey([]byte(text)); err != nil {
+}
+
+// claim claims the box on boxd's own standard streams.
+func (b *box) claim(key ssh.Signer, adopts bool) (hostKey ssh.PublicKey, err error) {
+	b.t.Helper()
+	claim := wire.NewClaim(key.PublicKey(), adopts)
+	if _, err := io.WriteString(b.in, claim.String()); err != nil {
 		b.t.Fatal(err)
+	}
+	for {
+		line, err := b.out.ReadString('\n')
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if hostKey, answers, err := claim.ParseAnswer(line); answers {
+			return hostKey, err
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,22 @@ func (w *way) Join(context.Context) (boxclient.Streams, error) {
 	w.on = w.b.dial()
 	return uttering{w.on}, nil
 }
+
+// Control is boxd's own standard streams, as the engine has them.
+func (w *way) Control(context.Context) (boxclient.Streams, error) { return own{w.b}, nil }
+
+// own is the standard streams of the process that is boxd.
+type own struct{ b *box }
+
+func (o own) Read(p []byte) (int, error)     { return o.b.out.Read(p) }
+func (o own) Write(p []byte) (int, error)    { return o.b.in.Write(p) }
+func (own) Close() error                     { return nil }
+func (own) LocalAddr() net.Addr              { return nil }
+func (own) RemoteAddr() net.Addr             { return nil }
+func (own) SetDeadline(time.Time) error      { return nil }
+func (own) SetReadDeadline(time.Time) error  { return nil }
+func (own) SetWriteDeadline(time.Time) error { return nil }
+func (own) Said() string                     { return "" }
 
 func (w *way) Fate(context.Context) boxclient.Fate { return boxclient.Fate{} }
 

@@ -29,13 +29,13 @@ func silentServer(t testing.TB) *server {
 	return s
 }
 
-// FuzzAuthorize sends what may come before SSH. Either it is SSH, or it is a key that becomes the owner's, or it is refused; and nothing of what follows
-// is lost.
-func FuzzAuthorize(f *testing.F) {
-	key := string(ssh.MarshalAuthorizedKey(newKey(f).PublicKey()))
+// FuzzClaimBefore sends what may come before SSH on a machine. Either it is SSH, or it is a key that
+// becomes the owner's, or it is refused; and nothing of what follows is lost.
+func FuzzClaimBefore(f *testing.F) {
+	claim := wire.NewClaim(newKey(f).PublicKey(), false).String()
 	for _, seed := range []string{
-		"SSH-2.0-x\r\n", "", "SSH", wire.Authorize, wire.Authorize + key + "SSH-2.0-x\r\n", wire.Authorize + "command=\"x\" " + key,
-		wire.Authorize + "\n\n", "sandshell\n",
+		"SSH-2.0-x\r\n", "", "SSH", "sandshell authorize ", claim, claim + "SSH-2.0-x\r\n",
+		strings.Replace(claim, "ssh-", "command=\"x\" ssh-", 1), "sandshell authorize \n\n", "sandshell\n",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -44,12 +44,12 @@ func FuzzAuthorize(f *testing.F) {
 		s.owner = ""
 		var answer bytes.Buffer
 		in := bufio.NewReaderSize(bytes.NewReader(text), 64<<10)
-		err := s.authorize(in, &answer)
+		err := s.claimBefore(in, &answer)
 		if answer.Len() > 0 && !strings.HasSuffix(answer.String(), "\n") {
 			t.Errorf("it answers %q", answer.String())
 		}
 		if err != nil {
-			if s.owner != "" || strings.HasPrefix(answer.String(), wire.Authorized) {
+			if s.owner != "" || answer.Len() > 0 {
 				t.Error("it has an owner, and an error: ", err)
 			}
 			return
@@ -62,14 +62,16 @@ func FuzzAuthorize(f *testing.F) {
 			return
 		}
 		line, behind, _ := bytes.Cut(text, []byte("\n"))
-		if !bytes.Equal(rest, behind) || !bytes.HasPrefix(line, []byte(wire.Authorize)) {
-			t.Errorf("%q is left of %q", rest, text)
+		claim, err := wire.ParseClaim(string(line))
+		if !bytes.Equal(rest, behind) || err != nil {
+			t.Errorf("%q is left of %q: %v", rest, text, err)
 		}
-		if _, err := ssh.ParsePublicKey([]byte(s.owner)); err != nil {
-			t.Error(err)
+		hostKey, answers, err := claim.ParseAnswer(answer.String())
+		if !answers || (err == nil) != (s.owner != "") {
+			t.Errorf("%q answers %q, and the owner is %q", answer.String(), text, s.owner)
 		}
-		if _, err := wire.ParseAuthorized(answer.String()); err != nil {
-			t.Error(err)
+		if err == nil && !bytes.Equal(hostKey.Marshal(), s.hostKey.PublicKey().Marshal()) {
+			t.Error("another host key")
 		}
 	})
 }

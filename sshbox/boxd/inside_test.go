@@ -90,40 +90,76 @@ func TestFromInside(t *testing.T) {
 	b.settled(before)
 }
 
-// TestAuthorizeFromInside tries to become the owner by join from inside: as a child of boxd, as an orphan, and in a nested pid namespace.
-func TestAuthorizeFromInside(t *testing.T) {
+// TestClaimByJoin tries to become the owner by join: no process that joins can, from outside either.
+// A program of the box may trace a join, and be it.
+func TestClaimByJoin(t *testing.T) {
 	b := startBox(t)
 	w := b.witness()
 	stranger := newKey(t)
-	join := fmt.Sprintf("%s=1 '%s' join %s", actAs, executable(t), b.id)
-	say := fmt.Sprintf("echo '%s%s'", wire.Authorize, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(stranger.PublicKey()))))
-	for _, command := range []string{
-		fmt.Sprintf("(%s; sleep 0.2) | %s", say, join),
-		fmt.Sprintf("(%s; sleep 0.2) | (sh -c \"%s & \" & wait; sleep 0.2)", say, join),
-		fmt.Sprintf("(%s; sleep 0.2) | unshare --fork --pid env %s", say, join),
-		fmt.Sprintf("(%s; sleep 0.2) | nsenter --target 1 --pid env %s", say, join),
-	} {
-		out, errs, err := runs(t, b.owner(), command)
-		if strings.Contains(out, wire.Authorized) {
-			t.Errorf("%s: %q, %q, %v", command, out, errs, err)
+	for _, adopts := range []bool{false, true} {
+		claim := wire.NewClaim(stranger.PublicKey(), adopts)
+		if _, answers, _ := claim.ParseAnswer(b.say(claim.String())); answers {
+			t.Error("a join has made somebody the owner")
 		}
-		w.works()
-	}
-	if _, err := b.login(stranger); err == nil {
-		t.Error("the box has an owner from inside")
-	}
-	b.logged("it comes from inside of the container")
-}
-
-// TestOwnerAdopts: a box that has an owner is nobody else's to adopt.
-func TestOwnerAdopts(t *testing.T) {
-	b := startBox(t)
-	w := b.witness()
-	if answer := b.say(wire.Adopt + string(ssh.MarshalAuthorizedKey(newKey(t).PublicKey()))); !strings.HasPrefix(answer, wire.Refused) {
-		t.Errorf("it answers %q", answer)
 	}
 	w.works()
+	if _, err := b.login(stranger); err == nil {
+		t.Error("the box has another owner")
+	}
+}
+
+// TestClaims writes what is no claim to boxd's standard input, and claims that boxd refuses.
+func TestClaims(t *testing.T) {
+	b := startBox(t)
+	w := b.witness()
+	for _, text := range []string{
+		"\n", "ls\n", "sandshell authorize \n", "sandshell authorize nonce\n", strings.Repeat("x", 3*wire.ClaimMax) + "\n",
+		"sandshell authorize nonce " + strings.Repeat("x", wire.ClaimMax) + "\n", string(randomBytes(1000)) + "\n",
+	} {
+		io.WriteString(b.in, text)
+	}
+	bad := wire.Claim{Nonce: "N", Key: "ssh-ed25519 AAAA"}
+	io.WriteString(b.in, bad.String())
+	if _, err := b.claim(newKey(t), true); err == nil || !strings.Contains(err.Error(), "has an owner") {
+		t.Error("a box that has an owner is nobody else's to adopt: ", err)
+	}
+	w.works()
+	b.logged("it is no claim")
+	b.logged("a claim: ssh: ")
 	b.logged("the box has an owner")
+}
+
+// TestImageCommand: on boxd's own standard input the box is claimed, so the image's own command has
+// an empty one. It shares the output, and may print there what it likes.
+func TestImageCommand(t *testing.T) {
+	b := startBoxWith(t, []string{"sh", "-c", "readlink /proc/self/fd/0 >in; printf 'sandshell answer forged'; exec sleep 1000"})
+	b.witness().works()
+	waitFor(t, "the image's command", func() bool {
+		in, _ := os.ReadFile(b.dir + "/in")
+		return string(in) == "/dev/null\n"
+	})
+	if _, err := b.claim(newKey(t), false); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestForgedAnswer makes answers without the nonce, as whoever has seen boxd's output could.
+func TestForgedAnswer(t *testing.T) {
+	claim := wire.NewClaim(newKey(t).PublicKey(), false)
+	own, other := newKey(t).PublicKey(), newKey(t).PublicKey()
+	line := claim.Accept(own)
+	if key, answers, err := claim.ParseAnswer(line); !answers || err != nil || string(key.Marshal()) != string(own.Marshal()) {
+		t.Errorf("boxd's own answer: %v, %v, %v", key, answers, err)
+	}
+	text := func(k ssh.PublicKey) string { return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k))) }
+	for _, forged := range []string{
+		strings.Replace(line, text(own), text(other), 1), strings.Replace(line, "host-key", "refused", 1),
+		wire.NewClaim(newKey(t).PublicKey(), false).Accept(other), "sandshell answer", "", strings.ToUpper(line),
+	} {
+		if _, answers, _ := claim.ParseAnswer(forged); answers {
+			t.Errorf("it is taken for an answer: %q", forged)
+		}
+	}
 }
 
 // TestOwnerReplaced makes another key the owner's, from outside.

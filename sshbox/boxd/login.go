@@ -28,8 +28,10 @@ var loginLimit = 20 * time.Second
 
 // called serves one connection to the socket. A process connects and hands over two streams, on which the client speaks SSH: see join.
 //
-// A process from inside the container, or of another user of the machine, is refused before anything is taken from it. No client of ours comes from inside; and descriptors are not like a
-// network: a process that has handed them over still shares them, and could put them in blocking mode, in which not even Close returns.
+// A process from inside the container, or of another user of the machine, is refused before anything
+// is taken from it. No right depends on that, but it keeps the cheap floods out: no client of ours
+// comes from inside, and descriptors are not like a network. A process that has handed them over
+// still shares them, and could put them in blocking mode, in which not even Close returns.
 func (s *server) called(c *net.UnixConn) {
 	c.SetDeadline(time.Now().Add(loginLimit))
 	var joined *streams
@@ -65,7 +67,10 @@ func (s *server) serveStreams(raw net.Conn) {
 	raw.SetDeadline(time.Now().Add(loginLimit))
 	in := bufio.NewReaderSize(raw, 64<<10) // x/crypto reads 4 KiB at a time
 	buffered := &bufferedConn{Conn: raw, r: in}
-	err := s.authorize(in, raw)
+	var err error
+	if s.dir != "" {
+		err = s.claimBefore(in, raw)
+	}
 	var sc *ssh.ServerConn
 	var channels <-chan ssh.NewChannel
 	var requests <-chan *ssh.Request
@@ -108,34 +113,59 @@ func (s *server) waiting(raw net.Conn, begins bool) {
 	}
 }
 
-// authorize handles the line that may come before SSH: it makes its key the owner's.
-func (s *server) authorize(in *bufio.Reader, out io.Writer) error {
-	begin, err := in.Peek(len("SSH-"))
-	if err != nil {
-		return err
+// heed reads claims from boxd's own standard input, which only users of the engine can write to, and
+// answers on its standard output. It returns when the input ends, as it does where there is none.
+func (s *server) heed(in io.Reader, out io.Writer) {
+	lines := bufio.NewReaderSize(in, wire.ClaimMax)
+	for {
+		line, err := lines.ReadSlice('\n')
+		for errors.Is(err, bufio.ErrBufferFull) { // no claim is so long
+			line, err = lines.ReadSlice('\n')
+			line = line[:0]
+		}
+		if err != nil {
+			return
+		}
+		claim, err := wire.ParseClaim(string(line))
+		if err != nil { // a person types at docker attach
+			s.refused(err)
+			continue
+		}
+		// The image's command may have begun a line. One write, so that nothing comes in between.
+		io.WriteString(out, "\n"+s.claimed(claim))
 	}
-	if string(begin) == "SSH-" {
-		return nil
-	}
-	line, err := in.ReadSlice('\n')
-	text, adopts := strings.CutPrefix(string(line), wire.Adopt)
-	if !adopts {
-		text, _ = strings.CutPrefix(string(line), wire.Authorize)
-	}
-	if err != nil || text == string(line) {
-		return fmt.Errorf("it speaks neither SSH nor ours: %.40q", line)
-	}
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(text))
+}
+
+// claimed makes the claim's key the owner's, and returns the answer.
+func (s *server) claimed(claim wire.Claim) string {
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(claim.Key))
 	if err == nil {
-		err = s.own(string(key.Marshal()), adopts)
+		err = s.own(string(key.Marshal()), claim.Adopts)
 	}
 	if err != nil {
-		fmt.Fprintf(out, "%s%v\n", wire.Refused, err)
-		return fmt.Errorf("authorize: %w", err)
+		s.refused(fmt.Errorf("a claim: %w", err))
+		return claim.Refuse(err)
 	}
 	s.only(nil)
 	s.unlisten(func(*listener) bool { return true }) // they were the owner's before
-	_, err = fmt.Fprintf(out, "%s%s", wire.Authorized, ssh.MarshalAuthorizedKey(s.hostKey.PublicKey()))
+	return claim.Accept(s.hostKey.PublicKey())
+}
+
+// claimBefore handles the claim that may come before SSH on a machine, where the account is the
+// authority.
+func (s *server) claimBefore(in *bufio.Reader, out io.Writer) error {
+	begin, err := in.Peek(len("SSH-"))
+	if err != nil || string(begin) == "SSH-" {
+		return err
+	}
+	line, err := in.ReadSlice('\n')
+	if err != nil {
+		return fmt.Errorf("it speaks neither SSH nor ours: %.40q", line)
+	}
+	claim, err := wire.ParseClaim(string(line))
+	if err == nil {
+		_, err = io.WriteString(out, s.claimed(claim))
+	}
 	return err
 }
 

@@ -113,6 +113,9 @@ func serve(o options, log *slog.Logger) error {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	s.openMemory()
 	go s.children.reap()
+	if s.dir == "" {
+		go s.heed(os.Stdin, os.Stdout)
+	}
 	if len(o.command) > 0 {
 		if err := s.startCommand(); err != nil {
 			return fmt.Errorf("start the image's command: %w", err)
@@ -250,14 +253,20 @@ func (s *server) stop() {
 	s.exit()
 }
 
-// startCommand starts the image's own entrypoint and command on the container's standard streams. When it ends, the box goes on.
+// startCommand starts the image's own entrypoint and command on the container's standard outputs.
+// Its input is empty: on the container's, claims come. When it ends, the box goes on.
 func (s *server) startCommand() error {
 	p, err := s.prepare(request{args: s.command})
 	if err != nil {
 		return err
 	}
 	p.dir = "" // the container's own, also where that is the root
-	child, err := s.children.start(p, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, false)
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	child, err := s.children.start(p, [3]*os.File{null, os.Stdout, os.Stderr}, false)
 	if err != nil {
 		return err
 	}
