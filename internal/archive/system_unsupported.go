@@ -4,7 +4,6 @@ package archive
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"time"
