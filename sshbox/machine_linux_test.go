@@ -19,7 +19,6 @@ import (
 
 	"github.com/sandshell/sandshell/internal/inspect"
 	"github.com/sandshell/sandshell/internal/wire"
-	"github.com/sandshell/sandshell/sandbox"
 )
 
 // dialBoxd makes a box that boxd carries, and closes it when the test ends.
@@ -34,18 +33,6 @@ func dialBoxd(t testing.TB, c DialConfig) *SSHBox {
 		t.Fatal("without boxd: ", why)
 	}
 	return box
-}
-
-// tell executes a command that succeeds, and returns what it prints.
-func tell(t testing.TB, box sandbox.Session, command string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-	defer cancel()
-	r, err := box.Execute(ctx, command)
-	if err != nil || r.State != sandbox.Exited || r.ExitCode != 0 {
-		t.Fatalf("%s: %+v, %v", command, r, err)
-	}
-	return strings.TrimSuffix(r.Output, "\n")
 }
 
 // filesOf are the names in the directory of boxd and its boxes, of a box as "box".
