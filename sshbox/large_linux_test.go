@@ -103,7 +103,7 @@ func longMessages(ctx context.Context, t *testing.T, box sandbox.Sandbox, takesA
 		}
 		noError(t, err)
 		for _, leave := range []string{"exec bash --norc", "exit 3", ":"} {
-			r, err := s.Execute(ctx, fmt.Sprintf(`echo ${#BIG_0000} $(env | grep -c '^BIG_')`))
+			r, err := s.Execute(ctx, `echo ${#BIG_0000} $(env | grep -c '^BIG_')`)
 			exited(t, r, err, fmt.Sprintf("1014 %d\n", kib))
 			if r, err := s.Execute(ctx, leave); err != nil || r.Restarted != (leave != ":") {
 				t.Errorf("%s in a session with %d KiB: %+v, %v", leave, kib, r, err)

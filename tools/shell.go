@@ -71,7 +71,7 @@ func oneOf(name string, values []string) func(*jsonschema.Schema) {
 func (s *shell) exec(ctx context.Context, seconds float64) []sandbox.ExecOption {
 	opts := []sandbox.ExecOption{sandbox.MaxOutput(s.options.keep), sandbox.Yield(s.options.limit(seconds))}
 	if seconds <= 0 {
-		opts = append(opts, sandbox.Idle(s.options.idle))
+		opts = append(opts, sandbox.Idle(max(s.options.idle, 0)))
 	}
 	if w := outputOf(ctx); w != nil {
 		opts = append(opts, sandbox.Tee(w))
