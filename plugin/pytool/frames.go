@@ -22,6 +22,7 @@ type decoder struct {
 	buf            []byte          // the beginning of the nonce, of a header or of an answer
 	kind           byte            // of the frame that is read; 0 between frames
 	left           int             // bytes of the frame that are still to come
+	answer         int64           // bytes of all frames that are not output, as their headers claim
 	failed         error           // why the rest is not read
 	stop           func(error)     // ends the program then, if it is not nil
 }
@@ -53,7 +54,8 @@ func (d *decoder) Write(p []byte) (int, error) {
 			d.kind, d.left = d.buf[0], int(binary.BigEndian.Uint32(d.buf[1:]))
 			d.buf = nil
 			if strings.IndexByte("oe", d.kind) < 0 {
-				if _, err := bounded.Size(d.left, "the answer of the function", answerMax); err != nil {
+				d.answer += int64(d.left)
+				if _, err := bounded.Size(d.answer, "the answer of the function", answerMax); err != nil {
 					return d.fail(err)
 				}
 			}
@@ -90,8 +92,8 @@ func (d *decoder) fail(err error) (int, error) {
 	return 0, err
 }
 
-// answerMax is how long a frame that is no output may be: a result with its state.
-const answerMax = 16 << 20
+// answerMax is how long the frames that are no output may be together: a result with its state.
+const answerMax = 24 << 20
 
 // A capture keeps head and tail of what is written to it, and passes everything on to tee. Several goroutines may use it.
 type capture struct {

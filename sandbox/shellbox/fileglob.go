@@ -14,7 +14,7 @@ import (
 )
 
 // Glob implements sandbox.Files. (fs.Glob takes no directory whose name is not UTF-8, and is silent about a box that is lost.)
-func (f files) Glob(ctx context.Context, pattern string) (found []string, err error) {
+func (f files) Glob(ctx context.Context, pattern string) ([]string, error) {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, &fs.PathError{Op: "glob", Path: pattern, Err: err}
 	}
@@ -30,11 +30,10 @@ func (f files) Glob(ctx context.Context, pattern string) (found []string, err er
 		at := strings.LastIndex(plain, "/") + 1
 		prefix, rest = pattern[:at], strings.Split(pattern[at:], "/")
 	}
-	err = f.do(ctx, fileCall{op: "glob", name: cmp.Or(prefix, "./")}, func(ctx context.Context, c *fileUse, at string) error {
+	found, err := fileValue(ctx, f, fileCall{op: "glob", name: cmp.Or(prefix, "./")}, func(ctx context.Context, c *fileUse, at string) ([]string, error) {
 		g := glob{ctx: ctx, client: c}
 		err := g.search(at, prefix, rest)
-		found = g.found
-		return err
+		return g.found, err
 	})
 	if err != nil {
 		return nil, err

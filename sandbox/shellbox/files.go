@@ -110,24 +110,33 @@ func expandHome(c FileClient, path string) (string, error) {
 // filePiece is how much is read or written at once, and with it how soon the end of ctx is noticed: so much that a wait for the answers weighs little.
 const filePiece = 1 << 20
 
-// ReadFile implements sandbox.Files.
-func (f files) ReadFile(ctx context.Context, name string, limit int64) (data []byte, err error) {
-	if limit <= 0 {
-		limit = sandbox.DefaultReadLimit
-	}
-	err = f.do(ctx, fileCall{op: "read", name: name}, func(ctx context.Context, c *fileUse, path string) error {
-		file, err := c.Open(path)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		data, err = readAll(ctx, file, name, limit)
+// fileValue does what do does, for work that has a value. After an error nothing reads the value:
+// work that does not heed the end of ctx may still be about to write it.
+func fileValue[T any](ctx context.Context, f files, c fileCall, work func(ctx context.Context, u *fileUse, path string) (T, error)) (T, error) {
+	var value, none T
+	err := f.do(ctx, c, func(ctx context.Context, u *fileUse, path string) (err error) {
+		value, err = work(ctx, u, path)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	return data, nil
+	return value, nil
+}
+
+// ReadFile implements sandbox.Files.
+func (f files) ReadFile(ctx context.Context, name string, limit int64) ([]byte, error) {
+	if limit <= 0 {
+		limit = sandbox.DefaultReadLimit
+	}
+	return fileValue(ctx, f, fileCall{op: "read", name: name}, func(ctx context.Context, c *fileUse, path string) ([]byte, error) {
+		file, err := c.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		return readAll(ctx, file, name, limit)
+	})
 }
 
 // sizeBelieved is how much memory a file gets for the size that the box tells. More comes as it is
@@ -176,56 +185,39 @@ func readAll(ctx context.Context, file sandbox.File, name string, limit int64) (
 }
 
 // Stat implements sandbox.Files.
-func (f files) Stat(ctx context.Context, name string) (info fs.FileInfo, err error) {
-	err = f.do(ctx, fileCall{op: "stat", name: name}, func(_ context.Context, c *fileUse, path string) (err error) {
-		info, err = c.Stat(path)
-		return err
+func (f files) Stat(ctx context.Context, name string) (fs.FileInfo, error) {
+	return fileValue(ctx, f, fileCall{op: "stat", name: name}, func(_ context.Context, c *fileUse, path string) (fs.FileInfo, error) {
+		return c.Stat(path)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return info, nil
 }
 
 // Lstat implements sandbox.Files.
-func (f files) Lstat(ctx context.Context, name string) (info fs.FileInfo, err error) {
-	err = f.do(ctx, fileCall{op: "lstat", name: name}, func(_ context.Context, c *fileUse, path string) (err error) {
-		info, err = c.Lstat(path)
-		return err
+func (f files) Lstat(ctx context.Context, name string) (fs.FileInfo, error) {
+	return fileValue(ctx, f, fileCall{op: "lstat", name: name}, func(_ context.Context, c *fileUse, path string) (fs.FileInfo, error) {
+		return c.Lstat(path)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return info, nil
 }
 
 // ReadLink implements sandbox.LinkReader.
-func (f files) ReadLink(ctx context.Context, name string) (target string, err error) {
-	call := fileCall{op: "readlink", name: name}
-	err = f.do(ctx, call, func(_ context.Context, c *fileUse, path string) error {
+func (f files) ReadLink(ctx context.Context, name string) (string, error) {
+	return fileValue(ctx, f, fileCall{op: "readlink", name: name}, func(_ context.Context, c *fileUse, path string) (string, error) {
 		info, err := c.Lstat(path)
 		if err == nil && info.Mode()&fs.ModeSymlink == 0 {
 			err = syscall.EINVAL
 		}
-		if err == nil {
-			target, err = c.ReadLink(path)
+		if err != nil {
+			return "", err
 		}
-		return err
+		return c.ReadLink(path)
 	})
-	return target, err
 }
 
 // ReadDir implements sandbox.Files.
-func (f files) ReadDir(ctx context.Context, name string) (entries []fs.DirEntry, err error) {
-	err = f.do(ctx, fileCall{op: "readdir", name: name}, func(_ context.Context, c *fileUse, path string) error {
+func (f files) ReadDir(ctx context.Context, name string) ([]fs.DirEntry, error) {
+	return fileValue(ctx, f, fileCall{op: "readdir", name: name}, func(_ context.Context, c *fileUse, path string) ([]fs.DirEntry, error) {
 		infos, err := c.ReadDir(path)
-		entries = entriesOf(infos)
-		return err
+		return entriesOf(infos), err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return entries, nil
 }
 
 func entriesOf(infos []fs.FileInfo) []fs.DirEntry {

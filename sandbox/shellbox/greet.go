@@ -90,6 +90,14 @@ func (s *session) printed(sh *shell) string {
 	return fmt.Sprintf("; it printed %q", text)
 }
 
+// hint names the shells that work, for an error about a program that is none of them.
+func (s *session) hint() string {
+	if isShell(s.box.shellArgs()) {
+		return ""
+	}
+	return "; " + knownShells
+}
+
 // isShell reports whether these are the arguments of a shell that works.
 func isShell(args []string) bool {
 	name := path.Base(args[0])

@@ -40,7 +40,7 @@ func (s *session) endedEarly(sh *shell) error {
 	case sh.status.Signal != 0:
 		return killedEarly{sh.status.Code}
 	}
-	return fmt.Errorf("it ended with status %d before its first prompt%s", sh.status.Code, s.printed(sh))
+	return fmt.Errorf("it ended with status %d before its first prompt%s%s", sh.status.Code, s.printed(sh), s.hint())
 }
 
 // killedEarly is the end of a shell that a signal has ended before its first prompt.
