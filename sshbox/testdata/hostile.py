@@ -8,12 +8,20 @@ import sys
 
 mode = os.environ.get("HOSTILE") or sys.argv[1]
 source, sink = 0, 1
+
+
+def second(cmdline):
+    """The first argument of a program; b"" if it has ended meanwhile."""
+    try:
+        return (open(cmdline, "rb").read().split(b"\0") + [b""])[1]
+    except OSError:
+        return b""
+
+
 if len(sys.argv) > 2:
-    while True:
-        found = [p for p in glob.glob("/proc/[0-9]*/cmdline")
-                 if open(p, "rb").read().split(b"\0")[1:2] == [sys.argv[2].encode()]]
-        if found:
-            break
+    found = []
+    while not found:
+        found = [p for p in glob.glob("/proc/[0-9]*/cmdline") if second(p) == sys.argv[2].encode()]
     pid = int(found[0].split("/")[2])
     os.kill(pid, signal.SIGSTOP)
     sink = os.open("/proc/%d/fd/1" % pid, os.O_WRONLY)
