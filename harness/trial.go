@@ -10,13 +10,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -294,14 +294,13 @@ func (t *trial) call(ctx context.Context, box sandbox.Sandbox) error {
 }
 
 // protected makes an error of a panic.
-func (t *trial) protected(ctx context.Context, box sandbox.Sandbox) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			t.say("the agent panicked: %v\n%s", r, debug.Stack())
-			err = fmt.Errorf("the agent panicked: %v", r)
-		}
-	}()
-	return t.Agent(ctx, box, t.task)
+func (t *trial) protected(ctx context.Context, box sandbox.Sandbox) error {
+	err := guard.Call("the agent", func() error { return t.Agent(ctx, box, t.task) })
+	var panicked *guard.PanicError
+	if errors.As(err, &panicked) {
+		t.say("%v\n%s", err, panicked.Stack)
+	}
+	return err
 }
 
 // watchMemory watches, until killed is called, whether the kernel kills in the box because memory is used up. The box tells it at the end of a program that has

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/guard"
 )
 
 // callback calls a caller's function, whose name is what. If ctx ends before it has returned,
@@ -20,9 +21,6 @@ func callback[T any](
 	go func() {
 		a := answer{err: fmt.Errorf("%s has ended its goroutine", what)} // by runtime.Goexit
 		defer func() {
-			if p := recover(); p != nil {
-				a.err = fmt.Errorf("%s panicked: %v", what, p)
-			}
 			select {
 			case answers <- a:
 			case <-ctx.Done():
@@ -31,7 +29,10 @@ func callback[T any](
 				}
 			}
 		}()
-		a.value, a.err = f()
+		a.err = guard.Call(what, func() (err error) {
+			a.value, err = f()
+			return err
+		})
 	}()
 	select {
 	case a := <-answers:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+
+	"github.com/sandshell/sandshell/internal/guard"
 )
 
 // A stdin is a Cmd's standard input. If reading it fails, the program is killed by cancel: the end
@@ -14,13 +16,9 @@ type stdin struct {
 }
 
 func (s *stdin) Read(p []byte) (n int, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			n, err = 0, fmt.Errorf("Cmd.Stdin panicked: %v", v)
-		}
-		if err != nil && err != io.EOF {
-			s.cancel(fmt.Errorf("read its input: %w", err))
-		}
-	}()
-	return s.r.Read(p)
+	n, err = guard.Reader("Cmd.Stdin", s.r).Read(p)
+	if err != nil && err != io.EOF {
+		s.cancel(fmt.Errorf("read its input: %w", err))
+	}
+	return n, err
 }
