@@ -118,11 +118,11 @@ func (s *shell) meanwhile(ctx context.Context) *sandbox.Result {
 
 type answerArgs struct {
 	Text string `json:"text,omitempty" jsonschema:"what to type, as it is"`
-	Key  string `json:"key,omitempty" jsonschema:"the key to press after the text; none to press no key. Default: enter"`
+	Key  string `json:"key,omitempty" jsonschema:"the key to press after the text; none to press no key. Default: enter, and none if the text ends in a newline"`
 }
 
 func (s *shell) answer(ctx context.Context, a answerArgs) (*Reply, error) {
-	r, err := s.session.Input(ctx, a.Text+keys[a.Key], s.exec(ctx, 0)...)
+	r, err := s.session.Input(ctx, typed(a), s.exec(ctx, 0)...)
 	if errors.Is(err, sandbox.ErrIdle) {
 		if rest := s.meanwhile(ctx); rest != nil {
 			return s.reply(ctx, "[nothing was typed: the command has ended]\n", rest, nil)

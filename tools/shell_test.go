@@ -37,6 +37,34 @@ func TestShell(t *testing.T) {
 	}
 }
 
+// A text that ends in a newline has its Enter: a second one would answer the next question.
+func TestAnswerEndsOnce(t *testing.T) {
+	t.Parallel()
+	set := combined(t, Shell(local(t), patient...))
+	for _, c := range []struct {
+		args []any
+		got  string
+	}{
+		{[]any{"text", "y"}, "[y]"},
+		{[]any{"text", "y\n"}, "[y]"},
+		{[]any{"text", "y\r"}, "[y]"},
+		{[]any{"text", "y\r\n"}, "[y]"},
+		{[]any{"text", "\n"}, "[]"},
+		{[]any{"text", "y\n", "key", "none"}, "[y]"},
+		{nil, "[]"},
+	} {
+		text(t, set, "run", "command", `read -p "keep? " a; echo "[$a]"; read -p "delete? " b; echo "<$b>"`)
+		got := text(t, set, "answer", c.args...)
+		require.Contains(t, got, c.got+"\ndelete? \n[waiting for a line of input]\n", c.args)
+		require.Contains(t, text(t, set, "answer", "text", "n"), "<n>\n", c.args)
+	}
+	text(t, set, "run", "command", `read -p "keep? " a; read b; echo "<$b>"`)
+	require.Contains(t, text(t, set, "answer", "text", "y\n", "key", "enter"), "<>\n", "asked for")
+	text(t, set, "run", "command", `read a; read b; echo "<$a $b>"; read c`)
+	require.Contains(t, text(t, set, "answer", "text", "1\r\n2"), "<1 2>\n[waiting")
+	text(t, set, "answer")
+}
+
 func TestNeverStuck(t *testing.T) {
 	t.Parallel()
 	// A busy machine may take longer than these to start a program: what is shown comes with the first reply or a later one.
