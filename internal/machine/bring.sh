@@ -10,7 +10,9 @@ else
 	m=$( (umask 077 && cat >"$t") 2>&1)
 fi || no $m
 [ "$(wc -c <"$t")" -eq "$4" ] || no "it came incomplete"
-chmod 700 "$t" || no "it cannot be made executable"
+# boxd executes itself as another user, too, to serve that user's files. It is /proc/self/exe there: the
+# directories on its path do not count, its own mode does.
+chmod 711 "$t" || no "it cannot be made executable"
 m=$("$t" check "$2" 2>&1) || no "it does not run there: $m"
 mv -f "$t" "$1/boxd-$2" || no "it cannot be renamed"
 echo brought
