@@ -5,13 +5,11 @@ import (
 	_ "embed"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/hostiletest"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/plugin/browser"
 	"github.com/sandshell/sandshell/plugin/jupyter"
@@ -21,71 +19,6 @@ import (
 
 //go:embed testdata/hostile.py
 var hostileServer string
-
-// hostileHeap is how much memory a hostile box may take of this program, beside what it takes
-// when it is idle.
-const hostileHeap = 64 << 20
-
-// peakOf returns how much memory call takes, at most, beside what there was before.
-func peakOf(call func()) int64 {
-	use := func() int64 {
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapInuse)
-	}
-	defer debug.SetGCPercent(debug.SetGCPercent(100)) // as programs have it
-	runtime.GC()
-	idle := use()
-	var peak int64
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			peak = max(peak, use())
-			select {
-			case <-stop:
-				return
-			case <-time.After(5 * time.Millisecond):
-			}
-		}
-	}()
-	call()
-	close(stop)
-	<-stopped
-	return max(peak-idle, 0)
-}
-
-// A hostileCase is a place at which a box says more, or something else, than it should.
-type hostileCase struct {
-	name string
-	call func(ctx context.Context, t *testing.T) error
-	says string // in the error
-	time time.Duration
-}
-
-func (c hostileCase) test(t *testing.T) {
-	t.Run(c.name, func(t *testing.T) {
-		limit := c.time
-		if limit == 0 {
-			limit = time.Minute
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		defer cancel()
-		var err error
-		began := time.Now()
-		peak := peakOf(func() { err = c.call(ctx, t) })
-		t.Logf("%-28s peak above idle %6.1f MiB, %5.2f s: %.120v", t.Name(), float64(peak)/(1<<20), time.Since(began).Seconds(), err)
-		if peak > hostileHeap {
-			t.Errorf("it takes %d MiB", peak>>20)
-		}
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v, want one that says %q", err, c.says)
-		}
-		if c.time == 0 && ctx.Err() != nil {
-			t.Error("the bound was not met: the time was")
-		}
-	})
-}
 
 // What a file server claims, over an sshd without boxd.
 func TestHostileFileServer(t *testing.T) {
@@ -122,7 +55,7 @@ func TestHostileFileServer(t *testing.T) {
 		{"order", "Stat", stat, "", 3 * time.Second},
 		{"silent", "Stat", stat, "deadline", 100 * time.Millisecond},
 	} {
-		hostileCase{c.mode + c.call, func(ctx context.Context, t *testing.T) error {
+		hostiletest.Case{Name: c.mode + c.call, Call: func(ctx context.Context, t *testing.T) error {
 			program := filepath.Join(t.TempDir(), "sftp")
 			noError(t, os.Chmod(filepath.Dir(program), 0o755))
 			noError(t, os.WriteFile(program, []byte("#!/usr/bin/python3\n"+hostileServer), 0o755))
@@ -131,7 +64,7 @@ func TestHostileFileServer(t *testing.T) {
 			noError(t, err)
 			defer box.Close()
 			return c.do(ctx, box.Files())
-		}, c.says, c.time}.test(t)
+		}, Says: c.says, Time: c.time}.Run(t)
 	}
 }
 
@@ -176,26 +109,26 @@ func TestHostileContainer(t *testing.T) {
 		}
 		return last
 	}
-	for _, c := range []hostileCase{
-		{"ReadFileTaken", taken("size", "files", open, read), "18446744073709551614", 0},
-		{"ReadDirTaken", taken("list", "files", open, list), "20 MiB", 0},
-		{"WatchTaken", taken("line", "watch", watch, next), "KiB", 0},
-		{"ExecuteCLI", instead("execute_cli", func(ctx context.Context) error { _, err := jupyter.Connect(ctx, box); return err }), "64 KiB", 0},
-		{"PluginsSh", instead("sh", func(ctx context.Context) error {
+	for _, c := range []hostiletest.Case{
+		{Name: "ReadFileTaken", Call: taken("size", "files", open, read), Says: "18446744073709551614"},
+		{Name: "ReadDirTaken", Call: taken("list", "files", open, list), Says: "20 MiB"},
+		{Name: "WatchTaken", Call: taken("line", "watch", watch, next), Says: "KiB"},
+		{Name: "ExecuteCLI", Call: instead("execute_cli", func(ctx context.Context) error { _, err := jupyter.Connect(ctx, box); return err }), Says: "64 KiB"},
+		{Name: "PluginsSh", Call: instead("sh", func(ctx context.Context) error {
 			return box.InitPlugins(ctx, plugin.Plugin{Name: "p", Files: fstest.MapFS{"setup.sh": {Data: []byte("true\n"), Mode: 0o755}}})
-		}), "MiB", 0},
-		{"PluginSetup", func(ctx context.Context, t *testing.T) error {
+		}), Says: "MiB"},
+		{Name: "PluginSetup", Call: func(ctx context.Context, t *testing.T) error {
 			return box.InitPlugins(ctx, plugin.Plugin{Name: "q", Timeout: time.Second, Files: fstest.MapFS{"setup.sh": {Data: []byte("exec yes AAAAAAAAAAAAAAAA\n"), Mode: 0o755}}})
-		}, "", time.Minute},
-		{"Pytool", instead("sh", func(ctx context.Context) error {
+		}, Time: time.Minute},
+		{Name: "Pytool", Call: instead("sh", func(ctx context.Context) error {
 			_, err := (&pytool.Tool{Function: "f", Source: "def f(): pass"}).Call(ctx, box, pytool.Call{Timeout: 2 * time.Second})
 			return err
-		}), "", 0},
-		{"Browser", instead("sh", func(ctx context.Context) error {
+		})},
+		{Name: "Browser", Call: instead("sh", func(ctx context.Context) error {
 			_, err := browser.Open(ctx, box, browser.Config{})
 			return err
-		}), "4 KiB", 3 * time.Second},
+		}), Says: "4 KiB", Time: 3 * time.Second},
 	} {
-		c.test(t)
+		c.Run(t)
 	}
 }

@@ -8,6 +8,7 @@ package bounded
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -133,17 +134,21 @@ func Exactly[N int | int32 | int64 | uint32 | uint64](r io.Reader, claimed N, wh
 type List struct {
 	What string
 	Max  int64 // bytes
+	Cost int64 // of an item beside its bytes; 0: itemCost
 
 	taken int64
 }
 
 // itemCost is what an item takes beside its bytes: about a struct, its pointer, and the room that a
-// growing slice wastes.
-const itemCost = 160
+// growing slice wastes. A string takes StringCost.
+const (
+	itemCost   = 160
+	StringCost = 40
+)
 
 // Add takes an item of that many bytes into account.
 func (l *List) Add(size int) error {
-	if l.taken += int64(size) + itemCost; l.taken > l.Max {
+	if l.taken += int64(size) + cmp.Or(l.Cost, itemCost); l.taken > l.Max {
 		return &TooLargeError{What: l.What, Max: l.Max}
 	}
 	return nil

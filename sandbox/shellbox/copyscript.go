@@ -124,15 +124,16 @@ func copyError(status int, text, p string) error {
 		line = strings.TrimSuffix(line, "\n")
 		errno := errnos.Of(line)
 		said, ours := strings.CutPrefix(line, "sandshell: ")
+		end := strings.LastIndex(said, ": ")
 		switch {
 		case errno == 0:
 			if strings.Contains(line, "tar: not found") || strings.Contains(line, "tar: command not found") {
 				return fmt.Errorf("%w: there is no tar in the sandbox", errors.ErrUnsupported)
 			}
-		case ours && errno == syscall.EINVAL:
-			return &fs.PathError{Op: "copy", Path: said[:strings.LastIndex(said, ": ")], Err: fs.ErrInvalid}
-		case ours:
-			return &fs.PathError{Op: "copy", Path: said[:strings.LastIndex(said, ": ")], Err: errno}
+		case ours && end >= 0 && errno == syscall.EINVAL:
+			return &fs.PathError{Op: "copy", Path: said[:end], Err: fs.ErrInvalid}
+		case ours && end >= 0:
+			return &fs.PathError{Op: "copy", Path: said[:end], Err: errno}
 		default:
 			return &fs.PathError{Op: "copy", Path: p, Err: fmt.Errorf("%w (%s)", errno, line)}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
@@ -15,24 +16,40 @@ import (
 
 // Tree is shellbox.Processes.Tree.
 func (c *Processes) Tree(ctx context.Context, pids ...int) ([]proc.Process, error) {
-	out, err := c.do(ctx, "tree"+words(pids))
-	return parseProcesses(out), err
+	return c.processes(ctx, "tree"+words(pids))
 }
 
 // Alive is shellbox.Processes.Alive.
 func (c *Processes) Alive(ctx context.Context, pids ...int) ([]proc.Process, error) {
-	out, err := c.do(ctx, "alive"+words(pids))
-	return parseProcesses(out), err
+	return c.processes(ctx, "alive"+words(pids))
+}
+
+func (c *Processes) processes(ctx context.Context, call string) ([]proc.Process, error) {
+	out, err := c.do(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	return parseProcesses(out)
 }
 
 // Marked is shellbox.Processes.Marked.
 func (c *Processes) Marked(ctx context.Context, word string) ([]int, error) {
 	out, err := c.do(ctx, "marked "+shellquote.Quote(word))
-	var pids []int
-	for _, id := range strings.Fields(out) {
+	if err != nil {
+		return nil, err
+	}
+	return parseIDs(out)
+}
+
+func parseIDs(out string) (pids []int, err error) {
+	list := bounded.List{What: "the list of marked processes", Max: listMax}
+	for id := range strings.FieldsSeq(out) {
+		if err := list.Add(0); err != nil {
+			return nil, err
+		}
 		pids = append(pids, atoi(id))
 	}
-	return pids, err
+	return pids, nil
 }
 
 // ResetModes is shellbox.Processes.ResetModes.
@@ -57,8 +74,16 @@ func (c *Processes) Program(ctx context.Context, pid int) (dir string, env []str
 		return "", nil, nil
 	}
 	out, err := c.do(ctx, "program "+itoa(pid))
+	if err != nil {
+		return "", nil, err
+	}
+	return parseProgram(out)
+}
+
+func parseProgram(out string) (dir string, env []string, err error) {
 	dir, variables, _ := strings.Cut(out, "\n")
-	for _, variable := range unswapped(variables) {
+	all, err := unswapped(variables)
+	for _, variable := range all {
 		if variable != "" {
 			env = append(env, variable)
 		}
@@ -67,11 +92,18 @@ func (c *Processes) Program(ctx context.Context, pid int) (dir string, env []str
 }
 
 // unswapped returns the strings of a list in which tr has exchanged NUL, which ends each of them, and the end of a line.
-func unswapped(list string) []string {
+func unswapped(list string) (all []string, err error) {
 	if list == "" {
-		return nil
+		return nil, nil
 	}
-	return strings.Split(strings.TrimSuffix(strings.NewReplacer("\n", "\x00", "\x00", "\n").Replace(list), "\x00"), "\x00")
+	counted := bounded.List{What: "the strings of a process", Max: listMax, Cost: bounded.StringCost}
+	for text := range strings.SplitSeq(strings.TrimSuffix(list, "\n"), "\n") {
+		if err := counted.Add(len(text)); err != nil {
+			return nil, err
+		}
+		all = append(all, strings.ReplaceAll(text, "\x00", "\n"))
+	}
+	return all, nil
 }
 
 // Uptime is shellbox.Processes.Uptime.
@@ -120,14 +152,17 @@ func words(pids []int) string {
 }
 
 // parseProcesses reads the lines of tree and alive.
-func parseProcesses(out string) []proc.Process {
-	var ps []proc.Process
+func parseProcesses(out string) (ps []proc.Process, err error) {
+	list := bounded.List{What: "the list of processes", Max: listMax}
 	for line := range strings.Lines(out) {
 		if p, ok := parseProcess(strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 11)); ok {
+			if err := list.Add(len(line)); err != nil {
+				return nil, err
+			}
 			ps = append(ps, p)
 		}
 	}
-	return ps
+	return ps, nil
 }
 
 // parseProcess reads "P pid state ppid pgrp session tty tpgid starttime startcode name"; the name is the last, and may hold blanks.
@@ -155,16 +190,17 @@ type terminalModes struct {
 func parseModes(out string) terminalModes {
 	var m terminalModes
 	m.Known = out != ""
-	words := strings.Fields(out)
-	for i, word := range words {
+	var before [2]string
+	for word := range strings.FieldsSeq(out) {
 		switch strings.TrimSuffix(word, ";") {
 		case "-icanon":
 			m.Raw = true
 		case "-echo":
 			m.NoEcho = true
 		case "0":
-			m.timed = m.timed || i > 1 && words[i-1] == "=" && words[i-2] == "min"
+			m.timed = m.timed || before == [2]string{"min", "="}
 		}
+		before = [2]string{before[1], word}
 	}
 	m.timed = m.timed && m.Raw
 	return m

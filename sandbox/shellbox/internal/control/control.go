@@ -104,7 +104,7 @@ func (c *Processes) converse(lines string) (string, error) {
 	if _, err := io.WriteString(c.shell.Stdin(), lines+"\necho "+c.nonce+"\n"); err != nil {
 		return "", err
 	}
-	answer := bounded.Buffer{What: "an answer of the control shell", Max: answerMax}
+	var answer strings.Builder //bounded: by answerMax
 	for {
 		line, err := bounded.Line(c.out, "a line of the control shell", answerMax)
 		if err != nil {
@@ -113,15 +113,20 @@ func (c *Processes) converse(lines string) (string, error) {
 		if line == c.nonce {
 			return answer.String(), nil
 		}
-		if _, err := io.WriteString(&answer, line+"\n"); err != nil {
-			return "", err
+		if answer.Len()+len(line) >= answerMax {
+			return "", &bounded.TooLargeError{What: "an answer of the control shell", Max: answerMax}
 		}
+		answer.WriteString(line)
+		answer.WriteByte('\n')
 	}
 }
 
 // answerMax is how long an answer may be. The longest has the environment of a process, which the
-// kernel bounds, each byte as a few characters.
-const answerMax = 8 << 20
+// kernel bounds, each byte as a few characters. What an answer says takes listMax at most.
+const (
+	answerMax = 8 << 20
+	listMax   = 16 << 20
+)
 
 // stop lets go of the shell; it ends at the end of its input.
 func (c *Processes) stop() {

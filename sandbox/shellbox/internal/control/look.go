@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
@@ -21,8 +22,28 @@ type memo struct {
 	reads string   // as long as that has not run
 }
 
-// maxMemos bounds what is kept of processes at whose end nobody looked.
-const maxMemos = 256
+// maxMemos bounds what is kept of processes at whose end nobody looked, and memoMax what is kept of
+// one: what is longer is asked for again.
+const (
+	maxMemos = 256
+	memoMax  = 64 << 10
+)
+
+// own returns a copy that holds no more than itself of an answer; nothing, if it is too large.
+func (m memo) own() memo {
+	size := len(m.image) + len(m.reads)
+	for _, arg := range m.args {
+		size += len(arg) + bounded.StringCost
+	}
+	if size > memoMax {
+		return memo{}
+	}
+	args := make([]string, len(m.args))
+	for i, arg := range m.args {
+		args[i] = strings.Clone(arg)
+	}
+	return memo{strings.Clone(m.image), args, m.turns, strings.Clone(m.reads)}
+}
 
 func (c *Processes) memo(pid int) memo {
 	c.memory.Lock()
@@ -36,7 +57,7 @@ func (c *Processes) keep(pid int, m memo, gone bool) {
 	if len(c.memos) >= maxMemos {
 		clear(c.memos)
 	}
-	if c.memos[pid] = m; gone {
+	if c.memos[pid] = m.own(); gone {
 		delete(c.memos, pid)
 	}
 }
@@ -52,7 +73,10 @@ func (c *Processes) Look(ctx context.Context, pid int) (proc.Look, error) {
 	if err != nil {
 		return proc.Look{}, err
 	}
-	v := parseLook(out, &m)
+	v, err := parseLook(out, &m)
+	if err != nil {
+		return proc.Look{}, err
+	}
 	look := v.look(pid)
 	c.keep(pid, m, look.Gone)
 	if !look.Gone && len(v.ps) > 0 {
@@ -68,6 +92,7 @@ type sight struct {
 	modes  map[int]terminalModes
 	uptime time.Duration
 
+	parents     []int        // of each of ps, the place of its parent among them; -1: none
 	visited     map[int]bool // terminals
 	hidden      bool
 	hiddenModes proc.Modes // of the terminal where that is
@@ -86,36 +111,43 @@ type seenThread struct {
 	what  string // the last word of a T line
 }
 
+// lookMax bounds the memory for the lines of a look, and with it the time that it takes to find out
+// who waits: more than 10,000 processes and threads.
+const lookMax = 2 << 20
+
 // parseLook reads the lines of look, and brings the memo up to date.
-func parseLook(out string, m *memo) *sight {
+func parseLook(out string, m *memo) (*sight, error) {
 	v := &sight{modes: map[int]terminalModes{}, visited: map[int]bool{}}
 	before, args, told := strings.Cut("\n"+out, "\nA\n")
 	image, reads := "", ""
-	for line := range strings.Lines(strings.TrimPrefix(before, "\n")) {
-		line = strings.TrimSuffix(line, "\n")
-		f := strings.Fields(line)
-		switch kind, rest, _ := strings.Cut(line, " "); {
-		case kind == "G":
+	lines := bounded.List{What: "a look at processes", Max: lookMax}
+	for rest := strings.TrimPrefix(before, "\n"); rest != ""; {
+		var line string
+		line, rest, _ = strings.Cut(rest, "\n")
+		if err := lines.Add(0); err != nil {
+			return nil, err
+		}
+		switch kind, words, _ := strings.Cut(line, " "); kind {
+		case "G":
 			v.gone = true
-		case kind == "P":
+		case "P":
 			words := strings.SplitN(line, " ", 11)
 			if p, ok := parseProcess(words); ok {
 				if v.ps = append(v.ps, seen{Process: p}); len(v.ps) == 1 {
 					image = strings.Join(words[8:], " ")
 				}
 			}
-		case kind == "B" && len(f) == 2, kind == "T" && len(f) == 4:
-			v.addTurns(f)
-		case kind == "U":
-			v.uptime = parseSeconds(rest)
-		case kind == "M":
-			_, text, _ := strings.Cut(before, "\nM "+rest+"\n")
-			text, _, _ = strings.Cut(text, "\nM ")
-			v.modes[atoi(rest)] = parseModes(text)
-		case line == "R":
-			reads = m.reads
-		case kind == "R":
-			reads = rest
+		case "B", "T":
+			v.addTurns(strings.SplitN(line, " ", 5))
+		case "U":
+			v.uptime = parseSeconds(words)
+		case "M":
+			text, _, _ := strings.Cut(rest, "\nM ")
+			v.modes[atoi(words)] = parseModes(text)
+		case "R":
+			if reads = words; line == "R" {
+				reads = m.reads
+			}
 		}
 	}
 	m.image, m.reads, m.turns = image, reads, 0
@@ -123,9 +155,12 @@ func parseLook(out string, m *memo) *sight {
 		m.turns = v.ps[0].mainTurns()
 	}
 	if told {
-		m.args = unswapped(args)
+		var err error
+		if m.args, err = unswapped(args); err != nil {
+			return nil, err
+		}
 	}
-	return v
+	return v, nil
 }
 
 // addTurns reads the words of a B or a T line, which belongs to the last process.
@@ -134,8 +169,11 @@ func (v *sight) addTurns(f []string) {
 		return
 	}
 	p := &v.ps[len(v.ps)-1]
-	if f[0] == "B" {
+	switch {
+	case f[0] == "B" && len(f) == 2:
 		p.turns = atoi64(f[1])
+		return
+	case f[0] != "T" || len(f) != 4:
 		return
 	}
 	t := seenThread{id: atoi(f[1]), turns: atoi64(f[2]), what: f[3]}
@@ -158,6 +196,15 @@ func (v *sight) look(pid int) (look proc.Look) {
 	}
 	if len(v.ps) == 0 || v.ps[0].PID != pid {
 		return look // a system without /proc
+	}
+	places := make(map[int]int, len(v.ps))
+	for i := range v.ps {
+		parent, ok := places[v.ps[i].Parent]
+		if !ok {
+			parent = -1
+		}
+		v.parents = append(v.parents, parent)
+		places[v.ps[i].PID] = i
 	}
 	p := &v.ps[0]
 	look.Turns, look.Image, look.TTY = p.mainTurns(), p.Image, p.TTY
@@ -266,13 +313,17 @@ func (v *sight) behind(p *seen, t seenThread, m terminalModes) (inner []int) {
 	if !m.Raw || p.PID == v.ps[0].PID && t.what == "tty" { // a shell that reads keys has jobs, and jobs have terminals
 		return nil
 	}
-	family := map[int]bool{p.PID: true}
+	family := make([]bool, len(v.ps))
 	for i := range v.ps {
 		q := &v.ps[i]
-		if !family[q.Parent] {
+		if q == p {
+			family[i] = true
 			continue
 		}
-		family[q.PID] = true
+		if parent := v.parents[i]; parent < 0 || !family[parent] {
+			continue
+		}
+		family[i] = true
 		if q.TTY != 0 && q.TTY != p.TTY && q.Group == q.Foreground && !slices.Contains(inner, q.TTY) {
 			inner = append(inner, q.TTY)
 		}

@@ -347,7 +347,9 @@ func TestParseLook(t *testing.T) {
 		raw   = "U 100.5\nM 34816\nspeed 38400 baud;\nmin = 1; time = 0;\nisig -icanon -echo\n"
 	)
 	look := func(answer string, foreground int, m *memo) proc.Look {
-		return parseLook(strings.ReplaceAll(answer, "%d", itoa(foreground)), m).look(10)
+		v, err := parseLook(strings.ReplaceAll(answer, "%d", itoa(foreground)), m)
+		require.NoError(t, err)
+		return v.look(10)
 	}
 	m := memo{args: []string{"old"}}
 	l := look(shell+"T 10 7 -\nR pipe:[1]\nA\nbash\x00\n-i\n", 10, &m)

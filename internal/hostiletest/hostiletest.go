@@ -1,0 +1,106 @@
+// Package hostiletest tries places at which a box says more, or something else, than it should.
+package hostiletest
+
+import (
+	"context"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Heap is how much memory a hostile box may take of this program, beside what it takes when it is
+// idle.
+const Heap = 64 << 20
+
+// PeakOf returns how much memory call takes, at most, beside what there was before.
+func PeakOf(call func()) int64 {
+	use := func() int64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapInuse)
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // as programs have it
+	runtime.GC()
+	idle := use()
+	var peak int64
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			peak = max(peak, use())
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	call()
+	close(stop)
+	<-stopped
+	return max(peak-idle, 0)
+}
+
+// A Case is a place at which a box is hostile.
+type Case struct {
+	Name string
+	Call func(ctx context.Context, t *testing.T) error
+	Says string        // in the error
+	Time time.Duration // of Call's ctx; 0: Call is to return before it ends, which is long
+}
+
+// late is how much later than its ctx a call may return, on a machine with much to do.
+const late = 20 * time.Second
+
+// Run runs the case. Its call must fail, in time, and take no more memory than Heap.
+func (c Case) Run(t *testing.T) {
+	t.Run(c.Name, func(t *testing.T) {
+		limit := c.Time
+		if limit == 0 {
+			limit = time.Minute
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		var err error
+		began := time.Now()
+		peak := PeakOf(func() { err = c.Call(ctx, t) })
+		took := time.Since(began)
+		t.Logf("%-32s peak above idle %6.1f MiB, %5.2f s: %.120v", t.Name(), float64(peak)/(1<<20), took.Seconds(), err)
+		if peak > Heap {
+			t.Errorf("it takes %d MiB", peak>>20)
+		}
+		if err == nil || !strings.Contains(err.Error(), c.Says) {
+			t.Errorf("%.1000v, want one that says %q", err, c.Says)
+		}
+		if c.Time == 0 && ctx.Err() != nil {
+			t.Error("the bound was not met: the time was")
+		}
+		if took > limit+late {
+			t.Errorf("it took %v, where %v were given", took, limit)
+		}
+	})
+}
+
+// Endless returns a reader of piece, again and again.
+func Endless(piece string) io.Reader { return &endless{piece: piece} }
+
+type endless struct {
+	piece string
+	at    int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	for n := 0; n < len(p); {
+		k := copy(p[n:], e.piece[e.at:])
+		n, e.at = n+k, (e.at+k)%len(e.piece)
+	}
+	return len(p), nil
+}
+
+// Times returns a reader of piece, n times.
+func Times(piece string, n int) io.Reader {
+	return io.LimitReader(Endless(piece), int64(len(piece)*n))
+}
