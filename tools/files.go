@@ -26,10 +26,9 @@ func Files(f sandbox.Files, opts ...Option) *Set {
 const (
 	readText  = `Reads a text file. Each line is shown with its number and a tab before it, which are not part of the file.`
 	writeText = `Writes a file as a whole: a new one, with the directories above it, or in place of what is there.`
-	editText  = `Replaces a text in a file by another. The old text has to be in the file exactly, with its indentation, and once: with enough lines around it to tell it from
-others; or all says that every place is meant.`
-	listText = `Lists a directory: a line for each entry, with the size of a file, and a slash behind the name of a directory.`
-	findText = `Finds files by a pattern: * and ? are parts of a name, [ab] is one of several characters, ** is any number of directories, as in src/**/*_test.go.`
+	editText  = `Replaces a text in a file by another. The old text has to be in the file exactly, with its indentation, and once: with enough lines around it to tell it from others; or all says that every place is meant. The file keeps its line ends.`
+	listText  = `Lists a directory: a line for each entry, with the size of a file, and a slash behind the name of a directory.`
+	findText  = `Finds files by a pattern: * and ? are parts of a name, [ab] is one of several characters, ** is any number of directories, as in src/**/*_test.go.`
 )
 
 type files struct {
@@ -65,61 +64,49 @@ func (t *files) edit(ctx context.Context, a editArgs) (*Reply, error) {
 	switch {
 	case a.Old == "":
 		return nil, errors.New("the old text is empty: write writes a new file")
-	case a.Old == a.New:
-		return nil, errors.New("the new text is the old one: nothing would change")
+	case unixEnds(a.Old) == unixEnds(a.New):
+		return nil, errors.New("the new text is the old one: nothing would change, since the file keeps its line ends")
 	}
 	data, err := t.files.ReadFile(ctx, a.Path, 0)
 	if err != nil {
 		return nil, err
 	}
-	content := string(data)
-	places := lineNumbers(content, a.Old)
+	content, encode, err := decode(a.Path, data)
+	if err != nil {
+		return nil, err
+	}
+	changed, lines := replaceText(content, a.Old, a.New)
 	switch {
-	case len(places) == 0:
+	case len(lines) == 0:
 		return nil, absent(a.Path, content, a.Old)
-	case len(places) > 1 && !a.All:
+	case len(lines) > 1 && !a.All:
 		return nil, fmt.Errorf("the old text is in %s at %d places, from the lines %s on: give more lines around the one that is meant, or say all",
-			a.Path, len(places), someNumbers(places))
+			a.Path, len(lines), someNumbers(lines))
+	}
+	if data, err = encode(changed); err != nil {
+		return nil, err
 	}
 	info, err := t.files.Stat(ctx, a.Path)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.files.WriteFile(ctx, a.Path, []byte(strings.ReplaceAll(content, a.Old, a.New)), info.Mode().Perm()); err != nil {
+	if err := t.files.WriteFile(ctx, a.Path, data, info.Mode().Perm()); err != nil {
 		return nil, err
 	}
-	return &Reply{Text: fmt.Sprintf("[replaced in %s at line %s]\n", a.Path, someNumbers(places))}, nil
+	return &Reply{Text: fmt.Sprintf("[replaced in %s at line %s]\n", a.Path, someNumbers(lines))}, nil
 }
 
 // absent says why a text is not in a file, as far as that can be seen.
 func absent(path, content, old string) error {
-	hint := ": read the file, and copy the text as it is there"
-	switch {
-	case strings.Contains(strings.ReplaceAll(content, "\r\n", "\n"), old):
-		hint = `: the file's lines end with "\r\n"`
-	case strings.Contains(spaced(content), spaced(old)):
-		hint = ", but one that differs from it in white space only: " + hint[2:]
+	but := ""
+	if strings.Contains(spaced(content), spaced(old)) {
+		but = ", but one that differs from it in white space only"
 	}
-	return fmt.Errorf("the old text is not in %s%s", path, hint)
+	return fmt.Errorf("the old text is not in %s%s: read the file, and copy the text as it is there", path, but)
 }
 
 // spaced is a text with one space for all white space.
 func spaced(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// lineNumbers returns the lines, from 1, on which the places of part in s begin.
-func lineNumbers(s, part string) (lines []int) {
-	line, at := 1, 0
-	for {
-		i := strings.Index(s[at:], part)
-		if i < 0 {
-			return lines
-		}
-		line += strings.Count(s[at:at+i], "\n")
-		lines = append(lines, line)
-		line += strings.Count(part, "\n")
-		at += i + len(part)
-	}
-}
 
 // someNumbers lists numbers, a few of them.
 func someNumbers(all []int) string {

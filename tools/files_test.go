@@ -51,8 +51,29 @@ func TestEdit(t *testing.T) {
 	require.Equal(t, "[replaced in f at line 1, 3]\n", text(t, set, "edit", "path", "f", "old", "a = 1", "new", "a = 2", "all", true))
 	require.Equal(t, "[replaced in f at line 1]\n", text(t, set, "edit", "path", "f", "old", "a = 2\nb = 5\na = 2\n", "new", ""))
 	require.Equal(t, "  c  = 3\n640\n", content())
-	text(t, set, "run", "command", `printf 'a\r\nb\r\n' >crlf`)
-	require.Contains(t, refused(t, set, "edit", "path", "crlf", "old", "a\nb", "new", ""), `lines end with "\r\n"`)
+	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "a\r\n", "new", "a\n"), "the file keeps its line ends")
+}
+
+// A file in UTF-16 is text, and stays in UTF-16.
+func TestUTF16(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	set := combined(t, Files(box.Files()))
+	for name, c := range map[string]struct{ content, edited, broken string }{
+		"little": {"\xff\xfea\x00\r\x00\n\x00\xfc\x00", "\xff\xfea\x00\r\x00\n\x00\xfc\x00\r\x00\n\x00=\xd8\x00\xde", "\xff\xfea\x00\x00\xd8"},
+		"big":    {"\xfe\xff\x00a\x00\r\x00\n\x00\xfc", "\xfe\xff\x00a\x00\r\x00\n\x00\xfc\x00\r\x00\n\xd8=\xde\x00", "\xfe\xff\x00a\xd8"},
+	} {
+		write := func(content string) {
+			require.NoError(t, box.Files().WriteFile(t.Context(), name, []byte(content), 0o644))
+		}
+		write(c.content)
+		text(t, set, "edit", "path", name, "old", "a\nü", "new", "a\nü\n😀")
+		got, err := box.Files().ReadFile(t.Context(), name, 0)
+		require.NoError(t, err)
+		require.Equal(t, c.edited, string(got))
+		write(c.broken)
+		require.Contains(t, refused(t, set, "edit", "path", name, "old", "a", "new", "b"), "is not valid UTF-16")
+	}
 }
 
 func TestFind(t *testing.T) {

@@ -1,0 +1,49 @@
+package tools
+
+import (
+	"bytes"
+	"fmt"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
+)
+
+// The byte order marks with which editors begin a file.
+var (
+	markUTF8    = []byte("\xef\xbb\xbf")
+	markUTF16BE = []byte("\xfe\xff")
+	markUTF16LE = []byte("\xff\xfe")
+	markUTF32LE = []byte("\xff\xfe\x00\x00")
+)
+
+// utf16Of returns the encoding of a text that begins with a byte order mark of UTF-16, and nil for
+// all other texts. The encoding takes the mark away, and adds it again.
+func utf16Of(begin []byte) encoding.Encoding {
+	switch {
+	case bytes.HasPrefix(begin, markUTF32LE):
+		return nil
+	case bytes.HasPrefix(begin, markUTF16LE):
+		return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)
+	case bytes.HasPrefix(begin, markUTF16BE):
+		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM)
+	}
+	return nil
+}
+
+// decode returns a file's content as a text, and a function that makes content of a text.
+func decode(path string, content []byte) (text string, encode func(text string) ([]byte, error), err error) {
+	utf16 := utf16Of(content)
+	if utf16 == nil {
+		return string(content), func(text string) ([]byte, error) { return []byte(text), nil }, nil
+	}
+	encode = func(text string) ([]byte, error) { return utf16.NewEncoder().Bytes([]byte(text)) }
+	decoded, err := utf16.NewDecoder().Bytes(content)
+	if err != nil {
+		return "", nil, err
+	}
+	again, err := encode(string(decoded))
+	if err != nil || !bytes.Equal(again, content) { // half of a surrogate pair, half of a character
+		return "", nil, fmt.Errorf("%s is not valid UTF-16: an edit would change more than the text", path)
+	}
+	return string(decoded), encode, nil
+}
