@@ -61,7 +61,8 @@
 // processes and disk; and print anything.
 //
 // So what is returned is what the box's programs made of it. A command's output and exit status
-// come from the shell, and its commands come by a socket that no other program can open. But a
+// come from the shell, and its commands come by a socket that no other program can open; so do the
+// requests to what serves the files. But a
 // program of the same user that may trace can read the shell's memory, take a copy of its
 // descriptor (pidfd_getfd) and forge what the shell says, or put another shell in its place. Where
 // a result counts (a score, a test), have programs that are not trusted run as another user of the

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -68,9 +69,33 @@ func TestHostileFileServer(t *testing.T) {
 	}
 }
 
-// What the programs of a container say that others have taken the place of.
+// TestStreamsOfOthers: a program of the same user cannot open the streams of boxd's programs.
+func TestStreamsOfOthers(t *testing.T) {
+	t.Parallel()
+	box := newBox(t, Config{Image: testImage, Network: "none"})
+	ctx := limit(t)
+	files := box.Files()
+	noError(t, files.WriteFile(ctx, "/tmp/hostile.py", []byte(hostileServer), 0o755))
+	events, err := files.Watch(ctx, "/tmp")
+	noError(t, err)
+	for _, server := range []string{"files", "watch"} {
+		does(t, box, "python3 /tmp/hostile.py size "+server, 0, strings.Repeat("open: No such device or address\n"+
+			"pidfd_getfd: Operation not permitted\n", 2)+"refused\n")
+	}
+	noError(t, files.WriteFile(ctx, "/tmp/new", []byte("text"), 0o600))
+	for e, err := range events {
+		noError(t, err)
+		if e.Op != sandbox.Created || e.Name != "new" {
+			t.Errorf("the watch tells of %+v", e)
+		}
+		break
+	}
+}
+
+// What the programs of a container say that others have taken the place of. Those of boxd's own can be
+// taken by who may trace them.
 func TestHostileContainer(t *testing.T) {
-	box := newBox(t, Config{Image: testImage, Network: "none", Memory: 512 << 20})
+	box := newBox(t, Config{Image: testImage, Network: "none", Memory: 512 << 20, CapAdd: []string{"SYS_PTRACE"}})
 	noError(t, box.Files().WriteFile(limit(t), "/tmp/hostile.py", []byte(hostileServer), 0o755))
 	does(t, box, `mkdir -p /tmp/w; printf '#!/bin/bash\nexec yes %s\n' "$(printf 'A%.0s' $(seq 100))" >/tmp/yes; chmod +x /tmp/yes`, 0, "")
 	instead := func(program string, call func(context.Context) error) func(context.Context, *testing.T) error {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/sftpfiles"
+	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
@@ -20,13 +21,10 @@ func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
 
 // OpenFilesAs implements shellbox.UserFileHost.
 func (h *Host) OpenFilesAs(ctx context.Context, user string) (shellbox.FileClient, error) {
-	p, err := h.Start(ctx, shellbox.Program{
-		Args: []string{"/proc/self/exe", "files"}, Dir: "/", User: user,
-	})
+	r, err := h.startOwn(ctx, user, "files")
 	if err != nil {
 		return nil, fmt.Errorf("start the file server: %w", err)
 	}
-	r := p.(*remote)
 	client, err := sftpfiles.New(ctx, sftpfiles.Server{In: r.Stdin(), Out: r.Stdout(), End: func() { h.endServer(r) }, Own: true})
 	if err != nil {
 		return nil, h.explain(fmt.Errorf("reach the file server: %w", err))
@@ -39,6 +37,15 @@ type files struct {
 	*sftpfiles.Client
 	host *Host
 	user string // "": the box's own
+}
+
+// startOwn starts a program of boxd's own.
+func (h *Host) startOwn(ctx context.Context, user string, args ...string) (*remote, error) {
+	what := &wire.Start{Dir: []byte("/"), User: user, Own: true}
+	for _, arg := range args {
+		what.Args = append(what.Args, []byte(arg))
+	}
+	return h.start(ctx, what)
 }
 
 // How long such a program may take to end by itself when its input ends, and its killing then.

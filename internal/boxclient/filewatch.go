@@ -20,13 +20,10 @@ var _ shellbox.FileWatcher = (*files)(nil)
 // Watch implements shellbox.FileWatcher, by a program of boxd's own. It goes on while the connection is cut; what it has printed waits, and when much does, it waits
 // too, and the kernel keeps the events.
 func (f *files) Watch(ctx context.Context, name string) (shellbox.FileWatch, error) {
-	p, err := f.host.Start(ctx, shellbox.Program{
-		Args: []string{"/proc/self/exe", "watch", name}, Dir: "/", User: f.user,
-	})
+	r, err := f.host.startOwn(ctx, f.user, "watch", name)
 	if err != nil {
 		return nil, fmt.Errorf("start the watch: %w", err)
 	}
-	r := p.(*remote)
 	w := &fileWatch{lines: bufio.NewReader(r.Stdout()), end: sync.OnceFunc(func() { f.host.endServer(r) })}
 	stop := context.AfterFunc(ctx, w.end)
 	_, err = w.Next()

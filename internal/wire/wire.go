@@ -264,7 +264,8 @@ type Start struct {
 	ReplaceEnv bool  // Env is the whole environment
 	Joined     bool  // standard error goes where standard output goes
 	Rows, Cols int   // of the terminal; 0: none
-	Commands   bool  // the standard input is not the terminal but a pipe, for a shell's commands
+	Commands   bool  // the standard input is not the terminal but a socket, for a shell's commands
+	Own        bool  // the program is boxd itself, with Args, and its streams are sockets
 	Spool      int64 // bytes of the last output that are kept; in a kept box after release too
 }
 

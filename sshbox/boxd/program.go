@@ -104,7 +104,7 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 	if len(args) == 0 {
 		return nil, syscall.EINVAL
 	}
-	prepared, err := s.prepare(request{args: args, dir: string(start.Dir), env: texts(start.Env), user: start.User, replaceEnv: start.ReplaceEnv})
+	prepared, err := s.prepare(request{args: args, dir: string(start.Dir), env: texts(start.Env), user: start.User, replaceEnv: start.ReplaceEnv, own: start.Own})
 	if err != nil {
 		return nil, err
 	}
@@ -197,10 +197,10 @@ func openCommands() (theirs *os.File, ours *direct, err error) {
 	return theirs, ours, nil
 }
 
-// onPipes starts the program on three pipes. If joined, nobody gets the third.
+// onPipes starts the program on three pipes, or what is in their place. If joined, nobody gets the third.
 func (p *program) onPipes(what *prepared, joined bool) error {
 	p.err = newOutput(0)
-	ours, theirs, err := programs.OpenPipes()
+	ours, theirs, err := what.openStreams()
 	if err != nil {
 		return err
 	}

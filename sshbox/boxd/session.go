@@ -16,7 +16,6 @@ import (
 
 	"github.com/sandshell/sandshell/internal/tty"
 	"github.com/sandshell/sandshell/internal/wire"
-	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 )
@@ -196,7 +195,7 @@ func (s *session) start(p *prepared) error {
 		s.outputs = []*os.File{s.master}
 	} else {
 		var err error
-		if ours, theirs, err = programs.OpenPipes(); err != nil {
+		if ours, theirs, err = p.openStreams(); err != nil {
 			return err
 		}
 		s.outputs = ours[1:]

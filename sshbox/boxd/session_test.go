@@ -132,6 +132,21 @@ func TestSessionRefuses(t *testing.T) {
 	ch.Close()
 }
 
+// TestSubsystemStreams: no other program of the box can open what a person's sftp comes by.
+func TestSubsystemStreams(t *testing.T) {
+	client := startBox(t).guest()
+	s := newSession(t, client)
+	if err := s.RequestSubsystem("sftp"); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, err := runs(t, client, `mount -t proc proc /proc
+		set -- /proc/[0-9]*/cmdline # before there is a grep
+		for p in $(grep -lxz sftp "$@"); do ls -l ${p%/*}/fd; done`)
+	if n := strings.Count(out, "-> socket:["); n != 3 || strings.Contains(out, "pipe:[") || errs != "" || err != nil {
+		t.Errorf("%d sockets of 3: %s%s%v", n, out, errs, err)
+	}
+}
+
 func TestSignalReachesTheGroup(t *testing.T) {
 	client := startBox(t).guest()
 	s := newSession(t, client)

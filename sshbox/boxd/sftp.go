@@ -12,10 +12,10 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// runFiles starts the subsystem sftp: another process of boxd's own program, as a child like the user's programs. It needs nothing of the image. In
+// runFiles starts the subsystem sftp: another process of boxd's own program, as a child like the user's programs. In
 // process 1 itself, a panic would end the box, and opening a FIFO would block one of its threads.
 func (s *session) runFiles() {
-	err := s.start(&prepared{path: "/proc/self/exe", args: []string{"boxd", "sftp"}, env: s.c.s.env, dir: s.c.s.home()})
+	err := s.start(&prepared{path: ownProgram, args: []string{"boxd", "sftp"}, env: s.c.s.env, dir: s.c.s.home()})
 	if err != nil {
 		s.fail(statusNotStarted, fmt.Sprintf("sftp: %v", err))
 	}

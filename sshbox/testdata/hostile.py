@@ -1,5 +1,7 @@
-# Plays a hostile file server. With no argument it is an sshd's subsystem. With one it takes the
-# place of a program of boxd's by its streams, as any program of the same user may try to.
+# Plays a hostile file server. With no argument it is an sshd's subsystem. With two it takes the
+# place of a program of boxd's by its streams, as any program of the same user may try to: it opens
+# them, or, where it may trace that program, has the kernel copy them.
+import ctypes
 import glob
 import os
 import signal
@@ -18,14 +20,28 @@ def second(cmdline):
         return b""
 
 
+def take(pid, fd, mode):
+    try:
+        return os.open("/proc/%d/fd/%d" % (pid, fd), mode)
+    except OSError as e:
+        print("open:", e.strerror, flush=True)
+    libc = ctypes.CDLL(None, use_errno=True)
+    got = libc.syscall(438, os.pidfd_open(pid), fd, 0)  # pidfd_getfd
+    if got < 0:
+        print("pidfd_getfd:", os.strerror(ctypes.get_errno()), flush=True)
+    return got
+
+
 if len(sys.argv) > 2:
     found = []
     while not found:
         found = [p for p in glob.glob("/proc/[0-9]*/cmdline") if second(p) == sys.argv[2].encode()]
     pid = int(found[0].split("/")[2])
+    sink, source = take(pid, 1, os.O_WRONLY), take(pid, 0, os.O_RDONLY)
+    if sink < 0 or source < 0:
+        print("refused", flush=True)
+        sys.exit()
     os.kill(pid, signal.SIGSTOP)
-    sink = os.open("/proc/%d/fd/1" % pid, os.O_WRONLY)
-    source = os.open("/proc/%d/fd/0" % pid, os.O_RDONLY)
     print("stopped", pid, flush=True)
 
 
