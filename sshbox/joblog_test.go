@@ -12,8 +12,8 @@ import (
 func TestJobLogInSmallBox(t *testing.T) {
 	t.Parallel()
 	docker(t)
-	box := newBox(t, Config{Image: testImage, Network: "none", ReadOnlyRoot: true, Memory: 96 << 20})
-	job, err := box.Background(t.Context(), "head -c 110000000 /dev/zero; exit 3", sandbox.MaxLog(1<<20))
+	box := newBox(t, Config{Image: testImage, Network: "none", ReadOnlyRoot: true, Memory: 40 << 20})
+	job, err := box.Background(t.Context(), "head -c 44000000 /dev/zero; exit 3", sandbox.MaxLog(1<<20))
 	noError(t, err)
 	r, err := job.Wait(t.Context())
 	noError(t, err)
