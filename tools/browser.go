@@ -105,5 +105,12 @@ func (w *web) screenshot(ctx context.Context, _ noArgs) (*Reply, error) {
 		png, err = b.Screenshot(ctx)
 		return err
 	})
-	return &Reply{Text: fmt.Sprintf("[a picture of %d bytes]\n", len(png)), Images: []Image{{MIME: "image/png", Data: png}}}, err
+	if err != nil {
+		return nil, err
+	}
+	reply := &Reply{}
+	if reply.Text = reply.show(png); reply.Text == "" {
+		reply.Text = fmt.Sprintf("[a picture of %d bytes]\n", len(png))
+	}
+	return reply, nil
 }

@@ -24,7 +24,7 @@ func Files(f sandbox.Files, opts ...Option) *Set {
 }
 
 const (
-	readText  = `Reads a text file. Each line is shown with its number and a tab before it, which are not part of the file.`
+	readText  = `Reads a text file. Each line is shown with its number and a tab before it, which are not part of the file. A picture (PNG, JPEG, GIF, WebP) is shown as such.`
 	writeText = `Writes a file as a whole: a new one, with the directories above it, or in place of what is there.`
 	editText  = `Replaces a text in a file by another. The old text has to be in the file exactly, with its indentation, and once: with enough lines around it to tell it from others; or all says that every place is meant. The file keeps its line ends.`
 	listText  = `Lists a directory: a line for each entry, with the size of a file, and a slash behind the name of a directory.`

@@ -98,7 +98,7 @@ func TestLongFiles(t *testing.T) {
 	t.Parallel()
 	box := local(t)
 	set := combined(t, Shell(box, patient...), Files(box.Files(), append(patient, Budget(2048))...))
-	text(t, set, "run", "command", "seq 100000 >numbers; head -c 100000 /dev/zero | tr '\\0' x >line; truncate -s 20G huge; mkdir many; cd many; touch $(seq 1000); cd ..")
+	text(t, set, "run", "command", "seq 100000 >numbers; head -c 100000 /dev/zero | tr '\\0' x >line; head -c 8192 line >huge; truncate -s 20G huge; mkdir many; cd many; touch $(seq 1000); cd ..")
 	for line, seen := int64(1), 0; seen < 5; seen++ { // pages, one behind the other
 		page := text(t, set, "read", "path", "numbers", "line", line)
 		require.LessOrEqual(t, len(page), 2048)

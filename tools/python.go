@@ -101,7 +101,7 @@ func (p *python) reply(r *jupyter.Result, note string) *Reply {
 	for _, o := range r.Outputs {
 		for _, mime := range images {
 			if data, ok := o.Data[mime]; ok {
-				reply.Images = append(reply.Images, Image{MIME: mime, Data: data})
+				write("", reply.show(data))
 				break
 			}
 		}

@@ -3,6 +3,8 @@ package tools
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"fmt"
 	"os/exec"
 	"testing"
 
@@ -35,9 +37,16 @@ Image(base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4
 	require.Equal(t, jupyter.ImagePNG, picture.Images[0].MIME)
 	require.True(t, bytes.HasPrefix(picture.Images[0].Data, []byte("\x89PNG")))
 
-	picture = do(t, set, "python", "code", `Image(base64.b64decode("/9j/2Q=="), format="jpeg")`)
+	picture = do(t, set, "python", "code", fmt.Sprintf(`Image(base64.b64decode("%s"), format="jpeg")`, base64.StdEncoding.EncodeToString(pictureOf(t, "jpeg", 5, 5))))
 	require.Len(t, picture.Images, 1)
 	require.Equal(t, jupyter.ImageJPEG, picture.Images[0].MIME)
+
+	picture = do(t, set, "python", "code", `
+display(Image(base64.b64decode("/9j/2Q=="), format="jpeg"))
+for i in range(21): display(Image(base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), format="png"))`)
+	require.Len(t, picture.Images, maxImages)
+	require.Contains(t, picture.Text, "[a picture is not shown: it is broken: ")
+	require.Contains(t, picture.Text, "[a picture is not shown: a reply has at most 20]\n")
 
 	require.Equal(t, "red\n2%\nup\n[stderr]\n100%\n", text(t, set, "python", "code", `print("\x1b[31mred\x1b[0m\u009b\u202e")
 for i in range(3): print(f"\r{i}%", end="\r\n"[i == 2])

@@ -2,11 +2,14 @@ package tools
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -27,11 +30,48 @@ func (t *files) read(ctx context.Context, a readArgs) (*Reply, error) {
 	defer f.Close()
 	stop := context.AfterFunc(ctx, func() { f.Close() }) // a read of a FIFO waits for a writer
 	defer stop()
-	first := max(a.Line, 1)
-	text, next, more, err := numbered(ctx, f, first, a.Lines, t.options.budget-noteRoom)
-	switch {
-	case ctx.Err() != nil:
+	r, err := t.show(ctx, f, a)
+	if ctx.Err() != nil {
 		return nil, ctxerr.Of(ctx)
+	}
+	return r, err
+}
+
+// sniffed is how much of a file's begin tells what kind of file it is.
+const sniffed = 8 << 10
+
+// show returns a file's text, or the picture that it is.
+func (t *files) show(ctx context.Context, f sandbox.File, a readArgs) (*Reply, error) {
+	in := bufio.NewReaderSize(f, 64<<10)
+	begin, err := in.Peek(sniffed)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	if imageType(begin) != "" {
+		return picture(f, in, a.Path)
+	}
+	kind := binaryKind(begin)
+	if utf16 := utf16Of(begin); utf16 != nil {
+		in = bufio.NewReaderSize(utf16.NewDecoder().Reader(in), 64<<10)
+		if begin, err = in.Peek(sniffed); err != nil && err != io.EOF {
+			return nil, err
+		}
+		kind = binaryKind(begin)
+	}
+	if kind != "" {
+		size := ""
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			size = fmt.Sprintf(", %d bytes", info.Size())
+		}
+		return nil, fmt.Errorf("%s is a binary file (%s%s), and no text to show: use a program that knows this kind", a.Path, kind, size)
+	}
+	if bytes.HasPrefix(begin, markUTF8) {
+		if _, err := in.Discard(len(markUTF8)); err != nil {
+			return nil, err
+		}
+	}
+	text, next, more, err := numbered(ctx, in, max(a.Line, 1), a.Lines, t.options.budget-noteRoom)
+	switch {
 	case err != nil:
 		return nil, err
 	case text == "" && next == 1:
@@ -44,13 +84,61 @@ func (t *files) read(ctx context.Context, a readArgs) (*Reply, error) {
 	return &Reply{Text: text}, nil
 }
 
+// picture returns a file that is a picture.
+func picture(f sandbox.File, in io.Reader, path string) (*Reply, error) {
+	why := func(err error) error { return fmt.Errorf("%s is a picture, and cannot be shown: %w", path, err) }
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxImageSize { // before it is transferred
+		return nil, why(imageTooLarge(info.Size()))
+	}
+	data, err := bounded.ReadAll(in, path, maxImageSize)
+	if err != nil {
+		return nil, err
+	}
+	i, err := newImage(data)
+	if err != nil {
+		return nil, why(err)
+	}
+	return &Reply{Text: fmt.Sprintf("[%s is a picture (%s, %d bytes)]\n", path, i.MIME, len(data)), Images: []Image{i}}, nil
+}
+
+// kinds are binary files that http.DetectContentType does not know, by how they begin.
+var kinds = map[string]string{
+	"\x7fELF":             "an ELF program or library",
+	"SQLite format 3\x00": "an SQLite database",
+	"\x00\x00\xfe\xff":    "text in UTF-32",
+	"\xff\xfe\x00\x00":    "text in UTF-32",
+}
+
+// binaryKind says what kind of binary file begins so; "" is text.
+func binaryKind(begin []byte) string {
+	kind, _, _ := strings.Cut(http.DetectContentType(begin), ";")
+	switch {
+	case kind == "application/pdf", kind == "application/x-gzip":
+		return kind // which need not have a zero byte near its begin
+	case !bytes.Contains(begin, []byte{0}):
+		return ""
+	}
+	for prefix, name := range kinds {
+		if bytes.HasPrefix(begin, []byte(prefix)) {
+			return name
+		}
+	}
+	if strings.HasPrefix(kind, "text/") || kind == "application/octet-stream" {
+		return "of an unknown kind"
+	}
+	return kind
+}
+
 // longestLine is how many bytes of a line are shown, where the budget has room for more than one.
 const longestLine = 2000
 
 // numbered returns lines with their numbers, from first on, as many as asked for (0: no limit) and fit into room bytes; the number of the line behind them; and
 // whether there is one. It reads no further than it must: a file can be a gigabyte.
-func numbered(ctx context.Context, f io.Reader, first, lines, room int) (text string, next int, more bool, err error) {
-	in := bufio.NewReaderSize(f, 64<<10)
+func numbered(ctx context.Context, in *bufio.Reader, first, lines, room int) (text string, next int, more bool, err error) {
 	longest := min(longestLine, room/2)
 	var b strings.Builder
 	for next = 1; ; next++ {
@@ -87,16 +175,17 @@ func readLine(ctx context.Context, in *bufio.Reader, longest int) (line string, 
 		if err == bufio.ErrBufferFull {
 			continue
 		}
-		return shownLine(strings.TrimSuffix(string(kept), "\n"), size, longest), size, err
+		line = strings.TrimSuffix(unixEnds(string(kept)), "\n")
+		return shownLine(line, size, longest), size, err
 	}
 }
 
+// shownLine returns a line of size bytes as a model is shown it. JSON may hold zero bytes, but
+// databases do not take them.
 func shownLine(line string, size, longest int) string {
-	line = strings.ToValidUTF8(line, "\ufffd")
+	line = strings.ReplaceAll(strings.ToValidUTF8(line, "\ufffd"), "\x00", "\ufffd")
 	if len(line) > longest {
 		return strings.ToValidUTF8(line[:longest], "") + fmt.Sprintf(" [… a line of %d bytes]", size)
 	}
 	return line
 }
-
-var _ io.Reader = sandbox.File(nil)
