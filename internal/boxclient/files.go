@@ -41,11 +41,11 @@ type files struct {
 
 // startOwn starts a program of boxd's own.
 func (h *Host) startOwn(ctx context.Context, user string, args ...string) (*remote, error) {
-	what := &wire.Start{Dir: []byte("/"), User: user, Own: true}
-	for _, arg := range args {
-		what.Args = append(what.Args, []byte(arg))
+	p, err := h.Start(ctx, shellbox.Program{Args: append([]string{wire.OwnProgram}, args...), Dir: "/", User: user})
+	if err != nil {
+		return nil, err
 	}
-	return h.start(ctx, what)
+	return p.(*remote), nil
 }
 
 // How long such a program may take to end by itself when its input ends, and its killing then.

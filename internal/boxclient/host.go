@@ -183,6 +183,9 @@ func (h *Host) explain(err error) error {
 
 // Start implements shellbox.Host. Errors about the directory and the program are *fs.PathError.
 func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
+	if err := ctxerr.Of(ctx); err != nil {
+		return nil, err
+	}
 	what := &wire.Start{Dir: []byte(p.Dir), User: p.User, ReplaceEnv: p.ReplaceEnv, Joined: p.Joined, Spool: p.Spool}
 	for _, arg := range p.Args {
 		what.Args = append(what.Args, []byte(arg))
@@ -192,17 +195,6 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	}
 	if p.Terminal != nil {
 		what.Rows, what.Cols, what.Commands = p.Terminal.Rows, p.Terminal.Cols, p.Terminal.Commands
-	}
-	r, err := h.start(ctx, what)
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-func (h *Host) start(ctx context.Context, what *wire.Start) (*remote, error) {
-	if err := ctxerr.Of(ctx); err != nil {
-		return nil, err
 	}
 	r, err := h.link.start(ctx, what)
 	if err != nil {

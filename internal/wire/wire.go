@@ -92,6 +92,10 @@ const (
 // with it: the id tells them apart.
 func SocketName(id string) string { return "@sandshell-" + id }
 
+// OwnProgram is boxd itself, as a program of its own that needs nothing of the image. Its streams are
+// sockets, which no other program can open.
+const OwnProgram = "/proc/self/exe"
+
 // The lines that "boxd start" prints on a machine before the streams are boxd's.
 const (
 	Ready   = "ready "  // and the box's directory, whose name ends in its id
@@ -265,7 +269,6 @@ type Start struct {
 	Joined     bool  // standard error goes where standard output goes
 	Rows, Cols int   // of the terminal; 0: none
 	Commands   bool  // the standard input is not the terminal but a socket, for a shell's commands
-	Own        bool  // the program is boxd itself, with Args, and its streams are sockets
 	Spool      int64 // bytes of the last output that are kept; in a kept box after release too
 }
 

@@ -88,10 +88,9 @@ type request struct {
 	env        []string
 	user       string // "" is boxd's own
 	replaceEnv bool   // env is the whole environment, not added to the box's
-	own        bool   // the program is boxd itself, with these arguments
 }
 
-// prepare finds the program: args[0], or boxd itself.
+// prepare finds the program args[0].
 func (s *server) prepare(r request) (*prepared, error) {
 	account, err := programs.AccountOf(r.user, programs.ReadAccount)
 	if err != nil {
@@ -106,10 +105,6 @@ func (s *server) prepare(r request) (*prepared, error) {
 		env = slices.Concat(account.Environ(s.env), r.env, []string{"PWD=" + dir})
 	}
 	env = last(env)
-	args := r.args
-	if r.own {
-		args = append([]string{ownProgram}, args...)
-	}
 	var path string
 	err = account.Do(func() error {
 		if r.dir != "" || account != nil {
@@ -117,11 +112,11 @@ func (s *server) prepare(r request) (*prepared, error) {
 				return err
 			}
 		}
-		path, err = programs.LookPath(args[0], env, dir)
+		path, err = programs.LookPath(r.args[0], env, dir)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &prepared{path, args, env, dir, account}, nil
+	return &prepared{path, r.args, env, dir, account}, nil
 }

@@ -5,16 +5,14 @@ package main
 import (
 	"os"
 
+	"github.com/sandshell/sandshell/internal/wire"
 	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"golang.org/x/sys/unix"
 )
 
-// ownProgram is boxd itself, as a program that it starts. The program needs nothing of the image.
-const ownProgram = "/proc/self/exe"
-
 // openStreams opens what the program's standard streams are. See OpenPipes.
 func (p *prepared) openStreams() (ours, theirs [3]*os.File, err error) {
-	if p.path == ownProgram {
+	if p.path == wire.OwnProgram {
 		return openSockets()
 	}
 	return programs.OpenPipes()

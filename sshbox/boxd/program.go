@@ -104,7 +104,7 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 	if len(args) == 0 {
 		return nil, syscall.EINVAL
 	}
-	prepared, err := s.prepare(request{args: args, dir: string(start.Dir), env: texts(start.Env), user: start.User, replaceEnv: start.ReplaceEnv, own: start.Own})
+	prepared, err := s.prepare(request{args: args, dir: string(start.Dir), env: texts(start.Env), user: start.User, replaceEnv: start.ReplaceEnv})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -135,10 +136,11 @@ func TestSessionRefuses(t *testing.T) {
 // TestSubsystemStreams: no other program of the box can open what a person's sftp comes by.
 func TestSubsystemStreams(t *testing.T) {
 	client := startBox(t).guest()
-	s := newSession(t, client)
-	if err := s.RequestSubsystem("sftp"); err != nil {
+	files, err := sftp.NewClient(client)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer files.Close()
 	out, errs, err := runs(t, client, `mount -t proc proc /proc
 		set -- /proc/[0-9]*/cmdline # before there is a grep
 		for p in $(grep -lxz sftp "$@"); do ls -l ${p%/*}/fd; done`)

@@ -10,12 +10,13 @@ import (
 	"syscall"
 
 	"github.com/pkg/sftp"
+	"github.com/sandshell/sandshell/internal/wire"
 )
 
 // runFiles starts the subsystem sftp: another process of boxd's own program, as a child like the user's programs. In
 // process 1 itself, a panic would end the box, and opening a FIFO would block one of its threads.
 func (s *session) runFiles() {
-	err := s.start(&prepared{path: ownProgram, args: []string{"boxd", "sftp"}, env: s.c.s.env, dir: s.c.s.home()})
+	err := s.start(&prepared{path: wire.OwnProgram, args: []string{"boxd", "sftp"}, env: s.c.s.env, dir: s.c.s.home()})
 	if err != nil {
 		s.fail(statusNotStarted, fmt.Sprintf("sftp: %v", err))
 	}
