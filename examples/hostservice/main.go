@@ -67,7 +67,14 @@ func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 		return err
 	}
 	values := &store{values: map[string]string{"greeting": "hello from outside"}}
-	server := &http.Server{Handler: values, ReadTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	server := &http.Server{
+		Handler:           values,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		WriteTimeout:      time.Minute, // a program of the box may leave the answer unread
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(atMost(listener, connections)) }()
 	defer func() {

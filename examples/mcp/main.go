@@ -28,10 +28,10 @@ import (
 	"github.com/sandshell/sandshell/tools/mcp"
 )
 
-// settings are what the command line says.
 // testImage is made by "make image", and is in no registry.
 const testImage = "sandshell-test"
 
+// settings are what the command line says.
 type settings struct {
 	image, network, listen string
 	local                  bool
@@ -134,7 +134,12 @@ func serveHTTP(ctx context.Context, address string, handler http.Handler, log io
 	if err != nil {
 		return err
 	}
-	h := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	h := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
 	stop := context.AfterFunc(ctx, func() { h.Close() }) // a stream never ends by itself
 	defer stop()
 	fmt.Fprintf(log, "serving http://%s/mcp\n", l.Addr())

@@ -5,20 +5,39 @@ import (
 	"fmt"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/tools"
 )
 
-// receive answers what is about tools; all else is the SDK's. (Its own tools are a server's, not a session's.)
+// receive answers what is about tools; all else is the SDK's. (Its own tools are a server's, not a
+// session's.) The SDK calls it in a goroutine of its own, so a panic in it is the request's error.
 func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		switch req := req.(type) {
-		case *sdk.ListToolsRequest:
-			return s.list(ctx, req)
-		case *sdk.CallToolRequest:
-			return s.call(ctx, req)
+	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
+		err = guard.Call(method, func() error {
+			res, err = s.answer(ctx, method, req, next)
+			return err
+		})
+		if err != nil {
+			return nil, err // not a nil pointer in res
 		}
-		return next(ctx, method, req)
+		return res, nil
 	}
+}
+
+func (s *Server) answer(
+	ctx context.Context, method string, req sdk.Request, next sdk.MethodHandler,
+) (sdk.Result, error) {
+	switch req := req.(type) {
+	case *sdk.ServerRequest[*sdk.InitializeParams]:
+		if _, err := s.session(req.Session); err != nil {
+			return nil, err
+		}
+	case *sdk.ListToolsRequest:
+		return s.list(ctx, req)
+	case *sdk.CallToolRequest:
+		return s.call(ctx, req)
+	}
+	return next(ctx, method, req)
 }
 
 // set returns a session's tools, and a context of the request that ends with the session, too.

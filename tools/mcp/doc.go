@@ -27,5 +27,5 @@
 // A call's text is what package tools says; what the model can mend is marked as an error of the tool, what it cannot (the box is lost) is an error of the
 // protocol. While a call lasts, a client that gave a progress token is told every second how long it has taken and the last line that was
 // printed. A request that the client cancels interrupts its command; the session stays usable. So does one whose client sends a line that is no message: the line
-// is answered with an error.
+// is answered with an error. A panic of a tool or of Open is an error of the call.
 package mcp

@@ -13,13 +13,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/guard"
 )
 
-// Lines is a transport of messages that are a line each, as MCP has them on standard input and output. Unlike the SDK's, which ends the session, it answers
-// a line that is no message with an error and goes on.
+// Lines is a transport of messages that are a line each, as MCP has them on standard input and
+// output. Unlike the SDK's, which ends the session, it answers a line that is no message with an
+// error and goes on. An error or a panic of Reader or Writer ends the session.
 type Lines struct {
-	Reader io.ReadCloser
-	Writer io.Writer // it is not closed
+	Reader io.ReadCloser // required
+	Writer io.Writer     // required; it is not closed
 }
 
 // maxLine is the longest line that is taken as a message, in bytes: as in the SDK.
@@ -27,6 +29,9 @@ const maxLine = sdk.DefaultMaxLineLength
 
 // Connect implements the SDK's Transport.
 func (l *Lines) Connect(context.Context) (sdk.Connection, error) {
+	if l.Reader == nil || l.Writer == nil {
+		return nil, errors.New("Lines needs a Reader and a Writer")
+	}
 	c := &lines{transport: l, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}), ended: make(chan struct{})}
 	go c.read() // until Close or the end of the input
 	return c, nil
@@ -65,7 +70,7 @@ func (c *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 // read reads lines until their end.
 func (c *lines) read() {
 	defer close(c.ended)
-	in := bufio.NewReaderSize(c.transport.Reader, 64<<10)
+	in := bufio.NewReaderSize(guard.Reader("Lines.Reader", c.transport.Reader), 64<<10)
 	for {
 		line, err := readLine(in)
 		if err != nil && !errors.Is(err, errTooLong) {
@@ -162,7 +167,7 @@ func (c *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 func (c *lines) write(line []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	_, err := c.transport.Writer.Write(append(line, '\n'))
+	_, err := guard.Writer("Lines.Writer", c.transport.Writer).Write(append(line, '\n'))
 	return err
 }
 
@@ -170,7 +175,7 @@ func (c *lines) write(line []byte) error {
 func (c *lines) Close() error {
 	c.closing.Do(func() {
 		close(c.closed)
-		c.closeBy = c.transport.Reader.Close()
+		c.closeBy = guard.Call("Lines.Reader", c.transport.Reader.Close)
 	})
 	return c.closeBy
 }

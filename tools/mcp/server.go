@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -18,8 +17,10 @@ import (
 
 // A Config has the settings of a Server. Open is required.
 type Config struct {
-	// Open makes the tools of a session, and a box for them; ctx ends with the request that needs them. The set is closed at the session's end: let
-	// tools.Closing close the box with it. It may be called from several goroutines. The client is told of an error; its next request calls Open again.
+	// Open makes the tools of a session, and a box for them; ctx ends with the request that needs
+	// them. The set is closed at the session's end: let tools.Closing close the box with it. Open
+	// may be called from several goroutines. If it returns an error or panics, or returns no set,
+	// the client is told of it, and its next request calls Open again.
 	Open func(ctx context.Context) (*tools.Set, error)
 	// Name and Version are what the server says it is. Default: "sandshell" and "0".
 	Name, Version string
@@ -29,6 +30,9 @@ type Config struct {
 	Progress time.Duration
 	// SessionTimeout ends a session over HTTP from which nothing has come for so long. Default: half an hour. Negative: never.
 	SessionTimeout time.Duration
+	// MaxSessions is how many sessions there can be at a time for another to begin over HTTP. A
+	// client beyond it is told so when it initializes. Default: 100. Negative: any number.
+	MaxSessions int
 	// Logger gets what happens. Default: none.
 	Logger *slog.Logger
 }
@@ -49,6 +53,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.SessionTimeout == 0 {
 		c.SessionTimeout = 30 * time.Minute
 	}
+	if c.MaxSessions == 0 {
+		c.MaxSessions = 100
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -59,6 +66,9 @@ func (c Config) withDefaults() (Config, error) {
 type Server struct {
 	config Config
 	server *sdk.Server
+
+	grace    time.Duration // endGrace
+	bodyTime time.Duration // maxBodyTime
 
 	work sync.WaitGroup // a goroutine for each session
 
@@ -73,7 +83,9 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
 	}
-	s := &Server{config: c, sessions: map[*sdk.ServerSession]*session{}}
+	s := &Server{
+		config: c, grace: endGrace, bodyTime: maxBodyTime, sessions: map[*sdk.ServerSession]*session{},
+	}
 	s.server = sdk.NewServer(&sdk.Implementation{Name: c.Name, Version: c.Version}, &sdk.ServerOptions{
 		Instructions: c.Instructions,
 		Logger:       c.Logger,
@@ -89,18 +101,21 @@ func (s *Server) Stdio(ctx context.Context) error {
 	return s.Serve(ctx, &Lines{Reader: os.Stdin, Writer: os.Stdout})
 }
 
-// Serve serves a session until its client ends it, or ctx ends, whose error it returns then. When it returns, the session's set is closed.
+// Serve serves a session until its client ends it, or ctx ends, whose error it returns then. When
+// it returns, the session's set is closed. It does not wait for a write of t that goes on 10 s
+// after the end of ctx. The SDK calls t in goroutines of its own, where a panic of t ends the
+// process; Lines makes errors of its Reader's and Writer's panics.
 func (s *Server) Serve(ctx context.Context, t sdk.Transport) error {
-	ss, err := s.connect(ctx, t)
+	session, err := s.connect(ctx, t)
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { s.end(ss, ctxerr.Of(ctx)) })
-	err = ss.Wait()
+	stop := context.AfterFunc(ctx, func() { session.stop(ctxerr.Of(ctx)) })
+	<-session.over
+	err = session.reason
 	if !stop() {
 		err = ctxerr.Of(ctx)
 	}
-	s.drop(ss)
 	if err != nil {
 		return fmt.Errorf("mcp: serve: %w", err)
 	}
@@ -116,7 +131,7 @@ func (s *Server) Connect(ctx context.Context) (sdk.Transport, error) {
 	return theirs, nil
 }
 
-func (s *Server) connect(ctx context.Context, t sdk.Transport) (*sdk.ServerSession, error) {
+func (s *Server) connect(ctx context.Context, t sdk.Transport) (*session, error) {
 	s.mu.Lock()
 	closed := s.closed
 	s.mu.Unlock()
@@ -127,23 +142,11 @@ func (s *Server) connect(ctx context.Context, t sdk.Transport) (*sdk.ServerSessi
 	if err != nil {
 		return nil, fmt.Errorf("mcp: connect: %w", err)
 	}
-	if _, err := s.session(ss); err != nil {
+	session, err := s.session(ss)
+	if err != nil {
 		return nil, errors.Join(err, ss.Close())
 	}
-	return ss, nil
-}
-
-// Handler serves sessions by streamable HTTP. It asks nobody who they are: that is for a handler around it.
-func (s *Server) Handler() http.Handler {
-	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.server }, &sdk.StreamableHTTPOptions{
-		Logger: s.config.Logger, SessionTimeout: max(s.config.SessionTimeout, 0),
-	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodDelete { // the SDK waits for the session's calls
-			s.endCalls(r.Header.Get("Mcp-Session-Id"))
-		}
-		h.ServeHTTP(w, r)
-	})
+	return session, nil
 }
 
 // Close ends all sessions, and returns when their sets are closed. Closing again does nothing.
@@ -152,7 +155,14 @@ func (s *Server) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	for ss := range s.server.Sessions() {
-		s.end(ss, sandbox.ErrClosed)
+		s.mu.Lock()
+		session := s.sessions[ss]
+		s.mu.Unlock()
+		if session == nil { // it has not initialized
+			ss.Close()
+			continue
+		}
+		session.stop(sandbox.ErrClosed)
 	}
 	s.work.Wait()
 	return nil

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/coder/websocket"
 )
@@ -79,5 +80,6 @@ func main() {
 		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
 		c.Close()
 	})
-	fmt.Println(http.ListenAndServe(os.Args[1], nil))
+	server := &http.Server{Addr: os.Args[1], ReadHeaderTimeout: time.Minute}
+	fmt.Println(server.ListenAndServe())
 }

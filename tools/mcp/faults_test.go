@@ -1,0 +1,177 @@
+package mcp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/sandshell/sandshell/tools"
+	"github.com/stretchr/testify/require"
+)
+
+// What a program's functions do wrong is the error of a call, and the next one is answered.
+func TestPanics(t *testing.T) {
+	t.Parallel()
+	var tried atomic.Int32
+	config := Config{Open: func(context.Context) (*tools.Set, error) {
+		switch tried.Add(1) {
+		case 1:
+			panic("no box")
+		case 2:
+			return nil, nil
+		}
+		return tools.New(
+			tools.Func("boom", "", func(context.Context, struct{}) (string, error) { panic("oops") }),
+			tools.Func("fine", "", func(context.Context, struct{}) (string, error) { return "fine", nil }),
+			tools.Closing(func() error { panic("cannot close") }),
+		)
+	}}
+	s, _ := serve(t, config)
+	transport, err := s.Connect(t.Context())
+	require.NoError(t, err)
+	c := connect(t, transport, nil)
+	_, err = c.ListTools(t.Context(), nil)
+	require.ErrorContains(t, err, "make the session's box: Config.Open panicked: no box (in ")
+	_, err = c.CallTool(t.Context(), &sdk.CallToolParams{Name: "fine"})
+	require.ErrorContains(t, err, "make the session's box: Config.Open returned neither tools nor an error")
+	r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "boom"})
+	said := fmt.Sprint(err)
+	if err == nil {
+		require.True(t, r.IsError)
+		said = r.Content[0].(*sdk.TextContent).Text
+	}
+	require.Contains(t, said, "panicked: oops")
+	require.Equal(t, "fine", text(t, c, "fine", nil))
+}
+
+// Streams that fail, panic or block are the session's fault, and end with it.
+func TestLinesFaults(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t, Config{})
+	ping := `{"jsonrpc": "2.0", "id": 1, "method": "ping"}` + "\n"
+	input := func() io.ReadCloser { return io.NopCloser(strings.NewReader(ping)) }
+	for _, l := range []*Lines{{}, {Reader: input()}, {Writer: io.Discard}} {
+		require.EqualError(t, s.Serve(t.Context(), l), "mcp: connect: Lines needs a Reader and a Writer")
+	}
+	bad := &panics{}
+	require.ErrorContains(t, s.Serve(t.Context(), &Lines{Reader: bad, Writer: io.Discard}), "Lines.Reader panicked: oops")
+	in, ask := io.Pipe()
+	go io.WriteString(ask, ping)
+	s.Serve(t.Context(), &Lines{Reader: in, Writer: bad})
+	require.EqualValues(t, 1, bad.written.Load())
+
+	s.grace = time.Millisecond
+	ctx, cancel := context.WithCancelCause(t.Context())
+	blocks := make(blocking)
+	defer close(blocks)
+	in, ask = io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, &Lines{Reader: in, Writer: blocks}) }()
+	io.WriteString(ask, ping)
+	<-blocks // the answer is being written
+	cancel(errors.New("enough"))
+	require.EqualError(t, <-served, "mcp: serve: context canceled: enough")
+}
+
+// A panics panics at every call.
+type panics struct{ written atomic.Int32 }
+
+func (p *panics) Read([]byte) (int, error) { panic("oops") }
+func (p *panics) Close() error             { panic("oops") }
+func (p *panics) Write([]byte) (int, error) {
+	p.written.Add(1)
+	panic("oops")
+}
+
+// A blocking's Write tells that it has begun, and returns when the channel is closed.
+type blocking chan struct{}
+
+func (b blocking) Write(p []byte) (int, error) {
+	b <- struct{}{}
+	<-b
+	return len(p), nil
+}
+
+func TestMaxSessions(t *testing.T) {
+	t.Parallel()
+	s, p := serve(t, Config{MaxSessions: 2})
+	h := httptest.NewServer(s.Handler())
+	t.Cleanup(h.Close)
+	transport := func() sdk.Transport {
+		return &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: h.Client(), DisableStandaloneSSE: true}
+	}
+	one, two := connect(t, transport(), nil), connect(t, transport(), nil)
+	text(t, two, "run", m{"command": "true"})
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	for range 3 {
+		_, err := client.Connect(t.Context(), transport(), nil)
+		require.ErrorContains(t, err, "there are 2 sessions, and the server takes no more at a time: try again when one has ended")
+	}
+	ours, err := s.Connect(t.Context())
+	require.NoError(t, err, "the limit is for HTTP")
+	require.NoError(t, connect(t, ours, nil).Close())
+
+	require.NoError(t, two.Close())
+	require.Eventually(t, func() bool {
+		three, err := client.Connect(t.Context(), transport(), nil)
+		if err != nil {
+			return false
+		}
+		three.Close()
+		return true
+	}, limit, time.Millisecond)
+	require.EqualValues(t, 1, p.closed.Load())
+	require.NoError(t, one.Ping(t.Context(), nil))
+}
+
+// A client that is silent for SessionTimeout has no session, although it listens.
+func TestSessionTimeout(t *testing.T) {
+	t.Parallel()
+	s, p := serve(t, Config{SessionTimeout: 100 * time.Millisecond})
+	h := httptest.NewServer(s.Handler())
+	t.Cleanup(h.Close)
+	c := connect(t, &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: h.Client()}, nil)
+	c.ListTools(t.Context(), nil) // the machine may be slower than the time
+	require.Eventually(t, func() bool { return p.closed.Load() == p.opened.Load() && s.count() == 0 }, limit, time.Millisecond)
+	require.Error(t, c.Ping(t.Context(), nil))
+}
+
+// A body that comes slowly is cut, and a call may take longer than a body.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t, Config{})
+	s.bodyTime = 100 * time.Millisecond
+	h := httptest.NewServer(s.Handler())
+	t.Cleanup(h.Close)
+	conn, err := net.Dial("tcp", h.Listener.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(limit))
+	fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: */*\r\nContent-Length: 1000\r\n\r\n{")
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Equal(t, "failed to read body\n", string(body))
+	_, err = conn.Read(make([]byte, 1))
+	require.Equal(t, io.EOF, err, "the connection is closed")
+
+	c := connect(t, &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: h.Client()}, nil)
+	require.Equal(t, "done\n", text(t, c, "run", m{"command": "sleep 0.3; echo done"}))
+}
+
+func (s *Server) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
