@@ -24,6 +24,7 @@ type cast struct {
 
 	mu      sync.Mutex
 	pending batch
+	since   time.Time     // for so long the goroutine has not taken what is pending
 	ended   bool          // nothing more comes
 	over    bool          // nothing more is written
 	err     error         // why it is over early
@@ -47,10 +48,11 @@ type event struct {
 }
 
 const (
-	patience   = 10 * time.Second      // how long a writer may keep others waiting
-	pendingMax = 4 << 20               // bytes of text that may wait
-	batchTime  = 10 * time.Millisecond // so long after its first event a batch is written, and output of so long is one event
-	batchMax   = 256 << 10             // at so many bytes of text it is written at once, and an event has no more
+	patience   = 10 * time.Second       // how long a Write or a Close may take before the writer is given up
+	pendingMax = 4 << 20                // bytes of text that may wait before others wait too
+	roomTime   = 500 * time.Millisecond // so long: a writer of Follow must be quicker than a second, or calls tell of it
+	batchTime  = 10 * time.Millisecond  // so long after its first event a batch is written, and output of so long is one event
+	batchMax   = 256 << 10              // at so many bytes of text it is written at once, and an event has no more
 )
 
 // newCast begins the cast of a terminal. It ends with close, which closes closer if there is one.
@@ -70,13 +72,16 @@ func add[T string | []byte](c *cast, t *track, code byte, text T) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.pending.text) >= pendingMax && !c.over {
-		c.await(c.taken)
+	if len(c.pending.text) >= pendingMax && !c.over {
+		c.await(min(c.limit, roomTime))
 	}
 	if c.over || c.ended {
 		return
 	}
 	before := c.pending
+	if len(before.events) == 0 {
+		c.since = time.Now()
+	}
 	c.pending.append(event{time.Since(c.began), t, code, len(text)})
 	c.pending.text = append(c.pending.text, text...)
 	if len(before.events) == 0 || len(before.text) < batchMax && len(c.pending.text) >= batchMax {
@@ -103,23 +108,20 @@ func (c *cast) wake() {
 	}
 }
 
-// await waits for ch to be closed. If that takes too long, the writer is given up. c.mu is held, but not meanwhile.
-func (c *cast) await(ch chan struct{}) {
+// await waits until the goroutine takes what is pending, at most for d. If it has not for as long as
+// the limit, the writer is given up. c.mu is held, but not meanwhile.
+func (c *cast) await(d time.Duration) {
+	taken := c.taken
 	c.mu.Unlock()
-	late := time.NewTimer(c.limit)
+	late := time.NewTimer(d)
 	defer late.Stop()
 	select {
-	case <-ch:
-		c.mu.Lock()
+	case <-taken:
 	case <-c.done:
-		c.mu.Lock()
 	case <-late.C:
-		c.mu.Lock()
-		select {
-		case <-ch: // just so
-			return
-		default:
-		}
+	}
+	c.mu.Lock()
+	if time.Since(c.since) >= c.limit {
 		c.stop(fmt.Errorf("%w: the recording's writer has taken nothing for %v, and gets nothing more", exec.ErrWaitDelay, c.limit))
 	}
 }
@@ -203,6 +205,7 @@ func (c *cast) take(b *batch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	*b, c.pending = c.pending, batch{b.events[:0], b.text[:0]}
+	c.since = time.Now()
 	if c.ended && len(b.events) == 0 {
 		c.stop(nil)
 	}
@@ -215,7 +218,10 @@ func (c *cast) take(b *batch) bool {
 func (c *cast) write(out *[]byte) bool {
 	var err error
 	if len(*out) > 0 {
-		_, err = c.w.Write(*out)
+		err = guarded(func() error {
+			_, err := c.w.Write(*out)
+			return err
+		})
 		*out = (*out)[:0]
 	}
 	c.mu.Lock()
@@ -226,6 +232,16 @@ func (c *cast) write(out *[]byte) bool {
 	return !c.over
 }
 
+// guarded calls a method of the caller's writer where a panic would end the process.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the recording's writer panicked: %v", v)
+		}
+	}()
+	return f()
+}
+
 // close waits until all is written, and closes the writer if it is the cast's to close. A writer that blocks is given up. Closing again does nothing.
 func (c *cast) close() {
 	if c == nil {
@@ -234,15 +250,32 @@ func (c *cast) close() {
 	c.closing.Do(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.ended = true
+		if c.ended = true; len(c.pending.events) == 0 {
+			c.since = time.Now()
+		}
 		c.wake()
 		for !c.over {
-			c.await(c.taken)
+			c.await(c.limit)
 		}
 		if c.closer != nil {
-			c.err = errors.Join(c.err, c.closer.Close())
+			c.err = errors.Join(c.err, c.closeWriter())
 		}
 	})
+}
+
+// closeWriter closes the writer; c.mu is held, but not meanwhile.
+func (c *cast) closeWriter() error {
+	limit := c.limit
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	closed := make(chan error, 1)
+	go func() { closed <- guarded(c.closer.Close) }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(limit):
+		return fmt.Errorf("%w: the recording's writer does not close within %v", exec.ErrWaitDelay, limit)
+	}
 }
 
 func (c *cast) failure() error {

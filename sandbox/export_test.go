@@ -2,9 +2,13 @@ package sandbox
 
 import "time"
 
-// SetPatience sets how long the recording's writer may keep others waiting.
+// SetPatience sets how long the recordings' writers may keep others waiting.
 func (r *Recording) SetPatience(d time.Duration) {
-	r.all.mu.Lock()
-	defer r.all.mu.Unlock()
-	r.all.limit = d
+	for _, c := range append([]*cast{r.all}, r.casts...) {
+		if c != nil {
+			c.mu.Lock()
+			c.limit = d
+			c.mu.Unlock()
+		}
+	}
 }

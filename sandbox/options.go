@@ -15,7 +15,7 @@ type ExecOptions struct {
 	Yield     time.Duration  // 0: none
 	Until     *regexp.Regexp // nil: none
 	Tee       io.Writer      // nil: none
-	Follow    io.Writer      // nil: none
+	Follow    []io.Writer    // each gets all
 	MaxOutput int            // bytes
 	Idle      time.Duration  // 0: none
 	Question  Policy
@@ -56,23 +56,33 @@ func Until(re *regexp.Regexp) ExecOption {
 	return func(o *ExecOptions) { o.Until = re }
 }
 
-// Tee copies the raw output, with its control sequences, to w as it comes. Writes are made one at a time and end before
-// the call returns; a slow w slows the command down. An error of w ends the copying and is otherwise ignored.
+// Tee copies the raw output, with its control sequences, to w as it comes. Writes are made one at
+// a time, from a goroutine of their own, and end before the call returns. A slow w slows the
+// command down. If a Write fails, the copying ends, and nothing else does. If a Write panics, the
+// copying ends, and the call returns an error that tells it.
 //
-// A w that blocks keeps the call from returning only as long as nothing else wants it to: the end of ctx, Timeout, Yield, Interrupt and Close wait a
-// second for it. Then the call returns an error that is exec.ErrWaitDelay and says how much w has not been given. A Write under way stays behind until
-// w returns.
+// A w that blocks keeps the call from returning until something else wants it to: the end of ctx,
+// Timeout, Yield, Idle, Interrupt or Close. These give w a second. Then w gets nothing more, and the
+// call returns an error that is exec.ErrWaitDelay and says how much w has not been given, beside
+// the Result. A Write under way stays behind until w returns.
 func Tee(w io.Writer) ExecOption {
 	return func(o *ExecOptions) { o.Tee = w }
 }
 
-// Follow copies the raw output of the command that Execute starts to w, until the command has ended: also what it prints while no call waits for it. It is an
-// option of Execute; other calls ignore it.
+// Follow copies the raw output of the command that Execute starts to w, until the command has
+// ended: also what it prints while no call waits for it. It is an option of Execute; other calls
+// ignore it. Several Follows, each with its own w, do not disturb each other.
 //
-// Writes are made one at a time, where the terminal is read: a Result comes after w has got what it tells, and a w that blocks holds up the session, its
-// Interrupt and Close with it. Who cannot be sure of a writer takes Tee. An error of w ends the copying and is otherwise ignored.
+// The conditions are those of Tee, for all calls about the command: each returns when w has got the
+// output that its Result tells of, and after a w that was given up, or has panicked, each returns
+// that error. The command ends when w has got all of its output: until then Execute of another
+// one returns ErrBusy.
 func Follow(w io.Writer) ExecOption {
-	return func(o *ExecOptions) { o.Follow = w }
+	return func(o *ExecOptions) {
+		if w != nil {
+			o.Follow = append(o.Follow, w)
+		}
+	}
 }
 
 // Attended says that somebody else answers the command, such as a person at a terminal who sees what Tee shows: the call does not
@@ -121,8 +131,8 @@ type SessionOptions struct {
 	Env        []string // "NAME=value"
 	User       string   // "": the sandbox's
 	Rows, Cols int
-	MaxLog     int64     // bytes
-	LogTo      io.Writer // nil: none
+	MaxLog     int64       // bytes
+	LogTo      []io.Writer // each gets all
 }
 
 // DefaultRows and DefaultCols are the size of a terminal unless Size says otherwise: a VT100's.
@@ -172,9 +182,17 @@ func MaxLog(n int64) SessionOption {
 	}
 }
 
-// LogTo copies what a job prints to w as it comes, beside its log, under the conditions of Follow. The writes end before the job's Done is closed. Open ignores it.
+// LogTo copies what a job prints to w as it comes, beside its log, under the conditions of Tee. The
+// job ends, and its Done is closed, when w has got everything. A w that blocks keeps the job from
+// ending until Kill or Close, which give it a second; Wait then returns an error that is
+// exec.ErrWaitDelay, beside the Result. Several LogTos, each with its own w, do not disturb each
+// other. Open ignores it.
 func LogTo(w io.Writer) SessionOption {
-	return func(o *SessionOptions) { o.LogTo = w }
+	return func(o *SessionOptions) {
+		if w != nil {
+			o.LogTo = append(o.LogTo, w)
+		}
+	}
 }
 
 // User runs the session's shell, or the job, as another user, also after the shell's end; Cmd.User does so for a program. name is a user's name, or a number:

@@ -21,7 +21,7 @@ import (
 // The terminal has DefaultRows and DefaultCols until a Resize; that, and a session of another Size, is an event.
 //
 // w gets whole lines, from one goroutine: what comes within 10 ms or 256 KiB in one Write, and output in it as one event until another session prints or something
-// else happens. Close writes the rest. A slow w slows the commands once 4 MiB wait for it. An error of w, or a Write that others wait 10 s for, ends the recording
+// else happens. Close writes the rest. A slow w slows the commands once 4 MiB wait for it. An error or a panic of w, or a Write that takes 10 s, ends the recording
 // and nothing else: Err and Close return it.
 func Record(box Sandbox, w io.Writer) *Recording {
 	r := newRecording(box)
@@ -31,7 +31,8 @@ func Record(box Sandbox, w io.Writer) *Recording {
 }
 
 // RecordEach is Record with an asciicast for each session and job. create is called once for each, with its id ("main", "session-1", "job-1"), and may be
-// called from several goroutines; its error is the recording's. The writer is closed when the session is closed, or the job has ended, or by Close.
+// called from several goroutines; its error is the recording's. The writer is closed when the session is closed, or the job has ended, or by Close; its Close may
+// take 10 s, too.
 func RecordEach(box Sandbox, create func(id string) (io.WriteCloser, error)) *Recording {
 	r := newRecording(box)
 	r.create = create

@@ -342,7 +342,59 @@ func TestRecordFails(t *testing.T) {
 		require.ErrorIs(t, rec.Close(), exec.ErrWaitDelay)
 		require.NoError(t, r.Close())
 	})
+	t.Run("BlocksWhileKilled", func(t *testing.T) {
+		t.Parallel()
+		r, w := io.Pipe()
+		rec := sandbox.Record(newBox(t), w)
+		res, err := rec.Execute(t.Context(), "yes", sandbox.MaxOutput(1000), sandbox.Timeout(2*time.Second))
+		require.ErrorIs(t, err, sandbox.ErrTimeout)
+		require.NotErrorIs(t, err, exec.ErrWaitDelay)
+		require.Equal(t, 130, res.ExitCode)
+		rec.SetPatience(100 * time.Millisecond)
+		require.ErrorIs(t, rec.Close(), exec.ErrWaitDelay)
+		require.NoError(t, r.Close())
+	})
+	t.Run("Panics", func(t *testing.T) {
+		t.Parallel()
+		rec := sandbox.RecordEach(newBox(t), func(id string) (io.WriteCloser, error) { return panicking{id == "main"}, nil })
+		j, err := rec.Background(t.Context(), "echo a job")
+		require.NoError(t, err)
+		res, err := rec.Execute(t.Context(), "echo a")
+		require.NoError(t, err)
+		require.Equal(t, "a\n", res.Output)
+		_, err = j.Wait(t.Context())
+		require.NoError(t, err)
+		err = rec.Close()
+		require.ErrorContains(t, err, "the recording's writer panicked: at a Write")
+		require.ErrorContains(t, err, "the recording's writer panicked: at Close")
+	})
+	t.Run("BlocksAtClose", func(t *testing.T) {
+		t.Parallel()
+		w := blocking{make(chan struct{})}
+		defer close(w.ends)
+		rec := sandbox.RecordEach(newBox(t), func(string) (io.WriteCloser, error) { return w, nil })
+		rec.SetPatience(100 * time.Millisecond)
+		require.ErrorIs(t, rec.Close(), exec.ErrWaitDelay)
+	})
 }
+
+// A panicking writer panics at its Close, or sooner.
+type panicking struct{ sooner bool }
+
+func (p panicking) Write(b []byte) (int, error) {
+	if p.sooner {
+		panic("at a Write")
+	}
+	return len(b), nil
+}
+
+func (p panicking) Close() error { panic("at Close") }
+
+// A blocking writer takes everything, and its Close blocks.
+type blocking struct{ ends chan struct{} }
+
+func (b blocking) Write(p []byte) (int, error) { return len(p), nil }
+func (b blocking) Close() error                { <-b.ends; return nil }
 
 // failing takes n bytes.
 type failing struct {

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 )
 
@@ -19,12 +18,8 @@ type recordedJob struct {
 func (r *Recording) Background(ctx context.Context, command string, opts ...SessionOption) (Job, error) {
 	o := NewSessionOptions(opts...)
 	t := &jobTrack{known: make(chan struct{})}
-	var w io.Writer = t
-	if o.LogTo != nil {
-		w = io.MultiWriter(t, o.LogTo)
-	}
 	began := time.Now()
-	j, err := r.Sandbox.Background(ctx, command, append(opts[:len(opts):len(opts)], LogTo(w))...)
+	j, err := r.Sandbox.Background(ctx, command, append(opts[:len(opts):len(opts)], LogTo(t))...)
 	if err != nil {
 		close(t.known)
 		return nil, err

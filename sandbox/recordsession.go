@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"time"
@@ -33,7 +32,7 @@ func (s *recordedSession) Execute(ctx context.Context, command string, opts ...E
 	s.current, s.line = c, false
 	s.mu.Unlock()
 	s.track.begin(command)
-	res, err := s.Session.Execute(ctx, command, append(opts[:len(opts):len(opts)], Follow(s.follower(opts)))...)
+	res, err := s.Session.Execute(ctx, command, append(opts[:len(opts):len(opts)], Follow(s.track))...)
 	if res != nil {
 		if before != nil {
 			s.unseen(before)
@@ -48,14 +47,6 @@ func (s *recordedSession) Execute(ctx context.Context, command string, opts ...E
 		s.current = before
 	}
 	return res, err
-}
-
-// follower returns where the output goes: to the recording, and to the writer of the caller's own Follow.
-func (s *recordedSession) follower(opts []ExecOption) io.Writer {
-	if other := NewExecOptions(opts...).Follow; other != nil {
-		return io.MultiWriter(s.track, other)
-	}
-	return s.track
 }
 
 // saw takes a Result of command c.

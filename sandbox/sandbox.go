@@ -183,6 +183,7 @@ type Job interface {
 	Kill(ctx context.Context) error
 
 	// Wait waits for the job's end. The Result's Output is the log as a person would read it, head and tail.
+	// Beside the Result there is an error if the writer of LogTo has panicked, or was given up.
 	Wait(ctx context.Context) (*Result, error)
 
 	// Done is closed when the job has ended.
@@ -296,6 +297,10 @@ type Cmd struct {
 	Stdin io.Reader
 	// Stdout and Stderr get what the program writes; nil discards it. If both are the same writer, of a type that == can compare, the two streams are one,
 	// as with 2>&1: the writer gets everything in the order in which the program wrote it, and at most one Write at a time, as in os/exec.
+	//
+	// If a Write fails or panics, what follows is discarded, the program goes on, and Run returns
+	// its exit code and that error. A Write that blocks keeps Run from returning until ctx ends or
+	// the sandbox is closed; then Run waits a second for it, and it stays behind until it returns.
 	Stdout, Stderr io.Writer
 	// OOM, if not nil, is set by Run to what Result.OOM is of a command.
 	OOM *bool

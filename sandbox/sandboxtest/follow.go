@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,6 +35,30 @@ func follow(t *testing.T, b *box) {
 		same(t, lines(1, 10000), sh.output("seq 1 5000; sleep 0.1; seq 5001 10000", sandbox.Follow(w)))
 		require.Equal(t, 1, w.calls, "writes after the first error")
 		sh.lives()
+	})
+	t.Run("Several", func(t *testing.T) { // one that fails does not disturb the others
+		t.Parallel()
+		sh := b.open(t)
+		var raw, other bytes.Buffer
+		same(t, lines(1, 5000), sh.output("seq 1 5000", sandbox.Follow(&raw), sandbox.Follow(&failingWriter{}), sandbox.Follow(nil), sandbox.Follow(&other)))
+		same(t, lines(1, 5000), unix(raw.Bytes()))
+		same(t, lines(1, 5000), unix(other.Bytes()))
+	})
+	t.Run("Turns", func(t *testing.T) { // one command's before the next one's, also if no call has waited for the end of the first
+		t.Parallel()
+		sh := b.open(t)
+		var raw slow
+		res := sh.exec("seq 1 20000", sandbox.Follow(&raw), sandbox.Until(regexp.MustCompile("1\n")))
+		require.Equal(t, sandbox.Running, res.State)
+		for {
+			_, err := within(b, t, "Execute", sh.executes("echo end", sandbox.Follow(&raw)))
+			if err == nil {
+				break
+			}
+			require.ErrorIs(t, err, sandbox.ErrBusy)
+			time.Sleep(time.Millisecond)
+		}
+		same(t, lines(1, 20000)+"end\n", unix(raw.Bytes()))
 	})
 	t.Run("Job", func(t *testing.T) {
 		t.Parallel()

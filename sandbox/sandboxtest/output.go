@@ -48,6 +48,8 @@ func (s *suite) output(t *testing.T) {
 	})
 	t.Run("12_Tee", func(t *testing.T) { tee(t, b) })
 	t.Run("12_Writers", func(t *testing.T) { blockedTees(t, b) })
+	t.Run("12_JobWriters", func(t *testing.T) { jobWriters(t, b) })
+	t.Run("12_Panics", func(t *testing.T) { panics(t, b) })
 	t.Run("12_Follow", func(t *testing.T) { follow(t, b) })
 	t.Run("13_Large", func(t *testing.T) { large(t, b) })
 	t.Run("13_MaxOutput", func(t *testing.T) { maxOutput(t, b) })

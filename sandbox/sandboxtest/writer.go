@@ -3,6 +3,9 @@ package sandboxtest
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os/exec"
 	"strings"
 	"testing"
@@ -40,8 +43,17 @@ func blockedTees(t *testing.T, b *box) {
 		sh.usable()
 	})
 	const flood = "yes 'one of very many lines'"
+	interrupts := func(sh *shell) error {
+		_, err := attempt("Interrupt", sh.interrupts())
+		return err
+	}
+	closes := func(sh *shell) error {
+		_, err := attempt("Close", empty(func(context.Context) error { return sh.Close() }))
+		return err
+	}
 	for _, c := range []struct {
 		name, command string
+		option        func(io.Writer) sandbox.ExecOption     // nil: Tee
 		after         func(time.Duration) sandbox.ExecOption // ends the call after that time
 		ctx           bool                                   // its ctx does
 		end           func(*shell) error                     // that does, once there is output
@@ -53,25 +65,32 @@ func blockedTees(t *testing.T, b *box) {
 		{name: "Context", command: flood, ctx: true, want: context.DeadlineExceeded},
 		{name: "ContextAfterTheEnd", command: "echo a", ctx: true},
 		{name: "Yield", command: flood, after: sandbox.Yield},
-		{name: "Interrupt", command: flood, end: func(sh *shell) error {
-			_, err := attempt("Interrupt", sh.interrupts())
-			return err
+		{name: "Interrupt", command: flood, end: interrupts},
+		{name: "Close", command: flood, want: sandbox.ErrClosed, end: closes},
+		{name: "Follow/Timeout", command: flood, option: sandbox.Follow, after: sandbox.Timeout, want: sandbox.ErrTimeout},
+		{name: "Follow/ContextAfterTheEnd", command: "echo a", option: sandbox.Follow, ctx: true},
+		{name: "Follow/Interrupt", command: flood, option: sandbox.Follow, end: func(sh *shell) error {
+			if err := interrupts(sh); !errors.Is(err, exec.ErrWaitDelay) {
+				return fmt.Errorf("Interrupt returned %v", err)
+			}
+			return nil
 		}},
-		{name: "Close", command: flood, want: sandbox.ErrClosed, end: func(sh *shell) error {
-			_, err := attempt("Close", empty(func(context.Context) error { return sh.Close() }))
-			return err
-		}},
+		{name: "Follow/CloseAfterTheEnd", command: "echo a", option: sandbox.Follow, want: sandbox.ErrClosed, end: closes},
 	} {
 		t.Run("Blocked/"+c.name, func(t *testing.T) {
 			t.Parallel()
 			sh := b.open(t)
 			g := newGate()
 			t.Cleanup(g.open)
+			option := c.option
+			if option == nil {
+				option = sandbox.Tee
+			}
 			returned := make(chan error, 1)
 			var begin time.Time
 			execute := func(limit time.Duration) {
 				_, err := attempt("Execute", func(ctx context.Context) (*sandbox.Result, error) {
-					opts := []sandbox.ExecOption{sandbox.Tee(g)}
+					opts := []sandbox.ExecOption{option(g)}
 					if c.after != nil {
 						opts = append(opts, c.after(limit))
 					}
@@ -108,7 +127,7 @@ func blockedTees(t *testing.T, b *box) {
 			if c.want != nil {
 				require.ErrorIs(t, err, c.want)
 			}
-			if c.name == "Close" {
+			if errors.Is(err, sandbox.ErrClosed) {
 				return
 			}
 			if c.name == "Yield" {
@@ -119,9 +138,71 @@ func blockedTees(t *testing.T, b *box) {
 	}
 }
 
+// jobWriters: a job is held up by its writer until Kill.
+func jobWriters(t *testing.T, b *box) {
+	t.Parallel()
+	for _, c := range []named{{"Flood", "yes"}, {"Silent", "echo a; exec sleep 1000"}, {"Ended", "echo a"}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			g := newGate()
+			t.Cleanup(g.open)
+			j := b.start(t, c.command, sandbox.LogTo(g))
+			<-g.reached
+			begin := time.Now()
+			_, err := within(b, t, "Kill", empty(j.Kill))
+			require.NoError(t, err)
+			require.Less(t, time.Since(begin), writerLimit, "time to return")
+			res, err := within(b, t, "Wait", j.Wait)
+			require.ErrorIs(t, err, exec.ErrWaitDelay)
+			require.Equal(t, sandbox.Exited, res.State)
+			require.NoError(t, j.Forget())
+		})
+	}
+}
+
+// panics: a caller's writer that panics is an error of its calls. The command goes on.
+func panics(t *testing.T, b *box) {
+	t.Parallel()
+	const command = "seq 1 20000; (exit 3)"
+	for name, option := range map[string]func(io.Writer) sandbox.ExecOption{"Tee": sandbox.Tee, "Follow": sandbox.Follow} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sh := b.open(t)
+			res, err := within(b, t, "Execute", sh.executes(command, option(panicking{})))
+			require.ErrorContains(t, err, "the writer of "+name+" panicked: no, thanks")
+			exited(t, res, 3)
+			same(t, lines(1, 20000), res.Output)
+			sh.lives()
+		})
+	}
+	t.Run("LogTo", func(t *testing.T) {
+		t.Parallel()
+		res, err := within(b, t, "Wait", b.start(t, command, sandbox.LogTo(panicking{})).Wait)
+		require.ErrorContains(t, err, "the writer of LogTo panicked: no, thanks")
+		exited(t, res, 3)
+		same(t, lines(1, 20000), res.Output)
+	})
+}
+
+// A panicking writer panics.
+type panicking struct{}
+
+func (panicking) Write([]byte) (int, error) { panic("no, thanks") }
+
 // runWriters: the same of Run.
 func runWriters(t *testing.T, b *box) {
 	t.Parallel()
+	for name, cmd := range map[string]*sandbox.Cmd{
+		"Stdout": {Args: []string{"seq", "1", "20000"}, Stdout: panicking{}},
+		"Stderr": {Args: []string{"sh", "-c", "seq 1 20000 >&2"}, Stderr: panicking{}},
+	} {
+		t.Run("Panics/"+name, func(t *testing.T) {
+			t.Parallel()
+			code, err := within(b, t, "Run", func(ctx context.Context) (int, error) { return b.Run(ctx, cmd) })
+			require.ErrorContains(t, err, "Cmd."+name+" panicked: no, thanks")
+			require.Zero(t, code)
+		})
+	}
 	t.Run("Slow", func(t *testing.T) {
 		t.Parallel()
 		var stdout, stderr slow

@@ -62,7 +62,7 @@ func (s *session) begin(ctx context.Context, c *command, o sandbox.ExecOptions) 
 		return nil, err
 	}
 	s.cmd, s.unseen = c, nil
-	c.follow = o.Follow
+	c.follow(o.Follow)
 	s.logBegin(c, "command started")
 	s.box.touch()
 	w := s.attend(c, o)
@@ -159,7 +159,8 @@ type call struct {
 	c      *command
 	o      sandbox.ExecOptions
 	view   *view
-	tee    *tee
+	tee    *tee   // nil: none
+	marks  []mark // that the callers' writers have to reach, when there is a Result
 	began  time.Time
 	reason error // why it has the command killed
 	closes bool  // the end of input has been typed
@@ -168,14 +169,14 @@ type call struct {
 // attend begins a call about the command; s.mu is held.
 func (s *session) attend(c *command, o sandbox.ExecOptions) *call {
 	w := &call{s: s, c: c, o: o, began: time.Now()}
-	w.view, w.tee = c.attend(o)
+	c.attend(w)
 	return w
 }
 
 // end waits for what ends the call, and until the caller's writer has got all of the output.
 func (w *call) end(ctx context.Context, m mode) (*sandbox.Result, error) {
 	r, err := w.wait(ctx, m)
-	return r, errors.Join(err, w.drain(ctx, m))
+	return r, errors.Join(err, w.drain(ctx))
 }
 
 // wait waits for what ends the call, and takes its Result.
@@ -227,7 +228,7 @@ func (w *call) look() (r *sandbox.Result, err error, over bool) {
 	case w.view.match != nil: // even if the command has ended: the next call returns the end
 		r = &sandbox.Result{State: sandbox.Running, ExitCode: -1, FullScreen: c.out.cleaner.FullScreen(), Duration: time.Since(c.began)}
 		c.out.matched(w.view).fill(r)
-		c.leave(w.view, w.tee)
+		c.leave(w)
 		if c.phase == ended && !c.told {
 			s.unseen = c
 		}
@@ -240,7 +241,7 @@ func (w *call) look() (r *sandbox.Result, err error, over bool) {
 		return r, w.reason, true
 	case s.err != nil:
 		r = c.partial(w.view, sandbox.Running)
-		c.leave(w.view, w.tee)
+		c.leave(w)
 		return r, s.err, true
 	case c.question != 0 && !w.o.Attended && !c.killing:
 		return w.asked()
@@ -251,7 +252,7 @@ func (w *call) look() (r *sandbox.Result, err error, over bool) {
 // final returns the ended command's Result; s.mu is held.
 func (w *call) final() *sandbox.Result {
 	s, c := w.s, w.c
-	c.leave(w.view, w.tee)
+	c.leave(w)
 	if c.result == nil {
 		return nil
 	}
@@ -284,15 +285,17 @@ func (w *call) asked() (r *sandbox.Result, err error, over bool) {
 	r = w.c.partial(w.view, sandbox.Waiting)
 	r.Awaits = kind
 	w.s.logWaiting(w.c, kind)
-	w.c.leave(w.view, w.tee)
+	w.c.leave(w)
 	return r, nil, true
 }
 
-// kill has the command killed.
+// kill has the command killed, if it has not ended.
 func (w *call) kill(why error) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
-	w.reason = why
+	if w.c.phase < ending || w.c.killing {
+		w.reason = why
+	}
 	if w.s.cmd == w.c {
 		w.s.kill()
 	}
@@ -306,7 +309,7 @@ func (w *call) leave(err error) (*sandbox.Result, error) {
 		return r, lookErr
 	}
 	r := w.c.partial(w.view, sandbox.Running)
-	w.c.leave(w.view, w.tee)
+	w.c.leave(w)
 	return r, err
 }
 
@@ -323,36 +326,35 @@ func (w *call) leaveIdle(idle *<-chan time.Time) *sandbox.Result {
 	return r
 }
 
-// drain waits until the caller's writer has got all of the output: for as long as it takes if the command has ended by itself and nobody wants the call to
-// return, else for writerDelay.
-func (w *call) drain(ctx context.Context, m mode) error {
-	if w.tee == nil {
-		return nil
-	}
-	w.tee.end()
-	w.s.mu.Lock()
-	killed := w.c.killing // by another call perhaps
-	w.s.mu.Unlock()
+// drain waits until the callers' writers have got all of the output that the Result is about: for as
+// long as it takes, or for writerDelay from when something else wants the call to return. If that
+// has the command killed, its writers are in a hurry anyway.
+func (w *call) drain(ctx context.Context) error {
 	var limit, timeout <-chan time.Time
 	canceled, gone := ctx.Done(), w.s.gone
 	if w.o.Timeout != 0 {
 		timeout = time.After(w.o.Timeout - time.Since(w.began)) // at once, if it has passed just as the command ended
 	}
-	if killed || w.reason != nil || m == killNow || w.o.Yield != 0 || w.o.Idle != 0 {
+	if w.o.Yield != 0 || w.o.Idle != 0 {
 		limit = time.After(writerDelay)
 	}
-	for {
-		select {
-		case <-w.tee.done:
-			return w.tee.err()
-		case <-limit:
-			w.tee.drop()
-		case <-timeout:
-			timeout, limit = nil, time.After(writerDelay)
-		case <-canceled:
-			canceled, limit = nil, time.After(writerDelay)
-		case <-gone:
-			gone, limit = nil, time.After(writerDelay)
+	var errs []error
+	for _, m := range w.marks {
+		for missing := m.missing(); missing != nil; missing = m.missing() {
+			select {
+			case <-missing:
+			case <-limit:
+				limit = time.After(0) // for the next one, too
+				m.drop()
+			case <-timeout:
+				timeout, limit = nil, time.After(writerDelay)
+			case <-canceled:
+				canceled, limit = nil, time.After(writerDelay)
+			case <-gone:
+				gone, limit = nil, time.After(writerDelay)
+			}
 		}
+		errs = append(errs, m.t.failure())
 	}
+	return errors.Join(errs...)
 }

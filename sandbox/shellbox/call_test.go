@@ -18,13 +18,14 @@ func TestDrainAfterTimeout(t *testing.T) {
 		blocked, writer := io.Pipe()
 		defer blocked.Close()
 		w := &call{
-			s: &session{gone: make(chan struct{})}, c: &command{}, began: time.Now().Add(-time.Minute),
-			o: sandbox.NewExecOptions(sandbox.Timeout(time.Second)), tee: newTee(writer),
+			s: &session{gone: make(chan struct{})}, c: &command{}, view: &view{}, began: time.Now().Add(-time.Minute),
+			o: sandbox.NewExecOptions(sandbox.Timeout(time.Second)), tee: newTee("Tee", writer),
 		}
-		w.tee.expect()
+		w.tee.expect(1)
 		w.tee.write([]byte("a"))
+		w.c.leave(w)
 		began := time.Now()
-		require.ErrorIs(t, w.drain(t.Context(), onEndKill), exec.ErrWaitDelay)
+		require.ErrorIs(t, w.drain(t.Context()), exec.ErrWaitDelay)
 		require.Equal(t, writerDelay, time.Since(began))
 	})
 }

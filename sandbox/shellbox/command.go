@@ -3,6 +3,7 @@ package shellbox
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
@@ -34,10 +35,10 @@ type command struct {
 	offset int64 // of its line on the shell's pipe; -1: its shell was started for it
 
 	out     output
-	tees    []*tee
-	spool   *spool    // a job's: gets all of the output
-	follow  io.Writer // gets all of the output; only the terminal's reader looks at it, once the command has begun
-	printed int64     // bytes of output
+	tees    []*tee // that get what comes
+	follows []*tee // those of Follow, or of a job's LogTo
+	spool   *spool // a job's: gets all of the output
+	printed int64  // bytes of output
 	began   time.Time
 	after   time.Time // all that the command has started is younger, all that earlier ones have is older
 	active  time.Time // the last output or input
@@ -92,37 +93,61 @@ func (c *command) wrote(text []byte) {
 	}
 }
 
-// followed gives output to the command's follower. One that fails gets no more.
-func (c *command) followed(text []byte) {
-	if _, err := c.follow.Write(text); err != nil {
-		c.follow = nil
+// follow has each writer get all of the command's output.
+func (c *command) follow(writers []io.Writer) {
+	option := "Follow"
+	if c.once {
+		option = "LogTo"
 	}
+	for _, w := range writers {
+		c.follows = append(c.follows, newTee(option, w))
+	}
+	c.tees = append(c.tees, c.follows...)
 }
 
 // attend begins a call about the command.
-func (c *command) attend(o sandbox.ExecOptions) (*view, *tee) {
+func (c *command) attend(w *call) {
 	c.calls++
 	c.question = 0
 	c.change()
-	v := c.out.open(o.MaxOutput, o.Until)
-	if o.Tee == nil {
-		return v, nil
+	w.view = c.out.open(w.o.MaxOutput, w.o.Until)
+	if w.o.Tee == nil {
+		return
 	}
-	t := newTee(o.Tee)
-	c.tees = append(c.tees, t)
-	return v, t
+	w.tee = newTee("Tee", w.o.Tee)
+	c.tees = append(c.tees, w.tee)
+	if c.killing {
+		w.tee.hurry()
+	}
 }
 
-// leave ends a call about the command.
-func (c *command) leave(v *view, t *tee) {
+// leave ends a call about the command, but for what its writers have not got yet.
+func (c *command) leave(w *call) {
 	c.calls--
-	c.out.close(v)
-	for i := range c.tees {
-		if c.tees[i] == t {
-			c.tees = append(c.tees[:i:i], c.tees[i+1:]...)
-			break
-		}
+	c.out.close(w.view)
+	for _, t := range c.follows {
+		w.marks = append(w.marks, t.mark())
 	}
+	if w.tee != nil {
+		w.tee.end()
+		w.marks = append(w.marks, w.tee.mark())
+		c.tees = slices.DeleteFunc(slices.Clone(c.tees), func(t *tee) bool { return t == w.tee })
+	}
+}
+
+// hurry has the callers' writers given up that block.
+func (c *command) hurry() {
+	for _, t := range slices.Concat(c.tees, c.follows) {
+		t.hurry()
+	}
+}
+
+// silence says that nothing more comes.
+func (c *command) silence() {
+	for _, t := range c.tees {
+		t.end()
+	}
+	c.tees = nil
 }
 
 // blocked reports whether a caller's writer keeps the terminal's reader waiting.
@@ -140,6 +165,7 @@ func (c *command) end(r *sandbox.Result) {
 	if r != nil {
 		r.Duration = time.Since(c.began)
 	}
+	c.silence()
 	c.phase, c.result, c.question = ended, r, 0
 	close(c.done)
 	c.change()

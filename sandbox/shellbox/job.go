@@ -25,6 +25,7 @@ type job struct {
 	done    chan struct{}
 	result  *sandbox.Result // when done
 	err     error           // when done: the box was closed or lost
+	logErr  error           // when done: what is lost to LogTo
 }
 
 // Background implements sandbox.Sandbox.
@@ -66,7 +67,9 @@ func (b *Box) background(ctx context.Context, command string, opts sandbox.Sessi
 // run waits for the job's end.
 func (j *job) run(w *call) {
 	defer close(j.done)
-	if j.result, j.err = w.end(context.Background(), onEndKill); j.err == nil {
+	j.result, j.err = w.wait(context.Background(), onEndKill)
+	j.logErr = w.drain(context.Background())
+	if j.err == nil {
 		j.result.OOM = j.result.OOM || j.s.oomKilled(w.c)
 		j.s.hangup()
 	}
@@ -178,8 +181,7 @@ func (j *job) Kill(ctx context.Context) error {
 		killed := make(chan struct{})
 		over := j.s.spawn(func() { // the session's: it goes on when ctx has ended
 			defer close(killed)
-			j.box.finish(without(j.box.tree(j.s.shellPID()), j.s.shellPID()), j.box.opts.Grace)
-			j.box.killMarked(j.box.markOf(j.id))
+			j.kill()
 		})
 		if over == nil {
 			select {
@@ -187,12 +189,28 @@ func (j *job) Kill(ctx context.Context) error {
 			case <-ctx.Done():
 			}
 		}
-		_, err = j.wait(ctx)
+		err = j.over(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("kill %s: %w", j.id, err)
 	}
 	return nil
+}
+
+// kill ends what runs of the job. Its command may have ended, and only LogTo keep the job from ending.
+func (j *job) kill() {
+	j.s.mu.Lock()
+	sh := j.s.sh
+	if c := j.s.cmd; c != nil {
+		c.hurry()
+	}
+	j.s.mu.Unlock()
+	select {
+	case <-sh.exited: // its id may be another process's
+	default:
+		j.box.finish(without(j.box.tree(sh.pid), sh.pid), j.box.opts.Grace)
+	}
+	j.box.killMarked(j.box.markOf(j.id))
 }
 
 // Forget implements sandbox.Job.
@@ -221,29 +239,34 @@ func (j *job) Forget() error {
 func (j *job) Wait(ctx context.Context) (*sandbox.Result, error) {
 	r, err := j.wait(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("wait for %s: %w", j.id, err)
+		err = fmt.Errorf("wait for %s: %w", j.id, err)
 	}
-	return r, nil
+	return r, err
 }
 
 func (j *job) wait(ctx context.Context) (*sandbox.Result, error) {
-	if ctx == nil {
-		return nil, errNoContext
-	}
-	select {
-	case <-j.done:
-	case <-ctx.Done():
-		return nil, ctxerr.Of(ctx)
-	}
-	if j.err != nil {
-		return nil, j.err
+	if err := j.over(ctx); err != nil {
+		return nil, err
 	}
 	r := *j.result
 	p, err := j.spool.text()
 	if err != nil {
 		return nil, err
 	}
-	return p.fill(&r), nil
+	return p.fill(&r), j.logErr
+}
+
+// over waits for the job's end.
+func (j *job) over(ctx context.Context) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-ctx.Done():
+		return ctxerr.Of(ctx)
+	}
 }
 
 // release waits for the job's goroutine, which ends with its session, and frees the spool.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
@@ -20,7 +19,11 @@ const patientPrograms = 3
 // kill ends the command under way as a person would, then harder; s.mu is held.
 func (s *session) kill() {
 	c := s.cmd
-	if c == nil || s.err != nil || c.killing || c.phase >= ending {
+	if c == nil || s.err != nil || c.killing {
+		return
+	}
+	c.hurry()
+	if c.phase >= ending {
 		return
 	}
 	c.killing = true
@@ -61,13 +64,10 @@ func (k *killing) run() {
 	k.since = k.first
 	for {
 		s.mu.Lock()
-		changed, phase, blocked := c.changed, c.phase, c.blocked()
+		changed, phase := c.changed, c.phase
 		s.mu.Unlock()
 		if phase >= ending {
 			break
-		}
-		if blocked && time.Since(k.first) > writerDelay {
-			k.unblock()
 		}
 		if phase != sent || time.Since(k.first) > unanswered { // an interrupt would cut the line that the shell is reading, and the rest be executed
 			k.next()
@@ -148,18 +148,6 @@ func (k *killing) see() {
 func (k *killing) signal(sig proc.Signal) {
 	k.see()
 	k.s.box.signal(without(k.family, k.sh.pid), sig)
-}
-
-// unblock gives the callers' writers up that keep the terminal's reader waiting.
-func (k *killing) unblock() {
-	k.s.mu.Lock()
-	tees := slices.Clone(k.c.tees)
-	k.s.mu.Unlock()
-	for _, t := range tees {
-		if t.blocks() {
-			t.drop()
-		}
-	}
 }
 
 // finish ends what is left of the command when the shell has come back, and puts the terminal in order.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -166,14 +167,15 @@ func copyOutputs(p Process, stdout, stderr io.Writer) *outputs {
 	o := &outputs{copied: make(chan struct{})}
 	var copies sync.WaitGroup
 	for i, way := range []struct {
-		w io.Writer
-		r io.Reader
-	}{{stdout, p.Stdout()}, {stderr, p.Stderr()}} {
+		name string
+		w    io.Writer
+		r    io.Reader
+	}{{"Cmd.Stdout", stdout, p.Stdout()}, {"Cmd.Stderr", stderr, p.Stderr()}} {
 		if way.w == nil {
 			way.w = io.Discard
 		}
 		if way.r != nil {
-			copies.Go(func() { o.errs[i] = drain(way.w, &watched{r: way.r, progress: &o.taken}) })
+			copies.Go(func() { o.errs[i] = drain(way.name, way.w, &watched{r: way.r, progress: &o.taken}) })
 		}
 	}
 	go func() { copies.Wait(); close(o.copied) }()
@@ -237,9 +239,12 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drain copies until the end of r. If w fails, it reads on, so that the program does not block.
-func drain(w io.Writer, r io.Reader) error {
-	_, err := io.Copy(w, r)
+// drain copies until the end of r. If w, which the caller has given as name, fails or panics, it reads on, so that the program does not block.
+func drain(name string, w io.Writer, r io.Reader) error {
+	err := guard.Call(name, func() error {
+		_, err := io.Copy(w, r)
+		return err
+	})
 	if _, rest := io.Copy(io.Discard, r); errors.Is(rest, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("not all of the output has come: %w", rest)
 	} else if rest != nil { // it was closed

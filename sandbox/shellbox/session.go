@@ -73,20 +73,11 @@ func (s *session) text(sh *shell, text []byte) {
 		s.mu.Unlock()
 		return
 	}
-	if c.follow != nil { // it gets the text before a Result can tell of it, and may take a while
-		s.mu.Unlock()
-		c.followed(text)
-		s.mu.Lock()
-		if s.printing(sh) != c {
-			s.mu.Unlock()
-			return
-		}
-	}
 	c.wrote(text)
 	s.shows(c, text)
 	spool, tees := c.spool, c.tees
 	for _, t := range tees {
-		t.expect()
+		t.expect(len(text))
 	}
 	s.mu.Unlock()
 	if spool != nil {
@@ -337,8 +328,17 @@ func (s *session) ends(c *command, r *sandbox.Result) {
 	}
 }
 
-// ended ends the command under way; s.mu is held.
+// ended ends the command under way, as soon as its followers have got all of its output; s.mu is held. So the next command's followers, which may be the
+// same writers, get nothing before.
 func (s *session) ended(c *command, r *sandbox.Result) {
+	c.silence()
+	for _, t := range c.follows {
+		if t.mark().missing() != nil {
+			c.phase, c.result = ending, r
+			s.readers.Go(func() { s.followed(c, t) })
+			return
+		}
+	}
 	s.cmd = nil
 	s.alternate = c.out.cleaner.FullScreen()
 	s.box.touch()
@@ -347,6 +347,17 @@ func (s *session) ended(c *command, r *sandbox.Result) {
 	}
 	c.end(r)
 	s.logEnd(c, r, nil)
+}
+
+// followed ends the command under way when one of its followers has got everything.
+func (s *session) followed(c *command, t *tee) {
+	select {
+	case <-t.done:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ended(c, c.result)
+	case <-s.gone:
+	}
 }
 
 // windUp ends a command whose shell is at its prompt again. typed says that there may be input that nobody has read, and interrupted that a signal may still
@@ -409,8 +420,10 @@ func (s *session) fail(err error) {
 	if s.err == nil {
 		s.err = err
 		close(s.gone)
-		if s.cmd != nil {
-			s.logEnd(s.cmd, nil, err)
+		if c := s.cmd; c != nil {
+			s.logEnd(c, nil, err)
+			c.hurry() // they may keep the terminal's reader waiting, which release waits for
+			c.silence()
 		}
 	}
 }
@@ -454,15 +467,15 @@ func (s *session) hangup() {
 // release lets go of the terminal and waits for the session's goroutines.
 func (s *session) release() {
 	s.mu.Lock()
-	sh := s.sh
-	if s.cmd != nil {
-		for _, t := range s.cmd.tees {
-			time.AfterFunc(writerDelay, t.drop) // frees the terminal's reader
-		}
-	}
+	sh, c := s.sh, s.cmd
 	s.mu.Unlock()
 	if sh != nil {
 		sh.proc.Close()
 	}
 	s.readers.Wait()
+	if c != nil {
+		for _, t := range c.follows {
+			<-t.done
+		}
+	}
 }

@@ -19,7 +19,8 @@ type shell struct {
 	keys     *typist // on the terminal
 	scan     scanner
 	answer   chan struct{} // closed, and made anew, with each D marker
-	over     chan struct{} // closed when the shell has ended,
+	exited   chan struct{} // closed when its process has ended
+	over     chan struct{} // closed when the shell has ended, and all that it has printed was read,
 	status   Status        // so,
 	lost     error         // or nobody knows how: the host is gone
 	oom      bool          // and the kernel had killed because of memory
@@ -40,7 +41,7 @@ func newShell(p Process, secret string) *shell {
 	sh := &shell{
 		proc: p, pid: p.PID(), dialect: dialect{secret: secret, tty: "/dev/tty"},
 		commands: newTypist(p.Commands(), commandPiece), keys: newTypist(p.Stdin(), keysPiece),
-		answer: make(chan struct{}), over: make(chan struct{}),
+		answer: make(chan struct{}), exited: make(chan struct{}), over: make(chan struct{}),
 	}
 	sh.scan = scanner{nonce: sh.dialect.nonce, broken: sh.dialect.broken()}
 	return sh
@@ -99,14 +100,13 @@ const (
 // read reads the terminal until the shell's end.
 func (s *session) read(sh *shell) {
 	eof := make(chan struct{})
-	exited := make(chan struct{})
 	var status Status
 	var waitErr error
 	var got progress
 	s.readers.Go(func() {
 		status, waitErr = sh.proc.Wait()
 		sh.oom = s.oomKilled(nil) // before Close: then the host forgets the shell
-		close(exited)
+		close(sh.exited)
 		// After the shell's end a background process may keep the terminal open. Do not wait for it: what the shell has printed is there by now.
 		s.untilQuiet(sh, eof, &got)
 		sh.proc.Close()
@@ -132,10 +132,10 @@ func (s *session) read(sh *shell) {
 	sh.commands.stop()
 	sh.keys.stop()
 	select {
-	case <-exited:
+	case <-sh.exited:
 	case <-time.After(2 * time.Second): // nobody has the terminal open, yet the shell lives: it is of no use
 		sh.proc.Close()
-		<-exited
+		<-sh.exited
 	}
 	if waitErr == nil && errors.Is(end, io.ErrUnexpectedEOF) { // what the shell has printed last is missing
 		waitErr = end
@@ -213,8 +213,9 @@ func (s *session) shellEnded(sh *shell, status Status, err error) {
 	if dead != nil && dead.once {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		r.Cwd = s.cwd
-		s.ended(dead, r)
+		if r.Cwd = s.cwd; dead.phase != ending {
+			s.ended(dead, r)
+		}
 		return
 	}
 	if err := s.fresh(status.Code); err != nil {

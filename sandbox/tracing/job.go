@@ -2,7 +2,6 @@ package tracing
 
 import (
 	"context"
-	"io"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -22,11 +21,7 @@ func (b *Box) Background(ctx context.Context, command string, opts ...sandbox.Se
 		return b.Sandbox.Background(ctx, command, opts...) // which says so
 	}
 	ctx, c := b.begin(ctx, "background")
-	var output io.Writer = c
-	if other := sandbox.NewSessionOptions(opts...).LogTo; other != nil {
-		output = io.MultiWriter(c, other)
-	}
-	inner, err := b.Sandbox.Background(ctx, command, append(opts[:len(opts):len(opts)], sandbox.LogTo(output))...)
+	inner, err := b.Sandbox.Background(ctx, command, append(opts[:len(opts):len(opts)], sandbox.LogTo(c))...)
 	if err != nil {
 		c.end(nil, err)
 		return nil, err

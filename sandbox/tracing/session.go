@@ -3,7 +3,6 @@ package tracing
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -32,11 +31,7 @@ func (s *session) Execute(ctx context.Context, text string, opts ...sandbox.Exec
 	before := s.current
 	s.current = c
 	s.mu.Unlock()
-	var output io.Writer = c
-	if other := sandbox.NewExecOptions(opts...).Follow; other != nil {
-		output = io.MultiWriter(c, other)
-	}
-	res, err := s.Session.Execute(ctx, text, append(opts[:len(opts):len(opts)], sandbox.Follow(output))...)
+	res, err := s.Session.Execute(ctx, text, append(opts[:len(opts):len(opts)], sandbox.Follow(c))...)
 	if res != nil {
 		if before != nil {
 			before.end(nil, nil) // nobody has asked for its end

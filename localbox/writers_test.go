@@ -1,0 +1,130 @@
+package localbox_test
+
+import (
+	"io"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/localbox"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A stuck writer takes nothing until the test's end.
+type stuck struct {
+	begun, ends chan struct{}
+}
+
+func newStuck(t *testing.T) *stuck {
+	s := &stuck{make(chan struct{}, 1), make(chan struct{})}
+	t.Cleanup(func() { close(s.ends) })
+	return s
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	select {
+	case s.begun <- struct{}{}:
+	default:
+	}
+	<-s.ends
+	return len(p), nil
+}
+
+// TestCloseWithStuckWriters: callers' writers that block keep neither Close from returning nor the calls.
+func TestCloseWithStuckWriters(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"yes", "echo a"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			box := open(t, localbox.Config{})
+			errs := map[string]chan error{}
+			begin := func(name string, f func(io.Writer) error) {
+				w, done := newStuck(t), make(chan error, 1)
+				errs[name] = done
+				go func() { done <- f(w) }()
+				<-w.begun
+			}
+			for name, option := range map[string]func(io.Writer) sandbox.ExecOption{"Tee": sandbox.Tee, "Follow": sandbox.Follow} {
+				s, err := box.Open(t.Context())
+				require.NoError(t, err)
+				begin(name, func(w io.Writer) error {
+					_, err := s.Execute(t.Context(), command, option(w))
+					return err
+				})
+			}
+			begin("LogTo", func(w io.Writer) error {
+				j, err := box.Background(t.Context(), command, sandbox.LogTo(w))
+				if err == nil {
+					<-j.Done()
+					_, err = j.Wait(t.Context())
+				}
+				return err
+			})
+			begin("Run", func(w io.Writer) error {
+				_, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", command}, Stdout: w})
+				return err
+			})
+			closed := make(chan error, 1)
+			go func() { closed <- box.Close() }()
+			late := time.After(30 * time.Second)
+			for name, done := range errs {
+				select {
+				case err := <-done:
+					if name != "Tee" || command == "yes" { // what has ended is told
+						require.ErrorIs(t, err, sandbox.ErrClosed, name)
+					}
+					if name == "Tee" || name == "Follow" {
+						require.ErrorIs(t, err, exec.ErrWaitDelay, name)
+					}
+				case <-late:
+					require.Fail(t, name+" has not returned")
+				}
+			}
+			select {
+			case err := <-closed:
+				require.NoError(t, err)
+			case <-late:
+				require.Fail(t, "Close has not returned")
+			}
+		})
+	}
+}
+
+// TestStuckFollowBetweenCalls: a writer of Follow that blocks holds up no call that is to return, and the session goes on without it.
+func TestStuckFollowBetweenCalls(t *testing.T) {
+	t.Parallel()
+	box := open(t, localbox.Config{})
+	w := newStuck(t)
+	res, err := box.Execute(t.Context(), "yes", sandbox.Follow(w), sandbox.Yield(time.Millisecond))
+	require.Equal(t, sandbox.Running, res.State)
+	for err == nil { // it had printed nothing
+		_, err = box.Wait(t.Context(), sandbox.Yield(time.Millisecond))
+	}
+	require.ErrorIs(t, err, exec.ErrWaitDelay)
+	res, err = box.Interrupt(t.Context())
+	require.ErrorIs(t, err, exec.ErrWaitDelay, "each Result tells that its output has not got to the writer")
+	require.Equal(t, 130, res.ExitCode)
+	res, err = box.Execute(t.Context(), "echo on")
+	require.NoError(t, err)
+	require.Equal(t, "on\n", res.Output)
+}
+
+// TestWriterEndsGoroutine: a writer that calls runtime.Goexit, as a test's FailNow does, keeps no call from returning.
+func TestWriterEndsGoroutine(t *testing.T) {
+	t.Parallel()
+	box := open(t, localbox.Config{})
+	res, err := box.Execute(t.Context(), "seq 1 100000; (exit 3)", sandbox.Tee(exiting{}), sandbox.Follow(exiting{}))
+	require.ErrorContains(t, err, "the writer of Tee has ended its goroutine")
+	require.ErrorContains(t, err, "the writer of Follow has ended its goroutine")
+	require.Equal(t, 3, res.ExitCode)
+}
+
+type exiting struct{}
+
+func (exiting) Write([]byte) (int, error) {
+	runtime.Goexit()
+	return 0, nil
+}
