@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 )
@@ -24,6 +25,12 @@ import (
 // else happens. Close writes the rest. A slow w slows the commands once 4 MiB wait for it. An error or a panic of w, or a Write that takes 10 s, ends the recording
 // and nothing else: Err and Close return it.
 func Record(box Sandbox, w io.Writer) *Recording {
+	switch {
+	case box == nil:
+		panic("sandbox: Record: the box is nil")
+	case w == nil:
+		panic("sandbox: Record: the writer is nil")
+	}
 	r := newRecording(box)
 	r.all = newCast(w, nil, box.String(), DefaultRows, DefaultCols)
 	r.main = &recordedSession{Session: box, track: r.track(box.ID(), NewSessionOptions())}
@@ -34,6 +41,12 @@ func Record(box Sandbox, w io.Writer) *Recording {
 // called from several goroutines; its error is the recording's. The writer is closed when the session is closed, or the job has ended, or by Close; its Close may
 // take 10 s, too.
 func RecordEach(box Sandbox, create func(id string) (io.WriteCloser, error)) *Recording {
+	switch {
+	case box == nil:
+		panic("sandbox: RecordEach: the box is nil")
+	case create == nil:
+		panic("sandbox: RecordEach: create is nil")
+	}
 	r := newRecording(box)
 	r.create = create
 	r.main = &recordedSession{Session: box, track: r.track(box.ID(), NewSessionOptions())}
@@ -70,6 +83,9 @@ func (r *Recording) track(id string, o SessionOptions) *track {
 		return t
 	}
 	w, err := r.create(id)
+	if err == nil && w == nil {
+		err = fmt.Errorf("create(%q) has returned no writer", id)
+	}
 	if err != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()

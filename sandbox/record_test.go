@@ -267,6 +267,21 @@ func TestRecordUnseen(t *testing.T) {
 	require.Contains(t, markers[5], "exit status 0")
 }
 
+// TestRecordNil: what is nil is named where the Recording is made, not by a goroutine of it.
+func TestRecordNil(t *testing.T) {
+	box := newBox(t)
+	none := func(string) (io.WriteCloser, error) { return nil, nil }
+	require.PanicsWithValue(t, "sandbox: Record: the box is nil", func() { sandbox.Record(nil, io.Discard) })
+	require.PanicsWithValue(t, "sandbox: Record: the writer is nil", func() { sandbox.Record(box, nil) })
+	require.PanicsWithValue(t, "sandbox: RecordEach: the box is nil", func() { sandbox.RecordEach(nil, none) })
+	require.PanicsWithValue(t, "sandbox: RecordEach: create is nil", func() { sandbox.RecordEach(box, nil) })
+	rec := sandbox.RecordEach(box, none)
+	_, err := rec.Execute(t.Context(), "echo one")
+	require.NoError(t, err)
+	require.EqualError(t, rec.Err(), `create("main") has returned no writer`)
+	require.ErrorContains(t, rec.Close(), `create("main") has returned no writer`)
+}
+
 // TestRecordEach: a file for each session and job, closed when it is over.
 func TestRecordEach(t *testing.T) {
 	t.Parallel()

@@ -13,8 +13,11 @@ import (
 // Browser returns the tools of a Chromium in a box that has the plugin browser: browser_open, browser_read, browser_click, browser_type and
 // browser_screenshot. The browser starts with the first call; one that has ended is started again.
 func Browser(box sandbox.Sandbox, c browser.Config, opts ...Option) *Set {
+	if isNil(box) {
+		return broken("Browser: the box is nil")
+	}
 	b := &web{options: newOptions(opts), browser: lazy.New(func(ctx context.Context) (*browser.Browser, error) { return browser.Open(ctx, box, c) })}
-	return &Set{closers: []func() error{b.browser.Close}, tools: []Tool{
+	return &Set{closers: []func() error{once("the browser's Close", b.browser.Close)}, tools: []Tool{
 		must(newTool("browser_open", browserOpenText, b.navigate)),
 		readOnly(must(newTool("browser_read", browserReadText, b.read))),
 		must(newTool("browser_click", browserClickText, b.click)),

@@ -13,6 +13,9 @@ import (
 
 // Files returns the tools of a box's files: read, write, edit, list and find. Relative paths start at the main session's directory.
 func Files(f sandbox.Files, opts ...Option) *Set {
+	if isNil(f) {
+		return broken("Files: the files are nil")
+	}
 	t := &files{files: f, options: newOptions(opts)}
 	return &Set{tools: []Tool{
 		readOnly(must(newTool("read", readText, t.read, atLeast(1, "line", "lines")))),

@@ -25,6 +25,9 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 //
 // The name has up to 64 letters, digits, "_" and "-". Where name or A will not do, New says so.
 func Func[A any, R string | *Reply](name, description string, f func(ctx context.Context, args A) (R, error)) *Set {
+	if f == nil {
+		return broken("the function of the tool %s is nil", name)
+	}
 	t, err := newTool(name, description, func(ctx context.Context, args A) (*Reply, error) {
 		r, err := f(ctx, args)
 		if err != nil {

@@ -15,6 +15,9 @@ import (
 
 // Jobs returns the tools of a box's jobs, commands that run beside its shell: job_start, job_logs, job_wait, job_kill and job_list.
 func Jobs(box sandbox.Sandbox, opts ...Option) *Set {
+	if isNil(box) {
+		return broken("Jobs: the box is nil")
+	}
 	j := &jobs{box: box, options: newOptions(opts), seen: map[string]int64{}}
 	return &Set{tools: []Tool{
 		must(newTool("job_start", jobStartText, j.start)),

@@ -19,8 +19,11 @@ import (
 // the box's default one, which execute_cli in the box uses too. A cell that runs longer than Yield, or than the model says, is interrupted. Figures are a
 // Reply's Images.
 func Python(box sandbox.Sandbox, opts ...Option) *Set {
+	if isNil(box) {
+		return broken("Python: the box is nil")
+	}
 	p := &python{options: newOptions(opts), client: lazy.New(func(ctx context.Context) (*jupyter.Client, error) { return jupyter.Connect(ctx, box) })}
-	return &Set{closers: []func() error{p.client.Close}, tools: []Tool{
+	return &Set{closers: []func() error{once("the kernel's Close", p.client.Close)}, tools: []Tool{
 		must(newTool("python", pythonText, p.run, orderly)),
 		must(newTool("python_restart", pythonRestartText, p.restart)),
 	}}

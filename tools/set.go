@@ -49,7 +49,10 @@ type Set struct {
 // that can be no tool.
 func New(sets ...*Set) (*Set, error) {
 	all := &Set{}
-	for _, s := range sets {
+	for i, s := range sets {
+		if s == nil {
+			return nil, fmt.Errorf("tools: New: set %d of %d is nil", i+1, len(sets))
+		}
 		if s.err != nil {
 			return nil, fmt.Errorf("tools: %w", s.err)
 		}
@@ -66,6 +69,9 @@ func New(sets ...*Set) (*Set, error) {
 
 // Prefix returns the set with prefix before each tool's name, such as "build_" of a second shell. The two share what is behind the tools: close one of them.
 func (s *Set) Prefix(prefix string) *Set {
+	if s == nil {
+		return broken("Prefix: the set is nil")
+	}
 	renamed := &Set{tools: slices.Clone(s.tools), closers: s.closers, err: s.err}
 	for i := range renamed.tools {
 		renamed.tools[i].Name = prefix + renamed.tools[i].Name
@@ -76,7 +82,12 @@ func (s *Set) Prefix(prefix string) *Set {
 // Closing is a set without tools, whose Close calls f: New combines it with the tools of a box that is to be closed with them.
 //
 //	tools.New(tools.Shell(box), tools.Jobs(box), tools.Closing(box.Close))
-func Closing(f func() error) *Set { return &Set{closers: []func() error{f}} }
+func Closing(f func() error) *Set {
+	if f == nil {
+		return broken("Closing: the function is nil")
+	}
+	return &Set{closers: []func() error{once("the function of Closing", f)}}
+}
 
 // Tools returns the tools, in the order in which a model should be told of them.
 func (s *Set) Tools() []Tool { return slices.Clone(s.tools) }
@@ -90,8 +101,8 @@ func (s *Set) Call(ctx context.Context, name string, args json.RawMessage) (stri
 	return r.Text, nil
 }
 
-// Do calls a tool for a model. args is a JSON object; empty is {}. What the model can mend is a Reply. An error is sandbox.ErrClosed, sandbox.ErrLost or
-// ctx's.
+// Do calls a tool for a model. args is a JSON object; empty is {}. What the model can mend is a
+// Reply. An error is sandbox.ErrClosed, sandbox.ErrLost, ctx's, or a *PanicError.
 func (s *Set) Do(ctx context.Context, name string, args json.RawMessage) (*Reply, error) {
 	if s.err != nil {
 		return nil, fmt.Errorf("tools: %w", s.err)
@@ -100,10 +111,13 @@ func (s *Set) Do(ctx context.Context, name string, args json.RawMessage) (*Reply
 	if !ok {
 		return failed(fmt.Errorf("there is no tool %q; there are %s", name, strings.Join(s.names(), ", "))), nil
 	}
-	r, err := t.call(ctx, args)
+	r, err := t.do(ctx, args)
+	var panicked *PanicError
 	switch {
 	case err == nil:
 		return r, nil
+	case errors.As(err, &panicked):
+		return nil, fmt.Errorf("call %s: %w", name, err)
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("call %s: %w", name, ctxerr.Of(ctx))
 	case errors.Is(err, sandbox.ErrClosed), errors.Is(err, sandbox.ErrLost):
@@ -112,7 +126,9 @@ func (s *Set) Do(ctx context.Context, name string, args json.RawMessage) (*Reply
 	return failed(err), nil
 }
 
-// Close closes what the tools have opened in the box, in the order of the sets; the box itself only by Closing. Closing again does nothing.
+// Close closes what the tools have opened in the box, in the order of the sets; the box itself only
+// by Closing. Closing again does nothing, and returns the same error. What several sets share, by
+// New or Prefix, is closed once.
 func (s *Set) Close() error {
 	var errs []error
 	for _, c := range s.closers {

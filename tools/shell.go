@@ -15,6 +15,9 @@ import (
 // Shell returns the tools of a session, such as a box's main one: run, answer, wait, interrupt, look and output. The session stays usable by others; what
 // is run there by others than the tools does not get into output's log.
 func Shell(s sandbox.Session, opts ...Option) *Set {
+	if isNil(s) {
+		return broken("Shell: the session is nil")
+	}
 	sh := newShell(s, opts)
 	return &Set{tools: []Tool{
 		must(newTool("run", runText, sh.run, orderly)),

@@ -14,6 +14,9 @@ import (
 // Skills returns the commands of the plugin agentskills as tools: open, scroll_down, search_dir, edit and so on. They run in the session, which remembers the
 // open file and whose directory relative paths start at; so they have to wait for an unfinished command. The box has to have the plugin.
 func Skills(s sandbox.Session, opts ...Option) *Set {
+	if isNil(s) {
+		return broken("Skills: the session is nil")
+	}
 	sh := newShell(s, opts)
 	sh.unread = true
 	set := &Set{}

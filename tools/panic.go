@@ -1,0 +1,81 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"sync"
+
+	"github.com/sandshell/sandshell/internal/guard"
+)
+
+// A PanicError is the error of a call whose tool has panicked, and of a Close whose function has.
+// Its text says where; Stack is the whole stack.
+type PanicError = guard.PanicError
+
+// do calls the tool. A panic of the tool, or of the writer of WithOutput, is a *PanicError.
+func (t *Tool) do(ctx context.Context, args json.RawMessage) (r *Reply, err error) {
+	var output *outputGuard
+	if w := outputOf(ctx); w != nil {
+		output = &outputGuard{w: guard.Writer("the writer of WithOutput", w)}
+		ctx = WithOutput(ctx, output)
+	}
+	err = guard.Call("the tool "+t.Name, func() (err error) {
+		r, err = t.call(ctx, args)
+		return err
+	})
+	if output != nil {
+		if panicked := output.panicked(); panicked != nil {
+			return nil, panicked
+		}
+	}
+	return r, err
+}
+
+// An outputGuard is the writer of WithOutput during a call: it is called in goroutines of the box.
+// One that has panicked is called no more.
+type outputGuard struct {
+	w io.Writer
+
+	mu  sync.Mutex
+	err error
+}
+
+// Write implements io.Writer.
+func (g *outputGuard) Write(p []byte) (n int, err error) {
+	if err := g.panicked(); err != nil {
+		return 0, err
+	}
+	n, err = g.w.Write(p)
+	var panicked *PanicError
+	if errors.As(err, &panicked) {
+		g.mu.Lock()
+		g.err = err
+		g.mu.Unlock()
+	}
+	return n, err
+}
+
+func (g *outputGuard) panicked() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+// once returns a function that calls f the first time, and then returns what f has returned. A
+// panic of f is a *PanicError.
+func once(what string, f func() error) func() error {
+	return sync.OnceValue(func() error { return guard.Call(what, f) })
+}
+
+// broken returns a Set that New refuses.
+func broken(format string, args ...any) *Set { return &Set{err: fmt.Errorf(format, args...)} }
+
+// isNil reports whether v is nil, or a nil pointer.
+func isNil(v any) bool {
+	p := reflect.ValueOf(v)
+	return v == nil || p.Kind() == reflect.Pointer && p.IsNil()
+}

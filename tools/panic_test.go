@@ -1,0 +1,81 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os/exec"
+	"testing"
+
+	"github.com/sandshell/sandshell/localbox"
+	"github.com/sandshell/sandshell/plugin/browser"
+	"github.com/sandshell/sandshell/plugin/jupyter"
+	"github.com/stretchr/testify/require"
+)
+
+// A panic of a caller's function is an error of the call or the Close that it is in.
+func TestPanics(t *testing.T) {
+	t.Parallel()
+	closed := 0
+	set, err := New(
+		Func("boom", "", func(context.Context, struct{}) (string, error) { panic("oops") }),
+		Closing(func() error { panic(errors.New("no")) }),
+		Closing(func() error { closed++; return io.EOF }),
+		Func("fine", "", func(context.Context, struct{}) (string, error) { return "fine", nil }))
+	require.NoError(t, err)
+	for range 2 {
+		_, err = set.Do(t.Context(), "boom", nil)
+		require.ErrorContains(t, err, "call boom: the tool boom panicked: oops (in ")
+		var panicked *PanicError
+		require.ErrorAs(t, err, &panicked)
+		require.Contains(t, string(panicked.Stack), "TestPanics")
+	}
+	require.Equal(t, "fine", text(t, set, "fine"))
+	for range 2 {
+		err = errors.Join(set.Close(), set.Prefix("a_").Close())
+		require.ErrorContains(t, err, "the function of Closing panicked: no (in ")
+		require.ErrorIs(t, err, io.EOF)
+		require.Equal(t, 1, closed, "once, and whatever another has done")
+	}
+}
+
+// The writer of WithOutput is called in goroutines of the box and of the kernel's client.
+func TestPanicOfWriter(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	set := combined(t, Shell(box, patient...))
+	ctx := WithOutput(t.Context(), writerFunc(func([]byte) { panic("oops") }))
+	_, err := set.Call(ctx, "run", args(t, "command", "echo one; echo two"))
+	require.ErrorContains(t, err, "call run: the writer of WithOutput panicked: oops")
+	require.Equal(t, "three\n", text(t, set, "run", "command", "echo three"))
+
+	if exec.Command("/usr/bin/python3", "-c", "import ipykernel, jupyter_client").Run() != nil {
+		t.Skip("no ipykernel and jupyter_client for /usr/bin/python3")
+	}
+	require.NoError(t, box.InitPlugins(t.Context(), jupyter.Plugin()))
+	kernel := combined(t, Python(box, patient...))
+	_, err = kernel.Call(ctx, "python", args(t, "code", "print('one')"))
+	require.ErrorContains(t, err, "call python: the writer of WithOutput panicked: oops")
+	require.Equal(t, "two\n", text(t, kernel, "python", "code", "print('two')"))
+}
+
+// What is nil is named where the set is made.
+func TestNil(t *testing.T) {
+	t.Parallel()
+	var box *localbox.LocalBox // as after an error that was not looked at
+	for says, set := range map[string]*Set{
+		"New: set 1 of 1 is nil":            nil,
+		"Shell: the session is nil":         Shell(nil),
+		"Skills: the session is nil":        Skills(nil),
+		"Files: the files are nil":          Files(nil),
+		"Jobs: the box is nil":              Jobs(box),
+		"Python: the box is nil":            Python(nil),
+		"Browser: the box is nil":           Browser(nil, browser.Config{}),
+		"Closing: the function is nil":      Closing(nil),
+		"Prefix: the set is nil":            (*Set)(nil).Prefix("a_"),
+		"the function of the tool x is nil": Func[struct{}, string]("x", "", nil),
+	} {
+		_, err := New(set)
+		require.EqualError(t, err, "tools: "+says)
+	}
+}
