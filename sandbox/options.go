@@ -200,7 +200,8 @@ func LogTo(w io.Writer) SessionOption {
 //
 // What is started has that user's id, group and supplementary groups and, unless Env says otherwise, its HOME, USER, LOGNAME and SHELL; the terminal is its
 // own. The session's shell remains the sandbox's. A user whom only the number is known of has HOME=/ and, unless a group is given, group 0; a given group
-// is the only one. The directory is not the user's home but Dir's, or the sandbox's: one that the user may not enter is fs.ErrPermission.
+// is the only one. The directory is not the user's home but Dir's, where one that the user may not
+// enter is fs.ErrPermission. Without Dir it is the sandbox's, or "/" if the user may not enter that.
 //
 // The sandbox's own user changes nothing and always works. For all others the sandbox has to run as root, else the error is fs.ErrPermission; a user that does
 // not exist is user.UnknownUserError (package os/user). An SSHBox cannot do it: errors.ErrUnsupported. Log in as that user instead.

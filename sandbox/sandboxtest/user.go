@@ -5,6 +5,7 @@ import (
 	"context"
 	"io/fs"
 	"os/user"
+	"path"
 	"strings"
 	"testing"
 
@@ -29,6 +30,7 @@ func (s *suite) user(t *testing.T) {
 		b.runAs(t, "12345:12345", "true") // skips where it is unsupported
 		t.Run("Run", func(t *testing.T) { userRun(t, b) })
 		t.Run("Session", func(t *testing.T) { userSession(t, b) })
+		t.Run("Dir", func(t *testing.T) { userDir(t, b) })
 		t.Run("Job", func(t *testing.T) { userJob(t, b) })
 		t.Run("Ends", func(t *testing.T) { userEnds(t, b) })
 		t.Run("View", func(t *testing.T) { userView(t, b) })
@@ -76,6 +78,56 @@ func userRun(t *testing.T, b *box) {
 		return b.Run(ctx, &sandbox.Cmd{Args: []string{"true"}, Dir: dir, User: "12345:12345"})
 	})
 	require.ErrorIs(t, err, fs.ErrPermission)
+}
+
+// userDir: without a directory, a user who may not enter the sandbox's starts in the root.
+func userDir(t *testing.T, b *box) {
+	t.Parallel()
+	const inBox, inRoot = "the sandbox's directory", "the root"
+	var own, got bytes.Buffer
+	require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"pwd"}, Stdout: &own}))
+	want := inRoot
+	probe := &sandbox.Cmd{Args: []string{"true"}, Dir: strings.TrimSuffix(own.String(), "\n"), User: "12345:54321"}
+	_, err := within(b, t, "Run", func(ctx context.Context) (int, error) { return b.Run(ctx, probe) })
+	if err == nil {
+		want = inBox
+	}
+	what := func(dir string) string {
+		switch dir {
+		case own.String():
+			return inBox
+		case "/\n":
+			return inRoot
+		}
+		return dir
+	}
+	require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"pwd"}, User: "12345:54321", Stdout: &got}))
+	require.Equal(t, want, what(got.String()))
+	session, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) {
+		return b.Open(ctx, sandbox.User("12345:54321"))
+	})
+	require.NoError(t, err)
+	sh := &shell{Session: session, b: b, t: t}
+	t.Cleanup(sh.close)
+	require.Equal(t, want, what(sh.output("pwd")))
+	if of, ok := sandbox.As[others](b.Sandbox); ok {
+		view := func(name string, opts ...sandbox.SessionOption) (main, run string) {
+			view, err := within(b, t, "AsUser", func(ctx context.Context) (sandbox.Sandbox, error) { return of.AsUser(ctx, name, opts...) })
+			require.NoError(t, err)
+			defer view.Close()
+			v := &box{Sandbox: view, suite: b.suite, bash: b.bash, ash: b.ash}
+			var out bytes.Buffer
+			require.Zero(t, v.cmd(t, &sandbox.Cmd{Args: []string{"pwd"}, Stdout: &out}))
+			return (&shell{Session: view, b: v, t: t}).output("pwd"), out.String()
+		}
+		main, run := view("12345:54321")
+		require.Equal(t, want, what(main))
+		require.Equal(t, want, what(run))
+		main, run = view("0", sandbox.Dir("../.")) // a relative one starts in the box's
+		above := path.Dir(strings.TrimSuffix(own.String(), "\n")) + "\n"
+		same(t, above, main)
+		same(t, above, run)
+	}
 }
 
 // openAs opens a session in /tmp as a user of whom only numbers are known.

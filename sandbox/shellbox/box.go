@@ -209,13 +209,16 @@ func (b *Box) open(ctx context.Context, id string, j *job, opts sandbox.SessionO
 		return nil, fmt.Errorf("open %s: %w", id, err)
 	}
 	defer done()
-	opts.Dir = b.dir(opts.Dir)
 	if opts.User, err = b.as(opts.User); err != nil {
 		return nil, fmt.Errorf("open %s: %w", id, err)
 	}
 	s := newSession(b, id, opts)
 	s.job = j
-	if err := s.start(ctx, opts.Dir, 0); err != nil {
+	err = b.startIn(opts.Dir, opts.User, func(dir string) error {
+		s.opts.Dir = dir
+		return s.start(ctx, dir, 0)
+	})
+	if err != nil {
 		s.Close()
 		return nil, fmt.Errorf("open %s: %w", id, ctxerr.Explain(ctx, err))
 	}

@@ -76,13 +76,18 @@ func (b *Box) runs(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	}
 	id := b.name("run")
 	program := Program{
-		Args: cmd.Args, Dir: b.dir(cmd.Dir), Env: b.environment(id, cmd.Env), User: user,
+		Args: cmd.Args, Env: b.environment(id, cmd.Env), User: user,
 		Joined: sameWriter(cmd.Stdout, cmd.Stderr),
 	}
 	if cmd.ReplaceEnv {
 		program.Env, program.ReplaceEnv = append(slices.Clone(cmd.Env), b.markOf(id)), true
 	}
-	proc, err := b.host.Start(ctx, program)
+	var proc Process
+	err = b.startIn(cmd.Dir, user, func(dir string) error {
+		program.Dir = dir
+		proc, err = b.host.Start(ctx, program)
+		return err
+	})
 	if err != nil {
 		return b.notStarted(ctx, err)
 	}

@@ -21,8 +21,9 @@ type UserFileHost interface {
 // AsUser returns the same place as a sandbox of another user, whom name names as in [sandbox.User].
 // Its sessions, jobs, programs, files and copies are that user's, and it has a main session of its
 // own, to which the options apply; [sandbox.Dir] is where all that it starts begins, by default the
-// box's directory. Addresses of "unix" are errors.ErrUnsupported. It does not unwrap, so
-// [sandbox.As] finds nothing that would act as the box's own user.
+// box's directory, or "/" if the user may not enter that. Addresses of "unix" are
+// errors.ErrUnsupported. It does not unwrap, so [sandbox.As] finds nothing that would act as the
+// box's own user.
 //
 // Its Close ends what it has started and nothing else. The box's Close and Detach close it, too.
 // It can become no further user: that is fs.ErrPermission.
@@ -49,7 +50,6 @@ func (b *Box) asUser(ctx context.Context, name string, o sandbox.SessionOptions)
 	defer done()
 	v := newBox(b.host, b.opts)
 	v.owner, v.user = b, name
-	v.opts.Dir = b.dir(o.Dir)
 	b.mu.Lock()
 	v.added = append(v.added, b.added...)
 	b.mu.Unlock()
@@ -60,6 +60,7 @@ func (b *Box) asUser(ctx context.Context, name string, o sandbox.SessionOptions)
 		return nil, err
 	}
 	v.session = main
+	v.opts.Dir = main.opts.Dir
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.views[v] = struct{}{}
@@ -72,6 +73,16 @@ func (b *Box) as(name string) (string, error) {
 		return "", fmt.Errorf("become %q as %q: %w", name, b.user, fs.ErrPermission)
 	}
 	return cmp.Or(name, b.user), nil
+}
+
+// startIn calls start with the directory that a caller has named or, if that is "", the box's. If the
+// user has to be another one, who may not enter the box's directory, start is called with "/".
+func (b *Box) startIn(named, user string, start func(dir string) error) error {
+	err := start(b.dir(named))
+	if named == "" && user != "" && errors.Is(err, fs.ErrPermission) {
+		return start("/")
+	}
+	return err
 }
 
 // refusesUnix refuses sockets of files where the host's user is not the one of the box: the host
