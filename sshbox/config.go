@@ -40,7 +40,7 @@ type Config struct {
 	// /etc/passwd; an id does not. Default: the image's user, and root if it has none.
 	User string
 	// Dir is the directory in which sessions, jobs and Runs start. It has to exist. Default: the image's working
-	// directory, and the user's home if it has none.
+	// directory, and the user's home if it has none; "/" if the user may not enter that.
 	Dir string
 	// Env is added to the image's environment, "NAME=value"; later ones win.
 	Env []string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -68,13 +69,26 @@ func newBare(ctx context.Context, c Config) (*DockerSSHBox, error) {
 	}
 	dir := c.Dir
 	if dir == "" {
-		dir = image.WorkDir // "": where boxd starts programs
+		dir = h.workDir(ctx, c, image)
 	}
 	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: dir, Shell: c.Shell, Grace: c.Grace, StartLimit: c.StartLimit, Logger: c.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("container from image %q: %w", c.Image, err)
 	}
 	return newDockerSSHBox(box, h), nil
+}
+
+// workDir returns the image's working directory, or "/" if the user may not enter it; "" is where
+// boxd starts programs.
+func (h *dockerHost) workDir(ctx context.Context, c Config, image *engine.Image) string {
+	if image.WorkDir == "" || c.User == "" && image.User == "" {
+		return image.WorkDir
+	}
+	const none = "/proc/self/exe/none" // is looked for in the directory
+	if _, err := h.Start(ctx, shellbox.Program{Args: []string{none}, Dir: image.WorkDir}); errors.Is(err, fs.ErrPermission) {
+		return "/"
+	}
+	return image.WorkDir
 }
 
 func newDockerSSHBox(box *shellbox.Box, h *dockerHost) *DockerSSHBox {

@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"regexp"
 	"runtime"
@@ -162,6 +164,23 @@ func TestImageEnvironment(t *testing.T) {
 	}
 	other := newBox(t, Config{Image: name, Dir: "/bin", Network: "none"})
 	does(t, other, "pwd", 0, "/bin\n")
+}
+
+// A user who may not enter the image's working directory starts in the root, as nobody has named that directory.
+func TestImageDirectoryClosed(t *testing.T) {
+	t.Parallel()
+	const closed = "/proc/tty/driver" // to all but root
+	name := changed(t, bareImage, nil, "WORKDIR "+closed)
+	box := newBox(t, Config{Image: name, User: "12345", Network: "none"})
+	does(t, box, "pwd", 0, "/\n")
+	if got := runs(t, box, "pwd"); got != "/\n" {
+		t.Errorf("Run: %q", got)
+	}
+	does(t, newBox(t, Config{Image: name, Network: "none"}), "pwd", 0, closed+"\n")
+	_, err := New(t.Context(), Config{Image: name, User: "12345", Dir: closed, Network: "none"})
+	if !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("a directory that was named: %v", err)
+	}
 }
 
 // What the image has where boxd comes to lie is covered.
