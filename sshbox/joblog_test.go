@@ -13,7 +13,7 @@ func TestJobLogInSmallBox(t *testing.T) {
 	t.Parallel()
 	docker(t)
 	box := newBox(t, Config{Image: testImage, Network: "none", ReadOnlyRoot: true, Memory: 40 << 20})
-	job, err := box.Background(t.Context(), "head -c 44000000 /dev/zero; exit 3", sandbox.MaxLog(1<<20))
+	job, err := box.Background(t.Context(), "yes $(printf %01000d 0) | head -c 44000000; exit 3", sandbox.MaxLog(1<<20))
 	noError(t, err)
 	r, err := job.Wait(t.Context())
 	noError(t, err)
