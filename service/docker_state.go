@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -132,7 +133,7 @@ func (p *DockerPlace) Usage(ctx context.Context, handle string) (*Use, error) {
 	}
 	defer r.Body.Close()
 	var s container.StatsResponse
-	if err := json.NewDecoder(r.Body).Decode(&s); err != nil {
+	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&s); err != nil {
 		return nil, fmt.Errorf("ask what the container uses: %w", err)
 	}
 	inspected, err := e.ContainerInspect(ctx, handle, client.ContainerInspectOptions{Size: true})

@@ -206,7 +206,7 @@ func (h *handler) start(r *http.Request) (any, error) {
 	var body struct {
 		Env map[string]string `json:"env"`
 	}
-	switch text, err := io.ReadAll(r.Body); {
+	switch text, err := io.ReadAll(r.Body); { //bounded: by http.MaxBytesReader
 	case err != nil:
 		return nil, invalid("body", "%v", err)
 	case len(text) > 0:

@@ -140,10 +140,23 @@ func (b *Backend) GrepRaw(ctx context.Context, r *filesystem.GrepRequest) ([]fil
 
 // run returns what a program prints. An exit status of 1 is grep's for nothing found.
 func (b *Backend) run(ctx context.Context, dir string, args ...string) (string, error) {
-	var out, errs bytes.Buffer
+	var out, errs printed
 	code, err := b.Box.Run(ctx, &sandbox.Cmd{Args: args, Dir: dir, Stdout: &out, Stderr: &errs})
 	if err == nil && code > 1 {
-		err = fmt.Errorf("%s: exit status %d: %s", args[0], code, strings.TrimSpace(errs.String()))
+		err = fmt.Errorf("%s: exit status %d: %s", args[0], code, strings.TrimSpace(errs.text.String()))
 	}
-	return out.String(), err
+	return out.text.String(), err
+}
+
+// printed is what a program prints, which may have no end: a model asks for it, and nobody trusts
+// the box.
+type printed struct{ text bytes.Buffer }
+
+const printedMax = 1 << 20
+
+func (p *printed) Write(b []byte) (int, error) {
+	if p.text.Len()+len(b) > printedMax {
+		return 0, fmt.Errorf("it prints more than %d bytes", printedMax)
+	}
+	return p.text.Write(b)
 }

@@ -101,7 +101,7 @@ func get(ctx context.Context, client *http.Client, url string) (string, error) {
 		return "", err
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
+	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	if err == nil && res.StatusCode != http.StatusOK {
 		err = fmt.Errorf("GET %s: %s", url, res.Status)
 	}

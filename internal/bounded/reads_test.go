@@ -13,11 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readsWithoutBound are the functions that read as much as there is.
-var readsWithoutBound = []string{"ReadAll", "ReadString", "ReadBytes", "NewDecoder", "NewScanner"}
+// readsAll are the functions and methods that read as much as there is.
+var readsAll = []string{"ReadAll", "ReadString", "ReadBytes", "ReadFrom", "NewScanner", "Scan", "Fscan", "Fscanf", "Fscanln"}
 
-// unboundedReads returns the lines of a file that read without a bound. A comment "//bounded: why"
-// on the line says that the stream is not a box's, or where its bound is.
+// decoders are the packages whose NewDecoder reads values of any size.
+var decoders = []string{"json", "jsonv2", "xml", "gob", "yaml", "toml"}
+
+// growing are the types that keep all that is written to them.
+var growing = []string{"strings.Builder", "bytes.Buffer"}
+
+// unboundedReads returns the lines of a file that read without a bound, or that keep all that a
+// program prints: a Builder or Buffer as Stdout or Stderr, or as what io.Copy writes to. A comment
+// "//bounded: why" on the line says that the stream is not a box's, or where its bound is.
 func unboundedReads(name string, source any) (found []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, source, parser.ParseComments)
@@ -32,64 +39,179 @@ func unboundedReads(name string, source any) (found []string, err error) {
 			}
 		}
 	}
+	find := func(at token.Pos, what string) {
+		if line := files.Position(at); !allowed[line.Line] {
+			found = append(found, line.String()+": "+what)
+		}
+	}
+	grows := growingVariables(file)
 	ast.Inspect(file, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		f, ok := call.Fun.(*ast.SelectorExpr)
-		if !ok || !slices.Contains(readsWithoutBound, f.Sel.Name) {
-			return true
-		}
-		of, isName := f.X.(*ast.Ident)
-		line := files.Position(f.Sel.Pos())
-		switch {
-		case isName && of.Name == "bounded", allowed[line.Line], len(call.Args) > 0 && hasBound(call.Args[0]):
-		case f.Sel.Name == "NewDecoder" && !(isName && of.Name == "json"):
-		default:
-			found = append(found, line.String()+": "+f.Sel.Name)
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			f, ok := n.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			of := nameOf(f.X)
+			switch what := f.Sel.Name; {
+			case of == "bounded", len(n.Args) > 0 && hasBound(n.Args[0]):
+			case what == "ReadFrom" && (len(n.Args) != 1 || !grows(f.X)),
+				strings.Contains(what, "can") && what != "NewScanner" && of != "fmt": // sql's, bufio.Scanner's
+			case slices.Contains(readsAll, what), what == "NewDecoder" && slices.Contains(decoders, of):
+				find(f.Sel.Pos(), what)
+			case strings.HasPrefix(what, "Copy") && of == "io" && grows(n.Args[0]) && !(what == "CopyN" && isConstant(n.Args[2])):
+				find(f.Sel.Pos(), what)
+			}
+		case *ast.KeyValueExpr:
+			if key := nameOf(n.Key); (key == "Stdout" || key == "Stderr") && grows(n.Value) {
+				find(n.Pos(), key)
+			}
+		case *ast.AssignStmt:
+			for i, to := range n.Lhs {
+				if f, ok := to.(*ast.SelectorExpr); ok && len(n.Rhs) == len(n.Lhs) && (f.Sel.Name == "Stdout" || f.Sel.Name == "Stderr") && grows(n.Rhs[i]) {
+					find(f.Sel.Pos(), f.Sel.Name)
+				}
+			}
 		}
 		return true
 	})
 	return found, nil
 }
 
-// hasBound reports whether a reader is io.LimitReader(…), or bytes.NewReader(…) of memory.
-func hasBound(reader ast.Expr) bool {
-	call, ok := reader.(*ast.CallExpr)
+// nameOf returns an identifier's name, "" if e is none.
+func nameOf(e ast.Expr) string {
+	if name, ok := e.(*ast.Ident); ok {
+		return name.Name
+	}
+	return ""
+}
+
+// isCall reports whether e calls one of the functions, "package.Name".
+func isCall(e ast.Expr, functions ...string) bool {
+	call, ok := e.(*ast.CallExpr)
 	if !ok {
 		return false
 	}
 	f, ok := call.Fun.(*ast.SelectorExpr)
-	return ok && (f.Sel.Name == "LimitReader" || f.Sel.Name == "NewReader")
+	return ok && slices.Contains(functions, nameOf(f.X)+"."+f.Sel.Name)
+}
+
+// hasBound reports whether a reader has a bound, or reads what is in memory.
+func hasBound(reader ast.Expr) bool {
+	return isCall(reader, "io.LimitReader", "io.NewSectionReader", "http.MaxBytesReader", "bytes.NewReader", "bytes.NewBufferString", "strings.NewReader")
+}
+
+func isConstant(e ast.Expr) bool {
+	constant := true
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch n.(type) {
+		case nil, *ast.BasicLit, *ast.BinaryExpr, *ast.ParenExpr:
+		default:
+			constant = false
+		}
+		return true
+	})
+	return constant
+}
+
+// growingVariables returns what reports whether an expression is a Builder or Buffer, or the address
+// of one. It knows variables and fields by their names alone.
+func growingVariables(file *ast.File) func(ast.Expr) bool {
+	names := map[string]bool{}
+	isType := func(e ast.Expr) bool {
+		if star, ok := e.(*ast.StarExpr); ok {
+			e = star.X
+		}
+		f, ok := e.(*ast.SelectorExpr)
+		return ok && slices.Contains(growing, nameOf(f.X)+"."+f.Sel.Name)
+	}
+	isValue := func(e ast.Expr) bool {
+		if address, ok := e.(*ast.UnaryExpr); ok {
+			e = address.X
+		}
+		switch e := e.(type) {
+		case *ast.CompositeLit:
+			return isType(e.Type)
+		case *ast.CallExpr:
+			return nameOf(e.Fun) == "new" && isType(e.Args[0]) || isCall(e, "bytes.NewBuffer", "bytes.NewBufferString")
+		}
+		return false
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ValueSpec:
+			for i, name := range n.Names {
+				names[name.Name] = names[name.Name] || n.Type != nil && isType(n.Type) || i < len(n.Values) && isValue(n.Values[i])
+			}
+		case *ast.AssignStmt:
+			for i, to := range n.Lhs {
+				if name := nameOf(to); name != "" && len(n.Rhs) == len(n.Lhs) && isValue(n.Rhs[i]) {
+					names[name] = true
+				}
+			}
+		case *ast.Field:
+			for _, name := range n.Names {
+				names[name.Name] = names[name.Name] || isType(n.Type)
+			}
+		}
+		return true
+	})
+	return func(e ast.Expr) bool {
+		if isValue(e) {
+			return true
+		}
+		if address, ok := e.(*ast.UnaryExpr); ok && address.Op == token.AND {
+			e = address.X
+		}
+		if f, ok := e.(*ast.SelectorExpr); ok {
+			return names[f.Sel.Name]
+		}
+		return names[nameOf(e)]
+	}
+}
+
+// notOfBoxes are the directories whose programs read no box: tests' tools, and boxd, which runs in one.
+var notOfBoxes = []string{
+	"bench", "internal/boxtest", "internal/dockertest", "internal/faulttest", "internal/hosttest", "internal/kubetest", "internal/sshdtest", "internal/testenv",
+	"internal/tools", "sandbox/sandboxtest", "service/servicetest", "sshbox/boxd", "testdata",
 }
 
 // Nothing but package bounded reads a stream of a box into memory.
 func TestReads(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var found []string
-	for _, dir := range []string{"internal", "sandbox", "plugin", "harness", "tools", "sshbox", "kubebox", "localbox"} {
-		require.NoError(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			if d.IsDir() && slices.Contains([]string{"testdata", "sandboxtest", "kubetest", "hosttest", "tools", "boxd"}, d.Name()) && path != filepath.Join(root, "tools") {
-				return filepath.SkipDir
-			}
-			if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return nil
-			}
-			reads, err := unboundedReads(path, nil)
-			found = append(found, reads...)
+	files := 0
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
 			return err
-		}))
+		}
+		place, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		place = filepath.ToSlash(place)
+		if d.IsDir() && (slices.Contains(notOfBoxes, place) || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && place != ".") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		files++
+		reads, err := unboundedReads(path, nil)
+		found = append(found, reads...)
+		return err
+	}))
+	require.Greater(t, files, 400)
+	for _, place := range notOfBoxes {
+		require.DirExists(t, filepath.Join(root, filepath.FromSlash(place)))
 	}
 	require.Empty(t, found, "use package bounded, or say why not by a comment //bounded: on the line")
 }
 
 func TestReadsFinds(t *testing.T) {
 	found, err := unboundedReads("f.go", `package f
-func f() {
+type T struct { log bytes.Buffer; n int }
+func f(t *T) {
 	io.ReadAll(r)
 	in.ReadString(10)
 	io.ReadAll(r) //bounded: by what the caller gives
@@ -97,9 +219,32 @@ func f() {
 	json.NewDecoder(r)
 	json.NewDecoder(bytes.NewReader(b))
 	io.ReadAll(io.LimitReader(r, 5))
+	io.ReadAll(bufio.NewReader(r))
+	io.ReadAll(gzip.NewReader(r))
+	io.ReadAll(sandbox.LimitReader(r))
 	base64.NewDecoder(e, r)
 	bounded.ReadAll(r, "it", 5)
+	var out, errs strings.Builder
+	box.Run(ctx, &sandbox.Cmd{Stdout: &out, Stderr: &errs}) //bounded: by mistake
+	box.Run(ctx, &sandbox.Cmd{Stdout: &out, Stdin: r})
+	cmd.Stderr = &errs
+	cmd.Stdout, cmd.Dir = os.Stdout, "/"
+	b := new(bytes.Buffer)
+	io.Copy(b, r)
+	io.CopyN(b, r, 1<<10)
+	io.CopyN(b, r, n)
+	io.Copy(&t.log, r)
+	io.Copy(w, b)
+	b.ReadFrom(r)
+	conn.ReadFrom(p)
+	archive.ReadFrom(r)
+	fmt.Fscan(r, &v)
+	rows.Scan(&v)
+	out.WriteString(text)
 }`)
 	require.NoError(t, err)
-	require.Equal(t, []string{"f.go:3:5: ReadAll", "f.go:4:5: ReadString", "f.go:6:5: ReadAll", "f.go:7:7: NewDecoder"}, found)
+	require.Equal(t, []string{
+		"f.go:4:5: ReadAll", "f.go:5:5: ReadString", "f.go:7:5: ReadAll", "f.go:8:7: NewDecoder", "f.go:11:5: ReadAll", "f.go:12:5: ReadAll", "f.go:13:5: ReadAll",
+		"f.go:18:28: Stdout", "f.go:19:6: Stderr", "f.go:22:5: Copy", "f.go:24:5: CopyN", "f.go:25:5: Copy", "f.go:27:4: ReadFrom", "f.go:30:6: Fscan",
+	}, found)
 }

@@ -2,9 +2,11 @@ package boxclient
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/wire"
@@ -157,20 +159,28 @@ func (ch *channel) release() {
 	ch.CloseAfter(func() { ch.Channel.SendRequest(wire.ReleaseRequest, false, nil) })
 }
 
-// request takes a request of boxd's. What it says stays true when the channel is no longer the current one.
+// request takes a request of boxd's. What it says stays true when the channel is no longer the
+// current one. Only the first State or Failed counts. It waits for nobody: that would block the
+// whole connection.
 func (r *remote) request(ch *channel, request *ssh.Request) {
 	switch request.Type {
 	case wire.StateRequest:
 		var state wire.State
 		if ssh.Unmarshal(request.Payload, &state) == nil {
-			ch.state <- state
+			select {
+			case ch.state <- state:
+			default:
+			}
 		}
 	case wire.NoteRequest:
 		r.mu.Lock()
 		r.note = request.Payload
 		r.mu.Unlock()
 	case wire.FailedRequest:
-		ch.failed <- wire.Decode(request.Payload)
+		select {
+		case ch.failed <- failure(request.Payload):
+		default:
+		}
 	case wire.AckRequest:
 		var ack wire.Ack
 		if ssh.Unmarshal(request.Payload, &ack) == nil {
@@ -193,6 +203,17 @@ func (r *remote) request(ch *channel, request *ssh.Request) {
 			}
 		})
 	}
+}
+
+// failureMax bounds the memory for an error of boxd's. The longest names some hundred files.
+const failureMax = 1 << 20
+
+// failure returns the error that boxd sends.
+func failure(text []byte) error {
+	if err := bounded.Unmarshal(text, new(json.RawMessage), "an error of boxd", failureMax); errors.As(err, new(*bounded.TooLargeError)) {
+		return err
+	}
+	return wire.Decode(text)
 }
 
 // tookUntil notes that boxd has taken the inputs up to these offsets; r.mu is held.

@@ -98,9 +98,12 @@ func (c *copyChannel) listen(requests <-chan *ssh.Request) {
 		if parts.Join(r) && r.Type == wire.DoneRequest {
 			var err error
 			if len(r.Payload) > 0 {
-				err = wire.Decode(r.Payload)
+				err = failure(r.Payload)
 			}
-			c.done <- err
+			select {
+			case c.done <- err:
+			default: // it has said so before
+			}
 		}
 	}
 }

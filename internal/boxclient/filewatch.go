@@ -47,19 +47,24 @@ var errWatchEnded = fmt.Errorf("%w (what watches the files in it has ended)", sa
 
 // Next implements shellbox.FileWatch.
 func (w *fileWatch) Next() ([]sandbox.FileEvent, error) {
-	var line wire.FileEvents
 	text, err := bounded.Line(w.lines, "a line of boxd watch", wire.FileEventsMax)
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &line)
-	}
 	switch {
 	case errors.As(err, new(*bounded.TooLargeError)):
 		return nil, fmt.Errorf("%w: %w", errWatchEnded, err)
 	case err != nil:
 		return nil, errWatchEnded
 	}
+	return parseEvents(text)
+}
+
+// parseEvents reads a line of "boxd watch".
+func parseEvents(text string) ([]sandbox.FileEvent, error) {
+	var line wire.FileEvents
+	if json.Unmarshal([]byte(text), &line) != nil {
+		return nil, errWatchEnded
+	}
 	if line.Failed != nil {
-		return nil, wire.Decode(line.Failed)
+		return nil, failure(line.Failed)
 	}
 	events := make([]sandbox.FileEvent, len(line.Events))
 	for i, e := range line.Events {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/wire"
@@ -210,15 +211,26 @@ func (h *Host) Kept(ctx context.Context) ([]shellbox.Kept, error) {
 		return nil, err
 	}
 	var kept []shellbox.Kept
+	list := bounded.List{What: "what boxd keeps", Max: keptMax, Cost: keptCost}
 	for _, p := range programs {
 		r, err := h.link.attach(ctx, p)
 		if err != nil {
 			return nil, h.explain(err)
 		}
+		if err := list.Add(len(r.noted())); err != nil {
+			return nil, err
+		}
 		kept = append(kept, shellbox.Kept{Process: r, Note: r.noted(), Rows: p.Rows, Cols: p.Cols, Backlog: r.backlog, Skipped: r.oldest})
 	}
 	return kept, nil
 }
+
+// keptMax bounds the memory for the programs that boxd has kept, with their notes; keptCost is what
+// one takes beside its note: its channel's.
+const (
+	keptMax  = 16 << 20
+	keptCost = 16 << 10
+)
 
 // Detach implements shellbox.Keeper.
 func (h *Host) Detach() error {

@@ -62,7 +62,7 @@ func (l *listener) begin(ctx context.Context, what wire.Listen) (address string,
 		case err == nil:
 			return string(reply), nil
 		case errors.As(err, &refused):
-			return "", wire.Decode(refused.Reply)
+			return "", failure(refused.Reply)
 		case ctx.Err() != nil || cutOr(ctx, conn, err) != errCut:
 			return "", err
 		}
@@ -114,7 +114,7 @@ func (l *link) announced(conn *sshconn.Conn, ch ssh.NewChannel) {
 	to := l.listeners[who.ID]
 	l.mu.Unlock()
 	if !known || to == nil {
-		conn.Run(func() { ch.Reject(ssh.ConnectionFailed, "nobody accepts it") })
+		conn.Reject(ch, ssh.ConnectionFailed, "nobody accepts it")
 		return
 	}
 	origin := sshconn.Address("unix", "")

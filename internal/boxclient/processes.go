@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/wire"
@@ -118,10 +119,13 @@ func ask[A any](ctx context.Context, h *Host, request string, question any) (ans
 	}
 	reply, err := h.request(ctx, request, payload)
 	if err == nil {
-		err = json.Unmarshal(reply, &answer)
+		err = bounded.Unmarshal(reply, &answer, "boxd's answer to "+request, answerMax)
 	}
 	return answer, err
 }
+
+// answerMax bounds the memory for an answer beside its text: for some 30,000 processes.
+const answerMax = 16 << 20
 
 // request makes a request of boxd. If the connection is cut meanwhile, it makes it again on the next one.
 func (h *Host) request(ctx context.Context, name string, payload []byte) (reply []byte, err error) {

@@ -24,6 +24,7 @@ type Conn struct {
 	announce func(*Conn, ssh.NewChannel)
 	forwards forwards
 	keeps    chan keeper
+	answers  atomic.Int64 // the bytes of those that the server has not taken yet
 
 	gone chan struct{} // closed when the connection has ended
 	why  error         // why it has ended; set before gone is closed
@@ -94,12 +95,16 @@ func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 				channels = nil
 				break
 			}
+			if len(ch.ExtraData()) > extraMax {
+				c.Reject(ch, ssh.ResourceShortage, "its description is too long")
+				break
+			}
 			c.announce(c, ch)
 		case r, ok := <-requests:
 			if !ok {
 				requests = nil
 			} else if r.WantReply { // the server asks for a sign of life, with a request that nobody knows
-				c.Run(func() { r.Reply(false, nil) })
+				c.Answer(len(r.Payload), func() { r.Reply(false, nil) })
 			}
 		case keep = <-c.keeps:
 			tick = time.NewTicker(keep.interval)

@@ -164,7 +164,7 @@ func (c *Conn) announced(ch ssh.NewChannel) {
 	f, remote, err := c.forwards.of(ch)
 	switch {
 	case err != nil:
-		c.Run(func() { ch.Reject(ssh.Prohibited, err.Error()) })
+		c.Reject(ch, ssh.Prohibited, err.Error())
 	case f != nil:
 		f.Announce(c, ch, remote)
 	}

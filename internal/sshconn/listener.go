@@ -60,7 +60,7 @@ func (l *Listener) Announce(on *Conn, ch ssh.NewChannel, remote net.Addr) {
 
 // reject tells the server, without waiting for the network.
 func (a announced) reject() {
-	a.on.Run(func() { a.ch.Reject(ssh.ConnectionFailed, "nobody accepts it") })
+	a.on.Reject(a.ch, ssh.ConnectionFailed, "nobody accepts it")
 }
 
 // Accept waits for a connection and returns it. After End it returns End's error.

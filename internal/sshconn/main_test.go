@@ -65,21 +65,33 @@ func (s *stoppable) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// connect makes a Conn and the server at its other end. Both end with the test.
-func connect(t testing.TB) (*Conn, *server) {
+// pair returns both ends of a wire.
+func pair(t testing.TB) (near, far net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // net.Pipe has no buffer: two ends that write to each other would both wait
 	require.NoError(t, err)
 	defer l.Close()
-	near, err := net.Dial("tcp", l.Addr().String())
+	near, err = net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
-	far, err := l.Accept()
+	far, err = l.Accept()
 	require.NoError(t, err)
+	return near, far
+}
 
+func hostKey(t testing.TB) ssh.Signer {
+	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
 	signer, err := ssh.NewSignerFromKey(key)
 	require.NoError(t, err)
+	return signer
+}
+
+// connect makes a Conn and the server at its other end. Both end with the test.
+func connect(t testing.TB) (*Conn, *server) {
+	t.Helper()
+	near, far := pair(t)
+	signer := hostKey(t)
 	config := &ssh.ServerConfig{NoClientAuth: true}
 	config.AddHostKey(signer)
 	s := &server{raw: &stoppable{Conn: near, silent: make(chan struct{})}, far: far.(*net.TCPConn), requests: make(chan *ssh.Request), channels: make(chan ssh.NewChannel)}

@@ -2,11 +2,11 @@ package wire
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"syscall"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -17,7 +17,7 @@ const MessageMax = 128 << 10
 // LongMax is how many bytes a frame, or a payload in parts, has at most. Linux takes no more than 6
 // MiB of arguments and environment (three quarters of _STK_LIM), the default stack allows 2 MiB of
 // them, and base64 makes them longer.
-const LongMax = 16 << 20
+const LongMax = 9 << 20
 
 // WriteFrame writes a text, its length first. If it is longer than LongMax, nothing is written, and
 // the error is syscall.E2BIG.
@@ -39,17 +39,7 @@ func ReadFrame(r io.Reader) ([]byte, error) {
 	if n > LongMax {
 		return nil, syscall.E2BIG
 	}
-	var text []byte
-	for len(text) < n {
-		begin := len(text)
-		text = append(text, make([]byte, min(n-begin, MessageMax))...)
-		if _, err := io.ReadFull(r, text[begin:]); errors.Is(err, io.EOF) {
-			return nil, io.ErrUnexpectedEOF
-		} else if err != nil {
-			return nil, err
-		}
-	}
-	return text, nil
+	return bounded.Exactly(r, n, "a message", LongMax)
 }
 
 // EncodeAnswer makes the reply to a request on an AskChannel, or its refusal.
