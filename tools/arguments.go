@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,11 +38,14 @@ func newChecker(tool string, schema *jsonschema.Schema) (*checker, error) {
 }
 
 // arguments returns the arguments as they can be unmarshaled. The error lists all that is wrong.
-func (c *checker) arguments(raw json.RawMessage) (json.RawMessage, error) {
+func (c *checker) arguments(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
 	given := map[string]json.RawMessage{}
 	if text := bytes.TrimSpace(raw); len(text) > 0 && string(text) != "null" {
-		if err := json.Unmarshal(text, &given); err != nil {
-			return nil, c.wrong([]string{"they have to be one JSON object: " + err.Error()})
+		var broken *json.SyntaxError
+		if err := json.Unmarshal(text, &given); errors.As(err, &broken) {
+			return nil, c.wrong(ctx, []string{"they have to be one JSON object: " + err.Error()})
+		} else if err != nil {
+			return nil, c.wrong(ctx, []string{"they have to be one JSON object, not " + shortened(string(text))})
 		}
 	}
 	var problems []string
@@ -66,49 +70,77 @@ func (c *checker) arguments(raw json.RawMessage) (json.RawMessage, error) {
 		}
 	}
 	if len(problems) > 0 {
-		return nil, c.wrong(problems)
+		return nil, c.wrong(ctx, problems)
 	}
 	checked, err := json.Marshal(given)
 	if err != nil {
-		return nil, c.wrong([]string{err.Error()})
+		return nil, c.wrong(ctx, []string{err.Error()})
 	}
-	return checked, c.rest(checked)
+	return checked, c.rest(ctx, checked)
 }
 
 // rest checks what concerns several arguments at once.
-func (c *checker) rest(checked json.RawMessage) error {
+func (c *checker) rest(ctx context.Context, checked json.RawMessage) error {
 	var all map[string]any
 	if err := json.Unmarshal(checked, &all); err != nil {
-		return c.wrong([]string{err.Error()})
+		return c.wrong(ctx, []string{err.Error()})
 	}
 	if err := c.whole.Validate(all); err != nil {
-		return c.wrong([]string{err.Error()})
+		return c.wrong(ctx, []string{err.Error()})
 	}
 	return nil
 }
 
-// value checks one argument.
+// value checks one argument, and returns it as it can be unmarshaled.
 func (c *checker) value(name string, p *jsonschema.Schema, raw json.RawMessage) (json.RawMessage, error) {
+	misfit := fmt.Errorf("the argument %q has to be %s, not %s", name, wanted(p), shortened(string(raw)))
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
 		return nil, fmt.Errorf("the argument %q: %w", name, err)
 	}
 	if err := c.properties[name].Validate(value); err != nil {
-		return nil, fmt.Errorf("the argument %q has to be %s, not %s", name, wanted(p), shortened(string(raw)))
+		if value = unquoted(p, value); value == nil || c.properties[name].Validate(value) != nil {
+			return nil, misfit
+		}
+		if raw, err = json.Marshal(value); err != nil {
+			return nil, misfit
+		}
 	}
-	if f, ok := value.(float64); ok && (p.Type == "integer" || slices.Contains(p.Types, "integer")) { // 3.0 is an integer to the schema, and none to Go
+	if f, ok := value.(float64); ok && allows(p, "integer") { // 3.0 is an integer to the schema, and none to Go
 		if math.Abs(f) >= 1<<53 {
-			return nil, fmt.Errorf("the argument %q has to be %s, not %s", name, wanted(p), shortened(string(raw)))
+			return nil, misfit
 		}
 		return fmt.Appendf(nil, "%d", int64(f)), nil
 	}
 	return raw, nil
 }
 
+// unquoted returns the number or boolean that a string holds, if the schema allows one and no
+// string; else nil. Some models quote them.
+func unquoted(p *jsonschema.Schema, value any) any {
+	text, ok := value.(string)
+	if !ok || allows(p, "string") {
+		return nil
+	}
+	if json.Unmarshal([]byte(text), &value) != nil {
+		return nil
+	}
+	switch value.(type) {
+	case float64, bool:
+		return value
+	}
+	return nil
+}
+
+// allows reports whether a schema names a type.
+func allows(p *jsonschema.Schema, kind string) bool {
+	return p.Type == kind || slices.Contains(p.Types, kind)
+}
+
 // wrong is the error for arguments that do not fit: what is wrong, and what there is.
-func (c *checker) wrong(problems []string) error {
+func (c *checker) wrong(ctx context.Context, problems []string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "wrong arguments for %s:\n", c.tool)
+	fmt.Fprintf(&b, "wrong arguments for %s:\n", prefixOf(ctx)+c.tool)
 	for _, p := range problems {
 		b.WriteString("- " + p + "\n")
 	}
@@ -130,6 +162,15 @@ func (c *checker) wrong(problems []string) error {
 		b.WriteString("): " + p.Description)
 	}
 	return errors.New(b.String())
+}
+
+// unfit is the error for arguments that the schema allows, and the function's own type does not.
+func (c *checker) unfit(ctx context.Context, err error) error {
+	problem := err.Error()
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) { // says it in Go's words
+		problem = fmt.Sprintf("the argument %q cannot be the %s that it is", wrong.Field, wrong.Value)
+	}
+	return c.wrong(ctx, []string{problem})
 }
 
 // closed reports whether a schema allows no further properties.

@@ -27,7 +27,7 @@ func Browser(box sandbox.Sandbox, c browser.Config, opts ...Option) *Set {
 }
 
 const (
-	browserOpenText       = `Opens a URL in the browser, which sees the box's network, and shows the page as browser_read does.`
+	browserOpenText       = "Opens a URL in the browser, which sees the box's network, and shows the page as `browser_read` does."
 	browserReadText       = `Shows the page in the browser: a line for each element, with a ref for those that can be used.`
 	browserClickText      = `Clicks on an element of the page, waits until a page that this leads to has loaded, and shows the page.`
 	browserTypeText       = `Replaces the text of a field of the page, and shows the page.`
@@ -49,7 +49,7 @@ func (w *web) with(ctx context.Context, f func(b *browser.Browser) error) error 
 	var over *browser.EndedError
 	if ended := errors.As(err, &over) && over.Err == nil; ended || errors.Is(err, browser.ErrClosed) {
 		// Where the box is closed or lost, closing says so.
-		return errors.Join(fmt.Errorf("%v: browser_open opens another", err), w.browser.Drop())
+		return errors.Join(fmt.Errorf("%v: %s opens another", err, named(ctx, "browser_open")), w.browser.Drop())
 	}
 	return err
 }

@@ -66,7 +66,7 @@ type editArgs struct {
 func (t *files) edit(ctx context.Context, a editArgs) (*Reply, error) {
 	switch {
 	case a.Old == "":
-		return nil, errors.New("the old text is empty: write writes a new file")
+		return nil, fmt.Errorf("the old text is empty: %s writes a new file", named(ctx, "write"))
 	case unixEnds(a.Old) == unixEnds(a.New):
 		return nil, errors.New("the new text is the old one: nothing would change, since the file keeps its line ends")
 	}

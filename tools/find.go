@@ -29,7 +29,7 @@ func (t *files) find(ctx context.Context, a findArgs) (*Reply, error) {
 	segments := strings.Split(pattern, "/")
 	for _, s := range segments {
 		if _, err := path.Match(s, ""); err != nil {
-			return nil, fmt.Errorf("the pattern %q is not well formed: %q", a.Pattern, s)
+			return nil, fmt.Errorf("in the pattern %q, the part %q has a [ without a ], or a \\ at its end", a.Pattern, s)
 		}
 	}
 	if _, err := t.files.Stat(ctx, dir); err != nil {

@@ -12,6 +12,13 @@ import (
 // validName is what the models' providers take as the name of a tool.
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
+func checkName(name string) error {
+	if !validName.MatchString(name) {
+		return fmt.Errorf("the tool name %q has to be up to 64 letters, digits, \"_\" and \"-\"", name)
+	}
+	return nil
+}
+
 // Func makes a tool out of a function. A is a struct: its fields are the arguments, named by their json tags and described by their jsonschema tags; a field
 // with omitempty or omitzero may be left out.
 //
@@ -49,8 +56,8 @@ func Func[A any, R string | *Reply](name, description string, f func(ctx context
 
 // newTool is Func for one tool; change may change its schema.
 func newTool[A any](name, description string, f func(ctx context.Context, args A) (*Reply, error), change ...func(*jsonschema.Schema)) (Tool, error) {
-	if !validName.MatchString(name) {
-		return Tool{}, fmt.Errorf("the tool name %q has to be up to 64 letters, digits, \"_\" and \"-\"", name)
+	if err := checkName(name); err != nil {
+		return Tool{}, err
 	}
 	schema, err := jsonschema.For[A](nil)
 	if err != nil {
@@ -68,12 +75,12 @@ func newTool[A any](name, description string, f func(ctx context.Context, args A
 	}
 	return Tool{Name: name, Description: description, Schema: schema, call: func(ctx context.Context, raw json.RawMessage) (*Reply, error) {
 		var args A
-		checked, err := check.arguments(raw)
+		checked, err := check.arguments(ctx, raw)
 		if err != nil {
 			return nil, err
 		}
 		if err := json.Unmarshal(checked, &args); err != nil {
-			return nil, check.wrong([]string{err.Error()})
+			return nil, check.unfit(ctx, err)
 		}
 		return f(ctx, args)
 	}}, nil
@@ -105,3 +112,14 @@ func atLeast(least float64, names ...string) func(*jsonschema.Schema) {
 		}
 	}
 }
+
+type prefixKey struct{}
+
+// prefixOf returns the prefix of the tool that ctx is a call of.
+func prefixOf(ctx context.Context) string {
+	prefix, _ := ctx.Value(prefixKey{}).(string)
+	return prefix
+}
+
+// named returns what a tool of the called one's set is called.
+func named(ctx context.Context, tool string) string { return "`" + prefixOf(ctx) + tool + "`" }

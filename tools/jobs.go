@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -18,8 +19,8 @@ func Jobs(box sandbox.Sandbox, opts ...Option) *Set {
 	if isNil(box) {
 		return broken("Jobs: the box is nil")
 	}
-	j := &jobs{box: box, options: newOptions(opts), seen: map[string]int64{}}
-	return &Set{tools: []Tool{
+	j := &jobs{box: box, options: newOptions(opts), shell: newShell(box, opts), seen: map[string]int64{}}
+	return &Set{shells: []sharedShell{{shell: j.shell}}, tools: []Tool{
 		must(newTool("job_start", jobStartText, j.start)),
 		must(newTool("job_logs", jobLogsText, j.logs, atLeast(0, "offset"))),
 		must(newTool("job_wait", jobWaitText, j.wait, orderly)),
@@ -29,17 +30,17 @@ func Jobs(box sandbox.Sandbox, opts ...Option) *Set {
 }
 
 const (
-	jobStartText = `Starts a command in the background, such as a server, and returns its id at once. It has a terminal of its own and starts in the box's directory, not in
-the shell's.`
-	jobLogsText = `Shows what a job has printed since the last call about it; or, with an offset in bytes, from there on.`
-	jobWaitText = `Waits for a job's end, and shows what it has printed since the last call about it.`
-	jobKillText = `Kills a job and all that it has started. Its logs stay.`
-	jobListText = `Lists the jobs, and how each has ended.`
+	jobStartText = `Starts a command in the background, such as a server, and returns its id; if it ends at once, what it has printed. It has a terminal of its own and starts in the shell's directory.`
+	jobLogsText  = `Shows what a job has printed since the last call about it; or, with an offset in bytes, from there on.`
+	jobWaitText  = `Waits for a job's end, and shows what it has printed since the last call about it.`
+	jobKillText  = `Kills a job and all that it has started. Its logs stay.`
+	jobListText  = `Lists the jobs, and how each has ended.`
 )
 
 type jobs struct {
 	box     sandbox.Sandbox
 	options options
+	shell   *shell // the main session's
 
 	mu   sync.Mutex
 	seen map[string]int64 // by job: where in its log the last call has ended
@@ -47,19 +48,37 @@ type jobs struct {
 
 type jobStartArgs struct {
 	Command string `json:"command" jsonschema:"the command, as for a shell"`
-	Dir     string `json:"dir,omitempty" jsonschema:"the directory to start in. Default: the box's"`
+	Dir     string `json:"dir,omitempty" jsonschema:"the directory to start in. Default: the shell's"`
 }
 
 func (j *jobs) start(ctx context.Context, a jobStartArgs) (*Reply, error) {
 	var opts []sandbox.SessionOption
-	if a.Dir != "" {
-		opts = append(opts, sandbox.Dir(a.Dir))
+	if dir := j.dir(a.Dir); dir != "" {
+		opts = append(opts, sandbox.Dir(dir))
 	}
 	job, err := j.box.Background(ctx, a.Command, opts...)
 	if err != nil {
 		return nil, err
 	}
+	early := time.NewTimer(j.options.early)
+	defer early.Stop()
+	select {
+	case <-job.Done():
+		text, err := j.news(ctx, job)
+		return &Reply{Text: text}, err
+	case <-early.C:
+	case <-ctx.Done(): // the job is there all the same
+	}
 	return &Reply{Text: fmt.Sprintf("[%s started]\n", job.ID())}, nil
+}
+
+// dir returns where a job starts: a relative directory and none begin at the shell's, if its tools
+// have told where it is, else at the box's.
+func (j *jobs) dir(dir string) string {
+	if shell := j.shell.state.Load().dir.Load(); shell != nil && !path.IsAbs(dir) {
+		return path.Join(*shell, dir)
+	}
+	return dir
 }
 
 // job finds a job by the id that a model gives.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -42,12 +43,33 @@ func TestJobs(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// A job that ends at once is told as such, and starts where the shell is.
+func TestJobStart(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	early := func(d time.Duration) Option { return func(o *options) { o.early = d } }
+	set := combined(t, Jobs(box, early(10*time.Minute)), Shell(box, patient...), Jobs(box, early(0)).Prefix("quick_"))
+	require.Equal(t, "no\n[job-1 has ended with exit status 3]\n", text(t, set, "job_start", "command", "echo no; exit 3"))
+	require.Equal(t, "[job-2 started]\n", text(t, set, "quick_job_start", "command", "sleep 1000"))
+	base := strings.TrimSpace(text(t, set, "run", "command", "mkdir -p a/b c; pwd; cd a"))
+	for dir, want := range map[string]string{"": "/a\n", "b": "/a/b\n", "../c": "/c\n", base + "/c": "/c\n"} {
+		require.Contains(t, text(t, set, "job_start", "command", "pwd", "dir", dir), base+want)
+	}
+	refused(t, set, "job_start", "command", "pwd", "dir", "nowhere")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := set.Call(ctx, "job_start", args(t, "command", "pwd"))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 // A log that is longer than a reply is shown by its end, and the rest by its offset.
 func TestJobLogs(t *testing.T) {
 	t.Parallel()
 	box := local(t)
 	set := combined(t, Jobs(box, append(patient, Budget(2048))...))
-	text(t, set, "job_start", "command", "seq -f %09.0f 1 10000") // 10 bytes each, on a terminal without ONLCR
+	text(t, set, "job_start", "command", "until [ -e go ]; do sleep 0.02; done; seq -f %09.0f 1 10000") // 10 bytes each, on a terminal without ONLCR
+	require.NoError(t, box.Files().WriteFile(t.Context(), "go", nil, 0o600))
 	id := box.Jobs()[0].ID()
 	got := text(t, set, "job_wait", "job", id)
 	require.LessOrEqual(t, len(got), 2048)

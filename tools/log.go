@@ -17,6 +17,13 @@ type log struct {
 	size int64  // of all
 }
 
+// keep has the log keep at least the last n bytes.
+func (l *log) keep(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.max = max(l.max, n)
+}
+
 // add takes a Result's output, and returns the offset of its first byte.
 func (l *log) add(r *sandbox.Result) (from int64) {
 	l.mu.Lock()

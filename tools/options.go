@@ -14,6 +14,7 @@ type options struct {
 	keep   int
 	idle   time.Duration
 	yield  time.Duration
+	early  time.Duration
 }
 
 // The defaults of the options.
@@ -24,11 +25,15 @@ const (
 	DefaultYield  = time.Minute
 )
 
+// earlyEnd is how long job_start waits for a command that ends at once: one that is not found, a
+// server whose port is taken.
+const earlyEnd = 300 * time.Millisecond
+
 // minBudget leaves room for what has to be said beside an output, and beside the rest of the one before.
 const minBudget = 2 << 10
 
 func newOptions(opts []Option) options {
-	o := options{budget: DefaultBudget, keep: DefaultKeep, idle: DefaultIdle, yield: DefaultYield}
+	o := options{budget: DefaultBudget, keep: DefaultKeep, idle: DefaultIdle, yield: DefaultYield, early: earlyEnd}
 	for _, opt := range opts {
 		opt(&o)
 	}

@@ -18,6 +18,7 @@ type PanicError = guard.PanicError
 
 // do calls the tool. A panic of the tool, or of the writer of WithOutput, is a *PanicError.
 func (t *Tool) do(ctx context.Context, args json.RawMessage) (r *Reply, err error) {
+	ctx = context.WithValue(ctx, prefixKey{}, t.prefix)
 	var output *outputGuard
 	if w := outputOf(ctx); w != nil {
 		output = &outputGuard{w: guard.Writer("the writer of WithOutput", w)}

@@ -30,9 +30,9 @@ func Python(box sandbox.Sandbox, opts ...Option) *Set {
 }
 
 const (
-	pythonText = `Runs Python in a notebook's kernel: what earlier calls have defined is still there.
-The reply is what the code prints, the value of its last expression, and the traceback if it raises.
-Figures are shown. Code may use magics and await; input() raises an error; exit() ends the kernel.`
+	pythonText = "Runs Python in a notebook's kernel: what earlier calls have defined is still there. " +
+		"The reply is what the code prints, the value of its last expression, and the traceback if it raises. " +
+		"Figures are shown. Code may use magics and await; input() raises an error; exit() ends the kernel."
 	pythonRestartText = `Starts a fresh kernel: all that was defined is gone.`
 )
 
@@ -48,9 +48,9 @@ type pythonArgs struct {
 
 // What is said behind a cell's output.
 const (
-	exitNote   = "[the code has ended the kernel, by exit or quit: python_restart starts a fresh one]\n"
-	stuckNote  = "[still running: interrupted after %v, and again, it goes on; python_restart ends it]\n"
-	queuedNote = "[not run: for %v the kernel ran another cell; if that is stuck, python_restart ends it]\n"
+	exitNote   = "[the code has ended the kernel, by exit or quit: %s starts a fresh one]\n"
+	stuckNote  = "[still running: interrupted after %v, and again, it goes on; %s ends it]\n"
+	queuedNote = "[not run: for %v the kernel ran another cell; if that is stuck, %s ends it]\n"
 )
 
 // images are the pictures that models are shown.
@@ -74,19 +74,20 @@ func (p *python) run(ctx context.Context, a pythonArgs) (*Reply, error) {
 	}
 	r, err := client.Run(bounded, a.Code, opts...)
 	var dead *jupyter.DeadError
+	restart := named(ctx, "python_restart")
 	switch {
 	case err == nil:
 		return p.reply(r, ""), nil
 	case errors.As(err, &dead) && dead.Exited && r != nil:
-		return p.reply(r, exitNote), nil
+		return p.reply(r, fmt.Sprintf(exitNote, restart)), nil
 	case errors.Is(err, jupyter.ErrDead):
-		return nil, fmt.Errorf("%w, as the tool python_restart does", err)
+		return nil, fmt.Errorf("%w, as the tool %s does", err, restart)
 	case !errors.Is(err, errCellTime) || r == nil:
 		return nil, err
 	case errors.Is(err, jupyter.ErrStuck):
-		return p.reply(r, fmt.Sprintf(stuckNote, limit)), nil
+		return p.reply(r, fmt.Sprintf(stuckNote, limit, restart)), nil
 	case errors.Is(err, jupyter.ErrQueued):
-		return p.reply(r, fmt.Sprintf(queuedNote, limit)), nil
+		return p.reply(r, fmt.Sprintf(queuedNote, limit, restart)), nil
 	}
 	return p.reply(r, fmt.Sprintf("[interrupted after %v]\n", limit)), nil
 }

@@ -67,9 +67,9 @@ display(Markdown("**answer** 42"), JSON({"answer": 43}), HTML("<p>answer 44</p>"
 	require.Contains(t, refused(t, set, "python", "code", "import os; os._exit(3)"), "the kernel default has died: exit status 3")
 	text(t, set, "python_restart")
 
-	require.Equal(t, "bye\n[the code has ended the kernel, by exit or quit: python_restart starts a fresh one]\n",
+	require.Equal(t, "bye\n[the code has ended the kernel, by exit or quit: `python_restart` starts a fresh one]\n",
 		text(t, set, "python", "code", "print('bye'); exit()"))
-	require.Contains(t, refused(t, set, "python", "code", "x = 5"), "Restart starts a fresh one, as the tool python_restart does")
+	require.Contains(t, refused(t, set, "python", "code", "x = 5"), "Restart starts a fresh one, as the tool `python_restart` does")
 	text(t, set, "python_restart")
 
 	require.NoError(t, set.Close())

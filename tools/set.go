@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,7 +21,8 @@ type Tool struct {
 	Schema      *jsonschema.Schema // of the arguments: an object. It is shared: do not change it.
 	ReadOnly    bool               // whether it changes nothing in the box
 
-	call func(ctx context.Context, args json.RawMessage) (*Reply, error)
+	prefix string // of the name
+	call   func(ctx context.Context, args json.RawMessage) (*Reply, error)
 }
 
 // A Reply is what a model gets for a call.
@@ -41,12 +43,17 @@ type Image struct {
 // A Set is some tools. Shell, Jobs, Files, Func and so on make one; New combines several.
 type Set struct {
 	tools   []Tool
+	shells  []sharedShell
 	closers []func() error
 	err     error
 }
 
-// New combines sets into one, in their order, which closes them all. The error names a tool that is there twice (Prefix tells the two apart), or a function
-// that can be no tool.
+// New combines sets into one, in their order, which closes them all. Sets of one session, such as
+// Shell and Skills of a box, share it from then on: what comes of a command that one has left is
+// told by the next call of any, and can be waited for and read.
+//
+// The error names a set that is nil or cannot be made, or a tool that is there twice: Prefix tells
+// the two apart.
 func New(sets ...*Set) (*Set, error) {
 	all := &Set{}
 	for i, s := range sets {
@@ -63,21 +70,44 @@ func New(sets ...*Set) (*Set, error) {
 			all.tools = append(all.tools, t)
 		}
 		all.closers = append(all.closers, s.closers...)
+		all.shells = append(all.shells, s.shells...)
 	}
+	all.share()
 	return all, nil
 }
 
-// Prefix returns the set with prefix before each tool's name, such as "build_" of a second shell. The two share what is behind the tools: close one of them.
+// Prefix returns the set with prefix before each tool's name, such as "build_" of a second shell.
+// Names of the set's tools in backquotes in descriptions, and those in errors, get it too. The two
+// sets share what is behind the tools: close one of them. If a name with its prefix is longer than
+// 64 characters or has others than letters, digits, "_" and "-", New says so.
 func (s *Set) Prefix(prefix string) *Set {
 	if s == nil {
 		return broken("Prefix: the set is nil")
 	}
-	renamed := &Set{tools: slices.Clone(s.tools), closers: s.closers, err: s.err}
+	renamed := &Set{tools: slices.Clone(s.tools), shells: slices.Clone(s.shells), closers: s.closers, err: s.err}
 	for i := range renamed.tools {
-		renamed.tools[i].Name = prefix + renamed.tools[i].Name
+		t := &renamed.tools[i]
+		t.Name, t.prefix = prefix+t.Name, prefix+t.prefix
+		t.Description = quotedName.ReplaceAllStringFunc(t.Description, func(quoted string) string {
+			name := strings.Trim(quoted, "`")
+			if _, ok := s.tool(name); ok {
+				name = prefix + name
+			}
+			return "`" + name + "`"
+		})
+		if err := checkName(t.Name); err != nil && renamed.err == nil {
+			renamed.err = err
+		}
 	}
+	for i := range renamed.shells {
+		renamed.shells[i].prefix = prefix + renamed.shells[i].prefix
+	}
+	renamed.share()
 	return renamed
 }
+
+// quotedName is the name of a tool in a description.
+var quotedName = regexp.MustCompile("`[A-Za-z0-9_-]+`")
 
 // Closing is a set without tools, whose Close calls f: New combines it with the tools of a box that is to be closed with them.
 //

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/sandshell/sandshell/plugin/browser"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
@@ -56,14 +58,17 @@ func TestWrongArguments(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{``, "error: wrong arguments for lookup:\n- the argument \"word\" is missing" + takes},
 		{`{"Word": "a", "limits": 3}`, "- there is no argument \"Word\"\n- there is no argument \"limits\"\n- the argument \"word\" is missing" + takes},
-		{`{"word": 3, "limit": "3"}`, "- the argument \"limit\" has to be integer, not \"3\"\n- the argument \"word\" has to be string, not 3" + takes},
+		{`{"word": 3, "limit": "x"}`, "- the argument \"limit\" has to be integer, not \"x\"\n- the argument \"word\" has to be string, not 3" + takes},
 		{`{"word": "a", "limit": 2.5}`, `the argument "limit" has to be integer, not 2.5`},
 		{`{"word": "a", "limit": 1e300}`, `the argument "limit" has to be integer, not 1e300`},
 		{`{"word": null}`, `the argument "word" has to be string, not null`},
 		{`{"word": "a", "in": ["b", 3]}`, `the argument "in" has to be array, not ["b", 3]`},
-		{`["word"]`, "they have to be one JSON object"},
-		{`{"word": "a"`, "they have to be one JSON object"},
-		{`"word"`, "they have to be one JSON object"},
+		{`{"word": "a", "limit": "2.5"}`, `the argument "limit" has to be integer, not "2.5"`},
+		{`{"word": "a", "limit": "null"}`, `the argument "limit" has to be integer, not "null"`},
+		{`{"word": "a", "in": "[]"}`, `the argument "in" has to be array, not "[]"`},
+		{`["word"]`, "they have to be one JSON object, not [\"word\"]\n"},
+		{`{"word": "a"`, "they have to be one JSON object: unexpected end of JSON input\n"},
+		{`"word"`, "they have to be one JSON object, not \"word\"\n"},
 	} {
 		got := call(t, set, c.args)
 		require.Contains(t, got, c.says, c.args)
@@ -71,6 +76,19 @@ func TestWrongArguments(t *testing.T) {
 	require.Equal(t, "error: there is no tool \"look_up\"; there are lookup, nothing\n", refused(t, set, "look_up"))
 	require.Contains(t, refused(t, set, "nothing", "a", 1), "- there is no argument \"a\"\nIt takes no arguments.")
 	require.Empty(t, text(t, set, "nothing"))
+
+	type small struct {
+		N    int8    `json:"n"`
+		Yes  bool    `json:"yes,omitempty"`
+		Far  float64 `json:"far,omitempty"`
+		Name string  `json:"name,omitempty"`
+	}
+	set = combined(t, Func("small", "", func(_ context.Context, s small) (string, error) { return fmt.Sprint(s), nil }))
+	require.Equal(t, "{5 true 0.5 7}", text(t, set, "small", "n", "5", "yes", "true", "far", "0.5", "name", "7"), "in quotes, as some models have them")
+	require.Contains(t, refused(t, set, "small", "n", 5, "yes", "yes"), `the argument "yes" has to be boolean, not "yes"`)
+	got := refused(t, set, "small", "n", 300)
+	require.Contains(t, got, `the argument "n" `)
+	require.NotContains(t, got, "int8")
 }
 
 func TestNewRefuses(t *testing.T) {
@@ -89,6 +107,54 @@ func TestNewRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "have to be a struct, not string")
 	_, err = broken.Call(t.Context(), "f", nil)
 	require.ErrorContains(t, err, "have to be a struct")
+}
+
+// A prefix is of the name, and of the name in descriptions and errors.
+func TestPrefix(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	set := combined(t, Shell(box, append(patient, Budget(2048))...).Prefix("my_").Prefix("the-"), Files(box.Files()).Prefix("my_"))
+	for _, tool := range set.Tools() {
+		if tool.Name == "the-my_run" {
+			require.Contains(t, tool.Description, "(use `the-my_wait`, `the-my_answer` or `the-my_interrupt`)")
+		}
+	}
+	require.Equal(t, "error: no command is unfinished: `the-my_run` runs one\n", refused(t, set, "the-my_wait"))
+	require.Contains(t, refused(t, set, "the-my_run"), "wrong arguments for the-my_run:")
+	require.Contains(t, text(t, set, "the-my_run", "command", "seq 10000"), "of `the-my_output`]")
+	text(t, set, "the-my_run", "command", "read x")
+	require.Contains(t, refused(t, set, "the-my_run", "command", "true"), "use `the-my_wait`, `the-my_answer` or `the-my_interrupt` first")
+	require.Contains(t, refused(t, set, "my_edit", "path", "f", "old", "", "new", "x"), "`my_write` writes a new file")
+	text(t, set, "the-my_answer")
+
+	own := Func("lookup", "Use `lookup` of \"lookup\", and `other`.", lookup).Prefix("x_")
+	require.Equal(t, "Use `x_lookup` of \"lookup\", and `other`.", own.Tools()[0].Description)
+	for _, prefix := range []string{"my tools: ", "ä", strings.Repeat("x", 60)} {
+		_, err := New(Func("lookup", "", lookup).Prefix(prefix))
+		require.ErrorContains(t, err, fmt.Sprintf("the tool name %q has to be", prefix+"lookup"))
+	}
+}
+
+// Descriptions are one paragraph each, and name tools that there are.
+func TestDescriptions(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	for _, set := range []*Set{
+		Shell(box), Jobs(box), Files(box.Files()), Python(box), Skills(box), Browser(box, browser.Config{}),
+	} {
+		names := combined(t, set).names()
+		for _, tool := range set.Tools() {
+			require.NotContains(t, tool.Description, "\n")
+			for _, quoted := range quotedName.FindAllString(tool.Description, -1) {
+				require.Contains(t, names, strings.Trim(quoted, "`"), tool.Description)
+			}
+			for _, name := range names { // a name that is no word stands in quotes
+				if strings.Contains(name, "_") {
+					require.Equal(t, strings.Count(tool.Description, name), strings.Count(tool.Description, "`"+name+"`"), tool.Description)
+				}
+			}
+		}
+	}
 }
 
 // What a model cannot mend is an error.

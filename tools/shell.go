@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -19,7 +18,8 @@ func Shell(s sandbox.Session, opts ...Option) *Set {
 		return broken("Shell: the session is nil")
 	}
 	sh := newShell(s, opts)
-	return &Set{tools: []Tool{
+	sh.tools = true
+	set := &Set{shells: []sharedShell{{shell: sh}}, tools: []Tool{
 		must(newTool("run", runText, sh.run, orderly)),
 		must(newTool("answer", answerText, sh.answer, oneOf("key", keyNames()))),
 		must(newTool("wait", waitText, sh.wait, orderly)),
@@ -27,33 +27,25 @@ func Shell(s sandbox.Session, opts ...Option) *Set {
 		readOnly(must(newTool("look", lookText, sh.look))),
 		readOnly(must(newTool("output", outputText, sh.output, atLeast(0, "offset")))),
 	}}
+	set.share()
+	return set
 }
 
-// What the tools say of themselves. A description is read with every request to the model: as short as can be.
+// What the tools say of themselves. A description is read with every request to the model: as short
+// as can be. Other tools' names are in backquotes: Prefix changes them.
 const (
-	runText = `Runs a command in a shell that stays: directory, variables and activated environments are still there at the next call. The command may have several
-lines. The reply is what it prints (stdout and stderr), then notes in brackets: the exit status unless it is 0, or that the command waits for input (use answer), or
-that it is still running (use wait, answer or interrupt). Only one command runs at a time. Long output is shortened in the middle; output reads the rest.`
-	answerText    = `Types into the unfinished command: the answer to its question, a password, a line for a REPL, keys for a full-screen program. Then waits as run does.`
-	waitText      = `Waits on for the unfinished command, and returns what it has printed since.`
-	interruptText = `Ends the unfinished command: with Ctrl-C, and if need be by killing it. The shell stays usable.`
-	lookText      = `Shows the terminal's screen as a person sees it now. For full-screen programs such as editors and pagers.`
-	outputText    = `Reads, from an offset in bytes, what commands of this shell have printed: all since the shell's start, one after the other. Offsets are in the notes of shortened output.`
+	runText = "Runs a command in a shell that stays: directory, variables and activated environments are still there at the next call. " +
+		"The command may have several lines. The reply is what it prints (stdout and stderr), then notes in brackets: the exit status unless it is 0, " +
+		"or that the command waits for input (use `answer`), or that it is still running (use `wait`, `answer` or `interrupt`). " +
+		"Only one command runs at a time. Long output is shortened in the middle; `output` reads the rest."
+	answerText = "Types into the unfinished command: the answer to its question, a password, a line for a REPL, keys for a full-screen program. " +
+		"Then waits as `run` does."
+	waitText      = "Waits on for the unfinished command, and returns what it has printed since."
+	interruptText = "Ends the unfinished command: with Ctrl-C, and if need be by killing it. The shell stays usable."
+	lookText      = "Shows the terminal's screen as a person sees it now. For full-screen programs such as editors and pagers."
+	outputText    = "Reads, from an offset in bytes, what commands of this shell have printed: all since the shell's start, one after the other. " +
+		"Offsets are in the notes of shortened output."
 )
-
-// A shell is what the tools of a session share.
-type shell struct {
-	session sandbox.Session
-	options options
-	log     log
-	unread  bool        // no tool reads the log
-	left    atomic.Bool // the last reply was about a command that had not ended: what has come of it since is still to be told
-}
-
-func newShell(s sandbox.Session, opts []Option) *shell {
-	o := newOptions(opts)
-	return &shell{session: s, options: o, log: log{max: o.keep}}
-}
 
 // orderly bounds what is said in seconds.
 func orderly(s *jsonschema.Schema) {
@@ -94,6 +86,11 @@ const (
 )
 
 func (s *shell) run(ctx context.Context, a runArgs) (*Reply, error) {
+	state := s.state.Load()
+	if !state.turn.TryLock() {
+		return nil, state.unfinished()
+	}
+	defer state.turn.Unlock()
 	before := ""
 	if r := s.meanwhile(ctx); r != nil {
 		text := s.text(r, s.options.budget/2-len(restOfBefore)-len(runNow), "")
@@ -101,9 +98,9 @@ func (s *shell) run(ctx context.Context, a runArgs) (*Reply, error) {
 		case r.State == sandbox.Exited:
 			before = restOfBefore + text + runNow
 		case r.Output == "":
-			return nil, errUnfinished
+			return nil, state.unfinished()
 		default:
-			return nil, fmt.Errorf("%w. Meanwhile it has printed:\n%s", errUnfinished, text)
+			return nil, fmt.Errorf("%w. Meanwhile it has printed:\n%s", state.unfinished(), text)
 		}
 	}
 	r, err := s.session.Execute(ctx, a.Command, s.exec(ctx, a.Seconds)...)
@@ -112,7 +109,7 @@ func (s *shell) run(ctx context.Context, a runArgs) (*Reply, error) {
 
 // meanwhile returns what has come of the command that the last reply left, without waiting for it; nil if there is none. An Execute would drop it.
 func (s *shell) meanwhile(ctx context.Context) *sandbox.Result {
-	if !s.left.Load() {
+	if !s.state.Load().left.Load() {
 		return nil
 	}
 	r, _ := s.session.Wait(ctx, sandbox.MaxOutput(s.options.keep), sandbox.Yield(1))
@@ -142,11 +139,11 @@ func (s *shell) wait(ctx context.Context, a waitArgs) (*Reply, error) {
 	r, err := s.session.Wait(ctx, s.exec(ctx, a.Seconds)...)
 	if err != nil && ctx.Err() != nil && r != nil {
 		// Unlike Execute, Wait leaves the command alone when ctx ends. To a model's caller all three are one thing: what the model waits for.
-		s.log.add(r)
+		s.state.Load().log.add(r)
 		stopping, done := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer done()
 		if r, _ := s.session.Interrupt(stopping, sandbox.MaxOutput(s.options.keep)); r != nil {
-			s.log.add(r)
+			s.state.Load().log.add(r)
 		}
 		return nil, err
 	}
@@ -185,7 +182,7 @@ type outputArgs struct {
 }
 
 func (s *shell) output(_ context.Context, a outputArgs) (*Reply, error) {
-	text, from, size := s.log.read(a.Offset, s.options.budget-noteRoom)
+	text, from, size := s.state.Load().log.read(a.Offset, s.options.budget-noteRoom)
 	if a.Offset > size {
 		return nil, fmt.Errorf("the offset %d is beyond the %d bytes that there are", a.Offset, size)
 	}
@@ -195,14 +192,18 @@ func (s *shell) output(_ context.Context, a outputArgs) (*Reply, error) {
 // reply is what a model gets for a result, or an error beside one; before is said first.
 func (s *shell) reply(ctx context.Context, before string, r *sandbox.Result, err error) (*Reply, error) {
 	if r == nil && before != "" { // it is told only now
-		return nil, fmt.Errorf("%w\n%s", mend(err), before)
+		return nil, fmt.Errorf("%w\n%s", s.mend(err), before)
 	}
 	if r == nil {
-		return nil, mend(err)
+		return nil, s.mend(err)
 	}
-	s.left.Store(r.State != sandbox.Exited)
+	state := s.state.Load()
+	state.left.Store(r.State != sandbox.Exited)
+	if r.State == sandbox.Exited && r.Cwd != "" {
+		state.dir.Store(&r.Cwd)
+	}
 	if err != nil {
-		s.log.add(r)
+		s.state.Load().log.add(r)
 		return nil, err
 	}
 	screen := ""
@@ -216,22 +217,28 @@ func (s *shell) reply(ctx context.Context, before string, r *sandbox.Result, err
 
 // text puts a result into the log, and returns it as text of at most budget bytes.
 func (s *shell) text(r *sandbox.Result, budget int, screen string) string {
-	from := s.log.add(r)
-	if s.unread {
-		from = -1
+	state := s.state.Load()
+	reader := ""
+	if state.prefix.Load() != nil {
+		reader = state.named("output")
 	}
-	return resultText(r, from, budget, screen)
+	return resultText(r, state.log.add(r), reader, budget, screen)
 }
 
-var errUnfinished = errors.New("the last command is unfinished, so this one was not run: wait for it, answer it, or interrupt it first")
-
 // mend says what a model can do about an error.
-func mend(err error) error {
+func (s *shell) mend(err error) error {
+	state := s.state.Load()
 	switch {
 	case errors.Is(err, sandbox.ErrBusy):
-		return errUnfinished
+		return state.unfinished()
 	case errors.Is(err, sandbox.ErrIdle):
-		return errors.New("no command is unfinished: run one")
+		return fmt.Errorf("no command is unfinished: %s runs one", state.named("run"))
 	}
 	return err
+}
+
+// unfinished is the error for a command while another is unfinished.
+func (s *sessionState) unfinished() error {
+	return fmt.Errorf("the last command is unfinished, so this one was not run: use %s, %s or %s first",
+		s.named("wait"), s.named("answer"), s.named("interrupt"))
 }

@@ -23,7 +23,7 @@ func TestShell(t *testing.T) {
 
 	asked := text(t, set, "run", "command", `read -p "name? " name; read -sp "word? " word; echo "[$name $word]"`)
 	require.Equal(t, "name? \n[waiting for a line of input]\n", asked)
-	require.Equal(t, "error: the last command is unfinished, so this one was not run: wait for it, answer it, or interrupt it first\n",
+	require.Equal(t, "error: the last command is unfinished, so this one was not run: use `wait`, `answer` or `interrupt` first\n",
 		refused(t, set, "run", "command", "echo no"))
 	require.Contains(t, text(t, set, "answer", "text", "Ann"), "[waiting for a secret")
 	require.Contains(t, text(t, set, "answer", "text", "xyzzy"), "[Ann xyzzy]\n")
@@ -33,7 +33,7 @@ func TestShell(t *testing.T) {
 	require.Empty(t, text(t, set, "answer", "key", "ctrl-d"))
 	require.Contains(t, refused(t, set, "answer", "key", "return"), "the argument \"key\" has to be one of backspace, ctrl-a")
 	for _, name := range []string{"answer", "wait", "interrupt"} {
-		require.Equal(t, "error: no command is unfinished: run one\n", refused(t, set, name))
+		require.Equal(t, "error: no command is unfinished: `run` runs one\n", refused(t, set, name))
 	}
 }
 
@@ -113,7 +113,7 @@ func TestOutput(t *testing.T) {
 	require.True(t, strings.HasPrefix(got, "line ü 1\nline ü 2\n"), got)
 	require.Contains(t, got, "\nline ü 20000\n[exit status 1]\n[what is omitted begins at offset ")
 
-	offset := number(t, `begins at offset (\d+) of output`, got)
+	offset := number(t, "begins at offset (\\d+) of `output`", got)
 	head, _, _ := strings.Cut(got, "[…")
 	whole := "first\n" + head
 	for {
@@ -263,7 +263,7 @@ func FuzzResultText(f *testing.F) {
 		r := &sandbox.Result{State: sandbox.Exited, ExitCode: 137, Restarted: true, Cwd: "/somewhere", Unread: 1 << 30,
 			Output: output, OmittedAt: at, Omitted: max(omitted, 0)}
 		const budget = minBudget/2 - len(restOfBefore) - len(runNow) // the least that a part of a reply gets
-		got := resultText(r, 1<<40, budget, strings.Repeat("a line of the screen\n", 24))
+		got := resultText(r, 1<<40, "`"+strings.Repeat("x", 64)+"`", budget, strings.Repeat("a line of the screen\n", 24))
 		if len(got) > budget || !utf8.ValidString(got) {
 			t.Fatalf("%d bytes: %q", len(got), got)
 		}

@@ -18,8 +18,7 @@ func Skills(s sandbox.Session, opts ...Option) *Set {
 		return broken("Skills: the session is nil")
 	}
 	sh := newShell(s, opts)
-	sh.unread = true
-	set := &Set{}
+	set := &Set{shells: []sharedShell{{shell: sh}}}
 	for _, t := range agentskills.Tools() {
 		schema := &jsonschema.Schema{}
 		if err := json.Unmarshal(t.Parameters, schema); err != nil {
@@ -32,7 +31,7 @@ func Skills(s sandbox.Session, opts ...Option) *Set {
 		}
 		set.tools = append(set.tools, Tool{Name: t.Name, Description: t.Description, Schema: schema,
 			call: func(ctx context.Context, args json.RawMessage) (*Reply, error) {
-				checked, err := check.arguments(args)
+				checked, err := check.arguments(ctx, args)
 				if err != nil {
 					return nil, err
 				}

@@ -1,9 +1,12 @@
 package tools
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/sandshell/sandshell/plugin/agentskills"
+	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
 
@@ -24,4 +27,41 @@ func TestSkills(t *testing.T) {
 	require.Equal(t, "x = 1\ny = 3\n", text(t, set, "run", "command", "cat a.py"))
 	require.Contains(t, refused(t, set, "open", "file", "a.py"), "- there is no argument \"file\"\n- the argument \"path\" is missing\nIt takes:\n- path (string, required): the file\n")
 	require.Contains(t, refused(t, set, "open", "path", "a.py", "line", 0), `the argument "line" has to be integer from 1, not 0`)
+}
+
+// Tools of one session share a command that is unfinished, whatever set it is of.
+func TestSkillsShareSession(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	require.NoError(t, box.InitPlugins(t.Context(), agentskills.Plugin()))
+	shell := Shell(box, append(patient, Budget(2048))...)
+	set := combined(t, combined(t, shell), Skills(box, append(patient, Budget(2048))...), Shell(box, patient...).Prefix("other_"))
+	leave := func(tool, command string) {
+		t.Helper()
+		command = "until [ -e go ]; do sleep 0.02; done; rm go; touch gone; " + command
+		require.Contains(t, text(t, set, tool, "command", command, "seconds", 0.05), "[still running after ")
+		require.Contains(t, refused(t, set, "create", "path", "b.txt"), "so this one was not run: use `other_wait`")
+		require.NoError(t, box.Files().WriteFile(t.Context(), "go", nil, 0o600))
+	}
+	atPrompt := func() {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			_, err := box.Files().Stat(t.Context(), "gone")
+			return err == nil && errors.Is(box.Type(t.Context(), ""), sandbox.ErrIdle)
+		}, time.Minute, 5*time.Millisecond)
+		require.NoError(t, box.Files().Remove(t.Context(), "gone"))
+	}
+	leave("run", "echo THE RESULT; false")
+	atPrompt()
+	require.Contains(t, text(t, set, "create", "path", "a.txt", "text", "hi"),
+		"[the command before has ended; this is the rest of it]\nTHE RESULT\n[exit status 1]\n[this is the command that you run now]\n[File: ")
+	require.Contains(t, text(t, set, "output", "offset", 0), "THE RESULT\n")
+
+	leave("other_run", "echo ANOTHER; (exit 3)")
+	require.Contains(t, text(t, set, "wait"), "ANOTHER\n[exit status 3]\n")
+
+	text(t, set, "run", "command", "seq 2000 >long; export SANDSHELL_WINDOW=2000")
+	shown := text(t, set, "open", "path", "long")
+	page := text(t, set, "output", "offset", number(t, "begins at offset (\\d+) of `other_output`", shown))
+	require.Contains(t, page, "150")
 }

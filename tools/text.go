@@ -11,8 +11,9 @@ import (
 // noteRoom is what is left of a budget for the notes around a text.
 const noteRoom = 200
 
-// resultText renders a Result, whose output begins at an offset of the log, negative if nobody can read that, in at most budget bytes; screen is what a full-screen program shows.
-func resultText(r *sandbox.Result, from int64, budget int, screen string) string {
+// resultText renders a Result in at most budget bytes. Its output begins at the offset from of the
+// log, which the tool named reader reads; "" is none. screen is what a full-screen program shows.
+func resultText(r *sandbox.Result, from int64, reader string, budget int, screen string) string {
 	notes := *r
 	notes.Output, notes.Omitted, notes.OmittedAt = "", 0, 0
 	room := budget - len(notes.Text()) - noteRoom
@@ -24,8 +25,8 @@ func resultText(r *sandbox.Result, from int64, budget int, screen string) string
 	if r.Omitted > 0 || len(r.Output) > room {
 		first, second, omitted := cutResult(r, room)
 		shown.Output, shown.OmittedAt, shown.Omitted = first+second, len(first), omitted
-		if from >= 0 {
-			screen = fmt.Sprintf("[what is omitted begins at offset %d of output]\n", from+int64(len(first))) + screen
+		if reader != "" {
+			screen = fmt.Sprintf("[what is omitted begins at offset %d of %s]\n", from+int64(len(first)), reader) + screen
 		}
 	}
 	return shown.Text() + screen

@@ -75,8 +75,11 @@ var usageWord = regexp.MustCompile(`[^][\s]+`)
 func (t Tool) values(args json.RawMessage) (map[string]string, error) {
 	given := map[string]json.RawMessage{}
 	if len(bytes.TrimSpace(args)) > 0 {
-		if err := json.Unmarshal(args, &given); err != nil {
+		var broken *json.SyntaxError
+		if err := json.Unmarshal(args, &given); errors.As(err, &broken) {
 			return nil, fmt.Errorf("the arguments have to be a JSON object: %w", err)
+		} else if err != nil {
+			return nil, fmt.Errorf("the arguments have to be a JSON object, not %.100s", args)
 		}
 	}
 	values := map[string]string{}
@@ -113,6 +116,12 @@ func (p *parameter) value(raw json.RawMessage) (string, error) {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
 		return "", fmt.Errorf("the argument %q: %w", p.name, err)
+	}
+	if quoted, ok := value.(string); ok && p.kind != "string" { // some models quote numbers
+		var unquoted any
+		if json.Unmarshal([]byte(quoted), &unquoted) == nil {
+			value = unquoted
+		}
 	}
 	switch v := value.(type) {
 	case string:

@@ -11,12 +11,29 @@ import (
 // A Tool describes one of the commands as a tool for a model.
 type Tool struct {
 	Name        string
-	Description string
+	Description string          // for a model that calls it; names of other tools are in backquotes
 	Parameters  json.RawMessage // a JSON schema: an object
 	Usage       string          // in the shell: "open PATH [LINE]"
 	Help        string          // what --help prints
 
 	parameters []parameter
+}
+
+// argumentName is how a help text names an argument.
+var argumentName = regexp.MustCompile(`\b[A-Z]{3,}\b`)
+
+// forCalls returns a part of the help as it is for a model that calls the tool, and does not write
+// its command: arguments have the parameters' names, and there are no here-documents.
+func (t *Tool) forCalls(help string) string {
+	help = strings.ReplaceAll(help, ", as a here-document", "")
+	return argumentName.ReplaceAllStringFunc(help, func(word string) string {
+		for _, p := range t.parameters {
+			if p.argument == word {
+				return p.name
+			}
+		}
+		return word
+	})
 }
 
 // A parameter of a tool is an argument of its command.
@@ -76,7 +93,10 @@ func parse(name, script string) Tool {
 			t.parameters = append(t.parameters, p)
 		}
 	}
-	t.Description = strings.TrimSpace(strings.Join(about, " "))
+	t.Description = t.forCalls(strings.TrimSpace(strings.Join(about, " ")))
+	for i := range t.parameters {
+		t.parameters[i].description = t.forCalls(t.parameters[i].description)
+	}
 	t.Parameters = t.schema()
 	return t
 }

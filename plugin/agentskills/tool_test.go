@@ -35,7 +35,12 @@ func TestTools(t *testing.T) {
 		require.False(t, *schema.AdditionalProperties)
 		words := strings.FieldsFunc(tool.Usage, func(c rune) bool { return strings.ContainsRune(" :[]<-", c) })
 		require.Len(t, schema.Properties, len(words)-1, tool.Name)
+		told := tool.Description + string(tool.Parameters) // in words for calls, not for a shell
+		require.NotContains(t, told, "here-document")
 		for _, word := range words[1:] {
+			if strings.ToUpper(word) == word {
+				require.NotRegexp(t, `\b`+word+`\b`, told)
+			}
 			require.NotEmpty(t, schema.Properties[strings.ToLower(word)].Description, word)
 		}
 	}
@@ -48,6 +53,8 @@ func TestCommand(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, args, command string }{
 		{"open", `{"path": "a.py"}`, "open a.py"},
+		{"open", `{"path": "a", "line": "3"}`, "open a 3"},
+		{"search_dir", `{"term": "a", "regex": "true"}`, "search_dir --regex a"},
 		{"open", `{"path": "a b's", "line": 3.0}`, `open 'a b'\''s' 3`},
 		{"open", `{"path": "-x", "line": null}`, `open -- '-x'`},
 		{"scroll_up", ``, "scroll_up"},
@@ -70,13 +77,15 @@ func TestCommand(t *testing.T) {
 		{"open", `{}`, `open: the argument "path" is missing: the file`},
 		{"open", `{"path": null}`, `open: the argument "path" is missing`},
 		{"open", `{"path": 3}`, `open: the argument "path" has to be a string, not 3`},
-		{"open", `{"path": "a", "line": "3"}`, `open: the argument "line" has to be an integer, not "3"`},
+		{"open", `{"path": "a", "line": "3x"}`, `open: the argument "line" has to be an integer, not "3x"`},
+		{"open", `{"path": "a", "line": "0"}`, `open: the argument "line" is a number from 1, not "0"`},
 		{"open", `{"path": "a", "line": 2.5}`, `has to be an integer, not 2.5`},
 		{"open", `{"path": "a", "line": 0}`, `open: the argument "line" is a number from 1, not 0`},
 		{"open", `{"path": "a", "line": 1e300}`, `is a number from 1, not 1e300`},
 		{"open", `{"path": "a\u0000"}`, `the argument "path" has a zero byte`},
 		{"open", `{"path": "a", "lines": 3}`, `open: there is no argument "lines"; there are: path, line`},
-		{"open", `["a"]`, `open: the arguments have to be a JSON object`},
+		{"open", `["a"]`, `open: the arguments have to be a JSON object, not ["a"]`},
+		{"open", `"main.go"`, `open: the arguments have to be a JSON object, not "main.go"`},
 		{"open", `{"path": "a"`, `open: the arguments have to be a JSON object`},
 		{"open", `{"path": ["a"]}`, `has to be a string, not ["a"]`},
 		{"search_dir", `{"term": "a", "regex": "yes"}`, `has to be a boolean, not "yes"`},

@@ -193,7 +193,7 @@ while True:
 	defer set.Close()
 	reply, err := set.Call(t.Context(), "python", json.RawMessage(`{"code": "print('ok')", "seconds": 0.2}`))
 	require.NoError(t, err)
-	require.Equal(t, "[not run: for 200ms the kernel ran another cell; if that is stuck, python_restart ends it]\n", reply)
+	require.Equal(t, "[not run: for 200ms the kernel ran another cell; if that is stuck, `python_restart` ends it]\n", reply)
 	reply, err = set.Call(t.Context(), "python_restart", nil)
 	require.NoError(t, err)
 	require.Equal(t, "[a fresh kernel]\n", reply)

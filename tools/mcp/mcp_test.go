@@ -214,8 +214,8 @@ func sleep(ctx context.Context, t *testing.T, c *sdk.ClientSession) chan error {
 		_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "run", Arguments: m{"command": "echo >go; sleep 1000", "seconds": 1000}})
 		ended <- err
 	}()
-	text(t, c, "job_start", m{"command": "cat go; echo there"})
-	require.Contains(t, text(t, c, "job_wait", m{"job": "job-1"}), "there")
+	said := text(t, c, "job_start", m{"command": "cat go; echo there"}) // its end, or that it has started
+	require.Contains(t, said+text(t, c, "job_wait", m{"job": "job-1"}), "there")
 	return ended
 }
 
