@@ -168,15 +168,11 @@ func TestRefusedLoginIsFinal(t *testing.T) {
 	keys := filepath.Join(s.Dir, "authorized_keys")
 	noError(t, os.WriteFile(keys, nil, 0o644)) // the account is closed
 	line.Cut()
-	began := time.Now()
 	_, err = box.Execute(limit(t), "true")
 	var lost *sandbox.LostError
 	var refused *LoginError
 	if !errors.As(err, &lost) || lost.Cause != sandbox.LostConnection || !errors.As(err, &refused) {
 		t.Errorf("got %v", err)
-	}
-	if d := time.Since(began); d > 5*time.Second {
-		t.Errorf("known after %v", d)
 	}
 	_, err = box.Run(limit(t), &sandbox.Cmd{Args: []string{"true"}})
 	if !errors.Is(err, sandbox.ErrLost) {
