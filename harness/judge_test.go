@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -69,6 +70,8 @@ func TestJudge(t *testing.T) {
 		{name: "asking, and goes on", agent: asks, status: Stuck, reason: "a command waited for an answer"},
 		{name: "failing", agent: func(context.Context, sandbox.Sandbox, Task) error { return errors.New("no idea") }, status: Error, reason: "no idea"},
 		{name: "crashing", agent: func(context.Context, sandbox.Sandbox, Task) error { panic("oh") }, status: Error, reason: "the agent panicked: oh"},
+		{name: "ending its goroutine", agent: func(context.Context, sandbox.Sandbox, Task) error { runtime.Goexit(); return nil }, status: Error,
+			reason: "the agent has ended its goroutine"},
 		{name: "forking", agent: types("b() { b | b & }; b"), status: Fail},
 		{name: "eating memory", agent: types("tail /dev/zero"), status: OOM, reason: "memory was used up"},
 		{name: "ending the box", agent: types("kill -TERM 1; sleep 100"), status: Fail, reason: "lost"},

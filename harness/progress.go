@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/printable"
 	"golang.org/x/term"
 )
@@ -17,7 +18,8 @@ import (
 type progress struct {
 	mu       sync.Mutex
 	w        io.Writer
-	width    int // of the terminal; 0: it is none
+	err      error // w's first: it gets nothing more
+	width    int   // of the terminal; 0: it is none
 	all      int
 	ended    int
 	counts   map[Status]int
@@ -26,7 +28,7 @@ type progress struct {
 }
 
 func newProgress(w io.Writer, all, ended int) *progress {
-	p := &progress{w: w, all: all, ended: ended, counts: map[Status]int{}, began: time.Now()}
+	p := &progress{w: guard.Writer("Options.Progress", w), all: all, ended: ended, counts: map[Status]int{}, began: time.Now()}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		p.width = 80
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
@@ -34,7 +36,7 @@ func newProgress(w io.Writer, all, ended int) *progress {
 		}
 	}
 	if ended > 0 {
-		fmt.Fprintf(w, "%d of %d tasks have a result already\n", ended, all)
+		p.printf("%d of %d tasks have a result already\n", ended, all)
 	}
 	return p
 }
@@ -53,11 +55,11 @@ func (p *progress) done(r Result) {
 	p.counts[r.Status]++
 	p.underway = slices.DeleteFunc(p.underway, func(t string) bool { return t == r.Task })
 	if p.width == 0 {
-		fmt.Fprintf(p.w, "%d/%d %s %s (%.1f s)%s\n", p.ended, p.all, r.Status, r.Task, r.Seconds, after(": ", firstLine(r.Reason)))
+		p.printf("%d/%d %s %s (%.1f s)%s\n", p.ended, p.all, r.Status, r.Task, r.Seconds, after(": ", firstLine(r.Reason)))
 		return
 	}
 	if r.Status != Pass {
-		fmt.Fprintf(p.w, "\r\x1b[K%s\n", cut(fmt.Sprintf("%s %s%s", r.Status, r.Task, after(": ", firstLine(r.Reason))), p.width))
+		p.printf("\r\x1b[K%s\n", cut(fmt.Sprintf("%s %s%s", r.Status, r.Task, after(": ", firstLine(r.Reason))), p.width))
 	}
 	p.draw()
 }
@@ -75,15 +77,22 @@ func (p *progress) draw() {
 	}
 	line := fmt.Sprintf("[%s%s] %d/%d %s %v %s", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), p.ended, p.all,
 		countsText(p.counts), time.Since(p.began).Round(time.Second), strings.Join(p.underway, " "))
-	fmt.Fprintf(p.w, "\r\x1b[K%s", cut(line, p.width-1))
+	p.printf("\r\x1b[K%s", cut(line, p.width-1))
 }
 
-// end leaves the bar's line.
-func (p *progress) end() {
+// end leaves the bar's line, and returns what the writer has failed with.
+func (p *progress) end() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.width > 0 {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		p.printf("\r\x1b[K")
+	}
+	return p.err
+}
+
+func (p *progress) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
 	}
 }
 

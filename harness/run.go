@@ -46,7 +46,9 @@ type Options struct {
 
 	// Box is what the boxes have beside what their tasks say: capabilities, a runtime, name servers, the engine.
 	Box sshbox.Config
-	// Progress gets how far it is: a bar if it is a terminal, else a line for each task that ends. Default: nobody.
+	// Progress gets how far it is: a bar if it is a terminal, else a line for each task that ends.
+	// A Write that blocks holds up the run. One that fails or panics is the last; Run returns the
+	// error in the end, beside the Summary. Default: nobody.
 	Progress io.Writer
 }
 
@@ -161,7 +163,6 @@ func (r *runner) all(ctx context.Context) error {
 		}
 	}
 	r.progress = newProgress(r.Options.Progress, len(r.Tasks), len(r.Tasks)-len(left))
-	defer r.progress.end()
 	room := newRoom(r.Parallel, r.Memory, r.CPUs)
 	var running sync.WaitGroup
 	var ahead []*start // in order: those of left[begun:]
@@ -184,6 +185,9 @@ func (r *runner) all(ctx context.Context) error {
 		if err := s.close(); err != nil {
 			cancel(err)
 		}
+	}
+	if err := r.progress.end(); err != nil {
+		cancel(fmt.Errorf("tell the progress: %w", err))
 	}
 	if ctx.Err() != nil {
 		return ctxerr.Of(ctx)

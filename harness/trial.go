@@ -277,30 +277,26 @@ const agentGrace = 20 * time.Second
 
 // call calls the agent, and takes the box away from one that does not heed its ctx.
 func (t *trial) call(ctx context.Context, box sandbox.Sandbox) error {
-	done := make(chan error, 1)
-	go func() { done <- t.protected(ctx, box) }()
+	done := guard.Go("the agent", func() error { return t.Agent(ctx, box, t.task) })
+	ended := func(err error) error {
+		var panicked *guard.PanicError
+		if errors.As(err, &panicked) {
+			t.say("%v\n%s", err, panicked.Stack)
+		}
+		return err
+	}
 	select {
 	case err := <-done:
-		return err
+		return ended(err)
 	case <-ctx.Done():
 	}
 	select {
 	case err := <-done:
-		return err
+		return ended(err)
 	case <-time.After(agentGrace):
 		box.Close()
-		return <-done
+		return ended(<-done)
 	}
-}
-
-// protected makes an error of a panic.
-func (t *trial) protected(ctx context.Context, box sandbox.Sandbox) error {
-	err := guard.Call("the agent", func() error { return t.Agent(ctx, box, t.task) })
-	var panicked *guard.PanicError
-	if errors.As(err, &panicked) {
-		t.say("%v\n%s", err, panicked.Stack)
-	}
-	return err
 }
 
 // watchMemory watches, until killed is called, whether the kernel kills in the box because memory is used up. The box tells it at the end of a program that has

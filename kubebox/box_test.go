@@ -79,4 +79,6 @@ func TestCancelled(t *testing.T) {
 	_, err := New(ctx, Config{Cluster: c, Image: testImage, Progress: func(Progress) { cancel(why) }})
 	require.ErrorIs(t, err, why)
 	require.NotErrorIs(t, err, sandbox.ErrLost)
+	_, err = New(t.Context(), Config{Cluster: c, Image: testImage, Progress: func(Progress) { panic("oops") }})
+	require.ErrorContains(t, err, "Config.Progress panicked: oops")
 }

@@ -38,7 +38,7 @@ type Config struct {
 	// PullSecrets are the names of secrets with registries' credentials.
 	PullSecrets []string
 	// Progress is called with the cluster's events while the pod is scheduled, its image pulled and its container started, one call at a time; it must not
-	// block. It needs the right to watch events. Default: none.
+	// block. If it panics, New returns an error. It needs the right to watch events. Default: none.
 	Progress func(Progress)
 
 	// User is the user that all runs as, "uid" or "uid:gid" in numbers, or "root". Default: "1000:1000", whatever the image says: the cluster cannot tell

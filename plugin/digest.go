@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sandshell/sandshell/internal/environ"
+	"github.com/sandshell/sandshell/internal/guard"
 )
 
 // Digest identifies what the plugin's setup depends on: its files and its variables, in whichever order Env has them. Plugins with the same
@@ -21,7 +22,7 @@ func (p Plugin) Digest() (string, error) {
 	if p.Files == nil {
 		return hex.EncodeToString(sum.Sum(nil)), nil
 	}
-	err := fs.WalkDir(p.Files, ".", func(name string, e fs.DirEntry, err error) error {
+	add := func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -47,7 +48,8 @@ func (p Plugin) Digest() (string, error) {
 		fmt.Fprintf(sum, "%q %v %v %d\n", name, e.Type(), executable, len(text))
 		sum.Write(text)
 		return nil
-	})
+	}
+	err := guard.Call("Plugin.Files", func() error { return fs.WalkDir(p.Files, ".", add) })
 	if err != nil {
 		return "", fmt.Errorf("digest of plugin %s: read its Files: %w", p.Name, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/sandshell/sandshell/sandbox"
@@ -61,8 +62,9 @@ func (in *installation) plugin(ctx context.Context, p Plugin) error {
 	if p.Output == nil {
 		p.Output = io.Discard
 	}
+	p.Output = guard.Writer("Plugin.Output", p.Output)
 	failed := &Error{Plugin: p.Name, Box: in.box.String(), ExitCode: -1}
-	err := in.try(ctx, p, failed)
+	err := guard.Call("the setup", func() error { return in.try(ctx, p, failed) }) // of Files
 	if err == nil && failed.ExitCode <= 0 {
 		return nil
 	}

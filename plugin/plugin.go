@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -19,7 +20,7 @@ type Plugin struct {
 	Name string
 	// Files are copied into the box. The root holds setup.sh, which runs under the interpreter that its first line names ("#!/bin/bash"), or else
 	// under sh. Files that begin with "#!" are made executable: an embed.FS has no permissions. Default: none, for a plugin that only has
-	// variables or a check.
+	// variables or a check. A panic of it is an error.
 	Files fs.FS
 	// Env are variables, each "NAME=value", in force like those that setup.sh sets. Of several of a name the last counts.
 	Env []string
@@ -31,7 +32,8 @@ type Plugin struct {
 	// Timeout bounds setup.sh, and Check. Default: 10 minutes.
 	Timeout time.Duration
 	// Output gets the raw output of setup.sh, as it comes. Plugins that do not require each other are set up side by side: a Writer that
-	// several share has to allow concurrent calls. An error of Write ends the setup. Default: none.
+	// several share has to allow concurrent calls. An error or a panic of Write ends the setup.
+	// Default: none.
 	Output io.Writer
 }
 
@@ -111,7 +113,11 @@ func (p *Plugin) check() error {
 	if p.Files == nil {
 		return nil
 	}
-	text, err := fs.ReadFile(p.Files, "setup.sh")
+	var text []byte
+	err := guard.Call("Plugin.Files", func() (err error) {
+		text, err = fs.ReadFile(p.Files, "setup.sh")
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("%s: Files has to have setup.sh in its root: %w", p.Name, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/guard"
 )
 
 // A use is what this process knows of requests to a box.
@@ -104,7 +106,8 @@ func (s *Service) attend(ctx context.Context) {
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
 	for {
-		if err := s.round(ctx); err != nil && ctx.Err() == nil {
+		err := guard.Call("the Place, or the Specs,", func() error { return s.round(ctx) })
+		if err != nil && ctx.Err() == nil {
 			s.log.Warn("look after the boxes", "error", err)
 		}
 		select {

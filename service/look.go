@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/guard"
 )
 
 // startLimit is for how long a box may be seen as being started. Afterwards its maker has given up, or cannot remove it.
@@ -205,12 +207,16 @@ func (s *Service) infos(ctx context.Context, records []*Record, use bool) ([]*In
 		free <- struct{}{}
 		all.Go(func() {
 			defer func() { <-free }()
-			if infos[i], errs[i] = s.info(ctx, r); errs[i] == nil && use && r.Note != nil && (r.Status == Running || r.Status == Paused && !r.Ended) {
-				var err error
-				if infos[i].Use, err = s.place.Usage(ctx, r.Handle); !errors.Is(err, ErrNotFound) {
-					errs[i] = err
+			errs[i] = guard.Call("the Place", func() (err error) {
+				infos[i], err = s.info(ctx, r)
+				if err == nil && use && r.Note != nil && (r.Status == Running || r.Status == Paused && !r.Ended) {
+					infos[i].Use, err = s.place.Usage(ctx, r.Handle)
+					if errors.Is(err, ErrNotFound) {
+						err = nil
+					}
 				}
-			}
+				return err
+			})
 		})
 	}
 	all.Wait()
@@ -240,7 +246,15 @@ func (s *Service) info(ctx context.Context, r *Record) (*Info, error) {
 		}
 		for _, p := range spec.Ports {
 			if s.url != nil {
-				i.URLs = append(i.URLs, URL{Name: p.Name, URL: s.url(r.ID, p), Port: p.Port})
+				at := URL{Name: p.Name, Port: p.Port}
+				err := guard.Call("Options.URL", func() error {
+					at.URL = s.url(r.ID, p)
+					return nil
+				})
+				if err != nil {
+					return nil, err
+				}
+				i.URLs = append(i.URLs, at)
 			}
 		}
 	}

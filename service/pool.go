@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/warm"
 )
 
@@ -21,14 +22,17 @@ type pool struct {
 func (s *Service) newPool(spec *Spec) *pool {
 	return &pool{spec: spec, boxes: warm.New(warm.Config[*held]{
 		Size: spec.Warm, MaxAge: poolAge, Logger: s.log,
-		Make: func(ctx context.Context) (*held, error) {
-			box, handle, err := s.place.Create(ctx, Order{Spec: spec, Created: time.Now()})
-			if err != nil {
-				return nil, err
-			}
-			h := newHeld(box, handle)
-			h.pooled = true
-			return h, nil
+		Make: func(ctx context.Context) (h *held, err error) {
+			err = guard.Call("the Place", func() error {
+				box, handle, err := s.place.Create(ctx, Order{Spec: spec, Created: time.Now()})
+				if err != nil {
+					return err
+				}
+				h = newHeld(box, handle)
+				h.pooled = true
+				return nil
+			})
+			return h, err
 		},
 		Close: func(h *held) {
 			if err := s.place.Remove(context.Background(), h.handle); err != nil {

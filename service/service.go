@@ -25,7 +25,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Name tells this service's boxes from those of other services on the same engine: lower-case letters and digits, at most 20. Default: "default".
 	Name string
-	// URL returns where a port of a running box is reached, for Info.URLs. Default: nowhere.
+	// URL returns where a port of a running box is reached, for Info.URLs. If it panics, what asks
+	// for the box returns an error. Default: nowhere.
 	URL func(id string, port Port) string
 	// Every is how often the service looks after its boxes: pauses and deletes what is due, and removes what killed processes have left. Default: 15 s.
 	Every time.Duration

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/handover"
 )
 
@@ -244,12 +245,12 @@ var errHandover = errors.New("hand over the box")
 // are both there, the box counts as being started: by this process, as long as that lives.
 func (s *Service) give(ctx context.Context, h *held, spec *Spec, o StartOptions, created time.Time) (*Record, error) {
 	r := &Record{Handle: h.handle, ID: o.ID, Spec: spec.ID, Status: Running, Created: created}
-	named := make(chan error, 1)
-	if h.pooled {
-		go func() { named <- s.place.Name(ctx, h.handle, o.ID) }() // meanwhile: the engine takes milliseconds for each
-	} else {
-		named <- nil
-	}
+	named := guard.Go("the Place", func() error { // meanwhile: the engine takes milliseconds for each
+		if !h.pooled {
+			return nil
+		}
+		return s.place.Name(ctx, h.handle, o.ID)
+	})
 	dir, err := handover.To(ctx, h, o.Env, o.Files)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errHandover, err)

@@ -2,7 +2,6 @@ package sshbox
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/guard"
@@ -13,32 +12,23 @@ import (
 func callback[T any](
 	ctx context.Context, what string, f func() (T, error), late func(T),
 ) (T, error) {
-	type answer struct {
-		value T
-		err   error
+	var value T
+	ended := guard.Go(what, func() (err error) {
+		value, err = f()
+		return err
+	})
+	select {
+	case err := <-ended:
+		return value, err
+	case <-ctx.Done():
 	}
-	answers := make(chan answer)
-	go func() {
-		a := answer{err: fmt.Errorf("%s has ended its goroutine", what)} // by runtime.Goexit
-		defer func() {
-			select {
-			case answers <- a:
-			case <-ctx.Done():
-				if a.err == nil && late != nil {
-					late(a.value)
-				}
+	if late != nil {
+		go func() {
+			if <-ended == nil {
+				late(value)
 			}
 		}()
-		a.err = guard.Call(what, func() (err error) {
-			a.value, err = f()
-			return err
-		})
-	}()
-	select {
-	case a := <-answers:
-		return a.value, a.err
-	case <-ctx.Done():
-		var none T
-		return none, ctxerr.Of(ctx)
 	}
+	var none T
+	return none, ctxerr.Of(ctx)
 }

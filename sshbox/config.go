@@ -28,7 +28,8 @@ type Config struct {
 	Linger time.Duration
 	// Pull says when the image is pulled. Default: when the engine does not have it.
 	Pull PullPolicy
-	// Progress is called while the image is pulled, or made with Plugins, one call at a time; it must not block. Default: none.
+	// Progress is called while the image is pulled, or made with Plugins, one call at a time; it must not block.
+	// If it panics, the call that makes the box or the image returns an error. Default: none.
 	Progress func(PullProgress)
 	// RegistryAuth is what the registry wants to see, as in the header X-Registry-Auth of the engine's API
 	// (authconfig.Encode of github.com/moby/moby/api). Default: anonymous.

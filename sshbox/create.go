@@ -9,6 +9,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/sshbox/boxd/bin"
 )
 
@@ -18,9 +19,21 @@ import (
 func (c Config) source() engine.Source {
 	s := engine.Source{Name: c.Image, Pull: engine.Pull(c.Pull), Platform: c.Platform, RegistryAuth: c.RegistryAuth}
 	if c.Progress != nil {
-		s.Progress = func(p engine.Progress) { c.Progress(PullProgress(p)) }
+		s.Progress = func(p engine.Progress) error { return c.progress(PullProgress(p)) }
 	}
 	return s
+}
+
+// progress calls Progress, if there is one. A panic of it is an error: it may be called in a
+// goroutine of a pool's.
+func (c Config) progress(p PullProgress) error {
+	if c.Progress == nil {
+		return nil
+	}
+	return guard.Call("Config.Progress", func() error {
+		c.Progress(p)
+		return nil
+	})
 }
 
 // spec is the container, from that image on the engine of that address.

@@ -115,6 +115,10 @@ func TestPull(t *testing.T) {
 		return progress
 	}
 	forget()
+	_, err = e.Image(t.Context(), Config{Image: name, Progress: func(PullProgress) { panic("oops") }}.source())
+	if err == nil || !strings.Contains(err.Error(), "Config.Progress panicked: oops") {
+		t.Errorf("got %v", err)
+	}
 	progress := made(PullMissing)
 	var done bool
 	for _, p := range progress {

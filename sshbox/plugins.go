@@ -56,7 +56,7 @@ func keptImage(ctx context.Context, c Config) (string, error) {
 	s := &setup{config: c, engine: e}
 	s.kept = engine.Kept{
 		Key: key, Base: base, BaseName: c.Image, Make: s.make, Logger: c.Logger,
-		Elsewhere: func() { s.progress("Another program sets up " + s.names()) },
+		Elsewhere: func() error { return s.progress("Another program sets up " + s.names()) },
 	}
 	return s.kept.Name(), e.Keep(ctx, &s.kept)
 }
@@ -87,7 +87,9 @@ type setup struct {
 
 // make implements engine.Kept.Make: it sets the plugins up in a box of that name and makes the image of it.
 func (s *setup) make(ctx context.Context, name string) error {
-	s.progress("Setting up " + s.names())
+	if err := s.progress("Setting up " + s.names()); err != nil {
+		return err
+	}
 	box, err := newBare(ctx, s.boxConfig(name))
 	if errdefs.IsConflict(err) {
 		return engine.ErrTaken
@@ -125,7 +127,9 @@ func (s *setup) fill(ctx context.Context, box *DockerSSHBox) error {
 	if err := box.InitPlugins(ctx, s.config.Plugins...); err != nil {
 		return err
 	}
-	s.progress("Keeping the image")
+	if err := s.progress("Keeping the image"); err != nil {
+		return err
+	}
 	return s.engine.Commit(ctx, &s.kept, box.host.container)
 }
 
@@ -145,8 +149,6 @@ func (s *setup) names() string {
 	return strings.Join(names, ", ")
 }
 
-func (s *setup) progress(status string) {
-	if s.config.Progress != nil {
-		s.config.Progress(PullProgress{Image: s.kept.Name(), Status: status})
-	}
+func (s *setup) progress(status string) error {
+	return s.config.progress(PullProgress{Image: s.kept.Name(), Status: status})
 }

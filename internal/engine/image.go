@@ -26,9 +26,9 @@ type Image struct {
 type Source struct {
 	Name         string
 	Pull         Pull
-	Platform     string // "os/arch" or "os/arch/variant"; "": the engine's own
-	RegistryAuth string // as in the header X-Registry-Auth of the engine's API
-	Progress     func(Progress)
+	Platform     string               // "os/arch" or "os/arch/variant"; "": the engine's own
+	RegistryAuth string               // as in the header X-Registry-Auth of the engine's API
+	Progress     func(Progress) error // an error ends the pull
 }
 
 // A Pull says when an image is pulled.
@@ -132,7 +132,9 @@ func (e *Engine) pull(ctx context.Context, s Source) error {
 			if message.Progress != nil {
 				p.Done, p.Total = message.Progress.Current, message.Progress.Total
 			}
-			s.Progress(p)
+			if err := s.Progress(p); err != nil {
+				return fmt.Errorf("pull image %q: %w", s.Name, err)
+			}
 		}
 	}
 	return nil

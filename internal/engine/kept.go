@@ -46,7 +46,7 @@ type Kept struct {
 	Base      *Image
 	BaseName  string // the base image's name
 	Make      func(ctx context.Context, container string) error
-	Elsewhere func() // called when another program is making the image
+	Elsewhere func() error // called when another program is making the image
 	Logger    *slog.Logger
 }
 
@@ -107,8 +107,9 @@ func (e *Engine) makeOrWait(ctx context.Context, k *Kept) error {
 	name := "sandshell-setup-" + k.Key
 	err := k.Make(ctx, name)
 	if errors.Is(err, ErrTaken) {
-		k.Elsewhere()
-		err = e.waitFor(ctx, k, name)
+		if err = k.Elsewhere(); err == nil {
+			err = e.waitFor(ctx, k, name)
+		}
 	}
 	if ctx.Err() == nil { // else only this call has ended: the others do not share its error
 		m.err = err

@@ -44,6 +44,18 @@ func Call(what string, f func() error) (err error) {
 	return f()
 }
 
+// Go is Call in a goroutine of its own. The channel gets the error, also of an f that calls
+// runtime.Goexit, as testing.T's FailNow does.
+func Go(what string, f func() error) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		err := fmt.Errorf("%s has ended its goroutine", what)
+		defer func() { ended <- err }()
+		err = Call(what, f)
+	}()
+	return ended
+}
+
 // panicked tells the function and the line that panicked. Only a deferred function may call it,
 // while the stack of the panic is still there.
 func panicked() string {

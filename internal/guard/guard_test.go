@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -30,6 +31,13 @@ func TestCall(t *testing.T) {
 	require.Regexp(t, `nil pointer dereference \(in strings\.\(\*Reader\)\.Len, `, err)
 	err = guard.Call("f", func() error { panic(nil) })
 	require.ErrorContains(t, err, "f panicked: panic called with nil")
+}
+
+func TestGo(t *testing.T) {
+	require.NoError(t, <-guard.Go("f", func() error { return nil }))
+	require.ErrorContains(t, <-guard.Go("f", func() error { panic("oops") }), "f panicked: oops")
+	err := <-guard.Go("f", func() error { runtime.Goexit(); return nil })
+	require.EqualError(t, err, "f has ended its goroutine")
 }
 
 // A faulty panics once, and else takes and gives one byte.

@@ -26,11 +26,11 @@ type Spec struct {
 	Name string // "": one of its own
 	Pod  corev1.Pod
 
-	BoxdImage string        // an image that has boxd; "": boxd is brought by exec, and the image has a shell
-	Linger    time.Duration // how long boxd goes on without an owner
-	Keep      bool          // boxd goes on without an owner for ever
-	Patience  time.Duration // how long the pod waits for boxd to be brought
-	Progress  func(pod, status, message string)
+	BoxdImage string                            // an image that has boxd; "": boxd is brought by exec, and the image has a shell
+	Linger    time.Duration                     // how long boxd goes on without an owner
+	Keep      bool                              // boxd goes on without an owner for ever
+	Patience  time.Duration                     // how long the pod waits for boxd to be brought
+	Progress  func(pod, status, message string) // if it panics, Ready fails
 	Logger    *slog.Logger
 }
 

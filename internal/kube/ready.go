@@ -10,17 +10,22 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/guard"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Ready waits until the pod's container runs. Its errors are *Error, and those of ctx: where ctx has a deadline of the pod's, an *Error still says what is waited for.
-func (p *Pod) Ready(ctx context.Context) error {
+func (p *Pod) Ready(ctx context.Context) (err error) {
 	stop := p.tell(ctx)
-	defer stop()
+	defer func() {
+		if told := stop(); err == nil {
+			err = told
+		}
+	}()
 	errRuns := errors.New("it runs")
 	var last *corev1.Pod
-	err := p.cluster.follow(ctx, p.Name, p.version, func(pod *corev1.Pod) error {
+	err = p.cluster.follow(ctx, p.Name, p.version, func(pod *corev1.Pod) error {
 		if pod == nil || pod.UID != p.UID {
 			return &Error{Reason: Ended, Said: "the pod was deleted before it ran"}
 		}
@@ -59,11 +64,13 @@ func (p *Pod) warning(ctx context.Context) string {
 	return last.Reason + ": " + last.Message
 }
 
-// tell passes the cluster's events about the pod on to Progress. The function that it returns ends that, and waits for its end.
-func (p *Pod) tell(ctx context.Context) (stop func()) {
+// tell passes the cluster's events about the pod on to Progress. The function that it returns ends
+// that, waits for its end, and returns what Progress has panicked with.
+func (p *Pod) tell(ctx context.Context) (stop func() error) {
 	if p.Progress == nil {
-		return func() {}
+		return func() error { return nil }
 	}
+	var panicked error
 	ctx, cancel := context.WithCancel(ctx)
 	var telling sync.WaitGroup
 	telling.Go(func() {
@@ -74,14 +81,23 @@ func (p *Pod) tell(ctx context.Context) (stop func()) {
 		}
 		defer w.Stop()
 		for e := range w.ResultChan() {
-			if event, ok := e.Object.(*corev1.Event); ok {
+			event, ok := e.Object.(*corev1.Event)
+			if !ok {
+				continue
+			}
+			panicked = guard.Call("Config.Progress", func() error {
 				p.Progress(p.Name, event.Reason, event.Message)
+				return nil
+			})
+			if panicked != nil {
+				return
 			}
 		}
 	})
-	return func() {
+	return func() error {
 		cancel()
 		telling.Wait()
+		return panicked
 	}
 }
 

@@ -102,8 +102,9 @@ func wrap[T any](ctx context.Context, t *Tab, doing string, action chromedp.Acti
 	return v, err
 }
 
-// Click waits until an element is visible, enabled and not behind another, and clicks into its middle. If that leads to another page, Click returns when
-// the page has loaded. The selector is CSS, for the first element that matches, or a ref of AccessibilityTree: "ref=12". Errors about the element are
+// Click waits until an element is visible, enabled and not behind another, and clicks into its
+// middle; it scrolls the page for that. If that leads to another page, Click returns when the page
+// has loaded. The selector is CSS, for the first element that matches, or a ref of AccessibilityTree: "ref=12". Errors about the element are
 // *ElementError.
 func (t *Tab) Click(ctx context.Context, selector string) error {
 	return t.act(ctx, "click", selector, chromedp.Steps(

@@ -25,7 +25,9 @@ type Config struct {
 	// goes with the browser.
 	DownloadDir string
 	// Dialog answers the dialogs of a page: alert, confirm, prompt, and the question on leaving it. It is called from a goroutine of the
-	// tab, one call at a time; the page stands still meanwhile. Default: all are accepted, prompts with the text that they propose.
+	// tab, one call at a time; the page stands still meanwhile. If it panics, the dialog is dismissed,
+	// and the tab's calls return an error until Navigate. Default: all are accepted, prompts with
+	// the text that they propose.
 	Dialog func(Dialog) Answer
 	// Program is the browser's program in the box. Default: the first that is there of chromium-headless-shell, chrome-headless-shell,
 	// headless-shell, chromium, chromium-browser, google-chrome and google-chrome-stable.

@@ -249,6 +249,22 @@ func TestDialogs(t *testing.T) {
 	require.NoError(t, other.Navigate(t.Context(), url))
 	require.NoError(t, other.Click(t.Context(), "#ask"))
 	require.Contains(t, text(t, other.Tab), "Ordered: false seven")
+
+	panics := open(t, box, browser.Config{Dialog: func(browser.Dialog) browser.Answer { panic("oops") }})
+	require.NoError(t, panics.Navigate(t.Context(), "data:text/html,<button onclick='alert(1)'>Ask</button>"))
+	require.ErrorContains(t, panics.Click(t.Context(), "button"), "Config.Dialog panicked: oops")
+	require.NoError(t, panics.Navigate(t.Context(), url))
+	require.Contains(t, text(t, panics.Tab), "Ordered: 0")
+	asked, answer := make(chan struct{}), make(chan struct{})
+	blocks := open(t, box, browser.Config{Dialog: func(browser.Dialog) browser.Answer {
+		close(asked)
+		<-answer
+		return browser.Answer{}
+	}})
+	defer close(answer)
+	go blocks.Navigate(t.Context(), "data:text/html,<script>alert(1)</script>")
+	<-asked
+	require.NoError(t, blocks.Close())
 }
 
 func TestTabs(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/sandshell/sandshell/internal/guard"
 )
 
 // A Dialog is a question or message of a page.
@@ -38,8 +39,21 @@ func (t *Tab) answer() {
 		case <-t.ctx.Done():
 			return
 		case d := <-t.dialogs:
-			answer := t.browser.config.Dialog(d)
+			var answer Answer
+			asked := guard.Go("Config.Dialog", func() error {
+				answer = t.browser.config.Dialog(d)
+				return nil
+			})
+			var err error
+			select {
+			case err = <-asked:
+			case <-t.ctx.Done():
+				return
+			}
 			t.mu.Lock()
+			if err != nil {
+				t.crash(err)
+			}
 			t.answered = append(t.answered, d)
 			t.answered = slices.Clone(t.answered[max(0, len(t.answered)-100):])
 			t.mu.Unlock()

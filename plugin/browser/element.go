@@ -122,14 +122,23 @@ func (t *Tab) state(ctx context.Context, selector string) (state ElementState, c
 	return state, cover
 }
 
-// coverOf returns the beginning of the HTML of the element that a click into the middle of another would hit instead; "" if it would hit that one, an
-// element inside or around it, or its label.
+// coverOf scrolls an element into view, and returns the beginning of the HTML of the element that
+// a click into its middle would hit instead; "" if it would hit that one, an element inside or
+// around it, or its label. What is in view can be behind a header or footer that stays while the
+// page scrolls: then coverOf scrolls the element to the middle.
 func coverOf(ctx context.Context, target *chromedp.Target, element *runtime.RemoteObject) (string, error) {
 	return chromedp.CallFunctionOn[string](`function() {
+		const cover = () => {
+			const box = this.getClientRects()[0];
+			const at = box && this.getRootNode().elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+			if (!at || this.contains(at) || at.contains(this) || [...this.labels || []].some(label => label.contains(at))) return null;
+			return at;
+		};
 		this.scrollIntoViewIfNeeded();
-		const box = this.getClientRects()[0];
-		const at = box && this.getRootNode().elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
-		if (!at || this.contains(at) || at.contains(this) || [...this.labels || []].some(label => label.contains(at))) return "";
+		if (!cover()) return "";
+		this.scrollIntoView({block: "center", inline: "center", behavior: "instant"});
+		const at = cover();
+		if (!at) return "";
 		const tag = at.cloneNode();
 		for (const name of tag.getAttributeNames()) if (/^(style|on.*)$/.test(name)) tag.removeAttribute(name);
 		return tag.outerHTML.replace(/(?<=>)<\/[^<]*$/, "").slice(0, 200);

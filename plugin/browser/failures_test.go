@@ -99,6 +99,25 @@ func TestFailures(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.EqualError(t, err, `click "#nowhere": element "#nowhere": nothing in the page matches`)
 	})
+	t.Run("Covered", func(t *testing.T) {
+		// The button is in view, behind a bar that stays where it is while the page scrolls.
+		page := func(bar, button string) string {
+			return `data:text/html,<body style="margin:0;height:5000px"><div style="left:0;right:0;z-index:1;` + bar + `">bar</div>` +
+				`<button style="position:absolute;top:` + button + `" onclick="this.textContent='clicked'">b</button><script>scrollTo(0,1000)</script>`
+		}
+		for bar, button := range map[string]string{
+			"position:sticky;top:0;height:80px":   "1020px",
+			"position:fixed;bottom:0;height:80px": "calc(1000px + 100vh - 50px)",
+		} {
+			require.NoError(t, b.Navigate(t.Context(), page(bar, button)))
+			require.NoError(t, b.Click(t.Context(), "button"), bar)
+			require.Contains(t, text(t, b.Tab), "clicked", bar)
+		}
+		require.NoError(t, hasty.Do(t.Context(), chromedp.Navigate(page("position:fixed;top:0;bottom:0", "1020px"))))
+		var failed *browser.ElementError
+		require.ErrorAs(t, hasty.Click(t.Context(), "button"), &failed)
+		require.Equal(t, browser.Covered, failed.State)
+	})
 	t.Run("Cancel", func(t *testing.T) {
 		port := listen(t, box, `python3 -c 'import socket, time; s = socket.create_server(("127.0.0.1", 0)); print("port", s.getsockname()[1], flush=True); time.sleep(1000)'`)
 		hangs := "http://127.0.0.1:" + port

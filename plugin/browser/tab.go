@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/guard"
 )
 
 // A Tab is one page at a time.
@@ -181,11 +182,14 @@ func within(ctx, parent context.Context) (context.Context, func()) {
 
 // reason returns the reason for an error of chromedp's, which says "context canceled" for every kind of end.
 func (b *Browser) reason(ctx, call context.Context, err error) error {
+	var panicked *guard.PanicError // of Config.Dialog
 	switch {
 	case ctx.Err() != nil:
 		return ctxerr.Of(ctx)
 	case errors.Is(ctxerr.Of(call), ErrCrashed):
 		return ErrCrashed
+	case errors.As(context.Cause(call), &panicked):
+		return panicked
 	}
 	if why := b.why(nil); why != nil {
 		return why

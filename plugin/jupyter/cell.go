@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/sandshell/sandshell/internal/guard"
 )
 
 // outputsMax is how many bytes of Outputs a Result keeps.
@@ -177,9 +179,17 @@ func (c *cell) show(m *message) error {
 	return nil
 }
 
+// tell calls Stream's function. One that panics is not called again.
 func (c *cell) tell(e Event) {
-	if c.options.stream != nil {
+	if c.options.stream == nil {
+		return
+	}
+	c.failed = guard.Call("Stream's function", func() error {
 		c.options.stream(e)
+		return nil
+	})
+	if c.failed != nil {
+		c.options.stream = nil
 	}
 }
 
@@ -252,7 +262,11 @@ func (c *cell) answer(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}()
-	text, err := c.options.input(ctx, ask.Prompt, ask.Password)
+	var text string
+	err := guard.Call("Input's function", func() (err error) {
+		text, err = c.options.input(ctx, ask.Prompt, ask.Password)
+		return err
+	})
 	cancel()
 	<-watched
 	if err != nil {

@@ -23,10 +23,11 @@ type runOptions struct {
 
 // Stream calls f with the cell's output, as it comes: one call at a time, the last before Run returns. Up to 64 MiB wait for a slow f. f may
 // cancel Run's ctx. It must not call Interrupt, which waits for the cell's end, except in a goroutine.
+// If f panics, the cell is interrupted, and Run returns an error.
 func Stream(f func(Event)) RunOption { return func(o *runOptions) { o.stream = f } }
 
-// An InputFunc answers Python's input(), and getpass() if secret. If it returns an error, the cell is interrupted and Run returns that error. ctx
-// ends with Run's, and when the kernel dies.
+// An InputFunc answers Python's input(), and getpass() if secret. If it returns an error or panics,
+// the cell is interrupted and Run returns that error. ctx ends with Run's, and when the kernel dies.
 type InputFunc func(ctx context.Context, prompt string, secret bool) (string, error)
 
 // Input has f answer the cell's questions. Stream has seen all output before the question by then. Default: input() raises an error.
@@ -137,6 +138,7 @@ type cell struct {
 	caughtUp      string          // a request's id
 	stopping      bool            // it is being interrupted: questions are not answered
 	exits         bool            // it has told the kernel to exit
+	failed        error           // Stream's function has panicked
 
 	result         Result
 	stdout, stderr headtail.Buffer
@@ -162,7 +164,11 @@ func (c *cell) wait(ctx context.Context) error {
 		case err != nil:
 			return err
 		case m != nil:
-			if err := c.take(ctx, m); err != nil {
+			err := c.take(ctx, m)
+			if err == nil {
+				err = c.failed
+			}
+			if err != nil {
 				return c.stop(err)
 			}
 		case c.question != nil: // an old kernel has no thread for control

@@ -209,6 +209,17 @@ func testInput(t *testing.T, b boxtest.Box, kernel string) {
 	require.Equal(t, "KeyboardInterrupt", r.Error.Name)
 	require.Equal(t, "asks\n", r.Stdout)
 	require.Equal(t, "1", run(t, c, "1").Text)
+
+	code := map[string]string{"Stream": "import time; print('asks', flush=True); time.sleep(1000)", "Input": "print('asks'); input()"}
+	for what, option := range map[string]jupyter.RunOption{
+		"Stream": jupyter.Stream(func(jupyter.Event) { panic("oops") }),
+		"Input":  jupyter.Input(func(context.Context, string, bool) (string, error) { panic("oops") }),
+	} {
+		r, err := c.Run(limit(t), code[what], option)
+		require.ErrorContains(t, err, what+"'s function panicked: oops")
+		require.Equal(t, "asks\n", r.Stdout)
+		require.Equal(t, "1", run(t, c, "1").Text)
+	}
 }
 
 func testInterrupt(t *testing.T, b boxtest.Box, kernel string) {

@@ -1,0 +1,32 @@
+package harness
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/stretchr/testify/require"
+)
+
+// A writer is a function that is an io.Writer.
+type writer func() error
+
+func (w writer) Write(p []byte) (int, error) { return len(p), w() }
+
+// A Progress that fails, or panics, is told of in the end: the run goes on to it.
+func TestProgressFails(t *testing.T) {
+	t.Parallel()
+	dockertest.Engine(t, dockertest.Busybox)
+	written := 0
+	s, err := Run(t.Context(), Options{
+		Tasks: []Task{small("one"), small("two")}, Dir: t.TempDir(), Name: "oracle", Agent: Oracle, Parallel: 1,
+		Progress: writer(func() error { written++; panic("oops") }),
+	})
+	require.ErrorContains(t, err, "harness: tell the progress: Options.Progress panicked: oops")
+	require.Equal(t, 1, written)
+	require.Equal(t, map[Status]int{Pass: 2}, s.Counts)
+
+	full := errors.New("no space")
+	p := newProgress(writer(func() error { return full }), 1, 1)
+	require.ErrorIs(t, p.end(), full)
+}

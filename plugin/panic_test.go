@@ -1,0 +1,46 @@
+package plugin_test
+
+import (
+	"io/fs"
+	"testing"
+
+	"github.com/sandshell/sandshell/localbox"
+	"github.com/sandshell/sandshell/plugin"
+	"github.com/stretchr/testify/require"
+)
+
+// A panics panics where a plugin's author has written Files, or an Output.
+type panics struct{}
+
+func (panics) Open(string) (fs.File, error) { panic("no file") }
+func (panics) Write([]byte) (int, error)    { panic("no output") }
+
+// A few panics when more files are opened than are left.
+type few struct {
+	fs.FS
+	left int
+}
+
+func (f *few) Open(name string) (fs.File, error) {
+	if f.left--; f.left < 0 {
+		panic("no more")
+	}
+	return f.FS.Open(name)
+}
+
+// What panics in a plugin is its error: setups run in goroutines of the package's.
+func TestPanics(t *testing.T) {
+	t.Parallel()
+	b, err := localbox.New(t.Context(), localbox.Config{})
+	require.NoError(t, err)
+	defer b.Close()
+	for name, p := range map[string]plugin.Plugin{
+		"Plugin.Files panicked: no file":    {Name: "files", Files: panics{}},
+		"the setup panicked: no more":       {Name: "few", Files: &few{setup("echo hello"), 4}},
+		"Plugin.Output panicked: no output": {Name: "output", Files: setup("echo hello"), Output: panics{}},
+	} {
+		err := b.InitPlugins(t.Context(), p)
+		require.ErrorContains(t, err, name)
+	}
+	require.NoError(t, b.InitPlugins(t.Context(), plugin.Plugin{Name: "fine", Files: setup("echo hello")}))
+}
