@@ -55,18 +55,18 @@
 // the kernel does not let end process 1; it cannot read its memory nor trace it (boxd is not dumpable, and the container
 // has no CAP_SYS_PTRACE), nor change its program (the volume is read-only; a box with CAP_SYS_ADMIN, which could change
 // that, gets one of its own). It can connect to the socket, but is not served: boxd serves only processes that came into
-// the container from outside, whose parent is in no namespace of the container; and it has no key. It can send boxd
+// the container from outside, whose parent is in no namespace of the container. It can be such a process, by tracing a
+// "boxd join" in its first moment, which is a cut too: it has neither the owner's key nor boxd's. It can send boxd
 // SIGTERM, which stops the box as docker stop does; kill "boxd join", which is a cut like others; stop programs of the
 // same user, or read and change their memory, terminals included, as on any machine; use up the container's memory,
 // processes and disk; and print anything.
 //
 // So what is returned is what the box's programs made of it. A command's output and exit status
 // come from the shell, and its commands come by a socket that no other program can open; so do the
-// requests to what serves the files. But a
-// program of the same user that may trace can read the shell's memory, take a copy of its
-// descriptor (pidfd_getfd) and forge what the shell says, or put another shell in its place. Where
-// a result counts (a score, a test), have programs that are not trusted run as another user of the
-// box, or look at their files from outside, after the end.
+// requests to what serves the files. But a program of the same user that may trace can read the
+// shell's memory, take a copy of its descriptor (pidfd_getfd) and forge what the shell says, or put
+// another shell in its place. Where a result counts (a score, a test), have programs that are not
+// trusted run as another user of the box, or look at their files from outside, after the end.
 //
 // By default, programs in the container gain no privileges, root has the capabilities that a package manager needs
 // and no others, and there is a limit on processes. Memory and processors are not limited, and

@@ -132,11 +132,14 @@ func (h *Host) first(ctx context.Context) (*sshconn.Conn, error) {
 // hopeless is called when an attempt to connect has failed. lost says why another attempt would be of no use; nil means that it may succeed. paused
 // says that the place is paused, so that the Host must not give up.
 func (h *Host) hopeless(ctx context.Context, dialed error) (lost error, paused bool) {
-	if refused(dialed) {
+	if errors.Is(dialed, errAnother) {
+		dialed = h.impostor(ctx)
+	}
+	switch {
+	case errors.Is(dialed, errRefused):
 		h.Abandon() // it is that program's
 		return h.lostError(nil, "another program has taken the box over", sandbox.LostTaken), false
-	}
-	if errors.Is(dialed, errAnother) {
+	case errors.Is(dialed, errAnother):
 		h.another.Store(true)
 		return h.lostError(nil, "its boxd was restarted: what ran in it has ended", sandbox.LostRemoved), false
 	}
@@ -260,8 +263,12 @@ func (h *Host) Owns(ctx context.Context) bool {
 	if h.Abandoned() {
 		return false
 	}
+	adopts := func() bool {
+		_, err := h.adopt(context.WithoutCancel(ctx)) // it is waited for longer than one that is perhaps gone
+		return err == nil
+	}
 	if h.another.Load() {
-		return h.adopts(ctx)
+		return adopts()
 	}
 	h.link.mu.Lock()
 	conn := h.link.current
@@ -280,9 +287,9 @@ func (h *Host) Owns(ctx context.Context) bool {
 		conn.Close()
 	}
 	if errors.Is(err, errAnother) {
-		return h.adopts(ctx)
+		return adopts()
 	}
-	return err == nil || !refused(err)
+	return !errors.Is(err, errRefused)
 }
 
 // Dial implements shellbox.Host. A connection does not outlive the one to the box: it fails with sandbox.ErrCut then.
@@ -336,7 +343,7 @@ func (h *Host) End() error {
 	h.link.mu.Unlock()
 	if conn == nil || conn.Ends(ctx) {
 		var err error
-		if conn, err = h.reach(ctx, false); err != nil && refused(err) {
+		if conn, err = h.reach(ctx, false); errors.Is(err, errRefused) {
 			return nil
 		} else if err != nil {
 			return err

@@ -27,7 +27,8 @@ func (h *Host) reach(ctx context.Context, claims bool) (*sshconn.Conn, error) {
 		defer func() { cancel(); <-done }()
 		go func() {
 			defer close(done)
-			claimed <- h.claimBeside(claiming, control, false)
+			_, err := h.claimBeside(claiming, control, false)
+			claimed <- err
 		}()
 	}
 	streams, err := h.Place.Join(ctx)
@@ -49,7 +50,7 @@ func (h *Host) reach(ctx context.Context, claims bool) (*sshconn.Conn, error) {
 	case beside:
 		err = <-claimed
 	case claims:
-		err = h.claim(ctx, streams, false)
+		_, err = h.claim(ctx, streams, false)
 	}
 	if err != nil {
 		return nil, fail(err)
@@ -63,12 +64,23 @@ func (h *Host) reach(ctx context.Context, claims bool) (*sshconn.Conn, error) {
 	config.Ciphers = sshconn.PreferredCiphers()
 	conn, err := sshconn.Handshake(ctx, streams, "box", config, h.link.announced)
 	if err != nil {
+		if strings.HasPrefix(err.Error(), notAuthenticated) {
+			err = fmt.Errorf("%w: %w", errRefused, err)
+		}
 		return nil, fail(err)
 	}
 	return conn, nil
 }
 
-// errAnother says that another boxd answers: each makes a key of its own when it starts.
+// notAuthenticated begins x/crypto's error of a client whose keys the server does not take. It comes
+// after the host key was verified. What a server says when it hangs up begins otherwise.
+const notAuthenticated = "ssh: handshake failed: ssh: unable to authenticate"
+
+// errRefused says that boxd itself refuses this host: the box has another owner.
+var errRefused = errors.New("boxd refuses")
+
+// errAnother says that another boxd answers: each makes a key of its own when it starts. Where it comes
+// from "boxd join", what answers need not be a boxd: a program of the box can take its place.
 var errAnother = errors.New("another boxd answers than before")
 
 func (h *Host) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
@@ -78,54 +90,74 @@ func (h *Host) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 	return nil
 }
 
-// adopts reports whether a box that was restarted is nobody's, and makes it this host's. Another program may have attached to it, so that only boxd's own word counts: it
-// answers, and is waited for longer than one that is perhaps gone.
-func (h *Host) adopts(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.Attempt)
+// adopt makes the box this host's unless it is another's, and returns boxd's key. Another program may
+// have attached to a box that was restarted, so that only boxd's own word counts. If boxd refuses,
+// the error is an errRefused.
+func (h *Host) adopt(ctx context.Context) (hostKey ssh.PublicKey, err error) {
+	ctx, cancel := context.WithTimeout(ctx, h.Attempt)
 	defer cancel()
 	if control, ok := h.Place.(Controller); ok {
-		return h.claimBeside(ctx, control, true) == nil
+		return h.claimBeside(ctx, control, true)
 	}
 	streams, err := h.Place.Join(ctx)
 	if err != nil {
-		return false
+		return nil, err
 	}
 	defer streams.Close()
-	return h.claim(ctx, streams, true) == nil
+	return h.claim(ctx, streams, true)
+}
+
+// impostor asks boxd itself after an errAnother, and reports why this host has lost the box: an
+// errAnother or an errRefused. If it is nil, what answered was not boxd: that is a cut.
+func (h *Host) impostor(ctx context.Context) error {
+	key, err := h.adopt(ctx)
+	switch {
+	case errors.Is(err, errRefused):
+		return err
+	case err == nil && !bytes.Equal(key.Marshal(), h.hostKey.Marshal()):
+		return errAnother
+	}
+	return nil
 }
 
 // claimBeside claims the box on boxd's own standard streams.
-func (h *Host) claimBeside(ctx context.Context, c Controller, adopts bool) error {
+func (h *Host) claimBeside(ctx context.Context, c Controller, adopts bool) (hostKey ssh.PublicKey, err error) {
 	streams, err := c.Control(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer streams.Close()
 	return h.claim(ctx, streams, adopts)
 }
 
-// claim makes this host's key the owner's, and learns boxd's. What else comes on the streams, such as
-// the output of the image's own command, is passed over. It takes nothing from behind the answer.
-func (h *Host) claim(ctx context.Context, streams Streams, adopts bool) error {
+// claim makes this host's key the owner's, and returns boxd's, which this host expects from then on
+// unless it adopts. What else comes on the streams, such as the output of the image's own command, is
+// passed over. It takes nothing from behind the answer.
+func (h *Host) claim(ctx context.Context, streams Streams, adopts bool) (hostKey ssh.PublicKey, err error) {
 	stop := context.AfterFunc(ctx, func() { streams.Close() })
 	defer stop()
 	claim := wire.NewClaim(h.signer.PublicKey(), adopts)
-	_, err := io.WriteString(streams, claim.String())
+	_, err = io.WriteString(streams, claim.String())
 	for err == nil {
 		var line string
 		if line, err = readLine(streams); err != nil {
 			break
 		}
 		key, answers, failed := claim.ParseAnswer(line)
-		if answers {
-			h.hostKey = key
-			return failed
+		switch {
+		case answers && failed != nil:
+			return nil, fmt.Errorf("%w: %w", errRefused, failed)
+		case answers:
+			if !adopts {
+				h.hostKey = key
+			}
+			return key, nil
 		}
 	}
 	if why := ctxerr.Of(ctx); why != nil {
-		return why
+		return nil, why
 	}
-	return err
+	return nil, err
 }
 
 // readLine reads a line, and nothing after it. Of a line that is too long to be boxd's it returns
@@ -144,10 +176,4 @@ func readLine(r io.Reader) (string, error) {
 			line = append(line, b[0])
 		}
 	}
-}
-
-// refused reports whether boxd has refused this host because it has another owner now.
-func refused(err error) bool {
-	var auth *ssh.ServerAuthError
-	return errors.As(err, &auth) || strings.Contains(err.Error(), "unable to authenticate")
 }

@@ -18,8 +18,9 @@
 // boxd makes the key's holder the box's owner, ends the connections of the owner before, and answers
 // with a line that has its host key, and a code (HMAC) of it under the nonce. The image's own command
 // shares boxd's output, and may print there or take from there what it likes: the nonce, which only
-// boxd's input has shown, is not among it. An "adopt" in place of "authorize" is refused if somebody is or was the
-// owner. A boxd that was restarted has another host key and no owner.
+// boxd's input has shown, is not among it. An "adopt" in place of "authorize" is refused if somebody
+// else is or was the owner. A boxd that was restarted has another host key and no owner: the owner
+// finds by an "adopt" whether that is so, or a program of the box has answered at "boxd join".
 //
 // On a machine with an sshd, boxd listens on a socket in a directory that only its user can enter,
 // and talks to that user's processes only. "boxd start" and "boxd join", which the sshd executes,
@@ -411,7 +412,7 @@ func (e *failed) As(target any) bool {
 
 // A Claim is a line by which a client becomes the box's owner.
 type Claim struct {
-	Adopts bool   // only if nobody is or was the owner
+	Adopts bool   // only if nobody else is or was the owner
 	Nonce  string // made for this claim: the secret of its sender and boxd
 	Key    string // the owner's public key, as in authorized_keys
 }

@@ -139,15 +139,18 @@ func (s *server) heed(in io.Reader, out io.Writer) {
 // claimed makes the claim's key the owner's, and returns the answer.
 func (s *server) claimed(claim wire.Claim) string {
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(claim.Key))
+	changed := false
 	if err == nil {
-		err = s.own(string(key.Marshal()), claim.Adopts)
+		changed, err = s.own(string(key.Marshal()), claim.Adopts)
 	}
 	if err != nil {
 		s.refused(fmt.Errorf("a claim: %w", err))
 		return claim.Refuse(err)
 	}
-	s.only(nil)
-	s.unlisten(func(*listener) bool { return true }) // they were the owner's before
+	if changed {
+		s.only(nil)
+		s.unlisten(func(*listener) bool { return true }) // they were the owner's before
+	}
 	return claim.Accept(s.hostKey.PublicKey())
 }
 
@@ -169,15 +172,16 @@ func (s *server) claimBefore(in *bufio.Reader, out io.Writer) error {
 	return err
 }
 
-// own makes the key the owner's; with adopts, only if there is none.
-func (s *server) own(key string, adopts bool) error {
+// own makes the key the owner's; with adopts, only if no other is. It reports whether it was not.
+func (s *server) own(key string, adopts bool) (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if adopts && s.owner != "" {
-		return errors.New("the box has an owner")
+	if adopts && s.owner != "" && s.owner != key {
+		return false, errors.New("the box has an owner")
 	}
+	changed = s.owner != key
 	s.owner = key
-	return nil
+	return changed, nil
 }
 
 // config has the owner's key and the guests' keys accepted, as the box's one user, whatever name the client gives.
