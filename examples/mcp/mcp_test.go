@@ -121,7 +121,7 @@ func TestSDKClient(t *testing.T) {
 			_, err := a.CallTool(ctx, &sdk.CallToolParams{Name: "run", Arguments: map[string]any{"command": "echo >going; sleep 1000", "seconds": 1000}})
 			ended <- err
 		}()
-		a.calls("job_start", "command", "cat project/going")
+		a.calls("job_start", "command", "cat going")
 		a.calls("job_wait", "job", "job-1")
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
