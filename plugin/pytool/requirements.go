@@ -74,7 +74,7 @@ func (t *Tool) makeVenv(ctx context.Context, box sandbox.Sandbox, requirements [
 func (c *Config) normalised() []string {
 	var list []string
 	for _, r := range c.Requirements {
-		if r = strings.TrimSpace(r); r != "" {
+		if r = strings.TrimSpace(strings.TrimPrefix(r, "\ufeff")); r != "" {
 			list = append(list, r)
 		}
 	}

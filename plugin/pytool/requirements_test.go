@@ -104,7 +104,7 @@ func TestRequirementsFail(t *testing.T) {
 	t.Parallel()
 	b := boxtest.Local(t, pytool.Plugin())
 	tool := pytool.Tool{Source: "import sandshellprobe\ndef f(): return sandshellprobe.VERSION", Function: "f",
-		Config: pytool.Config{Requirements: []string{"sandshellnowhere==3"}, PipArgs: []string{"--no-index"}}}
+		Config: pytool.Config{Requirements: []string{"\ufeffsandshellnowhere==3"}, PipArgs: []string{"--no-index"}}}
 	left := func() string { return sh(t, b, `cd "$SANDSHELL_PYTOOL/venvs" && ls -d */`) }
 
 	// All that wait for it are told, and there is nothing left of it.

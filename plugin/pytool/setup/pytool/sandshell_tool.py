@@ -153,15 +153,16 @@ def write_all(fd, data):
 
 def run(request, owner):
     """Calls the function; returns the result as JSON."""
-    import linecache
     import types
 
-    source = request["source"]
-    linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)  # for tracebacks
     stage = "compile"
     try:
-        code = compile(source, FILE, "exec", dont_inherit=True)
+        source = request["source"]
+        if source[:1] == "\ufeff":  # a byte order mark, which is none of the language's
+            source = source[1:]
+        code = compiled(source)
         stage = "load"
+        provide(source)
         module = sys.modules["tool"] = types.ModuleType("tool")
         exec(code, module.__dict__)
         stage = "find"
@@ -187,6 +188,63 @@ def run(request, owner):
         if os.getpid() != owner:
             raise
         return dumps({"exception": describe(e, stage)}).encode()
+
+
+def compiled(source):
+    import linecache
+
+    linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)  # for tracebacks
+    return compile(source, FILE, "exec", dont_inherit=True)
+
+
+# Processes that multiprocessing does not fork (spawn, forkserver) begin with a new interpreter, which gets pickled data: first what
+# the parent's main module is called, then what to call. That is a function of the module "tool", which is in no file. So the main
+# module's name brings the source along: to unpickle it there makes the module one that can be imported.
+
+
+class MainName(str):
+    def __new__(cls, source):
+        name = super().__new__(cls, "__main__")  # of which multiprocessing knows that it is not to be imported
+        name.source = source
+        return name
+
+    def __reduce__(self):
+        return eval, (UNPICKLE, {"directory": os.path.dirname(__file__), "source": self.source})
+
+
+UNPICKLE = """[
+    __import__("sys").path.insert(0, directory),
+    __import__("sandshell_tool"),
+    __import__("sys").path.remove(directory),
+][1].provide(source)"""
+
+
+class Finder:
+    """Finds the module "tool", before a file of that name."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def find_spec(self, name, path=None, target=None):
+        return spec(name, self) if name == "tool" else None
+
+    def create_module(self, spec):
+        return None  # Python makes it
+
+    def exec_module(self, module):
+        exec(compiled(self.source), module.__dict__)
+
+
+def provide(source):
+    """Makes "tool" a module with the source for this process and those that multiprocessing starts; returns the main module's name."""
+    name = MainName(source)
+    sys.modules["__main__"].__spec__ = spec(name, None)
+    sys.meta_path.insert(0, Finder(source))
+    return name
+
+
+def spec(name, loader):
+    return type(os.__spec__)(name, loader)  # importlib.machinery.ModuleSpec; the import takes long
 
 
 def find(module, name):
