@@ -133,7 +133,8 @@ type Sandbox interface {
 	// Files are the sandbox's files, for small things: read, write, look. Asking for them costs nothing and cannot fail; their calls do.
 	Files() Files
 
-	// Dial connects to an address as seen from inside the sandbox. Networks: "tcp", "tcp4", "tcp6", "unix".
+	// Dial connects to an address as seen from inside the sandbox. Networks: "tcp", "tcp4", "tcp6";
+	// "unix" with a path by the rules of CopyTo.
 	Dial(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Listen listens on an address inside the sandbox: what the programs there connect to it is accepted here. So the sandbox gets a service of this program's

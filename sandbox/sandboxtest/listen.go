@@ -312,6 +312,10 @@ func listenSocket(t *testing.T, b *box) {
 		same(t, "hi\n", func() string {
 			ended := acceptor(l, func(c net.Conn) error { _, err := io.WriteString(c, "hi"); return err })
 			defer b.closes(t, l, ended)
+			conn := b.dial(t, "unix", path) // which means the same to Dial
+			got, err := io.ReadAll(conn)
+			require.NoError(t, err)
+			require.Equal(t, "hi", string(got))
 			return b.client(t, l, `print(rest(connect()).decode())`)
 		}())
 		b.script(t, `[ ! -e "$1" ]`, at)

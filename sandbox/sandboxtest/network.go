@@ -191,6 +191,7 @@ func dialErrors(t *testing.T, b *box) {
 	for _, c := range []struct{ name, network, address string }{
 		{"Refused", "tcp", "127.0.0.1:1"},
 		{"NoSocket", "unix", b.tmp + "/no socket"},
+		{"NoPath", "unix", ""},
 		{"NoPort", "tcp", "127.0.0.1"},
 		{"NoNetwork", "carrier pigeon", "127.0.0.1:1"},
 	} {

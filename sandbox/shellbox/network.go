@@ -32,7 +32,13 @@ func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, erro
 		return nil, fmt.Errorf("dial %s %s: %w", network, address, err)
 	}
 	defer done()
-	conn, err := b.host.Dial(ctx, network, address)
+	at := address
+	if network == "unix" {
+		if at, err = b.socketPath(ctx, address); err != nil {
+			return nil, &net.OpError{Op: "dial", Net: network, Addr: boxAddr{network, address}, Err: err}
+		}
+	}
+	conn, err := b.host.Dial(ctx, network, at)
 	if err != nil {
 		return nil, ctxerr.Explain(ctx, err)
 	}
@@ -41,6 +47,17 @@ func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, erro
 		return nil, fmt.Errorf("dial %s %s: %w", network, address, err)
 	}
 	return t, nil
+}
+
+// socketPath makes the path of a socket one that is the same on every host.
+func (b *Box) socketPath(ctx context.Context, name string) (string, error) {
+	at, err := b.copyPath(name)
+	if err != nil || at[0] != '~' {
+		return at, err
+	}
+	return fileValue(ctx, files{b}, fileCall{op: "dial", name: name}, func(_ context.Context, _ *fileUse, path string) (string, error) {
+		return path, nil
+	})
 }
 
 // track has a connection end with the box.
