@@ -153,6 +153,7 @@ func NewSessionOptions(opts ...SessionOption) SessionOptions {
 }
 
 // Dir sets the directory in which the session starts. Default: the sandbox's, where a relative path starts: as with Cmd.Dir.
+// "~" and "~/x" are fs.ErrInvalid.
 func Dir(path string) SessionOption {
 	return func(o *SessionOptions) { o.Dir = path }
 }

@@ -284,7 +284,7 @@ type Screen struct {
 // A Cmd is a program to Run.
 type Cmd struct {
 	Args []string // the program and its arguments; no shell interprets them
-	Dir  string   // working directory; "" is the sandbox's, where a relative one starts
+	Dir  string   // working directory; "" is the sandbox's, where a relative one starts; "~" is not expanded
 	Env  []string // "NAME=value", added to the sandbox's; a later one of the same name wins
 	// ReplaceEnv says that Env is the whole environment: neither the sandbox's variables nor the host's are added. A program without a slash in its name
 	// is looked up in Env's PATH; without one there, no such program is found. One variable is there all the same: SANDSHELL_SESSION, by which Close and

@@ -202,7 +202,9 @@ func dialErrors(t *testing.T, b *box) {
 			}
 			require.Error(t, err)
 			require.NotErrorIs(t, err, errHangs)
-			if c.name != "NoNetwork" {
+			if c.name == "NoPath" {
+				require.ErrorContains(t, err, `dial unix "": `)
+			} else if c.name != "NoNetwork" {
 				if errors.Is(err, errors.ErrUnsupported) {
 					b.suite.skip(t, "unsupported by this box: "+err.Error())
 				}

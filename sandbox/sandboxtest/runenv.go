@@ -51,6 +51,19 @@ func environments(t *testing.T, b *box) {
 		require.ErrorIs(t, err, context.Canceled)
 		b.gone(t, m)
 	})
+	t.Run("HomeDir", func(t *testing.T) { // whose home it would be is not said
+		t.Parallel()
+		for _, dir := range []string{"~", "~/x"} {
+			_, err := within(b, t, "Run", func(ctx context.Context) (int, error) {
+				return b.Run(ctx, &sandbox.Cmd{Args: []string{"true"}, Dir: dir})
+			})
+			require.ErrorIs(t, err, fs.ErrInvalid)
+			require.ErrorContains(t, err, "~ is not expanded")
+			_, err = within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) { return b.Open(ctx, sandbox.Dir(dir)) })
+			require.ErrorIs(t, err, fs.ErrInvalid)
+			require.ErrorContains(t, err, "~ is not expanded")
+		}
+	})
 	t.Run("RelativeDir", func(t *testing.T) { // starts where Run does without one, whatever the session's directory
 		t.Parallel()
 		dir := fmt.Sprintf("sandboxtest-%d", b.suite.markers.Add(1))

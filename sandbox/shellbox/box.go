@@ -3,6 +3,7 @@ package shellbox
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path"
@@ -18,7 +19,7 @@ import (
 
 // Options are the settings of a Box; the zero value is usable.
 type Options struct {
-	// Dir is the directory, on the host, in which sessions, jobs and Runs start. Default: where the host starts programs.
+	// Dir is the directory, on the host, in which sessions, jobs and Runs start. "~" is not expanded. Default: where the host starts programs.
 	Dir string
 	// Env is added to the environment of all that is started, "NAME=value".
 	// Default beside it: TERM=xterm, and PAGER, GIT_PAGER and MANPAGER "cat", so that no program waits in a pager unasked.
@@ -85,7 +86,7 @@ var _ sandbox.Sandbox = (*Box)(nil)
 func New(ctx context.Context, host Host, opts Options) (*Box, error) {
 	b := newBox(host, opts)
 	var main *session
-	err := environ.Check(opts.Env)
+	err := errors.Join(environ.Check(opts.Env), checkDir(opts.Dir))
 	if err == nil {
 		main, err = b.open(ctx, "main", nil, sandbox.NewSessionOptions())
 	}

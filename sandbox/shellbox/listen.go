@@ -106,7 +106,7 @@ func (b *Box) listenAddress(network, address string) (string, error) {
 type boxAddr struct{ network, address string }
 
 func (a boxAddr) Network() string { return a.network }
-func (a boxAddr) String() string  { return a.address }
+func (a boxAddr) String() string  { return shown(a.address) }
 
 // A listener ends with its box.
 type listener struct {

@@ -22,14 +22,14 @@ func checkNetwork(network string) error {
 // Dial implements sandbox.Sandbox.
 func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if err := checkNetwork(network); err != nil {
-		return nil, fmt.Errorf("dial %s %s: %w", network, address, err)
+		return nil, fmt.Errorf("dial %s %s: %w", shown(network), shown(address), err)
 	}
 	if err := b.refusesUnix(network); err != nil {
-		return nil, fmt.Errorf("dial %s %s: %w", network, address, err)
+		return nil, fmt.Errorf("dial %s %s: %w", shown(network), shown(address), err)
 	}
 	ctx, done, err := b.call(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("dial %s %s: %w", network, address, err)
+		return nil, fmt.Errorf("dial %s %s: %w", shown(network), shown(address), err)
 	}
 	defer done()
 	at := address
@@ -44,7 +44,7 @@ func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	}
 	t, err := b.track(conn, noticed(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("dial %s %s: %w", network, address, err)
+		return nil, fmt.Errorf("dial %s %s: %w", shown(network), shown(address), err)
 	}
 	return t, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -78,11 +79,23 @@ func (b *Box) as(name string) (string, error) {
 // startIn calls start with the directory that a caller has named or, if that is "", the box's. If the
 // user has to be another one, who may not enter the box's directory, start is called with "/".
 func (b *Box) startIn(named, user string, start func(dir string) error) error {
+	if err := checkDir(named); err != nil {
+		return err
+	}
 	err := start(b.dir(named))
 	if named == "" && user != "" && errors.Is(err, fs.ErrPermission) {
 		return start("/")
 	}
 	return err
+}
+
+// checkDir refuses a directory that is meant to begin at a home: that of which user is not said.
+func checkDir(dir string) error {
+	if dir == "~" || strings.HasPrefix(dir, "~/") {
+		return fmt.Errorf("%w: the directory %q: ~ is not expanded here; give an absolute path, or \"./~\" if it has that name",
+			fs.ErrInvalid, dir)
+	}
+	return nil
 }
 
 // refusesUnix refuses sockets of files where the host's user is not the one of the box: the host
