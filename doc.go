@@ -8,6 +8,7 @@
 //   - package sandbox: the interfaces, [github.com/sandshell/sandshell/sandbox.Sandbox] first, the options, results and errors;
 //   - package localbox: a sandbox on this machine, which isolates nothing;
 //   - package sshbox: DockerSSHBox, a container, and SSHBox, any machine you can ssh into;
+//   - package kubebox: KubeBox, a pod;
 //   - package sandbox/shellbox: a Sandbox out of any Host of your own;
 //   - package sandbox/sandboxtest: the suite that shows whether it is one.
 //

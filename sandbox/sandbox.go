@@ -1,10 +1,10 @@
 // Package sandbox is the contract of sandshell: what a sandbox can do, whoever provides it.
 //
-// A [Sandbox] is a place in which commands run: a container, a machine with an sshd, this machine. It remembers:
+// A [Sandbox] is a place in which commands run: a container, a pod, a machine with an sshd, this machine. It remembers:
 // a command runs in a real shell on a real terminal, so the working directory, variables, activated environments and
 // running programs are still there at the next call. The package holds interfaces, options, results and errors, and
 // imports only the standard library; package sandbox/shellbox turns any place that can start a process into a Sandbox,
-// packages localbox and sshbox are such places, and package sandbox/sandboxtest checks an implementation.
+// packages localbox, sshbox and kubebox are such places, and package sandbox/sandboxtest checks an implementation.
 //
 // # Commands
 //

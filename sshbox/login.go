@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/printable"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 )
@@ -45,7 +46,7 @@ func (e *LoginError) Error() string {
 		fmt.Fprintf(&b, ": %v", e.Err)
 	case len(e.Asked) == 0:
 		fmt.Fprintf(&b, " (wrong user, key or password? The server takes %s)",
-			strings.Join(e.Takes, ", "))
+			printable.Line(strings.Join(e.Takes, ", ")))
 	}
 	return b.String()
 }

@@ -16,6 +16,16 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
+func TestLoginErrorIsPrintable(t *testing.T) {
+	err := &LoginError{Takes: []string{"password", "\x1b]0;title\a\n"}, Asked: []string{"\x1b[2J"}}
+	for _, asked := range [][]string{nil, err.Asked} {
+		err.Asked = asked
+		if text := err.Error(); strings.ContainsAny(text, "\x1b\a\n") {
+			t.Errorf("got %q", text)
+		}
+	}
+}
+
 func TestLoginRefused(t *testing.T) {
 	s := startSSHD(t)
 	t.Run("wrong key", func(t *testing.T) {

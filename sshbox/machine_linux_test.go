@@ -155,6 +155,23 @@ func TestBoxdElsewhere(t *testing.T) {
 	}
 }
 
+// What has ended the copy of boxd is in the reason, if it has said nothing.
+func TestBoxdCopyKilled(t *testing.T) {
+	t.Parallel()
+	s := startSSHD(t, `ForceCommand ulimit -f 1000; exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"`)
+	config := s.config()
+	config.Boxd = t.TempDir()
+	box, err := Dial(t.Context(), config)
+	noError(t, err)
+	defer box.Close()
+	if program, why := box.Boxd(); program != "" || !strings.Contains(why, "its copy ended with status ") || strings.HasSuffix(why, ": ") {
+		t.Errorf("got %q, %q", program, why)
+	}
+	if got := tell(t, box, "echo works"); got != "works" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Programs that bring boxd at once do not disturb each other, what is damaged is brought anew, and Prune disturbs nobody.
 func TestBoxdBrought(t *testing.T) {
 	t.Parallel()

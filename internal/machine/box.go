@@ -46,7 +46,7 @@ func (m *Machine) Start(ctx context.Context, h *sshhost.Host, linger time.Durati
 	box, ready := strings.CutPrefix(line, wire.Ready)
 	if !ready {
 		p.Close()
-		return nil, &UnfitError{"it cannot be started: " + strings.TrimPrefix(line, wire.Failed)}
+		return nil, unfit("it cannot be started: " + strings.TrimPrefix(line, wire.Failed))
 	}
 	b := m.box(dir, strings.TrimPrefix(path.Base(box), "box-"), linger, keep)
 	b.first = newJoined(p, h, b)

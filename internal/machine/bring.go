@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/printable"
 	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -35,6 +37,9 @@ type Machine struct {
 type UnfitError struct{ Why string }
 
 func (e *UnfitError) Error() string { return "no boxd there: " + e.Why }
+
+// unfit returns the error. What the machine says may be in why.
+func unfit(why string) error { return &UnfitError{printable.Line(why)} }
 
 // Scripts for /bin/sh, which leave no variable in the environment of what they execute. See their comments.
 var (
@@ -73,13 +78,13 @@ func (m *Machine) run(ctx context.Context, h *sshhost.Host, args ...string) (p s
 				return nil, "", "", ctxerr.Of(ctx)
 			}
 			if errors.As(err, new(*bounded.TooLargeError)) {
-				return nil, "", "", &UnfitError{err.Error()}
+				return nil, "", "", unfit(err.Error())
 			}
 			if err != nil && !errors.Is(err, io.EOF) {
 				return nil, "", "", err
 			}
 			if brought {
-				return nil, "", "", &UnfitError{fmt.Sprintf("it does not run in %s: it said %q", words[2], line)}
+				return nil, "", "", unfit(fmt.Sprintf("it does not run in %s: it said %q", words[2], line))
 			}
 			if p, words, err = m.ask(ctx, h, append(slices.Clip(script), "again")); err != nil {
 				return nil, "", "", err
@@ -88,7 +93,7 @@ func (m *Machine) run(ctx context.Context, h *sshhost.Host, args ...string) (p s
 		p.Close()
 		b := bySum[words[1]]
 		if words[0] != "need" || b == nil || brought {
-			return nil, "", "", &UnfitError{strings.TrimPrefix(strings.Join(words, " "), "plain ")}
+			return nil, "", "", unfit(strings.TrimPrefix(strings.Join(words, " "), "plain "))
 		}
 		if err := m.bring(ctx, h, b, words[2]); err != nil {
 			return nil, "", "", err
@@ -112,7 +117,7 @@ func (m *Machine) ask(ctx context.Context, h *sshhost.Host, args []string) (shel
 		return nil, nil, ctxerr.Of(ctx)
 	}
 	if err == nil || errors.Is(err, io.EOF) || errors.As(err, new(*bounded.TooLargeError)) {
-		return nil, nil, &UnfitError{fmt.Sprintf("its shell does not do what it is told: it said %.1000q", line)}
+		return nil, nil, unfit(fmt.Sprintf("its shell does not do what it is told: it said %.1000q", line))
 	}
 	return nil, nil, err
 }
@@ -155,13 +160,13 @@ func (m *Machine) bring(ctx context.Context, h *sshhost.Host, b *bin.Binary, dir
 		return ctxerr.Of(ctx)
 	}
 	if errors.As(err, new(*bounded.TooLargeError)) {
-		return &UnfitError{err.Error()}
+		return unfit(err.Error())
 	}
 	if err != nil {
 		return err
 	}
 	if answer := strings.TrimSpace(string(said)); answer != "brought" {
-		return &UnfitError{fmt.Sprintf("it cannot be put into %s: %s", dir, strings.Join(strings.Fields(answer), " "))}
+		return unfit(fmt.Sprintf("it cannot be put into %s: %s", dir, cmp.Or(strings.Join(strings.Fields(answer), " "), "it said nothing")))
 	}
 	return nil
 }

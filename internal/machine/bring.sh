@@ -8,11 +8,11 @@ if command -v gzip >/dev/null; then
 else
 	echo plain
 	m=$( (umask 077 && cat >"$t") 2>&1)
-fi || no $m
+fi || no "its copy ended with status $? and said: ${m:-nothing}"
 [ "$(wc -c <"$t")" -eq "$4" ] || no "it came incomplete"
 # boxd executes itself as another user, too, to serve that user's files. It is /proc/self/exe there: the
 # directories on its path do not count, its own mode does.
 chmod 711 "$t" || no "it cannot be made executable"
-m=$("$t" check "$2" 2>&1) || no "it does not run there: $m"
+m=$("$t" check "$2" 2>&1) || no "it does not run there: it ended with status $? and said: ${m:-nothing}"
 mv -f "$t" "$1/boxd-$2" || no "it cannot be renamed"
 echo brought
