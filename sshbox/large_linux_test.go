@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -26,6 +27,7 @@ func TestLongMessages(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t *testing.T) sandbox.Sandbox{
 		"container": func(t *testing.T) sandbox.Sandbox {
+			testenv.NeedsAll(t, "it is the same boxd as on a machine, behind the same client")
 			docker(t)
 			return newBox(t, Config{Image: testImage, Network: "none", PIDs: 4096})
 		},
