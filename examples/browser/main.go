@@ -86,7 +86,7 @@ func run(ctx context.Context, image, screenshot string, out io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nThe page at %s:\n%s", url, tree)
+	fmt.Fprintf(out, "\nThe page at %s:\n%s", url, tree) // the tree quotes what the page says
 	ref := regexp.MustCompile(`button "Sign".* (ref=\d+)`).FindStringSubmatch(tree)
 	if ref == nil {
 		return errors.New("there is no button in the tree")
@@ -98,7 +98,8 @@ func run(ctx context.Context, image, screenshot string, out io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nAfter a click on %s it says:\n%s\n", ref[1], text)
+	// %q: what a page says could change the terminal's title, clear its screen, or worse.
+	fmt.Fprintf(out, "\nAfter a click on %s it says %q.\n", ref[1], text)
 	if !strings.Contains(text, "Zoë was here") {
 		return errors.New("the click has changed nothing")
 	}

@@ -113,7 +113,7 @@ func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 			return fmt.Errorf("%q printed %q, with exit status %d", step.command, res.Output, res.ExitCode)
 		}
 	}
-	fmt.Fprintf(out, "== Out here, the answer is %s\n", values.get("answer"))
+	fmt.Fprintf(out, "== Out here, the answer is %q\n", values.get("answer")) // %q: the box has put it there
 	return nil
 }
 

@@ -18,7 +18,7 @@ func take(t *testing.T, kind, box string) {
 	var out strings.Builder
 	require.NoError(t, run(t.Context(), kind, testImage, &out), out.String())
 	require.Contains(t, out.String(), ", inside of "+box+"\n")
-	require.Contains(t, out.String(), "== Out here, the answer is 42\n")
+	require.Contains(t, out.String(), "== Out here, the answer is \"42\"\n")
 }
 
 func TestLocal(t *testing.T) {

@@ -5,6 +5,9 @@
 // Without -box, the box is ssh if a machine is named, else local. The command is bash, where the box has it, or sh. The
 // terminal is in raw mode: every key goes to the session, ^C too; what the session's terminal gets is shown as it is; and the
 // session's terminal always has the size of this one. When the command ends, its exit status is the program's.
+//
+// A program of the box can do to this terminal what any program on it can: set its title, clear it, perhaps write its
+// clipboard. Attach to what you would log in to.
 package main
 
 import (

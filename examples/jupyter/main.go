@@ -16,6 +16,8 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"strings"
+	"unicode"
 
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/plugin"
@@ -70,7 +72,7 @@ max(math.sin(a) for a in angles)`)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "The sine is at most", result.Text)
+	fmt.Fprintln(out, "The sine is at most", printable(result.Text))
 
 	// The kernel remembers angles. The figure comes as a PNG.
 	result, err = cell(ctx, client, out, `
@@ -101,14 +103,27 @@ plt.show()`)
 
 // cell runs a cell that is not to raise.
 func cell(ctx context.Context, client *jupyter.Client, out io.Writer, code string) (*jupyter.Result, error) {
-	result, err := client.Run(ctx, code, jupyter.Stream(func(e jupyter.Event) { io.WriteString(out, e.Stdout+e.Stderr) }))
+	result, err := client.Run(ctx, code, jupyter.Stream(func(e jupyter.Event) {
+		io.WriteString(out, printable(e.Stdout+e.Stderr))
+	}))
 	if err != nil {
 		return nil, err
 	}
 	if result.Error != nil {
-		return nil, fmt.Errorf("%w\n%s", result.Error, result.Error.Traceback)
+		return nil, fmt.Errorf("%w\n%s", result.Error, printable(result.Error.Traceback))
 	}
 	return result, nil
+}
+
+// printable returns what a kernel says without what could change the terminal's title, clear its
+// screen, or show the text in another order than it is in.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
 }
 
 // open opens a box of that kind that has a kernel and matplotlib.

@@ -43,3 +43,7 @@ func TestLocal(t *testing.T) {
 func TestMisuse(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), "cloud", testImage, "", nil), `-box is "cloud": it can be auto, docker or local`)
 }
+
+func TestPrintable(t *testing.T) {
+	require.Equal(t, "é \u304a\t�]0;title�\n�31m�", printable("é \u304a\t\x1b]0;title\x07\n\u009b31m\u202e"))
+}

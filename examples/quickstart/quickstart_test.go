@@ -68,7 +68,7 @@ func inOrder(t *testing.T, transcript string, patterns ...string) {
 // chapters is what each transcript has, where nothing is left out.
 var chapters = []string{
 	`^    hello from tour$`, `^    ok: 25 primes below 100$`, `^    … 40 lines …$`, `^primes is here: \d+ bytes`,
-	`waiting for a line`, `typing "y\\n"`, `answers: hello from the box$`, `job-1 is killed`, `connection refused$`,
+	`waiting for a line`, `typing "y\\n"`, `answers: "hello from the box\\n"$`, `job-1 is killed`, `connection refused$`,
 	`exit status 130, .*timed out after`, `^    hello again$`, `^All as it should be`,
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // serving is what python's server says when it is there. Its port is 0: any free one.
-var serving = regexp.MustCompile(`Serving HTTP on \S+ port (\d+)`)
+var serving = regexp.MustCompile(`Serving HTTP on [0-9.]+ port (\d+)`)
 
 // serves starts a server as a job, reads its log, reaches it with an HTTP client and kills it.
 func (t *tour) serves(ctx context.Context) error {
@@ -46,7 +46,7 @@ func (t *tour) serves(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.say("%s answers: %s", url, strings.TrimSpace(page))
+	t.say("%s answers: %q", url, page) // %q: a box's server could change the terminal
 	if page != "hello from the box\n" {
 		return errors.New("that is not what was put there")
 	}
@@ -84,7 +84,7 @@ func logged(ctx context.Context, job sandbox.Job, re *regexp.Regexp) ([]string, 
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-job.Done():
-			return nil, fmt.Errorf("%s has ended: %s", job.ID(), log.String())
+			return nil, fmt.Errorf("%s has ended: %q", job.ID(), log.String())
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%v is not in the log of %s: %w; it has %q", re, job.ID(), ctx.Err(), log.String())
 		}
@@ -103,7 +103,7 @@ func get(ctx context.Context, client *http.Client, url string) (string, error) {
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	if err == nil && res.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET %s: %s", url, res.Status)
+		err = fmt.Errorf("GET %s: %q", url, res.Status)
 	}
 	return string(body), err
 }
