@@ -16,7 +16,14 @@ func Browser(box sandbox.Sandbox, c browser.Config, opts ...Option) *Set {
 	if isNil(box) {
 		return broken("Browser: the box is nil")
 	}
-	b := &web{options: newOptions(opts), browser: lazy.New(func(ctx context.Context) (*browser.Browser, error) { return browser.Open(ctx, box, c) })}
+	open := func(ctx context.Context) (*browser.Browser, error) {
+		b, err := browser.Open(ctx, box, c)
+		if errors.Is(err, browser.ErrMissing) {
+			err = programError{err}
+		}
+		return b, err
+	}
+	b := &web{options: newOptions(opts), browser: lazy.New(open)}
 	return &Set{closers: []func() error{once("the browser's Close", b.browser.Close)}, tools: []Tool{
 		must(newTool("browser_open", browserOpenText, b.navigate)),
 		readOnly(must(newTool("browser_read", browserReadText, b.read))),

@@ -22,7 +22,14 @@ func Python(box sandbox.Sandbox, opts ...Option) *Set {
 	if isNil(box) {
 		return broken("Python: the box is nil")
 	}
-	p := &python{options: newOptions(opts), client: lazy.New(func(ctx context.Context) (*jupyter.Client, error) { return jupyter.Connect(ctx, box) })}
+	connect := func(ctx context.Context) (*jupyter.Client, error) {
+		client, err := jupyter.Connect(ctx, box)
+		if errors.Is(err, jupyter.ErrNotInstalled) {
+			err = programError{err}
+		}
+		return client, err
+	}
+	p := &python{options: newOptions(opts), client: lazy.New(connect)}
 	return &Set{closers: []func() error{once("the kernel's Close", p.client.Close)}, tools: []Tool{
 		must(newTool("python", pythonText, p.run, orderly)),
 		must(newTool("python_restart", pythonRestartText, p.restart)),

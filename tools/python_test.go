@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"io/fs"
 	"os/exec"
 	"testing"
 
+	"github.com/sandshell/sandshell/plugin/agentskills"
+	"github.com/sandshell/sandshell/plugin/browser"
 	"github.com/sandshell/sandshell/plugin/jupyter"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
@@ -78,8 +81,24 @@ display(Markdown("**answer** 42"), JSON({"answer": 43}), HTML("<p>answer 44</p>"
 	require.NoError(t, set.Close())
 }
 
-func TestPythonNotInstalled(t *testing.T) {
+// What is not installed the program has to install, not the model.
+func TestNotInstalled(t *testing.T) {
 	t.Parallel()
-	set := combined(t, Python(local(t)))
-	require.Contains(t, refused(t, set, "python", "code", "1"), "the plugin jupyter is not installed")
+	box := local(t)
+	set := combined(t, Python(box), Skills(box, patient...).Prefix("skill_"), Shell(box, patient...), Browser(box, browser.Config{Program: "/nowhere/chromium"}))
+	_, err := set.Call(t.Context(), "python", args(t, "code", "1"))
+	require.ErrorIs(t, err, jupyter.ErrNotInstalled)
+	_, err = set.Call(t.Context(), "browser_read", nil)
+	require.ErrorIs(t, err, browser.ErrMissing)
+
+	require.NoError(t, box.Files().WriteFile(t.Context(), "bin/open", []byte("#!/bin/sh\necho ran >>ran\n"), 0o755, sandbox.Parents()))
+	text(t, set, "run", "command", `PATH=$PWD/bin:$PATH`)
+	_, err = set.Call(t.Context(), "skill_open", args(t, "path", "main.go"))
+	require.ErrorIs(t, err, agentskills.ErrNotInstalled)
+	require.EqualError(t, err, "call skill_open: the plugin agentskills is not installed: InitPlugins(ctx, agentskills.Plugin()) first")
+	_, err = box.Files().Stat(t.Context(), "ran")
+	require.ErrorIs(t, err, fs.ErrNotExist, "the machine's open has not run")
+	require.NoError(t, box.InitPlugins(t.Context(), agentskills.Plugin()))
+	require.Contains(t, refused(t, set, "skill_open"), "is missing")
+	require.Contains(t, text(t, set, "skill_create", "path", "a"), "[File: ")
 }

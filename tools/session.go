@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -12,7 +13,8 @@ import (
 type shell struct {
 	session sandbox.Session
 	options options
-	tools   bool // its set has run, wait, output and so on
+	tools   bool                            // its set has run, wait, output and so on
+	missing func(ctx context.Context) error // what the set's commands need and is not there; nil: they need nothing
 
 	// What is shared with the other sets of the session.
 	state atomic.Pointer[sessionState]

@@ -132,7 +132,8 @@ func (s *Set) Call(ctx context.Context, name string, args json.RawMessage) (stri
 }
 
 // Do calls a tool for a model. args is a JSON object; empty is {}. What the model can mend is a
-// Reply. An error is sandbox.ErrClosed, sandbox.ErrLost, ctx's, or a *PanicError.
+// Reply. An error is sandbox.ErrClosed, sandbox.ErrLost, ctx's, a *PanicError, or says which plugin
+// the box lacks: agentskills.ErrNotInstalled, jupyter.ErrNotInstalled, browser.ErrMissing.
 func (s *Set) Do(ctx context.Context, name string, args json.RawMessage) (*Reply, error) {
 	if s.err != nil {
 		return nil, fmt.Errorf("tools: %w", s.err)
@@ -143,10 +144,11 @@ func (s *Set) Do(ctx context.Context, name string, args json.RawMessage) (*Reply
 	}
 	r, err := t.do(ctx, args)
 	var panicked *PanicError
+	var program programError
 	switch {
 	case err == nil:
 		return r, nil
-	case errors.As(err, &panicked):
+	case errors.As(err, &panicked), errors.As(err, &program):
 		return nil, fmt.Errorf("call %s: %w", name, err)
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("call %s: %w", name, ctxerr.Of(ctx))
@@ -155,6 +157,12 @@ func (s *Set) Do(ctx context.Context, name string, args json.RawMessage) (*Reply
 	}
 	return failed(err), nil
 }
+
+// A programError is an error that no model can mend, and a change of the program can.
+type programError struct{ error }
+
+// Unwrap returns what is wrong.
+func (e programError) Unwrap() error { return e.error }
 
 // Close closes what the tools have opened in the box, in the order of the sets; the box itself only
 // by Closing. Closing again does nothing, and returns the same error. What several sets share, by

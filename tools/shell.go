@@ -103,6 +103,11 @@ func (s *shell) run(ctx context.Context, a runArgs) (*Reply, error) {
 			return nil, fmt.Errorf("%w. Meanwhile it has printed:\n%s", state.unfinished(), text)
 		}
 	}
+	if s.missing != nil {
+		if err := s.missing(ctx); err != nil {
+			return s.reply(ctx, before, nil, err)
+		}
+	}
 	r, err := s.session.Execute(ctx, a.Command, s.exec(ctx, a.Seconds)...)
 	return s.reply(ctx, before, r, err)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/sandshell/sandshell/plugin/agentskills"
@@ -12,12 +13,14 @@ import (
 )
 
 // Skills returns the commands of the plugin agentskills as tools: open, scroll_down, search_dir, edit and so on. They run in the session, which remembers the
-// open file and whose directory relative paths start at; so they have to wait for an unfinished command. The box has to have the plugin.
+// open file and whose directory relative paths start at; so they have to wait for an unfinished command.
+// The box has to have the plugin: else the error of a call is agentskills.ErrNotInstalled.
 func Skills(s sandbox.Session, opts ...Option) *Set {
 	if isNil(s) {
 		return broken("Skills: the session is nil")
 	}
 	sh := newShell(s, opts)
+	sh.missing = skillsMissing(s, sh.options)
 	set := &Set{shells: []sharedShell{{shell: sh}}}
 	for _, t := range agentskills.Tools() {
 		schema := &jsonschema.Schema{}
@@ -43,6 +46,26 @@ func Skills(s sandbox.Session, opts ...Option) *Set {
 			}})
 	}
 	return set
+}
+
+// skillsMissing returns a function that tells whether the session lacks the plugin. Else another
+// program of a command's name would run: many machines have an "open".
+func skillsMissing(s sandbox.Session, o options) func(ctx context.Context) error {
+	var there atomic.Bool
+	return func(ctx context.Context) error {
+		if there.Load() {
+			return nil
+		}
+		r, err := s.Execute(ctx, "command -v str_replace", sandbox.Timeout(o.yield))
+		switch {
+		case err != nil:
+			return err
+		case r.State != sandbox.Exited || r.ExitCode != 0:
+			return programError{agentskills.ErrNotInstalled}
+		}
+		there.Store(true)
+		return nil
+	}
 }
 
 // order returns the names of a schema's properties as they come: a model fills them in so.

@@ -30,6 +30,7 @@ package agentskills
 
 import (
 	"embed"
+	"errors"
 	"io/fs"
 	"strings"
 
@@ -47,6 +48,9 @@ func Plugin() plugin.Plugin {
 	}
 	return plugin.Plugin{Name: "agentskills", Files: dir}
 }
+
+// ErrNotInstalled says that a box does not have the plugin.
+var ErrNotInstalled = errors.New("the plugin agentskills is not installed: InitPlugins(ctx, agentskills.Plugin()) first")
 
 // names are the commands, in the order in which they are explained.
 var names = []string{
