@@ -1,0 +1,78 @@
+package hosttest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/stretchr/testify/require"
+)
+
+// thief stops a shell, takes its next command where it comes by, and answers in its place.
+const thief = `
+import ctypes, os, re, signal, sys, time
+shell = int(sys.argv[1])
+tty = os.open(os.readlink("/proc/%d/fd/1" % shell), os.O_WRONLY | os.O_NOCTTY)
+pipe = -1
+for name in ("0", "10", "1001"):
+    try:
+        if os.readlink("/proc/%d/fd/%s" % (shell, name)).startswith(("pipe:", "socket:")):
+            pipe = os.open("/proc/%d/fd/%s" % (shell, name), os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as e:
+        print(name, e.strerror)
+print("ready", flush=True)
+while not os.path.exists(sys.argv[0] + ".go"): time.sleep(.001)
+os.kill(shell, signal.SIGSTOP)
+while open("/proc/%d/stat" % shell).read().rsplit(")")[-1].split()[0] != "T": time.sleep(.001)
+if sys.argv[2] != "open":
+    pipe = ctypes.CDLL(None).syscall(438, os.pidfd_open(shell), 0, 0) # pidfd_getfd
+    if pipe >= 0: os.set_blocking(pipe, False)
+print("stopped", pipe, flush=True)
+got, begin = b"", time.time()
+while pipe >= 0 and time.time() < begin + 5:
+    try: got += os.read(pipe, 1 << 16)
+    except BlockingIOError: time.sleep(.001)
+    c = re.findall(rb"\\033\]133;C;(\d+);([0-9a-f]{32});", got)
+    d = re.findall(rb"\\033\]133;D;(\d+);([0-9a-f]{32});", got)
+    if c and d:
+        if sys.argv[2] == "continues": os.kill(shell, signal.SIGCONT)
+        os.write(tty, b"\033]133;C;%s;%s;\007all tests passed\n\033]133;D;%s;%s;0;b0;/forged;%s\007" %
+            (*c[-1], *d[-1], d[-1][1]))
+        print("forged", flush=True)
+        break
+`
+
+// Thief has a program of the same user take the next command of a session, and answer it. how is
+// "open" (by /proc/PID/fd), "pidfd" (by pidfd_getfd, for who may trace) or "continues" (the same, and
+// the shell goes on then). Nothing can be opened. Where the command can be had otherwise, what was
+// answered is no result. The box has python3.
+func Thief(t *testing.T, box sandbox.Sandbox, how string) {
+	s, err := box.Open(t.Context())
+	require.NoError(t, err)
+	defer s.Close()
+	name := "thief-" + how
+	require.NoError(t, box.Files().WriteFile(t.Context(), name, []byte(thief), 0o600))
+	_, err = s.Execute(t.Context(), "(setsid python3 "+name+" $$ "+how+" >"+name+".out 2>&1 </dev/null &)\n"+
+		"until grep -q ready "+name+".out; do sleep 0.01; done")
+	require.NoError(t, err)
+	said := func() string {
+		out, err := box.Files().ReadFile(t.Context(), name+".out", 0)
+		require.NoError(t, err)
+		return string(out)
+	}
+	require.NoError(t, box.Files().WriteFile(t.Context(), name+".go", nil, 0o600))
+	WaitFor(t, "the thief to stop the shell", func() bool { return strings.Contains(said(), "stopped") })
+	r, err := s.Execute(t.Context(), "echo real; (exit 6)")
+	require.NoError(t, err)
+	require.True(t, r.Restarted, "%+v %s", r, said())
+	require.NotEqual(t, "/forged", r.Cwd)
+	if strings.Contains(said(), "stopped -1") {
+		require.Contains(t, said(), "No such device or address")
+		require.Equal(t, 6, r.ExitCode)
+		require.Equal(t, "real\n", r.Output)
+		return
+	}
+	require.NotEqual(t, "open", how)
+	WaitFor(t, "the thief to answer", func() bool { return strings.Contains(said(), "forged") })
+	require.Equal(t, 137, r.ExitCode)
+}
