@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,9 @@ type HandlerOptions struct {
 
 // Handler serves the service over HTTP: what OpenAPI describes. Names and meanings are those of the sandboxes and sandbox-specs of OpenHands' application
 // server, so that its clients work; what is added is marked there. Handler asks nobody who they are: wrap it in middleware that does.
+//
+// A request's body may have 1 MiB and take 30 s to arrive. Give the http.Server a ReadHeaderTimeout,
+// an IdleTimeout and MaxHeaderBytes; a start may take longer than a WriteTimeout.
 func Handler(s *Service, o HandlerOptions) http.Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -59,10 +63,8 @@ func Handler(s *Service, o HandlerOptions) http.Handler {
 	} {
 		mux.HandleFunc(op.method+" "+op.path, func(w http.ResponseWriter, r *http.Request) {
 			h.answer(w, r, func(r *http.Request) (any, error) {
-				for name := range r.URL.Query() {
-					if !slices.Contains(op.parameters, name) {
-						return nil, invalid("query", "there is no parameter %q: there are %q", name, op.parameters)
-					}
+				if err := checkQuery(r.URL.RawQuery, op.parameters); err != nil {
+					return nil, err
 				}
 				return op.serve(r)
 			})
@@ -85,6 +87,27 @@ func Handler(s *Service, o HandlerOptions) http.Handler {
 		write(w, http.StatusMethodNotAllowed, detail(fmt.Sprintf("%s is not allowed here: only %s", r.Method, list)))
 	})
 	return mux
+}
+
+// checkQuery reports what is wrong with a query of an operation that has these parameters. Only
+// id may be there more than once.
+func checkQuery(raw string, parameters []string) error {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return invalid("query", "%v", err)
+	}
+	for name, values := range query {
+		if !slices.Contains(parameters, name) {
+			return invalid("query", "there is no parameter %q: there are %q", name, parameters)
+		}
+		if len(values) > 1 && name != "id" {
+			return invalid(name, "it is there %d times", len(values))
+		}
+	}
+	if use := query.Get("use"); query.Has("use") && use != "true" && use != "false" {
+		return invalid("use", "%q: it has to be true or false", use)
+	}
+	return nil
 }
 
 type handler struct {

@@ -146,6 +146,8 @@ func (a *api) testWrong(t *testing.T) {
 	}{
 		{"GET /sandboxes/search?limit=0", "", 422}, {"GET /sandboxes/search?limit=101", "", 422}, {"GET /sandboxes/search?limit=ten", "", 422},
 		{"GET /sandboxes/search?page_id=forged", "", 422}, {"GET /sandboxes/search?status=running", "", 422},
+		{"GET /sandboxes/search?use=maybe", "", 422}, {"GET /sandboxes/search?use", "", 422}, {"GET /sandboxes/search?use=false", "", 200},
+		{"GET /sandboxes/search?limit=1&limit=2", "", 422}, {"GET /sandboxes/search?status=%zz", "", 422}, {"GET /sandboxes/search?limit=1;use=true", "", 422},
 		{"GET /sandboxes", "", 422}, {"GET /sandboxes" + many, "", 400},
 		{"POST /sandboxes?sandbox_spec_id=none", "", 404}, {"POST /sandboxes?sandbox_id=-", "", 422}, {"POST /sandboxes?sandbox_id=a%20b", "", 422},
 		{"POST /sandboxes?sandbox_id=one&sandbox_spec_id=other", "", 409},

@@ -52,6 +52,9 @@ type ProxyOptions struct {
 // WebSockets, server-sent events and bodies of any length pass as they come. A request counts as use of its box (Service.Used) until it is answered.
 // For an answer in the path form, the paths in Location and Set-Cookie are changed; links in pages are not: they have to be relative.
 //
+// Give the http.Server a ReadHeaderTimeout, an IdleTimeout and MaxHeaderBytes. A ReadTimeout or a
+// WriteTimeout would cut uploads, downloads and WebSockets that take longer.
+//
 // Proxy panics if o.URL is not an http or https URL with a host.
 func Proxy(s *Service, o ProxyOptions) http.Handler {
 	if s == nil {
