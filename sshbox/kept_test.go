@@ -54,6 +54,18 @@ func TestPluginsAreSetUpOnce(t *testing.T) {
 		`echo TOOL=sharp >>"$SANDSHELL_ENV"`, `[ -z "$SECRET" ]`, `[ "$https_proxy" = "http://127.0.0.1:1" ]`, `[ -d "$SANDSHELL_CACHE" ]`, "[ -w /opt ]")
 	c := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{p},
 		Env: []string{"SECRET=a-secret", "https_proxy=http://127.0.0.1:1"}}
+	for _, at := range []string{"Setting up tool", "Keeping the image"} {
+		c.Progress = func(p PullProgress) {
+			if p.Status == at {
+				panic("oops")
+			}
+		}
+		if _, err := New(t.Context(), c); err == nil || !strings.Contains(err.Error(), "Config.Progress panicked: oops") {
+			t.Errorf("got %v", err)
+		}
+	}
+	noContainers(t)
+	n.Store(0)
 	var statuses []string
 	c.Progress = func(p PullProgress) { statuses = append(statuses, p.Status) }
 	box := newBox(t, c)

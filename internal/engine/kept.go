@@ -19,6 +19,7 @@ import (
 	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/owner"
 )
 
@@ -111,8 +112,9 @@ func (e *Engine) makeOrWait(ctx context.Context, k *Kept) error {
 			err = e.waitFor(ctx, k, name)
 		}
 	}
-	if ctx.Err() == nil { // else only this call has ended: the others do not share its error
-		m.err = err
+	var panicked *guard.PanicError // of this call's Progress
+	if ctx.Err() == nil && !errors.As(err, &panicked) {
+		m.err = err // else it is this call's alone: the others try themselves
 	}
 	makings.Lock()
 	delete(makings.of, id)
