@@ -139,7 +139,7 @@ type Sandbox interface {
 
 	// Listen listens on an address inside the sandbox: what the programs there connect to it is accepted here. So the sandbox gets a service of this program's
 	// also where it has no network of its own. Networks: "tcp", "tcp4", "tcp6" with an IP address, "localhost" or "" (all addresses) and a port, where 0 stands for
-	// one that is free, which Addr tells; "unix" with a path by the rules of CopyTo, of a socket that belongs to the sandbox's user, who alone may connect (besides
+	// one that is free, which Addr tells (as it does where an sshd without GatewayPorts makes loopback of all addresses); "unix" with a path by the rules of CopyTo, of a socket that belongs to the sandbox's user, who alone may connect (besides
 	// root), and that Close removes.
 	//
 	// Any program inside may connect that can reach the address: the service must do nothing for it that not every program inside may have done. An accepted connection

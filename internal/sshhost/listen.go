@@ -24,12 +24,12 @@ var _ shellbox.Listener = (*Host)(nil)
 type listener struct {
 	*sshconn.Forward
 	host   *Host
-	socket string // its path; "" for TCP
+	socket string   // its path; "" for TCP
+	addr   net.Addr // where the server listens, if that is not what it was asked
 	closed atomic.Bool
 }
 
-// Listen implements shellbox.Listener, with SSH's remote forwarding. Without the server's GatewayPorts, OpenSSH listens on the loopback address
-// whatever the address is.
+// Listen implements shellbox.Listener, with SSH's remote forwarding.
 func (h *Host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
 		return nil, &net.OpError{Op: "listen", Net: network, Addr: sshconn.Address(network, address), Err: h.explain(ctx, err)}
@@ -50,6 +50,12 @@ func (h *Host) Listen(ctx context.Context, network, address string) (net.Listene
 	}
 	if err != nil {
 		return fail(err)
+	}
+	if network != "unix" {
+		if err := l.checkAddress(ctx, network); err != nil {
+			l.Close()
+			return fail(err)
+		}
 	}
 	return l, nil
 }

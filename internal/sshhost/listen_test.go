@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -35,6 +36,43 @@ func TestListenForbidden(t *testing.T) {
 	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "socket")} {
 		_, err := h.Listen(t.Context(), network, address)
 		require.ErrorContains(t, err, "AllowTcpForwarding", network)
+	}
+}
+
+// Addr says where the server listens, whatever it was asked; an address that was asked for in vain is
+// an error.
+func TestListenAddress(t *testing.T) {
+	t.Parallel()
+	loopback := hostOf(t, sshdtest.Start(t), Config{})
+	everywhere := hostOf(t, sshdtest.Start(t, "GatewayPorts yes"), Config{})
+	asAsked := hostOf(t, sshdtest.Start(t, "GatewayPorts clientspecified"), Config{})
+	for _, c := range []struct {
+		h       *Host
+		asked   string
+		is, not string // what is in the address, or the error
+	}{
+		{loopback, "127.0.0.1:0", "127.0.0.1:", ""},
+		{loopback, "localhost:0", "127.0.0.1:", ""},
+		{loopback, ":0", "127.0.0.1:", ""},
+		{loopback, "0.0.0.0:0", "127.0.0.1:", ""},
+		{loopback, "127.0.0.2:0", "", "GatewayPorts no"},
+		{loopback, "192.0.2.1:0", "", "GatewayPorts no"},
+		{everywhere, ":0", ":", ""},
+		{everywhere, "127.0.0.1:0", "", "GatewayPorts yes"},
+		{everywhere, "localhost:0", "", "GatewayPorts yes"},
+		{asAsked, "127.0.0.2:0", "127.0.0.2:", ""},
+	} {
+		l, err := c.h.Listen(t.Context(), "tcp", c.asked)
+		if c.not != "" {
+			require.ErrorIs(t, err, syscall.EADDRNOTAVAIL, c.asked)
+			require.ErrorContains(t, err, c.not, c.asked)
+			continue
+		}
+		require.NoError(t, err, c.asked)
+		require.True(t, strings.HasPrefix(l.Addr().String(), c.is), "%s: %s", c.asked, l.Addr())
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		require.NotEqual(t, "0", port)
+		require.NoError(t, l.Close())
 	}
 }
 

@@ -1,0 +1,94 @@
+package sshhost
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/sandshell/sandshell/internal/sshconn"
+)
+
+// Addr implements net.Listener. It is where the server listens, which need not be what it was asked.
+func (l *listener) Addr() net.Addr {
+	if l.addr != nil {
+		return l.addr
+	}
+	return l.Forward.Addr()
+}
+
+// checkAddress looks where the server listens. OpenSSH takes only the port from the request, and does
+// not say so: with GatewayPorts no it listens on loopback, with GatewayPorts yes on all addresses. Who
+// asked for all addresses learns from Addr that it is loopback; who asked for another address gets an
+// error, so that no service is where its owner does not expect it.
+func (l *listener) checkAddress(ctx context.Context, network string) error {
+	host, service, err := net.SplitHostPort(l.Forward.Addr().String())
+	if err != nil {
+		return err
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		return err
+	}
+	ip, anyLoopback := netip.IPv6Unspecified(), host == "localhost"
+	if host != "" && !anyLoopback {
+		if ip, err = netip.ParseAddr(host); err != nil {
+			return nil // a name, which only the server can look up
+		}
+	}
+	at, err := l.host.listeningAt(ctx, uint16(port))
+	if err != nil {
+		return err
+	}
+	everywhere := slices.ContainsFunc(at, netip.Addr.IsUnspecified)
+	loopback := slices.IndexFunc(at, netip.Addr.IsLoopback)
+	unavailable := os.NewSyscallError("bind", syscall.EADDRNOTAVAIL)
+	switch {
+	case len(at) == 0: // nothing is known
+	case !anyLoopback && (slices.Contains(at, ip) || ip.IsUnspecified() && everywhere):
+	case everywhere:
+		return fmt.Errorf("%w: the server listens on all its addresses whatever it is asked (GatewayPorts yes); if that is meant, give no address but only a port, \":%d\"",
+			unavailable, port)
+	case loopback < 0: // others listen on this port, and nothing is known
+	case anyLoopback || ip.IsUnspecified():
+		l.addr = sshconn.Address(network, netip.AddrPortFrom(at[loopback], uint16(port)).String())
+	default:
+		return fmt.Errorf("%w: the server listens on its loopback address only, whatever it is asked (GatewayPorts no)", unavailable)
+	}
+	return nil
+}
+
+// listeningAt returns the addresses at which somebody listens on a TCP port: none where there is no
+// /proc to tell it. Its numbers are words in the byte order of the machine, see proc(5).
+func (h *Host) listeningAt(ctx context.Context, port uint16) ([]netip.Addr, error) {
+	const listening = `
+hex=$(printf %04X "$1")
+cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | while read -r n local remote state rest; do
+	case $local.$state in *:$hex.0A) echo "${local%:*}";; esac
+done`
+	out, _, err := h.script(ctx, listening, fmt.Sprint(port))
+	if err != nil {
+		return nil, err
+	}
+	var at []netip.Addr
+	for line := range strings.Lines(out) {
+		words, err := hex.DecodeString(strings.TrimSpace(line))
+		if err != nil || len(words)%4 != 0 {
+			continue
+		}
+		for i := 0; i < len(words); i += 4 {
+			binary.BigEndian.PutUint32(words[i:], binary.LittleEndian.Uint32(words[i:]))
+		}
+		if ip, ok := netip.AddrFromSlice(words); ok {
+			at = append(at, ip)
+		}
+	}
+	return at, nil
+}
