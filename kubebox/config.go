@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/environ"
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/kube"
 	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/plugin"
@@ -187,10 +188,7 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 func (c Cluster) log() *slog.Logger {
-	if c.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return c.Logger
+	return guard.Logger(c.Logger)
 }
 
 // A Mount is a directory that a pod has from elsewhere.

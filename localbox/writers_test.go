@@ -1,7 +1,9 @@
 package localbox_test
 
 import (
+	"context"
 	"io"
+	"log/slog"
 	"os/exec"
 	"runtime"
 	"testing"
@@ -128,3 +130,20 @@ func (exiting) Write([]byte) (int, error) {
 	runtime.Goexit()
 	return 0, nil
 }
+
+// TestLoggerPanics: a Logger that panics ends nothing.
+func TestLoggerPanics(t *testing.T) {
+	t.Parallel()
+	box := open(t, localbox.Config{Logger: slog.New(panicking{slog.DiscardHandler})})
+	res, err := box.Execute(t.Context(), "exit 3") // the terminal's reader tells of the shell's end
+	require.NoError(t, err)
+	require.True(t, res.Restarted)
+	res, err = box.Execute(t.Context(), "echo on")
+	require.NoError(t, err)
+	require.Equal(t, "on\n", res.Output)
+}
+
+type panicking struct{ slog.Handler }
+
+func (panicking) Enabled(context.Context, slog.Level) bool  { return true }
+func (panicking) Handle(context.Context, slog.Record) error { panic("no, thanks") }

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/guard"
 )
 
 // OpenAPI is the description of what Handler serves, in OpenAPI 3.1. Handler serves it too, at /openapi.json.
@@ -37,9 +39,7 @@ type HandlerOptions struct {
 // A request's body may have 1 MiB and take 30 s to arrive. Give the http.Server a ReadHeaderTimeout,
 // an IdleTimeout and MaxHeaderBytes; a start may take longer than a WriteTimeout.
 func Handler(s *Service, o HandlerOptions) http.Handler {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = guard.Logger(o.Logger)
 	if s == nil {
 		panic("service: Handler: the Service is nil")
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -66,9 +67,7 @@ func Proxy(s *Service, o ProxyOptions) http.Handler {
 	if o.Next == nil {
 		o.Next = http.NotFoundHandler()
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = guard.Logger(o.Logger)
 	return &proxy{s: s, o: o}
 }
 

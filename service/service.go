@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -73,9 +74,7 @@ func New(o Options) (*Service, error) {
 	if o.Place == nil {
 		o.Place = Docker(nil)
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = guard.Logger(o.Logger)
 	if o.Every == 0 {
 		o.Every = defaultEvery
 	}

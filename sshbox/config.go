@@ -9,6 +9,7 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/environ"
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/plugin"
 )
 
@@ -196,10 +197,7 @@ func (c Config) withDefaults() (Config, error) {
 
 // log is the logger.
 func (c Config) log() *slog.Logger {
-	if c.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return c.Logger
+	return guard.Logger(c.Logger)
 }
 
 func (c Config) checkPublish() error {

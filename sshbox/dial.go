@@ -16,6 +16,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/machine"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/sshhost"
@@ -203,9 +204,7 @@ func (c DialConfig) withDefaults() (DialConfig, error) {
 	if c.Linger < time.Second {
 		return c, fmt.Errorf("sshbox: DialConfig.Linger is %v: it has to be a second or more", c.Linger)
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = guard.Logger(c.Logger)
 	return c, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/guests"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -67,10 +68,7 @@ func (e Engine) open(ctx context.Context) (*engine.Engine, error) {
 }
 
 func (e Engine) log() *slog.Logger {
-	if e.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return e.Logger
+	return guard.Logger(e.Logger)
 }
 
 // ImageID returns the id of an image that the engine has, as docker inspect has it. If it has none

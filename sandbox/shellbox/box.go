@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -39,7 +40,8 @@ type Options struct {
 	StartLimit time.Duration
 	// Logger gets events that are in no Result: a restarted shell, a lost prompt, a host without /proc. At debug level it also gets each command of
 	// each session and job: its begin, each Result that says Waiting, its end, with the session's id, a number, state, exit status, bytes of output and
-	// duration; never its text, input or output. Default: none.
+	// duration; never its text, input or output. Its Handler must not block: locks of the Box are
+	// held. If it panics, what it was to log is lost. Default: none.
 	Logger *slog.Logger
 }
 
@@ -107,7 +109,7 @@ func newBox(host Host, opts Options) *Box {
 		opts.StartLimit = 30 * time.Second
 	}
 	b := &Box{
-		host: host, opts: opts, log: opts.Logger,
+		host: host, opts: opts, log: guard.Logger(opts.Logger),
 		mark:        "SANDSHELL_SESSION=" + rand.Text() + ".",
 		closing:     make(chan struct{}),
 		down:        make(chan struct{}),
@@ -124,9 +126,6 @@ func newBox(host Host, opts Options) *Box {
 	if b.processes, ok = host.(Processes); !ok {
 		b.control = newControlled(host)
 		b.processes = b.control
-	}
-	if b.log == nil {
-		b.log = slog.New(slog.DiscardHandler)
 	}
 	b.touch()
 	return b
