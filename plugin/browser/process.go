@@ -154,10 +154,10 @@ func (p *process) directory() (string, error) {
 
 // transport returns chromedp's connection to Chromium.
 func (p *process) transport() chromedp.Transport {
-	return chromedp.NewPipeConn(struct {
+	return newTransport(chromedp.NewPipeConn(struct {
 		io.Reader
 		io.Closer
-	}{&messages{r: p.read}, p.out}, p.in)
+	}{&messages{r: p.read}, p.out}, p.in))
 }
 
 // messageMax is how long a message of Chromium may be. A screenshot of a long page is the longest.

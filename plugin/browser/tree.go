@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
@@ -31,20 +33,46 @@ func (t *Tab) AccessibilityTree(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		tree := &tree{frames: map[cdp.BackendNodeID]*document{}}
+		if frames.FrameTree == nil {
+			return "", errors.New("the browser tells no frames")
+		}
+		tree := newTree()
 		doc, err := tree.read(ctx, target, frames.FrameTree)
 		if err != nil {
 			return "", err
 		}
-		tree.write(doc, doc.root, 0, "")
-		return tree.text.String(), nil
+		return tree.of(doc)
 	})
 }
 
 // A tree is written from the documents of a page and of the frames in it.
 type tree struct {
-	frames map[cdp.BackendNodeID]*document // by the frame's element
-	text   strings.Builder
+	frames  map[cdp.BackendNodeID]*document // by the frame's element
+	nodes   bounded.List                    // of all documents
+	written map[*accessibility.Node]bool
+	text    strings.Builder
+	err     error // why the rest is not written
+}
+
+// A page may be hostile, and a browser that it has taken over tells what it likes: nodes that are in
+// themselves, or in each other without end. treeMax is how much memory the nodes may take, and how
+// long the text may be; treeDepth is how deep the nodes are written.
+const (
+	treeMax   = 8 << 20
+	treeDepth = 1000
+)
+
+func newTree() *tree {
+	return &tree{
+		frames: map[cdp.BackendNodeID]*document{}, written: map[*accessibility.Node]bool{},
+		nodes: bounded.List{What: "the accessibility tree", Max: treeMax},
+	}
+}
+
+// of returns the text of a page's document, with the frames in it.
+func (t *tree) of(page *document) (string, error) {
+	t.write(page, page.root, 0, "")
+	return t.text.String(), t.err
 }
 
 type document struct {
@@ -58,15 +86,15 @@ func (t *tree) read(ctx context.Context, target *chromedp.Target, frame *page.Fr
 	if err != nil {
 		return nil, err
 	}
-	doc := &document{nodes: map[accessibility.NodeID]*accessibility.Node{}}
-	for _, n := range res.Nodes {
-		doc.nodes[n.NodeID] = n
-		if n.ParentID == "" && doc.root == nil {
-			doc.root = n
-		}
+	doc, err := t.document(res.Nodes)
+	if err != nil {
+		return nil, err
 	}
 	for _, child := range frame.ChildFrames {
 		// A frame of another site is in a process of its own, which is not asked; and a frame may be gone by now.
+		if child == nil || child.Frame == nil {
+			continue
+		}
 		owner, err := cdp.Call(ctx, target, dom.GetFrameOwner, dom.GetFrameOwnerParams{FrameID: child.Frame.ID})
 		if err != nil {
 			continue
@@ -76,6 +104,24 @@ func (t *tree) read(ctx context.Context, target *chromedp.Target, frame *page.Fr
 		}
 	}
 	return doc, ctxerr.Of(ctx)
+}
+
+// document returns the document of these nodes.
+func (t *tree) document(nodes []*accessibility.Node) (*document, error) {
+	doc := &document{nodes: map[accessibility.NodeID]*accessibility.Node{}}
+	for _, n := range nodes {
+		if n == nil {
+			continue
+		}
+		if err := t.nodes.Add(len(text(n.Name)) + len(text(n.Value))); err != nil {
+			return nil, err
+		}
+		doc.nodes[n.NodeID] = n
+		if n.ParentID == "" && doc.root == nil {
+			doc.root = n
+		}
+	}
+	return doc, nil
 }
 
 // Roles that only structure the page, or repeat what is said above them.
@@ -98,7 +144,12 @@ var said = map[accessibility.PropertyName]bool{
 
 // write writes a node and the nodes below it. above is the name of the node above it.
 func (t *tree) write(doc *document, n *accessibility.Node, depth int, above string) {
-	if n == nil {
+	if n == nil || t.err != nil || depth > treeDepth || t.written[n] {
+		return
+	}
+	t.written[n] = true
+	if t.text.Len() > treeMax {
+		t.err = &bounded.TooLargeError{What: "the text of the accessibility tree", Max: treeMax}
 		return
 	}
 	role, name := text(n.Role), text(n.Name)
@@ -137,6 +188,9 @@ func (t *tree) line(n *accessibility.Node, depth int, role, name string) {
 	}
 	ref := usable[role]
 	for _, p := range n.Properties {
+		if p == nil {
+			continue
+		}
 		value := text(p.Value)
 		if p.Name == accessibility.PropertyNameFocusable && value == "true" && role != "page" {
 			ref = true
