@@ -3,16 +3,21 @@ package jupyter
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/guard"
+	"github.com/sandshell/sandshell/internal/printable"
 )
 
 // outputsMax is how many bytes of Outputs a Result keeps.
-const outputsMax = 64 << 20
+const outputsMax = 12 << 20
+
+// valuesMax bounds the memory for the values of a message, beside its text.
+const valuesMax = 8 << 20
 
 // The contents of messages, as far as they matter.
 type (
@@ -67,7 +72,7 @@ func (c *cell) take(ctx context.Context, m *message) error {
 		c.result.Omitted += m.omitted
 		if m.channel == shell {
 			c.replied = true
-			c.result.Error = &Error{Name: "unknown", Value: "the kernel's reply is larger than 64 MiB"}
+			c.result.Error = &Error{Name: "unknown", Value: "the kernel's reply is larger than 6 MiB"}
 		}
 		return nil
 	case m.channel == stdin && m.header.Type == "input_request":
@@ -81,10 +86,7 @@ func (c *cell) take(ctx context.Context, m *message) error {
 }
 
 func (m *message) parse(v any) error {
-	if err := json.Unmarshal(m.content, v); err != nil {
-		return fmt.Errorf("understand the kernel's %s: %w", m.header.Type, err)
-	}
-	return nil
+	return bounded.Unmarshal(m.content, v, "the kernel's "+printable.Text(m.header.Type), valuesMax)
 }
 
 func (c *cell) reply(m *message) error {
@@ -152,6 +154,7 @@ func (c *cell) show(m *message) error {
 		if err := m.parse(&display); err != nil {
 			return err
 		}
+		m.content = nil // display has it, and is decoded now: each has some MiB
 		c.clearIfDue()
 		o := newOutput(display.Data)
 		o.Value, o.display = m.header.Type == "execute_result", display.Transient.ID
@@ -230,6 +233,9 @@ func (c *cell) update(o *Output) {
 // hold keeps a question until all output before it has arrived, which comes by another connection. The kernel publishes in order: so a request is
 // sent now, on control, where it does not wait for the cell; when iopub has a message about that, the output is complete.
 func (c *cell) hold(m *message) (err error) {
+	if c.question != nil {
+		return errors.New("the kernel asks, and waits for no answer")
+	}
 	c.question = m
 	c.caughtUp, err = c.conn.also(c.r, control, "kernel_info_request", struct{}{})
 	return err

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/plugin/jupyter/internal/zmtp"
 	"github.com/sandshell/sandshell/sandbox"
@@ -150,7 +151,7 @@ func (c *connection) read(channel string, conn *zmtp.Conn) {
 		c.mu.Lock()
 		r := c.requests[m.parent]
 		if r != nil {
-			r.put(m)
+			err = r.put(m)
 		}
 		unwanted := r != nil && r.abandoned && m.header.Type == "execute_input"
 		if unwanted && !c.closing {
@@ -163,6 +164,10 @@ func (c *connection) read(channel string, conn *zmtp.Conn) {
 			delete(c.requests, m.parent)
 		}
 		c.mu.Unlock()
+		if err != nil {
+			c.ended(channel, err)
+			return
+		}
 	}
 }
 
@@ -271,35 +276,42 @@ type request struct {
 	ready chan struct{} // not empty when messages is not
 
 	messages  []*message // under connection.mu
-	size      int64      // bytes of output in messages
+	size      int64      // bytes of messages
 	omitted   int64      // bytes of output that were dropped
 	abandoned bool
 }
 
-// put adds a message. The kernel does not wait for slow readers: output beyond pendingMax is dropped.
-func (r *request) put(m *message) {
+// put adds a message. The kernel does not wait for slow readers: output beyond pendingMax is dropped. Of other messages, an honest kernel does not send
+// as many again.
+func (r *request) put(m *message) error {
 	if r.abandoned {
-		return
+		return nil
 	}
+	most := int64(2 * pendingMax)
 	if m.channel == iopub && m.shows() {
-		if r.size+m.size > pendingMax {
-			r.omitted += m.size
-			return
-		}
-		r.size += m.size + messageCost
+		most = pendingMax
 	}
+	if r.size+m.size > most {
+		if most > pendingMax {
+			return &bounded.TooLargeError{What: "what the kernel says of a request", Max: most}
+		}
+		r.omitted += m.size
+		return nil
+	}
+	r.size += m.size + messageCost
 	r.messages = append(r.messages, m)
 	select {
 	case r.ready <- struct{}{}:
 	default:
 	}
+	return nil
 }
 
 // pendingMax is how many bytes of a cell's output may wait for the function given to Stream; messageCost is what a message needs beside its
-// content.
+// frames.
 const (
-	pendingMax  = 64 << 20
-	messageCost = 512
+	pendingMax  = 6 << 20
+	messageCost = 1024
 )
 
 // shows reports whether a message is output, which may be dropped.
@@ -322,9 +334,7 @@ func (c *connection) next(ctx context.Context, r *request, late <-chan time.Time
 		if len(r.messages) > 0 {
 			m := r.messages[0]
 			r.messages = r.messages[1:]
-			if m.channel == iopub && m.shows() {
-				r.size -= m.size + messageCost
-			}
+			r.size -= m.size + messageCost
 			c.mu.Unlock()
 			return m, nil
 		}

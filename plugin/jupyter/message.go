@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ type message struct {
 	rawHeader json.RawMessage
 	parent    string // the id of the request that the message is about
 	content   json.RawMessage
-	size      int64
+	size      int64 // of all its frames
 	omitted   int64 // if it was too large: bytes that are missing, content among them
 }
 
@@ -51,12 +52,14 @@ func newHeader(session, kind string) header {
 type signer []byte
 
 func (key signer) sign(parts [][]byte) []byte {
-	mac := hmac.New(sha256.New, key)
+	mac := key.mac()
 	for _, p := range parts {
 		mac.Write(p)
 	}
 	return hex.AppendEncode(nil, mac.Sum(nil))
 }
+
+func (key signer) mac() hash.Hash { return hmac.New(sha256.New, key) }
 
 // encode returns the frames of a message. If it is a reply, parent is the header of the other's; else nil.
 func (key signer) encode(h header, parent json.RawMessage, content any) ([][]byte, error) {
@@ -92,7 +95,9 @@ func (key signer) decode(channel string, z *zmtp.Message) (*message, error) {
 			return nil, errors.New("a message has a wrong signature: it is not from the kernel")
 		}
 		m.content = parts[3]
-		m.size = int64(len(m.content))
+	}
+	for _, frame := range z.Frames {
+		m.size += int64(len(frame))
 	}
 	if err := json.Unmarshal(m.rawHeader, &m.header); err != nil {
 		return nil, fmt.Errorf("the header of a message: %w", err)

@@ -1,7 +1,6 @@
 package jupyter
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"github.com/sandshell/sandshell/internal/printable"
 	"regexp"
@@ -27,7 +26,7 @@ type Result struct {
 	ExecutionCount int           // the number of the cell, as in In [n]
 	Stdout, Stderr string        // head and tail, if there is more than MaxOutput
 	Text           string        // the value of the last expression, as text; "" if there is none
-	Outputs        []Output      // displays and figures, and the value, in order; up to 64 MiB
+	Outputs        []Output      // displays and figures, and the value, in order; up to 12 MiB
 	Error          *Error        // the exception that ended the cell; nil if there was none
 	Omitted        int64         // bytes of Stdout, Stderr and Outputs that are missing
 	Duration       time.Duration // since the cell was sent
@@ -107,27 +106,26 @@ func newOutput(data map[string]json.RawMessage) *Output {
 	o := &Output{Data: make(map[string][]byte, len(data))}
 	for mime, raw := range data {
 		o.Data[mime] = decodeMIME(mime, raw)
+		delete(data, mime)
 	}
 	return o
 }
 
 // decodeMIME undoes Jupyter's encoding in JSON: text is a string, binary data base64 in a string, and JSON is as it is.
 func decodeMIME(mime string, raw json.RawMessage) []byte {
-	var text string
-	if strings.HasSuffix(mime, "json") || json.Unmarshal(raw, &text) != nil {
+	if len(raw) == 0 || raw[0] != '"' || strings.HasSuffix(mime, "json") {
 		return raw
 	}
 	kind, _, _ := strings.Cut(mime, "/")
-	switch {
-	case strings.HasSuffix(mime, "+xml"), kind != "image" && kind != "audio" && kind != "video" && kind != "font" &&
-		mime != "application/pdf" && mime != "application/octet-stream":
-		return []byte(text)
+	binary := kind == "image" || kind == "audio" || kind == "video" || kind == "font" || mime == "application/pdf" || mime == "application/octet-stream"
+	if data := []byte{}; binary && !strings.HasSuffix(mime, "+xml") && json.Unmarshal(raw, &data) == nil {
+		return data
 	}
-	binary, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(text, "\n", ""))
-	if err != nil {
-		return []byte(text)
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return raw
 	}
-	return binary
+	return []byte(text)
 }
 
 // size returns roughly how much memory the output takes.

@@ -24,9 +24,9 @@ const (
 	Sub    = "SUB"
 )
 
-// Limit is how many bytes of a message are kept, in at most frames frames: 64 MiB.
+// Limit is how many bytes of a message are kept, in at most frames frames: 6 MiB.
 const (
-	Limit  = 64 << 20
+	Limit  = 6 << 20
 	frames = 64
 )
 

@@ -120,7 +120,7 @@ func TestReceiveMalformed(t *testing.T) {
 		{"CutMessage", "\x01\x01a", "unexpected EOF"},
 		{"Flags", "\x10\x00", "a frame has the flags 0x10"},
 		{"Negative", long(flagLong, 1<<63), "a frame has 9223372036854775808 bytes"},
-		{"Promise", long(flagLong, 60<<20) + "short", "unexpected EOF"}, // no memory is taken for it
+		{"Promise", long(flagLong, Limit) + "short", "unexpected EOF"}, // no memory is taken for it
 		{"HugeCommand", long(flagCommand|flagLong, 1<<30), "a command has 1073741824 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
