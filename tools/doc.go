@@ -32,5 +32,6 @@
 // # Concurrency and lifetimes
 //
 // All methods of a [Set] may be called from several goroutines, and calls run at the same time. A shell runs one command at a time: a second run is told so.
+// Sets of one session know of each other's commands if [New] combines them.
 // The box stays its owner's, unless [Closing] says otherwise. Close closes what the set has opened in it: a connection to a kernel, a browser.
 package tools

@@ -11,7 +11,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Files returns the tools of a box's files: read, write, edit, list and find. Relative paths start at the main session's directory.
+// Files returns the tools of a box's files: read, write, edit, list and find. Relative paths start
+// at the main session's directory. read shows text in UTF-8 and UTF-16, and pictures as a Reply's
+// Images; edit keeps a file's line ends and encoding.
 func Files(f sandbox.Files, opts ...Option) *Set {
 	if isNil(f) {
 		return broken("Files: the files are nil")

@@ -33,9 +33,7 @@ type sessionState struct {
 
 func newShell(s sandbox.Session, opts []Option) *shell {
 	sh := &shell{session: s, options: newOptions(opts)}
-	state := &sessionState{}
-	state.log.keep(sh.options.keep)
-	sh.state.Store(state)
+	sh.state.Store(&sessionState{})
 	return sh
 }
 
@@ -56,14 +54,14 @@ func (s *Set) share() {
 			}
 			shared := first.state.Load()
 			if shared != state {
-				shared.log.keep(sh.options.keep)
 				shared.left.CompareAndSwap(false, state.left.Load())
 				sh.state.Store(shared)
 			}
 			state = shared
 			break
 		}
-		if sh.tools {
+		if sh.tools { // which read the log
+			state.log.keep(sh.options.keep)
 			state.prefix.Store(&sh.prefix)
 		}
 	}

@@ -180,8 +180,9 @@ func TestLate(t *testing.T) {
 // What is no longer kept is said.
 func TestKeep(t *testing.T) {
 	t.Parallel()
-	set := combined(t, Shell(local(t), append(patient, Budget(2048), Keep(10_000))...))
-	got := text(t, set, "run", "command", "seq -f %099.0f 1 1000") // 100 bytes each
+	box := local(t)
+	set := combined(t, Jobs(box), Shell(box, append(patient, Budget(2048), Keep(10_000))...)) // Jobs keep nothing
+	got := text(t, set, "run", "command", "seq -f %099.0f 1 1000")                            // 100 bytes each
 	require.LessOrEqual(t, len(got), 2048)
 	require.Contains(t, got, "[… 98,200 bytes omitted …]")
 	page := text(t, set, "output", "offset", 500)
