@@ -26,8 +26,8 @@
 //
 // What a model cannot mend is an error: the box is closed or lost ([sandbox.ErrClosed],
 // [sandbox.ErrLost]), ctx has ended, the box lacks the plugin that a tool is of, or a tool or the
-// writer of [WithOutput] has panicked ([PanicError]). The end of ctx interrupts the command that the call is about, and leaves its shell
-// usable. What is wrong with a set is an error of [New].
+// writer of [WithOutput] has panicked ([PanicError]). The end of ctx interrupts the command that the
+// call is about, and leaves its shell usable. What is wrong with a set is an error of [New].
 //
 // # Concurrency and lifetimes
 //

@@ -17,8 +17,9 @@ import (
 // Jobs returns the tools of a box's jobs, commands that run beside its shell: job_start, job_logs,
 // job_wait, job_kill and job_list.
 //
-// A job starts in the main session's directory, as the last command of its Shell has left it, if New
-// combines the two; else in the box's. job_start waits 0.3 s, to tell of a command that ends at once.
+// A job starts in the main session's directory, as the last command of its Shell has left it, if
+// New combines the two; else in the box's. job_start waits 0.3 s, to tell of a command that ends at
+// once.
 func Jobs(box sandbox.Sandbox, opts ...Option) *Set {
 	if isNil(box) {
 		return broken("Jobs: the box is nil")

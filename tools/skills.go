@@ -12,9 +12,10 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Skills returns the commands of the plugin agentskills as tools: open, scroll_down, search_dir, edit and so on. They run in the session, which remembers the
-// open file and whose directory relative paths start at; so they have to wait for an unfinished command.
-// The box has to have the plugin: else the error of a call is agentskills.ErrNotInstalled.
+// Skills returns the commands of the plugin agentskills as tools: open, scroll_down, search_dir,
+// edit and so on. They run in the session, which remembers the open file and whose directory
+// relative paths start at. So they have to wait for an unfinished command. The box has to have the
+// plugin: else the error of a call is agentskills.ErrNotInstalled.
 func Skills(s sandbox.Session, opts ...Option) *Set {
 	if isNil(s) {
 		return broken("Skills: the session is nil")

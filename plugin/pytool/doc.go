@@ -12,11 +12,13 @@
 //
 // # A call
 //
-// Each call is a process of its own. It runs the source as a module named "tool", then calls the function. The return value must be JSON: a
-// value that json.dumps takes, without NaN and infinities. An async function is awaited. The process ends as Python processes do: threads that are
-// no daemons finish, atexit functions run. Background processes go on; the call does not wait for them. Modules are found as by "python3 -c" in the
-// call's directory. The standard input is empty. Processes that multiprocessing starts find the module
-// too, whatever the start method.
+// Each call is a process of its own. It runs the source as a module named "tool", then calls the
+// function. The return value must be JSON: a value that json.dumps takes, without NaN and
+// infinities. An async function is awaited. The process ends as Python processes do: threads that
+// are no daemons finish, atexit functions run. Background processes go on; the call does not wait
+// for them. Modules are found as by "python3 -c" in the call's directory. Processes that
+// multiprocessing starts find the module "tool" too, whatever the start method. The standard input
+// is empty.
 //
 // The function's stdout and stderr have pipes of their own, apart from its result. Nothing that the function prints can be mistaken for the
 // result, or damage it.
