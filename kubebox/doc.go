@@ -35,8 +35,10 @@
 //
 // # Whom to trust
 //
-// As package sshbox says of containers. What runs in the box as boxd's own user could put another program in boxd's place for later connections, unless there is a
-// BoxdImage: it gains no more than that user has. Whoever may exec into the namespace's pods, or read its Config.Env, is the box's master.
+// As package sshbox says of containers. What runs in the box as boxd's own user could put another
+// program in the place of boxd's file, unless there is a BoxdImage. Later connections lead to that
+// program then, and are cuts: it has no key. Whoever may exec into the namespace's pods, or read its
+// Config.Env, is the box's master.
 //
 // # Concurrency and lifetimes
 //

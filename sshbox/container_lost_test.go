@@ -246,7 +246,7 @@ func TestStopping(t *testing.T) {
 	box, err := New(t.Context(), Config{Image: dockertest.Busybox, Network: "none"})
 	noError(t, err)
 	defer box.Close()
-	res, err := box.Execute(t.Context(), `sh -c 'trap "" TERM HUP; kill -TERM 1; sleep 0.5; echo result'`)
+	res, err := box.Execute(t.Context(), `sh -c 'trap "" TERM HUP; kill -INT 1; sleep 0.5; echo result'`)
 	var lost *sandbox.LostError
 	if !errors.As(err, &lost) || lost.Cause != sandbox.LostEnded {
 		t.Errorf("got %+v, %v", res, err)

@@ -44,6 +44,9 @@ func TestContainerLimits(t *testing.T) {
 	if host.Memory != 64<<20 || host.NanoCPUs != 5e8 || *host.PidsLimit != 40 || host.ShmSize != 8<<20 {
 		t.Errorf("got %+v", host.Resources)
 	}
+	if c, err := (Config{Image: testImage}).withDefaults(); c.PIDs != 4096 || err != nil {
+		t.Errorf("by default it may have %d processes, %v", c.PIDs, err)
+	}
 	labels := inspected.Container.Config.Labels
 	if labels["sandshell"] == "" || labels["sandshell.pid"] != strconv.Itoa(os.Getpid()) || labels["mine"] != "yes" || labels["sandshell.box"] == "" {
 		t.Errorf("labels are %v", labels)

@@ -57,7 +57,7 @@
 // that, gets one of its own). It can connect to the socket, but is not served: boxd serves only processes that came into
 // the container from outside, whose parent is in no namespace of the container. It can be such a process, by tracing a
 // "boxd join" in its first moment, which is a cut too: it has neither the owner's key nor boxd's. It can send boxd
-// SIGTERM, which stops the box as docker stop does; kill "boxd join", which is a cut like others; stop programs of the
+// SIGTERM or SIGINT, which stop the box as docker stop does; kill "boxd join", which is a cut like others; stop programs of the
 // same user, or read and change their memory, terminals included, as on any machine; use up the container's memory,
 // processes and disk; and print anything.
 //

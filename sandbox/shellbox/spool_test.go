@@ -34,6 +34,10 @@ func TestSpool(t *testing.T) {
 				require.EqualValues(t, len(all), next)
 				require.True(t, bytes.Equal(all[max(offset, first):], data))
 			}
+			if info, err := s.f.Stat(); bound > 0 {
+				require.NoError(t, err)
+				require.LessOrEqual(t, info.Size(), bound, "the file does not grow")
+			}
 			_, _, err := s.read(int64(len(all)+1), 1)
 			require.Error(t, err)
 			p, err := s.text()

@@ -1,0 +1,17 @@
+package sandbox_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// TestMaxLog: a job's log has a bound unless somebody sets another.
+func TestMaxLog(t *testing.T) {
+	for _, opts := range [][]sandbox.SessionOption{nil, {nil}, {sandbox.MaxLog(0)}, {sandbox.MaxLog(-1)}} {
+		require.EqualValues(t, 64<<20, sandbox.NewSessionOptions(opts...).MaxLog)
+	}
+	require.EqualValues(t, 5, sandbox.NewSessionOptions(sandbox.MaxLog(5)).MaxLog)
+}
