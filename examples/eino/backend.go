@@ -143,7 +143,7 @@ func (b *Backend) run(ctx context.Context, dir string, args ...string) (string, 
 	var out, errs printed
 	code, err := b.Box.Run(ctx, &sandbox.Cmd{Args: args, Dir: dir, Stdout: &out, Stderr: &errs})
 	if err == nil && code > 1 {
-		err = fmt.Errorf("%s: exit status %d: %s", args[0], code, strings.TrimSpace(errs.text.String()))
+		err = fmt.Errorf("%s: exit status %d: %q", args[0], code, errs.text.String()) // %q: errors are printed
 	}
 	return out.text.String(), err
 }
