@@ -1,0 +1,158 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+)
+
+// file packs a regular file.
+func (p *packer) file(at source, shown, name string) error {
+	f, err := at.open()
+	if err != nil {
+		return p.skip(shown, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it was replaced while it was read")
+	}
+	if err != nil {
+		return p.skip(shown, err)
+	}
+	id, linked := hardLinked(info)
+	if first, ok := p.links[id]; linked && ok {
+		return p.writeLink(info, shown, name, first)
+	}
+	if p.sparse && info.Size() > bufferSize {
+		if data := dataOf(f, info); data != nil {
+			err = p.sparseFile(f, info, data, shown, name)
+		} else {
+			err = p.content(f, info, shown, name)
+		}
+	} else {
+		err = p.content(f, info, shown, name)
+	}
+	if linked && err == nil {
+		p.links[id] = name
+	}
+	return err
+}
+
+// content packs a file without holes. The size that the system tells is no promise: a file of /proc
+// has none, one of /sys is shorter, and any file may change while it is read. So the beginning,
+// which mostly is all of it, is read before the header is written.
+func (p *packer) content(f *os.File, info fs.FileInfo, shown, name string) error {
+	size, n := info.Size(), 0
+	ended := false
+	for !ended && n < len(p.buf) && (n == 0 || int64(n) != size) {
+		m, err := f.Read(p.buf[n:])
+		n += m
+		if ended = err == io.EOF; err != nil && !ended {
+			return p.skip(shown, err)
+		}
+	}
+	head := p.buf[:n]
+	switch {
+	case ended:
+		size = int64(n)
+	case size == 0:
+		rest, err := io.ReadAll(io.LimitReader(f, sizelessLimit-int64(n)+1))
+		if err != nil {
+			return p.skip(shown, err)
+		}
+		head = slices.Concat(head, rest)
+		if len(head) > sizelessLimit {
+			head = head[:sizelessLimit]
+			why := fmt.Errorf("%w: it does not tell its size, and its copy ends after %d bytes",
+				syscall.EFBIG, sizelessLimit)
+			if err := p.skip(shown, why); err != nil {
+				return err
+			}
+		}
+		size = int64(len(head))
+	case size < int64(n): // it has grown
+		size = int64(n)
+	}
+	if err := p.writeHeader(sized{info, size}, shown, name, "", nil); err != nil {
+		return err
+	}
+	if _, err := p.tar.Write(head); err != nil {
+		return err
+	}
+	return p.rest(f, int64(len(head)), size, shown)
+}
+
+// sparseFile packs the data of a file that has holes.
+func (p *packer) sparseFile(f *os.File, info fs.FileInfo, data []extent, shown, name string) error {
+	size := int64(0)
+	for _, e := range data {
+		size += e.length
+	}
+	h := sized{info, size}
+	if err := p.writeHeader(h, shown, name, "", layout(info.Size(), data)); err != nil {
+		return err
+	}
+	for _, e := range data {
+		if _, err := f.Seek(e.offset, io.SeekStart); err != nil {
+			return err
+		}
+		if err := p.rest(f, e.offset, e.offset+e.length, shown); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rest packs a file's bytes from one offset, which is the next that f reads, to another. Zeros take
+// the place of what cannot be read: the header has promised that many bytes.
+func (p *packer) rest(f *os.File, from, to int64, shown string) error {
+	if to-from > bufferSize { // into an empty buffer, whole pieces are not copied
+		if err := p.out.Flush(); err != nil {
+			return err
+		}
+	}
+	for from < to {
+		piece := p.buf[:min(int64(len(p.buf)), to-from)]
+		n, err := f.Read(piece)
+		if err != nil {
+			if err == io.EOF {
+				err = errors.New("it became shorter while it was read")
+			}
+			err = fmt.Errorf("%w: the copy has zeros from byte %d on", bare(err), from)
+			if err := p.skip(shown, err); err != nil {
+				return err
+			}
+			return p.zeros(to - from)
+		}
+		if _, err := p.tar.Write(piece[:n]); err != nil {
+			return err
+		}
+		from += int64(n)
+	}
+	return nil
+}
+
+func (p *packer) zeros(n int64) error {
+	clear(p.buf)
+	for n > 0 {
+		m, err := p.tar.Write(p.buf[:min(int64(len(p.buf)), n)])
+		if err != nil {
+			return err
+		}
+		n -= int64(m)
+	}
+	return nil
+}
+
+// A sized file has another size than the system tells.
+type sized struct {
+	fs.FileInfo
+	size int64
+}
+
+func (s sized) Size() int64 { return s.size }

@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+)
+
+const (
+	authorizeWord = "sandshell authorize "
+	adoptWord     = "sandshell adopt "
+	answerWord    = "sandshell answer "
+	hostKeyWord   = "host-key "
+	refusedWord   = "refused "
+)
+
+// ClaimMax is how long a claim may be: Linux writes so much into a pipe at once (PIPE_BUF), so that
+// two claims do not mix.
+const ClaimMax = 4096
+
+// A Claim is a line by which a client becomes the box's owner.
+type Claim struct {
+	Adopts bool   // only if nobody else is or was the owner
+	Nonce  string // made for this claim: the secret of its sender and boxd
+	Key    string // the owner's public key, as in authorized_keys
+}
+
+// NewClaim returns a claim for that key.
+func NewClaim(key ssh.PublicKey, adopts bool) Claim {
+	return Claim{adopts, rand.Text(), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))}
+}
+
+// String returns the claim as a line, with its end.
+func (c Claim) String() string {
+	word := authorizeWord
+	if c.Adopts {
+		word = adoptWord
+	}
+	return word + c.Nonce + " " + c.Key + "\n"
+}
+
+// ParseClaim reads a line.
+func ParseClaim(line string) (Claim, error) {
+	c := Claim{}
+	rest, ok := strings.CutPrefix(line, authorizeWord)
+	if !ok {
+		rest, c.Adopts = strings.CutPrefix(line, adoptWord)
+	}
+	c.Nonce, c.Key, _ = strings.Cut(strings.TrimSpace(rest), " ")
+	if !ok && !c.Adopts || c.Nonce == "" || c.Key == "" {
+		return c, fmt.Errorf("it is no claim: %.40q", line)
+	}
+	return c, nil
+}
+
+// Accept returns the answer, a line, to a claim that boxd of that host key has heeded.
+func (c Claim) Accept(hostKey ssh.PublicKey) string {
+	return c.answer(hostKeyWord + strings.TrimSpace(string(ssh.MarshalAuthorizedKey(hostKey))))
+}
+
+// Refuse returns the answer to a claim that boxd does not heed.
+func (c Claim) Refuse(why error) string {
+	return c.answer(refusedWord + strings.ReplaceAll(why.Error(), "\n", " "))
+}
+
+func (c Claim) answer(text string) string {
+	return answerWord + c.code("claim") + " " + c.code(text) + " " + text + "\n"
+}
+
+// code is the HMAC of a text, and of the claim, under the nonce.
+func (c Claim) code(text string) string {
+	mac := hmac.New(sha256.New, []byte(c.Nonce))
+	fmt.Fprintf(mac, "%t\x00%s\x00%s", c.Adopts, c.Key, text)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// ParseAnswer reads a line of boxd's output. answers is false for a line that does not answer this
+// claim, or that somebody else than boxd has made.
+func (c Claim) ParseAnswer(line string) (hostKey ssh.PublicKey, answers bool, err error) {
+	rest, _ := strings.CutPrefix(strings.TrimSuffix(line, "\n"), answerWord+c.code("claim")+" ")
+	code, text, _ := strings.Cut(rest, " ")
+	if !hmac.Equal([]byte(code), []byte(c.code(text))) {
+		return nil, false, nil
+	}
+	if why, refused := strings.CutPrefix(text, refusedWord); refused {
+		return nil, true, fmt.Errorf("boxd refuses: %.200q", why)
+	}
+	key, ok := strings.CutPrefix(text, hostKeyWord)
+	if !ok {
+		return nil, true, fmt.Errorf("unexpected answer of boxd: %.100q", text)
+	}
+	hostKey, _, _, _, err = ssh.ParseAuthorizedKey([]byte(key))
+	return hostKey, true, err
+}
