@@ -114,7 +114,7 @@ func TestStuckFollowBetweenCalls(t *testing.T) {
 	require.Equal(t, "on\n", res.Output)
 }
 
-// TestWriterEndsGoroutine: a writer that calls runtime.Goexit, as a test's FailNow does, keeps no call from returning.
+// TestWriterEndsGoroutine: a writer or a reader that calls runtime.Goexit, as a test's FailNow does, keeps no call from returning.
 func TestWriterEndsGoroutine(t *testing.T) {
 	t.Parallel()
 	box := open(t, localbox.Config{})
@@ -122,14 +122,21 @@ func TestWriterEndsGoroutine(t *testing.T) {
 	require.ErrorContains(t, err, "the writer of Tee has ended its goroutine")
 	require.ErrorContains(t, err, "the writer of Follow has ended its goroutine")
 	require.Equal(t, 3, res.ExitCode)
+	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", "seq 1 100000; exit 3"}, Stdout: exiting{}})
+	require.ErrorContains(t, err, "Cmd.Stdout has ended its goroutine")
+	require.Equal(t, 3, code)
+	_, err = box.Run(t.Context(), &sandbox.Cmd{Args: []string{"cat"}, Stdin: exiting{}})
+	require.ErrorContains(t, err, "Cmd.Stdin has ended its goroutine")
 }
 
 type exiting struct{}
 
-func (exiting) Write([]byte) (int, error) {
+func (exiting) Read([]byte) (int, error) {
 	runtime.Goexit()
 	return 0, nil
 }
+
+func (e exiting) Write(p []byte) (int, error) { return e.Read(p) }
 
 // TestLoggerPanics: a Logger that panics ends nothing.
 func TestLoggerPanics(t *testing.T) {

@@ -244,9 +244,10 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drain copies until the end of r. If w, which the caller has given as name, fails or panics, it reads on, so that the program does not block.
+// drain copies until the end of r. If w, which the caller has given as name, fails, panics or ends its goroutine, it reads on, so that the program does not
+// block.
 func drain(name string, w io.Writer, r io.Reader) error {
-	err := guard.Call(name, func() error {
+	err := <-guard.Go(name, func() error {
 		_, err := io.Copy(w, r)
 		return err
 	})

@@ -2,6 +2,7 @@ package shellbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -16,9 +17,12 @@ type stdin struct {
 }
 
 func (s *stdin) Read(p []byte) (n int, err error) {
+	err = errors.New("Cmd.Stdin has ended its goroutine") // unless the Read returns
+	defer func() {
+		if err != nil && err != io.EOF {
+			s.cancel(fmt.Errorf("read its input: %w", err))
+		}
+	}()
 	n, err = guard.Reader("Cmd.Stdin", s.r).Read(p)
-	if err != nil && err != io.EOF {
-		s.cancel(fmt.Errorf("read its input: %w", err))
-	}
 	return n, err
 }
