@@ -32,24 +32,28 @@ func (m *Machine) list(ctx context.Context, h *sshhost.Host) (boxes []wire.Machi
 	defer p.Close()
 	stop := context.AfterFunc(ctx, func() { p.Close() })
 	defer stop()
-	list := bounded.List{What: "what boxd list prints", Max: listMax}
-	for lines := bufio.NewReader(p.Stdout()); line != wire.ListEnd; {
+	if boxes, err = readList(line, bufio.NewReader(p.Stdout())); err != nil && ctx.Err() != nil {
+		err = ctxerr.Of(ctx)
+	}
+	return boxes, dir, err
+}
+
+// readList reads what boxd list prints, of which line is the first.
+func readList(line string, lines *bufio.Reader) (boxes []wire.Machine, err error) {
+	for list := (bounded.List{What: "what boxd list prints", Max: listMax}); line != wire.ListEnd; {
 		if err := list.Add(len(line)); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		var box wire.Machine
 		if err := json.Unmarshal([]byte(line), &box); err != nil {
-			return nil, "", fmt.Errorf("boxd list says %.1000q", line)
+			return nil, fmt.Errorf("boxd list says %.1000q", line)
 		}
 		boxes = append(boxes, box)
 		if line, err = bounded.Line(lines, "a line of boxd list", 64<<10); err != nil {
-			if ctx.Err() != nil {
-				return nil, "", ctxerr.Of(ctx)
-			}
-			return nil, "", fmt.Errorf("boxd list: its output is cut short: %w", err)
+			return nil, fmt.Errorf("boxd list: its output is cut short: %w", err)
 		}
 	}
-	return boxes, dir, nil
+	return boxes, nil
 }
 
 // Find returns a box that runs, for Join. h is the box's from then on; with an error it stays the caller's. A box that is not there is a *NoBoxError.

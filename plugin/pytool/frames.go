@@ -92,8 +92,9 @@ func (d *decoder) fail(err error) (int, error) {
 	return 0, err
 }
 
-// answerMax is how long the frames that are no output may be together: a result with its state.
-const answerMax = 24 << 20
+// answerMax is how long the frames that are no output may be together: a result with its state. In
+// memory it is there twice for a moment.
+const answerMax = 10 << 20
 
 // A capture keeps head and tail of what is written to it, and passes everything on to tee. Several goroutines may use it.
 type capture struct {

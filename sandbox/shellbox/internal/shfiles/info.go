@@ -32,7 +32,7 @@ const statMax = 128
 
 // parse reads a line of stat's.
 func parse(name, line string) (*info, error) {
-	words := strings.Fields(line)
+	words := strings.Fields(line[:min(len(line), statMax)])
 	if len(words) != 5 || len(line) > statMax {
 		return nil, fmt.Errorf("stat prints %.1000q", line)
 	}
@@ -117,15 +117,17 @@ func (c *Client) lookIn(dir string, names []string, infos []fs.FileInfo) ([]fs.F
 		return infos, nil
 	}
 	lines, err := c.output(`cd -- "$1" && shift && stat "$@"`, append([]string{dir, c.stat[0], c.stat[1], "--"}, names...)...)
-	all := strings.Split(strings.TrimSuffix(lines, "\n"), "\n")
-	if err != nil || len(all) != len(names) {
+	lines = strings.TrimSuffix(lines, "\n")
+	if err != nil || strings.Count(lines, "\n") != len(names)-1 {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 		return c.lookAtEach(dir, names, infos)
 	}
-	for k, name := range names {
-		i, err := parse(name, all[k])
+	for _, name := range names {
+		var line string
+		line, lines, _ = strings.Cut(lines, "\n")
+		i, err := parse(name, line)
 		if err != nil {
 			return nil, err
 		}
