@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
@@ -66,10 +67,14 @@ type Unpacker struct {
 	top        string             // the name of the archive's root
 	whole      bool               // the archive has been read to its end
 	dirs       map[string]dirMode // what directories get once all files are in them
+	memory     bounded.List       // of dirs
 	within     *directory         // the directory of the last file: kept open, so that the path is not walked for each file
 	withinName string
 	buf        []byte
 }
+
+// dirsMax bounds the memory for the directories of an archive that is not trusted: some 90,000.
+const dirsMax = 24 << 20
 
 // A dirMode is what a directory gets in the end: no files could be made in one that is read-only from the beginning.
 type dirMode struct {
@@ -98,7 +103,7 @@ func NewUnpacker(path string, o Options) (*Unpacker, error) {
 	return &Unpacker{
 		trusted: o.Trusted, parent: parent, dir: dir, name: name, into: parent,
 		slash: name != "" && endsInSlash(path), rootName: o.Name,
-		dirs: map[string]dirMode{}, buf: make([]byte, bufferSize),
+		dirs: map[string]dirMode{}, memory: bounded.List{What: "the list of the directories", Max: dirsMax}, buf: make([]byte, bufferSize),
 	}, nil
 }
 
@@ -192,6 +197,9 @@ func (u *Unpacker) entry(h *tar.Header, r io.Reader) error {
 	switch t := h.Typeflag; {
 	case t == tar.TypeDir:
 		err = u.root.MkdirAll(local, 0o700)
+		if err := u.memory.Add(len(local)); err != nil && !u.trusted {
+			return fault(u.pathOf(name), err)
+		}
 		u.dirs[local] = dirMode{mode & kept, h.ModTime}
 	case t == tar.TypeReg || t == tar.TypeGNUSparse || t == tar.TypeCont:
 		err = u.file(local, mode&kept, h, r)
