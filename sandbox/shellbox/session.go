@@ -127,6 +127,7 @@ func (s *session) marker(sh *shell, m *marker) {
 	case m.kind == 'C':
 		s.told = false
 		s.begun(m)
+	case sh.halted: // there is no result: the shell is about to be killed
 	default:
 		s.answered, s.cwd = m.seq, m.cwd
 		if m.bash && !sh.dialect.bash {

@@ -31,6 +31,8 @@ type shell struct {
 	pipe  string // what the shell reads when it waits for a command, see proc.Look; "": unknown
 	image string // its program's, see proc.Look; "": unknown
 
+	halted bool // it was found stopped: what says that a command has ended need not be its own; see session.mu
+
 	early []byte      // what it printed before its first prompt, the begin; see session.mu
 	alive *time.Timer // asks it before it ends because it is idle; see session.mu
 

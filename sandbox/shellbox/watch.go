@@ -212,6 +212,7 @@ func (w *watch) judge(f *finding) time.Duration {
 	case c.phase >= ending:
 		return paceMin
 	case f.halt: // nothing would go on, and whoever has stopped it may take its commands
+		w.sh.halted = true
 		w.s.replace(w.sh)
 		return surely
 	case !f.found && !f.idle:
