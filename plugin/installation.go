@@ -24,7 +24,7 @@ import (
 )
 
 // outputMax is how much of a setup's output an Error holds.
-const outputMax = 8 << 20
+const outputMax = 4 << 20
 
 // An installation is one call of Install.
 type installation struct {

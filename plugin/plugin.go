@@ -70,7 +70,7 @@ type Error struct {
 	Plugin   string
 	Box      string // its String
 	ExitCode int    // of setup.sh, or of Check if Checked; -1 if it did not end
-	Output   string // of setup.sh: head and tail, up to 8 MiB
+	Output   string // of setup.sh: head and tail, up to 4 MiB
 	Omitted  int64  // bytes cut out of the middle of Output
 	Err      error  // the reason; nil if it is the exit code
 }
