@@ -170,6 +170,30 @@ func TestSlowBody(t *testing.T) {
 	require.Equal(t, "done\n", text(t, c, "run", m{"command": "sleep 0.3; echo done"}))
 }
 
+// A client listens for longer than a body may take: without a body there is no deadline.
+func TestListens(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t, Config{})
+	s.bodyTime = time.Nanosecond
+	ended := make(chan bool)
+	handler := s.Handler()
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r) // answers at once that there is no such session
+		w.(http.Flusher).Flush()
+		select {
+		case <-r.Context().Done():
+			ended <- true
+		case <-time.After(100 * time.Millisecond):
+			ended <- false
+		}
+	}))
+	t.Cleanup(h.Close)
+	res, err := http.Get(h.URL)
+	require.NoError(t, err)
+	require.False(t, <-ended, "the request was ended")
+	require.NoError(t, res.Body.Close())
+}
+
 func (s *Server) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

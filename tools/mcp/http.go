@@ -23,8 +23,12 @@ func (s *Server) Handler() http.Handler {
 		if r.Method == http.MethodDelete { // the SDK waits for the session's calls
 			s.endCalls(r.Header.Get("Mcp-Session-Id"))
 		}
-		// net/http lifts the deadline at the end of the body. A test's ResponseWriter has none.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.bodyTime))
+		if r.Body != http.NoBody {
+			// net/http lifts the deadline at the end of the body; without a body, the deadline would end
+			// the request itself, such as the stream that a client listens to. A test's ResponseWriter
+			// has no deadline.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.bodyTime))
+		}
 		h.ServeHTTP(w, r)
 	})
 }
