@@ -1,6 +1,7 @@
 package shellbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,7 +182,7 @@ func (w *call) end(ctx context.Context, m mode) (*sandbox.Result, error) {
 
 // wait waits for what ends the call, and takes its Result.
 func (w *call) wait(ctx context.Context, m mode) (*sandbox.Result, error) {
-	timeout, yield, idle := after(w.o.Timeout), after(w.o.Yield), after(w.o.Idle)
+	timeout, yield, idle := after(w.o.Timeout, w.began), after(w.o.Yield, w.began), after(w.o.Idle, w.began)
 	canceled := ctx.Done()
 	for {
 		w.s.mu.Lock()
@@ -213,12 +214,12 @@ func (w *call) wait(ctx context.Context, m mode) (*sandbox.Result, error) {
 	}
 }
 
-// after returns a channel that is ready after d, and never if d is 0.
-func after(d time.Duration) <-chan time.Time {
+// after returns a channel that is ready d after begin, and never if d is 0.
+func after(d time.Duration, begin time.Time) <-chan time.Time {
 	if d == 0 {
 		return nil
 	}
-	return time.After(d)
+	return time.After(d - time.Since(begin))
 }
 
 // look returns the call's Result, if there is one now; s.mu is held.
@@ -330,29 +331,38 @@ func (w *call) leaveIdle(idle *<-chan time.Time) *sandbox.Result {
 // long as it takes, or for writerDelay from when something else wants the call to return. If that
 // has the command killed, its writers are in a hurry anyway.
 func (w *call) drain(ctx context.Context) error {
-	var limit, timeout <-chan time.Time
+	w.s.mu.Lock()
+	active := w.c.active
+	w.s.mu.Unlock()
+	// Ready at once, if the time has passed just as the command ended.
+	timeout, yield, idle := after(w.o.Timeout, w.began), after(w.o.Yield, w.began), after(w.o.Idle, active)
 	canceled, gone := ctx.Done(), w.s.gone
-	if w.o.Timeout != 0 {
-		timeout = time.After(w.o.Timeout - time.Since(w.began)) // at once, if it has passed just as the command ended
-	}
-	if w.o.Yield != 0 || w.o.Idle != 0 {
-		limit = time.After(writerDelay)
-	}
+	var limit <-chan time.Time
+	var spared bool
 	var errs []error
 	for _, m := range w.marks {
 		for missing := m.missing(); missing != nil; missing = m.missing() {
 			select {
 			case <-missing:
-			case <-limit:
-				limit = time.After(0) // for the next one, too
-				m.drop()
+				continue
+			case <-limit: // and writers that had to wait for one that blocks get theirs only now
+				if !dropBlocked(w.marks) && spared {
+					m.drop()
+				}
+				limit, spared = time.After(writerDelay), true
+				continue
 			case <-timeout:
-				timeout, limit = nil, time.After(writerDelay)
+				timeout = nil
+			case <-yield:
+				yield = nil
+			case <-idle:
+				idle = nil
 			case <-canceled:
-				canceled, limit = nil, time.After(writerDelay)
+				canceled = nil
 			case <-gone:
-				gone, limit = nil, time.After(writerDelay)
+				gone = nil
 			}
+			limit = cmp.Or(limit, time.After(writerDelay))
 		}
 		errs = append(errs, m.t.failure())
 	}

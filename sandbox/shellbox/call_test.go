@@ -1,6 +1,7 @@
 package shellbox
 
 import (
+	"bytes"
 	"io"
 	"os/exec"
 	"testing"
@@ -28,4 +29,82 @@ func TestDrainAfterTimeout(t *testing.T) {
 		require.ErrorIs(t, w.drain(t.Context()), exec.ErrWaitDelay)
 		require.Equal(t, writerDelay, time.Since(began))
 	})
+}
+
+// Time that is left bounds the wait for the caller's writer only when it has passed.
+func TestDrainBeforeTimes(t *testing.T) {
+	for _, o := range []sandbox.ExecOption{
+		sandbox.Timeout(time.Minute), sandbox.Yield(time.Minute), sandbox.Idle(time.Minute),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := drained(o)
+			w.tee = newTee("Tee", slowly(3*writerDelay))
+			w.tee.expect(1)
+			w.tee.write([]byte("a"))
+			w.c.leave(w)
+			began := time.Now()
+			require.NoError(t, w.drain(t.Context()))
+			require.Equal(t, 3*writerDelay, time.Since(began))
+		})
+	}
+}
+
+// A writer that had to wait for another, which blocks, is not given up with it.
+func TestDrainOthers(t *testing.T) {
+	for name, end := range map[string]func(w *call){
+		"Yield": func(*call) {},
+		"Close": func(w *call) { // the one that blocks is in a hurry, and given up at the same moment
+			w.c.hurry()
+			close(w.s.gone)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				blocked, writer := io.Pipe()
+				defer blocked.Close()
+				var other bytes.Buffer
+				w := drained(sandbox.Yield(1))
+				if name == "Close" {
+					w.o.Yield = 0
+				}
+				w.c.follow([]io.Writer{writer, &other})
+				tees, piece := w.c.tees, make([]byte, teeMax)
+				for _, t := range tees {
+					t.expect(3 * teeMax)
+				}
+				go func() {
+					for range 3 {
+						for _, t := range tees {
+							t.write(piece)
+						}
+					}
+				}()
+				synctest.Wait()
+				w.c.leave(w)
+				end(w)
+				err := w.drain(t.Context())
+				require.ErrorIs(t, err, exec.ErrWaitDelay)
+				require.Len(t, err.(interface{ Unwrap() []error }).Unwrap(), 1)
+				require.Equal(t, 3*teeMax, other.Len())
+				w.c.silence()
+			})
+		})
+	}
+}
+
+// drained returns a call whose command has just printed something.
+func drained(opts ...sandbox.ExecOption) *call {
+	now := time.Now()
+	return &call{
+		s: &session{gone: make(chan struct{})}, c: &command{active: now}, view: &view{}, began: now,
+		o: sandbox.NewExecOptions(opts...),
+	}
+}
+
+// slowly takes so long for each Write.
+type slowly time.Duration
+
+func (s slowly) Write(p []byte) (int, error) {
+	time.Sleep(time.Duration(s))
+	return len(p), nil
 }

@@ -160,12 +160,25 @@ func (j *job) Signal(ctx context.Context, sig syscall.Signal) error {
 		err = refuses(ctx)
 	}
 	if err == nil {
-		err = j.box.signalForeground(j.s.shellPID(), proc.Signal(strconv.Itoa(int(sig))))
+		err = j.signal(proc.Signal(strconv.Itoa(int(sig))))
 	}
 	if err != nil {
 		return fmt.Errorf("signal %v to %s: %w", sig, j.id, err)
 	}
 	return nil
+}
+
+// signal signals what runs in the job's foreground. Its command may have ended, as for kill.
+func (j *job) signal(sig proc.Signal) error {
+	j.s.mu.Lock()
+	sh := j.s.sh
+	j.s.mu.Unlock()
+	select {
+	case <-sh.exited: // its id may be another process's
+		return os.ErrProcessDone
+	default:
+		return j.box.signalForeground(sh.pid, sig)
+	}
 }
 
 // Kill implements sandbox.Job.

@@ -313,9 +313,3 @@ func (s *session) press(c *command, text string) {
 	}
 	s.sh.keys.write(text)
 }
-
-func (s *session) shellPID() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sh.pid
-}

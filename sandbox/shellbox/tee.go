@@ -31,6 +31,7 @@ type tee struct {
 	expected int64       // bytes that have been announced
 	taken    int64       // as many of them w has got
 	writing  int         // bytes of the Write under way
+	since    time.Time   // when that began
 	full     bool        // write is waiting for w
 	ended    bool        // nothing more is announced
 	over     bool        // done is closed
@@ -99,7 +100,7 @@ func (t *tee) next(p []byte) (next []byte, more bool) {
 		return nil, false
 	}
 	next, t.queue = t.queue, p[:0]
-	t.writing = len(next)
+	t.writing, t.since = len(next), time.Now()
 	if t.limit != nil {
 		t.limit.Reset(writerDelay)
 	}
@@ -218,4 +219,18 @@ func (m mark) drop() {
 	if m.missing() != nil {
 		m.t.drop()
 	}
+}
+
+// dropBlocked gives those up that have not reached their marks because a Write takes long. It reports
+// whether there are any.
+func dropBlocked(marks []mark) (any bool) {
+	for _, m := range marks {
+		m.t.mu.Lock()
+		if !m.t.over && m.t.taken < m.at && m.t.writing > 0 && time.Since(m.t.since) > writerDelay/2 {
+			m.t.finishLocked(exec.ErrWaitDelay)
+			any = true
+		}
+		m.t.mu.Unlock()
+	}
+	return any
 }
