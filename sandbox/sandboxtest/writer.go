@@ -71,7 +71,7 @@ func blockedTees(t *testing.T, b *box) {
 		{name: "Follow/ContextAfterTheEnd", command: "echo a", option: sandbox.Follow, ctx: true},
 		{name: "Follow/Interrupt", command: flood, option: sandbox.Follow, end: func(sh *shell) error {
 			if err := interrupts(sh); !errors.Is(err, exec.ErrWaitDelay) {
-				return fmt.Errorf("Interrupt returned %v", err)
+				return fmt.Errorf("got %v of Interrupt", err)
 			}
 			return nil
 		}},
