@@ -79,7 +79,8 @@ func (t *Tab) Screenshot(ctx context.Context) ([]byte, error) {
 	return wrap(ctx, t, "take a screenshot", drawn(chromedp.CaptureScreenshot()))
 }
 
-// FullScreenshot returns a PNG of the whole page. Chromium draws at most 16,384 pixels in a row or column.
+// FullScreenshot returns a PNG of the whole page. Chromium draws at most 16,384 pixels in a row or
+// column. A PNG of more than 12 MB is too large: that ends the browser.
 func (t *Tab) FullScreenshot(ctx context.Context) ([]byte, error) {
 	return wrap(ctx, t, "take a screenshot", drawn(chromedp.FullScreenshot(100)))
 }

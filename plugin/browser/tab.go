@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
+	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/guard"
 )
@@ -183,6 +184,7 @@ func within(ctx, parent context.Context) (context.Context, func()) {
 // reason returns the reason for an error of chromedp's, which says "context canceled" for every kind of end.
 func (b *Browser) reason(ctx, call context.Context, err error) error {
 	var panicked *guard.PanicError // of Config.Dialog
+	var large *bounded.TooLargeError
 	switch {
 	case ctx.Err() != nil:
 		return ctxerr.Of(ctx)
@@ -190,6 +192,8 @@ func (b *Browser) reason(ctx, call context.Context, err error) error {
 		return ErrCrashed
 	case errors.As(context.Cause(call), &panicked):
 		return panicked
+	case errors.As(err, &large):
+		return large
 	}
 	if why := b.why(nil); why != nil {
 		return why

@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -23,30 +24,39 @@ type transport struct {
 	chromedp.Transport
 
 	mu     sync.Mutex
-	asked  map[int64]cdproto.MethodType // commands without an answer
-	framed map[target.SessionID]bool    // chromedp knows the page's frame
-	held   int                          // commands without an answer that hold chromedp's events up
-	behind int                          // bytes of the events since
+	asked  map[int64]command         // without an answer
+	framed map[target.SessionID]bool // chromedp knows the page's frame
+	behind int                       // bytes of the events since a command holds chromedp's events up
+}
+
+type command struct {
+	method  cdproto.MethodType
+	session target.SessionID
 }
 
 const (
-	treeValuesMax = 32 << 20 // memory for the values of an accessibility tree
-	valuesMax     = 8 << 20  // and of any other message
-	eventMax      = 2 << 20  // bytes of an event
-	behindMax     = 16 << 20 // bytes of the events that wait
+	answerValuesMax = 16 << 20 // memory for the values of an answer,
+	eventValuesMax  = 8 << 20  // and of an event
+	eventMax        = 2 << 20  // bytes of an event
+	behindMax       = 16 << 20 // bytes of the events that wait
 )
 
+// optional are what an answer need not have, in words of cdproto, whose tags do not tell.
+var optional = map[string]bool{
+	"ExceptionDetails": true, "AdScriptAncestry": true, "Creation": true, "Manifest": true, "ExtraFields": true,
+	"InlineStyle": true, "AttributesStyle": true, "TransitionsStyle": true,
+}
+
 func newTransport(t chromedp.Transport) *transport {
-	return &transport{Transport: t, asked: map[int64]cdproto.MethodType{}, framed: map[target.SessionID]bool{}}
+	return &transport{Transport: t, asked: map[int64]command{}, framed: map[target.SessionID]bool{}}
 }
 
 // Write implements chromedp.Transport.
 func (t *transport) Write(ctx context.Context, m *cdproto.Message) error {
 	t.mu.Lock()
-	t.asked[m.ID] = m.Method
+	t.asked[m.ID] = command{m.Method, m.SessionID}
 	if m.Method == dom.CommandGetDocument {
 		t.framed[m.SessionID] = true
-		t.held++
 	}
 	t.mu.Unlock()
 	return t.Transport.Write(ctx, m)
@@ -79,19 +89,13 @@ func (t *transport) Read(ctx context.Context, m *cdproto.Message) error {
 // answer returns what is wrong with an answer.
 func (t *transport) answer(m *cdproto.Message) error {
 	t.mu.Lock()
-	method := t.asked[m.ID]
+	method := t.asked[m.ID].method
 	delete(t.asked, m.ID)
-	if method == dom.CommandGetDocument {
-		if t.held--; t.held == 0 {
-			t.behind = 0
-		}
-	}
 	t.mu.Unlock()
-	most := int64(valuesMax)
-	if method == accessibility.CommandGetFullAXTree {
-		most = treeValuesMax
+	if m.Error != nil || method == accessibility.CommandGetFullAXTree || method == page.CommandCaptureScreenshot {
+		return nil // a nodeList looks at the tree
 	}
-	if err := count(m.Result, most); err != nil || m.Error != nil || method == accessibility.CommandGetFullAXTree || method == page.CommandCaptureScreenshot {
+	if err := count(m.Result, answerValuesMax); err != nil {
 		return err
 	}
 	result, err := cdproto.UnmarshalMessage(&cdproto.Message{Method: method, Result: m.Result}, chromedp.DefaultUnmarshalOptions)
@@ -100,7 +104,7 @@ func (t *transport) answer(m *cdproto.Message) error {
 	}
 	if v := reflect.ValueOf(result).Elem(); v.Kind() == reflect.Struct {
 		for i := range v.NumField() {
-			if f := v.Field(i); f.Kind() == reflect.Pointer && f.Type().Elem().Kind() == reflect.Struct && f.IsNil() && v.Type().Field(i).Name != "ExceptionDetails" {
+			if f := v.Field(i); f.Kind() == reflect.Pointer && f.Type().Elem().Kind() == reflect.Struct && f.IsNil() && !optional[v.Type().Field(i).Name] {
 				return fmt.Errorf("the browser's answer to %s lacks %s", method, v.Type().Field(i).Name)
 			}
 		}
@@ -113,7 +117,7 @@ func (t *transport) event(m *cdproto.Message) (late, wrong error) {
 	if len(m.Params) > eventMax {
 		return nil, &bounded.TooLargeError{What: "an event of Chromium", Max: eventMax}
 	}
-	if err := count(m.Params, valuesMax); err != nil {
+	if err := count(m.Params, eventValuesMax); err != nil {
 		return nil, err
 	}
 	event, err := cdproto.UnmarshalMessage(m, chromedp.DefaultUnmarshalOptions)
@@ -125,10 +129,14 @@ func (t *transport) event(m *cdproto.Message) (late, wrong error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.held > 0 {
-		if t.behind += len(m.Params); t.behind > behindMax {
-			return &bounded.TooLargeError{What: "what Chromium says while it owes an answer", Max: behindMax}, nil
-		}
+	if e, ok := event.(*target.EventDetachedFromTarget); ok { // what it owes of that target will not come
+		delete(t.framed, e.SessionID)
+		maps.DeleteFunc(t.asked, func(_ int64, c command) bool { return c.session == e.SessionID })
+	}
+	if t.behind += len(m.Params); !t.held() {
+		t.behind = 0
+	} else if t.behind > behindMax {
+		return &bounded.TooLargeError{What: "what Chromium says while it owes an answer", Max: behindMax}, nil
 	}
 	if e, ok := event.(*page.EventFrameNavigated); ok && e.Frame.ParentID == "" {
 		t.framed[m.SessionID] = true
@@ -137,6 +145,16 @@ func (t *transport) event(m *cdproto.Message) (late, wrong error) {
 		return nil, fmt.Errorf("%s comes before there is a frame", m.Method)
 	}
 	return nil, nil
+}
+
+// held reports whether a command without an answer holds chromedp's events up; t.mu is held.
+func (t *transport) held() bool {
+	for _, c := range t.asked {
+		if c.method == dom.CommandGetDocument {
+			return true
+		}
+	}
+	return false
 }
 
 func count(text []byte, most int64) error {

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
+	jsonv2 "github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
@@ -26,7 +28,8 @@ import (
 //	  checkbox "News" checked=false ref=17
 //	  button "Send" ref=21
 //
-// Click, Type and Fill take the refs as selectors, "ref=14", until the page is another one or drops the element.
+// Click, Type and Fill take the refs as selectors, "ref=14", until the page is another one or drops
+// the element. A page of more than some 15,000 elements is too large: that ends the browser.
 func (t *Tab) AccessibilityTree(ctx context.Context) (string, error) {
 	return wrap(ctx, t, "read the accessibility tree", func(ctx context.Context, target *chromedp.Target) (string, error) {
 		frames, err := cdp.Call(ctx, target, page.GetFrameTree, cdp.Empty{})
@@ -55,10 +58,10 @@ type tree struct {
 }
 
 // A page may be hostile, and a browser that it has taken over tells what it likes: nodes that are in
-// themselves, or in each other without end. treeMax is how much memory the nodes may take, and how
-// long the text may be; treeDepth is how deep the nodes are written.
+// themselves, or in each other without end. treeMax is how much memory the nodes may take, by an
+// estimate, and how long the text may be; treeDepth is how deep the nodes are written.
 const (
-	treeMax   = 8 << 20
+	treeMax   = 12 << 20
 	treeDepth = 1000
 )
 
@@ -82,12 +85,11 @@ type document struct {
 
 // read reads the documents of a frame and of the frames in it.
 func (t *tree) read(ctx context.Context, target *chromedp.Target, frame *page.FrameTree) (*document, error) {
-	res, err := cdp.Call(ctx, target, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{FrameID: frame.Frame.ID})
-	if err != nil {
-		return nil, err
-	}
-	doc, err := t.document(res.Nodes)
-	if err != nil {
+	doc := newDocument()
+	answer := struct {
+		Nodes nodeList `json:"nodes"`
+	}{nodeList{t, doc}}
+	if err := target.Call(ctx, accessibility.CommandGetFullAXTree, accessibility.GetFullAXTreeParams{FrameID: frame.Frame.ID}, &answer); err != nil {
 		return nil, err
 	}
 	for _, child := range frame.ChildFrames {
@@ -106,22 +108,77 @@ func (t *tree) read(ctx context.Context, target *chromedp.Target, frame *page.Fr
 	return doc, ctxerr.Of(ctx)
 }
 
-// document returns the document of these nodes.
-func (t *tree) document(nodes []*accessibility.Node) (*document, error) {
-	doc := &document{nodes: map[accessibility.NodeID]*accessibility.Node{}}
-	for _, n := range nodes {
-		if n == nil {
-			continue
+// A nodeList takes the nodes of an answer into a document one by one: of each, most is not needed.
+type nodeList struct {
+	tree *tree
+	doc  *document
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *nodeList) UnmarshalJSON(text []byte) error {
+	in := json.NewDecoder(bytes.NewReader(text))
+	if first, err := in.Token(); err != nil || first != json.Delim('[') {
+		return err
+	}
+	for in.More() {
+		var text json.RawMessage
+		if err := in.Decode(&text); err != nil {
+			return err
 		}
-		if err := t.nodes.Add(len(text(n.Name)) + len(text(n.Value))); err != nil {
-			return nil, err
+		if err := count(text, treeMax); err != nil {
+			return err
 		}
-		doc.nodes[n.NodeID] = n
-		if n.ParentID == "" && doc.root == nil {
-			doc.root = n
+		var n *accessibility.Node
+		if err := jsonv2.Unmarshal(text, &n, chromedp.DefaultUnmarshalOptions); err != nil {
+			return err
+		}
+		if err := l.tree.add(l.doc, n); err != nil {
+			return err
 		}
 	}
-	return doc, nil
+	return nil
+}
+
+func newDocument() *document {
+	return &document{nodes: map[accessibility.NodeID]*accessibility.Node{}}
+}
+
+// add takes a node into a document, if it may be written, and drops what is not written of it.
+func (t *tree) add(doc *document, n *accessibility.Node) error {
+	if n == nil || unsaid[text(n.Role)] && len(n.ChildIDs) == 0 {
+		return nil
+	}
+	n.ChromeRole, n.Description = nil, nil
+	size := 0
+	keep := func(v *accessibility.Value) {
+		if v != nil {
+			*v = accessibility.Value{Value: v.Value}
+			size += len(v.Value)
+		}
+	}
+	keep(n.Role)
+	keep(n.Name)
+	keep(n.Value)
+	var properties []*accessibility.Property
+	for _, p := range n.Properties {
+		if p == nil || !said[p.Name] && p.Name != accessibility.PropertyNameFocusable {
+			continue
+		}
+		if p.Name == "url" && p.Value != nil {
+			p.Value.Value, _ = json.Marshal(shortened(text(p.Value)))
+		}
+		keep(p.Value)
+		properties = append(properties, p)
+	}
+	n.Properties = properties
+	if err := t.nodes.Add(size + bounded.StringCost*(len(properties)+len(n.ChildIDs))); err != nil {
+		return err
+	}
+	doc.nodes[n.NodeID] = n
+	if n.ParentID == "" && doc.root == nil {
+		doc.root = n
+	}
+	return nil
 }
 
 // Roles that only structure the page, or repeat what is said above them.
