@@ -10,7 +10,13 @@ import (
 // "{}," is a struct of a list. So Unmarshal reads only a text whose values take at most most bytes,
 // by the estimate of Values.
 func Unmarshal(text []byte, v any, what string, most int64) error {
-	count := Values{List: List{What: what, Max: most}}
+	return UnmarshalRaw(text, v, what, most, 0)
+}
+
+// UnmarshalRaw is Unmarshal for a v that has what is in more objects and lists than depth as
+// json.RawMessages: such values take no more than their text. 0 is any depth.
+func UnmarshalRaw(text []byte, v any, what string, most int64, depth int) error {
+	count := Values{List: List{What: what, Max: most}, Depth: depth}
 	if _, err := count.Write(text); err != nil {
 		return err
 	}
@@ -21,10 +27,12 @@ func Unmarshal(text []byte, v any, what string, most int64) error {
 }
 
 // Values is a writer that estimates what the values of a JSON text take in memory beside the text:
-// an object or a list as much as an item of a List, each further value in one StringCost. Once they take more than Max, Write fails.
+// an object or a list as much as an item of a List, each further value in one StringCost. Once they
+// take more than Max, Write fails.
 type Values struct {
 	List
-
+	Depth   int  // what is in more objects and lists than that takes nothing; 0: all does
+	within  int  // so many objects and lists
 	quoted  bool // within a string
 	escaped bool // behind a backslash of one
 }
@@ -50,9 +58,15 @@ func (v *Values) Write(p []byte) (int, error) {
 		case '"':
 			v.quoted = true
 		case '{', '[':
-			err = v.Add(0)
+			if v.within++; v.counts() {
+				err = v.Add(0)
+			}
+		case '}', ']':
+			v.within--
 		case ',':
-			err = v.Add(StringCost - itemCost)
+			if v.counts() {
+				err = v.Add(StringCost - itemCost)
+			}
 		}
 		if err != nil {
 			return i, err
@@ -61,5 +75,7 @@ func (v *Values) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+func (v *Values) counts() bool { return v.Depth == 0 || v.within <= v.Depth }
+
 // Reset forgets the text so far: another one begins.
-func (v *Values) Reset() { *v = Values{List: List{What: v.What, Max: v.Max}} }
+func (v *Values) Reset() { *v = Values{List: List{What: v.What, Max: v.Max}, Depth: v.Depth} }

@@ -26,6 +26,19 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
+// Text that stays text takes no more than that; what is around it does.
+func TestUnmarshalRaw(t *testing.T) {
+	type display struct{ Data map[string]json.RawMessage }
+	numbers := strings.Repeat("1,", 100_000) + "1"
+	var d display
+	text := []byte(`{"data":{"figure":{"x":[` + numbers + `]},"text":"x"}}`)
+	require.NoError(t, bounded.UnmarshalRaw(text, &d, "it", 1<<10, 2))
+	require.Equal(t, `{"x":[`+numbers+`]}`, string(d.Data["figure"]))
+	tooLarge(t, bounded.UnmarshalRaw(text, &d, "it", 1<<10, 4), "it", "1 KiB")
+	tooLarge(t, bounded.Unmarshal(text, &d, "it", 1<<10), "it", "1 KiB")
+	tooLarge(t, bounded.UnmarshalRaw([]byte(`{"data":{`+strings.Repeat(`"a":[[0,0]],`, 100)+`"a":0}}`), &d, "it", 1<<10, 2), "it", "1 KiB")
+}
+
 // What Unmarshal lets through does not take much more than it has been allowed.
 func TestUnmarshalMemory(t *testing.T) {
 	const most = 1 << 20

@@ -86,7 +86,11 @@ func (c *cell) take(ctx context.Context, m *message) error {
 }
 
 func (m *message) parse(v any) error {
-	return bounded.Unmarshal(m.content, v, "the kernel's "+printable.Text(m.header.Type), valuesMax)
+	depth := 0
+	if _, ok := v.(*displayContent); ok {
+		depth = 2 // what Data has is text here: a plot is a list of many numbers
+	}
+	return bounded.UnmarshalRaw(m.content, v, "the kernel's "+printable.Text(m.header.Type), valuesMax, depth)
 }
 
 func (c *cell) reply(m *message) error {

@@ -221,6 +221,10 @@ func TestHostileKernel(t *testing.T) {
 		{"SlowStream", again("display_data", display, 1<<20), nil, true, "deadline", time.Second},
 		{"Streams", again("stream", large(size, `{"name":"stdout","text":"`, "A", `"}`), 1<<20), nil, false, "deadline", time.Second},
 		{"ManyTypes", again("display_data", large(size, `{"data":{`, `"a":0,`, `"a":0}}`), 1), nil, false, "8 MiB", 0},
+		{"Plot", func(k *hostileKernel, parent string, w io.Writer) error {
+			again("display_data", large(size, `{"data":{"application/vnd.plotly.v1+json":{"x":[`, "1,", `1]}}}`), 1)(k, parent, w)
+			return idle(k, parent, w)
+		}, ok, false, "no error", 0},
 		{"Traceback", again("error", large(size, `{"traceback":[`, `"",`, `""]}`), 1), nil, false, "8 MiB", 0},
 		{"HTML", func(k *hostileKernel, parent string, w io.Writer) error {
 			again("execute_result", html, 1)(k, parent, w)
