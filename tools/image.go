@@ -2,11 +2,14 @@ package tools
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"image"
 	_ "image/gif" // what image.DecodeConfig knows
 	_ "image/jpeg"
 	_ "image/png"
+	"io"
 	"net/http"
 )
 
@@ -36,17 +39,45 @@ func newImage(data []byte) (Image, error) {
 		return Image{}, fmt.Errorf("it is no PNG, JPEG, GIF or WebP")
 	case len(data) > maxImageSize:
 		return Image{}, imageTooLarge(int64(len(data)))
-	case kind == "image/webp": // image knows no WebP, whose sides have up to 16383 pixels
-		return Image{MIME: kind, Data: data}, nil
 	}
-	c, _, err := image.DecodeConfig(bytes.NewReader(data))
+	var width, height int
+	var err error
+	if kind == "image/webp" { // which image does not know
+		width, height, err = sizeOfWebP(data)
+	} else {
+		var c image.Config
+		c, _, err = image.DecodeConfig(bytes.NewReader(data))
+		width, height = c.Width, c.Height
+	}
 	switch {
 	case err != nil:
 		return Image{}, fmt.Errorf("it is broken: %w", err)
-	case c.Width > maxImageSide || c.Height > maxImageSide:
-		return Image{}, fmt.Errorf("it has %d × %d pixels, and a side may have %d: scale it down", c.Width, c.Height, maxImageSide)
+	case width > maxImageSide || height > maxImageSide:
+		return Image{}, fmt.Errorf("it has %d × %d pixels, and a side may have %d: scale it down", width, height, maxImageSide)
 	}
 	return Image{MIME: kind, Data: data}, nil
+}
+
+// sizeOfWebP returns the sides of a WebP. Its first chunk tells them: of a lossy picture (VP8), of a
+// lossless one (VP8L), or of the canvas of a picture with more chunks (VP8X).
+func sizeOfWebP(data []byte) (width, height int, err error) {
+	const begin = 20 // of the chunk's content
+	if len(data) < begin+10 {
+		return 0, 0, io.ErrUnexpectedEOF
+	}
+	chunk := data[begin:]
+	switch string(data[12:16]) {
+	case "VP8 ":
+		const side = 1<<14 - 1 // the other two bits say how it may be scaled
+		return int(binary.LittleEndian.Uint16(chunk[6:])) & side, int(binary.LittleEndian.Uint16(chunk[8:])) & side, nil
+	case "VP8L":
+		bits := binary.LittleEndian.Uint32(chunk[1:])
+		return int(bits&(1<<14-1)) + 1, int(bits>>14&(1<<14-1)) + 1, nil
+	case "VP8X":
+		less := func(b []byte) int { return int(b[0]) | int(b[1])<<8 | int(b[2])<<16 }
+		return less(chunk[4:]) + 1, less(chunk[7:]) + 1, nil
+	}
+	return 0, 0, errors.New("a WebP without a picture")
 }
 
 func imageTooLarge(size int64) error {
