@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os/exec"
@@ -62,6 +63,18 @@ func TestRecordFails(t *testing.T) {
 		err = rec.Close()
 		require.ErrorContains(t, err, "the recording's writer panicked: at a Write")
 		require.ErrorContains(t, err, "the recording's writer panicked: at Close")
+	})
+	t.Run("PanicOfLogTo", func(t *testing.T) { // which is not the recording's
+		t.Parallel()
+		var file bytes.Buffer
+		rec := sandbox.Record(newBox(t), &file)
+		j, err := rec.Background(t.Context(), "echo a; exit 3", sandbox.LogTo(panicking{sooner: true}))
+		require.NoError(t, err)
+		res, err := j.Wait(t.Context())
+		require.ErrorContains(t, err, "panicked: at a Write")
+		require.Equal(t, 3, res.ExitCode)
+		require.NoError(t, rec.Close())
+		require.Contains(t, file.String(), "exit status 3 after ")
 	})
 	t.Run("BlocksAtClose", func(t *testing.T) {
 		t.Parallel()

@@ -55,9 +55,9 @@ func (j *recordedJob) watch(began time.Time) {
 	<-j.Done()
 	took := time.Since(began).Seconds()
 	res, err := j.Job.Wait(context.Background())
-	if err != nil {
+	if res == nil {
 		j.track.end(fmt.Sprintf("ended after %.3f s: %v", took, err))
-	} else {
+	} else { // also beside an error: of a writer of LogTo
 		j.track.end(fmt.Sprintf("exit status %d after %.3f s", res.ExitCode, took))
 	}
 	j.track.leave()

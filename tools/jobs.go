@@ -78,9 +78,10 @@ func (j *jobs) start(ctx context.Context, a jobStartArgs) (*Reply, error) {
 }
 
 // dir returns where a job starts: a relative directory and none begin at the shell's, if its tools
-// have told where it is, else at the box's.
+// have told where it is, else at the box's. The box says what is wrong with "~".
 func (j *jobs) dir(dir string) string {
-	if shell := j.shell.state.Load().dir.Load(); shell != nil && !path.IsAbs(dir) {
+	first, _, _ := strings.Cut(dir, "/")
+	if shell := j.shell.state.Load().dir.Load(); shell != nil && !path.IsAbs(dir) && first != "~" {
 		return path.Join(*shell, dir)
 	}
 	return dir
@@ -220,12 +221,12 @@ func state(job sandbox.Job, more string) string {
 	case <-job.Done():
 		r, err := job.Wait(context.Background()) // it has ended: this does not wait
 		switch {
+		case r != nil: // also beside an error: of a writer of LogTo
+			how = fmt.Sprintf("has ended with exit status %d", r.ExitCode)
 		case errors.Is(err, sandbox.ErrClosed):
 			how = "has ended"
-		case err != nil:
-			how = "is gone: " + err.Error()
 		default:
-			how = fmt.Sprintf("has ended with exit status %d", r.ExitCode)
+			how = "is gone: " + err.Error()
 		}
 	default:
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
 
@@ -56,6 +57,7 @@ func TestJobStart(t *testing.T) {
 		require.Contains(t, text(t, set, "job_start", "command", "pwd", "dir", dir), base+want)
 	}
 	refused(t, set, "job_start", "command", "pwd", "dir", "nowhere")
+	require.Contains(t, refused(t, set, "job_start", "command", "pwd", "dir", "~/c"), "~ is not expanded here")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -91,3 +93,19 @@ func TestJobLogs(t *testing.T) {
 	}
 	require.True(t, want == whole, "%d bytes, not %d", len(whole), len(want))
 }
+
+// A job's status is told also if a writer of LogTo has failed.
+func TestJobStateBesideError(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	job, err := box.Background(t.Context(), "echo a; exit 3", sandbox.LogTo(faulty{}))
+	require.NoError(t, err)
+	_, err = job.Wait(t.Context())
+	require.ErrorContains(t, err, "panicked: oops")
+	require.Equal(t, "echo a; exit 3 [job-1 has ended with exit status 3]\n", text(t, combined(t, Jobs(box)), "job_list"))
+}
+
+// A faulty panics at every Write.
+type faulty struct{}
+
+func (faulty) Write([]byte) (int, error) { panic("oops") }
