@@ -127,7 +127,8 @@ type Sandbox interface {
 	CopyTo(ctx context.Context, hostPath, boxPath string) error
 
 	// CopyFrom copies a file or directory out of the sandbox, by the rules of CopyTo. Nothing in
-	// the sandbox can make it write outside hostPath.
+	// the sandbox can make it write outside hostPath. More than some 90,000 directories at once are
+	// an error.
 	CopyFrom(ctx context.Context, boxPath, hostPath string) error
 
 	// Files are the sandbox's files, for small things: read, write, look. Asking for them costs nothing and cannot fail; their calls do.

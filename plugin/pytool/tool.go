@@ -52,7 +52,7 @@ type Call struct {
 	MaxOutput int
 }
 
-// A Result is the outcome of a call.
+// A Result is the outcome of a call. Value and State may have 10 MiB in all: more is an error.
 type Result struct {
 	Value         json.RawMessage // the function's return value; nil if it raised or was ended
 	State         json.RawMessage // Call.State as the function left it; nil if there was none, or the call failed
