@@ -123,3 +123,17 @@ func TestWrongEnv(t *testing.T) {
 	_, err := localbox.New(t.Context(), localbox.Config{Env: []string{"A"}})
 	require.ErrorContains(t, err, `"A"`)
 }
+
+// TestUserRelativeProgram: a program that a user may not execute is not looked for in another directory.
+func TestUserRelativeProgram(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can run programs as other users")
+	}
+	box := open(t, localbox.Config{Dir: t.TempDir()})
+	require.NoError(t, box.Files().MkdirAll(t.Context(), "bin", 0o755))
+	require.NoError(t, box.Files().WriteFile(t.Context(), "bin/true", []byte("#!/bin/sh\n"), 0o644)) // "/" has one, too
+	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"bin/true"}, User: "12345:12345"})
+	require.ErrorIs(t, err, fs.ErrPermission)
+	require.Equal(t, 126, code)
+}

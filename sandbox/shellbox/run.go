@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -83,7 +84,11 @@ func (b *Box) runs(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 		program.Env, program.ReplaceEnv = append(slices.Clone(cmd.Env), b.markOf(id)), true
 	}
 	var proc Process
-	err = b.startIn(cmd.Dir, user, func(dir string) error {
+	other := user
+	if p := cmd.Args[0]; strings.Contains(p, "/") && !path.IsAbs(p) {
+		other = "" // in "/" it would be another program
+	}
+	err = b.startIn(cmd.Dir, other, func(dir string) error {
 		program.Dir = dir
 		proc, err = b.host.Start(ctx, program)
 		return err
