@@ -69,10 +69,14 @@ func TestValues(t *testing.T) {
 				}
 			})
 		}
-		big := json.RawMessage(`"` + strings.Repeat("é", 10<<20) + `"`)
+		big := json.RawMessage(`"` + strings.Repeat("é", 4<<20) + `"`)
 		res, err := call(t, b, "def f(a): return a", pytool.Call{Args: object{"a": big}})
 		require.NoError(t, err)
-		require.True(t, bytes.Equal(big, res.Value), "20 MB there and back")
+		require.True(t, bytes.Equal(big, res.Value), "8 MB there and back")
+		_, err = call(t, b, "def f(): return 'x' * 10_000_000", pytool.Call{})
+		var e *pytool.Exception
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, "OverflowError", e.Type)
 	})
 }
 

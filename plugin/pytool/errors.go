@@ -28,7 +28,7 @@ const (
 	Find    Stage = "find"    // there is no such function in it: NameError, TypeError
 	Bind    Stage = "bind"    // the function does not take these arguments: TypeError
 	Body    Stage = "body"    // the function raised
-	Return  Stage = "return"  // the return value or the state is not JSON: TypeError; or longer than 256 MiB: OverflowError
+	Return  Stage = "return"  // the return value or the state is not JSON: TypeError; or they are longer than 9 MiB: OverflowError
 )
 
 // Error implements error: one line and the exception's message.

@@ -19,7 +19,7 @@ from json import dumps, loads  # by name: the source may do what it likes to the
 
 PIECE = 64 << 10
 PIPE_MAX = 1 << 20  # what the kernel holds of a pipe, at most
-RESULT_MAX = 256 << 20
+RESULT_MAX = 9 << 20  # answerMax of frames.go is this, and room for the other frames
 MESSAGE_MAX = 64 << 10
 FILE = "<tool>"
 
