@@ -77,7 +77,7 @@ func TestJudge(t *testing.T) {
 		{name: "ending the box", agent: types("kill -TERM 1; sleep 100"), status: Fail, reason: "lost"},
 		{name: "check hangs", agent: Oracle, change: func(task *Task) { task.Check.Command, task.Check.Time = "sleep 1000", time.Second }, status: Fail, reason: "it had not ended after 1s"},
 		{name: "setup hangs", agent: Oracle, change: func(task *Task) { task.Setup, task.Limits.Setup = "sleep 1000", time.Second },
-			status: Error, reason: "setup: it took longer than 1s"},
+			status: Error, reason: "it took longer than 1s"},
 		{name: "solution hangs", agent: Nop, change: func(task *Task) {
 			task.Solution.Command, task.Check.Like, task.Limits.Time = "sleep 1000", []string{"made"}, time.Second
 		}, status: Error, reason: "the reference solution: it took longer than 1s"},

@@ -29,7 +29,7 @@ func TestWebPages(t *testing.T) {
 	// One that has been killed is started again.
 	_, err := box.Execute(t.Context(), `for p in /proc/[0-9]*; do c=$(tr '\0' ' ' <$p/cmdline); case $c in /*--user-data-dir=*) case $c in *--type=*) ;; *) kill -9 ${p#/proc/};; esac;; esac; done 2>/dev/null`)
 	require.NoError(t, err)
-	require.Contains(t, refused(t, set, "browser_read"), "browser_open opens another")
+	require.Contains(t, refused(t, set, "browser_read"), "`browser_open` opens another")
 	require.Contains(t, text(t, set, "browser_open", "url", "data:text/html,<title>again</title>"), `page "again"`)
 
 	require.NoError(t, set.Close())
