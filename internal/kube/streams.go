@@ -34,9 +34,10 @@ func (c *Cluster) exec(ctx context.Context, pod string, command []string) (boxcl
 	})
 }
 
-// attach connects to the standard input and output of the container's first process.
+// attach connects to the standard streams of the container's first process. All three, as exec: a server
+// that was not asked for one of them lets nobody open its stream over SPDY.
 func (c *Cluster) attach(ctx context.Context, pod string) (boxclient.Streams, error) {
-	return c.stream(ctx, pod, "attach", &corev1.PodAttachOptions{Container: container, Stdin: true, Stdout: true})
+	return c.stream(ctx, pod, "attach", &corev1.PodAttachOptions{Container: container, Stdin: true, Stdout: true, Stderr: true})
 }
 
 func (c *Cluster) stream(ctx context.Context, pod, subresource string, o runtime.Object) (boxclient.Streams, error) {
