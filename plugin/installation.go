@@ -121,19 +121,16 @@ func (in *installation) try(ctx context.Context, p Plugin, failed *Error) error 
 	return nil
 }
 
-// copyOf writes the plugin's files to a temporary directory of this machine.
-func copyOf(p Plugin) (dir string, err error) {
-	if dir, err = os.MkdirTemp("", "sandshell-plugin-"); err != nil || p.Files == nil {
-		return dir, err
-	}
-	if err = os.CopyFS(dir, p.Files); err == nil {
+// copyFiles writes the plugin's Files to dir, a directory of this machine.
+func copyFiles(p Plugin, dir string) error {
+	err := os.CopyFS(dir, p.Files)
+	if err == nil {
 		err = makeExecutable(dir)
 	}
 	if err != nil {
-		os.RemoveAll(dir)
-		return "", fmt.Errorf("copy its Files: %w", err)
+		return fmt.Errorf("copy its Files: %w", err)
 	}
-	return dir, nil
+	return nil
 }
 
 // makeExecutable makes files below dir executable if they begin with "#!", and lets the owner read and write everything.
@@ -173,11 +170,14 @@ func (in *installation) setUp(ctx context.Context, p Plugin, dir string, failed 
 	if p.Files == nil {
 		return nil
 	}
-	files, err := copyOf(p)
+	files, err := os.MkdirTemp("", "sandshell-plugin-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(files)
+	defer os.RemoveAll(files) // of Files that panic, too
+	if err := copyFiles(p, files); err != nil {
+		return err
+	}
 	if err := in.box.CopyTo(ctx, files, dir); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package plugin_test
 
 import (
 	"io/fs"
+	"path/filepath"
 	"testing"
 
 	"github.com/sandshell/sandshell/localbox"
@@ -28,9 +29,10 @@ func (f *few) Open(name string) (fs.File, error) {
 	return f.FS.Open(name)
 }
 
-// What panics in a plugin is its error: setups run in goroutines of the package's.
+// What panics in a plugin is its error: setups run in goroutines of the package's. No temporary file is left.
 func TestPanics(t *testing.T) {
-	t.Parallel()
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
 	b, err := localbox.New(t.Context(), localbox.Config{})
 	require.NoError(t, err)
 	defer b.Close()
@@ -43,4 +45,7 @@ func TestPanics(t *testing.T) {
 		require.ErrorContains(t, err, name)
 	}
 	require.NoError(t, b.InitPlugins(t.Context(), plugin.Plugin{Name: "fine", Files: setup("echo hello")}))
+	left, err := filepath.Glob(filepath.Join(temp, "sandshell-plugin-*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
