@@ -114,7 +114,7 @@ func TestHostileContainer(t *testing.T) {
 				noError(t, attack.Kill(limit(t)))
 				does(t, box, "kill -KILL $(sed -n 's/stopped //p' /tmp/attack) 2>/dev/null; true", 0, "")
 			}()
-			does(t, box, "until grep -q stopped /tmp/attack; do sleep 0.01; done", 0, "")
+			does(t, box, "until grep -qs stopped /tmp/attack; do sleep 0.01; done", 0, "")
 			return call(ctx)
 		}
 	}

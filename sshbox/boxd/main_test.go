@@ -103,18 +103,19 @@ func becomeBoxd() error {
 	os.Unsetenv(loginLimitIn)
 	os.Unsetenv(rootIn)
 	os.Unsetenv(beforePidfdsIn)
-	go tellGoroutines(os.Args[len(os.Args)-1])
+	// Before boxd listens: a test that has reached boxd asks here at once.
+	l, err := net.Listen("unix", goroutinesSocket(os.Args[len(os.Args)-1]))
+	if err != nil {
+		return err
+	}
+	go tellGoroutines(l)
 	return nil
 }
 
 func goroutinesSocket(id string) string { return "@sandshell-test-" + id }
 
-// tellGoroutines serves a socket that tells which goroutines there are.
-func tellGoroutines(id string) {
-	l, err := net.Listen("unix", goroutinesSocket(id))
-	if err != nil {
-		panic(err)
-	}
+// tellGoroutines tells each connection which goroutines there are.
+func tellGoroutines(l net.Listener) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
