@@ -108,6 +108,7 @@ func TestHostileContainer(t *testing.T) {
 	taken := func(mode, server string, begin, call func(context.Context) error) func(context.Context, *testing.T) error {
 		return func(ctx context.Context, t *testing.T) error {
 			noError(t, begin(ctx))
+			does(t, box, "rm -f /tmp/attack", 0, "") // the case's before
 			attack, err := box.Background(ctx, "exec python3 /tmp/hostile.py "+mode+" "+server+" >/tmp/attack 2>&1")
 			noError(t, err)
 			defer func() {

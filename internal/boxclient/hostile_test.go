@@ -114,13 +114,13 @@ func (b *hostileBoxd) serve(conn net.Conn) {
 	}
 }
 
-// connect returns a Host of a hostile boxd, which the test closes in time.
-func (b *hostileBoxd) connect(ctx context.Context, t *testing.T) (*Host, func() error) {
+// connect returns a Host of a hostile boxd, and what closes it in time.
+func (b *hostileBoxd) connect(t *testing.T) (*Host, func() error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
 	b.signer, err = ssh.NewSignerFromKey(key)
 	require.NoError(t, err)
-	h, err := Connect(ctx, Config{Name: "box", Place: b, Keep: true, Patience: time.Second, Attempt: time.Second, Logger: slog.New(slog.DiscardHandler)})
+	h, err := Connect(t.Context(), Config{Name: "box", Place: b, Keep: true, Patience: time.Second, Attempt: time.Second, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	return h, func() error {
 		closed := make(chan struct{})
@@ -307,7 +307,7 @@ func TestHostileBoxd(t *testing.T) {
 		{"EndlessCopy", &hostileBoxd{copies: func(ch ssh.Channel) { io.Copy(ch, hostiletest.Endless("A")) }}, copies, "closed", time.Second},
 	} {
 		hostiletest.Case{Name: c.name, Says: c.says, Time: c.time, Call: func(ctx context.Context, t *testing.T) error {
-			h, end := c.boxd.connect(ctx, t)
+			h, end := c.boxd.connect(t)
 			err := c.call(ctx, h)
 			if hangs := end(); hangs != nil {
 				t.Error(hangs)

@@ -188,7 +188,7 @@ func (r *remote) noted() string {
 	return string(r.note)
 }
 
-// Forget has boxd drop what it keeps of the program, which has ended.
+// Forget has boxd release the program and drop what it keeps of its output.
 func (r *remote) Forget(ctx context.Context) error {
 	if !r.link.host.Keep {
 		return nil

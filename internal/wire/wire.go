@@ -117,7 +117,7 @@ const (
 	PackChannel    = "pack@sandshell"   // extra data: the path; the archive comes down, then DoneRequest
 
 	HoldRequest   = "hold@sandshell"   // global; payload: ids as JSON; boxd releases all programs and ends all listeners but these
-	ForgetRequest = "forget@sandshell" // global; payload: an ended program's id: it goes, with its output
+	ForgetRequest = "forget@sandshell" // global; payload: a program's id: boxd releases it, and keeps none of its output
 	ListRequest   = "list@sandshell"   // global; reply: []Program as JSON
 	EndRequest    = "end@sandshell"    // global; boxd ends all programs, answers, and ends: only on a machine, where it is nobody's init
 	GuestRequest  = "guest@sandshell"  // global; payload: a public key in SSH's wire format, whose holder may log in as a guest

@@ -14,7 +14,7 @@ import (
 )
 
 // outputsMax is how many bytes of Outputs a Result keeps.
-const outputsMax = 12 << 20
+const outputsMax = 8 << 20
 
 // valuesMax bounds the memory for the values of a message, beside its text.
 const valuesMax = 8 << 20
@@ -72,7 +72,7 @@ func (c *cell) take(ctx context.Context, m *message) error {
 		c.result.Omitted += m.omitted
 		if m.channel == shell {
 			c.replied = true
-			c.result.Error = &Error{Name: "unknown", Value: "the kernel's reply is larger than 6 MiB"}
+			c.result.Error = &Error{Name: "unknown", Value: "the kernel's reply is larger than 5 MiB"}
 		}
 		return nil
 	case m.channel == stdin && m.header.Type == "input_request":

@@ -68,7 +68,7 @@ func (c *Client) about(ctx context.Context, kind, code string, cursor int, conte
 			return err
 		}
 		if m.omitted > 0 {
-			return fmt.Errorf("the reply is larger than 6 MiB")
+			return fmt.Errorf("the reply is larger than 5 MiB")
 		}
 		return m.parse(reply)
 	})

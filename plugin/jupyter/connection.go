@@ -310,7 +310,7 @@ func (r *request) put(m *message) error {
 // pendingMax is how many bytes of a cell's output may wait for the function given to Stream; messageCost is what a message needs beside its
 // frames.
 const (
-	pendingMax  = 6 << 20
+	pendingMax  = 5 << 20
 	messageCost = 1024
 )
 

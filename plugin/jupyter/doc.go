@@ -42,7 +42,7 @@
 //
 // # Bounds
 //
-// A message of the kernel may have 6 MiB, Result.Outputs 12 MiB in all, Result.Stdout and Result.Stderr [MaxOutput] bytes each. Bytes beyond
+// A message of the kernel may have 5 MiB, Result.Outputs 8 MiB in all, Result.Stdout and Result.Stderr [MaxOutput] bytes each. Bytes beyond
 // that are counted in Result.Omitted.
 //
 // # Concurrency

@@ -233,7 +233,7 @@ func TestHostileKernel(t *testing.T) {
 		{"SlowStatus", func(k *hostileKernel, parent string, w io.Writer) error {
 			k.send(w, "stream", parent, text(`{"name":"stdout","text":"A"}`))
 			return again("status", large(1<<20, `{"a":"`, "A", `"}`), 1<<20)(k, parent, w)
-		}, nil, true, "12 MiB", 0},
+		}, nil, true, "10 MiB", 0},
 		{"Questions", nil, again("input_request", text("{}"), 1<<20), false, "", 2 * time.Second},
 		{"Order", idle, again("execute_input", text("[]"), 1), false, "", 0},
 		{"Signature", func(k *hostileKernel, parent string, w io.Writer) error {

@@ -26,7 +26,7 @@ type Result struct {
 	ExecutionCount int           // the number of the cell, as in In [n]
 	Stdout, Stderr string        // head and tail, if there is more than MaxOutput
 	Text           string        // the value of the last expression, as text; "" if there is none
-	Outputs        []Output      // displays and figures, and the value, in order; up to 12 MiB
+	Outputs        []Output      // displays and figures, and the value, in order; up to 8 MiB
 	Error          *Error        // the exception that ended the cell; nil if there was none
 	Omitted        int64         // bytes of Stdout, Stderr and Outputs that are missing
 	Duration       time.Duration // since the cell was sent

@@ -21,7 +21,7 @@ type runOptions struct {
 	maxOutput int
 }
 
-// Stream calls f with the cell's output, as it comes: one call at a time, the last before Run returns. Up to 6 MiB wait for a slow f, and more is left out. f may
+// Stream calls f with the cell's output, as it comes: one call at a time, the last before Run returns. Up to 5 MiB wait for a slow f, and more is left out. f may
 // cancel Run's ctx. It must not call Interrupt, which waits for the cell's end, except in a goroutine.
 // If f panics, the cell is interrupted, and Run returns an error.
 func Stream(f func(Event)) RunOption { return func(o *runOptions) { o.stream = f } }

@@ -307,12 +307,13 @@ func (p *program) forget() {
 // next owner may read it.
 func (p *program) readLater() bool { return p.out.spool != nil && p.s.keep && !p.forgotten }
 
-// forget drops a program that has ended, and what is kept of its output.
+// forget releases a program, and keeps nothing of its output. The owner asks once a job's command
+// has ended: the job's shell may still be about to end.
 func (s *server) forget(id string) {
 	s.mu.Lock()
 	p := s.programs[id]
 	s.mu.Unlock()
-	if p == nil || !p.gone() {
+	if p == nil {
 		return
 	}
 	p.mu.Lock()

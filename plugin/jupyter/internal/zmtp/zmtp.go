@@ -24,9 +24,9 @@ const (
 	Sub    = "SUB"
 )
 
-// Limit is how many bytes of a message are kept, in at most frames frames: 6 MiB.
+// Limit is how many bytes of a message are kept, in at most frames frames: 5 MiB.
 const (
-	Limit  = 6 << 20
+	Limit  = 5 << 20
 	frames = 64
 )
 
