@@ -39,18 +39,18 @@ faults: prepare image-if-engine
 bench: image-if-engine
 	go test -run '^$$' -bench . -timeout 60m ./bench | go run ./bench/table
 
-# The kubeconfig that it prints is for kubectl, and for tests in SANDSHELL_TEST_KUBECONFIG. See internal/kubetest/cluster for what it takes from its input.
+# The kubeconfig that it prints is for kubectl, and for tests in SANDSHELL_TEST_KUBECONFIG. See internal/test/kubetest/cluster for what it takes from its input.
 NODES ?= 1
 cluster: prepare image
 	testdata/kube/build >/dev/null
-	CGO_ENABLED=0 go run ./internal/kubetest/cluster -nodes $(NODES)
+	CGO_ENABLED=0 go run ./internal/test/kubetest/cluster -nodes $(NODES)
 
 lint:
 	bash .ci/run lint
 
-# boxd, compiled and compressed into sshbox/boxd/bin: to be committed with a change of its sources.
+# boxd, compiled and compressed into internal/boxd/bin: to be committed with a change of its sources.
 generate:
-	go generate ./sshbox/boxd/bin
+	go generate ./internal/boxd/bin
 
 # The Debian packages that the tests drive; only where root can install them.
 prepare:

@@ -7,6 +7,6 @@
 // Each benchmark has a variant for each transport: local is a LocalBox beside a pseudo-terminal of creack/pty; ssh is an SSHBox beside a plain
 // session of x/crypto/ssh, both with an OpenSSH server on loopback of the benchmark's own; docker is a DockerSSHBox beside a
 // plain session with an sshd on the streams of another container of the same image; kube is a KubeBox beside execs in another pod of the same
-// image, by client-go, on a cluster that internal/kubetest starts. Where sshd, an engine, the image or a built Kubernetes is missing, they
+// image, by client-go, on a cluster that internal/test/kubetest starts. Where sshd, an engine, the image or a built Kubernetes is missing, they
 // skip and say so.
 package bench

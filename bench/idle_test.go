@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sshbox"
 )
 

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 
-	"github.com/sandshell/sandshell/internal/kubetest"
+	"github.com/sandshell/sandshell/internal/test/kubetest"
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/sandbox"
 )

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/sshdtest"
+	"github.com/sandshell/sandshell/internal/test/sshdtest"
 	"github.com/sandshell/sandshell/sshbox"
 	"golang.org/x/crypto/ssh"
 )

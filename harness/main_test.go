@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"go.uber.org/goleak"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/stretchr/testify/require"
 )
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/stretchr/testify/require"
 )
 

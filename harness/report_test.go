@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"github.com/sandshell/sandshell/internal/boxtest"
-	"github.com/sandshell/sandshell/internal/dockertest"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/boxtest"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/plugin/browser"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )

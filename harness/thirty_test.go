@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/dockertest"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )

@@ -15,7 +15,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/kubetest"
+	"github.com/sandshell/sandshell/internal/test/kubetest"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"

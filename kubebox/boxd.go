@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/sandshell/sandshell/sshbox/boxd/bin"
+	"github.com/sandshell/sandshell/internal/boxd/bin"
 )
 
 // WriteBoxd writes this version's boxd for an architecture, "amd64" or "arm64": the program that a Config.BoxdImage has as /boxd, executable. For example, of

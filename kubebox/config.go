@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/kube"
-	"github.com/sandshell/sandshell/internal/wire"
 	"github.com/sandshell/sandshell/plugin"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 	"github.com/stretchr/testify/require"

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/kubetest"
+	"github.com/sandshell/sandshell/internal/test/kubetest"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/clientcmd/api"

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/boxclient"
+	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/guests"
 	"github.com/sandshell/sandshell/internal/kube"
@@ -83,7 +83,7 @@ func newKubeBox(box *shellbox.Box, h *host) *KubeBox {
 
 // A host is a pod with boxd as a host, and all that goes with it.
 type host struct {
-	*boxclient.Host
+	*client.Host
 	cluster *kube.Cluster
 	pod     *kube.Pod
 	guests  guests.Config
@@ -133,7 +133,7 @@ func (c Config) start(ctx context.Context, cluster *kube.Cluster) (*host, error)
 
 // connect connects to the boxd of a pod that runs, as its new owner.
 func connect(ctx context.Context, cluster *kube.Cluster, pod *kube.Pod) (*host, error) {
-	h, err := boxclient.Connect(ctx, boxclient.Config{Name: "KubeBox", Place: pod, Keep: pod.Keep, Patience: pod.Linger, Logger: pod.Logger})
+	h, err := client.Connect(ctx, client.Config{Name: "KubeBox", Place: pod, Keep: pod.Keep, Patience: pod.Linger, Logger: pod.Logger})
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/kubetest"
+	"github.com/sandshell/sandshell/internal/test/kubetest"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 	policyv1 "k8s.io/api/policy/v1"

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/kubetest"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/kubetest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 )
 

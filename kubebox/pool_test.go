@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/kube"
-	"github.com/sandshell/sandshell/internal/kubetest"
+	"github.com/sandshell/sandshell/internal/test/kubetest"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/kubetest"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/kubetest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"

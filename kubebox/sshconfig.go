@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/internal/boxd/wire"
 )
 
 // SSHConfig writes what a person's own clients need to reach the box, and returns the path of a configuration for OpenSSH: with

@@ -3,7 +3,7 @@ package localbox
 import (
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/hosttest"
+	"github.com/sandshell/sandshell/internal/test/hosttest"
 )
 
 func TestCommands(t *testing.T) { hosttest.Commands(t, &host{}) }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // A generator makes small scripts.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"

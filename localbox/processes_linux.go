@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/inspect"
+	"github.com/sandshell/sandshell/internal/procfs"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
@@ -15,22 +15,22 @@ var _ shellbox.Processes = (*host)(nil)
 
 // Tree implements shellbox.Processes.
 func (h *host) Tree(ctx context.Context, pids ...int) ([]proc.Process, error) {
-	return inspect.Tree(pids...), nil
+	return procfs.Tree(pids...), nil
 }
 
 // Alive implements shellbox.Processes.
 func (h *host) Alive(ctx context.Context, pids ...int) ([]proc.Process, error) {
-	return inspect.Alive(pids...), nil
+	return procfs.Alive(pids...), nil
 }
 
 // Marked implements shellbox.Processes.
 func (h *host) Marked(ctx context.Context, word string) ([]int, error) {
-	return inspect.Marked(word), nil
+	return procfs.Marked(word), nil
 }
 
 // Program implements shellbox.Processes.
 func (h *host) Program(ctx context.Context, pid int) (dir string, env []string, err error) {
-	dir, env = inspect.Program(pid)
+	dir, env = procfs.Program(pid)
 	return dir, env, nil
 }
 
@@ -43,7 +43,7 @@ func (h *host) Look(ctx context.Context, p shellbox.Process) (proc.Look, error) 
 	if started.Ended() { // its id may be another's
 		return proc.Look{Gone: true}, nil
 	}
-	return inspect.Look(p.PID()), nil
+	return procfs.Look(p.PID()), nil
 }
 
 // discardLimit bounds Discard. It is reached only if the terminal cannot be opened and something is being typed on it.
@@ -55,28 +55,28 @@ func (h *host) Discard(ctx context.Context, p shellbox.Process) (int, error) {
 	if !ok || started.TTY() == 0 {
 		return 0, errNoTerminal
 	}
-	return started.Discard(discardLimit, inspect.Discard), nil
+	return started.Discard(discardLimit, procfs.Discard), nil
 }
 
 var errNoTerminal = errors.New("the process is none of this host's on a terminal")
 
 // ResetModes implements shellbox.Processes.
 func (h *host) ResetModes(ctx context.Context, tty int) error {
-	inspect.ResetModes(tty)
+	procfs.ResetModes(tty)
 	return nil
 }
 
 // Uptime implements shellbox.Processes.
-func (h *host) Uptime(ctx context.Context) (time.Duration, error) { return inspect.Uptime() }
+func (h *host) Uptime(ctx context.Context) (time.Duration, error) { return procfs.Uptime() }
 
 // Signal implements shellbox.Processes.
 func (h *host) Signal(ctx context.Context, pids []int, signals ...proc.Signal) (int, error) {
-	return inspect.Signal(pids, signals...)
+	return procfs.Signal(pids, signals...)
 }
 
 // Interrupt implements shellbox.Processes.
 func (h *host) Interrupt(ctx context.Context, p shellbox.Process) (bool, error) {
-	return inspect.Interrupt(p.PID()), nil
+	return procfs.Interrupt(p.PID()), nil
 }
 
 // settleLimit bounds Settle. A program that prints without end is never settled.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/inspect"
+	"github.com/sandshell/sandshell/internal/procfs"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
@@ -19,7 +19,7 @@ func endMarked(ctx context.Context, mark string) error {
 	signals := []proc.Signal{proc.SIGHUP, proc.SIGTERM, proc.SIGCONT}
 	var left []proc.Process
 	for begin := time.Now(); ; {
-		left = inspect.MarkedTree(mark, left)
+		left = procfs.MarkedTree(mark, left)
 		if len(left) == 0 {
 			return nil
 		}
@@ -30,7 +30,7 @@ func endMarked(ctx context.Context, mark string) error {
 		for _, p := range left {
 			pids = append(pids, p.PID)
 		}
-		if _, err := inspect.Signal(pids, signals...); err != nil {
+		if _, err := procfs.Signal(pids, signals...); err != nil {
 			return err
 		}
 		select {

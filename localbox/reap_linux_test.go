@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sandshell/sandshell/internal/inspect"
+	"github.com/sandshell/sandshell/internal/procfs"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
@@ -82,7 +82,7 @@ func TestReap(t *testing.T) {
 	require.NoDirExists(t, filepath.Dir(dir))
 	// The cancelled one may have killed a process that is still ending, in which it has no environment, and no mark, any more: no other Reap waits for that one.
 	require.Eventually(t, func() bool {
-		return !slices.ContainsFunc(inspect.Alive(pids...), func(p proc.Process) bool { return !p.Ended() })
+		return !slices.ContainsFunc(procfs.Alive(pids...), func(p proc.Process) bool { return !p.Ended() })
 	}, 20*time.Second, time.Millisecond)
 	r, err := mine.Execute(t.Context(), `echo $X; ls; jobs | grep -c Running`)
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/hosttest"
+	"github.com/sandshell/sandshell/internal/test/hosttest"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )

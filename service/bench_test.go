@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/dockertest"
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/docker"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
@@ -35,7 +35,7 @@ func BenchmarkSearch(b *testing.B) {
 	all.Wait()
 	perBox := float64(memory()-before) / boxes
 	b.Run("Floor", func(b *testing.B) {
-		of := client.Filters{}.Add("label", engine.ServiceLabel+"="+name)
+		of := client.Filters{}.Add("label", docker.ServiceLabel+"="+name)
 		measured(b, func() {
 			_, err := d.ContainerList(b.Context(), client.ContainerListOptions{All: true, Filters: of})
 			require.NoError(b, err)

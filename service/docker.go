@@ -17,7 +17,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/internal/owner"
 	"github.com/sandshell/sandshell/sshbox"
 )
@@ -33,7 +33,7 @@ type DockerPlace struct {
 	log     *slog.Logger
 
 	mu     sync.Mutex
-	engine *engine.Engine // nil before the first use
+	engine *docker.Engine // nil before the first use
 }
 
 // Docker returns the place of that engine, which stays yours to close. nil is the engine that DOCKER_HOST and its like name, or the one of this machine.
@@ -43,10 +43,10 @@ var _ Place = (*DockerPlace)(nil)
 
 // The labels of a container.
 const (
-	serviceLabel = engine.ServiceLabel            // Options.Name
-	specLabel    = engine.ServiceLabel + ".spec"  // the Spec's ID
-	madeLabel    = engine.ServiceLabel + ".made"  // when, in nanoseconds since 1970
-	makerLabel   = engine.ServiceLabel + ".maker" // the process that made it: a later one may have the same id
+	serviceLabel = docker.ServiceLabel            // Options.Name
+	specLabel    = docker.ServiceLabel + ".spec"  // the Spec's ID
+	madeLabel    = docker.ServiceLabel + ".made"  // when, in nanoseconds since 1970
+	makerLabel   = docker.ServiceLabel + ".maker" // the process that made it: a later one may have the same id
 )
 
 // thisProcess is makerLabel's value here.
@@ -62,13 +62,13 @@ func (p *DockerPlace) Open(service string, log *slog.Logger) error {
 }
 
 // open connects to the engine, the first time.
-func (p *DockerPlace) open(ctx context.Context) (*engine.Engine, error) {
+func (p *DockerPlace) open(ctx context.Context) (*docker.Engine, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.engine != nil {
 		return p.engine, nil
 	}
-	e, err := engine.Open(ctx, p.docker)
+	e, err := docker.Open(ctx, p.docker)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +263,7 @@ func (p *DockerPlace) Pause(ctx context.Context, handle string) error {
 	if err != nil {
 		return err
 	}
-	err = engine.Pause(ctx, e.Client, handle)
+	err = docker.Pause(ctx, e.Client, handle)
 	return found("pause the container", p.unless(ctx, e, handle, err, func(s *container.State) bool { return s.Paused || !s.Running }))
 }
 
@@ -271,7 +271,7 @@ func (p *DockerPlace) Pause(ctx context.Context, handle string) error {
 const settleLimit = 2 * time.Second
 
 // unless returns the engine's refusal, or nil if the container is already as it is to be, or not found if it is going.
-func (p *DockerPlace) unless(ctx context.Context, e *engine.Engine, handle string, err error, already func(*container.State) bool) error {
+func (p *DockerPlace) unless(ctx context.Context, e *docker.Engine, handle string, err error, already func(*container.State) bool) error {
 	if err == nil || errdefs.IsNotFound(err) {
 		return err
 	}
@@ -310,7 +310,7 @@ func (p *DockerPlace) Resume(ctx context.Context, handle, checkpoint string) (Ke
 	case running(s):
 		return KeptAll, nil
 	case s.Paused:
-		err = engine.Unpause(ctx, e.Client, handle)
+		err = docker.Unpause(ctx, e.Client, handle)
 		return KeptAll, found("unpause the container", p.unless(ctx, e, handle, err, running))
 	}
 	kept, err := restart(ctx, e, handle, checkpoint)
@@ -323,7 +323,7 @@ func (p *DockerPlace) Remove(ctx context.Context, handle string) error {
 	if err != nil {
 		return err
 	}
-	if err := engine.Remove(ctx, e.Client, handle); err != nil {
+	if err := docker.Remove(ctx, e.Client, handle); err != nil {
 		return fmt.Errorf("remove the container: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/docker"
 )
 
 // A dockerNote is a Note in the labels of an empty volume. A volume's labels never change either, so that a newer note is a new volume. Notes are found by the
@@ -40,17 +40,17 @@ func superseded(notes []dockerNote, now int64) []dockerNote {
 
 // The labels of a note; noteLabel's value is the container's id.
 const (
-	noteLabel       = engine.ServiceLabel + ".note"
-	atLabel         = engine.ServiceLabel + ".at"
-	ownerLabel      = engine.ServiceLabel + ".owner"
-	createdLabel    = engine.ServiceLabel + ".created"
-	startedLabel    = engine.ServiceLabel + ".started"
-	usedLabel       = engine.ServiceLabel + ".used"
-	pausedLabel     = engine.ServiceLabel + ".paused"
-	generationLabel = engine.ServiceLabel + ".generation"
-	dirLabel        = engine.ServiceLabel + ".dir"
-	keptLabel       = engine.ServiceLabel + ".kept"
-	checkpointLabel = engine.ServiceLabel + ".checkpoint"
+	noteLabel       = docker.ServiceLabel + ".note"
+	atLabel         = docker.ServiceLabel + ".at"
+	ownerLabel      = docker.ServiceLabel + ".owner"
+	createdLabel    = docker.ServiceLabel + ".created"
+	startedLabel    = docker.ServiceLabel + ".started"
+	usedLabel       = docker.ServiceLabel + ".used"
+	pausedLabel     = docker.ServiceLabel + ".paused"
+	generationLabel = docker.ServiceLabel + ".generation"
+	dirLabel        = docker.ServiceLabel + ".dir"
+	keptLabel       = docker.ServiceLabel + ".kept"
+	checkpointLabel = docker.ServiceLabel + ".checkpoint"
 )
 
 func (n Note) labels() map[string]string {
@@ -105,7 +105,7 @@ func merge(notes []dockerNote) *Note {
 }
 
 // notes returns the notes of the container of that id, or of all containers of the service, by container.
-func (p *DockerPlace) notes(ctx context.Context, e *engine.Engine, of string) (map[string][]dockerNote, error) {
+func (p *DockerPlace) notes(ctx context.Context, e *docker.Engine, of string) (map[string][]dockerNote, error) {
 	filters := client.Filters{}.Add("label", serviceLabel+"="+p.service)
 	if of == "" {
 		filters.Add("label", noteLabel)
@@ -159,7 +159,7 @@ func (p *DockerPlace) Note(ctx context.Context, handle string, n Note) error {
 }
 
 // removeNotes removes notes that no longer count. The caller's end does not leave half of them.
-func (p *DockerPlace) removeNotes(ctx context.Context, e *engine.Engine, notes []dockerNote) error {
+func (p *DockerPlace) removeNotes(ctx context.Context, e *docker.Engine, notes []dockerNote) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()
 	var errs []error
@@ -172,7 +172,7 @@ func (p *DockerPlace) removeNotes(ctx context.Context, e *engine.Engine, notes [
 }
 
 // forget removes the notes on a box that is gone.
-func (p *DockerPlace) forget(ctx context.Context, e *engine.Engine, handle string) error {
+func (p *DockerPlace) forget(ctx context.Context, e *docker.Engine, handle string) error {
 	notes, err := p.notes(ctx, e, handle)
 	if err != nil {
 		return err

@@ -15,13 +15,13 @@ import (
 	checkpoints "github.com/moby/moby/api/types/checkpoint"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/docker"
 )
 
 // restart starts a container that has ended: of the checkpoint if there is one, and else with its files alone.
 //
 // A start of a checkpoint fails one time in seven on Docker 20.10, with "content digest …: not found" (moby#42900), and works when it is tried again.
-func restart(ctx context.Context, e *engine.Engine, handle, checkpoint string) (Kept, error) {
+func restart(ctx context.Context, e *docker.Engine, handle, checkpoint string) (Kept, error) {
 	const attempts = 5
 	for attempt := 1; checkpoint != ""; attempt++ {
 		_, err := e.ContainerStart(ctx, handle, client.ContainerStartOptions{CheckpointID: checkpoint})
@@ -72,7 +72,7 @@ func (p *DockerPlace) Suspend(ctx context.Context, handle string) (string, error
 }
 
 // ended waits until the container is not running any more.
-func (p *DockerPlace) ended(ctx context.Context, e *engine.Engine, handle string) error {
+func (p *DockerPlace) ended(ctx context.Context, e *docker.Engine, handle string) error {
 	waiting := e.ContainerWait(ctx, handle, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
 	select {
 	case <-waiting.Result:
@@ -116,7 +116,7 @@ func (p *DockerPlace) Snapshot(ctx context.Context, handle string) (string, erro
 		return "", found("make an image of the container", err)
 	}
 	if s := c.State; s != nil && s.Running && !s.Paused {
-		engine.Settle(ctx, e.Client, handle) // the engine has paused it meanwhile
+		docker.Settle(ctx, e.Client, handle) // the engine has paused it meanwhile
 	}
 	return name, nil
 }
@@ -159,7 +159,7 @@ func (p *DockerPlace) Usage(ctx context.Context, handle string) (*Use, error) {
 }
 
 // kills counts the engine's events, of which it keeps the last 256, from the container's start to now, by the engine's clock.
-func kills(ctx context.Context, e *engine.Engine, handle string, state *container.State, now time.Time) (n int) {
+func kills(ctx context.Context, e *docker.Engine, handle string, state *container.State, now time.Time) (n int) {
 	if state == nil {
 		return 0
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/moby/moby/api/types/events"
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/docker"
 )
 
 // Watch implements Place, by the engine's events. Whenever the connection to the engine was cut, it looks what has changed meanwhile.
@@ -33,7 +33,7 @@ func (p *DockerPlace) Watch(ctx context.Context) (<-chan Event, error) {
 // A watch is a call of Watch.
 type watch struct {
 	place  *DockerPlace
-	engine *engine.Engine
+	engine *docker.Engine
 	out    chan Event
 	known  map[string]Status // by ID
 	events client.EventsResult

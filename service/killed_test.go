@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/dockertest"
-	"github.com/sandshell/sandshell/internal/engine"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/docker"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
 )
@@ -87,7 +87,7 @@ func whole(t *testing.T, s *Service, name string, keys map[string]string) (boxes
 	found := map[string]*Info{}
 	eventually(t, "each container is a box, and each box has its container", func() bool {
 		// What the engine was doing for the killed process, it may still finish.
-		containers, err := d.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", engine.ServiceLabel+"="+name)})
+		containers, err := d.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", docker.ServiceLabel+"="+name)})
 		require.NoError(t, err)
 		page, err := s.Search(t.Context(), Query{})
 		require.NoError(t, err)
@@ -167,7 +167,7 @@ func TestOrphans(t *testing.T) {
 	go p.obeys()
 	require.Equal(t, outcome{N: 1, There: true, Key: "?"}, withKey(p.do("start", "cold0")))
 	d := dockertest.Engine(t)
-	of := client.Filters{}.Add("label", engine.ServiceLabel+"="+name)
+	of := client.Filters{}.Add("label", docker.ServiceLabel+"="+name)
 	eventually(t, "its pool is filled", func() bool {
 		containers, err := d.ContainerList(t.Context(), client.ContainerListOptions{Filters: of})
 		require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/dockertest"
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/docker"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
@@ -48,7 +48,7 @@ func aName(t testing.TB) string {
 	name := fmt.Sprintf("t%dx%d", os.Getpid(), names.Add(1))
 	t.Cleanup(func() {
 		ctx := context.Background()
-		of := client.Filters{}.Add("label", engine.ServiceLabel+"="+name)
+		of := client.Filters{}.Add("label", docker.ServiceLabel+"="+name)
 		containers, err := d.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: of})
 		require.NoError(t, err)
 		for _, c := range containers.Items {

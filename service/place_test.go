@@ -3,7 +3,7 @@ package service_test
 import (
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/service"
 	"github.com/sandshell/sandshell/service/servicetest"
 	"github.com/sandshell/sandshell/sshbox"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/dockertest"
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/docker"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
 )
@@ -139,7 +139,7 @@ func TestConflicts(t *testing.T) {
 	d := dockertest.Engine(t, dockertest.Busybox)
 	c, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{
 		Name: "sandshell-" + name + "-taken", Config: &container.Config{Image: dockertest.Busybox, Cmd: []string{"true"}, Labels: map[string]string{
-			"sandshell-service.spec": "small", "sandshell-service.made": "12", engine.ServiceLabel: name, // forged: it is no box
+			"sandshell-service.spec": "small", "sandshell-service.made": "12", docker.ServiceLabel: name, // forged: it is no box
 		}},
 	})
 	require.NoError(t, err)
@@ -270,7 +270,7 @@ func TestFailedStart(t *testing.T) {
 func nothingLeft(t *testing.T, name string) {
 	t.Helper()
 	d := dockertest.Engine(t)
-	of := client.Filters{}.Add("label", engine.ServiceLabel+"="+name)
+	of := client.Filters{}.Add("label", docker.ServiceLabel+"="+name)
 	containers, err := d.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: of})
 	require.NoError(t, err)
 	require.Empty(t, containers.Items)

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/dockertest"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/plugin/pytool"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 )
 

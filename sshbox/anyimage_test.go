@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -56,7 +56,7 @@ func TestAnyImage(t *testing.T) {
 // bridged makes a network of the test's own.
 func bridged(t *testing.T) string {
 	t.Helper()
-	d, name := docker(t), fmt.Sprintf("sandshell-test-%d", os.Getpid())
+	d, name := testEngine(t), fmt.Sprintf("sandshell-test-%d", os.Getpid())
 	r, err := d.NetworkCreate(t.Context(), name, client.NetworkCreateOptions{})
 	noError(t, err)
 	t.Cleanup(func() {

@@ -14,7 +14,7 @@ import (
 // An Attach that fails leaves the box and what runs in it, also when the box would end by itself; the next Attach finds all of it.
 func TestAttachFails(t *testing.T) {
 	t.Parallel()
-	d := docker(t)
+	d := testEngine(t)
 	ctx := limit(t)
 	box, err := New(ctx, Config{Image: testImage, Network: "none"})
 	noError(t, err)
@@ -69,7 +69,7 @@ func TestAttachFails(t *testing.T) {
 // Whoever reaches the Box inside of a DockerSSHBox is refused too, and the box stays open.
 func TestDetachRefused(t *testing.T) {
 	t.Parallel()
-	docker(t)
+	testEngine(t)
 	ctx := limit(t)
 	box, err := New(ctx, Config{Image: testImage, Network: "none"})
 	noError(t, err)

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
 // Programs that attach at the same moment: one of them has the box, and what the others are told is that it is taken.
 func TestAttachRaces(t *testing.T) {
 	t.Parallel()
-	docker(t)
+	testEngine(t)
 	ctx := limit(t)
 	box, err := New(ctx, Config{Image: testImage, Network: "none", Keep: true})
 	noError(t, err)
@@ -67,7 +67,7 @@ func TestAttachRaces(t *testing.T) {
 // A box that is removed, or ends, while a program attaches to it is lost, and Attach says so.
 func TestAttachRacesRemoval(t *testing.T) {
 	t.Parallel()
-	d := docker(t)
+	d := testEngine(t)
 	ctx := limit(t)
 	causes := []sandbox.LostCause{sandbox.LostRemoved}
 	if dockertest.Podman(t, d) { // which does not say whom it has asked to end

@@ -12,7 +12,7 @@ import (
 // removes it.
 func TestCloseOfRestarted(t *testing.T) {
 	t.Parallel()
-	d := docker(t)
+	d := testEngine(t)
 	ctx := limit(t)
 	restarted := func() *DockerSSHBox {
 		box, err := New(ctx, Config{Image: testImage, Network: "none", Keep: true})

@@ -15,14 +15,14 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
 // program is another program that makes boxes: this test's binary, executed again. It says the boxes' ids, a line each, and waits to be killed.
 func program(t *testing.T, what string) (kill func(), ids []string) {
 	t.Helper()
-	d := docker(t)
+	d := testEngine(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestProgram$")
 	cmd.Env = append(os.Environ(), "SANDSHELL_TEST_PROGRAM="+what)
 	cmd.Stderr = os.Stderr
@@ -133,7 +133,7 @@ const killedLinger = 5 * time.Second
 func TestKilledProgram(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsAll(t, "it makes twenty boxes: the suite makes five at once every day")
-	d := docker(t)
+	d := testEngine(t)
 	kill, ids := program(t, "twenty")
 	if len(ids) != 20 {
 		t.Fatalf("%d boxes", len(ids))
@@ -156,7 +156,7 @@ func TestKilledProgram(t *testing.T) {
 
 func TestAttach(t *testing.T) {
 	t.Parallel()
-	d := docker(t)
+	d := testEngine(t)
 	kill, ids := program(t, "keep")
 	kill()
 	ctx := limit(t)
@@ -292,7 +292,7 @@ func takesOver(t *testing.T, box *DockerSSHBox) {
 
 func TestAttachRefused(t *testing.T) {
 	t.Parallel()
-	d := docker(t)
+	d := testEngine(t)
 	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{Image: testImage, Cmd: []string{"true"}}})
 	noError(t, err)
 	t.Cleanup(func() {

@@ -26,7 +26,7 @@ func boxes(t *testing.T, test func(t *testing.T, box sandbox.Sandbox)) {
 		test(t, box)
 	})
 	t.Run("DockerSSHBox", func(t *testing.T) {
-		docker(t)
+		testEngine(t)
 		box, err := New(t.Context(), Config{Image: testImage, Network: "none"})
 		noError(t, err)
 		if box.ContainerID() == "" || box.ContainerName() == "" {
@@ -90,7 +90,7 @@ func TestBoxRemembers(t *testing.T) {
 
 func TestBoxLost(t *testing.T) {
 	t.Parallel()
-	d := docker(t)
+	d := testEngine(t)
 	box, err := New(t.Context(), Config{Image: testImage, Network: "none"})
 	noError(t, err)
 	defer box.Close()
@@ -109,7 +109,7 @@ func TestBoxLost(t *testing.T) {
 }
 
 func TestBoxWorkDir(t *testing.T) {
-	docker(t)
+	testEngine(t)
 	box, err := New(t.Context(), Config{Image: testImage, User: "user", Dir: "/usr/share", Env: []string{"A=b"}})
 	noError(t, err)
 	r, err := box.Execute(t.Context(), "pwd; echo $A; id -un")

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/docker"
 )
 
 // A Build says what an image is made of: what "docker build" gets.
@@ -21,7 +21,7 @@ type Build struct {
 
 // A BuildError is what a step of a Dockerfile, or the Dockerfile itself, has failed with: to build it again as it is would be in vain. (An engine that does
 // not answer is another error.)
-type BuildError = engine.BuildError
+type BuildError = docker.BuildError
 
 // BuildImage builds an image for Config.Image, and returns its name. It is Engine.BuildImage on the default engine.
 func BuildImage(ctx context.Context, b Build) (name string, err error) {
@@ -36,7 +36,7 @@ func (e Engine) BuildImage(ctx context.Context, b Build) (name string, err error
 		return "", err
 	}
 	defer opened.Close()
-	name, err = opened.BuildImage(ctx, engine.Build{Dir: b.Dir, Dockerfile: b.Dockerfile, Log: b.Log})
+	name, err = opened.BuildImage(ctx, docker.Build{Dir: b.Dir, Dockerfile: b.Dockerfile, Log: b.Log})
 	if err != nil {
 		return "", fmt.Errorf("sshbox: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/faulttest"
+	"github.com/sandshell/sandshell/internal/test/faulttest"
 )
 
 // A cable is the way to the engine, for a program whose connections are to be cut.
@@ -19,7 +19,7 @@ type cable struct {
 
 func newCable(t testing.TB) *cable {
 	t.Helper()
-	d := docker(t)
+	d := testEngine(t)
 	engine, ok := strings.CutPrefix(d.DaemonHost(), "unix://")
 	if !ok {
 		t.Skipf("the engine at %s is not reached through a socket", d.DaemonHost())

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 )
@@ -56,7 +56,7 @@ func boxdGroups() sandboxtest.Option {
 // where there is nothing but busybox, no name, no right and no place to write but /tmp.
 func TestConformanceDockerSSHBox(t *testing.T) {
 	t.Parallel()
-	docker(t)
+	testEngine(t)
 	daily := testenv.Some("Output", "Background", "Run", "Files", "Network", "Life", "User") // what boxd makes different
 	for _, c := range []struct {
 		name   string

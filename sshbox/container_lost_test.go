@@ -15,17 +15,17 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/dockertest"
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/internal/owner"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
 func TestContainerCancelled(t *testing.T) {
 	testenv.NeedsAll(t, "it cancels a dozen starts")
-	docker(t)
+	testEngine(t)
 	step := 29 * time.Millisecond
 	if testenv.Full() {
 		step = 13 * time.Millisecond
@@ -51,7 +51,7 @@ func TestContainerStartTimeout(t *testing.T) {
 }
 
 func TestContainerLost(t *testing.T) {
-	d := docker(t)
+	d := testEngine(t)
 	podman := dockertest.Podman(t, d)
 	byUs := sandbox.LostRemoved
 	if podman { // it does not say that a container was told to end
@@ -164,7 +164,7 @@ func TestContainerLost(t *testing.T) {
 		if err := h.Lost(t.Context()); err != nil {
 			t.Errorf("it is alive: %v", err)
 		}
-		err := engine.Pause(t.Context(), d, h.container.ID)
+		err := docker.Pause(t.Context(), d, h.container.ID)
 		noError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
@@ -183,7 +183,7 @@ func TestContainerLost(t *testing.T) {
 	})
 	t.Run("closed while paused", func(t *testing.T) {
 		h, _ := running(t, nil)
-		err := engine.Pause(t.Context(), d, h.container.ID)
+		err := docker.Pause(t.Context(), d, h.container.ID)
 		noError(t, err)
 		begin := time.Now()
 		noError(t, h.Close())
@@ -197,7 +197,7 @@ func TestContainerLost(t *testing.T) {
 // What killed processes have left is removed by the next that makes a box; what others still have is not.
 func TestContainerSweep(t *testing.T) {
 	t.Parallel()
-	d := docker(t)
+	d := testEngine(t)
 	dead := exec.Command("true")
 	noError(t, dead.Run())
 	host := owner.Host()

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 )
 
 // refused expects no container and an error that says all of want.
 func refused(t *testing.T, c Config, want ...string) error {
 	t.Helper()
-	docker(t)
+	testEngine(t)
 	h, err := makeContainer(t.Context(), c)
 	if err == nil {
 		h.Close()
@@ -33,7 +33,7 @@ func refused(t *testing.T, c Config, want ...string) error {
 
 func TestContainerMountsRefused(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
-	if !dockertest.Podman(t, docker(t)) { // which makes the directory
+	if !dockertest.Podman(t, testEngine(t)) { // which makes the directory
 		if err := refused(t, Config{Image: testImage, Mounts: []Mount{{Source: missing, Target: "/x"}}}, missing, "does not exist"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("not fs.ErrNotExist: %v", err)
 		}

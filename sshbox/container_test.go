@@ -97,7 +97,7 @@ func processes(t *testing.T, h shellbox.Host) {
 
 func TestContainerMounts(t *testing.T) {
 	t.Parallel()
-	d := docker(t)
+	d := testEngine(t)
 	dir := t.TempDir()
 	noError(t, os.WriteFile(filepath.Join(dir, "file"), []byte("from the host"), 0o644))
 	volume := fmt.Sprintf("sandshell-test-%d", os.Getpid())
@@ -173,7 +173,7 @@ func TestContainerNetwork(t *testing.T) {
 // An engine on another machine, through an SSHBox.
 func TestContainerThroughSSHBox(t *testing.T) {
 	t.Parallel()
-	docker(t)
+	testEngine(t)
 	socket, ok := strings.CutPrefix(client.DefaultDockerHost, "unix://")
 	if _, err := os.Stat(socket); !ok || err != nil {
 		t.Skip("the engine is not at the usual socket")

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
-	"github.com/sandshell/sandshell/internal/sshdtest"
+	"github.com/sandshell/sandshell/internal/test/sshdtest"
 )
 
 // contexts makes the docker command's configuration that New and that command look at, with these contexts: pairs of a name and what --docker takes.

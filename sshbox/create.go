@@ -8,18 +8,18 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/boxd/bin"
+	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/internal/guard"
-	"github.com/sandshell/sandshell/sshbox/boxd/bin"
 )
 
 // What a Config is in the engine's words.
 
 // source is the image.
-func (c Config) source() engine.Source {
-	s := engine.Source{Name: c.Image, Pull: engine.Pull(c.Pull), Platform: c.Platform, RegistryAuth: c.RegistryAuth}
+func (c Config) source() docker.Source {
+	s := docker.Source{Name: c.Image, Pull: docker.Pull(c.Pull), Platform: c.Platform, RegistryAuth: c.RegistryAuth}
 	if c.Progress != nil {
-		s.Progress = func(p engine.Progress) error { return c.progress(PullProgress(p)) }
+		s.Progress = func(p docker.Progress) error { return c.progress(PullProgress(p)) }
 	}
 	return s
 }
@@ -37,8 +37,8 @@ func (c Config) progress(p PullProgress) error {
 }
 
 // spec is the container, from that image on the engine of that address.
-func (c Config) spec(image *engine.Image, address string) (engine.Spec, error) {
-	s := engine.Spec{Name: c.Name, OwnBoxd: c.mounter(), Linger: c.Linger, Keep: c.Keep, Logger: c.Logger}
+func (c Config) spec(image *docker.Image, address string) (docker.Spec, error) {
+	s := docker.Spec{Name: c.Name, OwnBoxd: c.mounter(), Linger: c.Linger, Keep: c.Keep, Logger: c.Logger}
 	mounts, tmpfs, err := c.mounts(address)
 	if err != nil {
 		return s, err
@@ -47,7 +47,7 @@ func (c Config) spec(image *engine.Image, address string) (engine.Spec, error) {
 		return s, err
 	}
 	if c.Platform != "" {
-		if s.Platform, err = engine.ParsePlatform(c.Platform); err != nil {
+		if s.Platform, err = docker.ParsePlatform(c.Platform); err != nil {
 			return s, err
 		}
 	}
@@ -106,7 +106,7 @@ func (c Config) spec(image *engine.Image, address string) (engine.Spec, error) {
 }
 
 // user is whom the programs run as.
-func (c Config) user(image *engine.Image) string {
+func (c Config) user(image *docker.Image) string {
 	if c.User != "" {
 		return c.User
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/plugin/browser"
 	"github.com/sandshell/sandshell/plugin/jupyter"

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/faulttest"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/faulttest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -354,7 +354,7 @@ func TestCutForGood(t *testing.T) {
 	if !errors.Is(err, sandbox.ErrLost) {
 		t.Errorf("got %v", err)
 	}
-	d := docker(t)
+	d := testEngine(t)
 	waitFor(t, "the box to end by itself", func() bool {
 		_, err := d.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 		return err != nil

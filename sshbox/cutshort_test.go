@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/engine"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/docker"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -31,7 +31,7 @@ func (c *calling) Write(p []byte) (int, error) {
 // A program has ended well, but the box is lost before all of its output has come: Run says so.
 func TestOutputCutShort(t *testing.T) {
 	t.Parallel()
-	d := docker(t)
+	d := testEngine(t)
 	ctx := limit(t)
 	box, err := New(ctx, Config{Image: testImage, Network: "none"})
 	noError(t, err)
@@ -78,11 +78,11 @@ func cutCopies(t *testing.T, c *cable, box *DockerSSHBox) {
 // A copy from a box that is paused heeds its ctx at once.
 func TestCopyFromPaused(t *testing.T) {
 	t.Parallel()
-	d := docker(t)
+	d := testEngine(t)
 	box, err := New(limit(t), Config{Image: testImage, Network: "none"})
 	noError(t, err)
 	defer box.Close()
-	err = engine.Pause(t.Context(), d, box.ContainerID())
+	err = docker.Pause(t.Context(), d, box.ContainerID())
 	noError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

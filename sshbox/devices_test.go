@@ -11,7 +11,7 @@ import (
 // TestDevicesGone: without the devices that a shell needs, a session says at once which is missing.
 func TestDevicesGone(t *testing.T) {
 	t.Parallel()
-	docker(t)
+	testEngine(t)
 	box, err := New(t.Context(), Config{Image: testImage, Network: "none"})
 	require.NoError(t, err)
 	defer box.Close()

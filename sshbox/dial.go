@@ -17,9 +17,9 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/guard"
-	"github.com/sandshell/sandshell/internal/machine"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/sshhost"
+	"github.com/sandshell/sandshell/internal/sshlogin"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -106,8 +106,8 @@ type DialConfig struct {
 type SSHBox struct {
 	*shellbox.Box
 	*plugin.Mixin
-	boxd *machine.Box // nil without boxd
-	why  string       // there is none
+	boxd *sshlogin.Box // nil without boxd
+	why  string        // there is none
 }
 
 var (
@@ -135,7 +135,7 @@ func Dial(ctx context.Context, c DialConfig) (*SSHBox, error) {
 	return newSSHBox(box, boxd, why), nil
 }
 
-func newSSHBox(box *shellbox.Box, boxd *machine.Box, why string) *SSHBox {
+func newSSHBox(box *shellbox.Box, boxd *sshlogin.Box, why string) *SSHBox {
 	b := &SSHBox{Box: box, boxd: boxd, why: why}
 	b.Mixin = plugin.NewMixin(b)
 	return b

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/boxclient"
+	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/internal/guests"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
@@ -80,7 +80,7 @@ func newBare(ctx context.Context, c Config) (*DockerSSHBox, error) {
 
 // workDir returns the image's working directory, or "/" if the user may not enter it; "" is where
 // boxd starts programs.
-func (h *dockerHost) workDir(ctx context.Context, c Config, image *engine.Image) string {
+func (h *dockerHost) workDir(ctx context.Context, c Config, image *docker.Image) string {
 	if image.WorkDir == "" || c.User == "" && image.User == "" {
 		return image.WorkDir
 	}
@@ -99,10 +99,10 @@ func newDockerSSHBox(box *shellbox.Box, h *dockerHost) *DockerSSHBox {
 
 // A dockerHost is a container with boxd as a host, and all that goes with it.
 type dockerHost struct {
-	*boxclient.Host
-	engine    *engine.Engine
-	container *engine.Container
-	sweeper   *engine.Sweeper
+	*client.Host
+	engine    *docker.Engine
+	container *docker.Container
+	sweeper   *docker.Sweeper
 	guests    guests.Config
 
 	closing sync.Once
@@ -110,8 +110,8 @@ type dockerHost struct {
 }
 
 // newHost makes a container and connects to it, or leaves nothing behind.
-func newHost(ctx context.Context, c Config) (h *dockerHost, image *engine.Image, err error) {
-	e, err := engine.Open(ctx, c.Docker)
+func newHost(ctx context.Context, c Config) (h *dockerHost, image *docker.Image, err error) {
+	e, err := docker.Open(ctx, c.Docker)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -128,7 +128,7 @@ func newHost(ctx context.Context, c Config) (h *dockerHost, image *engine.Image,
 }
 
 // start makes a container from an image, and connects to it. The engine is the host's when it succeeds.
-func (c Config) start(ctx context.Context, e *engine.Engine, image *engine.Image) (*dockerHost, error) {
+func (c Config) start(ctx context.Context, e *docker.Engine, image *docker.Image) (*dockerHost, error) {
 	spec, err := c.spec(image, e.Address())
 	if err != nil {
 		return nil, err
@@ -162,8 +162,8 @@ func (c Config) start(ctx context.Context, e *engine.Engine, image *engine.Image
 }
 
 // connect connects to the boxd of a container that runs, as its new owner.
-func connect(ctx context.Context, e *engine.Engine, c *engine.Container) (*dockerHost, error) {
-	h, err := boxclient.Connect(ctx, boxclient.Config{Name: "DockerSSHBox", Place: c, Keep: c.Keep, Patience: c.Linger, Logger: c.Logger})
+func connect(ctx context.Context, e *docker.Engine, c *docker.Container) (*dockerHost, error) {
+	h, err := client.Connect(ctx, client.Config{Name: "DockerSSHBox", Place: c, Keep: c.Keep, Patience: c.Linger, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}

@@ -7,14 +7,14 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/dockertest"
 	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 )
 
 const testImage = dockertest.Image
 
-// docker returns a client of the engine, and skips the test where there is no engine or no image.
-func docker(t testing.TB) *client.Client {
+// testEngine returns a client of the engine, and skips the test where there is no engine or no image.
+func testEngine(t testing.TB) *client.Client {
 	t.Helper()
 	return dockertest.Engine(t, testImage)
 }
@@ -37,7 +37,7 @@ func makeContainer(ctx context.Context, c Config) (*dockerHost, error) {
 // containerOf makes a container of the test image, which the test's end removes.
 func containerOf(t testing.TB, change func(*Config)) *dockerHost {
 	t.Helper()
-	docker(t)
+	testEngine(t)
 	c := Config{Image: testImage, Network: "none"}
 	if change != nil {
 		change(&c)
@@ -49,7 +49,7 @@ func containerOf(t testing.TB, change func(*Config)) *dockerHost {
 }
 
 func BenchmarkContainer(b *testing.B) {
-	d := docker(b)
+	d := testEngine(b)
 	b.Run("New", func(b *testing.B) {
 		for b.Loop() {
 			h, err := makeContainer(b.Context(), Config{Image: testImage, Network: "none"})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // A dockerd that asks for keys is reached by a client that has them and by a context that does, and not by anybody else, nor is another taken for it.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -38,7 +38,7 @@ func attacked(t *testing.T, box sandbox.Sandbox) {
 func TestHijack(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsAll(t, "it makes boxes by the eight, and programs that keep a processor busy: boxd's TestImpostor and TestClaimByJoin have what follows from it")
-	d := docker(t)
+	d := testEngine(t)
 	if runtime.GOARCH != "amd64" {
 		t.Skip("what the program injects is for amd64")
 	}

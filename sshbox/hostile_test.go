@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/hostiletest"
+	"github.com/sandshell/sandshell/internal/test/hostiletest"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/plugin/browser"
 	"github.com/sandshell/sandshell/plugin/jupyter"

@@ -19,14 +19,14 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/dockertest"
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/docker"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 )
 
 // imported makes an image of one file of random bytes, by docker import.
 func imported(t *testing.T, name string, size int64) string {
 	t.Helper()
-	d := docker(t)
+	d := testEngine(t)
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	noError(t, w.WriteHeader(&tar.Header{Name: "file", Mode: 0o644, Size: size}))
@@ -88,7 +88,7 @@ func startRegistry(t *testing.T) string {
 }
 
 func TestPull(t *testing.T) {
-	d := docker(t)
+	d := testEngine(t)
 	podman := dockertest.Podman(t, d) // which tells no sizes
 	registry := startRegistry(t)
 	name := imported(t, registry+"/sandshell/test:1", 3<<20)
@@ -100,7 +100,7 @@ func TestPull(t *testing.T) {
 	}
 	noError(t, err)
 
-	e, err := engine.Open(t.Context(), nil)
+	e, err := docker.Open(t.Context(), nil)
 	noError(t, err)
 	defer e.Close()
 	forget := func() {

@@ -21,9 +21,9 @@ import (
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/dockertest"
-	"github.com/sandshell/sandshell/internal/testenv"
-	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // anImageName is another one each time.
@@ -55,7 +55,7 @@ func TestImageUserIsAName(t *testing.T) {
 	passwd := "root:x:0:0::/:/bin/sh\nann:x:4711:4712:Ann:/home:/bin/sh\n"
 	name := changed(t, bareImage, map[string]string{"etc/passwd": passwd, "etc/group": "root:x:0:\nstaff:x:4712:\n", "home/file": "mine"}, "USER ann")
 	dir := "/home"
-	if dockertest.Podman(t, docker(t)) {
+	if dockertest.Podman(t, testEngine(t)) {
 		dir = "/" // an image that Podman makes of a container always names a directory
 	}
 	for user, want := range map[string]string{"": "4711 4712 ann /home\n" + dir + "\n", "root": "0 0 root /\n/\n", "ann:root": "4711 0 ann /home\n" + dir + "\n"} {
@@ -84,7 +84,7 @@ func TestImageUserIsAName(t *testing.T) {
 }
 
 // logs is what docker logs shows.
-func logs(t *testing.T, box *DockerSSHBox) string { return logsOf(t, docker(t), box.ContainerID()) }
+func logs(t *testing.T, box *DockerSSHBox) string { return logsOf(t, testEngine(t), box.ContainerID()) }
 
 func logsOf(t *testing.T, d *client.Client, id string) string {
 	t.Helper()
@@ -99,7 +99,7 @@ func logsOf(t *testing.T, d *client.Client, id string) string {
 
 func TestImageEntrypoint(t *testing.T) {
 	changes := []string{`ENTRYPOINT ["/start", "one"]`, `CMD ["two words"]`}
-	if !dockertest.Podman(t, docker(t)) { // which gives no container's image a health check
+	if !dockertest.Podman(t, testEngine(t)) { // which gives no container's image a health check
 		changes = append(changes, `HEALTHCHECK --interval=1s CMD ["/bin/sh", "-c", "echo healthy >/tmp/health"]`)
 	}
 	name := changed(t, bareImage, map[string]string{"start": "#!/bin/sh\necho \"started: $*\"; echo complaint >&2; echo $$ >/tmp/started; read x; echo \"read: $?\"\n"}, changes...)
@@ -122,7 +122,7 @@ func TestImageEntrypoint(t *testing.T) {
 	onlySessions(t, box, 1)
 	does(t, box, "[ ! -e /tmp/health ]", 0, "")
 	// It would come from outside, as what makes itself the owner does: it never runs.
-	r, err := docker(t).ContainerInspect(t.Context(), box.ContainerID(), client.ContainerInspectOptions{})
+	r, err := testEngine(t).ContainerInspect(t.Context(), box.ContainerID(), client.ContainerInspectOptions{})
 	noError(t, err)
 	if health := r.Container.State.Health; health != nil && health.Status != "none" && health.Status != "" {
 		t.Errorf("health: %+v", health)
@@ -135,7 +135,7 @@ func TestImageEntrypoint(t *testing.T) {
 	box = newBox(t, Config{Image: changed(t, bareImage, nil, `ENTRYPOINT ["sh", "-c", "trap 'echo reloaded' HUP; echo serving; while :; do sleep 0.05; done"]`),
 		Network: "none", Entrypoint: true})
 	waitFor(t, "the entrypoint", func() bool { return strings.Contains(logs(t, box), "serving") })
-	_, err = docker(t).ContainerKill(t.Context(), box.ContainerID(), client.ContainerKillOptions{Signal: "HUP"})
+	_, err = testEngine(t).ContainerKill(t.Context(), box.ContainerID(), client.ContainerKillOptions{Signal: "HUP"})
 	noError(t, err)
 	waitFor(t, "the signal", func() bool { return strings.Contains(logs(t, box), "reloaded") })
 	does(t, box, "echo here", 0, "here\n")
@@ -211,7 +211,7 @@ func pack(t *testing.T, files map[string]string) string {
 // foreign makes an image that says to be for another platform, as docker save has it: docker import takes it for the engine's own.
 func foreign(t *testing.T, arch string) string {
 	t.Helper()
-	d, name := docker(t), anImageName(t)
+	d, name := testEngine(t), anImageName(t)
 	layer := pack(t, map[string]string{"bin/sh": "not for this machine"})
 	config := fmt.Sprintf(`{"architecture": %q, "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": ["sha256:%x"]}}`, arch, sha256.Sum256([]byte(layer)))
 	r, err := d.ImageLoad(t.Context(), strings.NewReader(pack(t, map[string]string{
@@ -285,7 +285,7 @@ func TestBoxEndsAtOnce(t *testing.T) {
 func TestBoxThatMounts(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsAll(t, "it makes many containers: TestBoxdVolumeConfined runs every day")
-	d := docker(t)
+	d := testEngine(t)
 	victim := newBox(t, Config{Image: testImage, Network: "none"})
 	does(t, victim, "sha256sum /.sandshell/boxd >/tmp/sum", 0, "")
 	mounted := func(box *DockerSSHBox) container.MountPoint {

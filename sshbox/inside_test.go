@@ -10,13 +10,13 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // A program in a container that has the engine's socket makes boxes beside its own container: "Docker outside of Docker", as in CI and in services.
 func TestDockerOutsideOfDocker(t *testing.T) {
 	testenv.NeedsAll(t, "it builds a program")
-	d := docker(t)
+	d := testEngine(t)
 	imageOf(t, testImage)
 	socket, ok := strings.CutPrefix(d.DaemonHost(), "unix://")
 	if !ok {

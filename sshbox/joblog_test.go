@@ -11,7 +11,7 @@ import (
 // A job's log is bounded in the box too: one that prints more than the box's memory is not killed.
 func TestJobLogInSmallBox(t *testing.T) {
 	t.Parallel()
-	docker(t)
+	testEngine(t)
 	box := newBox(t, Config{Image: testImage, Network: "none", ReadOnlyRoot: true, Memory: 40 << 20})
 	job, err := box.Background(t.Context(), "yes $(printf %01000d 0) | head -c 44000000; exit 3", sandbox.MaxLog(1<<20))
 	noError(t, err)
@@ -25,7 +25,7 @@ func TestJobLogInSmallBox(t *testing.T) {
 // A job starts where /tmp is full.
 func TestJobWhereTmpIsFull(t *testing.T) {
 	t.Parallel()
-	docker(t)
+	testEngine(t)
 	box := newBox(t, Config{
 		Image: testImage, Network: "none", StartLimit: 20 * time.Second,
 		Mounts: []Mount{{Type: Tmpfs, Target: "/tmp", Size: 1 << 20}},
@@ -41,7 +41,7 @@ func TestJobWhereTmpIsFull(t *testing.T) {
 // MaxLog and Forget mean for another program's Attach what they mean here.
 func TestJobLogAttached(t *testing.T) {
 	t.Parallel()
-	docker(t)
+	testEngine(t)
 	box, err := New(t.Context(), Config{Image: testImage, Network: "none", Keep: true})
 	noError(t, err)
 	defer func() { noError(t, box.Close()) }()

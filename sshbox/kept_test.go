@@ -15,9 +15,9 @@ import (
 	"testing/fstest"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/dockertest"
-	"github.com/sandshell/sandshell/internal/engine"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/docker"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/plugin"
 )
 
@@ -94,7 +94,7 @@ func TestPluginsAreSetUpOnce(t *testing.T) {
 	}
 
 	// The image is like its base, and tells nothing of the box in which it was made.
-	d := docker(t)
+	d := testEngine(t)
 	kept, err := d.ImageInspect(t.Context(), imageOfPlugins(t, base))
 	noError(t, err)
 	of, err := d.ImageInspect(t.Context(), base)
@@ -136,7 +136,7 @@ func TestPluginsThatDiffer(t *testing.T) {
 	}
 	pruned, err := Prune(t.Context(), base)
 	noError(t, err)
-	if len(pruned.Images) != 3 || len(pruned.Volumes) != 1 && !dockertest.Podman(t, docker(t)) {
+	if len(pruned.Images) != 3 || len(pruned.Volumes) != 1 && !dockertest.Podman(t, testEngine(t)) {
 		t.Errorf("pruned %q", pruned)
 	}
 	noContainers(t)
@@ -145,7 +145,7 @@ func TestPluginsThatDiffer(t *testing.T) {
 // imageOfPlugins is the name of the only image with plugins that is kept for a base.
 func imageOfPlugins(t *testing.T, base string) string {
 	t.Helper()
-	list, err := docker(t).ImageList(t.Context(), client.ImageListOptions{Filters: client.Filters{}.Add("label", "sandshell.image="+base)})
+	list, err := testEngine(t).ImageList(t.Context(), client.ImageListOptions{Filters: client.Filters{}.Add("label", "sandshell.image="+base)})
 	noError(t, err)
 	if len(list.Items) != 1 || len(list.Items[0].RepoTags) != 1 {
 		t.Fatalf("kept: %+v", list.Items)
@@ -258,7 +258,7 @@ func TestPluginsOfAnotherProgram(t *testing.T) {
 	var n atomic.Int64
 	c, err := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "touch /tool")}}.withDefaults()
 	noError(t, err)
-	e, err := engine.Open(t.Context(), nil)
+	e, err := docker.Open(t.Context(), nil)
 	noError(t, err)
 	defer e.Close()
 	image, err := e.Image(t.Context(), c.source())
@@ -323,7 +323,7 @@ func TestPluginsOfManyPrograms(t *testing.T) {
 }
 
 func TestPluginsRefused(t *testing.T) {
-	docker(t)
+	testEngine(t)
 	var n atomic.Int64
 	requires := func(p plugin.Plugin, names ...string) plugin.Plugin { p.Requires = names; return p }
 	a := counted("a", &n, "true")
@@ -353,7 +353,7 @@ func TestPluginsRefused(t *testing.T) {
 
 func TestPruneAll(t *testing.T) {
 	testenv.NeedsAll(t, "it removes what other packages' tests keep on the engine, and runs alone")
-	d := docker(t)
+	d := testEngine(t)
 	if os.Getenv("SANDSHELL_REQUIRE_DOCKER") != "1" {
 		t.Skip("it would remove what this machine keeps for its boxes: SANDSHELL_REQUIRE_DOCKER=1 allows it")
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 )
 
 // beforePeerPidfds is a seccomp profile that makes a kernel as it was before 6.5: it knows no SO_PEERPIDFD.
@@ -16,7 +16,7 @@ const beforePeerPidfds = `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names"
 // Where the kernel has no pidfds of a socket's peer, a box works as elsewhere, and boxd keeps its standard input, which was taken for such a descriptor.
 func TestContainerBeforePeerPidfds(t *testing.T) {
 	t.Parallel()
-	if dockertest.Podman(t, docker(t)) {
+	if dockertest.Podman(t, testEngine(t)) {
 		t.Skip("Podman takes the name of a file on its machine where Docker takes the profile")
 	}
 	box := newBox(t, Config{Image: testImage, Network: "none", Keep: true, SecurityOpt: []string{"seccomp=" + beforePeerPidfds}})

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -28,7 +28,7 @@ func TestLongMessages(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) sandbox.Sandbox{
 		"container": func(t *testing.T) sandbox.Sandbox {
 			testenv.NeedsAll(t, "it is the same boxd as on a machine, behind the same client")
-			docker(t)
+			testEngine(t)
 			return newBox(t, Config{Image: testImage, Network: "none", PIDs: 4096})
 		},
 		"boxd": func(t *testing.T) sandbox.Sandbox { return dialBoxd(t, startSSHD(t).withBoxd()) },

@@ -11,7 +11,7 @@ import (
 
 // A start that fails together with the way to its engine may leave a container. Reap takes it, also when this program goes on.
 func TestReapFailedStart(t *testing.T) {
-	d := docker(t)
+	d := testEngine(t)
 	c := newCable(t)
 	ctx := limit(t)
 	through, err := client.New(client.WithHost("unix://" + c.path))

@@ -107,7 +107,7 @@ func TestListenLost(t *testing.T) {
 	noError(t, err)
 	accepted := make(chan error, 1)
 	go func() { _, err := l.Accept(); accepted <- err }()
-	_, err = docker(t).ContainerRemove(t.Context(), box.ContainerID(), client.ContainerRemoveOptions{Force: true})
+	_, err = testEngine(t).ContainerRemove(t.Context(), box.ContainerID(), client.ContainerRemoveOptions{Force: true})
 	noError(t, err)
 	var lost *sandbox.LostError
 	require.ErrorAs(t, <-accepted, &lost)

@@ -7,11 +7,11 @@ import (
 	"os"
 	"sync"
 
-	"github.com/sandshell/sandshell/internal/boxclient"
+	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/machine"
 	"github.com/sandshell/sandshell/internal/owner"
 	"github.com/sandshell/sandshell/internal/sshhost"
+	"github.com/sandshell/sandshell/internal/sshlogin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -36,8 +36,8 @@ func (b *SSHBox) BoxID() string {
 }
 
 // machine is how to come to the machine again and again.
-func (c DialConfig) machine() *machine.Machine {
-	return &machine.Machine{Login: c.host, Refused: refusal, Dir: c.Boxd, Logger: c.Logger}
+func (c DialConfig) machine() *sshlogin.Machine {
+	return &sshlogin.Machine{Login: c.host, Refused: refusal, Dir: c.Boxd, Logger: c.Logger}
 }
 
 // refusal says why a login is refused for good, "" if it may succeed later. A wrong host key will
@@ -56,7 +56,7 @@ func refusal(err error) string {
 }
 
 // place logs in, and starts boxd where that can be. Else boxd is nil, and why says why.
-func (c DialConfig) place(ctx context.Context) (h shellbox.Host, boxd *machine.Box, why string, err error) {
+func (c DialConfig) place(ctx context.Context) (h shellbox.Host, boxd *sshlogin.Box, why string, err error) {
 	login, err := c.host(ctx)
 	if err != nil {
 		return nil, nil, "", err
@@ -64,7 +64,7 @@ func (c DialConfig) place(ctx context.Context) (h shellbox.Host, boxd *machine.B
 	if c.Boxd == NoBoxd {
 		return login, nil, "DialConfig.Boxd is NoBoxd", nil
 	}
-	fail := func(err error) (shellbox.Host, *machine.Box, string, error) {
+	fail := func(err error) (shellbox.Host, *sshlogin.Box, string, error) {
 		return nil, nil, "", fmt.Errorf("sshbox: dial %s@%s: %w", c.User, c.Address, err)
 	}
 	boxd, err = c.machine().Start(ctx, login, c.Linger, c.Keep, fmt.Sprintf("%s:%d", owner.Host(), os.Getpid()))
@@ -78,7 +78,7 @@ func (c DialConfig) place(ctx context.Context) (h shellbox.Host, boxd *machine.B
 	if ctx.Err() != nil {
 		err = ctxerr.Of(ctx)
 	}
-	var unfit *machine.UnfitError
+	var unfit *sshlogin.UnfitError
 	switch {
 	case errors.As(err, &unfit):
 		why = unfit.Why
@@ -108,16 +108,16 @@ func (c DialConfig) place(ctx context.Context) (h shellbox.Host, boxd *machine.B
 
 // A machineHost is a machine with boxd as a host.
 type machineHost struct {
-	*boxclient.Host
-	boxd *machine.Box
+	*client.Host
+	boxd *sshlogin.Box
 
 	closing sync.Once
 	closed  error // what Close returns
 }
 
 // join connects to a boxd that runs, as its new owner.
-func (c DialConfig) join(ctx context.Context, boxd *machine.Box) (*machineHost, error) {
-	h, err := boxclient.Connect(ctx, boxclient.Config{
+func (c DialConfig) join(ctx context.Context, boxd *sshlogin.Box) (*machineHost, error) {
+	h, err := client.Connect(ctx, client.Config{
 		Name: "SSHBox", Place: boxd, Keep: boxd.Keep, Patience: boxd.Linger, Attempt: c.HandshakeTimeout, Logger: c.Logger,
 	})
 	if err != nil {
@@ -147,7 +147,7 @@ func (h *machineHost) Close() error {
 // Keep and Owner are set.
 func (c DialConfig) List(ctx context.Context) ([]BoxInfo, error) {
 	var boxes []BoxInfo
-	err := c.visit(ctx, "list boxes", func(m *machine.Machine, login *sshhost.Host) error {
+	err := c.visit(ctx, "list boxes", func(m *sshlogin.Machine, login *sshhost.Host) error {
 		list, err := m.List(ctx, login)
 		for _, b := range list {
 			info := BoxInfo{ID: b.ID, State: "running", Created: b.Created, Keep: b.Keep, Owner: Owner{Host: b.Host, PID: b.Process}}
@@ -163,7 +163,7 @@ func (c DialConfig) List(ctx context.Context) ([]BoxInfo, error) {
 
 // Reap removes what is left of boxes whose boxd was killed: programs that still run, and files. Dial does it, too. It returns how many boxes these were.
 func (c DialConfig) Reap(ctx context.Context) (removed int, err error) {
-	err = c.visit(ctx, "reap boxes", func(m *machine.Machine, login *sshhost.Host) error {
+	err = c.visit(ctx, "reap boxes", func(m *sshlogin.Machine, login *sshhost.Host) error {
 		removed, err = m.Reap(ctx, login)
 		return err
 	})
@@ -172,11 +172,11 @@ func (c DialConfig) Reap(ctx context.Context) (removed int, err error) {
 
 // Prune removes boxd from the machine, this version's and others'. Boxes that run are not disturbed, and the next Dial brings it again.
 func (c DialConfig) Prune(ctx context.Context) error {
-	return c.visit(ctx, "remove boxd", func(m *machine.Machine, login *sshhost.Host) error { return m.Prune(ctx, login) })
+	return c.visit(ctx, "remove boxd", func(m *sshlogin.Machine, login *sshhost.Host) error { return m.Prune(ctx, login) })
 }
 
 // visit logs in for a moment.
-func (c DialConfig) visit(ctx context.Context, what string, do func(*machine.Machine, *sshhost.Host) error) error {
+func (c DialConfig) visit(ctx context.Context, what string, do func(*sshlogin.Machine, *sshhost.Host) error) error {
 	c, err := c.withDefaults()
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/inspect"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/procfs"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -141,13 +141,13 @@ func TestBoxdKilled(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].ID != id || list[0].State != "dead" || list[0].Owner.PID != os.Getpid() {
 		t.Errorf("got %+v, %v", list, err)
 	}
-	if left := inspect.Marked(mark); len(left) == 0 {
+	if left := procfs.Marked(mark); len(left) == 0 {
 		t.Error("nothing is left to be reaped")
 	}
 	if n, err := c.Reap(t.Context()); n != 1 || err != nil {
 		t.Errorf("Reap: %d, %v", n, err)
 	}
-	if left, files := inspect.Marked(mark), filesOf(t, c); len(left) > 0 || files != "boxd" {
+	if left, files := procfs.Marked(mark), filesOf(t, c); len(left) > 0 || files != "boxd" {
 		t.Errorf("left are %v, %q", left, files)
 	}
 	if _, err := c.Attach(t.Context(), id); err == nil || !strings.Contains(err.Error(), id) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/inspect"
+	"github.com/sandshell/sandshell/internal/procfs"
 	"github.com/sandshell/sandshell/sandbox"
 	"golang.org/x/crypto/ssh"
 )
@@ -99,7 +99,7 @@ func TestBoxdAttach(t *testing.T) {
 	killed, kept := s.program(false), s.program(true)
 	killed.start(t)()
 	kept.start(t)()
-	waitFor(t, "the end of what is not kept", func() bool { return len(inspect.Marked(killed.Mark)) == 0 })
+	waitFor(t, "the end of what is not kept", func() bool { return len(procfs.Marked(killed.Mark)) == 0 })
 	waitFor(t, "the end of its directory", func() bool { return filesOf(t, c) == "box boxd" })
 
 	list, err := c.List(ctx)
@@ -140,7 +140,7 @@ func TestBoxdAttach(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	noError(t, other.Close())
-	if left, files := inspect.Marked(kept.Mark), filesOf(t, c); len(left) > 0 || files != "boxd" {
+	if left, files := procfs.Marked(kept.Mark), filesOf(t, c); len(left) > 0 || files != "boxd" {
 		t.Errorf("left are %v, %q", left, files)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/inspect"
-	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/procfs"
 )
 
 // dialBoxd makes a box that boxd carries, and closes it when the test ends.
@@ -71,7 +71,7 @@ func TestBoxdOnMachine(t *testing.T) {
 	if got := filesOf(t, c); got != "boxd" {
 		t.Errorf("Close has left %q", got)
 	}
-	if left := inspect.Marked(box.Mark()); len(left) > 0 {
+	if left := procfs.Marked(box.Mark()); len(left) > 0 {
 		t.Errorf("Close has left processes: %v", left)
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/dockertest"
-	"github.com/sandshell/sandshell/internal/hosttest"
-	"github.com/sandshell/sandshell/internal/sshdtest"
 	"github.com/sandshell/sandshell/internal/sshhost"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/hosttest"
+	"github.com/sandshell/sandshell/internal/test/sshdtest"
 	"golang.org/x/crypto/ssh"
 )
 

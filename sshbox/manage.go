@@ -9,7 +9,7 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/guests"
 	"github.com/sandshell/sandshell/sandbox"
@@ -59,8 +59,8 @@ func Prune(ctx context.Context, images ...string) (Pruned, error) {
 }
 
 // open connects to the engine.
-func (e Engine) open(ctx context.Context) (*engine.Engine, error) {
-	opened, err := engine.Open(ctx, e.Docker)
+func (e Engine) open(ctx context.Context) (*docker.Engine, error) {
+	opened, err := docker.Open(ctx, e.Docker)
 	if err != nil {
 		return nil, fmt.Errorf("sshbox: %w", err)
 	}
@@ -150,7 +150,7 @@ func (e Engine) connect(ctx context.Context, id string, log *slog.Logger) (*dock
 		}
 		return err
 	}
-	engine, err := engine.Open(connecting, e.Docker)
+	engine, err := docker.Open(connecting, e.Docker)
 	if err != nil {
 		return nil, why(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/moby/moby/api/types/mount"
-	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/internal/boxd/wire"
 )
 
 // A Mount is a directory or file that a container has from elsewhere.

@@ -16,7 +16,7 @@ import (
 // imageOf skips the test where there is no engine or no such image, as docker does.
 func imageOf(t testing.TB, name string) *client.Client {
 	t.Helper()
-	d := docker(t)
+	d := testEngine(t)
 	if _, err := d.ImageInspect(t.Context(), name); err != nil {
 		if os.Getenv("SANDSHELL_REQUIRE_DOCKER") == "1" {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func onlySessions(t testing.TB, box sandbox.Sandbox, n int) {
 // wentAway expects that nothing is left of a box that was closed.
 func wentAway(t *testing.T, box *DockerSSHBox) {
 	t.Helper()
-	if _, err := docker(t).ContainerInspect(t.Context(), box.ContainerID(), client.ContainerInspectOptions{}); !errdefs.IsNotFound(err) {
+	if _, err := testEngine(t).ContainerInspect(t.Context(), box.ContainerID(), client.ContainerInspectOptions{}); !errdefs.IsNotFound(err) {
 		t.Errorf("the container is there after Close: %v", err)
 	}
 }

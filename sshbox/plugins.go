@@ -12,7 +12,7 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/mount"
-	"github.com/sandshell/sandshell/internal/engine"
+	"github.com/sandshell/sandshell/internal/docker"
 )
 
 // newWithPlugins makes a box that has c.Plugins: from an image in which they have been set up, which is made if there is none.
@@ -40,7 +40,7 @@ func newWithPlugins(ctx context.Context, c Config) (*DockerSSHBox, error) {
 
 // keptImage returns the name of an image that has the plugins.
 func keptImage(ctx context.Context, c Config) (string, error) {
-	e, err := engine.Open(ctx, c.Docker)
+	e, err := docker.Open(ctx, c.Docker)
 	if err != nil {
 		return "", err
 	}
@@ -54,7 +54,7 @@ func keptImage(ctx context.Context, c Config) (string, error) {
 		return "", err
 	}
 	s := &setup{config: c, engine: e}
-	s.kept = engine.Kept{
+	s.kept = docker.Kept{
 		Key: key, Base: base, BaseName: c.Image, Make: s.make, Logger: c.Logger,
 		Elsewhere: func() error { return s.progress("Another program sets up " + s.names()) },
 	}
@@ -62,7 +62,7 @@ func keptImage(ctx context.Context, c Config) (string, error) {
 }
 
 // keyOf identifies all that an image with plugins is made of.
-func keyOf(base *engine.Image, c Config) (string, error) {
+func keyOf(base *docker.Image, c Config) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "1 %q %q\n", base.ID, c.user(base))
 	var lines []string
@@ -81,18 +81,18 @@ func keyOf(base *engine.Image, c Config) (string, error) {
 // A setup makes the image with c's plugins.
 type setup struct {
 	config Config
-	engine *engine.Engine
-	kept   engine.Kept
+	engine *docker.Engine
+	kept   docker.Kept
 }
 
-// make implements engine.Kept.Make: it sets the plugins up in a box of that name and makes the image of it.
+// make implements docker.Kept.Make: it sets the plugins up in a box of that name and makes the image of it.
 func (s *setup) make(ctx context.Context, name string) error {
 	if err := s.progress("Setting up " + s.names()); err != nil {
 		return err
 	}
 	box, err := newBare(ctx, s.boxConfig(name))
 	if errdefs.IsConflict(err) {
-		return engine.ErrTaken
+		return docker.ErrTaken
 	}
 	if err != nil {
 		return fmt.Errorf("make image %q with plugins: %w", s.config.Image, err) // the container's is but the id
@@ -122,7 +122,7 @@ func (s *setup) fill(ctx context.Context, box *DockerSSHBox) error {
 	if err := s.engine.FillCache(ctx, box.host.container); err != nil {
 		return err
 	}
-	box.AddEnv("SANDSHELL_CACHE="+engine.CacheDir, "PIP_CACHE_DIR="+engine.CacheDir+"/pip")
+	box.AddEnv("SANDSHELL_CACHE="+docker.CacheDir, "PIP_CACHE_DIR="+docker.CacheDir+"/pip")
 	box.AddEnv(s.config.proxies()...)
 	if err := box.InitPlugins(ctx, s.config.Plugins...); err != nil {
 		return err

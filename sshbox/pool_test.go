@@ -8,9 +8,9 @@ import (
 	"testing/fstest"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/dockertest"
-	"github.com/sandshell/sandshell/internal/engine"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/docker"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 func newPool(t testing.TB, c Config, size int) *Pool {
@@ -97,7 +97,7 @@ func TestPoolPaused(t *testing.T) {
 		noError(t, err)
 		for _, b := range list {
 			if b.Owner.PID == os.Getpid() && b.State == "running" {
-				err = engine.Pause(t.Context(), d, b.ID)
+				err = docker.Pause(t.Context(), d, b.ID)
 				noError(t, err)
 			}
 		}

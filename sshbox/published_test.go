@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 )
 
 // TestContainerPublish reaches a server in a box by the port that the engine has given to it.

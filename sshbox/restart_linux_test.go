@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/inspect"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/procfs"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -42,7 +42,7 @@ func startOwnEngine(t *testing.T, live bool) *restartable {
 // first starts it for the first time.
 func (e *restartable) first(t *testing.T) {
 	t.Helper()
-	d := docker(t)
+	d := testEngine(t)
 	if _, err := exec.LookPath("dockerd"); err != nil || os.Getuid() != 0 {
 		t.Skipf("no engine of its own without root and dockerd: %v", err)
 	}
@@ -118,7 +118,7 @@ func (e *restartable) endShims() {
 		if err != nil || !strings.Contains(string(args), "containerd-shim") || !strings.Contains(string(args), e.dir+"/") {
 			continue
 		}
-		for _, p := range inspect.Tree(pid) {
+		for _, p := range procfs.Tree(pid) {
 			syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 	}

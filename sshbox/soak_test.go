@@ -18,14 +18,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // TestSoak has many boxes at work for long, and then makes and closes many: no byte is lost, and what the program has of descriptors, memory and goroutines
 // does not grow. "make soak" runs it.
 func TestSoak(t *testing.T) {
 	testenv.NeedsFull(t, "it works for a quarter of an hour; make soak runs it alone")
-	docker(t)
+	testEngine(t)
 	s := &soak{t: t, boxes: number("SOAK_BOXES", 100), rounds: number("SOAK_ROUNDS", 300), length: 10 * time.Minute}
 	if text := os.Getenv("SOAK_TIME"); text != "" {
 		var err error

@@ -29,7 +29,7 @@ func oddDir(t *testing.T) string {
 }
 
 func TestSSHConfig(t *testing.T) {
-	docker(t)
+	testEngine(t)
 	haveClients(t)
 	dir := oddDir(t)
 	box := newBox(t, Config{Image: testImage, User: "user", Network: "none", Env: []string{"FROM_CONFIG=yes"}})
@@ -239,7 +239,7 @@ func sftp(t *testing.T, p *person, dir, home string) {
 func quoted(s string) string { return `"` + s + `"` }
 
 func TestSSHConfigOfTwoBoxes(t *testing.T) {
-	docker(t)
+	testEngine(t)
 	haveClients(t)
 	var people []*person
 	for i := range 2 {
@@ -298,7 +298,7 @@ func TestSSHConfigOfBareImages(t *testing.T) {
 
 // What a guest runs does not keep a box whose owner has gone.
 func TestGuestDoesNotKeepTheBox(t *testing.T) {
-	d := docker(t)
+	d := testEngine(t)
 	haveClients(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	kill, said := program(t, "guest")
@@ -326,7 +326,7 @@ func TestGuestDoesNotKeepTheBox(t *testing.T) {
 
 // Who is killed leaves a private key, until the next New, or Reap.
 func TestSSHConfigOfKilledProgram(t *testing.T) {
-	docker(t)
+	testEngine(t)
 	for _, next := range []string{"Reap", "New"} {
 		temp := t.TempDir()
 		t.Setenv("TMPDIR", temp)

@@ -3,7 +3,7 @@ package sshbox
 import (
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/hosttest"
+	"github.com/sandshell/sandshell/internal/test/hosttest"
 )
 
 // TestThief: a program of the same user stops a shell that boxd has started, takes its next command and

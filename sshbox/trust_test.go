@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/wire"
+	"github.com/sandshell/sandshell/internal/boxd/wire"
 )
 
 // What a process in a box, root even, can do to boxd, and what it cannot: as the package's doc says.
 func TestBoxdAgainstItsOwnRoot(t *testing.T) {
 	t.Parallel()
-	docker(t)
+	testEngine(t)
 	box, err := New(t.Context(), Config{Image: testImage, Network: "none"})
 	noError(t, err)
 	defer box.Close()

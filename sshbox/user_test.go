@@ -10,7 +10,7 @@ import (
 // A session that another program takes over stays its user's, in the shells that follow too; what it leaves behind ends with the box.
 func TestAttachKeepsUser(t *testing.T) {
 	t.Parallel()
-	docker(t)
+	testEngine(t)
 	ctx := limit(t)
 	box, err := New(ctx, Config{Image: testImage, Network: "none"})
 	noError(t, err)

@@ -14,7 +14,7 @@ import (
 	expect "github.com/Netflix/go-expect"
 	"github.com/creack/pty"
 	"github.com/hinshun/vt10x"
-	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/term"
 )

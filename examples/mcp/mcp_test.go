@@ -11,7 +11,7 @@ import (
 
 	"github.com/moby/moby/client"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/sandshell/sandshell/internal/dockertest"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/hostiletest"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/hostiletest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // An archive of directories without end, with the longest paths that there are.

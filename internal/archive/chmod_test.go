@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/sandshell/sandshell/internal/seccomptest"
+	"github.com/sandshell/sandshell/internal/test/seccomptest"
 )
 
 // TestChmodRefused: modes are kept where the runtime's filter refuses fchmodat2.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sandshell/sandshell/internal/seccomptest"
+	"github.com/sandshell/sandshell/internal/test/seccomptest"
 )
 
 const withoutIn = "SANDSHELL_TEST_WITHOUT_SETFSUID"

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/bounded"
-	"github.com/sandshell/sandshell/internal/boxclient"
+	"github.com/sandshell/sandshell/internal/boxd/bin"
+	"github.com/sandshell/sandshell/internal/boxd/client"
+	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/wire"
-	"github.com/sandshell/sandshell/sshbox/boxd/bin"
 )
 
 // waitPause is how often the container looks whether boxd has been brought.
@@ -45,8 +45,8 @@ mv -f "$new" "$1/boxd" || exit 1
 echo ok
 exec "$1/boxd" join "$2"`
 
-// Join implements boxclient.Place: it executes "boxd join" in the pod, whose streams are a connection to boxd. The first time it brings boxd by the same exec.
-func (p *Pod) Join(ctx context.Context) (boxclient.Streams, error) {
+// Join implements client.Place: it executes "boxd join" in the pod, whose streams are a connection to boxd. The first time it brings boxd by the same exec.
+func (p *Pod) Join(ctx context.Context) (client.Streams, error) {
 	if p.brought.Load() {
 		return p.join(ctx, wire.Path, "join", p.Box)
 	}
@@ -70,8 +70,8 @@ func (p *Pod) Join(ctx context.Context) (boxclient.Streams, error) {
 	return s, nil
 }
 
-// Control implements boxclient.Controller: boxd is, or will be, the container's first process.
-func (p *Pod) Control(ctx context.Context) (boxclient.Streams, error) {
+// Control implements client.Controller: boxd is, or will be, the container's first process.
+func (p *Pod) Control(ctx context.Context) (client.Streams, error) {
 	s, err := p.cluster.attach(ctx, p.Name)
 	if err != nil {
 		return nil, fmt.Errorf("attach to the pod: %w", p.cluster.explain(err, "attach", "pods", p.Name))
@@ -79,7 +79,7 @@ func (p *Pod) Control(ctx context.Context) (boxclient.Streams, error) {
 	return s, nil
 }
 
-func (p *Pod) join(ctx context.Context, command ...string) (boxclient.Streams, error) {
+func (p *Pod) join(ctx context.Context, command ...string) (client.Streams, error) {
 	s, err := p.cluster.exec(ctx, p.Name, command)
 	if err != nil {
 		return nil, fmt.Errorf("execute boxd join in the pod: %w", p.cluster.explain(err, "exec", "pods", p.Name))

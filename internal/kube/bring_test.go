@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/sandshell/sandshell/sshbox/boxd/bin"
+	"github.com/sandshell/sandshell/internal/boxd/bin"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )

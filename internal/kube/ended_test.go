@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sandshell/sandshell/internal/hostiletest"
+	"github.com/sandshell/sandshell/internal/test/hostiletest"
 )
 
 // What the error stream of an exec says, to which a pod's runtime adds what a program has said.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sandshell/sandshell/internal/boxclient"
+	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/printable"
 	"github.com/sandshell/sandshell/sandbox"
 	corev1 "k8s.io/api/core/v1"
@@ -13,28 +13,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var _ boxclient.Place = (*Pod)(nil)
+var _ client.Place = (*Pod)(nil)
 
-// Fate implements boxclient.Place: it asks the API server about the pod.
-func (p *Pod) Fate(ctx context.Context) boxclient.Fate {
+// Fate implements client.Place: it asks the API server about the pod.
+func (p *Pod) Fate(ctx context.Context) client.Fate {
 	pod, err := p.cluster.Pods.Get(ctx, p.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return boxclient.Fate{Lost: "the pod was deleted", Cause: sandbox.LostRemoved}
+		return client.Fate{Lost: "the pod was deleted", Cause: sandbox.LostRemoved}
 	case err != nil:
-		return boxclient.Fate{} // the API server is away, or says nothing: the box may go on
+		return client.Fate{} // the API server is away, or says nothing: the box may go on
 	}
 	return p.fateOf(pod)
 }
 
 // FateOf is what has become of a box, by its pod; of one that is kept, only as far as its node is heard of.
-func FateOf(pod *corev1.Pod) boxclient.Fate { return new(Pod).fateOf(pod) }
+func FateOf(pod *corev1.Pod) client.Fate { return new(Pod).fateOf(pod) }
 
 // fateOf is what has become of the box, by the pod.
-func (p *Pod) fateOf(pod *corev1.Pod) boxclient.Fate {
-	lost := func(cause sandbox.LostCause, format string, args ...any) boxclient.Fate {
+func (p *Pod) fateOf(pod *corev1.Pod) client.Fate {
+	lost := func(cause sandbox.LostCause, format string, args ...any) client.Fate {
 		how := strings.TrimSpace(fmt.Sprintf(format, args...))
-		return boxclient.Fate{Lost: printable.Text(how), Cause: cause}
+		return client.Fate{Lost: printable.Text(how), Cause: cause}
 	}
 	if p.UID != "" && pod.UID != p.UID {
 		return lost(sandbox.LostRemoved, "the pod was deleted, and another has its name now")
@@ -81,7 +81,7 @@ func (p *Pod) fateOf(pod *corev1.Pod) boxclient.Fate {
 	case pod.Status.Phase == corev1.PodUnknown, nodeSilent(pod) && !p.Keep:
 		return lost(sandbox.LostNode, "the pod's node %s does not answer the cluster any more", pod.Spec.NodeName)
 	}
-	return boxclient.Fate{}
+	return client.Fate{}
 }
 
 // nodeSilent reports whether the cluster has not heard of the pod's node for long (40 or 50 s by default): then the node's controller says, without a reason, that

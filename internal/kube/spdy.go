@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/boxclient"
+	"github.com/sandshell/sandshell/internal/boxd/client"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/streaming/pkg/httpstream"
@@ -23,7 +23,7 @@ type spdyConn struct {
 	reading sync.WaitGroup
 }
 
-func (c *Cluster) overSPDY(ctx context.Context, url string) (boxclient.Streams, error) {
+func (c *Cluster) overSPDY(ctx context.Context, url string) (client.Streams, error) {
 	trip, upgrader, err := spdy.RoundTripperFor(c.config)
 	if err != nil {
 		return nil, err

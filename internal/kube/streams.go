@@ -15,7 +15,7 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/sandshell/sandshell/internal/bounded"
-	"github.com/sandshell/sandshell/internal/boxclient"
+	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/headtail"
 	"github.com/sandshell/sandshell/internal/printable"
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +28,7 @@ import (
 
 // exec executes a command in the pod's container. Its streams come over a websocket, and over SPDY where something on the way lets none through. client-go's
 // executors copy between streams of their own, with goroutines, on each of which a byte waits: this is the bare stream.
-func (c *Cluster) exec(ctx context.Context, pod string, command []string) (boxclient.Streams, error) {
+func (c *Cluster) exec(ctx context.Context, pod string, command []string) (client.Streams, error) {
 	return c.stream(ctx, pod, "exec", &corev1.PodExecOptions{
 		Container: container, Command: command, Stdin: true, Stdout: true, Stderr: true,
 	})
@@ -36,11 +36,11 @@ func (c *Cluster) exec(ctx context.Context, pod string, command []string) (boxcl
 
 // attach connects to the standard streams of the container's first process. All three, as exec: a server
 // that was not asked for one of them lets nobody open its stream over SPDY.
-func (c *Cluster) attach(ctx context.Context, pod string) (boxclient.Streams, error) {
+func (c *Cluster) attach(ctx context.Context, pod string) (client.Streams, error) {
 	return c.stream(ctx, pod, "attach", &corev1.PodAttachOptions{Container: container, Stdin: true, Stdout: true, Stderr: true})
 }
 
-func (c *Cluster) stream(ctx context.Context, pod, subresource string, o runtime.Object) (boxclient.Streams, error) {
+func (c *Cluster) stream(ctx context.Context, pod, subresource string, o runtime.Object) (client.Streams, error) {
 	url := c.core.Get().Resource("pods").Namespace(c.Namespace).Name(pod).SubResource(subresource).
 		VersionedParams(o, runtime.NewParameterCodec(kinds())).URL().String()
 	if !c.spdy.Load() {
@@ -78,7 +78,7 @@ func (s *said) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
-// Said implements boxclient.Streams.
+// Said implements client.Streams.
 func (s *said) Said() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ type socket struct {
 	writing sync.Mutex
 }
 
-func (c *Cluster) overWebsocket(ctx context.Context, url string) (boxclient.Streams, error) {
+func (c *Cluster) overWebsocket(ctx context.Context, url string) (client.Streams, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err

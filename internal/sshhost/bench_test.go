@@ -4,7 +4,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/sshdtest"
+	"github.com/sandshell/sandshell/internal/test/sshdtest"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"golang.org/x/crypto/ssh"
 )

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/hosttest"
-	"github.com/sandshell/sandshell/internal/sshdtest"
+	"github.com/sandshell/sandshell/internal/test/hosttest"
+	"github.com/sandshell/sandshell/internal/test/sshdtest"
 )
 
 func echo(c net.Conn) { io.Copy(c, c) }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"github.com/sandshell/sandshell/internal/hosttest"
-	"github.com/sandshell/sandshell/internal/sshdtest"
+	"github.com/sandshell/sandshell/internal/test/hosttest"
+	"github.com/sandshell/sandshell/internal/test/sshdtest"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"github.com/stretchr/testify/require"
 )

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/hosttest"
-	"github.com/sandshell/sandshell/internal/sshdtest"
+	"github.com/sandshell/sandshell/internal/test/hosttest"
+	"github.com/sandshell/sandshell/internal/test/sshdtest"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 

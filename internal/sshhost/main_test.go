@@ -3,8 +3,8 @@ package sshhost
 import (
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/hosttest"
-	"github.com/sandshell/sandshell/internal/sshdtest"
+	"github.com/sandshell/sandshell/internal/test/hosttest"
+	"github.com/sandshell/sandshell/internal/test/sshdtest"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/boxtest"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/boxtest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/plugin/agentskills"
 	"github.com/sandshell/sandshell/sandbox"

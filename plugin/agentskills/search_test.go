@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/boxtest"
 	"github.com/sandshell/sandshell/internal/shellquote"
+	"github.com/sandshell/sandshell/internal/test/boxtest"
 	"github.com/stretchr/testify/require"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
-	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/test/boxtest"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/plugin/browser"
 	"github.com/sandshell/sandshell/sandbox"

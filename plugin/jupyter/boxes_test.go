@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/boxtest"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/boxtest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/plugin/jupyter"
 	"github.com/sandshell/sandshell/sshbox"

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/test/boxtest"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/internal/headtail"
-	"github.com/sandshell/sandshell/internal/hostiletest"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/hostiletest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/plugin/jupyter/internal/zmtp"
 	"github.com/sandshell/sandshell/sandbox"
 )

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/test/boxtest"
 	"github.com/sandshell/sandshell/plugin/jupyter"
 	"github.com/stretchr/testify/require"
 )

@@ -3,7 +3,7 @@ package pytool_test
 import (
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/test/boxtest"
 	"github.com/sandshell/sandshell/plugin/pytool"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"

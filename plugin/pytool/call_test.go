@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/test/boxtest"
 	"github.com/sandshell/sandshell/plugin/pytool"
 	"github.com/sandshell/sandshell/sandbox"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/hostiletest"
+	"github.com/sandshell/sandshell/internal/test/hostiletest"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/test/boxtest"
 	"github.com/sandshell/sandshell/plugin/pytool"
 )
 

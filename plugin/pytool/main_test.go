@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/test/boxtest"
 	"github.com/sandshell/sandshell/plugin/pytool"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/assert"

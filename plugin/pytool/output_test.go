@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/boxtest"
+	"github.com/sandshell/sandshell/internal/test/boxtest"
 	"github.com/sandshell/sandshell/plugin/pytool"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/faulttest"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/faulttest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/service"
 	"github.com/sandshell/sandshell/sshbox"

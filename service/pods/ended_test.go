@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/kubetest"
+	"github.com/sandshell/sandshell/internal/test/kubetest"
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/service"

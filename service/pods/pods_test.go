@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/sandshell/sandshell/internal/kubetest"
-	"github.com/sandshell/sandshell/internal/testenv"
+	"github.com/sandshell/sandshell/internal/test/kubetest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/service"
 	"github.com/sandshell/sandshell/service/servicetest"

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/kubetest"
+	"github.com/sandshell/sandshell/internal/test/kubetest"
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/service"
 	"github.com/sandshell/sandshell/sshbox"

@@ -1,8 +1,8 @@
-// Buildboxd makes the files in sshbox/boxd/bin: a compressed boxd for each architecture that DockerSSHBox supports, and
+// Buildboxd makes the files in internal/boxd/bin: a compressed boxd for each architecture that DockerSSHBox supports, and
 // SHA256SUMS with the hashes of the uncompressed programs. The bytes depend only on boxd's sources, its dependencies and
 // the compiler: not on the machine, the directory or the user's settings.
 //
-//	go generate ./sshbox/boxd/bin                         make them
+//	go generate ./internal/boxd/bin              make them
 //	go run ./internal/tools/buildboxd -check     write nothing, and fail unless the files are as they would be written
 package main
 
@@ -26,7 +26,7 @@ import (
 const (
 	toolchain = "go1.26.8" // its compiler makes the binaries, its compress/gzip the files
 	module    = "github.com/sandshell/sandshell"
-	boxd      = module + "/sshbox/boxd"
+	boxd      = module + "/internal/boxd"
 	tool      = module + "/internal/tools/buildboxd"
 )
 
@@ -190,7 +190,7 @@ func compare(dir string, made map[string][]byte) error {
 		return nil
 	}
 	slices.Sort(wrong)
-	return fmt.Errorf("the files in %s are not what the sources make:\n\t%s\nrun \"go generate ./sshbox/boxd/bin\" and commit what it writes; "+
+	return fmt.Errorf("the files in %s are not what the sources make:\n\t%s\nrun \"go generate ./internal/boxd/bin\" and commit what it writes; "+
 		"if nothing of boxd or its dependencies was changed, find out where these bytes come from", dir, strings.Join(wrong, "\n\t"))
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/sandshell/sandshell/internal/inspect"
+	"github.com/sandshell/sandshell/internal/procfs"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
@@ -33,26 +33,26 @@ const limit = 20 * time.Second
 type local struct{}
 
 func (local) Tree(_ context.Context, pids ...int) ([]proc.Process, error) {
-	return inspect.Tree(pids...), nil
+	return procfs.Tree(pids...), nil
 }
 func (local) Alive(_ context.Context, pids ...int) ([]proc.Process, error) {
-	return inspect.Alive(pids...), nil
+	return procfs.Alive(pids...), nil
 }
-func (local) Marked(_ context.Context, word string) ([]int, error) { return inspect.Marked(word), nil }
-func (local) ResetModes(_ context.Context, tty int) error          { inspect.ResetModes(tty); return nil }
-func (local) Uptime(context.Context) (time.Duration, error)        { return inspect.Uptime() }
+func (local) Marked(_ context.Context, word string) ([]int, error) { return procfs.Marked(word), nil }
+func (local) ResetModes(_ context.Context, tty int) error          { procfs.ResetModes(tty); return nil }
+func (local) Uptime(context.Context) (time.Duration, error)        { return procfs.Uptime() }
 func (local) Signal(_ context.Context, pids []int, signals ...proc.Signal) (int, error) {
-	return inspect.Signal(pids, signals...)
+	return procfs.Signal(pids, signals...)
 }
 func (local) Interrupt(_ context.Context, pid int) (bool, error) {
-	return inspect.Interrupt(pid), nil
+	return procfs.Interrupt(pid), nil
 }
-func (local) Look(_ context.Context, pid int) (proc.Look, error) { return inspect.Look(pid), nil }
+func (local) Look(_ context.Context, pid int) (proc.Look, error) { return procfs.Look(pid), nil }
 func (local) Discard(_ context.Context, pid int) (int, error) {
-	return inspect.Discard(inspect.Look(pid).TTY), nil
+	return procfs.Discard(procfs.Look(pid).TTY), nil
 }
 func (local) Program(_ context.Context, pid int) (string, []string, error) {
-	dir, env := inspect.Program(pid)
+	dir, env := procfs.Program(pid)
 	return dir, env, nil
 }
 
@@ -75,7 +75,7 @@ func settled(t testing.TB, pid int, wanted func([]proc.Process) bool) []proc.Pro
 	t.Helper()
 	var last []proc.Process
 	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(10 * time.Millisecond) {
-		ps := inspect.Tree(pid)
+		ps := procfs.Tree(pid)
 		if fmt.Sprint(plain(ps)) == fmt.Sprint(plain(last)) && !slices.ContainsFunc(ps, func(p proc.Process) bool { return p.State == "R" || p.State == "D" }) && wanted(ps) {
 			return ps
 		}
@@ -162,16 +162,16 @@ func TestTree(t *testing.T) {
 			}
 			pid := startShell(t, c.script)
 			var ours, theirs []proc.Process
-			for again := true; again; again = !slices.Equal(plain(ours), plain(inspect.Tree(pid))) { // what changes meanwhile cannot be compared
+			for again := true; again; again = !slices.Equal(plain(ours), plain(procfs.Tree(pid))) { // what changes meanwhile cannot be compared
 				ours = settled(t, pid, c.wanted)
 				theirs = must[[]proc.Process](t)(sh.Tree(ctx, pid))
 			}
 			require.Equal(t, plain(ours), plain(theirs))
 
 			pids := pidsOf(ours)
-			require.Equal(t, plain(ours), plain(inspect.Tree(pids...)), "each process is there once")
+			require.Equal(t, plain(ours), plain(procfs.Tree(pids...)), "each process is there once")
 			require.Equal(t, plain(ours), plain(must[[]proc.Process](t)(sh.Tree(ctx, pids...))), "each process is there once")
-			alive := inspect.Alive(pids...)
+			alive := procfs.Alive(pids...)
 			for i := range alive {
 				alive[i].Image, alive[i].Name = "", "" // the shell leaves them out
 			}
@@ -196,7 +196,7 @@ func TestTreeOfAnotherUser(t *testing.T) {
 			answers <- nil
 			return
 		}
-		answers <- inspect.Tree(pid)
+		answers <- procfs.Tree(pid)
 	}()
 	ours := <-answers
 	require.Equal(t, plain(ours), plain(must[[]proc.Process](t)(sh.Tree(t.Context(), pid))))
@@ -234,11 +234,11 @@ func TestMarked(t *testing.T) {
 	pid := startShell(t, "sleep 1000 & (PADDING=$(printf %0100000d 0) exec sleep 1000) & sleep 1000", mark+"'x")
 	settled(t, pid, has("sleep", "sleep", "sleep"))
 	for _, word := range []string{mark, mark + "'"} {
-		found := inspect.Marked(word)
+		found := procfs.Marked(word)
 		require.Len(t, found, 4)
 		require.ElementsMatch(t, must[[]int](t)(sh.Marked(t.Context(), word)), found)
 	}
-	require.Empty(t, inspect.Marked(mark+"y"))
+	require.Empty(t, procfs.Marked(mark+"y"))
 }
 
 func TestModes(t *testing.T) {
@@ -260,14 +260,14 @@ func TestModes(t *testing.T) {
 				require.NoError(t, unix.Fstat(int(tty.Fd()), &st))
 				major, minor := unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))
 				number := int(major<<8 | minor&0xff | minor&^0xff<<12)
-				m := inspect.Modes(number)
+				m := procfs.Modes(number)
 				require.True(t, m.Known)
 				require.Equal(t, m, parseModes(must[string](t)(sh.do(t.Context(), "modes "+itoa(number)))).Modes)
 				require.NoError(t, answers.ResetModes(t.Context(), number))
 				after, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 				require.NoError(t, err)
 				reset[i] = *after
-				require.Equal(t, proc.Modes{Known: true}, inspect.Modes(number))
+				require.Equal(t, proc.Modes{Known: true}, procfs.Modes(number))
 			}
 			require.Equal(t, reset[1], reset[0])
 		})
@@ -292,7 +292,7 @@ time.sleep(1000)`)
 	require.NoError(t, feeder.Start())
 	defer feeder.Wait()
 	defer func() { // a hangup does not end what is started with it ignored, as by nohup
-		inspect.Signal(pidsOf(inspect.Tree(feeder.Process.Pid)), proc.SIGKILL)
+		procfs.Signal(pidsOf(procfs.Tree(feeder.Process.Pid)), proc.SIGKILL)
 	}()
 	var pid int
 	_, err = fmt.Fscan(out, &pid)
@@ -303,9 +303,9 @@ time.sleep(1000)`)
 
 func TestUptime(t *testing.T) {
 	sh := startControl(t, 0)
-	before := must[time.Duration](t)(inspect.Uptime())
+	before := must[time.Duration](t)(procfs.Uptime())
 	between := must[time.Duration](t)(sh.Uptime(t.Context()))
-	after := must[time.Duration](t)(inspect.Uptime())
+	after := must[time.Duration](t)(procfs.Uptime())
 	if (between - after).Abs() > time.Minute {
 		t.Skip("/proc/uptime is another's here")
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/internal/bounded"
-	"github.com/sandshell/sandshell/internal/hostiletest"
+	"github.com/sandshell/sandshell/internal/test/hostiletest"
 )
 
 // A hostileShell reads lines, and answers each that ends a question by what says returns.

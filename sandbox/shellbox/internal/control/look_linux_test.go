@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/sandshell/sandshell/internal/inspect"
+	"github.com/sandshell/sandshell/internal/procfs"
 	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
@@ -82,7 +82,7 @@ func startAs(t testing.TB, uid uint32, name string) *onPipe {
 		io.Copy(io.Discard, ptm)
 	}()
 	t.Cleanup(func() {
-		inspect.Signal(pidsOf(inspect.Tree(cmd.Process.Pid)), proc.SIGKILL)
+		procfs.Signal(pidsOf(procfs.Tree(cmd.Process.Pid)), proc.SIGKILL)
 		w.Close()
 		cmd.Wait()
 		<-read

@@ -12,7 +12,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sandshell/sandshell/internal/inspect"
+	"github.com/sandshell/sandshell/internal/procfs"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
@@ -94,7 +94,7 @@ func startShell(t testing.TB, script string, env ...string) int {
 		io.Copy(io.Discard, ptm)
 	}()
 	t.Cleanup(func() {
-		inspect.Signal(pidsOf(inspect.Tree(cmd.Process.Pid)), proc.SIGKILL)
+		procfs.Signal(pidsOf(procfs.Tree(cmd.Process.Pid)), proc.SIGKILL)
 		cmd.Wait()
 		<-read // no process has the terminal open any more
 		ptm.Close()

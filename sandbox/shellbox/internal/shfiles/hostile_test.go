@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sandshell/sandshell/internal/hostiletest"
+	"github.com/sandshell/sandshell/internal/test/hostiletest"
 	"github.com/sandshell/sandshell/sandbox"
 )
 

@@ -1,0 +1,368 @@
+package client
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/bounded"
+	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"golang.org/x/crypto/ssh"
+)
+
+// A Place is where a boxd runs. Its methods may be called from several goroutines.
+type Place interface {
+	// Join connects to boxd.
+	Join(ctx context.Context) (Streams, error)
+	// Fate is called when Join has failed.
+	Fate(ctx context.Context) Fate
+}
+
+// A Controller is a Place in which boxd has standard streams of its own that no program of the place
+// can reach. Keys are exchanged on them. In a Place that is none, they are exchanged on what Join
+// returns.
+type Controller interface {
+	Place
+	// Control connects to the standard input and output of boxd.
+	Control(ctx context.Context) (Streams, error)
+}
+
+// A Fate is what has become of a place.
+type Fate struct {
+	Lost   string // why it is gone for good; "": it may come back
+	Cause  sandbox.LostCause
+	Err    error // what Lost has no words for
+	Paused bool  // its processes are frozen: the Host's patience has no limit
+}
+
+// Streams are a connection to boxd.
+type Streams interface {
+	net.Conn
+	// Said returns what has come on standard error, beside the connection; "" if nothing has.
+	Said() string
+}
+
+// Config says how a Host uses its boxd.
+type Config struct {
+	Name  string // the Host's String
+	Place Place
+	// Keep says that boxd goes on without its owner, so that Detach makes sense.
+	Keep bool
+	// Patience is how long the Host tries to connect again after the connection was cut.
+	Patience time.Duration
+	// Attempt bounds each of these attempts. Default: 8 s.
+	Attempt time.Duration
+	Logger  *slog.Logger
+}
+
+// A Host is a place with boxd.
+type Host struct {
+	*link
+	Config
+	signer  ssh.Signer    // the owner's key: made for this box, in memory only
+	hostKey ssh.PublicKey // boxd's
+	another atomic.Bool   // another boxd answers in its place
+	closing sync.Once
+	down    chan struct{} // closed when Close is done
+}
+
+var _ shellbox.Keeper = (*Host)(nil)
+
+// Connect makes the first connection, as the boxd's new owner, and keeps it up until Close. Whoever owned it before loses it. ctx governs the
+// connecting.
+func Connect(ctx context.Context, c Config) (*Host, error) {
+	if c.Attempt <= 0 {
+		c.Attempt = attemptLimit
+	}
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{Config: c, signer: signer, down: make(chan struct{})}
+	h.link = newLink(h)
+	if h.link.current, err = h.first(ctx); err != nil {
+		return nil, err
+	}
+	h.link.keep(h.link.current)
+	return h, nil
+}
+
+// firstTries is how often the first connection is tried, within some two seconds: an engine may need as long to notice that a container has ended.
+const firstTries = 8
+
+// first makes the first connection. Its errors are those of ctx, and *sandbox.LostError.
+func (h *Host) first(ctx context.Context) (*sshconn.Conn, error) {
+	conn, err := h.reach(ctx, true)
+	for try, pause := 1, redialFirst; ; try, pause = try+1, min(2*pause, redialMost) {
+		if err == nil || ctx.Err() != nil {
+			return conn, err
+		}
+		if lost, _ := h.hopeless(ctx, err); lost != nil {
+			return nil, lost
+		}
+		if try == firstTries {
+			return nil, h.lostError(err, "boxd does not answer", sandbox.LostConnection)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctxerr.Of(ctx)
+		}
+		attempt, done := ctxerr.WithLimit(ctx, h.Attempt, h.noAnswer())
+		// If boxd has answered, another program may have become the owner since. This one does not take the box back: it is refused.
+		conn, err = h.reach(attempt, h.hostKey == nil)
+		done()
+	}
+}
+
+// hopeless is called when an attempt to connect has failed. lost says why another attempt would be of no use; nil means that it may succeed. paused
+// says that the place is paused, so that the Host must not give up.
+func (h *Host) hopeless(ctx context.Context, dialed error) (lost error, paused bool) {
+	if errors.Is(dialed, errAnother) {
+		dialed = h.impostor(ctx)
+	}
+	switch {
+	case errors.Is(dialed, errRefused):
+		h.Abandon() // it is that program's
+		return h.lostError(nil, "another program has taken the box over", sandbox.LostTaken), false
+	case errors.Is(dialed, errAnother):
+		h.another.Store(true)
+		return h.lostError(nil, "its boxd was restarted: what ran in it has ended", sandbox.LostRemoved), false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	fate := h.Place.Fate(ctx)
+	if fate.Lost != "" {
+		return h.lostError(fate.Err, fate.Lost, fate.Cause), false
+	}
+	return nil, fate.Paused
+}
+
+func (h *Host) lostError(err error, reason string, cause sandbox.LostCause) error {
+	return &sandbox.LostError{Box: h.Name, Reason: reason, Cause: cause, Err: err}
+}
+
+// String names the kind of sandbox.
+func (h *Host) String() string { return h.Name }
+
+// Lost returns why the place is gone; nil if it is there, or if that is not known when ctx ends.
+func (h *Host) Lost(ctx context.Context) error {
+	for {
+		conn, err := h.link.connection(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return h.explain(err)
+		case !conn.Ends(ctx):
+			return nil
+		}
+	}
+}
+
+// explain makes a link's error say that the box is lost, if it does not.
+func (h *Host) explain(err error) error {
+	if why := h.link.why(); why != nil && !errors.Is(why, sandbox.ErrClosed) {
+		if errors.Is(why, sandbox.ErrLost) {
+			return why
+		}
+		return h.lostError(why, "the connection to the box broke", sandbox.LostConnection)
+	}
+	return err
+}
+
+// Start implements shellbox.Host. Errors about the directory and the program are *fs.PathError.
+func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
+	if err := ctxerr.Of(ctx); err != nil {
+		return nil, err
+	}
+	what := &wire.Start{Dir: []byte(p.Dir), User: p.User, ReplaceEnv: p.ReplaceEnv, Joined: p.Joined, Spool: p.Spool}
+	for _, arg := range p.Args {
+		what.Args = append(what.Args, []byte(arg))
+	}
+	for _, kv := range p.Env {
+		what.Env = append(what.Env, []byte(kv))
+	}
+	if p.Terminal != nil {
+		what.Rows, what.Cols, what.Commands = p.Terminal.Rows, p.Terminal.Cols, p.Terminal.Commands
+	}
+	r, err := h.link.start(ctx, what)
+	if err != nil {
+		return nil, h.explain(err)
+	}
+	return r, nil
+}
+
+// Kept implements shellbox.Keeper.
+func (h *Host) Kept(ctx context.Context) ([]shellbox.Kept, error) {
+	programs, err := ask[[]wire.Program](ctx, h, wire.ListRequest, nil)
+	if err != nil {
+		return nil, err
+	}
+	var kept []shellbox.Kept
+	list := bounded.List{What: "what boxd keeps", Max: keptMax, Cost: keptCost}
+	for _, p := range programs {
+		r, err := h.link.attach(ctx, p)
+		if err != nil {
+			return nil, h.explain(err)
+		}
+		if err := list.Add(len(r.noted())); err != nil {
+			return nil, err
+		}
+		kept = append(kept, shellbox.Kept{Process: r, Note: r.noted(), Rows: p.Rows, Cols: p.Cols, Backlog: r.backlog, Skipped: r.oldest})
+	}
+	return kept, nil
+}
+
+// keptMax bounds the memory for the programs that boxd has kept, with their notes; keptCost is what
+// one takes beside its note: its channel's.
+const (
+	keptMax  = 16 << 20
+	keptCost = 16 << 10
+)
+
+// Detach implements shellbox.Keeper.
+func (h *Host) Detach() error {
+	if !h.Keep {
+		return errors.New("the box would end by itself: make it with Keep")
+	}
+	h.Abandon()
+	return nil
+}
+
+// Abandon makes Close leave everything running, whatever becomes of it then.
+func (h *Host) Abandon() {
+	h.link.mu.Lock()
+	defer h.link.mu.Unlock()
+	h.link.detached = true
+}
+
+// Abandoned reports whether Close leaves everything running.
+func (h *Host) Abandoned() bool {
+	h.link.mu.Lock()
+	defer h.link.mu.Unlock()
+	return h.link.detached
+}
+
+// Owns reports whether the boxd is still this host's. Where the connection does not tell, it tries to make one. As long as nobody answers, it is.
+func (h *Host) Owns(ctx context.Context) bool {
+	if h.Abandoned() {
+		return false
+	}
+	adopts := func() bool {
+		_, err := h.adopt(context.WithoutCancel(ctx)) // it is waited for longer than one that is perhaps gone
+		return err == nil
+	}
+	if h.another.Load() {
+		return adopts()
+	}
+	h.link.mu.Lock()
+	conn := h.link.current
+	h.link.mu.Unlock()
+	if conn != nil {
+		select {
+		case <-conn.Ask():
+			return true
+		case <-conn.Gone():
+		case <-ctx.Done():
+			return true
+		}
+	}
+	conn, err := h.reach(ctx, false)
+	if err == nil {
+		conn.Close()
+	}
+	if errors.Is(err, errAnother) {
+		return adopts()
+	}
+	return !errors.Is(err, errRefused)
+}
+
+// Dial implements shellbox.Host. A connection does not outlive the one to the box: it fails with sandbox.ErrCut then.
+func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	for {
+		c, err := h.link.connection(ctx)
+		if err != nil {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: h.explain(err)}
+		}
+		conn, err := c.Dial(ctx, network, address, func(err error) error { return err }, func() error { return sandbox.ErrCut })
+		if err == nil {
+			return conn, nil
+		}
+		if ctx.Err() != nil || cutOr(ctx, c, err) != errCut {
+			return nil, err
+		}
+	}
+}
+
+// AddGuest lets the holder of a key log in as a guest: with plain SSH, as a person's ssh does. It returns the key that boxd is known by.
+func (h *Host) AddGuest(ctx context.Context, key ssh.PublicKey) (hostKey ssh.PublicKey, err error) {
+	if _, err := h.request(ctx, wire.GuestRequest, key.Marshal()); err != nil {
+		return nil, err
+	}
+	return h.hostKey, nil
+}
+
+// Close ends the connection, and returns when nothing is left that ran on it. It does not end boxd: without an owner that ends by itself.
+func (h *Host) Close() error {
+	h.closing.Do(func() {
+		h.link.close()
+		close(h.down)
+	})
+	<-h.down
+	return nil
+}
+
+// How long End may take: until boxd answers, and until it has ended its programs.
+const (
+	endReach = 5 * time.Second
+	endKill  = 10 * time.Second
+)
+
+// End has boxd end all that runs in the box, and end itself; only on a machine, where it is nobody's init. It returns when boxd has gone. Another program's box
+// is left alone: that is no error.
+func (h *Host) End() error {
+	ctx, cancel := context.WithTimeout(context.Background(), endReach)
+	defer cancel()
+	h.link.mu.Lock()
+	conn := h.link.current
+	h.link.mu.Unlock()
+	if conn == nil || conn.Ends(ctx) {
+		var err error
+		if conn, err = h.reach(ctx, false); errors.Is(err, errRefused) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		defer conn.Close()
+	}
+	h.link.Stop() // it is not to come back
+	ending, cancel := context.WithTimeout(context.Background(), endKill)
+	defer cancel()
+	if _, err := conn.Request(ending, wire.EndRequest, nil); err != nil && !conn.Ends(ending) {
+		return err
+	}
+	select {
+	case <-conn.Gone():
+		return nil
+	case <-ending.Done():
+		return ctxerr.Of(ending)
+	}
+}
+
+// connect makes the link's next connection.
+func (h *Host) connect(ctx context.Context) (*sshconn.Conn, error) { return h.reach(ctx, false) }

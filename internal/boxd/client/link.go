@@ -1,0 +1,240 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A link is the connection to a boxd. It is made again whenever it is cut. Programs that were started through it run on meanwhile, and the link
+// finds them again.
+type link struct {
+	host *Host
+	log  *slog.Logger
+	*sshconn.Group
+
+	mu        sync.Mutex
+	current   *sshconn.Conn // nil while it is cut
+	change    chan struct{} // closed, and made anew, when current or lost changes
+	detached  bool          // programs are left running
+	lost      error         // why there will be no connection any more; nil while there may be one
+	programs  map[string]*remote
+	listeners map[string]*listener
+	left      []string // the ids of programs that have been let go and are to run on: boxd must not release them
+}
+
+// The pace of the attempts to connect again.
+const (
+	redialFirst = 20 * time.Millisecond
+	redialMost  = time.Second
+)
+
+func newLink(h *Host) *link {
+	return &link{host: h, log: h.Logger, Group: sshconn.NewGroup(), change: make(chan struct{}), programs: map[string]*remote{}, listeners: map[string]*listener{}}
+}
+
+// keep has conn, the current connection, replaced by another when it is cut.
+func (l *link) keep(conn *sshconn.Conn) {
+	conn.Keep(keepaliveInterval, keepaliveMisses)
+	conn.Then(func() { l.Run(func() { l.replace(conn) }) })
+}
+
+// replace makes a connection in the place of one that was cut.
+func (l *link) replace(cut *sshconn.Conn) {
+	l.set(nil, nil)
+	reason, _ := cut.Reason()
+	l.log.Warn("the connection to the box was cut: making a new one", "reason", reason)
+	cut.Close()
+	began := time.Now()
+	next, err := l.redial(began)
+	if err != nil {
+		l.set(nil, err)
+		l.endListeners(l.host.explain(err))
+		return
+	}
+	l.log.Info("the connection to the box is there again", "after", time.Since(began))
+	l.set(next, nil)
+	l.keep(next)
+}
+
+// After 6 to 8 s without an answer the connection is ended: the container is paused, its engine has gone silent, or a byte was changed on the way. With
+// the time that a new connection takes, whatever waits for an answer has it within 10 s.
+const (
+	keepaliveInterval = 2 * time.Second
+	keepaliveMisses   = 3
+)
+
+// attemptLimit bounds one attempt to connect again, by default.
+const attemptLimit = 8 * time.Second
+
+// noAnswer is an attempt's end. It is no context.DeadlineExceeded: the caller's context goes on.
+func (h *Host) noAnswer() error { return fmt.Errorf("no answer within %v", h.Attempt) }
+
+// redial connects again, and finds the programs again.
+func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if !l.Run(func() {
+		select {
+		case <-l.Stopped():
+			cancel()
+		case <-ctx.Done():
+		}
+	}) {
+		return nil, sandbox.ErrClosed
+	}
+	for pause := redialFirst; ; pause = min(2*pause, redialMost) {
+		attempt, done := ctxerr.WithLimit(ctx, l.host.Attempt, l.host.noAnswer())
+		conn, err := l.host.connect(attempt)
+		if err == nil {
+			if err = l.resume(attempt, conn); err != nil {
+				conn.Close()
+			}
+		}
+		done()
+		if err == nil {
+			return conn, nil
+		}
+		if ctx.Err() != nil {
+			return nil, sandbox.ErrClosed
+		}
+		l.log.Debug("connect to the box again", "error", err)
+		lost, paused := l.host.hopeless(ctx, err)
+		if lost != nil {
+			return nil, lost
+		}
+		if paused {
+			began = time.Now()
+		}
+		if tried := time.Since(began); tried > l.host.Patience {
+			return nil, fmt.Errorf("no connection for %v: %w", tried.Round(time.Second), err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, sandbox.ErrClosed
+		}
+	}
+}
+
+// resume tells boxd which programs and listeners are still wanted, and goes on with them.
+func (l *link) resume(ctx context.Context, conn *sshconn.Conn) error {
+	l.mu.Lock()
+	ids := append([]string{}, l.left...)
+	var programs []*remote
+	for id, p := range l.programs {
+		ids = append(ids, id)
+		programs = append(programs, p)
+	}
+	ids = slices.AppendSeq(ids, maps.Keys(l.listeners))
+	l.mu.Unlock()
+	if err := hold(ctx, conn, ids); err != nil {
+		return err
+	}
+	var wait sync.WaitGroup
+	errs := make([]error, len(programs))
+	for i, p := range programs {
+		wait.Go(func() { errs[i] = p.connect(ctx, conn) })
+	}
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold has boxd release all programs and end all listeners but these.
+func hold(ctx context.Context, conn *sshconn.Conn, ids []string) error {
+	payload, err := json.Marshal(ids)
+	if err != nil {
+		return err
+	}
+	_, err = exchange(ctx, conn, wire.HoldRequest, payload)
+	return err
+}
+
+// set changes the connection, or says that there will be none.
+func (l *link) set(conn *sshconn.Conn, lost error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.current, l.lost = conn, lost
+	close(l.change)
+	l.change = make(chan struct{})
+	if lost != nil {
+		for _, p := range l.programs {
+			p.lose()
+		}
+	}
+}
+
+// connection returns the connection, and waits for it while it is cut.
+func (l *link) connection(ctx context.Context) (*sshconn.Conn, error) {
+	for {
+		l.mu.Lock()
+		conn, lost, change := l.current, l.lost, l.change
+		l.mu.Unlock()
+		switch {
+		case lost != nil:
+			return nil, lost
+		case conn != nil && !conn.Ended():
+			return conn, nil
+		case conn != nil: // it has ended, and replace has not begun yet
+			select {
+			case <-change:
+			case <-l.Stopped():
+				return nil, sandbox.ErrClosed
+			case <-ctx.Done():
+				return nil, ctxerr.Of(ctx)
+			}
+			continue
+		}
+		select {
+		case <-change:
+		case <-l.Stopped():
+			return nil, sandbox.ErrClosed
+		case <-ctx.Done():
+			return nil, ctxerr.Of(ctx)
+		}
+	}
+}
+
+// why returns why there is no connection any more, nil if there is one or will be.
+func (l *link) why() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
+}
+
+// close ends the connection, and waits for all that ran on it.
+func (l *link) close() {
+	l.Stop()
+	l.endListeners(sandbox.ErrClosed)
+	l.mu.Lock()
+	conn := l.current
+	l.mu.Unlock()
+	if conn != nil {
+		conn.Close()
+	}
+	l.Wait()
+	l.mu.Lock() // one may have been made meanwhile
+	last := l.current
+	for _, p := range l.programs {
+		p.lose()
+	}
+	l.mu.Unlock()
+	if last != nil && last != conn {
+		last.Close()
+	}
+}

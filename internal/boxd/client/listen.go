@@ -1,0 +1,135 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"golang.org/x/crypto/ssh"
+)
+
+var _ shellbox.Listener = (*Host)(nil)
+
+// A listener is an address on which boxd listens for this host. It outlives a connection, as a program does: boxd announces on the next one what has come
+// meanwhile.
+type listener struct {
+	*sshconn.Listener
+	link *link
+	id   string
+}
+
+// Listen implements shellbox.Listener. A connection that was accepted does not outlive the one to the box: it fails with sandbox.ErrCut then.
+func (h *Host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	l := &listener{sshconn.NewListener(nil, func() error { return sandbox.ErrCut }), h.link, rand.Text()}
+	h.link.mu.Lock()
+	h.link.listeners[l.id] = l // from here on it is found again after a cut, and connections may come
+	h.link.mu.Unlock()
+	at, err := l.begin(ctx, wire.Listen{ID: l.id, Network: network, Address: address})
+	if err != nil {
+		l.forget()
+		return nil, &net.OpError{Op: "listen", Net: network, Addr: sshconn.Address(network, address), Err: h.explain(err)}
+	}
+	l.Address = sshconn.Address(network, at)
+	if lost := h.link.why(); lost != nil {
+		l.End(h.explain(lost))
+	}
+	return l, nil
+}
+
+// begin has boxd listen, and returns where it does. If the connection is cut meanwhile, it asks again on the next one.
+func (l *listener) begin(ctx context.Context, what wire.Listen) (address string, err error) {
+	payload, err := json.Marshal(what)
+	if err != nil {
+		return "", err
+	}
+	for {
+		conn, err := l.link.connection(ctx)
+		if err != nil {
+			return "", err
+		}
+		reply, err := conn.RequestOrUndo(ctx, wire.ListenRequest, payload, func([]byte) { l.endOn(conn) })
+		var refused *sshconn.RefusedError
+		switch {
+		case err == nil:
+			return string(reply), nil
+		case errors.As(err, &refused):
+			return "", failure(refused.Reply)
+		case ctx.Err() != nil || cutOr(ctx, conn, err) != errCut:
+			return "", err
+		}
+	}
+}
+
+// endOn has boxd stop listening.
+func (l *listener) endOn(conn *sshconn.Conn) {
+	conn.Client.SendRequest(wire.UnlistenRequest, true, []byte(l.id))
+}
+
+// forget leaves the listener out of the next wire.HoldRequest.
+func (l *listener) forget() {
+	l.link.mu.Lock()
+	defer l.link.mu.Unlock()
+	delete(l.link.listeners, l.id)
+}
+
+// unlistenLimit bounds Close's wait for boxd: a box may be paused.
+const unlistenLimit = 5 * time.Second
+
+// Close implements net.Listener. It returns when boxd no longer listens. While there is no connection, boxd learns of it from the next one.
+func (l *listener) Close() error {
+	if !l.End(net.ErrClosed) {
+		return nil
+	}
+	l.forget()
+	ended := make(chan struct{})
+	if !l.link.Run(func() {
+		defer close(ended)
+		if conn, err := l.link.connection(context.Background()); err == nil { // connection returns when the link is closed
+			l.endOn(conn)
+		}
+	}) {
+		return nil
+	}
+	select {
+	case <-ended:
+	case <-time.After(unlistenLimit):
+	}
+	return nil
+}
+
+// announced takes a channel that boxd opens.
+func (l *link) announced(conn *sshconn.Conn, ch ssh.NewChannel) {
+	var who wire.Accept
+	known := ch.ChannelType() == wire.AcceptChannel && json.Unmarshal(ch.ExtraData(), &who) == nil
+	l.mu.Lock()
+	to := l.listeners[who.ID]
+	l.mu.Unlock()
+	if !known || to == nil {
+		conn.Reject(ch, ssh.ConnectionFailed, "nobody accepts it")
+		return
+	}
+	origin := sshconn.Address("unix", "")
+	if who.Origin != "" {
+		origin = sshconn.Address("tcp", who.Origin)
+	}
+	to.Announce(conn, ch, origin)
+}
+
+// endListeners ends all listeners, because there will be no connection any more.
+func (l *link) endListeners(why error) {
+	l.mu.Lock()
+	all := slices.Collect(maps.Values(l.listeners))
+	l.mu.Unlock()
+	for _, listener := range all {
+		listener.End(why)
+	}
+}

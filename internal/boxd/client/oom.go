@@ -1,0 +1,27 @@
+package client
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+var _ shellbox.OOMTeller = (*Host)(nil)
+
+// OOMKills implements shellbox.OOMTeller.
+func (h *Host) OOMKills(ctx context.Context, p shellbox.Process, since int64) (int64, error) {
+	r, ok := p.(*remote)
+	if !ok {
+		return 0, errors.New("the program is none of boxd's")
+	}
+	if since < 0 {
+		since = 0
+	} else {
+		r.mu.Lock()
+		since += r.first
+		r.mu.Unlock()
+	}
+	return ask[int64](ctx, h, wire.OOMRequest, wire.OOM{ID: r.id, Since: since})
+}

@@ -1,0 +1,205 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/bounded"
+	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+	"golang.org/x/crypto/ssh"
+)
+
+// boxd answers questions about processes, each by a request of its own.
+var _ shellbox.Processes = (*Host)(nil)
+
+// Tree implements shellbox.Processes.
+func (h *Host) Tree(ctx context.Context, pids ...int) ([]proc.Process, error) {
+	return ask[[]proc.Process](ctx, h, wire.TreeRequest, pids)
+}
+
+// Alive implements shellbox.Processes.
+func (h *Host) Alive(ctx context.Context, pids ...int) ([]proc.Process, error) {
+	return ask[[]proc.Process](ctx, h, wire.AliveRequest, pids)
+}
+
+// Marked implements shellbox.Processes.
+func (h *Host) Marked(ctx context.Context, word string) ([]int, error) {
+	return ask[[]int](ctx, h, wire.MarkedRequest, word)
+}
+
+// ResetModes implements shellbox.Processes.
+func (h *Host) ResetModes(ctx context.Context, tty int) error {
+	_, err := ask[any](ctx, h, wire.ResetModesRequest, tty)
+	return err
+}
+
+// Uptime implements shellbox.Processes.
+func (h *Host) Uptime(ctx context.Context) (time.Duration, error) {
+	return ask[time.Duration](ctx, h, wire.UptimeRequest, nil)
+}
+
+// Signal implements shellbox.Processes.
+func (h *Host) Signal(ctx context.Context, pids []int, signals ...proc.Signal) (int, error) {
+	return ask[int](ctx, h, wire.SignalRequest, wire.Signal{PIDs: pids, Signals: signals})
+}
+
+// Interrupt implements shellbox.Processes.
+func (h *Host) Interrupt(ctx context.Context, p shellbox.Process) (bool, error) {
+	r, err := onTerminal(p)
+	if err != nil {
+		return false, fmt.Errorf("interrupt: %w", err)
+	}
+	return ask[bool](ctx, h, wire.InterruptRequest, r.id)
+}
+
+// Settle implements shellbox.Processes. boxd says how much the program has printed, and Settle waits until that much has been read here.
+func (h *Host) Settle(ctx context.Context, p shellbox.Process) (busy bool, err error) {
+	r, err := onTerminal(p)
+	if err != nil {
+		return false, fmt.Errorf("settle: %w", err)
+	}
+	settled, err := ask[wire.Settled](ctx, h, wire.SettleRequest, wire.Settle{ID: r.id, Input: r.typed()})
+	if err != nil {
+		return false, err
+	}
+	read := r.awaitRead(ctx, settled.Output)
+	return settled.Busy || !read, ctxerr.Of(ctx)
+}
+
+// Look implements shellbox.Processes.
+func (h *Host) Look(ctx context.Context, p shellbox.Process) (proc.Look, error) {
+	r, err := onTerminal(p)
+	if err != nil {
+		return proc.Look{}, fmt.Errorf("look: %w", err)
+	}
+	return ask[proc.Look](ctx, h, wire.LookRequest, r.id)
+}
+
+// Discard implements shellbox.Processes.
+func (h *Host) Discard(ctx context.Context, p shellbox.Process) (int, error) {
+	r, err := onTerminal(p)
+	if err != nil {
+		return 0, fmt.Errorf("discard: %w", err)
+	}
+	return ask[int](ctx, h, wire.DiscardRequest, wire.Discard{ID: r.id, Input: r.typed(), Key: rand.Text()})
+}
+
+// Program implements shellbox.Processes.
+func (h *Host) Program(ctx context.Context, pid int) (dir string, env []string, err error) {
+	e, err := ask[wire.Environment](ctx, h, wire.ProgramRequest, pid)
+	for _, kv := range e.Env {
+		env = append(env, string(kv))
+	}
+	return string(e.Dir), env, err
+}
+
+// onTerminal returns the program on a terminal that p is.
+func onTerminal(p shellbox.Process) (*remote, error) {
+	if r, ok := p.(*remote); ok && r.terminal {
+		return r, nil
+	}
+	return nil, errNoTerminal
+}
+
+var errNoTerminal = errors.New("the program is none on a terminal of boxd's")
+
+// ask returns boxd's answer to a question.
+func ask[A any](ctx context.Context, h *Host, request string, question any) (answer A, err error) {
+	payload, err := json.Marshal(question)
+	if err != nil {
+		return answer, err
+	}
+	reply, err := h.request(ctx, request, payload)
+	if err == nil {
+		err = bounded.Unmarshal(reply, &answer, "boxd's answer to "+request, answerMax)
+	}
+	return answer, err
+}
+
+// answerMax bounds the memory for an answer beside its text: for some 30,000 processes.
+const answerMax = 16 << 20
+
+// request makes a request of boxd. If the connection is cut meanwhile, it makes it again on the next one.
+func (h *Host) request(ctx context.Context, name string, payload []byte) (reply []byte, err error) {
+	for {
+		conn, err := h.link.connection(ctx)
+		if err != nil {
+			return nil, h.explain(err)
+		}
+		reply, err := exchange(ctx, conn, name, payload)
+		if err == nil || ctx.Err() != nil || cutOr(ctx, conn, err) != errCut {
+			return reply, err
+		}
+	}
+}
+
+// exchange makes a request of boxd on conn. Where the payload or the reply is too long for a
+// message, it does so on a channel.
+func exchange(ctx context.Context, conn *sshconn.Conn, name string, payload []byte) (reply []byte, err error) {
+	if len(payload) <= wire.MessageMax {
+		reply, err := conn.Request(ctx, name, payload)
+		var refused *sshconn.RefusedError
+		if !errors.As(err, &refused) || string(refused.Reply) != wire.LongReply {
+			return reply, err
+		}
+	}
+	ch, requests, err := conn.OpenChannel(ctx, wire.AskChannel, []byte(name))
+	if err != nil {
+		return nil, err
+	}
+	conn.Run(func() { ssh.DiscardRequests(requests) })
+	stream := sshconn.NewStream(ch, conn.Group)
+	defer stream.Close()
+	defer context.AfterFunc(ctx, stream.Close)() // reads and writes return
+	text, err := []byte(nil), wire.WriteFrame(stream, payload)
+	if err == nil {
+		text, err = wire.ReadFrame(stream.Out)
+	}
+	if ctx.Err() != nil {
+		return nil, ctxerr.Of(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ok, reply, err := wire.DecodeAnswer(text)
+	if err == nil && !ok {
+		err = &sshconn.RefusedError{Request: name, Reply: reply}
+	}
+	return reply, err
+}
+
+// readLimit bounds the wait until output is read. The output is here or about to come, but a caller may not read it.
+const readLimit = 2 * time.Second
+
+// awaitRead waits until that many bytes of the program's standard output have been read, and reports whether they have.
+func (r *remote) awaitRead(ctx context.Context, printed int64) bool {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	for pause := 20 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
+		r.mu.Lock()
+		read := r.got[0]
+		r.mu.Unlock()
+		if read >= printed {
+			return true
+		}
+		select {
+		case <-r.closed:
+			return false
+		case <-r.gone:
+			return false
+		case <-r.link.Stopped():
+			return false
+		case <-ctx.Done():
+			return false
+		case <-time.After(pause):
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"golang.org/x/crypto/ssh"
+)
+
+// A remote is a program that boxd runs. A cut of the connection costs it time and nothing else. On the new connection the remote asks for the output
+// after the last byte that it has read, and sends the input again after the last byte that boxd has taken.
+type remote struct {
+	link     *link
+	id       string
+	terminal bool
+	commands bool // there is a pipe of commands
+
+	inputs     [2]input
+	connecting sync.Mutex    // held while a channel is opened
+	reading    [2]sync.Mutex // held during a read of each output
+
+	mu      sync.Mutex
+	change  *sync.Cond    // broadcast when an input's unacked shrinks, and at the end
+	pid     int           // 0 until it is known
+	open    wire.Open     // the request that started it
+	failed  error         // boxd has no such program
+	channel *channel      // nil while the connection is cut
+	resumed chan struct{} // closed, and made anew, when channel is set
+	got     [2]int64      // bytes of each output that have been read
+	acked   [2]int64      // as many of them as boxd knows of
+	backlog int64         // bytes of standard output that were there at first
+	oldest  int64         // the offset of the first of them
+	skipped int64         // bytes of standard output that boxd no longer had after a cut
+	first   int64         // bytes of commands that boxd had got from others before
+	size    wire.Window
+	note    []byte
+	noteDue bool // boxd does not have note
+
+	ends    wire.Ack // where both outputs end
+	endsSet chan struct{}
+	endsOne sync.Once
+
+	ended   chan struct{} // closed when status is set
+	endOnce sync.Once
+	status  shellbox.Status
+
+	closed    chan struct{} // by Close or Detach
+	closeOnce sync.Once
+	left      bool          // by Detach: the program is left running
+	gone      chan struct{} // closed when there will be no connection any more
+	goneOnce  sync.Once
+}
+
+var _ shellbox.KeptProcess = (*remote)(nil)
+
+// A channel is the way to a program, on one connection.
+type channel struct {
+	*sshconn.Stream
+	on     *sshconn.Conn
+	state  chan wire.State // boxd's first word,
+	failed chan error      // or that there is no such program
+	noting sync.Mutex      // held while a note is sent, which may go in parts
+}
+
+// ackEvery is how many bytes of output one acknowledgement covers.
+const ackEvery = 64 << 10
+
+func newRemote(l *link, open wire.Open, rows int, commands bool) *remote {
+	r := &remote{
+		link: l, id: open.ID, open: open, terminal: rows > 0, commands: commands, resumed: make(chan struct{}),
+		endsSet: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{}), gone: make(chan struct{}),
+	}
+	r.change = sync.NewCond(&r.mu)
+	for i := range r.inputs {
+		r.inputs[i].r, r.inputs[i].number = r, i
+	}
+	return r
+}
+
+// start starts a program. ctx governs the start.
+func (l *link) start(ctx context.Context, what *wire.Start) (*remote, error) {
+	r := newRemote(l, wire.Open{ID: rand.Text(), Start: what}, what.Rows, what.Commands)
+	return r, r.begin(ctx)
+}
+
+// attach goes on with a program that runs, from the oldest output on that there is.
+func (l *link) attach(ctx context.Context, p wire.Program) (*remote, error) {
+	r := newRemote(l, wire.Open{ID: p.ID, Stdout: -1, Stderr: -1}, p.Rows, p.Commands)
+	return r, r.begin(ctx)
+}
+
+// typed returns how many bytes have been written to the standard input or terminal.
+func (r *remote) typed() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.inputs[toProgram].written()
+}
+
+// lose ends the remote: there will be no connection any more.
+func (r *remote) lose() {
+	r.goneOnce.Do(func() { close(r.gone) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.change.Broadcast()
+}
+
+func (r *remote) PID() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pid
+}
+
+func (r *remote) Stdin() io.WriteCloser { return &r.inputs[toProgram] }
+func (r *remote) Stdout() io.Reader     { return remoteOutput{r, 0} }
+
+func (r *remote) Commands() io.WriteCloser {
+	if !r.commands {
+		return nil
+	}
+	return &r.inputs[toShell]
+}
+
+func (r *remote) Stderr() io.Reader {
+	if r.terminal {
+		return nil
+	}
+	return remoteOutput{r, 1}
+}
+
+// Resize returns when boxd has applied the size: what is written to Commands goes another way, and would overtake it.
+func (r *remote) Resize(rows, cols int) error {
+	if !r.terminal {
+		return errors.New("resize: the program has no terminal")
+	}
+	r.mu.Lock()
+	if err := r.over(); err != nil {
+		r.mu.Unlock()
+		return err
+	}
+	r.size = wire.Window{Rows: uint32(rows), Cols: uint32(cols)}
+	ch, payload := r.channel, ssh.Marshal(&r.size)
+	r.mu.Unlock()
+	applied := make(chan struct{})
+	if ch == nil || !ch.on.Run(func() {
+		ch.Channel.SendRequest("window-change", true, payload)
+		close(applied)
+	}) {
+		return nil // the next connection begins with the size
+	}
+	select {
+	case <-applied:
+	case <-time.After(resizeLimit):
+	}
+	return nil
+}
+
+// resizeLimit bounds Resize's wait for boxd: a box may be paused.
+const resizeLimit = time.Second
+
+// SetNote has boxd keep a text with the program.
+func (r *remote) SetNote(note string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(note) > wire.LongMax {
+		return fmt.Errorf("a note of %d bytes: %w", len(note), syscall.E2BIG)
+	}
+	r.note, r.noteDue = []byte(note), true
+	if ch := r.channel; ch != nil {
+		ch.on.Run(func() { r.sendNote(ch) })
+	}
+	return nil
+}
+
+// noted returns the note.
+func (r *remote) noted() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return string(r.note)
+}
+
+// Forget has boxd release the program and drop what it keeps of its output.
+func (r *remote) Forget(ctx context.Context) error {
+	if !r.link.host.Keep {
+		return nil
+	}
+	_, err := r.link.host.request(ctx, wire.ForgetRequest, []byte(r.id))
+	return err
+}
+
+// sendNote sends the note on ch, if boxd does not have it.
+func (r *remote) sendNote(ch *channel) {
+	ch.noting.Lock()
+	defer ch.noting.Unlock()
+	r.mu.Lock()
+	note, due := r.note, r.noteDue
+	r.noteDue = false
+	r.mu.Unlock()
+	if due {
+		wire.Send(ch.Channel, wire.NoteRequest, note)
+	}
+}
+
+var errNoStatus = errors.New("boxd told no exit status")
+
+func (r *remote) Wait() (shellbox.Status, error) {
+	select {
+	case <-r.ended:
+		return r.status, nil
+	default:
+	}
+	select {
+	case <-r.ended:
+		return r.status, nil
+	case <-r.closed:
+		return shellbox.Status{}, net.ErrClosed
+	case <-r.gone:
+		return shellbox.Status{}, errNoStatus
+	}
+}
+
+// Close lets go of the program. While there is no connection, boxd learns of it from the next one.
+func (r *remote) Close() error {
+	r.letGo(r.link.host.Abandoned())
+	return nil
+}
+
+// Detach implements shellbox.KeptProcess.
+func (r *remote) Detach() { r.letGo(true) }
+
+// letGo lets go of the program, and has boxd release it unless it is to be left running.
+func (r *remote) letGo(left bool) {
+	r.closeOnce.Do(func() {
+		r.link.mu.Lock()
+		delete(r.link.programs, r.id)
+		if left {
+			r.link.left = append(r.link.left, r.id)
+		}
+		r.link.mu.Unlock()
+		r.mu.Lock()
+		r.left = left
+		ch := r.channel
+		close(r.closed)
+		r.change.Broadcast()
+		r.mu.Unlock()
+		if ch != nil {
+			r.end(ch)
+		}
+	})
+}
+
+// end ends a channel after Close or Detach.
+func (r *remote) end(ch *channel) {
+	if r.left {
+		ch.CloseAfter(func() { r.sendNote(ch) })
+	} else {
+		ch.release()
+	}
+}

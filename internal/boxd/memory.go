@@ -1,0 +1,156 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/procfs"
+)
+
+// kills returns how many of the box's processes the kernel has killed because memory had run out; 0 where nothing tells.
+func (s *server) kills() int64 {
+	if s.memory == nil {
+		return 0
+	}
+	n, _ := s.memory.Kills()
+	return n
+}
+
+// openMemory opens the counter of what the kernel kills.
+func (s *server) openMemory() {
+	var err error
+	if s.memory, err = procfs.OpenOOMCounter(); err != nil {
+		s.log.Info("nothing will tell what the kernel kills when memory runs out", "error", err)
+	}
+}
+
+// A killCount is the count of kills from an offset in a shell's commands on: what it was when they came.
+type killCount struct{ offset, kills int64 }
+
+// killCounts are those of one program. Only changes are kept, and of them the latest: nobody asks for a command of long ago.
+type killCounts struct {
+	mu     sync.Mutex
+	counts []killCount
+}
+
+const killCountsMax = 16
+
+// note notes the count when commands of that offset have come, before the shell gets them.
+func (k *killCounts) note(offset, kills int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if n := len(k.counts); n > 0 && k.counts[n-1].kills == kills {
+		return
+	}
+	k.counts = append(k.counts, killCount{offset, kills})
+	if len(k.counts) > killCountsMax {
+		k.counts = append(k.counts[:0], k.counts[1:]...)
+	}
+}
+
+// at returns the count when the command of that offset came.
+func (k *killCounts) at(offset int64) int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	count := k.counts[0]
+	for _, c := range k.counts[1:] {
+		if c.offset <= offset {
+			count = c
+		}
+	}
+	return count.kills
+}
+
+// countedCommands reads a shell's commands, and notes the count before each piece.
+type countedCommands struct {
+	io.Reader
+	p *program
+}
+
+func (c countedCommands) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	if n > 0 {
+		c.p.killCounts.note(c.p.commands.total(), c.p.s.kills())
+	}
+	return n, err
+}
+
+// oomKills answers wire.OOMRequest.
+func (s *server) oomKills(ask wire.OOM) (int64, error) {
+	if s.memory == nil {
+		return 0, errors.ErrUnsupported
+	}
+	s.mu.Lock()
+	p := s.programs[ask.ID]
+	s.mu.Unlock()
+	if p == nil {
+		return 0, fmt.Errorf("no program has the id %.40q", ask.ID)
+	}
+	return s.kills() - p.killCounts.at(ask.Since), nil
+}
+
+// When memory runs out, the kernel is to kill a program, and not boxd: programs' oom_score_adj is so much above boxd's, up to the kernel's OOM_SCORE_ADJ_MAX.
+const (
+	programsAbove = 500
+	oomScoreMax   = 1000
+)
+
+func oomScoreOf(pid string) string { return "/proc/" + pid + "/oom_score_adj" }
+
+// An oomScore is boxd's oom_score_adj, and that of the programs that it starts.
+type oomScore struct {
+	file          *os.File // boxd's
+	own, programs []byte
+}
+
+// openOOMScore is called before the file is root's, which it is once boxd is not dumpable. Kubernetes starts the processes of a pod with up to 1000: where boxd's
+// own leaves too little above it, boxd lowers it, if it may. (Below what a process with CAP_SYS_RESOURCE has set, only such a process may go.)
+func openOOMScore() (*oomScore, error) {
+	file, err := os.OpenFile(oomScoreOf("self"), os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	score := readScore(file)
+	if score+programsAbove > oomScoreMax {
+		file.WriteAt([]byte(itoa(oomScoreMax-programsAbove)), 0)
+		score = readScore(file)
+	}
+	return &oomScore{file, []byte(itoa(score)), []byte(itoa(min(score+programsAbove, oomScoreMax)))}, nil
+}
+
+// lend gives boxd the programs' score while f starts one: a program inherits it, and so does what the program starts in its first moment.
+func (o *oomScore) lend(f func() (pid int, err error)) (pid int, err error) {
+	if o == nil {
+		return f()
+	}
+	o.file.WriteAt(o.programs, 0)
+	defer o.file.WriteAt(o.own, 0)
+	return f()
+}
+
+// yieldMemory has the kernel kill this process before boxd, and after the programs; not where a process begins with the highest score (in a pod without requests). The kernel may
+// look for a second victim before it has got back the memory of the first (exit_mmap of mm/mmap.c sets MMF_OOM_SKIP before it frees the last of it; seen in 1 of 1,000 kills
+// on a busy machine), and there need be no program left: a cut is mended, boxd's death is not.
+func yieldMemory() {
+	file, err := os.OpenFile(oomScoreOf("self"), os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	file.WriteAt([]byte(itoa(min(readScore(file)+programsAbove/2, oomScoreMax))), 0)
+}
+
+func readScore(file *os.File) int {
+	var text [16]byte
+	n, _ := file.ReadAt(text[:], 0)
+	score, _ := strconv.Atoi(strings.TrimSpace(string(text[:n])))
+	return score
+}

@@ -1,0 +1,190 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/procfs"
+	"github.com/sandshell/sandshell/internal/tty"
+	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+)
+
+// processes answers one of the questions about processes. known is false if the request is none.
+func (s *server) processes(request string, payload []byte) (answer any, known bool, err error) {
+	var pids []int
+	var terminal int
+	switch request {
+	case wire.TreeRequest:
+		if err = json.Unmarshal(payload, &pids); err == nil {
+			answer = procfs.Tree(pids...)
+		}
+	case wire.AliveRequest:
+		if err = json.Unmarshal(payload, &pids); err == nil {
+			answer = procfs.Alive(pids...)
+		}
+	case wire.MarkedRequest:
+		var word string
+		if err = json.Unmarshal(payload, &word); err == nil {
+			answer = procfs.Marked(word)
+		}
+	case wire.ResetModesRequest:
+		if err = json.Unmarshal(payload, &terminal); err == nil {
+			procfs.ResetModes(terminal)
+		}
+	case wire.UptimeRequest:
+		answer, err = procfs.Uptime()
+	case wire.SignalRequest:
+		var signal wire.Signal
+		if err = json.Unmarshal(payload, &signal); err == nil {
+			answer, err = procfs.Signal(signal.PIDs, signal.Signals...)
+		}
+	default:
+		return s.terminals(request, payload)
+	}
+	return answer, true, err
+}
+
+// terminals answers the questions about one program or process.
+func (s *server) terminals(request string, payload []byte) (answer any, known bool, err error) {
+	var id string
+	switch request {
+	case wire.SettleRequest:
+		var settle wire.Settle
+		if err = json.Unmarshal(payload, &settle); err == nil {
+			answer, err = s.settle(settle)
+		}
+	case wire.DiscardRequest:
+		var discard wire.Discard
+		if err = json.Unmarshal(payload, &discard); err == nil {
+			answer, err = s.discard(discard)
+		}
+	case wire.LookRequest:
+		if err = json.Unmarshal(payload, &id); err == nil {
+			answer, err = s.look(id)
+		}
+	case wire.InterruptRequest:
+		if err = json.Unmarshal(payload, &id); err == nil {
+			answer, err = s.interrupt(id)
+		}
+	case wire.OOMRequest:
+		var ask wire.OOM
+		if err = json.Unmarshal(payload, &ask); err == nil {
+			answer, err = s.oomKills(ask)
+		}
+	case wire.ProgramRequest:
+		var pid int
+		if err = json.Unmarshal(payload, &pid); err == nil {
+			answer = environmentOf(pid)
+		}
+	default:
+		return nil, false, nil
+	}
+	return answer, true, err
+}
+
+// settleLimit bounds each of the two waits of settle. A program that does not read what is typed is never given it, and one that prints without end is never
+// settled.
+const settleLimit = 20 * time.Millisecond
+
+// settle waits until a program has been given its input and its terminal has no output that has not been taken.
+func (s *server) settle(ask wire.Settle) (settled wire.Settled, err error) {
+	p, err := s.onTerminal(ask.ID)
+	if err != nil {
+		return settled, err
+	}
+	given := tty.Within(settleLimit, func() bool { return p.in.given(ask.Input) })
+	taken := tty.Within(settleLimit, func() bool { // output that was taken from the terminal is counted a moment later: hence the same total twice
+		before := settled.Output
+		settled.Output = p.out.total()
+		return !tty.Readable(p.master) && settled.Output == before
+	})
+	settled.Busy = !given || !taken
+	return settled, nil
+}
+
+// onTerminal returns the program of that id, which is on a terminal.
+func (s *server) onTerminal(id string) (*program, error) {
+	s.mu.Lock()
+	p := s.programs[id]
+	s.mu.Unlock()
+	if p == nil || p.master == nil {
+		return nil, fmt.Errorf("no program on a terminal has the id %.40q", id)
+	}
+	return p, nil
+}
+
+// look looks at a program on a terminal.
+func (s *server) look(id string) (proc.Look, error) {
+	p, err := s.onTerminal(id)
+	if err != nil {
+		return proc.Look{}, err
+	}
+	if p.gone() {
+		return proc.Look{Gone: true}, nil
+	}
+	return procfs.Look(p.child.pid), nil
+}
+
+func (s *server) interrupt(id string) (sent bool, err error) {
+	p, err := s.onTerminal(id)
+	if err != nil {
+		return false, err
+	}
+	return !p.gone() && procfs.Interrupt(p.child.pid), nil
+}
+
+// gone reports whether the program has ended. Its id may be another's then.
+func (p *program) gone() bool {
+	select {
+	case <-p.child.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func environmentOf(pid int) (e wire.Environment) {
+	dir, env := procfs.Program(pid)
+	e.Dir = []byte(dir)
+	for _, kv := range env {
+		e.Env = append(e.Env, []byte(kv))
+	}
+	return e
+}
+
+// discardLimit bounds discard. It is reached only if input that was sent does not come, or if the terminal cannot be opened and something is being
+// typed on it.
+const discardLimit = time.Second
+
+// discarded is what the last Discard has dropped.
+type discarded struct {
+	key   string
+	bytes int
+}
+
+// discard drops the input of a program's terminal that no program has read: what is on its way from the client, what is queued, what is being typed and
+// what the terminal holds. It returns how many bytes these were.
+func (s *server) discard(ask wire.Discard) (dropped int, err error) {
+	p, err := s.onTerminal(ask.ID)
+	if err != nil {
+		return 0, err
+	}
+	p.in.drop(ask.Input)
+	tty.Within(discardLimit, func() bool {
+		past := p.in.past(ask.Input) // before the flush: what was typed is there then
+		dropped += p.keyboard.Discard(discardLimit, func() int { return procfs.Discard(p.tty) })
+		return past
+	})
+	dropped += p.in.takeDropped()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.discarded.key != ask.Key {
+		p.discarded = discarded{key: ask.Key}
+	}
+	p.discarded.bytes += dropped
+	return p.discarded.bytes, nil
+}

@@ -1,0 +1,279 @@
+//go:build linux
+
+package main
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/procfs"
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+)
+
+type options struct {
+	id      string
+	command []string // the image's own entrypoint and command; none if it is not to run
+	linger  time.Duration
+	keep    bool
+	dir     string // the box's own on a machine; "" in a container
+}
+
+// A server is what boxd is: the box's programs, and the connections to it.
+type server struct {
+	options
+	log      *slog.Logger
+	env      []string // of the programs
+	hostKey  ssh.Signer
+	children *children
+	threads  threads
+	memory   *procfs.OOMCounter // nil where nothing counts
+	main     *child             // the image's command; nil if it does not run
+	refusals atomic.Int64       // connections that were refused
+
+	starting sync.Mutex // held while a program is looked up and started
+
+	mu        sync.Mutex
+	owner     string               // the owner's key, in SSH's wire format; "" until there is one
+	guests    map[string]bool      // the guests' keys
+	conns     map[*conn]struct{}   // those that have logged in
+	callers   []net.Conn           // those that have not, the oldest first
+	programs  map[string]*program  // by id
+	listeners map[string]*listener // by id
+	arrival   chan struct{}        // closed, and made anew, when a connection has logged in
+	alone     *time.Timer          // fires when the owner has been away for too long
+	marks     map[string]bool      // by which the box's processes are known, see mark
+	stopping  bool                 // nobody may log in any more
+}
+
+func newServer(o options, log *slog.Logger) (*server, error) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	hostKey, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		return nil, err
+	}
+	env := environment(os.Environ())
+	if o.dir != "" {
+		env = loginEnvironment(os.Environ())
+	}
+	return &server{
+		options: o, log: log, hostKey: hostKey, children: newChildren(), env: env,
+		guests: map[string]bool{}, conns: map[*conn]struct{}{}, programs: map[string]*program{},
+		listeners: map[string]*listener{}, arrival: make(chan struct{}), marks: map[string]bool{},
+	}, nil
+}
+
+// serve runs the box. It returns only if that cannot begin.
+func serve(o options, log *slog.Logger) error {
+	runtime.GOMAXPROCS(1)
+	reserve(reservedThreads)
+	if o.dir == "" {
+		if err := dropCapabilities(); err != nil {
+			return err
+		}
+	}
+	var score *oomScore
+	if o.dir == "" { // on a machine, where the kernel may choose among others' programs too, nobody's is to be put first
+		var err error
+		if score, err = openOOMScore(); err != nil {
+			log.Info("the kernel may kill boxd before the programs when memory runs out", "error", err)
+		}
+	}
+	// Other processes of the same user must not read boxd's memory: the keys are in it, and what programs print.
+	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)    // for when it is not process 1
+	unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) // the programs must not get what the engine may have left open
+	s, err := newServer(o, log)
+	if err != nil {
+		return err
+	}
+	s.children.score = score
+	listener, err := s.listen()
+	if err != nil {
+		return err
+	}
+	// Go programs end when they write to a standard stream that nobody reads any more, as when the engine has lost the log. A handled SIGPIPE
+	// prevents that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	s.openMemory()
+	go s.children.reap()
+	if s.dir == "" {
+		go s.heed(os.Stdin, os.Stdout)
+	}
+	if len(o.command) > 0 {
+		if err := s.startCommand(); err != nil {
+			return fmt.Errorf("start the image's command: %w", err)
+		}
+	}
+	s.mu.Lock()
+	s.alone = time.AfterFunc(o.linger+30*time.Second, s.abandoned) // the first owner may be slow to come
+	if o.keep {
+		s.alone.Stop()
+	}
+	s.mu.Unlock()
+	go s.obey()
+	for {
+		c, err := listener.AcceptUnix()
+		if err != nil { // out of descriptors, for example
+			log.Error("accept", "error", err)
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		go s.called(c)
+	}
+}
+
+// reservedThreads is how many threads boxd has from the start: more than it has in blocking calls at a time.
+const reservedThreads = 16
+
+// reserve has Go's runtime make that many threads. It keeps those that it has, and ends the program when the kernel refuses it one more: programs of the box
+// may take all that the container may have (Config.PIDs).
+func reserve(threads int) {
+	var made sync.WaitGroup
+	enough := make(chan struct{})
+	for range threads {
+		made.Add(1)
+		go func() {
+			runtime.LockOSThread() // nobody else runs on it
+			defer runtime.UnlockOSThread()
+			made.Done()
+			<-enough
+		}()
+	}
+	made.Wait()
+	close(enough)
+}
+
+// Threads sets how many of boxd's threads run Go code at a time. Mostly it is one: boxd hands small pieces of data from one goroutine to the next, and
+// where no second thread has to be woken for that, it takes half the processor time, and a command is a fifth faster. While there are copies, which
+// have work for two, it is two.
+type threads struct {
+	mu   sync.Mutex
+	busy int
+}
+
+// more adds n to the number of copies under way.
+func (t *threads) more(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.busy > 0
+	if t.busy += n; before != (t.busy > 0) {
+		if before {
+			runtime.GOMAXPROCS(1)
+		} else {
+			runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
+		}
+	}
+}
+
+// abandoned ends the box: as boxd is process 1, the kernel ends all others with it. In a box that is kept, it turns those away who wait for the owner.
+func (s *server) abandoned() {
+	if s.keep {
+		s.unlisten(func(*listener) bool { return true })
+		return
+	}
+	s.log.Info("nobody has come for long: the box ends")
+	s.exit()
+}
+
+// exit ends the box, with all that runs in it. In a container, the kernel ends all with process 1.
+func (s *server) exit() {
+	if s.dir != "" {
+		s.vanish()
+	}
+	os.Exit(0)
+}
+
+// listen opens the box's socket. On a machine, start has opened it.
+func (s *server) listen() (*net.UnixListener, error) {
+	if s.dir != "" {
+		return s.inherited()
+	}
+	return net.ListenUnix("unix", &net.UnixAddr{Name: wire.SocketName(s.id), Net: "unix"})
+}
+
+// stopLimit is how long programs may take to end when the box is stopped. It is less than the 10 s after which docker stop kills.
+const stopLimit = 8 * time.Second
+
+// obey ends the box when it is told to stop, and passes all other signals on to the image's command.
+func (s *server) obey() {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals) // all of them: at kill -SEGV 1, for one, Go's runtime would end the box
+	stopping := false
+	for sig := range signals {
+		switch sig {
+		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPIPE: // sent to boxd by the kernel and Go's runtime
+		case syscall.SIGTERM, syscall.SIGINT:
+			if !stopping {
+				stopping = true
+				s.log.Info("stopping", "signal", sig)
+				go s.stop()
+			}
+		default:
+			if s.main != nil {
+				s.children.signal(s.main, sig.(syscall.Signal))
+			}
+		}
+	}
+}
+
+// stop ends the box. All programs are asked to end before; those that have not within stopLimit are killed with it. The connections end first: that the box's end has ended
+// its command nobody is to take for the command's own result, nor to start another in what is left of the box.
+func (s *server) stop() {
+	s.mu.Lock()
+	s.stopping = true
+	conns := slices.Collect(maps.Keys(s.conns))
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+	}
+	s.children.each(func(pid int) {
+		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGCONT} { // interactive shells ignore SIGTERM
+			syscall.Kill(-pid, sig)
+		}
+	})
+	time.AfterFunc(stopLimit, s.exit)
+	s.children.wait()
+	s.exit()
+}
+
+// startCommand starts the image's own entrypoint and command on the container's standard outputs.
+// Its input is empty: on the container's, claims come. When it ends, the box goes on.
+func (s *server) startCommand() error {
+	p, err := s.prepare(request{args: s.command})
+	if err != nil {
+		return err
+	}
+	p.dir = "" // the container's own, also where that is the root
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	child, err := s.children.start(p, [3]*os.File{null, os.Stdout, os.Stderr}, false)
+	if err != nil {
+		return err
+	}
+	s.main = child
+	go func() {
+		<-child.ended
+		s.log.Info("the image's command has ended", "status", child.status.ExitStatus(), "signal", child.status.Signal())
+	}()
+	return nil
+}

@@ -1,0 +1,125 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+)
+
+// otherwise opens the engine as one that answers some requests in another way: those of which answer returns true.
+func otherwise(t *testing.T, d *client.Client, answer func(w http.ResponseWriter, r *http.Request) bool) *Engine {
+	t.Helper()
+	socket, ok := strings.CutPrefix(d.DaemonHost(), "unix://")
+	if !ok {
+		t.Skipf("the engine at %s is not reached through a socket", d.DaemonHost())
+	}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "engine"})
+	proxy.Transport, proxy.ErrorLog = transport, log.New(io.Discard, "", 0)
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
+	noError(t, err)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !answer(w, r) {
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	server.Listener.Close()
+	server.Listener = l
+	server.Start()
+	t.Cleanup(server.Close)
+	c, err := client.New(client.WithHost("unix://" + l.Addr().String()))
+	noError(t, err)
+	t.Cleanup(func() { c.Close() })
+	e, err := Open(t.Context(), c)
+	noError(t, err)
+	return e
+}
+
+// Podman attaches to no container whose volume has no boxd yet: it answers 409, and soon removes the container. With boxd, it starts.
+func TestEngineThatDoesNotAttach(t *testing.T) {
+	d := docker(t)
+	refused := 0
+	e := otherwise(t, d, func(w http.ResponseWriter, r *http.Request) bool {
+		id, attach := strings.CutSuffix(r.URL.Path, "/attach")
+		if !attach {
+			return false
+		}
+		if refused++; refused == 1 {
+			_, err := d.ContainerRemove(r.Context(), path.Base(id), client.ContainerRemoveOptions{Force: true})
+			noError(t, err)
+		}
+		w.WriteHeader(http.StatusConflict)
+		return true
+	})
+	said, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH)), nil))
+	noError(t, err)
+	intact(t, said, "0 0")
+	if refused == 0 {
+		t.Error("nothing was attached to")
+	}
+	if _, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH)), func(s *Spec) { s.Host.NetworkMode = "no-such-network" })); err == nil || !strings.Contains(err.Error(), "no-such-network") {
+		t.Errorf("another trouble: %v", err)
+	}
+	noContainers(t)
+}
+
+// Podman has one runtime for all containers, and passes over which one is asked for.
+func TestEngineThatIgnoresTheRuntime(t *testing.T) {
+	e := otherwise(t, docker(t), func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/containers/create") {
+			var spec map[string]any
+			noError(t, json.NewDecoder(r.Body).Decode(&spec))
+			delete(spec["HostConfig"].(map[string]any), "Runtime")
+			body, err := json.Marshal(spec)
+			noError(t, err)
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		}
+		return false
+	})
+	_, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH)), func(s *Spec) { s.Host.Runtime = "runsc" }))
+	if err == nil || !strings.Contains(err.Error(), `does not heed the runtime "runsc"`) {
+		t.Errorf("got %v", err)
+	}
+	noContainers(t)
+}
+
+func TestWordsOfPodman(t *testing.T) {
+	c := &Container{Name: "mine"}
+	for said, want := range map[string]string{
+		"creating container storage: the container name \"mine\" is already in use by 1481b7a93d48. You have to remove that container": "docker rm -f mine",
+		"running container create option: names must match [a-zA-Z0-9][a-zA-Z0-9_.-]*: invalid argument":                               `"mine"`,
+		"container create: unable to find network with name or ID elsewhere: network not found":                                        "docker network ls",
+	} {
+		err := c.explainCreate(errors.New(said))
+		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), said) {
+			t.Errorf("%q is explained as %v", said, err)
+		}
+		if taken := strings.Contains(said, "in use"); errdefs.IsConflict(err) != taken { // for whom it is: another program sets the same plugins up
+			t.Errorf("a conflict: %v", err)
+		}
+	}
+	for tag, want := range map[string]bool{"sandshell-built:1": true, "localhost/sandshell-built:1": true, "docker.io/library/sandshell-built:1": true, "registry.example/sandshell-built:1": false} {
+		if tagged([]string{"other:1", tag}, "sandshell-built:1") != want {
+			t.Errorf("%s: not %v", tag, want)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+)
+
+// What was paused when the engine had just killed it does not end: Docker waits for it, for 12 s, and gives up.
+func TestRemovePausedMeanwhile(t *testing.T) {
+	d := docker(t)
+	removals := 0
+	e := otherwise(t, d, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodDelete {
+			return false
+		}
+		if removals++; removals > 1 {
+			return false
+		}
+		http.Error(w, `{"message": "Could not kill running container, cannot remove - tried to kill container, but did not receive an exit event"}`, http.StatusInternalServerError)
+		return true
+	})
+	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{Image: "sandshell-busybox", Cmd: []string{"sleep", "1000"}}, HostConfig: &container.HostConfig{NetworkMode: "none"}})
+	noError(t, err)
+	_, err = d.ContainerStart(t.Context(), created.ID, client.ContainerStartOptions{})
+	noError(t, err)
+	noError(t, Pause(t.Context(), d, created.ID))
+	noError(t, Remove(t.Context(), e.Client, created.ID))
+	if removals != 2 {
+		t.Errorf("%d removals", removals)
+	}
+	if _, err := d.ContainerInspect(t.Context(), created.ID, client.ContainerInspectOptions{}); !errdefs.IsNotFound(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+	noError(t, Remove(t.Context(), e.Client, created.ID)) // there is none any more
+}
+
+// A removal that takes longer than the engine may take to begin it is waited for: deleting what was installed takes a slow disk a minute.
+func TestRemoveSlowly(t *testing.T) {
+	d := docker(t)
+	const limit = 200 * time.Millisecond
+	for _, c := range []struct {
+		state   container.ContainerState
+		removed bool
+	}{{container.StateRemoving, true}, {container.StateRunning, false}} {
+		t.Run(string(c.state), func(t *testing.T) {
+			t.Parallel()
+			created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{Image: "sandshell-busybox"}, HostConfig: &container.HostConfig{NetworkMode: "none"}})
+			noError(t, err)
+			t.Cleanup(func() { noError(t, Remove(context.Background(), d, created.ID)) })
+			var removals atomic.Int32
+			e := otherwise(t, d, func(w http.ResponseWriter, r *http.Request) bool {
+				switch {
+				case r.Method == http.MethodDelete && removals.Add(1) < 3:
+					io.Copy(io.Discard, r.Body) // so that the server sees the client hang up
+					<-r.Context().Done()
+				case strings.HasSuffix(r.URL.Path, created.ID+"/json"):
+					fmt.Fprintf(w, `{"State": {"Status": %q}}`, c.state)
+				default:
+					return false
+				}
+				return true
+			})
+			err = removeWithin(t.Context(), e.Client, created.ID, limit)
+			if c.removed {
+				noError(t, err)
+				_, err = d.ContainerInspect(t.Context(), created.ID, client.ContainerInspectOptions{})
+				if !errdefs.IsNotFound(err) {
+					t.Errorf("it is still there: %v", err)
+				}
+			} else if !errors.Is(err, context.DeadlineExceeded) || removals.Load() != 1 || !strings.Contains(err.Error(), "the engine has not begun to in 200ms") {
+				t.Errorf("%d removals: %v", removals.Load(), err)
+			}
+		})
+	}
+}

@@ -1,6 +1,0 @@
-//go:build !amd64 && !arm64
-
-package inspect
-
-// native and narrow would have this architecture's further calls, and those of its 32-bit programs, which are not known here.
-var native, narrow map[int]kind

@@ -1,0 +1,172 @@
+package sshlogin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/sandshell/sandshell/internal/bounded"
+	"github.com/sandshell/sandshell/internal/boxd/bin"
+	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/printable"
+	"github.com/sandshell/sandshell/internal/sshhost"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+// A Machine is how to come to a machine. Its methods may be called from several goroutines.
+type Machine struct {
+	// Login logs in, as the same user each time.
+	Login func(ctx context.Context) (*sshhost.Host, error)
+	// Refused says why an error of Login is one for good; "" if another attempt may succeed.
+	Refused func(err error) string
+	// Dir is the directory for boxd and its boxes. "" is $XDG_CACHE_HOME/sandshell or ~/.cache/sandshell.
+	Dir    string
+	Logger *slog.Logger
+}
+
+// An UnfitError says why there is no boxd on a machine, and cannot be.
+type UnfitError struct{ Why string }
+
+func (e *UnfitError) Error() string { return "no boxd there: " + e.Why }
+
+// unfit returns the error. What the machine says may be in why.
+func unfit(why string) error { return &UnfitError{printable.Line(why)} }
+
+// Scripts for /bin/sh, which leave no variable in the environment of what they execute. See their comments.
+var (
+	//go:embed run.sh
+	runScript string
+	//go:embed bring.sh
+	bringScript string
+	//go:embed prune.sh
+	pruneScript string
+)
+
+// run executes boxd with these arguments, and brings it if it is not there or damaged. It returns the process, the first line that boxd prints, and the
+// directory. Its errors are *UnfitError and those of the connection.
+func (m *Machine) run(ctx context.Context, h *sshhost.Host, args ...string) (p shellbox.Process, line, dir string, err error) {
+	script := []string{"/bin/sh", "-c", runScript, "sh"}
+	bySum := map[string]*bin.Binary{}
+	for _, arch := range bin.Architectures {
+		b := bin.For(arch)
+		bySum[b.Sum] = b
+		script = append(script, b.Sum)
+	}
+	script = append(script, m.Dir)
+	for brought := false; ; brought = true {
+		p, words, err := m.ask(ctx, h, append(slices.Clip(script), args...))
+		if err != nil {
+			return nil, "", "", err
+		}
+		switch words[0] {
+		case "run":
+			line, err := firstLine(ctx, p)
+			if err == nil && line != wire.Damaged {
+				return p, line, words[2], nil
+			}
+			p.Close()
+			if ctx.Err() != nil {
+				return nil, "", "", ctxerr.Of(ctx)
+			}
+			if errors.As(err, new(*bounded.TooLargeError)) {
+				return nil, "", "", unfit(err.Error())
+			}
+			if err != nil && !errors.Is(err, io.EOF) {
+				return nil, "", "", err
+			}
+			if brought {
+				return nil, "", "", unfit(fmt.Sprintf("it does not run in %s: it said %q", words[2], line))
+			}
+			if p, words, err = m.ask(ctx, h, append(slices.Clip(script), "again")); err != nil {
+				return nil, "", "", err
+			}
+		}
+		p.Close()
+		b := bySum[words[1]]
+		if words[0] != "need" || b == nil || brought {
+			return nil, "", "", unfit(strings.TrimPrefix(strings.Join(words, " "), "plain "))
+		}
+		if err := m.bring(ctx, h, b, words[2]); err != nil {
+			return nil, "", "", err
+		}
+	}
+}
+
+// ask starts a script and returns the three words of the first line that it prints. The third may have spaces.
+func (m *Machine) ask(ctx context.Context, h *sshhost.Host, args []string) (shellbox.Process, []string, error) {
+	p, err := h.Start(ctx, shellbox.Program{Args: args})
+	if err != nil {
+		return nil, nil, err
+	}
+	line, err := firstLine(ctx, p)
+	words := strings.SplitN(line, " ", 3)
+	if err == nil && len(words) == 3 {
+		return p, words, nil
+	}
+	p.Close()
+	if ctx.Err() != nil {
+		return nil, nil, ctxerr.Of(ctx)
+	}
+	if err == nil || errors.Is(err, io.EOF) || errors.As(err, new(*bounded.TooLargeError)) {
+		return nil, nil, unfit(fmt.Sprintf("its shell does not do what it is told: it said %.1000q", line))
+	}
+	return nil, nil, err
+}
+
+// firstLine reads a line of the program's output, and nothing after it.
+func firstLine(ctx context.Context, p shellbox.Process) (string, error) {
+	stop := context.AfterFunc(ctx, func() { p.Close() })
+	defer stop()
+	return bounded.BareLine(p.Stdout(), "the first line that it prints", 64<<10)
+}
+
+// bring puts the program there.
+func (m *Machine) bring(ctx context.Context, h *sshhost.Host, b *bin.Binary, dir string) error {
+	m.Logger.Info("bringing boxd to the machine", "directory", dir, "architecture", b.Arch)
+	program, err := b.Program()
+	if err != nil {
+		return err
+	}
+	p, err := h.Start(ctx, shellbox.Program{Args: []string{
+		"/bin/sh", "-c", bringScript, "sh", dir, b.Sum, "upload-" + rand.Text(), fmt.Sprint(len(program)),
+	}})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	how, err := firstLine(ctx, p)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { p.Close() })
+	defer stop()
+	upload := program
+	if how == "gzip" {
+		upload = []byte(b.Compressed)
+	}
+	io.Copy(p.Stdin(), bytes.NewReader(upload)) // when it takes no more, it says why
+	p.Stdin().Close()
+	said, err := bounded.ReadAll(p.Stdout(), "what the program that brings boxd says", 4<<10)
+	if ctx.Err() != nil {
+		return ctxerr.Of(ctx)
+	}
+	if errors.As(err, new(*bounded.TooLargeError)) {
+		return unfit(err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	if answer := strings.TrimSpace(string(said)); answer != "brought" {
+		return unfit(fmt.Sprintf("it cannot be put into %s: %s", dir, cmp.Or(strings.Join(strings.Fields(answer), " "), "it said nothing")))
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package sshlogin
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/headtail"
+	"github.com/sandshell/sandshell/internal/sshhost"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+// joined is the standard streams of boxd join, as a net.Conn, and the login that they are on.
+type joined struct {
+	p       shellbox.Process
+	in      io.Writer
+	out     io.Reader
+	h       *sshhost.Host
+	box     *Box
+	reading sync.WaitGroup // of standard error
+	closing sync.Once
+
+	mu   sync.Mutex
+	said headtail.Buffer
+}
+
+// saidMax is how many bytes of the standard error are kept.
+const saidMax = 2 << 10
+
+func newJoined(p shellbox.Process, h *sshhost.Host, box *Box) *joined {
+	j := &joined{p: p, in: p.Stdin(), out: p.Stdout(), h: h, box: box, said: headtail.Buffer{Max: saidMax}}
+	j.reading.Go(func() {
+		buf := make([]byte, 512)
+		for {
+			n, err := p.Stderr().Read(buf)
+			j.mu.Lock()
+			j.said.Write(buf[:n])
+			j.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	})
+	return j
+}
+
+// Read returns standard output. At its end, it is clear whether there was a boxd to join.
+func (j *joined) Read(p []byte) (int, error) {
+	n, err := j.out.Read(p)
+	if errors.Is(err, io.EOF) && j.status() == wire.NoBox {
+		j.box.gone()
+	}
+	return n, err
+}
+
+// statusLimit is how long after its output's end the server may take to tell how a program has ended.
+const statusLimit = 2 * time.Second
+
+// status returns the exit code, -1 if nobody tells.
+func (j *joined) status() int {
+	late := time.AfterFunc(statusLimit, func() { j.p.Close() })
+	defer late.Stop()
+	status, err := j.p.Wait()
+	if err != nil {
+		return -1
+	}
+	return status.Code
+}
+
+func (j *joined) Write(p []byte) (int, error) { return j.in.Write(p) }
+
+// Close ends the connection, and the login with it.
+func (j *joined) Close() error {
+	j.closing.Do(func() {
+		j.p.Close()
+		j.h.Close()
+		j.reading.Wait()
+	})
+	return nil
+}
+
+// Said implements boxclient.Streams.
+func (j *joined) Said() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	text, _ := j.said.Text()
+	return strings.TrimSpace(text)
+}
+
+func (j *joined) LocalAddr() net.Addr              { return address("") }
+func (j *joined) RemoteAddr() net.Addr             { return address(j.box.Dir) }
+func (j *joined) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
+func (j *joined) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
+func (j *joined) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// An address is a box's.
+type address string
+
+func (address) Network() string  { return "boxd" }
+func (a address) String() string { return string(a) }

@@ -1,0 +1,115 @@
+package faulttest
+
+import (
+	"flag"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/test/testenv"
+	"github.com/sandshell/sandshell/sshbox"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	roundsFlag = flag.Int("faults.rounds", 0, "rounds of the fault run; 0: as many as the test has")
+	onlyFlag   = flag.String("faults.only", "", "run only the faults whose names contain this")
+	sideFlag   = flag.Int("faults.parallel", 10, "rounds side by side")
+	clockFlag  = flag.Bool("faults.clock", false, "one fault more: the clock is set, this machine's own; see TestFaultsClock")
+)
+
+// Whatever a fault has hit returns within 10 s: 8 of them may be the silence after which a connection is given up, the rest is for a new one and what then is to be done.
+const (
+	promised = 10 * time.Second
+	silence  = 8 * time.Second
+)
+
+// allowed is what a round may take where making its box took so long: on a machine that has much else to do, a new connection takes its time too.
+func allowed(making time.Duration) time.Duration { return max(promised, silence+2*making) }
+
+// Boxes in containers.
+func TestFaultsContainer(t *testing.T) {
+	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes hundreds of boxes: single faults are tried every day")
+	p := newContainers(t)
+	faultRun(t, withClock(p.faults()), 200, 3000, p.place, func() { p.docker.Close() }) // its idle connections
+}
+
+// Boxes on a machine with an sshd, this one, without boxd.
+func TestFaultsSSH(t *testing.T) {
+	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes a hundred boxes: single faults are tried every day")
+	p := newMachine(t, sshbox.NoBoxd)
+	faultRun(t, withClock(p.faults()), 50, 1000, p.place, func() {})
+}
+
+// Boxes of boxd on such a machine.
+func TestFaultsBoxd(t *testing.T) {
+	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes a hundred boxes: single faults are tried every day")
+	p := newMachine(t, t.TempDir())
+	faultRun(t, withClock(p.faultsWithBoxd()), 50, 1000, p.place, func() {})
+}
+
+// A placer makes the place of one round.
+type placer func(r *round) (*place, error)
+
+// faultRun makes so many rounds, each with the fault that its seed chooses, and prints what came of them. rest lets go of what the places share.
+func faultRun(t *testing.T, faults []fault, rounds, nightly int, build placer, rest func()) {
+	switch {
+	case *roundsFlag > 0:
+		rounds = *roundsFlag
+	case testenv.Full():
+		rounds = nightly
+	}
+	var chosen []fault
+	for _, f := range faults {
+		if strings.Contains(f.name, *onlyFlag) {
+			chosen = append(chosen, f)
+		}
+	}
+	require.NotEmpty(t, chosen, "no fault is named like that")
+	seed, err := strconv.ParseUint(os.Getenv("SANDSHELL_TEST_SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64N(1 << 40)
+	}
+	t.Logf("%d rounds; SANDSHELL_TEST_SEED=%d makes the first, the next number the next one", rounds, seed)
+	rest()
+	descriptors := openDescriptors()
+	sum := &summary{faults: chosen, lines: map[string]*line{}}
+	var next atomic.Uint64
+	var side sync.WaitGroup
+	for range min(*sideFlag, rounds) {
+		side.Go(func() {
+			for i := next.Add(1) - 1; i < uint64(rounds); i = next.Add(1) - 1 {
+				f := chosen[(seed+i)%uint64(len(chosen))]
+				r := &round{t: t, seed: seed + i, fault: f, sum: sum}
+				r.run(build)
+			}
+		})
+	}
+	side.Wait()
+	rest()
+	t.Logf("\n%s", sum)
+	for end := time.Now().Add(10 * time.Second); len(openDescriptors()) > len(descriptors); time.Sleep(10 * time.Millisecond) {
+		runtime.GC() // it closes the pipes that package net keeps for splice(2)
+		if time.Now().After(end) {
+			t.Errorf("these descriptors are open: %q; these were: %q", openDescriptors(), descriptors)
+			break
+		}
+	}
+}
+
+// openDescriptors tells this process's descriptors, where /proc does.
+func openDescriptors() (open []string) {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		if link, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // else it was ReadDir's own
+			open = append(open, link)
+		}
+	}
+	return open
+}
