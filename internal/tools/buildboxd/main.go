@@ -53,7 +53,7 @@ func run(check bool) error {
 	if err != nil {
 		return err
 	}
-	bin := filepath.Join(strings.TrimSpace(string(root)), "sshbox", "boxd", "bin")
+	bin := filepath.Join(strings.TrimSpace(string(root)), "internal", "boxd", "bin")
 	made, err := files(strings.TrimSpace(string(root)), env)
 	if err != nil {
 		return err
