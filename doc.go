@@ -1,7 +1,8 @@
-// Package sandshell is the front door of a library of stateful sandboxes: a program asks one to run commands in a
-// container, on any machine with an sshd, or on this machine, and the shell remembers. The working directory, variables,
-// activated environments and running programs are still there at the next call; a program that asks a question is known to
-// be asking, and can be answered; a runaway command is killed without losing the shell.
+// Package sandshell is the front door of a library of stateful sandboxes: a program asks one to run
+// commands in a container, on any machine with an sshd, or on this machine, and the shell
+// remembers. The working directory, variables, activated environments and running programs are
+// still there at the next call; a program that asks a question is known to be asking, and can be
+// answered; a runaway command is killed without losing the shell.
 //
 // This package holds no code. Start with:
 //
@@ -29,8 +30,9 @@
 //
 // # What is promised
 //
-// A command's end is known, not guessed from silence: the shell itself says it, by a marker that output cannot imitate. On
-// Linux whether a program waits for input is read from /proc, not guessed either. Output is delivered once, in
-// order, in bounded memory. Close leaves no goroutine, process, container or file behind. The same conformance suite
-// runs against every box, in bash, dash and busybox ash.
+// A command's end is known, not guessed from silence: the shell itself says it, by a marker that
+// output cannot imitate. On Linux whether a program waits for input is read from /proc, not guessed
+// either. Output is delivered once, in order, in bounded memory. Close leaves no goroutine,
+// process, container or file behind. The same conformance suite runs against every box, in bash,
+// dash and busybox ash.
 package sandshell

@@ -11,8 +11,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A shell that remembers, a question that is answered, and a runaway that is stopped. With sshbox.New in place of
-// localbox.New the same runs in a container.
+// A shell that remembers, a question that is answered, and a runaway that is stopped. With
+// sshbox.New in place of localbox.New the same runs in a container.
 func Example() {
 	ctx := context.Background()
 	box, err := localbox.New(ctx, localbox.Config{})
@@ -22,7 +22,8 @@ func Example() {
 	defer box.Close()
 
 	box.Execute(ctx, "mkdir project; cd project; greeting=hello")
-	res, err := box.Execute(ctx, `printf 'name? '; read -r name; echo "$greeting $name from ${PWD##*/}"`)
+	res, err := box.Execute(ctx,
+		`printf 'name? '; read -r name; echo "$greeting $name from ${PWD##*/}"`)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -12,8 +12,10 @@ import (
 type comparison struct {
 	floor, ours func() // one call of each
 
-	rounds int    // at least so many turns each, whatever -benchtime says
-	batch  int    // calls a turn; 0 is 1. Many when they are short, so that neither wakes a processor that the other let sleep.
+	rounds int // at least so many turns each, whatever -benchtime says
+	// calls a turn; 0 is 1. Many when they are short, so that neither wakes a processor that the
+	// other let sleep.
+	batch  int
 	bytes  int    // that a call moves; for MB/s
 	before func() // what is to be done before each call, and does not count
 
@@ -62,7 +64,9 @@ func (c comparison) run(b *testing.B) {
 	b.ReportMetric(float64(n), "turns")
 	b.ReportMetric(quantile(ratios, 0.25), "ratio-q1")
 	b.ReportMetric(quantile(ratios, 0.75), "ratio-q3")
-	perSecond := func(i int) float64 { return float64(c.bytes) / 1e6 / quantile(took[i], 0.5).Seconds() }
+	perSecond := func(i int) float64 {
+		return float64(c.bytes) / 1e6 / quantile(took[i], 0.5).Seconds()
+	}
 	if c.bytes > 0 {
 		b.ReportMetric(perSecond(0), "floor-MB/s")
 		b.ReportMetric(perSecond(1), "ours-MB/s")

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// tree makes what is to be copied, named x, in a new directory. rand's bytes cannot be compressed by whatever is on the way.
+// tree makes what is to be copied, named x, in a new directory. rand's bytes cannot be compressed
+// by whatever is on the way.
 func tree(t testing.TB, files, size int) (dir string) {
 	t.Helper()
 	dir = scratch(t, files > 1)
@@ -34,7 +35,8 @@ func tree(t testing.TB, files, size int) (dir string) {
 	return dir
 }
 
-// scratch returns a directory that is removed after the benchmark. Small files are in memory: otherwise the disk would be measured.
+// scratch returns a directory that is removed after the benchmark. Small files are in memory:
+// otherwise the disk would be measured.
 func scratch(t testing.TB, memory bool) string {
 	t.Helper()
 	if !memory {
@@ -46,7 +48,8 @@ func scratch(t testing.TB, memory bool) string {
 	return dir
 }
 
-// BenchmarkCopyTo and BenchmarkCopyFrom are copies beside tar here, tar there, and a channel (locally a pipe) between them.
+// BenchmarkCopyTo and BenchmarkCopyFrom are copies beside tar here, tar there, and a channel
+// (locally a pipe) between them.
 func BenchmarkCopyTo(b *testing.B)   { benchmarkCopy(b, true) }
 func BenchmarkCopyFrom(b *testing.B) { benchmarkCopy(b, false) }
 
@@ -67,7 +70,9 @@ func benchmarkCopy(b *testing.B, to bool) {
 				}
 				prepare := "rm -rf " + there + " && mkdir " + there
 				box := open(b, p)
-				everywhere := func(script string) { // the place is this machine, or the floor's and the box's are containers of their own
+				// the place is this machine, or the floor's and the box's are containers of their
+				// own
+				everywhere := func(script string) {
 					execute(b, box, script)
 					noError(b, p.run(script, nil, nil))
 				}
@@ -76,7 +81,9 @@ func benchmarkCopy(b *testing.B, to bool) {
 				everywhere(prepare)
 				defer everywhere("rm -rf " + there)
 				if to {
-					c.ours = func() { noError(b, box.CopyTo(b.Context(), filepath.Join(here, "x"), there+"/x")) }
+					c.ours = func() {
+						noError(b, box.CopyTo(b.Context(), filepath.Join(here, "x"), there+"/x"))
+					}
 					c.before = func() { everywhere("rm -rf " + there + "/x") }
 					c.floor = func() {
 						noError(b, tarHere(b.Context(), func(out *exec.Cmd) error {
@@ -90,10 +97,15 @@ func benchmarkCopy(b *testing.B, to bool) {
 						}, "-cf", "-", "-C", here, "x"))
 					}
 				} else {
-					c.ours = func() { noError(b, box.CopyFrom(b.Context(), there+"/x", filepath.Join(back, "x"))) }
+					c.ours = func() {
+						noError(b, box.CopyFrom(b.Context(), there+"/x", filepath.Join(back, "x")))
+					}
 					noError(b, box.CopyTo(b.Context(), filepath.Join(here, "x"), there+"/x"))
 					var archive bytes.Buffer
-					noError(b, tarHere(b.Context(), func(out *exec.Cmd) error { out.Stdout = &archive; return out.Run() }, "-cf", "-", "-C", here, "x"))
+					noError(b, tarHere(b.Context(), func(out *exec.Cmd) error {
+						out.Stdout = &archive
+						return out.Run()
+					}, "-cf", "-", "-C", here, "x"))
 					noError(b, p.run("exec tar -xpof - -C "+there, &archive, nil))
 					c.before = func() { noError(b, os.RemoveAll(filepath.Join(back, "x"))) }
 					c.floor = func() {

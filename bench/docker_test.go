@@ -47,17 +47,22 @@ func engine(t testing.TB) *client.Client {
 }
 
 // create creates a container that is removed by the returned function.
-func create(ctx context.Context, e *client.Client, args ...string) (id string, remove func(), err error) {
+func create(ctx context.Context, e *client.Client,
+	args ...string) (id string, remove func(), err error) {
 	yes := true
 	created, err := e.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Config: &container.Config{
-			Image: testImage, User: "0:0", Entrypoint: args, Labels: map[string]string{"sandshell": "bench"},
-			OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true,
+			Image: testImage, User: "0:0", Entrypoint: args,
+			Labels:    map[string]string{"sandshell": "bench"},
+			OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true,
+			AttachStderr: true,
 		},
-		HostConfig: &container.HostConfig{Init: &yes, NetworkMode: "none", LogConfig: container.LogConfig{Type: "none"}},
+		HostConfig: &container.HostConfig{Init: &yes, NetworkMode: "none",
+			LogConfig: container.LogConfig{Type: "none"}},
 	})
 	return created.ID, func() {
-		e.ContainerRemove(context.Background(), created.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		e.ContainerRemove(context.Background(), created.ID,
+			client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	}, err
 }
 
@@ -72,11 +77,13 @@ func startContainer(t testing.TB) *containers {
 		exec /usr/sbin/sshd -i -f /run/bench/config`, "sh", hostKey, authorized)
 	noError(t, err)
 	t.Cleanup(remove)
-	attached, err := c.engine.ContainerAttach(t.Context(), id, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	attached, err := c.engine.ContainerAttach(t.Context(), id,
+		client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
 	noError(t, err)
 	_, err = c.engine.ContainerStart(t.Context(), id, client.ContainerStartOptions{})
 	noError(t, err)
-	c.client, err = c.handshake(&streams{Conn: attached.Conn, r: bufio.NewReaderSize(attached.Reader, 64<<10)})
+	c.client, err = c.handshake(&streams{Conn: attached.Conn,
+		r: bufio.NewReaderSize(attached.Reader, 64<<10)})
 	noError(t, err)
 	t.Cleanup(func() { c.client.Close() })
 	return c

@@ -4,7 +4,8 @@ package bench
 
 import "testing"
 
-// BenchmarkExecute is the least command, beside the same bytes typed to the same shell on a terminal reached in the same way.
+// BenchmarkExecute is the least command, beside the same bytes typed to the same shell on a
+// terminal reached in the same way.
 func BenchmarkExecute(b *testing.B) {
 	places(b, func(b *testing.B, p place) {
 		box := open(b, p)

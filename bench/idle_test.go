@@ -22,8 +22,9 @@ import (
 // idleBoxes is how many boxes share what one costs.
 const idleBoxes = 10
 
-// BenchmarkIdle is what one idle box in a container costs this program, in memory and goroutines, and its boxd, in resident memory of its own:
-// the program itself is on the machine once for all boxes.
+// BenchmarkIdle is what one idle box in a container costs this program, in memory and goroutines,
+// and its boxd, in resident memory of its own: the program itself is on the machine once for all
+// boxes.
 func BenchmarkIdle(b *testing.B) {
 	memory, _, goroutines, boxd := idle(b)
 	report := func(name string, ours, most float64, more func(b *testing.B)) {
@@ -48,31 +49,36 @@ const (
 	idleBoxd       = 6 << 20
 )
 
-// TestIdle expects a box to cost no more. Of memory it looks at what is in use: what the runtime has mapped beside that depends on how the boxes' starts fell
-// together. In the race detector everything costs more.
+// TestIdle expects a box to cost no more. Of memory it looks at what is in use: what the runtime
+// has mapped beside that depends on how the boxes' starts fell together. In the race detector
+// everything costs more.
 func TestIdle(t *testing.T) {
 	testenv.NeedsAll(t, "it makes eleven boxes")
 	if raced {
 		t.Skip("the race detector has memory of its own: run it without -race")
 	}
 	mapped, used, goroutines, boxd := idle(t)
-	t.Logf("%.0f KiB (mapped %.0f), %.0f goroutines, boxd %.1f MiB", used/(1<<10), mapped/(1<<10), goroutines, boxd/(1<<20))
+	t.Logf("%.0f KiB (mapped %.0f), %.0f goroutines, boxd %.1f MiB", used/(1<<10), mapped/(1<<10),
+		goroutines, boxd/(1<<20))
 	if used > idleMemory || goroutines > idleGoroutines || boxd > idleBoxd {
-		t.Errorf("at most %d KiB, %d goroutines, boxd %d MiB", idleMemory>>10, idleGoroutines, idleBoxd>>20)
+		t.Errorf("at most %d KiB, %d goroutines, boxd %d MiB", idleMemory>>10, idleGoroutines,
+			idleBoxd>>20)
 	}
 }
 
 // idle is what a box costs.
 func idle(t testing.TB) (mapped, used, goroutines, boxd float64) {
 	engine(t)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestIdleBoxes$", "-test.v") // in a process of its own
+	// in a process of its own
+	cmd := exec.Command(os.Args[0], "-test.run=^TestIdleBoxes$", "-test.v")
 	cmd.Env = append(os.Environ(), "SANDSHELL_BENCH_PLACE=idle")
 	out, err := cmd.CombinedOutput()
 	i := bytes.Index(out, []byte("a box costs "))
 	if err != nil || i < 0 {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if _, err := fmt.Sscanf(string(out[i:]), "a box costs %g bytes, in use %g, %g goroutines, its boxd %g bytes", &mapped, &used, &goroutines, &boxd); err != nil {
+	if _, err := fmt.Sscanf(string(out[i:]), "a box costs %g bytes, in use %g, %g goroutines, "+
+		"its boxd %g bytes", &mapped, &used, &goroutines, &boxd); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return mapped, used, goroutines, boxd
@@ -84,7 +90,8 @@ func TestIdleBoxes(t *testing.T) {
 		t.Skip("no test by itself: TestIdle and BenchmarkIdle run it, as a process of its own")
 	}
 	start := func() *sshbox.DockerSSHBox {
-		box, err := sshbox.New(context.Background(), sshbox.Config{Image: testImage, Network: "none"})
+		box, err := sshbox.New(context.Background(), sshbox.Config{Image: testImage,
+			Network: "none"})
 		noError(t, err)
 		t.Cleanup(func() { box.Close() })
 		execute(t, box, "sleep 0.1; echo hi")
@@ -93,7 +100,8 @@ func TestIdleBoxes(t *testing.T) {
 	settle := func() (mapped, used uint64, goroutines int) {
 		runtime.GC()
 		debug.FreeOSMemory()
-		s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+		s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"},
+			{Name: "/memory/classes/heap/stacks:bytes"}}
 		metrics.Read(s)
 		return runtimeMemory(), s[0].Value.Uint64() + s[1].Value.Uint64(), runtime.NumGoroutine()
 	}
@@ -114,5 +122,6 @@ func TestIdleBoxes(t *testing.T) {
 		pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
 	}
 	fmt.Printf("a box costs %d bytes, in use %d, %d goroutines, its boxd %d bytes\n",
-		(mappedAfter-mapped)/idleBoxes, (usedAfter-used)/idleBoxes, (more-goroutines)/idleBoxes, resident/idleBoxes)
+		(mappedAfter-mapped)/idleBoxes, (usedAfter-used)/idleBoxes, (more-goroutines)/idleBoxes,
+		resident/idleBoxes)
 }

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// BenchmarkJob is a Background job that prints 100 MB, to its end, beside the same command on a terminal that is read bare. A job has a shell
-// of its own, and its output goes to a file here; with boxd, to another one in the box too.
+// BenchmarkJob is a Background job that prints 100 MB, to its end, beside the same command on a
+// terminal that is read bare. A job has a shell of its own, and its output goes to a file here;
+// with boxd, to another one in the box too.
 func BenchmarkJob(b *testing.B) {
 	places(b, func(b *testing.B, at place) {
 		const times = 10
@@ -16,7 +17,8 @@ func BenchmarkJob(b *testing.B) {
 		command := newPrinter(b, box).command(times)
 		noError(b, at.run(prepare(printed+"-bare"), nil, nil))
 		b.Cleanup(func() { at.run("rm -f "+printed+"-bare", nil, nil) })
-		line := []byte((&printer{file: printed + "-bare"}).command(times) + `; printf '\033]%s\a' done` + "\n")
+		line := []byte((&printer{file: printed + "-bare"}).command(times) +
+			`; printf '\033]%s\a' done` + "\n")
 		comparison{
 			floor: func() {
 				s, err := at.terminal()
@@ -40,7 +42,8 @@ func BenchmarkJob(b *testing.B) {
 	})
 }
 
-// BenchmarkSessions is what a box costs to have one more session, or job, beside one more bare terminal and its shell's first prompt.
+// BenchmarkSessions is what a box costs to have one more session, or job, beside one more bare
+// terminal and its shell's first prompt.
 func BenchmarkSessions(b *testing.B) {
 	places(b, func(b *testing.B, at place) {
 		box := open(b, at)

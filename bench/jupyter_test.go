@@ -22,11 +22,13 @@ import (
 // withJupyter makes a box that has the plugin, the first time from the image alone.
 func withJupyter(ctx context.Context) (sandbox.Sandbox, error) {
 	return sshbox.New(ctx, sshbox.Config{
-		Image: testImage, Network: "none", PluginNetwork: "bridge", Plugins: []plugin.Plugin{jupyter.Plugin()},
+		Image: testImage, Network: "none", PluginNetwork: "bridge",
+		Plugins: []plugin.Plugin{jupyter.Plugin()},
 	})
 }
 
-// BenchmarkJupyterCell is a trivial cell from Go, beside the same message sent by jupyter_client in the box, which measures its own time.
+// BenchmarkJupyterCell is a trivial cell from Go, beside the same message sent by jupyter_client in
+// the box, which measures its own time.
 func BenchmarkJupyterCell(b *testing.B) {
 	b.Run("local", func(b *testing.B) {
 		if exec.Command("/usr/bin/python3", "-c", "import ipykernel, jupyter_client").Run() != nil {
@@ -47,7 +49,8 @@ func BenchmarkJupyterCell(b *testing.B) {
 	})
 }
 
-// inBox runs as many cells as a line of its input says, and answers with how many nanoseconds each took.
+// inBox runs as many cells as a line of its input says, and answers with how many nanoseconds each
+// took.
 const inBox = `
 import json, queue, subprocess, sys, time
 from jupyter_client import BlockingKernelClient
@@ -83,7 +86,8 @@ func cells(b *testing.B, box sandbox.Sandbox) {
 	answer, stdout := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		code, err := box.Run(b.Context(), &sandbox.Cmd{Args: []string{"/usr/bin/python3", "-c", inBox}, Stdin: stdin, Stdout: stdout})
+		code, err := box.Run(b.Context(), &sandbox.Cmd{
+			Args: []string{"/usr/bin/python3", "-c", inBox}, Stdin: stdin, Stdout: stdout})
 		if err == nil && code != 0 {
 			err = fmt.Errorf("jupyter_client ended with %d", code)
 		}
@@ -143,7 +147,8 @@ func cells(b *testing.B, box sandbox.Sandbox) {
 	b.ReportMetric(1.5, "max-ratio")
 }
 
-// BenchmarkJupyterNew is New to the first cell's result, from the kept image, beside New to a command's without the plugin.
+// BenchmarkJupyterNew is New to the first cell's result, from the kept image, beside New to a
+// command's without the plugin.
 func BenchmarkJupyterNew(b *testing.B) {
 	b.Run("docker", func(b *testing.B) {
 		engine(b)
@@ -161,7 +166,8 @@ func BenchmarkJupyterNew(b *testing.B) {
 		comparison{
 			before: end, rounds: 6, maxMore: 2 * time.Second,
 			floor: func() {
-				box, err := sshbox.New(b.Context(), sshbox.Config{Image: testImage, Network: "none"})
+				box, err := sshbox.New(b.Context(), sshbox.Config{Image: testImage,
+					Network: "none"})
 				noError(b, err)
 				last = box
 				execute(b, box, "echo ready")

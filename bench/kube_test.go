@@ -48,7 +48,8 @@ type pods struct {
 func startPod(t testing.TB) *pods {
 	t.Helper()
 	k := kubetest.Shared(t)
-	p := &pods{cluster: kubebox.Cluster{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace(t, nil)}, config: k.Config, core: k.Core(t)}
+	p := &pods{cluster: kubebox.Cluster{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace(t, nil)},
+		config: k.Config, core: k.Core(t)}
 	var remove func()
 	p.pod, remove = p.create(t)
 	t.Cleanup(remove)
@@ -57,7 +58,8 @@ func startPod(t testing.TB) *pods {
 
 const podImage = "sandshell-test"
 
-// create creates a pod as kubectl run does, and waits until it runs. It is removed by the returned function.
+// create creates a pod as kubectl run does, and waits until it runs. It is removed by the returned
+// function.
 func (p *pods) create(t testing.TB) (name string, remove func()) {
 	t.Helper()
 	ctx := context.Background()
@@ -66,17 +68,22 @@ func (p *pods) create(t testing.TB) (name string, remove func()) {
 	pod, err := pods.Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"},
 		Spec: corev1.PodSpec{
-			Containers:                    []corev1.Container{{Name: "main", Image: podImage, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sleep", "infinity"}}},
+			Containers: []corev1.Container{
+				{Name: "main", Image: podImage, ImagePullPolicy: corev1.PullIfNotPresent,
+					Command: []string{"sleep", "infinity"}}},
 			TerminationGracePeriodSeconds: &none, RestartPolicy: corev1.RestartPolicyNever,
 		},
 	}, metav1.CreateOptions{})
 	noError(t, err)
-	watch, err := pods.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", pod.Name).String()})
+	watch, err := pods.Watch(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", pod.Name).String()})
 	noError(t, err)
 	defer watch.Stop()
 	for event := range watch.ResultChan() {
 		if now, ok := event.Object.(*corev1.Pod); ok && now.Status.Phase == corev1.PodRunning {
-			return pod.Name, func() { noError(t, pods.Delete(ctx, pod.Name, metav1.DeleteOptions{})) }
+			return pod.Name, func() {
+				noError(t, pods.Delete(ctx, pod.Name, metav1.DeleteOptions{}))
+			}
 		}
 	}
 	t.Fatal("the watch of a pod ended before it ran")
@@ -84,8 +91,10 @@ func (p *pods) create(t testing.TB) (name string, remove func()) {
 }
 
 // exec executes a command in the pod, to its end.
-func (p *pods) exec(ctx context.Context, pod string, command []string, o remotecommand.StreamOptions) error {
-	url := p.core.RESTClient().Post().Resource("pods").Namespace(p.cluster.Namespace).Name(pod).SubResource("exec").VersionedParams(&corev1.PodExecOptions{
+func (p *pods) exec(ctx context.Context, pod string, command []string,
+	o remotecommand.StreamOptions) error {
+	url := p.core.RESTClient().Post().Resource("pods").Namespace(p.cluster.Namespace).Name(
+		pod).SubResource("exec").VersionedParams(&corev1.PodExecOptions{
 		Command: command, Stdin: o.Stdin != nil, Stdout: true, Stderr: o.Stderr != nil, TTY: o.Tty,
 	}, scheme.ParameterCodec).URL()
 	e, err := remotecommand.NewWebSocketExecutor(p.config, "GET", url.String())
@@ -118,7 +127,8 @@ func (p *pods) terminal() (stream, error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		err := p.exec(ctx, p.pod, []string{"sh", "-c", "stty -onlcr; exec " + strings.Join(shellArgs, " ")},
+		err := p.exec(ctx, p.pod, []string{"sh", "-c",
+			"stty -onlcr; exec " + strings.Join(shellArgs, " ")},
 			remotecommand.StreamOptions{Stdin: stdin, Stdout: stdout, Tty: true})
 		stdout.CloseWithError(fmt.Errorf("the exec has ended: %w", err))
 		stdin.CloseWithError(err)
@@ -135,7 +145,8 @@ func (p *pods) run(script string, stdin io.Reader, stdout io.Writer) error {
 	if stdout == nil {
 		stdout = io.Discard
 	}
-	return p.exec(context.Background(), p.pod, []string{"sh", "-c", script}, remotecommand.StreamOptions{Stdin: stdin, Stdout: stdout})
+	return p.exec(context.Background(), p.pod, []string{"sh", "-c", script},
+		remotecommand.StreamOptions{Stdin: stdin, Stdout: stdout})
 }
 
 // ready is a new pod's first result.
@@ -143,17 +154,20 @@ func (p *pods) ready(t testing.TB) (remove func()) {
 	t.Helper()
 	pod, remove := p.create(t)
 	var out bytes.Buffer
-	noError(t, p.exec(context.Background(), pod, []string{"echo", "ready"}, remotecommand.StreamOptions{Stdout: &out}))
+	noError(t, p.exec(context.Background(), pod, []string{"echo", "ready"},
+		remotecommand.StreamOptions{Stdout: &out}))
 	if out.String() != "ready\n" {
 		t.Fatalf("an exec printed %q", &out)
 	}
 	return remove
 }
 
-// BenchmarkPoolOfPods is a box out of a pool, from Get to its first result, beside a patch of a pod, of which Get makes one.
+// BenchmarkPoolOfPods is a box out of a pool, from Get to its first result, beside a patch of a
+// pod, of which Get makes one.
 func BenchmarkPoolOfPods(b *testing.B) {
 	p := startPod(b)
-	pool, err := kubebox.NewPool(kubebox.Config{Cluster: p.cluster, Image: podImage, User: "root"}, "bench", 4)
+	pool, err := kubebox.NewPool(kubebox.Config{Cluster: p.cluster, Image: podImage, User: "root"},
+		"bench", 4)
 	noError(b, err)
 	defer pool.Close()
 	var old *kubebox.KubeBox
@@ -174,8 +188,10 @@ func BenchmarkPoolOfPods(b *testing.B) {
 		},
 		floor: func() {
 			patches++
-			_, err := p.core.Pods(p.cluster.Namespace).Patch(context.Background(), p.pod, types.MergePatchType,
-				fmt.Appendf(nil, `{"metadata": {"annotations": {"bench": "%d"}}}`, patches), metav1.PatchOptions{})
+			_, err := p.core.Pods(p.cluster.Namespace).Patch(context.Background(), p.pod,
+				types.MergePatchType,
+				fmt.Appendf(nil, `{"metadata": {"annotations": {"bench": "%d"}}}`, patches),
+				metav1.PatchOptions{})
 			noError(b, err)
 		},
 		ours: func() {

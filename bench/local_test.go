@@ -17,7 +17,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// local is this machine, with as little between it and us as can be. It is a Host too, for recorded to listen at.
+// local is this machine, with as little between it and us as can be. It is a Host too, for recorded
+// to listen at.
 type local struct{}
 
 func (local) terminal() (stream, error) {
@@ -43,7 +44,8 @@ type process struct {
 	stderr io.Reader
 }
 
-// startOnTerminal starts a program on a terminal. Its standard input is that terminal too, unless it is given another.
+// startOnTerminal starts a program on a terminal. Its standard input is that terminal too, unless
+// it is given another.
 func startOnTerminal(cmd *exec.Cmd, rows, cols int, stdin *os.File) (*process, error) {
 	blocking, tty, err := pty.Open()
 	if err != nil {
@@ -114,7 +116,8 @@ func (local) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, e
 	stdout, _ := cmd.StdoutPipe()
 	stderr, _ := cmd.StderrPipe()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return hosted{&process{Reader: stdout, Writer: stdin, cmd: cmd, closes: []io.Closer{stdin, stdout, stderr}, stderr: stderr}, nil}, cmd.Start()
+	return hosted{&process{Reader: stdout, Writer: stdin, cmd: cmd,
+		closes: []io.Closer{stdin, stdout, stderr}, stderr: stderr}, nil}, cmd.Start()
 }
 
 func (local) Dial(context.Context, string, string) (net.Conn, error) {

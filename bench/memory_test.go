@@ -17,8 +17,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// BenchmarkMemory is how much more memory this side needs while a command prints 1 GB than when it is idle: what the system counts as
-// resident, in a process of its own. boxd is the other side of docker: process 1 of the container, at the same time.
+// BenchmarkMemory is how much more memory this side needs while a command prints 1 GB than when it
+// is idle: what the system counts as resident, in a process of its own. boxd is the other side of
+// docker: process 1 of the container, at the same time.
 func BenchmarkMemory(b *testing.B) {
 	b.Run("local", func(b *testing.B) { measureMemory(b, "local").report(b) })
 	b.Run("ssh", func(b *testing.B) {
@@ -50,7 +51,8 @@ func measureMemory(b *testing.B, place string) (m memory) {
 	if err != nil || i < 0 {
 		b.Fatalf("%v: %s", err, out)
 	}
-	if _, err := fmt.Sscanf(string(out[i:]), "idle %g peak %g heap %g inside %g %g", &m.idle, &m.peak, &m.heap, &m.insideIdle, &m.insidePeak); err != nil {
+	if _, err := fmt.Sscanf(string(out[i:]), "idle %g peak %g heap %g inside %g %g", &m.idle,
+		&m.peak, &m.heap, &m.insideIdle, &m.insidePeak); err != nil {
 		b.Fatalf("%v: %s", err, out)
 	}
 	return m
@@ -104,7 +106,8 @@ func TestPrintGigabyte(t *testing.T) {
 	p.print(100)
 	peak := status(t, "VmHWM")
 	close(stop)
-	fmt.Printf("idle %d peak %d heap %d inside %d %d\n", idle, peak, <-done-runtimeIdle, insideIdle, initStatus(t, box, "VmHWM"))
+	fmt.Printf("idle %d peak %d heap %d inside %d %d\n", idle, peak, <-done-runtimeIdle, insideIdle,
+		initStatus(t, box, "VmHWM"))
 }
 
 // status is a line of /proc/self/status, in bytes.
@@ -133,7 +136,8 @@ func statusIn(t testing.TB, text []byte, name string) int {
 
 // runtimeMemory is what Go's runtime has mapped and not given back.
 func runtimeMemory() uint64 {
-	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64() - s[1].Value.Uint64()
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// BenchmarkNew is New and the first result: of a container or a pod beside its creation, its start and one exec; elsewhere beside a bare
-// shell's first result.
+// BenchmarkNew is New and the first result: of a container or a pod beside its creation, its start
+// and one exec; elsewhere beside a bare shell's first result.
 func BenchmarkNew(b *testing.B) {
 	places(b, func(b *testing.B, p place) {
 		var old func() // ends the last one; its time does not count
@@ -54,7 +54,8 @@ func BenchmarkNew(b *testing.B) {
 				id, remove, err := create(context.Background(), p.engine, "sleep", "infinity")
 				noError(b, err)
 				old = remove
-				_, err = p.engine.ContainerStart(context.Background(), id, client.ContainerStartOptions{})
+				_, err = p.engine.ContainerStart(context.Background(), id,
+					client.ContainerStartOptions{})
 				noError(b, err)
 				execOnce(b, p.engine, id)
 			}

@@ -53,10 +53,12 @@ func BenchmarkOutput(b *testing.B) {
 			places(b, func(b *testing.B, at place) {
 				p := newPrinter(b, open(b, at))
 				shell := bare(b, at)
-				shell.typeLine([]byte(prepare(printed+"-bare") + `; printf '\033]%s\a' ready` + "\n"))
+				shell.typeLine([]byte(prepare(printed+"-bare") + `; printf '\033]%s\a' ready` +
+					"\n"))
 				shell.until([]byte("\x1b]ready"), 0)
 				b.Cleanup(func() { at.run("rm -f "+printed+"-bare", nil, nil) })
-				line := []byte((&printer{file: printed + "-bare"}).command(times) + `; printf '\033]%s\a' done` + "\n")
+				line := []byte((&printer{file: printed + "-bare"}).command(times) +
+					`; printf '\033]%s\a' done` + "\n")
 				comparison{
 					floor: func() {
 						shell.typeLine(line)

@@ -51,9 +51,11 @@ func open(t testing.TB, p place) sandbox.Sandbox {
 }
 
 // execute is Execute for commands that cannot but succeed.
-func execute(t testing.TB, s sandbox.Session, command string, opts ...sandbox.ExecOption) *sandbox.Result {
+func execute(t testing.TB, s sandbox.Session, command string,
+	opts ...sandbox.ExecOption) *sandbox.Result {
 	t.Helper()
-	r, err := s.Execute(context.WithoutCancel(t.Context()), command, opts...) // cleanups execute too
+	// cleanups execute too
+	r, err := s.Execute(context.WithoutCancel(t.Context()), command, opts...)
 	if err != nil || r.State != sandbox.Exited || r.ExitCode != 0 {
 		t.Fatalf("%s: %+v, %v", command, r, err)
 	}
@@ -65,7 +67,8 @@ func (local) box(ctx context.Context) (sandbox.Sandbox, error) {
 }
 
 func (s *sshd) box(ctx context.Context) (sandbox.Sandbox, error) {
-	return sshbox.Dial(ctx, sshbox.DialConfig{Address: s.address, User: s.user, Signer: s.key, HostKey: s.hostKey, Boxd: s.boxd})
+	return sshbox.Dial(ctx, sshbox.DialConfig{Address: s.address, User: s.user, Signer: s.key,
+		HostKey: s.hostKey, Boxd: s.boxd})
 }
 
 func (c *containers) box(ctx context.Context) (sandbox.Sandbox, error) {
@@ -99,7 +102,8 @@ func (s *bareShell) typeLine(p []byte) {
 	}
 }
 
-// until reads until the terminal shows text and, after it, BEL. The first skip bytes are not searched.
+// until reads until the terminal shows text and, after it, BEL. The first skip bytes are not
+// searched.
 func (s *bareShell) until(text []byte, skip int) {
 	s.seen = s.seen[:0]
 	for n := 0; ; {

@@ -16,7 +16,8 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// BenchmarkReconnect is Execute right after the connection to a box was cut, beside one docker exec, without which there is no new one.
+// BenchmarkReconnect is Execute right after the connection to a box was cut, beside one docker
+// exec, without which there is no new one.
 func BenchmarkReconnect(b *testing.B) {
 	b.Run("docker", func(b *testing.B) {
 		cable := newCable(b, engine(b))
@@ -31,7 +32,8 @@ func BenchmarkReconnect(b *testing.B) {
 			ours: func() {
 				cable.cut()
 				n++
-				if r := execute(b, box, "echo $((x += 1))"); r.Restarted || strings.TrimSpace(r.Output) != strconv.Itoa(n) {
+				if r := execute(b, box, "echo $((x += 1))"); r.Restarted ||
+					strings.TrimSpace(r.Output) != strconv.Itoa(n) {
 					b.Fatalf("cut %d: %+v", n, r)
 				}
 			},
@@ -43,7 +45,8 @@ func BenchmarkReconnect(b *testing.B) {
 // execOnce is a docker exec of echo.
 func execOnce(t testing.TB, e *client.Client, id string) {
 	t.Helper()
-	exec, err := e.ExecCreate(t.Context(), id, client.ExecCreateOptions{AttachStdout: true, Cmd: []string{"sh", "-c", "echo ready"}})
+	exec, err := e.ExecCreate(t.Context(), id, client.ExecCreateOptions{AttachStdout: true,
+		Cmd: []string{"sh", "-c", "echo ready"}})
 	noError(t, err)
 	attached, err := e.ExecAttach(t.Context(), exec.ID, client.ExecAttachOptions{})
 	noError(t, err)

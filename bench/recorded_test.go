@@ -18,7 +18,9 @@ import (
 type recorded struct {
 	line []byte
 	tty  []byte // the name of that shell's terminal, which is in the line
-	end  []byte // what the terminal shows when the command has ended with status 0, before the directory, see shellbox/marker.go
+	// what the terminal shows when the command has ended with status 0, before the directory, see
+	// shellbox/marker.go
+	end []byte
 }
 
 // record has the engine execute a command ":" and listens.

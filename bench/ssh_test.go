@@ -25,7 +25,8 @@ type login struct {
 	hostKey ssh.HostKeyCallback
 }
 
-// newLogin makes the keys; the server's private one and the user's public one are returned as their files are to be.
+// newLogin makes the keys; the server's private one and the user's public one are returned as their
+// files are to be.
 func newLogin(t testing.TB, name string) (l login, hostKey, authorized string) {
 	t.Helper()
 	newKey := func() (ssh.Signer, string) {
@@ -39,13 +40,15 @@ func newLogin(t testing.TB, name string) (l login, hostKey, authorized string) {
 	}
 	key, _ := newKey()
 	host, hostKey := newKey()
-	return login{name, key, ssh.FixedHostKey(host.PublicKey())}, hostKey, string(ssh.MarshalAuthorizedKey(key.PublicKey()))
+	return login{name, key, ssh.FixedHostKey(host.PublicKey())}, hostKey,
+		string(ssh.MarshalAuthorizedKey(key.PublicKey()))
 }
 
 // handshake logs in over conn.
 func (l login) handshake(conn net.Conn) (*ssh.Client, error) {
 	c, channels, requests, err := ssh.NewClientConn(conn, "", &ssh.ClientConfig{
-		User: l.user, Auth: []ssh.AuthMethod{ssh.PublicKeys(l.key)}, HostKeyCallback: l.hostKey, HostKeyAlgorithms: []string{ssh.KeyAlgoED25519},
+		User: l.user, Auth: []ssh.AuthMethod{ssh.PublicKeys(l.key)}, HostKeyCallback: l.hostKey,
+		HostKeyAlgorithms: []string{ssh.KeyAlgoED25519},
 	})
 	if err != nil {
 		return nil, err
@@ -53,7 +56,8 @@ func (l login) handshake(conn net.Conn) (*ssh.Client, error) {
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// An sshSession is bash on a terminal at the other end of an SSH connection: x/crypto's, and nothing else.
+// An sshSession is bash on a terminal at the other end of an SSH connection: x/crypto's, and
+// nothing else.
 type sshSession struct {
 	io.Reader
 	io.Writer
@@ -70,7 +74,8 @@ func sshTerminal(c *ssh.Client) (stream, error) {
 	w, _ := s.StdinPipe()
 	r, _ := s.StdoutPipe()
 	const iutf8 = 42 // RFC 8160
-	if err := s.RequestPty("xterm", 24, 80, ssh.TerminalModes{ssh.ECHO: 1, ssh.ONLCR: 0, iutf8: 1}); err != nil {
+	if err := s.RequestPty("xterm", 24, 80, ssh.TerminalModes{ssh.ECHO: 1, ssh.ONLCR: 0,
+		iutf8: 1}); err != nil {
 		return nil, err
 	}
 	return sshSession{r, w, s}, s.Start("exec " + strings.Join(shellArgs, " "))
@@ -99,7 +104,8 @@ type sshd struct {
 func startSSHD(t testing.TB) *sshd {
 	t.Helper()
 	server := sshdtest.Start(t)
-	s := &sshd{login: login{server.User, server.Key, ssh.FixedHostKey(server.HostKey)}, address: server.Address, dir: filepath.Join(server.Dir, "boxd"), boxd: sshbox.NoBoxd}
+	s := &sshd{login: login{server.User, server.Key, ssh.FixedHostKey(server.HostKey)},
+		address: server.Address, dir: filepath.Join(server.Dir, "boxd"), boxd: sshbox.NoBoxd}
 	var err error
 	s.client, err = s.dial(t.Context())
 	noError(t, err)

@@ -15,7 +15,8 @@ import (
 	"github.com/sandshell/sandshell/tools"
 )
 
-// BenchmarkTools is a model's call of a tool, from its JSON to its text, beside Execute of the same command.
+// BenchmarkTools is a model's call of a tool, from its JSON to its text, beside Execute of the same
+// command.
 func BenchmarkTools(b *testing.B) {
 	places(b, func(b *testing.B, p place) {
 		box := open(b, p)
@@ -34,16 +35,19 @@ func BenchmarkTools(b *testing.B) {
 	})
 }
 
-// BenchmarkMCP is the same call by an MCP client over the standard input and output of a server in a process of its own, beside Execute here.
+// BenchmarkMCP is the same call by an MCP client over the standard input and output of a server in
+// a process of its own, beside Execute here.
 func BenchmarkMCP(b *testing.B) {
 	b.Run("local", func(b *testing.B) {
 		program := b.TempDir() + "/mcp"
-		build := exec.Command("go", "build", "-o", program, "github.com/sandshell/sandshell/examples/mcp")
+		build := exec.Command("go", "build", "-o", program,
+			"github.com/sandshell/sandshell/examples/mcp")
 		build.Stderr = os.Stderr
 		noError(b, build.Run())
 		server := exec.Command(program, "-local")
 		server.Dir = b.TempDir()
-		client, err := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil).Connect(b.Context(), &sdk.CommandTransport{Command: server}, nil)
+		client, err := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"},
+			nil).Connect(b.Context(), &sdk.CommandTransport{Command: server}, nil)
 		noError(b, err)
 		defer client.Close()
 		box, err := localbox.New(b.Context(), localbox.Config{})
@@ -52,7 +56,8 @@ func BenchmarkMCP(b *testing.B) {
 		comparison{
 			floor: func() { execute(b, box, ":") },
 			ours: func() {
-				r, err := client.CallTool(b.Context(), &sdk.CallToolParams{Name: "run", Arguments: map[string]any{"command": ":"}})
+				r, err := client.CallTool(b.Context(), &sdk.CallToolParams{Name: "run",
+					Arguments: map[string]any{"command": ":"}})
 				if err != nil || r.IsError {
 					b.Fatal(r, err)
 				}

@@ -11,8 +11,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// BenchmarkWaiting is the time from a program's read to the report that it waits. The program prints the time right before it reads.
-// The limit applies to the second slowest of a hundred; what polls for some time only counts as waiting after a quiet second.
+// BenchmarkWaiting is the time from a program's read to the report that it waits. The program
+// prints the time right before it reads. The limit applies to the second slowest of a hundred; what
+// polls for some time only counts as waiting after a quiet second.
 func BenchmarkWaiting(b *testing.B) {
 	for _, program := range []struct {
 		name, before, read string
@@ -25,11 +26,14 @@ func BenchmarkWaiting(b *testing.B) {
 		{"secret", "", `read -rs x`, sandbox.Secret, "a\n", 60, 0},
 		{"key", "", `read -rsn1 x`, sandbox.Keys, "a", 60, 0},
 		{"key-polled", "", `read -rsn1 -t 100 x`, sandbox.Keys, "a", 20, time.Second},
-		{"line-after-work", "sleep 0.$((RANDOM % 500 + 200));", `read -r x`, sandbox.Line, "a\n", 20, 0}, // the probe has backed off
+		// the probe has backed off
+		{"line-after-work", "sleep 0.$((RANDOM % 500 + 200));", `read -r x`, sandbox.Line, "a\n",
+			20, 0},
 	} {
 		b.Run(program.name, func(b *testing.B) {
 			places(b, func(b *testing.B, p place) {
-				command := `bash -c '` + program.before + `printf "%s\n" "$EPOCHREALTIME"; ` + program.read + `'`
+				command := `bash -c '` + program.before + `printf "%s\n" "$EPOCHREALTIME"; ` +
+					program.read + `'`
 				box := open(b, p)
 				var took []time.Duration
 				turn := func() {
@@ -42,7 +46,8 @@ func BenchmarkWaiting(b *testing.B) {
 					s, err := strconv.ParseInt(seconds+micros, 10, 64)
 					noError(b, err)
 					took = append(took, now.Sub(time.UnixMicro(s)))
-					if r, err := box.Input(b.Context(), program.answer); err != nil || r.State != sandbox.Exited {
+					if r, err := box.Input(b.Context(), program.answer); err != nil ||
+						r.State != sandbox.Exited {
 						b.Fatalf("%+v, %v", r, err)
 					}
 				}

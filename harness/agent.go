@@ -9,11 +9,14 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// An Agent does a task in a box, as well as it can. It returns when it is done, or when ctx ends, which is when the task's time is over; what it has opened in
-// the box ends with the box. Errors of the box it returns as they are, wrapped or not: they tell what has become of the task. Any other error, or a panic, is the
-// agent's own: Error. An Agent may be called from several goroutines, each with another box.
+// An Agent does a task in a box, as well as it can. It returns when it is done, or when ctx ends,
+// which is when the task's time is over; what it has opened in the box ends with the box. Errors of
+// the box it returns as they are, wrapped or not: they tell what has become of the task. Any other
+// error, or a panic, is the agent's own: Error. An Agent may be called from several goroutines,
+// each with another box.
 //
-// An agent that does not return when ctx ends finds its box closed, and is waited for: nothing can end a goroutine.
+// An agent that does not return when ctx ends finds its box closed, and is waited for: nothing can
+// end a goroutine.
 type Agent func(ctx context.Context, box sandbox.Sandbox, task Task) error
 
 // Nop does nothing: no task should pass.
@@ -41,8 +44,9 @@ func Oracle(ctx context.Context, box sandbox.Sandbox, task Task) error {
 	return err
 }
 
-// Scripted types commands into the main session, one after the other, whatever their exit status is. Nobody answers their questions: a command that asks ends
-// with sandbox.ErrQuestion, and the agent with it. If each is not nil, it gets each Result, and may end the script by an error.
+// Scripted types commands into the main session, one after the other, whatever their exit status
+// is. Nobody answers their questions: a command that asks ends with sandbox.ErrQuestion, and the
+// agent with it. If each is not nil, it gets each Result, and may end the script by an error.
 func Scripted(commands []string, each func(command string, r *sandbox.Result) error) Agent {
 	return func(ctx context.Context, box sandbox.Sandbox, _ Task) error {
 		for _, command := range commands {
@@ -66,7 +70,8 @@ func Scripted(commands []string, each func(command string, r *sandbox.Result) er
 
 type logKey struct{}
 
-// Log is the log of the task that ctx is of: what an agent has to say goes there, and into the report. It takes writes of several goroutines.
+// Log is the log of the task that ctx is of: what an agent has to say goes there, and into the
+// report. It takes writes of several goroutines.
 func Log(ctx context.Context) io.Writer {
 	if w, ok := ctx.Value(logKey{}).(io.Writer); ok {
 		return w

@@ -9,7 +9,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A start is a task on its way: its image is built and its first box made, perhaps while tasks before it run.
+// A start is a task on its way: its image is built and its first box made, perhaps while tasks
+// before it run.
 type start struct {
 	task Task
 	dir  string // the task's, in Options.Dir
@@ -29,7 +30,8 @@ type start struct {
 
 // start begins to make what a task needs.
 func (r *runner) start(ctx context.Context, task Task) *start {
-	s := &start{task: task, dir: filepath.Join("tasks", filepath.FromSlash(task.ID)), made: make(chan struct{})}
+	s := &start{task: task, dir: filepath.Join("tasks", filepath.FromSlash(task.ID)),
+		made: make(chan struct{})}
 	if s.err = os.MkdirAll(filepath.Join(r.Dir, s.dir), dirMode); s.err == nil {
 		s.log, s.err = createLog(filepath.Join(r.Dir, s.dir, "log.txt"))
 	}

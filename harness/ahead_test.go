@@ -41,14 +41,18 @@ func TestAhead(t *testing.T) {
 			for i := range want {
 				tasks = append(tasks, small(ours(fmt.Sprintf("ahead%d-%d", ahead, i))))
 			}
-			s, err := Run(t.Context(), Options{Tasks: tasks, Dir: t.TempDir(), Name: "agent", Parallel: 1, Ahead: ahead, Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
-				if task.ID == tasks[0].ID {
-					for i, n := range want {
-						assert.Eventually(t, func() bool { return len(boxesOf(t, tasks[i].ID)) == n }, time.Minute, 10*time.Millisecond, "boxes of task %d", i)
+			s, err := Run(t.Context(), Options{Tasks: tasks, Dir: t.TempDir(), Name: "agent",
+				Parallel: 1, Ahead: ahead, Agent: func(ctx context.Context, box sandbox.Sandbox,
+					task Task) error {
+					if task.ID == tasks[0].ID {
+						for i, n := range want {
+							assert.Eventually(t, func() bool {
+								return len(boxesOf(t, tasks[i].ID)) == n
+							}, time.Minute, 10*time.Millisecond, "boxes of task %d", i)
+						}
 					}
-				}
-				return Oracle(ctx, box, task)
-			}})
+					return Oracle(ctx, box, task)
+				}})
 			require.NoError(t, err)
 			require.Equal(t, fmt.Sprintf("%d pass of %[1]d tasks", len(want)), s.Text())
 		})
@@ -60,26 +64,32 @@ func TestAheadDies(t *testing.T) {
 	t.Parallel()
 	engine := dockertest.Engine(t, dockertest.Busybox)
 	tasks := []Task{small(ours("dies-first")), small(ours("dies-second"))}
-	s, err := Run(t.Context(), Options{Tasks: tasks, Dir: t.TempDir(), Name: "agent", Parallel: 1, Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
-		if task.ID == tasks[0].ID {
-			var ids []string
-			if assert.Eventually(t, func() bool { ids = boxesOf(t, tasks[1].ID); return len(ids) == 1 }, time.Minute, 10*time.Millisecond) {
-				_, err := engine.ContainerRemove(ctx, ids[0], client.ContainerRemoveOptions{Force: true})
-				assert.NoError(t, err)
+	s, err := Run(t.Context(), Options{Tasks: tasks, Dir: t.TempDir(), Name: "agent", Parallel: 1,
+		Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
+			if task.ID == tasks[0].ID {
+				var ids []string
+				if assert.Eventually(t, func() bool {
+					ids = boxesOf(t, tasks[1].ID)
+					return len(ids) == 1
+				}, time.Minute, 10*time.Millisecond) {
+					_, err := engine.ContainerRemove(ctx, ids[0],
+						client.ContainerRemoveOptions{Force: true})
+					assert.NoError(t, err)
+				}
 			}
-		}
-		return Oracle(ctx, box, task)
-	}})
+			return Oracle(ctx, box, task)
+		}})
 	require.NoError(t, err)
 	require.Equal(t, "2 pass of 2 tasks", s.Text())
 	require.Equal(t, 2, s.Results[1].Attempts)
 }
 
-// BenchmarkAhead runs tasks that wait, as for a model, or that compute, with boxes made when their tasks begin and ahead. An op is a task; ms/box is how long it
-// waits for its box.
+// BenchmarkAhead runs tasks that wait, as for a model, or that compute, with boxes made when their
+// tasks begin and ahead. An op is a task; ms/box is how long it waits for its box.
 func BenchmarkAhead(b *testing.B) {
 	dockertest.Engine(b, dockertest.Busybox)
-	for name, command := range map[string]string{"waits": "sleep 1", "computes": "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"} {
+	for name, command := range map[string]string{"waits": "sleep 1",
+		"computes": "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"} {
 		for _, ahead := range []int{-1, 1, 2} {
 			b.Run(fmt.Sprintf("%s/%d", name, max(ahead, 0)), func(b *testing.B) {
 				var tasks []Task
@@ -88,7 +98,8 @@ func BenchmarkAhead(b *testing.B) {
 					task.Solution.Command += "; " + command
 					tasks = append(tasks, task)
 				}
-				s, err := Run(b.Context(), Options{Tasks: tasks, Dir: b.TempDir(), Name: "agent", Agent: Oracle, Parallel: 2, Ahead: ahead})
+				s, err := Run(b.Context(), Options{Tasks: tasks, Dir: b.TempDir(), Name: "agent",
+					Agent: Oracle, Parallel: 2, Ahead: ahead})
 				require.NoError(b, err)
 				var waited float64
 				for _, r := range s.Results {

@@ -32,7 +32,8 @@ func attacked(check string) Task {
 		ID: "task", Image: dockertest.Image, Instruction: "x",
 		Limits: Limits{Time: time.Minute, Memory: 256 << 20, Network: "none"},
 		Check: Check{Script: Script{
-			Command: check, Files: []File{{To: "/tests/t", Text: "x"}, {To: "/tests/more", From: "testdata/attacks"}},
+			Command: check, Files: []File{{To: "/tests/t", Text: "x"},
+				{To: "/tests/more", From: "testdata/attacks"}},
 		}},
 	}
 }
@@ -47,7 +48,8 @@ func TestEndlessOutput(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // else the bound would depend on GOGC
 	task := attacked("exit 1")
 	task.Check.Time = time.Second // a check that prints has this long
-	for name, agent := range map[string]Agent{"mkdir": attack(t, "mem.txt"), "all": types(endless)} {
+	for name, agent := range map[string]Agent{"mkdir": attack(t, "mem.txt"),
+		"all": types(endless)} {
 		idle := heap()
 		done, most := make(chan struct{}), make(chan int)
 		go func() {
@@ -90,7 +92,8 @@ func TestEscapes(t *testing.T) {
 	var shown bytes.Buffer
 	dir := t.TempDir()
 	s, err := Run(t.Context(), Options{
-		Tasks: []Task{attacked("mkdir /x")}, Agent: attack(t, "esc.txt"), Name: "agent", Dir: dir, Progress: &shown,
+		Tasks: []Task{attacked("mkdir /x")}, Agent: attack(t, "esc.txt"), Name: "agent", Dir: dir,
+		Progress: &shown,
 	})
 	require.NoError(t, err)
 	require.NoError(t, s.WriteTable(&shown))
@@ -122,17 +125,21 @@ func TestCheat(t *testing.T) {
 		status Status
 	}{
 		{"root, in its box", cheat, nil, Pass}, // as the documentation says
-		{"root, a fresh box", cheat, func(task *Task) { task.Check.Fresh = []string{"/work"} }, Fail},
+		{"root, a fresh box", cheat, func(task *Task) {
+			task.Check.Fresh = []string{"/work"}
+		}, Fail},
 		{"root, what it leaves", cheat, func(task *Task) {
 			task.Check = Check{Like: []string{"/tmp"}, Except: []string{"/tmp/m*"}}
 			task.Solution.Command = "echo done >/tmp/file"
 		}, Fail},
 		{"user", cheat, asUser, Fail},
-		{"user, by PATH", types("mkdir bin; printf '#!/bin/sh\n' >bin/cmp; chmod +x bin/cmp; cmp 1 2"), func(task *Task) {
+		{"user, by PATH", types("mkdir bin; printf '#!/bin/sh\n' >bin/cmp; chmod +x bin/cmp; cmp " +
+			"1 2"), func(task *Task) {
 			asUser(task)
 			task.Check.Command = "cmp /etc/passwd /etc/group"
 		}, Fail},
-		{"user, the tests", types("mkdir /tests; (while :; do echo >/tests/t; done) >/dev/null 2>&1 &"), func(task *Task) {
+		{"user, the tests", types("mkdir /tests; (while :; do echo >/tests/t; done) >/dev/null " +
+			"2>&1 &"), func(task *Task) {
 			asUser(task)
 			task.Check.Command = "grep x /tests/t && exit 1"
 		}, Fail},
@@ -140,10 +147,12 @@ func TestCheat(t *testing.T) {
 			asUser(task)
 			task.Check.Command = `[ "$(stat -c %U /work/*)" = "$(printf 'user\n%.0s' 1 2 3 4)" ] && [ $(id -u) = 0 ]`
 		}, Pass},
-		{"fresh, done", types("mkdir -p /work/a; echo done >/work/a/b; rm -r /work/old /none"), func(task *Task) {
-			task.Check.Fresh, task.Setup = []string{"/work", "/none"}, "mkdir -p /work/old /none"
-			task.Check.Command = "grep done /work/a/b && ! [ -e /work/old ] && ! [ -e /none ]"
-		}, Pass},
+		{"fresh, done", types("mkdir -p /work/a; echo done >/work/a/b; rm -r /work/old /none"),
+			func(task *Task) {
+				task.Check.Fresh, task.Setup = []string{"/work", "/none"},
+					"mkdir -p /work/old /none"
+				task.Check.Command = "grep done /work/a/b && ! [ -e /work/old ] && ! [ -e /none ]"
+			}, Pass},
 		{"no such user", Nop, func(task *Task) { task.AgentUser = "nobody-here" }, Error},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,15 +1,19 @@
-// Package harness has an agent do many tasks, each in a container of its own, and judges what has come of each.
+// Package harness has an agent do many tasks, each in a container of its own, and judges what has
+// come of each.
 //
 // # Tasks
 //
-// A [Task] is an image or a Dockerfile, files, a setup, an instruction, limits, and a check that decides. [ReadJSONL] reads tasks in our own form, [ReadHarbor]
-// those of Harbor (terminal-bench), [ReadInterCode] those of InterCode's nl2bash. What is wrong in a file is told with its line and field, as a [ReadError].
+// A [Task] is an image or a Dockerfile, files, a setup, an instruction, limits, and a check that
+// decides. [ReadJSONL] reads tasks in our own form, [ReadHarbor] those of Harbor (terminal-bench),
+// [ReadInterCode] those of InterCode's nl2bash. What is wrong in a file is told with its line and
+// field, as a [ReadError].
 //
 // # Agents
 //
-// An [Agent] is a function that gets a box, the task and a context that ends when the task's time is over. [Oracle] does the reference solution and [Nop] nothing:
-// of a sound set of tasks the one passes all and the other none. [Scripted] types commands. [Program] is any program that is an
-// MCP client.
+// An [Agent] is a function that gets a box, the task and a context that ends when the task's time
+// is over. [Oracle] does the reference solution and [Nop] nothing: of a sound set of tasks the one
+// passes all and the other none. [Scripted] types commands. [Program] is any program that is an MCP
+// client.
 //
 // # Who can cheat
 //
@@ -47,8 +51,10 @@
 // its image as they were: when one of them has changed, Run says so, and Options.Again drops such
 // results, or any others.
 //
-// Boxes are made ahead, each for its task: while tasks run, the images of those that come next are built and their boxes made, as many as Options.Ahead says. A
-// box that dies while it waits costs its task an attempt, as any that the infrastructure has lost.
+// Boxes are made ahead, each for its task: while tasks run, the images of those that come next are
+// built and their boxes made, as many as Options.Ahead says. A box that dies while it waits costs
+// its task an attempt, as any that the infrastructure has lost.
 //
-// All functions may be called from several goroutines; two Runs at once need two directories of results.
+// All functions may be called from several goroutines; two Runs at once need two directories of
+// results.
 package harness

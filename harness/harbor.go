@@ -21,7 +21,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// harborConfig is what is used here of a task.toml, and what cannot be had here. The rest, such as the authors, is passed over.
+// harborConfig is what is used here of a task.toml, and what cannot be had here. The rest, such as
+// the authors, is passed over.
 type harborConfig struct {
 	Verifier struct {
 		Timeout float64           `toml:"timeout_sec"`
@@ -59,13 +60,15 @@ type harborNetwork struct {
 // harborCheckTime is the verifier's time where a task.toml has none.
 const harborCheckTime = 10 * time.Minute
 
-// harborCheck runs the tests where Harbor has them. What an agent has written into the place of the reward is not one.
+// harborCheck runs the tests where Harbor has them. What an agent has written into the place of the
+// reward is not one.
 const harborCheck = `rm -rf /logs/verifier && mkdir -p /logs/verifier && chmod +x /tests/test.sh || exit
 /tests/test.sh
 set -- /logs/verifier
 ` + harborReward
 
-// harborReward reads the reward in the directory $1: 1 is a pass. Of an object, it is the field "reward" that is not within another object.
+// harborReward reads the reward in the directory $1: 1 is a pass. Of an object, it is the field
+// "reward" that is not within another object.
 const harborReward = `if [ -f "$1/reward.txt" ]; then
 	reward=$(cat "$1/reward.txt")
 elif [ -f "$1/reward.json" ]; then
@@ -77,13 +80,18 @@ fi
 echo "the reward is $reward" >&2
 printf '%s\n' "$reward" | awk '{ if ($1 ~ /^[0-9.eE+-]+$/ && $1 == 1) passed = 1 } END { exit !passed }'`
 
-// ReadHarbor reads the tasks at or below a directory that are in the form of Harbor, the harness of terminal-bench: a directory with task.toml, instruction.md,
-// environment/Dockerfile (or environment.docker_image in task.toml), tests/test.sh and solution/solve.sh. A task's ID is its path below dir. The form is that of
-// the page "Task Structure" (github.com/harbor-framework/harbor-docs, content/docs/tasks/index.mdx) and of src/harbor/models/task/config.py in Harbor's sources.
+// ReadHarbor reads the tasks at or below a directory that are in the form of Harbor, the harness of
+// terminal-bench: a directory with task.toml, instruction.md, environment/Dockerfile (or
+// environment.docker_image in task.toml), tests/test.sh and solution/solve.sh. A task's ID is its
+// path below dir. The form is that of the page "Task Structure"
+// (github.com/harbor-framework/harbor-docs, content/docs/tasks/index.mdx) and of
+// src/harbor/models/task/config.py in Harbor's sources.
 //
-// Tests are put into /tests, the solution into /solution, and run from the image's directory; variables' values may be ${NAME} or ${NAME:-default}, of this machine's
-// variables, which Harbor reads at the start and ReadHarbor when it reads the task. The reward is in /logs/verifier/reward.txt, or, if there is none, "reward" in
-// reward.json; Harbor averages rewards, here 1 is a pass, and all else, and tests that write none, a fail.
+// Tests are put into /tests, the solution into /solution, and run from the image's directory;
+// variables' values may be ${NAME} or ${NAME:-default}, of this machine's variables, which Harbor
+// reads at the start and ReadHarbor when it reads the task. The reward is in
+// /logs/verifier/reward.txt, or, if there is none, "reward" in reward.json; Harbor averages
+// rewards, here 1 is a pass, and all else, and tests that write none, a fail.
 //
 // The agent is the image's user, or agent.user, and the tests are the image's, or verifier.user; if
 // the two are not the same, the box is the tests' user's, who has to be root. An image whose tests
@@ -192,7 +200,8 @@ func lineOf(data []byte, field string) int {
 		line := strings.TrimSpace(string(line))
 		if strings.HasPrefix(line, "[") {
 			within = line == "["+table+"]"
-		} else if name, _, ok := strings.Cut(line, "="); ok && within && strings.TrimSpace(name) == key {
+		} else if name, _, ok := strings.Cut(line, "="); ok && within &&
+			strings.TrimSpace(name) == key {
 			return i + 1
 		}
 	}
@@ -208,25 +217,29 @@ func (c *harborConfig) task(root, dir string) (Task, error) {
 		}
 	}
 	if len(c.Steps) > 0 {
-		return Task{}, &ReadError{filepath.Join(dir, "task.toml"), 0, errors.New("tasks of several steps cannot be run here")}
+		return Task{}, &ReadError{filepath.Join(dir, "task.toml"), 0,
+			errors.New("tasks of several steps cannot be run here")}
 	}
 	instruction := filepath.Join(dir, "instruction.md")
 	told, err := os.ReadFile(instruction)
 	if err != nil {
 		return Task{}, &ReadError{instruction, 0, errors.New("it is missing")}
 	}
-	t := Task{ID: filepath.ToSlash(id), Instruction: string(told), Image: c.Environment.Image, Setup: "mkdir -p /logs/agent /logs/verifier"}
+	t := Task{ID: filepath.ToSlash(id), Instruction: string(told), Image: c.Environment.Image,
+		Setup: "mkdir -p /logs/agent /logs/verifier"}
 	if err := cmp.Or(c.possible(), c.limits(&t)); err != nil {
 		return t, err
 	}
 	environment := filepath.Join(dir, "environment")
 	if compose := filepath.Join(environment, "docker-compose.yaml"); exists(compose) {
-		return t, &ReadError{compose, 0, errors.New("tasks of several containers cannot be run here")}
+		return t, &ReadError{compose, 0,
+			errors.New("tasks of several containers cannot be run here")}
 	}
 	if t.Image == "" {
 		t.Build = &Build{Dir: environment}
 		if file := filepath.Join(environment, "Dockerfile"); !exists(file) {
-			return t, &ReadError{file, 0, errors.New("it is missing, and task.toml has no environment.docker_image")}
+			return t, &ReadError{file, 0, errors.New("it is missing, and task.toml has no " +
+				"environment.docker_image")}
 		}
 	}
 	tests, solution := filepath.Join(dir, "tests"), filepath.Join(dir, "solution")
@@ -240,7 +253,8 @@ func (c *harborConfig) task(root, dir string) (Task, error) {
 	t.Check.Env, errs[1] = pairs("verifier.env", c.Verifier.Env)
 	t.Solution.Env, errs[2] = pairs("solution.env", c.Solution.Env)
 	if exists(filepath.Join(solution, "solve.sh")) {
-		t.Solution.Command, t.Solution.Files = "chmod +x /solution/solve.sh && /solution/solve.sh", []File{{To: "/solution", From: solution}}
+		t.Solution.Command, t.Solution.Files = "chmod +x /solution/solve.sh && /solution/solve.sh",
+			[]File{{To: "/solution", From: solution}}
 		t.Solution.Env = append([]string{"DEBIAN_FRONTEND=noninteractive"}, t.Solution.Env...)
 	}
 	return t, cmp.Or(errs[:]...)
@@ -249,19 +263,22 @@ func (c *harborConfig) task(root, dir string) (Task, error) {
 // possible says what of a task cannot be had here.
 func (c *harborConfig) possible() error {
 	environment := c.Environment.harborNetwork
-	for section, n := range map[string]harborNetwork{"environment": environment, "agent": c.Agent.harborNetwork, "verifier": c.Verifier.harborNetwork} {
+	for section, n := range map[string]harborNetwork{"environment": environment,
+		"agent": c.Agent.harborNetwork, "verifier": c.Verifier.harborNetwork} {
 		switch n.Network {
 		case "", "public", "no-network":
 		case "allowlist":
 			n.Hosts = append(n.Hosts, "")
 		default:
-			return wrong(section+".network_mode", "%q: there are public, no-network and allowlist", n.Network)
+			return wrong(section+".network_mode", "%q: there are public, no-network and allowlist",
+				n.Network)
 		}
 		switch {
 		case len(n.Hosts) > 0:
 			return wrong(section+".network_mode", "a box cannot be held to a list of hosts here")
 		case n.Network != "" && n.Network != environment.Network:
-			return wrong(section+".network_mode", "%q: it cannot be another than environment.network_mode here", n.Network)
+			return wrong(section+".network_mode", "%q: it cannot be another than "+
+				"environment.network_mode here", n.Network)
 		}
 	}
 	switch {
@@ -303,10 +320,12 @@ func (c *harborConfig) limits(t *Task) error {
 		t.Setup += " && chmod 1777 /logs/agent"
 	}
 	t.Limits.Network = "bridge"
-	if mode := c.Environment.Network; mode == "no-network" || mode == "" && c.Environment.Internet != nil && !*c.Environment.Internet {
+	if mode := c.Environment.Network; mode == "no-network" || mode == "" &&
+		c.Environment.Internet != nil && !*c.Environment.Internet {
 		t.Limits.Network = "none"
 	}
-	for field, seconds := range map[string]float64{"agent.timeout_sec": c.Agent.Timeout, "verifier.timeout_sec": c.Verifier.Timeout} {
+	for field, seconds := range map[string]float64{"agent.timeout_sec": c.Agent.Timeout,
+		"verifier.timeout_sec": c.Verifier.Timeout} {
 		if seconds < 0 || seconds > math.MaxInt64/1e9 {
 			return wrong(field, "%v s", seconds)
 		}
@@ -341,17 +360,20 @@ func pairs(table string, env map[string]string) ([]string, error) {
 	var kv []string
 	var err error
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		kv = append(kv, name+"="+variable.ReplaceAllStringFunc(env[name], func(found string) string {
-			parts := variable.FindStringSubmatch(found)
-			value, set := os.LookupEnv(parts[1])
-			switch {
-			case set:
-				return value
-			case parts[2] == "" && err == nil:
-				err = wrong(table+"."+name, "%s is not set here: set it, or write ${%s:-default}", parts[1], parts[1])
-			}
-			return parts[3]
-		}))
+		kv = append(kv, name+"="+variable.ReplaceAllStringFunc(env[name],
+			func(found string) string {
+				parts := variable.FindStringSubmatch(found)
+				value, set := os.LookupEnv(parts[1])
+				switch {
+				case set:
+					return value
+				case parts[2] == "" && err == nil:
+					err = wrong(table+"."+name, "%s is not set here: set it, or write "+
+						"${%s:-default}",
+						parts[1], parts[1])
+				}
+				return parts[3]
+			}))
 	}
 	return kv, err
 }

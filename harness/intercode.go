@@ -19,22 +19,29 @@ type InterCode struct {
 	Build *Build
 	// Answer is the file in the box into which the answer is to go. Default: /tmp/answer.
 	Answer string
-	// Roots are the directories whose content has to be as the gold command leaves it. Default: the whole file system without the directories that InterCode's
-	// images ignore (docker/docker.gitignore), as /usr and /home, and without /tmp, which agents write to.
+	// Roots are the directories whose content has to be as the gold command leaves it. Default: the
+	// whole file system without the directories that InterCode's images ignore
+	// (docker/docker.gitignore), as /usr and /home, and without /tmp, which agents write to.
 	Roots  []string
 	Limits Limits
 }
 
-// ignored are the parts of a file system of InterCode's that its docker/docker.gitignore names, its repository, and what is not a part.
-var ignored = strings.Fields("/bin /boot /dev /etc /home /lib* /media /opt /proc /root /run /sbin /srv /sys /usr /var /.dockerenv /.git /.gitignore /.sandshell /tmp")
+// ignored are the parts of a file system of InterCode's that its docker/docker.gitignore names, its
+// repository, and what is not a part.
+var ignored = strings.Fields("/bin /boot /dev /etc /home /lib* /media /opt /proc /root /run " +
+	"/sbin /srv /sys /usr /var /.dockerenv /.git /.gitignore /.sandshell /tmp")
 
-// ReadInterCode reads a file of InterCode's nl2bash tasks (github.com/princeton-nlp/intercode, data/nl2bash): a JSON list of objects with "query", what is to be
-// done, and "gold", a command that does it, or a list of such. A task's ID is the file's name and its number, from 0, as "nl2bash_fs_1/17". Everything begins
-// in /, and gold is bash's, as in InterCode (intercode/envs/bash/bash_env.py).
+// ReadInterCode reads a file of InterCode's nl2bash tasks (github.com/princeton-nlp/intercode,
+// data/nl2bash): a JSON list of objects with "query", what is to be done, and "gold", a command
+// that does it, or a list of such. A task's ID is the file's name and its number, from 0, as
+// "nl2bash_fs_1/17". Everything begins in /, and gold is bash's, as in InterCode
+// (intercode/envs/bash/bash_env.py).
 //
-// A task has been done if the box's files are as gold leaves them, and the answer holds what gold prints, in whatever order the lines are. InterCode itself
-// gives points: a third each for the paths that git status names in both boxes, for the sums of new files, and for how similar the last command's output is to
-// gold's; here it is the same, or it is not. Some of its gold commands print what is never the same twice, as times. The errors are *ReadError.
+// A task has been done if the box's files are as gold leaves them, and the answer holds what gold
+// prints, in whatever order the lines are. InterCode itself gives points: a third each for the
+// paths that git status names in both boxes, for the sums of new files, and for how similar the
+// last command's output is to gold's; here it is the same, or it is not. Some of its gold commands
+// print what is never the same twice, as times. The errors are *ReadError.
 func ReadInterCode(path string, o InterCode) ([]Task, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -44,11 +51,13 @@ func ReadInterCode(path string, o InterCode) ([]Task, error) {
 		o.Answer = "/tmp/answer"
 	}
 	at := func(offset int64, err error) error {
-		return &ReadError{path, 1 + bytes.Count(data[:min(int(offset), len(data))], []byte("\n")), err}
+		return &ReadError{path, 1 + bytes.Count(data[:min(int(offset), len(data))], []byte("\n")),
+			err}
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	if token, err := d.Token(); err != nil || token != json.Delim('[') {
-		return nil, at(d.InputOffset(), errors.New("it has to be a JSON list of objects with query and gold"))
+		return nil, at(d.InputOffset(), errors.New("it has to be a JSON list of objects with "+
+			"query and gold"))
 	}
 	name := strings.TrimSuffix(filepath.Base(path), ".json")
 	var tasks []Task
@@ -113,8 +122,10 @@ func (o *InterCode) task(id, query, gold string) Task {
 	}
 	return Task{
 		ID: id, Image: o.Image, Build: o.Build, Dir: "/", Limits: o.Limits, Setup: ": >" + o.Answer,
-		Instruction: query + "\n\nWrite what this prints, if anything, into the file " + o.Answer + ".",
-		Check:       Check{Like: like, Except: except},
-		Solution:    Script{Command: `exec "$(command -v bash || echo sh)" -c ` + shellquote.Quote(gold) + " >" + o.Answer},
+		Instruction: query + "\n\nWrite what this prints, if anything, into the file " + o.Answer +
+			".",
+		Check: Check{Like: like, Except: except},
+		Solution: Script{Command: `exec "$(command -v bash || echo sh)" -c ` +
+			shellquote.Quote(gold) + " >" + o.Answer},
 	}
 }

@@ -21,9 +21,13 @@ import (
 // small is a task in the small image: to write "done" into a file.
 func small(id string) Task {
 	return Task{
-		ID: id, Image: dockertest.Busybox, Files: []File{{To: "work/wanted", Text: "done\n"}}, Setup: "mkdir -p made", Instruction: "Copy work/wanted to made/file.",
-		Limits: Limits{Time: 2 * time.Minute, Memory: 64 << 20, PIDs: 64, CPUs: 0.5, Network: "none"},
-		Check:  Check{Script: Script{Command: "cmp made/file wanted || exit 1", Files: []File{{To: "wanted", Text: "done\n"}}}}, Solution: Script{Command: "cp work/wanted made/file"},
+		ID: id, Image: dockertest.Busybox, Files: []File{{To: "work/wanted", Text: "done\n"}},
+		Setup: "mkdir -p made", Instruction: "Copy work/wanted to made/file.",
+		Limits: Limits{Time: 2 * time.Minute, Memory: 64 << 20, PIDs: 64, CPUs: 0.5,
+			Network: "none"},
+		Check: Check{Script: Script{Command: "cmp made/file wanted || exit 1",
+			Files: []File{{To: "wanted", Text: "done\n"}}}},
+		Solution: Script{Command: "cp work/wanted made/file"},
 	}
 }
 
@@ -50,7 +54,8 @@ func judge(t *testing.T, cases []judgement) {
 			if c.change != nil {
 				c.change(&task)
 			}
-			r := runOne(t, task, c.agent, Options{Retries: -1, Box: sshbox.Config{Pull: sshbox.PullNever}})
+			r := runOne(t, task, c.agent, Options{Retries: -1,
+				Box: sshbox.Config{Pull: sshbox.PullNever}})
 			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
 			require.Contains(t, r.Reason, c.reason)
 			require.Equal(t, 1, r.Attempts)
@@ -64,29 +69,51 @@ func TestJudge(t *testing.T) {
 	judge(t, []judgement{
 		{name: "right", agent: Oracle, status: Pass},
 		{name: "nothing", agent: Nop, status: Fail, reason: "check: exit status 1"},
-		{name: "wrong", agent: types("echo dome >made/file"), status: Fail, reason: "check: exit status 1"},
-		{name: "hanging", agent: types("sleep 1000"), change: short, status: Timeout, reason: "the agent had not done it in 2s"},
-		{name: "asking", agent: types("rm -i work/wanted"), status: Stuck, reason: "nobody answers"},
-		{name: "asking, and goes on", agent: asks, status: Stuck, reason: "a command waited for an answer"},
-		{name: "failing", agent: func(context.Context, sandbox.Sandbox, Task) error { return errors.New("no idea") }, status: Error, reason: "no idea"},
-		{name: "crashing", agent: func(context.Context, sandbox.Sandbox, Task) error { panic("oh") }, status: Error, reason: "the agent panicked: oh"},
-		{name: "ending its goroutine", agent: func(context.Context, sandbox.Sandbox, Task) error { runtime.Goexit(); return nil }, status: Error,
+		{name: "wrong", agent: types("echo dome >made/file"), status: Fail,
+			reason: "check: exit status 1"},
+		{name: "hanging", agent: types("sleep 1000"), change: short, status: Timeout,
+			reason: "the agent had not done it in 2s"},
+		{name: "asking", agent: types("rm -i work/wanted"), status: Stuck,
+			reason: "nobody answers"},
+		{name: "asking, and goes on", agent: asks, status: Stuck,
+			reason: "a command waited for an answer"},
+		{name: "failing", agent: func(context.Context, sandbox.Sandbox, Task) error {
+			return errors.New("no idea")
+		}, status: Error, reason: "no idea"},
+		{name: "crashing", agent: func(context.Context, sandbox.Sandbox, Task) error {
+			panic("oh")
+		}, status: Error, reason: "the agent panicked: oh"},
+		{name: "ending its goroutine", agent: func(context.Context, sandbox.Sandbox, Task) error {
+			runtime.Goexit()
+			return nil
+		}, status: Error,
 			reason: "the agent has ended its goroutine"},
 		{name: "forking", agent: types("b() { b | b & }; b"), status: Fail},
-		{name: "eating memory", agent: types("tail /dev/zero"), status: OOM, reason: "memory was used up"},
-		{name: "ending the box", agent: types("kill -TERM 1; sleep 100"), status: Fail, reason: "lost"},
-		{name: "check hangs", agent: Oracle, change: func(task *Task) { task.Check.Command, task.Check.Time = "sleep 1000", time.Second }, status: Fail, reason: "it had not ended after 1s"},
-		{name: "setup hangs", agent: Oracle, change: func(task *Task) { task.Setup, task.Limits.Setup = "sleep 1000", time.Second },
+		{name: "eating memory", agent: types("tail /dev/zero"), status: OOM,
+			reason: "memory was used up"},
+		{name: "ending the box", agent: types("kill -TERM 1; sleep 100"), status: Fail,
+			reason: "lost"},
+		{name: "check hangs", agent: Oracle, change: func(task *Task) {
+			task.Check.Command, task.Check.Time = "sleep 1000", time.Second
+		}, status: Fail, reason: "it had not ended after 1s"},
+		{name: "setup hangs", agent: Oracle, change: func(task *Task) {
+			task.Setup, task.Limits.Setup = "sleep 1000", time.Second
+		},
 			status: Error, reason: "it took longer than 1s"},
 		{name: "solution hangs", agent: Nop, change: func(task *Task) {
-			task.Solution.Command, task.Check.Like, task.Limits.Time = "sleep 1000", []string{"made"}, time.Second
+			task.Solution.Command, task.Check.Like, task.Limits.Time = "sleep 1000",
+				[]string{"made"}, time.Second
 		}, status: Error, reason: "the reference solution: it took longer than 1s"},
 		{name: "solution's own status", agent: Oracle, change: func(task *Task) {
 			task.Check = Check{Like: []string{"made"}}
 			task.Solution.Command = "ln -s /x made/link; grep no work/wanted >made/file"
 		}, status: Pass},
-		{name: "setup fails", agent: Oracle, change: func(task *Task) { task.Setup = "exit 3" }, status: Error, reason: "setup: exit status 3"},
-		{name: "no such image", agent: Oracle, change: func(task *Task) { task.Image = "sandshell-none:1" }, status: Error, reason: "sandshell-none:1"},
+		{name: "setup fails", agent: Oracle, change: func(task *Task) {
+			task.Setup = "exit 3"
+		}, status: Error, reason: "setup: exit status 3"},
+		{name: "no such image", agent: Oracle, change: func(task *Task) {
+			task.Image = "sandshell-none:1"
+		}, status: Error, reason: "sandshell-none:1"},
 	})
 }
 
@@ -95,24 +122,47 @@ func TestJudgeAlike(t *testing.T) {
 	testenv.NeedsAll(t, "TestJudge has every status")
 	judge(t, []judgement{
 		{name: "right by hand", agent: types("cp work/wanted made/file"), status: Pass},
-		{name: "right and noisy", agent: types("yes | head -n 100000; cp work/wanted made/file"), status: Pass},
-		{name: "hanging outside", agent: func(ctx context.Context, _ sandbox.Sandbox, _ Task) error { <-ctx.Done(); return ctx.Err() }, change: short, status: Timeout},
-		{name: "says nothing of its time", agent: func(ctx context.Context, _ sandbox.Sandbox, _ Task) error { <-ctx.Done(); return nil }, change: short, status: Timeout},
-		{name: "asking, and leaves", agent: leaves, status: Stuck, reason: "a command waited for an answer"},
-		{name: "asking, and waits", agent: func(ctx context.Context, box sandbox.Sandbox, _ Task) error {
+		{name: "right and noisy", agent: types("yes | head -n 100000; cp work/wanted made/file"),
+			status: Pass},
+		{name: "hanging outside", agent: func(ctx context.Context, _ sandbox.Sandbox,
+			_ Task) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, change: short, status: Timeout},
+		{name: "says nothing of its time", agent: func(ctx context.Context, _ sandbox.Sandbox,
+			_ Task) error {
+			<-ctx.Done()
+			return nil
+		}, change: short, status: Timeout},
+		{name: "asking, and leaves", agent: leaves, status: Stuck,
+			reason: "a command waited for an answer"},
+		{name: "asking, and waits", agent: func(ctx context.Context, box sandbox.Sandbox,
+			_ Task) error {
 			_, err := box.Execute(ctx, "rm -i work/wanted")
 			<-ctx.Done()
 			return err
-		}, change: func(task *Task) { task.Limits.Time = 10 * time.Second }, status: Stuck}, // a busy machine takes seconds to the question
-		{name: "asking when all is done", agent: func(ctx context.Context, box sandbox.Sandbox, _ Task) error {
+			// a busy machine takes seconds to the question
+		}, change: func(task *Task) { task.Limits.Time = 10 * time.Second }, status: Stuck},
+		{name: "asking when all is done", agent: func(ctx context.Context, box sandbox.Sandbox,
+			_ Task) error {
 			_, err := box.Execute(ctx, "cp work/wanted made/file; rm -i work/wanted")
 			return err
 		}, status: Pass},
-		{name: "eating memory, and done", agent: types("cp work/wanted made/file; tail /dev/zero"), status: Pass},
-		{name: "check eats memory", agent: Oracle, change: func(task *Task) { task.Check.Command = "tail /dev/zero" }, status: OOM},
-		{name: "check sees a server", agent: types("cp work/wanted made/file; sleep 1000 & until pidof sleep; do :; done"), change: func(task *Task) { task.Check.Command = "pidof sleep" }, status: Pass},
-		{name: "no such network", agent: Oracle, change: func(task *Task) { task.Limits.Network = "sandshell-none" }, status: Error},
-		{name: "no solution", agent: Oracle, change: func(task *Task) { task.Solution = Script{} }, status: Error, reason: ErrNoSolution.Error()},
+		{name: "eating memory, and done", agent: types("cp work/wanted made/file; tail /dev/zero"),
+			status: Pass},
+		{name: "check eats memory", agent: Oracle, change: func(task *Task) {
+			task.Check.Command = "tail /dev/zero"
+		}, status: OOM},
+		{name: "check sees a server", agent: types("cp work/wanted made/file; sleep 1000 & until " +
+			"pidof sleep; do :; done"), change: func(task *Task) {
+			task.Check.Command = "pidof sleep"
+		}, status: Pass},
+		{name: "no such network", agent: Oracle, change: func(task *Task) {
+			task.Limits.Network = "sandshell-none"
+		}, status: Error},
+		{name: "no solution", agent: Oracle, change: func(task *Task) {
+			task.Solution = Script{}
+		}, status: Error, reason: ErrNoSolution.Error()},
 	})
 }
 
@@ -130,7 +180,8 @@ func leaves(ctx context.Context, box sandbox.Sandbox, _ Task) error {
 	return err
 }
 
-// A box that is taken away is the infrastructure's fault, and the task is tried again, as often as was said.
+// A box that is taken away is the infrastructure's fault, and the task is tried again, as often as
+// was said.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Busybox)
@@ -147,7 +198,8 @@ func TestLost(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var calls atomic.Int32
-			r := runOne(t, small("task"), func(ctx context.Context, box sandbox.Sandbox, task Task) error {
+			r := runOne(t, small("task"), func(ctx context.Context, box sandbox.Sandbox,
+				task Task) error {
 				if int(calls.Add(1)) > c.lost {
 					return Oracle(ctx, box, task)
 				}

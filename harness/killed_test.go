@@ -23,7 +23,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// killedDir is the variable that makes the test's binary a harness with that directory of results; its tasks are in tasks.json there.
+// killedDir is the variable that makes the test's binary a harness with that directory of results;
+// its tasks are in tasks.json there.
 const killedDir = "SANDSHELL_HARNESS_DIR"
 
 const killedParallel = 8
@@ -38,7 +39,8 @@ func runToBeKilled(dir string) int {
 	if err == nil {
 		var s *Summary
 		s, err = Run(context.Background(), Options{
-			Tasks: tasks, Dir: filepath.Join(dir, "results"), Name: "counts", Parallel: killedParallel, Progress: os.Stdout,
+			Tasks: tasks, Dir: filepath.Join(dir, "results"), Name: "counts",
+			Parallel: killedParallel, Progress: os.Stdout,
 			Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
 				fmt.Println("agent", task.ID)
 				return Oracle(ctx, box, task)
@@ -62,7 +64,8 @@ func TestKilled(t *testing.T) {
 }
 
 func TestKilledOften(t *testing.T) {
-	testenv.NeedsFull(t, "it makes hundreds of boxes; TestKilled has 5 tasks and one kill every day")
+	testenv.NeedsFull(t,
+		"it makes hundreds of boxes; TestKilled has 5 tasks and one kill every day")
 	killed(t, 200, []int{40, 120})
 }
 
@@ -90,7 +93,8 @@ func killed(t *testing.T, count int, kills []int) {
 
 	out := startHarness(t, dir, count+1)
 	require.Contains(t, out, fmt.Sprintf("%d pass of %d tasks", count, count))
-	require.Equal(t, count-before, strings.Count(out, "agent task-"), "what has a result has been run again, or not all of the rest")
+	require.Equal(t, count-before, strings.Count(out, "agent task-"),
+		"what has a result has been run again, or not all of the rest")
 	results := resultsIn(t, dir)
 	require.Len(t, results, count)
 	seen := map[string]bool{}
@@ -110,7 +114,8 @@ func killed(t *testing.T, count int, kills []int) {
 	require.FileExists(t, filepath.Join(dir, "results", reportFile))
 }
 
-// startHarness runs a harness in a process of its own, which it kills at the nth result. It returns what the harness printed.
+// startHarness runs a harness in a process of its own, which it kills at the nth result. It returns
+// what the harness printed.
 func startHarness(t *testing.T, dir string, n int) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -15,12 +15,16 @@ func TestFindPattern(t *testing.T) {
 		pattern, path string
 		matches       bool
 	}{
-		{"/lib*", "/lib64/ld.so", true}, {"/lib*", "/usr/lib", false}, {"*.pyc", "a/b.pyc", true}, {"a?b", "a/b", true},
-		{"[ab]", "b", true}, {"[!ab]", "b", false}, {"[^ab]", "c", true}, {"[a-c]", "b", true}, {"[c-a]", "b", false},
-		{`\*`, "*", true}, {`\*`, "x", false}, {"a.c", "abc", false}, {"[", "[", true}, {"é?", "éx", true}, {"(", "(", true},
+		{"/lib*", "/lib64/ld.so", true}, {"/lib*", "/usr/lib", false}, {"*.pyc", "a/b.pyc", true},
+		{"a?b", "a/b", true},
+		{"[ab]", "b", true}, {"[!ab]", "b", false}, {"[^ab]", "c", true}, {"[a-c]", "b", true},
+		{"[c-a]", "b", false},
+		{`\*`, "*", true}, {`\*`, "x", false}, {"a.c", "abc", false}, {"[", "[", true},
+		{"é?", "éx", true}, {"(", "(", true},
 		{"*", "a\nb", true},
 	} {
-		require.Equal(t, c.matches, findPattern(c.pattern).MatchString(c.path), "%q %q", c.pattern, c.path)
+		require.Equal(t, c.matches, findPattern(c.pattern).MatchString(c.path), "%q %q", c.pattern,
+			c.path)
 	}
 }
 

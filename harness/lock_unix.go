@@ -31,7 +31,8 @@ func lockPath(path string) (io.Closer, error) {
 	return lockedFile{f}, nil
 }
 
-// A lockedFile is unlocked by Close: a program that is being started has, until the kernel has executed it, all that its parent had open, and would keep the lock.
+// A lockedFile is unlocked by Close: a program that is being started has, until the kernel has
+// executed it, all that its parent had open, and would keep the lock.
 type lockedFile struct{ *os.File }
 
 func (f lockedFile) Close() error {

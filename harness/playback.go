@@ -12,7 +12,8 @@ import (
 	"github.com/sandshell/sandshell/internal/terminal"
 )
 
-// A frame is what a recording shows more at a moment: lines that have ended, and the one that has not.
+// A frame is what a recording shows more at a moment: lines that have ended, and the one that has
+// not.
 type frame struct {
 	At   float64 `json:"at"` // seconds since the begin
 	Text string  `json:"text,omitempty"`
@@ -25,7 +26,8 @@ const (
 	eventMax    = 4 << 20  // bytes of an event, far more than a recording writes at once
 )
 
-// playback makes frames of an asciicast for the report's own player, which shows text and no full screens. There are none if somebody has removed the file.
+// playback makes frames of an asciicast for the report's own player, which shows text and no full
+// screens. There are none if somebody has removed the file.
 func playback(path string) ([]frame, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,16 +15,20 @@ import (
 	"github.com/sandshell/sandshell/tools/mcp"
 )
 
-// programGrace is how long a program may take to end after its SIGTERM, and its standard error to end after the program.
+// programGrace is how long a program may take to end after its SIGTERM, and its standard error to
+// end after the program.
 const programGrace = 5 * time.Second
 
-// Program is an agent that any program can be: it is started on this machine for each task, in this process's directory and environment, and is an MCP client
-// on its standard input and output. The server at the other end gives it the box: a shell, files and jobs (see packages tools and tools/mcp). The task's ID and
-// instruction are in the variables HARNESS_TASK and HARNESS_INSTRUCTION; the instruction is also what the server gives as its own instructions. What the program
-// writes to standard error goes to the task's log.
+// Program is an agent that any program can be: it is started on this machine for each task, in this
+// process's directory and environment, and is an MCP client on its standard input and output. The
+// server at the other end gives it the box: a shell, files and jobs (see packages tools and
+// tools/mcp). The task's ID and instruction are in the variables HARNESS_TASK and
+// HARNESS_INSTRUCTION; the instruction is also what the server gives as its own instructions. What
+// the program writes to standard error goes to the task's log.
 //
-// The program has done the task when it ends with exit status 0; another status is its own error. When the task's time is over it gets SIGTERM, and is killed
-// 5 s later. (Where there is no SIGTERM, it is killed.)
+// The program has done the task when it ends with exit status 0; another status is its own error.
+// When the task's time is over it gets SIGTERM, and is killed 5 s later. (Where there is no
+// SIGTERM, it is killed.)
 //
 // If there is no such program, Run ends with that as its error: no task is at fault.
 func Program(args ...string) Agent {
@@ -32,16 +36,18 @@ func Program(args ...string) Agent {
 		if err := FindProgram(args...); err != nil {
 			return err
 		}
-		server, err := mcp.New(mcp.Config{Instructions: task.Instruction, Open: func(context.Context) (*tools.Set, error) {
-			return toolsOf(box)
-		}})
+		server, err := mcp.New(mcp.Config{Instructions: task.Instruction,
+			Open: func(context.Context) (*tools.Set, error) {
+				return toolsOf(box)
+			}})
 		if err != nil {
 			return err
 		}
 		defer server.Close()
 		err = serveProgram(ctx, server, args, task)
 		if err != nil && ctx.Err() == nil { // of a box that was lost, the program has only heard
-			if _, lost := box.Run(ctx, &sandbox.Cmd{Args: []string{"true"}}); errors.Is(lost, sandbox.ErrLost) {
+			if _, lost := box.Run(ctx, &sandbox.Cmd{Args: []string{"true"}}); errors.Is(lost,
+				sandbox.ErrLost) {
 				err = errors.Join(lost, err)
 			}
 		}

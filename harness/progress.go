@@ -14,7 +14,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A progress tells how far a run is: by a bar that is drawn anew in the same line of a terminal, or by a line for each task that ends.
+// A progress tells how far a run is: by a bar that is drawn anew in the same line of a terminal, or
+// by a line for each task that ends.
 type progress struct {
 	mu       sync.Mutex
 	w        io.Writer
@@ -28,7 +29,8 @@ type progress struct {
 }
 
 func newProgress(w io.Writer, all, ended int) *progress {
-	p := &progress{w: guard.Writer("Options.Progress", w), all: all, ended: ended, counts: map[Status]int{}, began: time.Now()}
+	p := &progress{w: guard.Writer("Options.Progress", w), all: all, ended: ended,
+		counts: map[Status]int{}, began: time.Now()}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		p.width = 80
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
@@ -55,11 +57,13 @@ func (p *progress) done(r Result) {
 	p.counts[r.Status]++
 	p.underway = slices.DeleteFunc(p.underway, func(t string) bool { return t == r.Task })
 	if p.width == 0 {
-		p.printf("%d/%d %s %s (%.1f s)%s\n", p.ended, p.all, r.Status, r.Task, r.Seconds, after(": ", firstLine(r.Reason)))
+		p.printf("%d/%d %s %s (%.1f s)%s\n", p.ended, p.all, r.Status, r.Task, r.Seconds,
+			after(": ", firstLine(r.Reason)))
 		return
 	}
 	if r.Status != Pass {
-		p.printf("\r\x1b[K%s\n", cut(fmt.Sprintf("%s %s%s", r.Status, r.Task, after(": ", firstLine(r.Reason))), p.width))
+		p.printf("\r\x1b[K%s\n", cut(fmt.Sprintf("%s %s%s", r.Status, r.Task,
+			after(": ", firstLine(r.Reason))), p.width))
 	}
 	p.draw()
 }
@@ -75,7 +79,8 @@ func (p *progress) draw() {
 	if p.all > 0 {
 		full = barWidth * p.ended / p.all
 	}
-	line := fmt.Sprintf("[%s%s] %d/%d %s %v %s", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), p.ended, p.all,
+	line := fmt.Sprintf("[%s%s] %d/%d %s %v %s", strings.Repeat("#", full),
+		strings.Repeat("-", barWidth-full), p.ended, p.all,
 		countsText(p.counts), time.Since(p.began).Round(time.Second), strings.Join(p.underway, " "))
 	p.printf("\r\x1b[K%s", cut(line, p.width-1))
 }

@@ -19,7 +19,8 @@ func TestProgressFails(t *testing.T) {
 	dockertest.Engine(t, dockertest.Busybox)
 	written := 0
 	s, err := Run(t.Context(), Options{
-		Tasks: []Task{small("one"), small("two")}, Dir: t.TempDir(), Name: "oracle", Agent: Oracle, Parallel: 1,
+		Tasks: []Task{small("one"), small("two")}, Dir: t.TempDir(), Name: "oracle", Agent: Oracle,
+		Parallel: 1,
 		Progress: writer(func() error { written++; panic("oops") }),
 	})
 	require.ErrorContains(t, err, "harness: tell the progress: Options.Progress panicked: oops")

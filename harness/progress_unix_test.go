@@ -26,7 +26,8 @@ func TestBar(t *testing.T) {
 	p.begin("first")
 	p.begin("second-" + strings.Repeat("x", 50))
 	p.done(Result{Task: "first", Status: Pass})
-	p.done(Result{Task: "second-" + strings.Repeat("x", 50), Status: Fail, Reason: "check: exit status 1\nmore of it"})
+	p.done(Result{Task: "second-" + strings.Repeat("x", 50), Status: Fail,
+		Reason: "check: exit status 1\nmore of it"})
 	p.end()
 	_, err = tty.WriteString("after\n")
 	require.NoError(t, err)

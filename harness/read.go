@@ -34,7 +34,8 @@ func (e *ReadError) Error() string {
 // Unwrap returns what is wrong.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// Read reads the tasks at path: a file of ours (ReadJSONL), or a directory with tasks in Harbor's form, at any depth (ReadHarbor).
+// Read reads the tasks at path: a file of ours (ReadJSONL), or a directory with tasks in Harbor's
+// form, at any depth (ReadHarbor).
 func Read(path string) ([]Task, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -46,7 +47,8 @@ func Read(path string) ([]Task, error) {
 	return ReadJSONL(path)
 }
 
-// The forms of our file: one object a line. Sizes are as Docker has them ("512m"), times as Go ("90s").
+// The forms of our file: one object a line. Sizes are as Docker has them ("512m"), times as Go
+// ("90s").
 type (
 	taskLine struct {
 		ID          string     `json:"id"`
@@ -93,8 +95,9 @@ type (
 	}
 )
 
-// ReadJSONL reads a file with a task in each line, a JSON object with the fields of Task in lower case; empty lines and those that begin with # say nothing.
-// "from" and "build.dir" are relative to the file's directory. The errors are *ReadError.
+// ReadJSONL reads a file with a task in each line, a JSON object with the fields of Task in lower
+// case; empty lines and those that begin with # say nothing. "from" and "build.dir" are relative to
+// the file's directory. The errors are *ReadError.
 func ReadJSONL(path string) ([]Task, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -139,7 +142,8 @@ func parseTask(line []byte, dir string) (Task, error) {
 			Time:   p.time("check.time", l.Check.Time), Like: l.Check.Like, Except: l.Check.Except,
 			Fresh: l.Check.Fresh,
 		},
-		Solution: Script{l.Solution.Command, p.files("solution.files", l.Solution.Files), l.Solution.Env},
+		Solution: Script{l.Solution.Command, p.files("solution.files", l.Solution.Files),
+			l.Solution.Env},
 	}
 	if l.Build != nil {
 		t.Build = &Build{Dir: p.path(l.Build.Dir), Dockerfile: l.Build.Dockerfile}
@@ -150,7 +154,8 @@ func parseTask(line []byte, dir string) (Task, error) {
 	return t, t.Validate()
 }
 
-// decodeStrictly decodes one JSON value, and refuses fields that there are not: a misspelt one would be a limit that does not hold.
+// decodeStrictly decodes one JSON value, and refuses fields that there are not: a misspelt one
+// would be a limit that does not hold.
 func decodeStrictly(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

@@ -39,15 +39,20 @@ func TestReadJSONL(t *testing.T) {
 	require.NoError(t, err)
 	prog := filepath.Join(dir, "prog")
 	require.Equal(t, []Task{{
-		ID: "a/b", Image: "i", Dir: "/w", User: "u", AgentUser: "v", Env: []string{"A=1"}, Files: []File{{To: ".", From: prog}, {To: "x", Text: "t", Mode: 0o755}},
-		Setup: "s", Instruction: "do", Limits: Limits{90 * time.Second, 30 * time.Second, 512 << 20, 9, 1.5, "none"},
-		Check:    Check{Script: Script{Command: "c", Files: []File{{To: "y"}}}, Time: 5 * time.Second, Like: []string{"l"}, Fresh: []string{"w"}},
+		ID: "a/b", Image: "i", Dir: "/w", User: "u", AgentUser: "v", Env: []string{"A=1"},
+		Files: []File{{To: ".", From: prog}, {To: "x", Text: "t", Mode: 0o755}},
+		Setup: "s", Instruction: "do", Limits: Limits{90 * time.Second, 30 * time.Second, 512 << 20,
+			9, 1.5, "none"},
+		Check: Check{Script: Script{Command: "c", Files: []File{{To: "y"}}},
+			Time: 5 * time.Second, Like: []string{"l"}, Fresh: []string{"w"}},
 		Solution: Script{Command: "d", Env: []string{"B=2"}},
-	}, {ID: "c", Build: &Build{Dir: prog}, Instruction: "do", Check: Check{Script: Script{Command: "c"}}}}, tasks)
+	}, {ID: "c", Build: &Build{Dir: prog}, Instruction: "do",
+		Check: Check{Script: Script{Command: "c"}}}}, tasks)
 }
 
 // goNames are words that belong to Go, and to no file of tasks.
-var goNames = regexp.MustCompile(`\bstruct|interface|int64|float64|\[\]|Go |harness\.|Line\b.*type|unmarshal`)
+var goNames = regexp.MustCompile(
+	`\bstruct|interface|int64|float64|\[\]|Go |harness\.|Line\b.*type|unmarshal`)
 
 // What is wrong is told with file, line and field.
 func TestReadJSONLWrong(t *testing.T) {
@@ -55,17 +60,27 @@ func TestReadJSONLWrong(t *testing.T) {
 	const fine = `{"id":"a","image":"i","instruction":"do","check":{"command":"c"}}`
 	for _, c := range []struct{ lines, says string }{
 		{`{"id":"a"`, "tasks.jsonl:1: it has no end"},
-		{fine + "\n" + `{"id":"b","image":"i","instruktion":"do"}`, `tasks.jsonl:2: field instruktion: there is no such field`},
+		{fine + "\n" + `{"id":"b","image":"i","instruktion":"do"}`,
+			`tasks.jsonl:2: field instruktion: there is no such field`},
 		{`{"id":7}`, "tasks.jsonl:1: field id: a JSON number, where it has to be a string"},
-		{`{"id":"a","limits":{"pids":"7"}}`, "tasks.jsonl:1: field limits.pids: a JSON string, where it has to be a whole number"},
-		{`{"id":"a","check":{"command":1}}`, "tasks.jsonl:1: field check.command: a JSON number, where it has to be a string"},
-		{`{"id":"a","check":7}`, "tasks.jsonl:1: field check: a JSON number, where it has to be an object"},
-		{`{"id":"a","files":{"to":"x"}}`, "tasks.jsonl:1: field files: a JSON object, where it has to be a list"},
-		{`{"id":"a","files":["x"]}`, "tasks.jsonl:1: field files: a JSON string, where it has to be an object"},
-		{`{"id":"a","build":"x"}`, "tasks.jsonl:1: field build: a JSON string, where it has to be an object"},
-		{`{"id":"a","env":"A=1"}`, "tasks.jsonl:1: field env: a JSON string, where it has to be a list"},
-		{`{"id":"a","limits":{"cpus":"1"}}`, "tasks.jsonl:1: field limits.cpus: a JSON string, where it has to be a number"},
-		{`{"id":"a","limits":{"pids":1.5}}`, "tasks.jsonl:1: field limits.pids: a JSON number, where it has to be a whole number"},
+		{`{"id":"a","limits":{"pids":"7"}}`, "tasks.jsonl:1: field limits.pids: a JSON string, " +
+			"where it has to be a whole number"},
+		{`{"id":"a","check":{"command":1}}`, "tasks.jsonl:1: field check.command: a JSON number, " +
+			"where it has to be a string"},
+		{`{"id":"a","check":7}`, "tasks.jsonl:1: field check: a JSON number, where it has to be " +
+			"an object"},
+		{`{"id":"a","files":{"to":"x"}}`, "tasks.jsonl:1: field files: a JSON object, where it " +
+			"has to be a list"},
+		{`{"id":"a","files":["x"]}`, "tasks.jsonl:1: field files: a JSON string, where it has to " +
+			"be an object"},
+		{`{"id":"a","build":"x"}`, "tasks.jsonl:1: field build: a JSON string, where it has to " +
+			"be an object"},
+		{`{"id":"a","env":"A=1"}`, "tasks.jsonl:1: field env: a JSON string, where it has to be " +
+			"a list"},
+		{`{"id":"a","limits":{"cpus":"1"}}`, "tasks.jsonl:1: field limits.cpus: a JSON string, " +
+			"where it has to be a number"},
+		{`{"id":"a","limits":{"pids":1.5}}`, "tasks.jsonl:1: field limits.pids: a JSON number, " +
+			"where it has to be a whole number"},
 		{`["a"]`, "tasks.jsonl:1: a JSON array, where there has to be an object"},
 		{`{"id":"a","limits":{"setup":"-1s"},"image":"i","instruction":"do","check":{"command":"c"}}`, "field limits.setup: -1s: it is negative"},
 		{fine + fine, "tasks.jsonl:1: there is more behind the object"},
@@ -73,15 +88,22 @@ func TestReadJSONLWrong(t *testing.T) {
 		{`{"image":"i"}`, "tasks.jsonl:1: field id: it is missing"},
 		{`{"id":"../a"}`, `tasks.jsonl:1: field id: "../a": it has to be of letters`},
 		{`{"id":"a","instruction":"do"}`, "tasks.jsonl:1: field image: it is missing"},
-		{`{"id":"a","image":"i","check":{"command":"c"}}`, "tasks.jsonl:1: field instruction: it is missing"},
-		{`{"id":"a","image":"i","instruction":"do"}`, "tasks.jsonl:1: field check.command: it is missing"},
-		{`{"id":"a","image":"i","instruction":"do","check":{"like":["x"]}}`, "tasks.jsonl:1: field solution.command: it is missing"},
+		{`{"id":"a","image":"i","check":{"command":"c"}}`,
+			"tasks.jsonl:1: field instruction: it is missing"},
+		{`{"id":"a","image":"i","instruction":"do"}`, "tasks.jsonl:1: field check.command: it is " +
+			"missing"},
+		{`{"id":"a","image":"i","instruction":"do","check":{"like":["x"]}}`,
+			"tasks.jsonl:1: field solution.command: it is missing"},
 		{`{"id":"a","limits":{"time":"7"}}`, `tasks.jsonl:1: field limits.time: "7" is no time`},
-		{`{"id":"a","limits":{"memory":"much"}}`, `tasks.jsonl:1: field limits.memory: "much" is no size`},
+		{`{"id":"a","limits":{"memory":"much"}}`,
+			`tasks.jsonl:1: field limits.memory: "much" is no size`},
 		{`{"id":"a","image":"i","instruction":"do","check":{"command":"c"},"limits":{"memory":"1m"}}`, `field limits.memory: 1048576 bytes: the engine's least is 6 MiB`},
-		{`{"id":"a","files":[{"to":"x"},{"to":"x","from":"none"}]}`, "tasks.jsonl:1: field files[1].from: stat "},
-		{`{"id":"a","solution":{"files":[{"to":"x","mode":"rwx"}]}}`, `tasks.jsonl:1: field solution.files[0].mode: "rwx" are no permissions`},
-		{`{"id":"a","image":"i","instruction":"do","check":{"command":"c","files":[{"text":"x"}]}}`, `field check.files[0]: "to" is missing`},
+		{`{"id":"a","files":[{"to":"x"},{"to":"x","from":"none"}]}`,
+			"tasks.jsonl:1: field files[1].from: stat "},
+		{`{"id":"a","solution":{"files":[{"to":"x","mode":"rwx"}]}}`,
+			`tasks.jsonl:1: field solution.files[0].mode: "rwx" are no permissions`},
+		{`{"id":"a","image":"i","instruction":"do","check":{"command":"c","files":[{"text":"x"}]}}`,
+			`field check.files[0]: "to" is missing`},
 	} {
 		dir := write(t, map[string]string{"tasks.jsonl": c.lines})
 		_, err := Read(filepath.Join(dir, "tasks.jsonl"))
@@ -95,7 +117,8 @@ func TestReadJSONLWrong(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// An nl2bash task passes for what has the same outcome, whatever the command, and fails for what leaves other files or another answer.
+// An nl2bash task passes for what has the same outcome, whatever the command, and fails for what
+// leaves other files or another answer.
 func TestInterCode(t *testing.T) {
 	testenv.NeedsAll(t, "a dozen boxes: TestInterCodeWrong reads such files, TestJudge judges")
 	t.Parallel()
@@ -106,9 +129,11 @@ func TestInterCode(t *testing.T) {
   {"query": "Remove all empty files in /testbed", "gold": ["cd testbed", "find . -type f -empty -exec rm {} +"]},
   {"query": "Copy /testbed/dir to /backup", "gold": "cp -r testbed/dir /backup; cat <(echo \"it's\" done)"}
 ]`,
-		"image/Dockerfile": "FROM sandshell-test\nRUN mkdir -p /testbed/dir && echo 1 >/testbed/a.txt && echo 2 >/testbed/dir/b.txt && : >/testbed/empty\n",
+		"image/Dockerfile": "FROM sandshell-test\nRUN mkdir -p /testbed/dir && echo 1 " +
+			">/testbed/a.txt && echo 2 >/testbed/dir/b.txt && : >/testbed/empty\n",
 	})
-	tasks, err := ReadInterCode(filepath.Join(dir, "nl2bash_fs_1.json"), InterCode{Build: &Build{Dir: filepath.Join(dir, "image")}})
+	tasks, err := ReadInterCode(filepath.Join(dir, "nl2bash_fs_1.json"),
+		InterCode{Build: &Build{Dir: filepath.Join(dir, "image")}})
 	require.NoError(t, err)
 	require.Len(t, tasks, 3)
 	require.Equal(t, "nl2bash_fs_1/1", tasks[1].ID)
@@ -122,9 +147,11 @@ func TestInterCode(t *testing.T) {
 		{0, types("echo /testbed/dir/b.txt >/tmp/answer; ls /testbed/*.txt >>/tmp/answer"), Pass},
 		{0, types("find /testbed -name '*.txt' >/tmp/answer; rm /testbed/empty"), Fail},
 		{0, types("ls /testbed/*.txt >/tmp/answer"), Fail},
-		{1, Oracle, Pass}, {1, Nop, Fail}, {1, types("rm /testbed/empty"), Pass}, {1, types("rm -r /testbed/empty /testbed/dir"), Fail},
+		{1, Oracle, Pass}, {1, Nop, Fail}, {1, types("rm /testbed/empty"), Pass},
+		{1, types("rm -r /testbed/empty /testbed/dir"), Fail},
 		{1, types("rm /testbed/empty; chmod 600 /testbed/a.txt"), Fail},
-		{2, types("cp -r /testbed/dir /backup; echo it\\'s done >/tmp/answer; echo >/tmp/of-the-agent"), Pass},
+		{2, types("cp -r /testbed/dir /backup; echo it\\'s done >/tmp/answer; echo " +
+			">/tmp/of-the-agent"), Pass},
 		{2, types("echo it\\'s done >/tmp/answer"), Fail},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -140,12 +167,16 @@ func TestInterCodeWrong(t *testing.T) {
 	for content, says := range map[string]string{
 		"{}": "x.json:1: it has to be a JSON list",
 		"[\n{\"query\": \"q\", \"gold\": \"g\"},\n\n{\"query\": \"q\"}]": "x.json:4: field gold: it is missing",
-		"[\n{\"query\": 1}]":                  "x.json:2: field query: a JSON number, where it has to be a string",
-		"[\n{\"query\": \"q\", \"gold\": 1}]": "x.json:2: field gold: it has to be a command, or a list of commands",
-		"[\n7]":                               "x.json:2: a JSON number, where there has to be an object",
+		"[\n{\"query\": 1}]": "x.json:2: field query: a JSON number, where it " +
+			"has to be a string",
+		"[\n{\"query\": \"q\", \"gold\": 1}]": "x.json:2: field gold: it has to be a command, or " +
+			"a list of commands",
+		"[\n7]": "x.json:2: a JSON number, where there has to be " +
+			"an object",
 		"[\n{\"query\": \"q\", \"gold\": \"g\"},\n\n": "x.json:4: the list has no end",
 	} {
-		_, err := ReadInterCode(filepath.Join(write(t, map[string]string{"x.json": content}), "x.json"), InterCode{Image: "i"})
+		_, err := ReadInterCode(filepath.Join(write(t, map[string]string{"x.json": content}),
+			"x.json"), InterCode{Image: "i"})
 		require.ErrorContains(t, err, says)
 		var read *ReadError
 		require.True(t, errors.As(err, &read))

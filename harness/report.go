@@ -36,7 +36,8 @@ type row struct {
 	Frames  []frame
 }
 
-// writeReport writes report.html: one file, with the ends of the logs and the begins of the recordings in it.
+// writeReport writes report.html: one file, with the ends of the logs and the begins of the
+// recordings in it.
 func (s *Summary) writeReport(dir string) error {
 	page := struct {
 		*Summary
@@ -51,7 +52,8 @@ func (s *Summary) writeReport(dir string) error {
 		}
 		var frames []frame
 		if r.Recording != "" {
-			if frames, err = playback(filepath.Join(dir, filepath.FromSlash(r.Recording))); err != nil {
+			if frames, err = playback(filepath.Join(dir,
+				filepath.FromSlash(r.Recording))); err != nil {
 				return fmt.Errorf("report: %w", err)
 			}
 		}

@@ -31,7 +31,8 @@ func mixed(t *testing.T) (s *Summary, dir string, lines string) {
 	dir = t.TempDir()
 	var progress bytes.Buffer
 	s, err := Run(t.Context(), Options{
-		Tasks: []Task{small("right"), small("asking"), small("wrong")}, Dir: dir, Name: "mixed", Parallel: 1, Progress: &progress,
+		Tasks: []Task{small("right"), small("asking"), small("wrong")}, Dir: dir, Name: "mixed",
+		Parallel: 1, Progress: &progress,
 		Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
 			return types(commands[task.ID])(ctx, box, task)
 		},
@@ -44,10 +45,12 @@ func mixed(t *testing.T) (s *Summary, dir string, lines string) {
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	s, dir, lines := mixed(t)
-	require.Regexp(t, `^1/3 pass right \(.* s\)\n2/3 stuck asking \(.* s\): .*nobody answers\n3/3 fail wrong \(.* s\): check: exit status 1: cmp: .*No such file.*\n$`, lines)
+	require.Regexp(t,
+		`^1/3 pass right \(.* s\)\n2/3 stuck asking \(.* s\): .*nobody answers\n3/3 fail wrong \(.* s\): check: exit status 1: cmp: .*No such file.*\n$`, lines)
 	var table bytes.Buffer
 	require.NoError(t, s.WriteTable(&table))
-	require.Regexp(t, `(?s)^TASK +STATUS +BOX.*\nright +pass .*\nasking +stuck .*\nwrong +fail .*check: exit status 1: cmp: .*\n1 pass, 1 fail, 1 stuck of 3 tasks\n$`, table.String())
+	require.Regexp(t,
+		`(?s)^TASK +STATUS +BOX.*\nright +pass .*\nasking +stuck .*\nwrong +fail .*check: exit status 1: cmp: .*\n1 pass, 1 fail, 1 stuck of 3 tasks\n$`, table.String())
 
 	html, err := os.ReadFile(filepath.Join(dir, reportFile))
 	require.NoError(t, err)
@@ -65,9 +68,11 @@ func TestSummary(t *testing.T) {
 	require.Contains(t, text.String(), "<b>it is done\n")
 }
 
-// The report in a browser: its title, a row for each task, what is hidden and shown, a recording that is played.
+// The report in a browser: its title, a row for each task, what is hidden and shown, a recording
+// that is played.
 func TestReport(t *testing.T) {
-	testenv.NeedsAll(t, "to install Chromium in a container takes a minute or two; TestSummary looks at the same files")
+	testenv.NeedsAll(t, "to install Chromium in a container takes a minute or two; TestSummary "+
+		"looks at the same files")
 	_, dir, _ := mixed(t)
 	box := boxtest.Container(t, sshbox.Config{}, browser.Plugin())
 	require.NoError(t, box.CopyTo(t.Context(), filepath.Join(dir, reportFile), "/tmp/report.html"))

@@ -20,11 +20,12 @@ type Result struct {
 	Task string `json:"task"`
 	// Digest is the same as long as the task is: its fields, and the files that it names. Image is
 	// the id of the task's image on the engine; "" of a Build, which Digest is of, too.
-	Digest   string    `json:"digest"`
-	Image    string    `json:"image,omitempty"`
-	Status   Status    `json:"status"`
-	Reason   string    `json:"reason,omitempty"` // of 600 bytes at most, and safe to print
-	Attempts int       `json:"attempts"`         // 1, and one more for each time that the infrastructure failed
+	Digest string `json:"digest"`
+	Image  string `json:"image,omitempty"`
+	Status Status `json:"status"`
+	Reason string `json:"reason,omitempty"` // of 600 bytes at most, and safe to print
+	// 1, and one more for each time that the infrastructure failed
+	Attempts int       `json:"attempts"`
 	Started  time.Time `json:"started"`
 	Seconds  float64   `json:"seconds"` // all attempts
 	Times    Times     `json:"times"`   // the last one's
@@ -42,7 +43,8 @@ const (
 )
 
 // ErrInUse says that another program works with the directory of results.
-var ErrInUse = errors.New("another program is running tasks into this directory: wait for it, or choose another")
+var ErrInUse = errors.New("another program is running tasks into this directory: wait for it, or " +
+	"choose another")
 
 // results are a directory of results, which is this process's alone.
 type results struct {
@@ -97,7 +99,8 @@ func (r *results) identify(agent string) error {
 		return &ReadError{path, 1, errors.New("it is none of ours: choose another directory")}
 	}
 	if run.Agent != agent {
-		return fmt.Errorf("%s holds results of the agent %q, not of %q: choose another directory", r.dir, run.Agent, agent)
+		return fmt.Errorf("%s holds results of the agent %q, not of %q: choose another directory",
+			r.dir, run.Agent, agent)
 	}
 	r.id = run.ID
 	return os.Chmod(path, fileMode) // an older version has let others read it
@@ -116,7 +119,8 @@ func writeWhole(path string, data []byte) error {
 	return os.Rename(f.Name(), path)
 }
 
-// read reads the lines there are. It drops half a line at the end, and those of tasks that the infrastructure has lost: these tasks are run again.
+// read reads the lines there are. It drops half a line at the end, and those of tasks that the
+// infrastructure has lost: these tasks are run again.
 func (r *results) read() error {
 	path := filepath.Join(r.dir, resultsFile)
 	data, err := os.ReadFile(path)
@@ -131,10 +135,12 @@ func (r *results) read() error {
 		}
 		var result Result
 		if err := json.Unmarshal(line, &result); err != nil {
-			return &ReadError{path, n, fmt.Errorf("it is no result: %w; remove the line, and its task is run again", err)}
+			return &ReadError{path, n, fmt.Errorf("it is no result: %w; remove the line, and its "+
+				"task is run again", err)}
 		}
 		if _, twice := r.done[result.Task]; twice {
-			return &ReadError{path, n, wrong("task", "a second result of %q: remove one of them", result.Task)}
+			return &ReadError{path, n, wrong("task", "a second result of %q: remove one of them",
+				result.Task)}
 		}
 		if result.Status != Lost {
 			r.done[result.Task] = result
@@ -150,7 +156,8 @@ func (r *results) read() error {
 	return err
 }
 
-// add writes a result: when it returns, the line survives whatever happens to the program or the machine.
+// add writes a result: when it returns, the line survives whatever happens to the program or the
+// machine.
 func (r *results) add(result Result) error {
 	line, err := json.Marshal(result)
 	if err != nil {

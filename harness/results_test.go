@@ -125,7 +125,8 @@ func TestChanged(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, ran)
 	_, _, err = run("secnd")
-	require.ErrorContains(t, err, `Options.Again has "secnd": there is no such task, and no such status: there are pass, fail,`)
+	require.ErrorContains(t, err,
+		`Options.Again has "secnd": there is no such task, and no such status: there are pass, fail,`)
 	data, err := os.ReadFile(filepath.Join(dir, resultsFile))
 	require.NoError(t, err)
 	require.Equal(t, 2, strings.Count(string(data), "\n"))
@@ -162,7 +163,8 @@ func TestCancelled(t *testing.T) {
 	dockertest.Engine(t, dockertest.Busybox)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	o := Options{Tasks: []Task{small("first"), small("second"), small("third")}, Dir: t.TempDir(), Name: "agent", Parallel: 1}
+	o := Options{Tasks: []Task{small("first"), small("second"), small("third")}, Dir: t.TempDir(),
+		Name: "agent", Parallel: 1}
 	o.Agent = func(agentCtx context.Context, box sandbox.Sandbox, task Task) error {
 		if task.ID == "second" {
 			cancel()

@@ -17,11 +17,13 @@ func newRoom(tasks int, memory int64, cpus float64) *room {
 	return r
 }
 
-// take waits until a task of these limits fits. It is false when ctx ends first. Tasks are not overtaken by smaller ones behind them, which could keep a large
-// one waiting for ever.
+// take waits until a task of these limits fits. It is false when ctx ends first. Tasks are not
+// overtaken by smaller ones behind them, which could keep a large one waiting for ever.
 func (r *room) take(ctx context.Context, l Limits) bool {
 	for ctx.Err() == nil {
-		if r.tasks > 0 && (!r.bound.memory || l.Memory <= r.memory) && (!r.bound.cpus || l.CPUs <= r.cpus+1e-9) { // sums of fractions are not exact
+		// sums of fractions are not exact
+		if r.tasks > 0 && (!r.bound.memory || l.Memory <= r.memory) &&
+			(!r.bound.cpus || l.CPUs <= r.cpus+1e-9) {
 			r.tasks--
 			r.memory -= l.Memory
 			r.cpus -= l.CPUs

@@ -23,7 +23,8 @@ type Options struct {
 	Agent Agent
 	// Name is the agent's name: a directory of results is one agent's.
 	Name string
-	// Dir is the directory of results, which Run makes. What an earlier run, however it ended, has finished there is not run again.
+	// Dir is the directory of results, which Run makes. What an earlier run, however it ended, has
+	// finished there is not run again.
 	Dir string
 
 	// Again names results that are dropped, so that their tasks are run again: statuses ("error"),
@@ -33,18 +34,22 @@ type Options struct {
 
 	// Parallel is how many tasks are run at once. Default: as many as this machine has processors.
 	Parallel int
-	// Ahead is how many boxes of the tasks that come next are made, and their images built, while there is no room for those tasks: they begin at once when there
-	// is. Nothing runs in such a box, and Memory and CPUs do not count it. Default: 1; negative: none.
+	// Ahead is how many boxes of the tasks that come next are made, and their images built, while
+	// there is no room for those tasks: they begin at once when there is. Nothing runs in such a
+	// box, and Memory and CPUs do not count it. Default: 1; negative: none.
 	Ahead int
-	// Memory and CPUs bound what the limits of the tasks that run at once come to, in bytes and processors. Default: no bound.
+	// Memory and CPUs bound what the limits of the tasks that run at once come to, in bytes and
+	// processors. Default: no bound.
 	Memory int64
 	CPUs   float64
 	// Defaults are the limits of tasks that have none. Default: DefaultLimits.
 	Defaults Limits
-	// Retries is how often a task is tried again whose box is lost by the infrastructure. Default: 2; negative: never.
+	// Retries is how often a task is tried again whose box is lost by the infrastructure. Default:
+	// 2; negative: never.
 	Retries int
 
-	// Box is what the boxes have beside what their tasks say: capabilities, a runtime, name servers, the engine.
+	// Box is what the boxes have beside what their tasks say: capabilities, a runtime, name
+	// servers, the engine.
 	Box sshbox.Config
 	// Progress gets how far it is: a bar if it is a terminal, else a line for each task that ends.
 	// A Write that blocks holds up the run. One that fails or panics is the last; Run returns the
@@ -78,7 +83,8 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Parallel < 0:
 		return o, fmt.Errorf("Options.Parallel is %d", o.Parallel)
 	case o.Memory < 0 || o.CPUs < 0:
-		return o, fmt.Errorf("Options.Memory is %d and Options.CPUs %v: 0 is no bound, and there is nothing below", o.Memory, o.CPUs)
+		return o, fmt.Errorf("Options.Memory is %d and Options.CPUs %v: 0 is no bound, and there "+
+			"is nothing below", o.Memory, o.CPUs)
 	}
 	limits := o.Defaults.or(DefaultLimits)
 	tasks := make([]Task, len(o.Tasks))
@@ -91,10 +97,13 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("task %q: %w", t.ID, err)
 		}
 		if o.Memory > 0 && t.Limits.Memory > o.Memory {
-			return o, fmt.Errorf("task %q may take %s of memory, more than the %s for all that run at once", t.ID, units.BytesSize(float64(t.Limits.Memory)), units.BytesSize(float64(o.Memory)))
+			return o, fmt.Errorf("task %q may take %s of memory, more than the %s for all that "+
+				"run at once", t.ID, units.BytesSize(float64(t.Limits.Memory)),
+				units.BytesSize(float64(o.Memory)))
 		}
 		if o.CPUs > 0 && t.Limits.CPUs > o.CPUs {
-			return o, fmt.Errorf("task %q may take %v processors, more than the %v for all that run at once", t.ID, t.Limits.CPUs, o.CPUs)
+			return o, fmt.Errorf("task %q may take %v processors, more than the %v for all that "+
+				"run at once", t.ID, t.Limits.CPUs, o.CPUs)
 		}
 		tasks[i] = t
 	}
@@ -102,11 +111,15 @@ func (o Options) withDefaults() (Options, error) {
 	return o, errors.Join(distinct(tasks), checkAgain(o.Again, tasks))
 }
 
-// Run has the agent do the tasks that have no result yet, several at a time, each in a box of its own, and returns the results of all. In Options.Dir it writes
-// results.jsonl, with a line as each task ends; tasks/ID/log.txt and recording.cast, an asciicast of what the agent did; and in the end, also when ctx ends it, report.html. The order of start is the tasks'.
+// Run has the agent do the tasks that have no result yet, several at a time, each in a box of its
+// own, and returns the results of all. In Options.Dir it writes results.jsonl, with a line as each
+// task ends; tasks/ID/log.txt and recording.cast, an asciicast of what the agent did; and in the
+// end, also when ctx ends it, report.html. The order of start is the tasks'.
 //
-// When ctx ends, what is under way is given up and has no result; the error is ctx's. A run that was ended so, or killed, goes on when it is called again with
-// the same Dir: boxes that were left over are removed first. Tasks that the infrastructure has lost are run again, too. What a task comes to is no error.
+// When ctx ends, what is under way is given up and has no result; the error is ctx's. A run that
+// was ended so, or killed, goes on when it is called again with the same Dir: boxes that were left
+// over are removed first. Tasks that the infrastructure has lost are run again, too. What a task
+// comes to is no error.
 //
 // The error is ErrChanged, and there is no Summary, if a task is not the one that has a result in
 // Dir.
@@ -199,7 +212,8 @@ func (r *runner) all(ctx context.Context) error {
 func (r *runner) one(ctx context.Context, s *start) error {
 	task, cast := s.task, filepath.Join(s.dir, "recording.cast")
 	os.Remove(filepath.Join(r.Dir, cast)) // of a run that was killed
-	result := Result{Task: task.ID, Started: time.Now().UTC(), Log: filepath.ToSlash(filepath.Join(s.dir, "log.txt"))}
+	result := Result{Task: task.ID, Started: time.Now().UTC(),
+		Log: filepath.ToSlash(filepath.Join(s.dir, "log.txt"))}
 	r.progress.begin(task.ID)
 	var v verdict
 	for s.err == nil {
@@ -217,7 +231,8 @@ func (r *runner) one(ctx context.Context, s *start) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Duration(result.Attempts) * time.Second): // an engine that restarts is back soon
+		case <-time.After(time.Duration(result.Attempts) * time.Second):
+			// an engine that restarts is back soon
 		}
 	}
 	if err := s.close(); err != nil {
@@ -230,7 +245,8 @@ func (r *runner) one(ctx context.Context, s *start) error {
 		result.Recording = filepath.ToSlash(cast)
 	}
 	result.Digest, result.Image = r.digest[task.ID], r.imageID[task.ID]
-	result.Status, result.Reason, result.Seconds = v.Status, v.reason, time.Since(result.Started).Seconds()
+	result.Status, result.Reason, result.Seconds = v.Status, v.reason,
+		time.Since(result.Started).Seconds()
 	if err := r.results.add(result); err != nil {
 		return err
 	}
@@ -244,7 +260,8 @@ const (
 	taskLabel = "harness.task" // Task.ID
 )
 
-// linger is how long a box outlives a harness that was killed, if none is started again in its directory.
+// linger is how long a box outlives a harness that was killed, if none is started again in its
+// directory.
 const linger = 20 * time.Second
 
 // newBox makes a box for a task; the making of its image goes to the log.
@@ -256,7 +273,8 @@ func (r *runner) newBox(ctx context.Context, t *Task, log io.Writer) (sandbox.Sa
 	c := r.Box
 	c.Image, c.User = image, t.User
 	c.Env = append(c.Env[:len(c.Env):len(c.Env)], t.Env...)
-	c.Network, c.Memory, c.CPUs, c.PIDs = t.Limits.Network, t.Limits.Memory, t.Limits.CPUs, t.Limits.PIDs
+	c.Network, c.Memory, c.CPUs, c.PIDs = t.Limits.Network, t.Limits.Memory, t.Limits.CPUs,
+		t.Limits.PIDs
 	if c.Linger == 0 {
 		c.Linger = linger
 	}
@@ -272,7 +290,8 @@ func (r *runner) newBox(ctx context.Context, t *Task, log io.Writer) (sandbox.Sa
 	return box, nil
 }
 
-// image is the image of a task's box: built, if it is not there yet. One is built at a time, so that tasks that share one find it there.
+// image is the image of a task's box: built, if it is not there yet. One is built at a time, so
+// that tasks that share one find it there.
 func (r *runner) image(ctx context.Context, t *Task, log io.Writer) (string, error) {
 	if t.Build == nil {
 		return t.Image, nil
@@ -283,10 +302,12 @@ func (r *runner) image(ctx context.Context, t *Task, log io.Writer) (string, err
 	case r.building <- struct{}{}:
 	}
 	defer func() { <-r.building }()
-	return sshbox.Engine{Docker: r.Box.Docker}.BuildImage(ctx, sshbox.Build{Dir: t.Build.Dir, Dockerfile: t.Build.Dockerfile, Log: log})
+	return sshbox.Engine{Docker: r.Box.Docker}.BuildImage(ctx,
+		sshbox.Build{Dir: t.Build.Dir, Dockerfile: t.Build.Dockerfile, Log: log})
 }
 
-// removeLeftOver removes the boxes of an earlier run with this directory: it is locked, so nobody works with them.
+// removeLeftOver removes the boxes of an earlier run with this directory: it is locked, so nobody
+// works with them.
 func (r *runner) removeLeftOver(ctx context.Context) error {
 	engine := sshbox.Engine{Docker: r.Box.Docker, Logger: r.Box.Logger}
 	boxes, err := engine.List(ctx)

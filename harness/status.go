@@ -14,13 +14,22 @@ import (
 type Status string
 
 const (
-	Pass    Status = "pass"    // the check has passed
-	Fail    Status = "fail"    // the check has failed, or the agent has ended its box or left no room in it for the check
+	Pass Status = "pass" // the check has passed
+	// the check has failed, or the agent has ended its box or left no room in it for the check
+	Fail    Status = "fail"
 	Timeout Status = "timeout" // the agent had not returned when its time was over
-	Stuck   Status = "stuck"   // the agent ended, or its time did, at a question of its command that nobody answered; and what it had done was not enough
-	OOM     Status = "oom"     // the kernel killed the box, or a process in it, because its memory was used up; and what had been done was not enough
-	Lost    Status = "lost"    // the infrastructure failed: no box could be made, or it was lost through no fault of what ran in it. The one that is tried again
-	Error   Status = "error"   // the agent's own error or panic; or the task's: its image cannot be built, or its setup or solution fails
+	// the agent ended, or its time did, at a question of its command that nobody answered; and what
+	// it had done was not enough
+	Stuck Status = "stuck"
+	// the kernel killed the box, or a process in it, because its memory was used up; and what had
+	// been done was not enough
+	OOM Status = "oom"
+	// the infrastructure failed: no box could be made, or it was lost through no fault of what ran
+	// in it. The one that is tried again
+	Lost Status = "lost"
+	// the agent's own error or panic; or the task's: its image cannot be built, or its setup or
+	// solution fails
+	Error Status = "error"
 )
 
 // Statuses are all of them, in the order in which they are shown.
@@ -41,7 +50,8 @@ func notMade(err error) verdict {
 	var build *sshbox.BuildError
 	var lost *sandbox.LostError
 	switch {
-	case errors.As(err, &build), errdefs.IsNotFound(err), errdefs.IsInvalidArgument(err): // a Dockerfile, an image or a network that there is not
+	case errors.As(err, &build), errdefs.IsNotFound(err), errdefs.IsInvalidArgument(err):
+		// a Dockerfile, an image or a network that there is not
 		return verdict{Error, err.Error()}
 	case errors.As(err, &lost) && lost.Cause == sandbox.LostMemory:
 		return verdict{OOM, err.Error()}
@@ -63,7 +73,8 @@ func ofBox(err error) (v verdict, ok bool) {
 	return verdict{}, false
 }
 
-// ofAgent judges how an agent has ended; ok is false if the check is to decide. ctx is what the agent had.
+// ofAgent judges how an agent has ended; ok is false if the check is to decide. ctx is what the
+// agent had.
 func ofAgent(ctx context.Context, err error, waits bool) (v verdict, ok bool) {
 	if v, ok := ofBox(err); ok {
 		return v, true
@@ -72,7 +83,8 @@ func ofAgent(ctx context.Context, err error, waits bool) (v verdict, ok bool) {
 	case errors.Is(err, sandbox.ErrQuestion):
 		return verdict{Stuck, err.Error()}, true
 	case waits && (err != nil || ctx.Err() != nil):
-		return verdictOf(Stuck, "a command waited for an answer when the agent ended: %v", errors.Join(err, ctx.Err())), true
+		return verdictOf(Stuck, "a command waited for an answer when the agent ended: %v",
+			errors.Join(err, ctx.Err())), true
 	case ctx.Err() != nil:
 		return verdict{Timeout, context.Cause(ctx).Error()}, true
 	case err != nil:

@@ -47,7 +47,9 @@ func (s *Summary) Text() string {
 // WriteTable writes a table, a task a line, with times in seconds, and the counts below. The column
 // of the reference is there if a task has one. What a box has said is safe to print.
 func (s *Summary) WriteTable(w io.Writer) error {
-	reference := slices.ContainsFunc(s.Results, func(r Result) bool { return r.Times.Reference > 0 })
+	reference := slices.ContainsFunc(s.Results, func(r Result) bool {
+		return r.Times.Reference > 0
+	})
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(task, status, ref, box, setup, agent, check, reason string) {
 		cells := []string{task, status, ref, box, setup, agent, check, reason}

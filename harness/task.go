@@ -10,12 +10,15 @@ import (
 
 // A Task is something to do in a box, and how to find out whether it has been done.
 type Task struct {
-	// ID names the task, and its directory among the results: letters, digits, ".", "_", "-", and "/" between them.
+	// ID names the task, and its directory among the results: letters, digits, ".", "_", "-", and
+	// "/" between them.
 	ID string
-	// Image is the image of the box, as in sshbox.Config. Build, if it is not nil, is what an image is built of instead.
+	// Image is the image of the box, as in sshbox.Config. Build, if it is not nil, is what an image
+	// is built of instead.
 	Image string
 	Build *Build
-	// Dir is the directory in which all scripts and the agent start, and where relative destinations of files begin. Default: the image's.
+	// Dir is the directory in which all scripts and the agent start, and where relative
+	// destinations of files begin. Default: the image's.
 	Dir string
 	// User is who everything runs as. Default: the image's user.
 	User string
@@ -50,8 +53,9 @@ type Build struct {
 // A File is a file or directory that is put into the box, and takes the place of a file that is
 // there. Directories above it are made. It belongs to Task.User.
 type File struct {
-	To   string // in the box; relative: from Task.Dir
-	From string // a file on this machine, or a directory, whose content is put into To, beside what is there
+	To string // in the box; relative: from Task.Dir
+	// a file on this machine, or a directory, whose content is put into To, beside what is there
+	From string
 	// Text is the file's content where From is "". Mode is its permission bits. Default: 0644.
 	Text string
 	Mode fs.FileMode
@@ -60,11 +64,14 @@ type File struct {
 // A Script is a shell script (sh) with files it needs.
 type Script struct {
 	Command string
-	Files   []File // put into the box before it runs, and not earlier: the agent does not see those of Check and Solution
-	Env     []string
+	// put into the box before it runs, and not earlier: the agent does not see those of Check and
+	// Solution
+	Files []File
+	Env   []string
 }
 
-// A Check decides whether the task has been done: the script's exit status is 0, and what Like names is as it should be.
+// A Check decides whether the task has been done: the script's exit status is 0, and what Like
+// names is as it should be.
 type Check struct {
 	Script
 	// Time bounds the script. Default: 5 min. A script that takes longer has failed.
@@ -83,7 +90,8 @@ type Check struct {
 	Fresh []string
 }
 
-// Limits bound what an agent may take. Zero values are the Defaults of Options, or else DefaultLimits'.
+// Limits bound what an agent may take. Zero values are the Defaults of Options, or else
+// DefaultLimits'.
 type Limits struct {
 	Time    time.Duration // for the agent, and for the Solution of Check.Like
 	Setup   time.Duration // for Task.Setup
@@ -124,7 +132,8 @@ func (l Limits) or(more Limits) Limits {
 
 const defaultCheckTime = 5 * time.Minute
 
-// taskID leaves no way out of the directory of results, and no name that a file system does not take.
+// taskID leaves no way out of the directory of results, and no name that a file system does not
+// take.
 var taskID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$`)
 
 // A FieldError says what is wrong with a field of a task.
@@ -148,7 +157,8 @@ func (t *Task) Validate() error {
 	case t.ID == "":
 		return wrong("id", "it is missing")
 	case !taskID.MatchString(t.ID) || len(t.ID) > 200:
-		return wrong("id", "%q: it has to be of letters, digits, \".\", \"_\", \"-\" and, between these, \"/\", at most 200", t.ID)
+		return wrong("id", "%q: it has to be of letters, digits, \".\", \"_\", \"-\" and, "+
+			"between these, \"/\", at most 200", t.ID)
 	case t.Image == "" && t.Build == nil:
 		return wrong("image", "it is missing: name an image, or a directory with a Dockerfile")
 	case t.Image != "" && t.Build != nil:
@@ -158,7 +168,8 @@ func (t *Task) Validate() error {
 	case t.Instruction == "":
 		return wrong("instruction", "it is missing")
 	case t.Check.Command == "" && len(t.Check.Like) == 0:
-		return wrong("check.command", "it is missing: nothing would decide whether the task has been done")
+		return wrong("check.command", "it is missing: nothing would decide whether the task has "+
+			"been done")
 	case len(t.Check.Like) > 0 && t.Solution.Command == "":
 		return wrong("solution.command", "it is missing: check.like compares with what it leaves")
 	case t.Check.Time < 0:
@@ -167,7 +178,8 @@ func (t *Task) Validate() error {
 	if err := t.Limits.validate(); err != nil {
 		return err
 	}
-	for field, files := range map[string][]File{"files": t.Files, "check.files": t.Check.Files, "solution.files": t.Solution.Files} {
+	for field, files := range map[string][]File{"files": t.Files, "check.files": t.Check.Files,
+		"solution.files": t.Solution.Files} {
 		for i, f := range files {
 			if err := f.validate(); err != nil {
 				return &FieldError{fmt.Sprintf("%s[%d]", field, i), err}

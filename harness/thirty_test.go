@@ -29,7 +29,8 @@ func thirty(t *testing.T) []Task {
 func runTasks(t *testing.T, tasks []Task, agent Agent) map[string]testResult {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := Run(t.Context(), Options{Tasks: tasks, Agent: agent, Name: "agent", Dir: dir, Parallel: 4, Memory: 1 << 30})
+	s, err := Run(t.Context(), Options{Tasks: tasks, Agent: agent, Name: "agent", Dir: dir,
+		Parallel: 4, Memory: 1 << 30})
 	require.NoError(t, err)
 	require.Len(t, s.Results, len(tasks))
 	results := map[string]testResult{}
@@ -55,7 +56,8 @@ func TestPrograms(t *testing.T) {
 }
 
 func TestThirtyPrograms(t *testing.T) {
-	testenv.NeedsAll(t, "forty containers, and nightly sixty; TestPrograms has a task of two of the programs")
+	testenv.NeedsAll(t, "forty containers, and nightly sixty; TestPrograms has a task of two of "+
+		"the programs")
 	tasks, undone := thirty(t), []Task(nil)
 	for i, task := range tasks {
 		if i%3 == 0 || testenv.Full() {
@@ -78,19 +80,25 @@ func judgedSoundly(t *testing.T, tasks, undone []Task) {
 
 // All kinds of agents at once, each with some of the thirty tasks, do not spoil each other's.
 func TestThirtyAgents(t *testing.T) {
-	testenv.NeedsAll(t, "thirty containers, some until their time is over; TestJudge has the agents, with a small task")
+	testenv.NeedsAll(t, "thirty containers, some until their time is over; TestJudge has the "+
+		"agents, with a small task")
 	kinds := []struct {
 		name   string
 		agent  Agent
 		status Status
 	}{
 		{"right", Oracle, Pass},
-		{"wrong", types(`for f in *.py */*.py; do echo "raise SystemExit(0)" >"$f"; done`), Fail}, // and pulls the tests' teeth
+		// and pulls the tests' teeth
+		{"wrong", types(`for f in *.py */*.py; do echo "raise SystemExit(0)" >"$f"; done`), Fail},
 		{"hanging", types("python3 -c 'import time; time.sleep(1000)'"), Timeout},
 		{"asking", types("rm -ri /work"), Stuck},
 		{"right again", Oracle, Pass},
-		{"crashing", func(context.Context, sandbox.Sandbox, Task) error { panic("no idea") }, Error},
-		{"failing", func(context.Context, sandbox.Sandbox, Task) error { return errors.New("no idea") }, Error},
+		{"crashing", func(context.Context, sandbox.Sandbox, Task) error {
+			panic("no idea")
+		}, Error},
+		{"failing", func(context.Context, sandbox.Sandbox, Task) error {
+			return errors.New("no idea")
+		}, Error},
 		{"forking", types("b() { b | b & }; b"), Fail},
 		{"eating memory", types(`python3 -c "x = bytearray(1 << 30)"`), OOM},
 		{"ending the box", types("kill -TERM 1; sleep 100"), Fail},

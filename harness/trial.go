@@ -67,7 +67,8 @@ func (t *trial) run(ctx context.Context) verdict {
 		oom = oom || also
 	}
 	if oom && (v.Status == Fail || v.Status == Error) {
-		v = verdictOf(OOM, "the kernel killed a process because the box's memory was used up; %s", v.reason)
+		v = verdictOf(OOM, "the kernel killed a process because the box's memory was used up; %s",
+			v.reason)
 	}
 	return v
 }
@@ -228,7 +229,8 @@ func (t *trial) agent(
 	return v, judged, killed()
 }
 
-// agentGrace is how long an agent may take to return after the end of its ctx: what its box then kills has some seconds to end.
+// agentGrace is how long an agent may take to return after the end of its ctx: what its box then
+// kills has some seconds to end.
 const agentGrace = 20 * time.Second
 
 // call calls the agent, and takes the box away from one that does not heed its ctx.
@@ -255,8 +257,9 @@ func (t *trial) call(ctx context.Context, box sandbox.Sandbox) error {
 	}
 }
 
-// watchMemory watches, until killed is called, whether the kernel kills in the box because memory is used up. The box tells it at the end of a program that has
-// run all the while; this one says that it runs, and waits for the end of its input.
+// watchMemory watches, until killed is called, whether the kernel kills in the box because memory
+// is used up. The box tells it at the end of a program that has run all the while; this one says
+// that it runs, and waits for the end of its input.
 func watchMemory(ctx context.Context, p *place) (killed func() bool) {
 	r, w := io.Pipe()
 	said, says := io.Pipe()
@@ -264,7 +267,9 @@ func watchMemory(ctx context.Context, p *place) (killed func() bool) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "echo; read nothing"}, Stdin: r, Stdout: says, OOM: &oom}) // a box that is lost says so itself
+		// a box that is lost says so itself
+		p.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "echo; read nothing"}, Stdin: r,
+			Stdout: says, OOM: &oom})
 		r.Close()
 		says.Close()
 	}()
@@ -280,7 +285,8 @@ func watchMemory(ctx context.Context, p *place) (killed func() bool) {
 // waitsLimit is for how long a command that runs on when its agent has ended is looked at.
 const waitsLimit = 5 * time.Second
 
-// waits reports whether the main session's command waits for an answer. If it does, or there is none, Wait returns at once.
+// waits reports whether the main session's command waits for an answer. If it does, or there is
+// none, Wait returns at once.
 func waits(ctx context.Context, box sandbox.Session) bool {
 	r, err := box.Wait(ctx, sandbox.Yield(waitsLimit))
 	return err == nil && r.State == sandbox.Waiting

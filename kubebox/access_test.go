@@ -54,13 +54,15 @@ func TestRole(t *testing.T) {
 	require.NoError(t, as.Prune(t.Context()))
 }
 
-// boxd comes by an image, into one that has neither sha256sum nor head, and which could not be written to.
+// boxd comes by an image, into one that has neither sha256sum nor head, and which could not be
+// written to.
 func TestBoxdImage(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(kubetest.Env) != "" {
 		t.Skip("the cluster of " + kubetest.Env + " need not have the image " + kubetest.BoxdImage)
 	}
-	b := newBox(t, Config{Cluster: cluster(t), BoxdImage: kubetest.BoxdImage, Image: "sandshell-shell", ReadOnlyRoot: true})
+	b := newBox(t, Config{Cluster: cluster(t), BoxdImage: kubetest.BoxdImage,
+		Image: "sandshell-shell", ReadOnlyRoot: true})
 	does(t, b, "X=1; echo $X", "1\n")
 	does(t, b, "(echo x >/.sandshell/boxd) 2>/dev/null || echo read-only", "read-only\n")
 	require.NoError(t, b.Files().WriteFile(t.Context(), "/tmp/f", []byte("content"), 0o600))
@@ -95,7 +97,8 @@ func TestSPDY(t *testing.T) {
 	}))
 	defer proxy.Close()
 	c.Kubeconfig = kubeconfig(t, func(cluster *api.Cluster, a *api.AuthInfo) {
-		cluster.Server, cluster.CertificateAuthorityData, cluster.CertificateAuthority = proxy.URL, nil, ""
+		cluster.Server, cluster.CertificateAuthorityData, cluster.CertificateAuthority = proxy.URL,
+			nil, ""
 		*a = api.AuthInfo{}
 	})
 	b := newBox(t, Config{Cluster: c})
@@ -127,7 +130,8 @@ func TestSSHConfig(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, name, append([]string{"-F", path}, args...)...)
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()} // no kubeconfig of its own
+		// no kubeconfig of its own
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
 		out, err := cmd.CombinedOutput()
 		require.NoErrorf(t, err, "%s", out)
 		return string(out)
@@ -145,8 +149,9 @@ func TestSSHConfig(t *testing.T) {
 func TestPlugins(t *testing.T) {
 	t.Parallel()
 	p := plugin.Plugin{Name: "greets", Env: []string{"GREETING=hello"}, Files: fstest.MapFS{
-		"setup.sh": {Data: []byte("#!/bin/sh\nmkdir bin && mv greet bin && echo \"$PWD/bin\" >>\"$SANDSHELL_PATH\"\n")},
-		"greet":    {Data: []byte("#!/bin/sh\necho \"$GREETING, $1\"\n")},
+		"setup.sh": {Data: []byte("#!/bin/sh\nmkdir bin && mv greet bin && echo \"$PWD/bin\" " +
+			">>\"$SANDSHELL_PATH\"\n")},
+		"greet": {Data: []byte("#!/bin/sh\necho \"$GREETING, $1\"\n")},
 	}}
 	b := newBox(t, Config{Cluster: cluster(t), Plugins: []plugin.Plugin{p}})
 	does(t, b, "greet ann", "hello, ann\n")

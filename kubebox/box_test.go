@@ -20,8 +20,10 @@ func TestBox(t *testing.T) {
 	var mu sync.Mutex
 	said := map[string]bool{}
 	b := newBox(t, Config{
-		Cluster: c, ReadOnlyRoot: true, Dir: "/data", Env: []string{"A=$(B) c"}, CPUs: 0.5, Memory: 256 << 20, EphemeralStorage: 64 << 20,
-		Mounts: []Mount{{Target: "/data"}, {Type: ConfigMap, Source: "kube-root-ca.crt", Target: "/ca"}}, Labels: map[string]string{"mine": "1"},
+		Cluster: c, ReadOnlyRoot: true, Dir: "/data", Env: []string{"A=$(B) c"}, CPUs: 0.5,
+		Memory: 256 << 20, EphemeralStorage: 64 << 20,
+		Mounts: []Mount{{Target: "/data"}, {Type: ConfigMap, Source: "kube-root-ca.crt",
+			Target: "/ca"}}, Labels: map[string]string{"mine": "1"},
 		Progress: func(p Progress) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -56,11 +58,13 @@ func TestBox(t *testing.T) {
 	require.ErrorContains(t, b.Detach(), "with Keep")
 }
 
-// A box goes on though one of its programs uses up the memory: the kernel kills that. See Config.Memory for where it kills all.
+// A box goes on though one of its programs uses up the memory: the kernel kills that. See
+// Config.Memory for where it kills all.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
-		t.Skip("control groups of version 2: the kubelet has the kernel end the whole pod, which TestLost shows")
+		t.Skip("control groups of version 2: the kubelet has the kernel end the whole pod, which " +
+			"TestLost shows")
 	}
 	b := newBox(t, Config{Cluster: cluster(t), Memory: 96 << 20})
 	does(t, b, "X=1", "")
@@ -76,9 +80,13 @@ func TestCancelled(t *testing.T) {
 	c := cluster(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("no longer wanted")
-	_, err := New(ctx, Config{Cluster: c, Image: testImage, Progress: func(Progress) { cancel(why) }})
+	_, err := New(ctx, Config{Cluster: c, Image: testImage, Progress: func(Progress) {
+		cancel(why)
+	}})
 	require.ErrorIs(t, err, why)
 	require.NotErrorIs(t, err, sandbox.ErrLost)
-	_, err = New(t.Context(), Config{Cluster: c, Image: testImage, Progress: func(Progress) { panic("oops") }})
+	_, err = New(t.Context(), Config{Cluster: c, Image: testImage, Progress: func(Progress) {
+		panic("oops")
+	}})
 	require.ErrorContains(t, err, "Config.Progress panicked: oops")
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/bin"
 )
 
-// WriteBoxd writes this version's boxd for an architecture, "amd64" or "arm64": the program that a Config.BoxdImage has as /boxd, executable. For example, of
+// WriteBoxd writes this version's boxd for an architecture, "amd64" or "arm64": the program that a
+// Config.BoxdImage has as /boxd, executable. For example, of
 //
 //	FROM scratch
 //	COPY --chmod=755 boxd /boxd

@@ -20,69 +20,89 @@ import (
 type Config struct {
 	Cluster // which cluster and namespace, and the Logger
 
-	// Image is the image's name: any Linux image for amd64 or arm64 that has the shell that sessions are to run. Its environment and working directory are
-	// kept; its entrypoint and command do not run. Unless there is a BoxdImage it also has sh, head, sha256sum, uname, sleep, chmod and mv, as all but
-	// the barest have. Default: DefaultImage.
+	// Image is the image's name: any Linux image for amd64 or arm64 that has the shell that
+	// sessions are to run. Its environment and working directory are kept; its entrypoint and
+	// command do not run. Unless there is a BoxdImage it also has sh, head, sha256sum, uname,
+	// sleep, chmod and mv, as all but the barest have. Default: DefaultImage.
 	Image string
-	// BoxdImage is an image that has this version's boxd as /boxd, and need have nothing else: WriteBoxd writes it. A container of it puts boxd into
-	// the pod before the pod's own starts, which can then only read it. Default: boxd is brought by exec.
+	// BoxdImage is an image that has this version's boxd as /boxd, and need have nothing else:
+	// WriteBoxd writes it. A container of it puts boxd into the pod before the pod's own starts,
+	// which can then only read it. Default: boxd is brought by exec.
 	BoxdImage string
-	// Keep lets the box outlive its program: see Attach and Detach. Default: it ends by itself when its program has.
+	// Keep lets the box outlive its program: see Attach and Detach. Default: it ends by itself when
+	// its program has.
 	Keep bool
-	// Linger is for how long a box goes on without its program, which has been killed or cut off, and for how long the
-	// program tries to get back to it. Default: 30 s. A box that is kept goes on for ever.
+	// Linger is for how long a box goes on without its program, which has been killed or cut off,
+	// and for how long the program tries to get back to it. Default: 30 s. A box that is kept goes
+	// on for ever.
 	Linger time.Duration
-	// Deadline is how long the pod may live, whoever uses it: the cluster ends it then (activeDeadlineSeconds). Default: no end.
+	// Deadline is how long the pod may live, whoever uses it: the cluster ends it then
+	// (activeDeadlineSeconds). Default: no end.
 	Deadline time.Duration
 	// Pull says when the image is pulled. Default: when the node does not have it.
 	Pull PullPolicy
 	// PullSecrets are the names of secrets with registries' credentials.
 	PullSecrets []string
-	// Progress is called with the cluster's events while the pod is scheduled, its image pulled and its container started, one call at a time; it must not
-	// block. If it panics, New returns an error. It needs the right to watch events. Default: none.
+	// Progress is called with the cluster's events while the pod is scheduled, its image pulled and
+	// its container started, one call at a time; it must not block. If it panics, New returns an
+	// error. It needs the right to watch events. Default: none.
 	Progress func(Progress)
 
-	// User is the user that all runs as, "uid" or "uid:gid" in numbers, or "root". Default: "1000:1000", whatever the image says: the cluster cannot tell
-	// whom a name in an image stands for. A namespace of the restricted Pod Security Standard does not take root; of the baseline one it does.
+	// User is the user that all runs as, "uid" or "uid:gid" in numbers, or "root". Default:
+	// "1000:1000", whatever the image says: the cluster cannot tell whom a name in an image stands
+	// for. A namespace of the restricted Pod Security Standard does not take root; of the baseline
+	// one it does.
 	User string
-	// Dir is the directory in which sessions, jobs and Runs start. It has to exist. Default: the image's working directory.
+	// Dir is the directory in which sessions, jobs and Runs start. It has to exist. Default: the
+	// image's working directory.
 	Dir string
-	// Env is added to the image's environment, "NAME=value"; later ones win. It can be read by whoever may read the pod.
+	// Env is added to the image's environment, "NAME=value"; later ones win. It can be read by
+	// whoever may read the pod.
 	Env []string
-	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there is no bash.
+	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there
+	// is no bash.
 	Shell []string
 	// Plugins are set up in the box before New returns, as InitPlugins does.
 	Plugins []plugin.Plugin
 
 	// Mounts are what the pod has beside its image.
 	Mounts []Mount
-	// ReadOnlyRoot makes the image read-only. /tmp is then writable all the same, unless Mounts has something else there.
+	// ReadOnlyRoot makes the image read-only. /tmp is then writable all the same, unless Mounts has
+	// something else there.
 	ReadOnlyRoot bool
 
-	// Network is NetworkNone, or NetworkCluster for whatever the cluster lets pods do. Default: NetworkNone.
+	// Network is NetworkNone, or NetworkCluster for whatever the cluster lets pods do. Default:
+	// NetworkNone.
 	Network Network
 
-	// Memory is how much the pod's processes may use, in bytes: request and limit. Default: what the namespace says (LimitRange), else no limit. When it is used up the kernel
-	// kills one of the box's programs, and the box goes on; but on nodes with control groups of version 2, unless their kubelets are configured with singleProcessOOMKill,
-	// it ends the whole pod (memory.oom.group), and the box is lost, with sandbox.LostMemory.
+	// Memory is how much the pod's processes may use, in bytes: request and limit. Default: what
+	// the namespace says (LimitRange), else no limit. When it is used up the kernel kills one of
+	// the box's programs, and the box goes on; but on nodes with control groups of version 2,
+	// unless their kubelets are configured with singleProcessOOMKill, it ends the whole pod
+	// (memory.oom.group), and the box is lost, with sandbox.LostMemory.
 	Memory int64
-	// CPUs is how much processor time it may use, in processors, 1.5 is one and a half: request and limit. Default: as for Memory.
+	// CPUs is how much processor time it may use, in processors, 1.5 is one and a half: request and
+	// limit. Default: as for Memory.
 	CPUs float64
-	// EphemeralStorage is how much it may write into its image, its log and its EmptyDirs, in bytes: request and limit. One that writes more is evicted.
-	// Default: as for Memory.
+	// EphemeralStorage is how much it may write into its image, its log and its EmptyDirs, in
+	// bytes: request and limit. One that writes more is evicted. Default: as for Memory.
 	EphemeralStorage int64
 
-	// CapAdd are capabilities that root in the pod has beside the default ones: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETUID, SETGID, KILL, with which apt-get
-	// works. A user other than root has none, nor any of CapAdd. The restricted Pod Security Standard allows none but NET_BIND_SERVICE.
+	// CapAdd are capabilities that root in the pod has beside the default ones: CHOWN,
+	// DAC_OVERRIDE, FOWNER, FSETID, SETUID, SETGID, KILL, with which apt-get works. A user other
+	// than root has none, nor any of CapAdd. The restricted Pod Security Standard allows none but
+	// NET_BIND_SERVICE.
 	CapAdd []string
 	// CapDrop are capabilities that it does not have. "ALL" leaves what is in CapAdd.
 	CapDrop []string
-	// AllowNewPrivileges lets programs gain privileges by set-user-id bits and file capabilities. sudo and su need it. Default: they do not.
+	// AllowNewPrivileges lets programs gain privileges by set-user-id bits and file capabilities.
+	// sudo and su need it. Default: they do not.
 	AllowNewPrivileges bool
 	// Runtime is the RuntimeClass to use, as "gvisor". Default: the cluster's default.
 	Runtime string
 
-	// ServiceAccount is the pod's account, whose token it gets. Default: none that it could use: no token is in the pod.
+	// ServiceAccount is the pod's account, whose token it gets. Default: none that it could use: no
+	// token is in the pod.
 	ServiceAccount string
 	// NodeSelector are labels that the pod's node has to have.
 	NodeSelector map[string]string
@@ -91,12 +111,15 @@ type Config struct {
 
 	// Name is the pod's name. Default: "sandshell-" and a random text.
 	Name string
-	// Labels and Annotations are added to the pod's. Those that begin with "sandshell" are taken: see New.
+	// Labels and Annotations are added to the pod's. Those that begin with "sandshell" are taken:
+	// see New.
 	Labels, Annotations map[string]string
 
-	// StartTimeout bounds the time from the pod's creation to the login: waiting for a node and pulling the image count. Default: 2 min.
+	// StartTimeout bounds the time from the pod's creation to the login: waiting for a node and
+	// pulling the image count. Default: 2 min.
 	StartTimeout time.Duration
-	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM. Default: 1 s.
+	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM.
+	// Default: 1 s.
 	Grace time.Duration
 	// StartLimit bounds the time that a shell takes to its first prompt. Default: 30 s.
 	StartLimit time.Duration
@@ -111,16 +134,19 @@ const DefaultImage = "debian:stable-slim"
 type PullPolicy string
 
 const (
-	PullMissing PullPolicy = ""       // when the node does not have it
-	PullAlways  PullPolicy = "always" // each time: the registry may have a newer one of the same name
-	PullNever   PullPolicy = "never"  // never: an image that is not there is an error
+	PullMissing PullPolicy = "" // when the node does not have it
+	// each time: the registry may have a newer one of the same name
+	PullAlways PullPolicy = "always"
+	PullNever  PullPolicy = "never" // never: an image that is not there is an error
 )
 
 // A Network says what the pod may reach, and who may reach it.
 type Network string
 
 const (
-	NetworkNone    Network = "none"    // nothing and nobody: a NetworkPolicy of the namespace says so, and CheckNetwork whether somebody enforces it
+	// nothing and nobody: a NetworkPolicy of the namespace says so, and CheckNetwork whether
+	// somebody enforces it
+	NetworkNone    Network = "none"
 	NetworkCluster Network = "cluster" // what the cluster lets pods do
 )
 
@@ -150,14 +176,16 @@ func (c Config) withDefaults() (Config, error) {
 	switch c.Pull {
 	case PullMissing, PullAlways, PullNever:
 	default:
-		return c, fmt.Errorf("Config.Pull is %q: it can be PullMissing, PullAlways or PullNever", c.Pull)
+		return c, fmt.Errorf("Config.Pull is %q: it can be PullMissing, PullAlways or PullNever",
+			c.Pull)
 	}
 	switch c.Network {
 	case "":
 		c.Network = NetworkNone
 	case NetworkNone, NetworkCluster:
 	default:
-		return c, fmt.Errorf("Config.Network is %q: it can be NetworkNone or NetworkCluster", c.Network)
+		return c, fmt.Errorf("Config.Network is %q: it can be NetworkNone or NetworkCluster",
+			c.Network)
 	}
 	if err := plugin.Check(c.Plugins...); err != nil {
 		return c, fmt.Errorf("Config.Plugins: %w", err)
@@ -176,7 +204,8 @@ func (c Config) withDefaults() (Config, error) {
 	for _, m := range []map[string]string{c.Labels, c.Annotations} {
 		for name := range m {
 			if kube.Ours(name) {
-				return c, fmt.Errorf("Config.Labels or Annotations has %q: names that begin with sandshell are taken", name)
+				return c, fmt.Errorf("Config.Labels or Annotations has %q: names that begin with "+
+					"sandshell are taken", name)
 			}
 		}
 	}
@@ -194,7 +223,8 @@ func (c Cluster) log() *slog.Logger {
 // A Mount is a directory that a pod has from elsewhere.
 type Mount struct {
 	Type MountType // default: EmptyDir
-	// Source is the name of a PersistentVolumeClaim, a Secret or a ConfigMap of the namespace, which has to be there. An EmptyDir has none.
+	// Source is the name of a PersistentVolumeClaim, a Secret or a ConfigMap of the namespace,
+	// which has to be there. An EmptyDir has none.
 	Source string
 	// Target is the absolute path in the pod.
 	Target   string
@@ -217,7 +247,9 @@ const (
 func (c Config) checkMounts() error {
 	taken := map[string]bool{}
 	for _, m := range c.Mounts {
-		fail := func(why string) error { return fmt.Errorf("mount %q at %q: %s", m.Source, m.Target, why) }
+		fail := func(why string) error {
+			return fmt.Errorf("mount %q at %q: %s", m.Source, m.Target, why)
+		}
 		target := path.Clean(m.Target)
 		switch {
 		case !path.IsAbs(m.Target) || target == "/":
@@ -241,7 +273,8 @@ func (c Config) checkMounts() error {
 				return fail("its size is what its source has")
 			}
 		default:
-			return fail(fmt.Sprintf("its type is %q: it can be EmptyDir, Memory, Claim, Secret or ConfigMap", m.Type))
+			return fail(fmt.Sprintf("its type is %q: it can be EmptyDir, Memory, Claim, Secret "+
+				"or ConfigMap", m.Type))
 		}
 	}
 	return nil

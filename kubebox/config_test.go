@@ -35,9 +35,12 @@ func TestConfigWrong(t *testing.T) {
 	}
 }
 
-// What a Config says is in the pod, as the restricted standard wants it; root has what a package manager needs.
+// What a Config says is in the pod, as the restricted standard wants it; root has what a package
+// manager needs.
 func TestSpec(t *testing.T) {
-	c, err := Config{CPUs: 1.5, Memory: 1 << 30, Mounts: []Mount{{Target: "/m", Type: Memory, Size: 1 << 20}}, ReadOnlyRoot: true, Deadline: time.Hour}.withDefaults()
+	c, err := Config{CPUs: 1.5, Memory: 1 << 30, Mounts: []Mount{
+		{Target: "/m", Type: Memory, Size: 1 << 20}}, ReadOnlyRoot: true,
+		Deadline: time.Hour}.withDefaults()
 	require.NoError(t, err)
 	s, err := c.spec()
 	require.NoError(t, err)
@@ -46,16 +49,19 @@ func TestSpec(t *testing.T) {
 	require.True(t, *pod.SecurityContext.RunAsNonRoot)
 	require.False(t, *pod.AutomountServiceAccountToken)
 	require.False(t, *box.SecurityContext.AllowPrivilegeEscalation)
-	require.Equal(t, &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}, box.SecurityContext.Capabilities)
+	require.Equal(t, &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		box.SecurityContext.Capabilities)
 	require.Equal(t, box.Resources.Limits, box.Resources.Requests)
 	require.Equal(t, "1500m", box.Resources.Limits.Cpu().String())
 	require.Len(t, pod.Volumes, 2) // and /tmp
 	require.Equal(t, int64(3600), *pod.ActiveDeadlineSeconds)
 	require.Equal(t, "none", s.Pod.Labels["sandshell.network"])
 
-	c.PullSecrets, c.NodeSelector, c.Runtime, c.ServiceAccount = []string{"registry"}, map[string]string{"disk": "ssd"}, "gvisor", "builder"
+	c.PullSecrets, c.NodeSelector, c.Runtime, c.ServiceAccount = []string{"registry"},
+		map[string]string{"disk": "ssd"}, "gvisor", "builder"
 	c.Tolerations = []corev1.Toleration{{Key: "sandboxes", Operator: corev1.TolerationOpExists}}
-	c.Mounts = []Mount{{Type: Claim, Source: "data", Target: "/data", ReadOnly: true}, {Type: Secret, Source: "keys", Target: "/keys"}}
+	c.Mounts = []Mount{{Type: Claim, Source: "data", Target: "/data", ReadOnly: true},
+		{Type: Secret, Source: "keys", Target: "/keys"}}
 	s, err = c.spec()
 	require.NoError(t, err)
 	pod = s.Pod.Spec
@@ -75,6 +81,7 @@ func TestSpec(t *testing.T) {
 	s, err = c.spec()
 	require.NoError(t, err)
 	require.Nil(t, s.Pod.Spec.SecurityContext.RunAsNonRoot)
-	require.Equal(t, []corev1.Capability{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "NET_RAW", "SETGID", "SETUID"},
+	require.Equal(t, []corev1.Capability{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "NET_RAW",
+		"SETGID", "SETUID"},
 		s.Pod.Spec.Containers[0].SecurityContext.Capabilities.Add)
 }

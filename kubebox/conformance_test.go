@@ -12,8 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestConformance runs what the way to the box makes different, and nightly what has boxd at work, which is the same in containers: Syntax, State, ShellEnd, Time,
-// Zoo and Adversary ask nothing of a pod.
+// TestConformance runs what the way to the box makes different, and nightly what has boxd at work,
+// which is the same in containers: Syntax, State, ShellEnd, Time, Zoo and Adversary ask nothing of
+// a pod.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	c := Config{Cluster: cluster(t), Image: testImage}
@@ -23,7 +24,8 @@ func TestConformance(t *testing.T) {
 		groups = append(groups, "Output", "Background", "Concurrency", "User")
 	}
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // not t's: the suite makes boxes in Cleanups, too
+		// not t's: the suite makes boxes in Cleanups, too
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		box, err := New(ctx, c)
 		require.NoError(t, err)
@@ -32,8 +34,10 @@ func TestConformance(t *testing.T) {
 	}, testenv.Suite(sandboxtest.Groups(groups...))...)
 }
 
-// keepConnected uses a connection to the API server until the test ends. All boxes of a program share one, which is closed when none of them uses it: a box that has
-// dialed it may be gone before, and what reads from it would pass for what that box has left behind. Here no box dials it.
+// keepConnected uses a connection to the API server until the test ends. All boxes of a program
+// share one, which is closed when none of them uses it: a box that has dialed it may be gone
+// before, and what reads from it would pass for what that box has left behind. Here no box dials
+// it.
 func keepConnected(t *testing.T, c Cluster) {
 	t.Helper()
 	cluster, err := c.open()

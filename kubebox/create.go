@@ -16,9 +16,12 @@ import (
 
 // spec is the pod.
 func (c Config) spec() (kube.Spec, error) {
-	s := kube.Spec{Name: c.Name, BoxdImage: c.BoxdImage, Linger: c.Linger, Keep: c.Keep, Patience: c.StartTimeout + c.Linger, Logger: c.Logger}
+	s := kube.Spec{Name: c.Name, BoxdImage: c.BoxdImage, Linger: c.Linger, Keep: c.Keep,
+		Patience: c.StartTimeout + c.Linger, Logger: c.Logger}
 	if c.Progress != nil {
-		s.Progress = func(pod, status, message string) { c.Progress(Progress{pod, status, message}) }
+		s.Progress = func(pod, status, message string) {
+			c.Progress(Progress{pod, status, message})
+		}
 	}
 	user, group, err := c.user()
 	if err != nil {
@@ -26,9 +29,10 @@ func (c Config) spec() (kube.Spec, error) {
 	}
 	yes, no := true, false
 	box := corev1.Container{
-		Image:           c.Image,
-		ImagePullPolicy: map[PullPolicy]corev1.PullPolicy{PullMissing: corev1.PullIfNotPresent, PullAlways: corev1.PullAlways, PullNever: corev1.PullNever}[c.Pull],
-		Resources:       c.resources(),
+		Image: c.Image,
+		ImagePullPolicy: map[PullPolicy]corev1.PullPolicy{PullMissing: corev1.PullIfNotPresent,
+			PullAlways: corev1.PullAlways, PullNever: corev1.PullNever}[c.Pull],
+		Resources: c.resources(),
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: &c.AllowNewPrivileges,
 			ReadOnlyRootFilesystem:   &c.ReadOnlyRoot,
@@ -37,7 +41,9 @@ func (c Config) spec() (kube.Spec, error) {
 	}
 	for _, kv := range c.Env {
 		name, value, _ := strings.Cut(kv, "=")
-		box.Env = append(box.Env, corev1.EnvVar{Name: name, Value: strings.ReplaceAll(value, "$", "$$")}) // $(NAME) is another variable's value there
+		// $(NAME) is another variable's value there
+		box.Env = append(box.Env, corev1.EnvVar{Name: name,
+			Value: strings.ReplaceAll(value, "$", "$$")})
 	}
 	o := &s.Pod
 	o.Labels, o.Annotations = map[string]string{}, c.Annotations
@@ -52,12 +58,14 @@ func (c Config) spec() (kube.Spec, error) {
 		o.Labels[kube.ClaimLabel] = kube.Making
 	}
 	o.Spec = corev1.PodSpec{
-		ServiceAccountName: c.ServiceAccount, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
-		NodeSelector: c.NodeSelector, Tolerations: c.Tolerations,
+		ServiceAccountName: c.ServiceAccount, AutomountServiceAccountToken: &no,
+		EnableServiceLinks: &no,
+		NodeSelector:       c.NodeSelector, Tolerations: c.Tolerations,
 		SecurityContext: &corev1.PodSecurityContext{
 			RunAsUser: &user, RunAsGroup: &group, FSGroup: &group,
 			FSGroupChangePolicy: new(corev1.FSGroupChangeOnRootMismatch),
-			SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			SeccompProfile: &corev1.SeccompProfile{
+				Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 	}
 	if c.ServiceAccount != "" {
@@ -73,7 +81,8 @@ func (c Config) spec() (kube.Spec, error) {
 		o.Spec.ActiveDeadlineSeconds = new(int64(c.Deadline.Seconds()))
 	}
 	for _, name := range c.PullSecrets {
-		o.Spec.ImagePullSecrets = append(o.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+		o.Spec.ImagePullSecrets = append(o.Spec.ImagePullSecrets,
+			corev1.LocalObjectReference{Name: name})
 	}
 	o.Spec.Volumes, box.VolumeMounts = c.volumes()
 	o.Spec.Containers = []corev1.Container{box}
@@ -95,7 +104,9 @@ func (c Config) user() (user, group int64, err error) {
 		group, err = strconv.ParseInt(g, 10, 32)
 	}
 	if err != nil || user < 0 || group < 0 {
-		return 0, 0, fmt.Errorf(`Config.User is %q: it has to be "uid", "uid:gid", in numbers, or "root"`, c.User)
+		return 0, 0,
+			fmt.Errorf(`Config.User is %q: it has to be "uid", "uid:gid", in numbers, or "root"`,
+				c.User)
 	}
 	return user, group, nil
 }
@@ -104,13 +115,15 @@ func (c Config) user() (user, group int64, err error) {
 func (c Config) resources() corev1.ResourceRequirements {
 	list := corev1.ResourceList{}
 	if c.CPUs > 0 {
-		list[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(c.CPUs*1000+0.5), resource.DecimalSI)
+		list[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(c.CPUs*1000+0.5),
+			resource.DecimalSI)
 	}
 	if c.Memory > 0 {
 		list[corev1.ResourceMemory] = *resource.NewQuantity(c.Memory, resource.BinarySI)
 	}
 	if c.EphemeralStorage > 0 {
-		list[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(c.EphemeralStorage, resource.BinarySI)
+		list[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(c.EphemeralStorage,
+			resource.BinarySI)
 	}
 	if len(list) == 0 {
 		return corev1.ResourceRequirements{}
@@ -123,13 +136,17 @@ var usual = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGI
 
 // capabilities are what is dropped, and what is added to what is left: only root has any.
 func (c Config) capabilities(root bool) *corev1.Capabilities {
-	canonical := func(name string) string { return strings.TrimPrefix(strings.ToUpper(name), "CAP_") }
+	canonical := func(name string) string {
+		return strings.TrimPrefix(strings.ToUpper(name), "CAP_")
+	}
 	var drop, add []string
 	for _, name := range c.CapDrop {
 		drop = append(drop, canonical(name))
 	}
 	if root && !slices.Contains(drop, "ALL") {
-		add = slices.DeleteFunc(slices.Clone(usual), func(name string) bool { return slices.Contains(drop, name) })
+		add = slices.DeleteFunc(slices.Clone(usual), func(name string) bool {
+			return slices.Contains(drop, name)
+		})
 	}
 	for _, name := range c.CapAdd {
 		add = append(add, canonical(name))
@@ -145,7 +162,9 @@ func (c Config) capabilities(root bool) *corev1.Capabilities {
 // volumes are the pod's volumes, and where its container has them.
 func (c Config) volumes() (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
 	all := slices.Clone(c.Mounts)
-	if c.ReadOnlyRoot && !slices.ContainsFunc(all, func(m Mount) bool { return path.Clean(m.Target) == "/tmp" }) {
+	if c.ReadOnlyRoot && !slices.ContainsFunc(all, func(m Mount) bool {
+		return path.Clean(m.Target) == "/tmp"
+	}) {
 		all = append(all, Mount{Target: "/tmp"})
 	}
 	for i, m := range all {
@@ -160,14 +179,17 @@ func (c Config) volumes() (volumes []corev1.Volume, mounts []corev1.VolumeMount)
 				v.EmptyDir.SizeLimit = resource.NewQuantity(m.Size, resource.BinarySI)
 			}
 		case Claim:
-			v.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: m.Source, ReadOnly: m.ReadOnly}
+			v.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: m.Source,
+				ReadOnly: m.ReadOnly}
 		case Secret:
 			v.Secret = &corev1.SecretVolumeSource{SecretName: m.Source}
 		case ConfigMap:
-			v.ConfigMap = &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: m.Source}}
+			v.ConfigMap = &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: m.Source}}
 		}
 		volumes = append(volumes, v)
-		mounts = append(mounts, corev1.VolumeMount{Name: v.Name, MountPath: path.Clean(m.Target), ReadOnly: m.ReadOnly || m.Type == Secret || m.Type == ConfigMap})
+		mounts = append(mounts, corev1.VolumeMount{Name: v.Name, MountPath: path.Clean(m.Target),
+			ReadOnly: m.ReadOnly || m.Type == Secret || m.Type == ConfigMap})
 	}
 	return volumes, mounts
 }

@@ -90,7 +90,8 @@ func TestCut(t *testing.T) {
 		c.Server = server.String()
 	})
 	b := newBox(t, Config{Cluster: c})
-	job, err := b.Background(t.Context(), `for i in $(seq 60); do echo $i; sleep 0.05; done; exit 7`)
+	job, err := b.Background(t.Context(),
+		`for i in $(seq 60); do echo $i; sleep 0.05; done; exit 7`)
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "file")
 	content := make([]byte, 20_000_000)
@@ -98,7 +99,8 @@ func TestCut(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, content, 0o600))
 	copied := make(chan error, 1)
 	go func() { copied <- b.CopyTo(t.Context(), file, "/tmp/file") }()
-	r, err := b.Execute(t.Context(), `X=1; for i in $(seq 60); do echo $i; sleep 0.05; done`, sandbox.Yield(100*time.Millisecond))
+	r, err := b.Execute(t.Context(), `X=1; for i in $(seq 60); do echo $i; sleep 0.05; done`,
+		sandbox.Yield(100*time.Millisecond))
 	require.NoError(t, err)
 	var out strings.Builder
 	out.WriteString(r.Output)
@@ -120,7 +122,8 @@ func TestCut(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want.String(), r.Output)
 	require.Equal(t, 7, r.ExitCode)
-	if err := <-copied; !errors.Is(err, sandbox.ErrCut) { // which a copy that was under way may say: all of it, or that
+	// which a copy that was under way may say: all of it, or that
+	if err := <-copied; !errors.Is(err, sandbox.ErrCut) {
 		require.NoError(t, err)
 		does(t, b, "sha256sum </tmp/file", fmt.Sprintf("%x  -\n", sha256.Sum256(content)))
 	}
@@ -132,7 +135,8 @@ func TestServerRestarted(t *testing.T) {
 	cluster(t) // skips where there is none
 	k := kubetest.Start(t, 1, 50*time.Second)
 	c := Cluster{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace(t, kubetest.Restricted)}
-	b := newBox(t, Config{Cluster: c, Linger: 3 * time.Minute}) // on a busy machine an API server takes a while to start
+	// on a busy machine an API server takes a while to start
+	b := newBox(t, Config{Cluster: c, Linger: 3 * time.Minute})
 	does(t, b, "X=1", "")
 	_, err := b.Execute(t.Context(), `sleep 5; echo done`, sandbox.Yield(100*time.Millisecond))
 	require.NoError(t, err)

@@ -42,21 +42,31 @@ func TestErrors(t *testing.T) {
 			reason Reason
 			has    string
 		}{
-			"unschedulable": {func(c *Config) { c.CPUs, c.StartTimeout = 1000, 2*time.Second }, Unschedulable, "Insufficient cpu"},
-			"image":         {func(c *Config) { c.Image, c.Pull = "no-such-image", PullNever }, NoImage, "no-such-image"},
-			"root":          {func(c *Config) { c.User = "root" }, NotAdmitted, "Config.User"},
+			"unschedulable": {func(c *Config) {
+				c.CPUs, c.StartTimeout = 1000, 2*time.Second
+			}, Unschedulable, "Insufficient cpu"},
+			"image": {func(c *Config) {
+				c.Image, c.Pull = "no-such-image", PullNever
+			}, NoImage, "no-such-image"},
+			"root": {func(c *Config) { c.User = "root" }, NotAdmitted, "Config.User"},
 			"secret": {func(c *Config) {
 				c.Env = nil
 				c.Mounts = []Mount{{Type: Secret, Source: "none", Target: "/s"}}
 				c.StartTimeout = 5 * time.Second
 			}, NotStarted, "StartTimeout"},
-			"name":      {func(c *Config) { c.Name = taken.PodName() }, NotAdmitted, "Config.Name"},
-			"namespace": {func(c *Config) { c.Namespace, c.Network = "no-such-namespace", NetworkCluster }, NotAdmitted, "Config.Namespace"},
+			"name": {func(c *Config) { c.Name = taken.PodName() }, NotAdmitted, "Config.Name"},
+			"namespace": {func(c *Config) {
+				c.Namespace, c.Network = "no-such-namespace", NetworkCluster
+			}, NotAdmitted, "Config.Namespace"},
 			"away": {func(c *Config) {
-				c.Kubeconfig = kubeconfig(t, func(c *api.Cluster, _ *api.AuthInfo) { c.Server = nobody })
+				c.Kubeconfig = kubeconfig(t, func(c *api.Cluster, _ *api.AuthInfo) {
+					c.Server = nobody
+				})
 			}, Unreachable, "does not answer"},
 			"forbidden": {func(c *Config) {
-				c.Kubeconfig = kubeconfig(t, func(_ *api.Cluster, a *api.AuthInfo) { a.Impersonate = "nobody" })
+				c.Kubeconfig = kubeconfig(t, func(_ *api.Cluster, a *api.AuthInfo) {
+					a.Impersonate = "nobody"
+				})
 				c.Network = NetworkCluster
 			}, Forbidden, `may not create pods in namespace "` + c.Namespace + `"`},
 		} {
@@ -73,9 +83,12 @@ func TestErrors(t *testing.T) {
 		}
 	})
 	t.Run("quota", func(t *testing.T) {
-		_, err := kubetest.Shared(t).Core(t).ResourceQuotas(c.Namespace).Create(t.Context(), &corev1.ResourceQuota{
-			ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
-		}, metav1.CreateOptions{})
+		_, err := kubetest.Shared(t).Core(t).ResourceQuotas(c.Namespace).Create(t.Context(),
+			&corev1.ResourceQuota{
+				ObjectMeta: metav1.ObjectMeta{Name: "one"},
+				Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+					corev1.ResourcePods: resource.MustParse("0")}},
+			}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		var e *Error
 		require.Eventually(t, func() bool { // the quota is enforced once its controller has counted

@@ -14,15 +14,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// actAs, with a kubeconfig and a namespace, makes this program one that makes two boxes, says their ids, and waits for its end.
+// actAs, with a kubeconfig and a namespace, makes this program one that makes two boxes, says their
+// ids, and waits for its end.
 const actAs = "SANDSHELL_TEST_ACT_AS"
 
 func act() {
 	kubeconfig, namespace, _ := strings.Cut(os.Getenv(actAs), "\n")
 	for _, keep := range []bool{false, true} {
-		b, err := New(context.Background(), Config{Cluster: Cluster{Kubeconfig: kubeconfig, Namespace: namespace}, Image: testImage, Linger: 2 * time.Second, Keep: keep})
+		b, err := New(context.Background(), Config{Cluster: Cluster{Kubeconfig: kubeconfig,
+			Namespace: namespace}, Image: testImage, Linger: 2 * time.Second, Keep: keep})
 		if err == nil {
-			_, err = b.Execute(context.Background(), `X=1; echo begun; sleep 4; echo done`, sandbox.Yield(200*time.Millisecond))
+			_, err = b.Execute(context.Background(), `X=1; echo begun; sleep 4; echo done`,
+				sandbox.Yield(200*time.Millisecond))
 		}
 		if err != nil {
 			fmt.Println("error:", err)
@@ -33,7 +36,8 @@ func act() {
 	select {}
 }
 
-// A program is killed: the box that is not kept ends by itself and is reaped, the one that is kept goes on, and another program takes it over.
+// A program is killed: the box that is not kept ends by itself and is reaped, the one that is kept
+// goes on, and another program takes it over.
 func TestKilledProgram(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)

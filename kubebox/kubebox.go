@@ -29,15 +29,18 @@ var (
 	_ plugin.Environment = (*KubeBox)(nil)
 )
 
-// PodName is the pod's name, Namespace where it is, and PodUID the cluster's own id for it, which no other pod ever has.
+// PodName is the pod's name, Namespace where it is, and PodUID the cluster's own id for it, which
+// no other pod ever has.
 func (b *KubeBox) PodName() string   { return b.host.pod.Name }
 func (b *KubeBox) Namespace() string { return b.host.cluster.Namespace }
 func (b *KubeBox) PodUID() string    { return string(b.host.pod.UID) }
 
-// New makes a pod, connects to it, and starts the main session. Close deletes the pod. When New fails, or ctx ends before it has returned, there is no pod left.
+// New makes a pod, connects to it, and starts the main session. Close deletes the pod. When New
+// fails, or ctx ends before it has returned, there is no pod left.
 //
-// The pod has the labels sandshell (this library's version), sandshell.box and sandshell.pid, and the annotation sandshell.host (the process it belongs to).
-// Unless Config.Keep says otherwise, it ends by itself when this process has been gone for Config.Linger; Reap deletes what has ended.
+// The pod has the labels sandshell (this library's version), sandshell.box and sandshell.pid, and
+// the annotation sandshell.host (the process it belongs to). Unless Config.Keep says otherwise, it
+// ends by itself when this process has been gone for Config.Linger; Reap deletes what has ended.
 //
 // That the cluster does not give a box is an *Error, which says why and what to do.
 func New(ctx context.Context, c Config) (*KubeBox, error) {
@@ -62,7 +65,8 @@ func (c Config) box(ctx context.Context) (*KubeBox, error) {
 		cluster.Close()
 		return nil, err
 	}
-	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: c.Dir, Shell: c.Shell, Grace: c.Grace, StartLimit: c.StartLimit, Logger: c.Logger})
+	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: c.Dir, Shell: c.Shell, Grace: c.Grace,
+		StartLimit: c.StartLimit, Logger: c.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("pod of image %q: %w", c.Image, err)
 	}
@@ -99,7 +103,8 @@ func (c Config) start(ctx context.Context, cluster *kube.Cluster) (*host, error)
 		return nil, err
 	}
 	starting, cancel := context.WithTimeoutCause(ctx, c.StartTimeout,
-		fmt.Errorf("the pod did not come up within %v: %w", c.StartTimeout, context.DeadlineExceeded))
+		fmt.Errorf("the pod did not come up within %v: %w", c.StartTimeout,
+			context.DeadlineExceeded))
 	defer cancel()
 	if c.Network == NetworkNone {
 		if err := cluster.DenyNetwork(starting); err != nil {
@@ -133,7 +138,8 @@ func (c Config) start(ctx context.Context, cluster *kube.Cluster) (*host, error)
 
 // connect connects to the boxd of a pod that runs, as its new owner.
 func connect(ctx context.Context, cluster *kube.Cluster, pod *kube.Pod) (*host, error) {
-	h, err := client.Connect(ctx, client.Config{Name: "KubeBox", Place: pod, Keep: pod.Keep, Patience: pod.Linger, Logger: pod.Logger})
+	h, err := client.Connect(ctx, client.Config{Name: "KubeBox", Place: pod, Keep: pod.Keep,
+		Patience: pod.Linger, Logger: pod.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +149,8 @@ func connect(ctx context.Context, cluster *kube.Cluster, pod *kube.Pod) (*host, 
 // ownerLimit bounds the question whether the box is still this program's.
 const ownerLimit = 2 * time.Second
 
-// Close ends the connection, deletes the pod, unless it is left running or is another program's by now, and waits until it is gone.
+// Close ends the connection, deletes the pod, unless it is left running or is another program's by
+// now, and waits until it is gone.
 func (h *host) Close() error {
 	h.closing.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), ownerLimit)

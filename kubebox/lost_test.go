@@ -39,7 +39,8 @@ func TestLost(t *testing.T) {
 	t.Run("deleted", func(t *testing.T) {
 		b := newBox(t, Config{Cluster: c, Name: "mine"})
 		loses(t, b, func() {
-			require.NoError(t, core.Pods(c.Namespace).Delete(t.Context(), b.PodName(), metav1.DeleteOptions{}))
+			require.NoError(t, core.Pods(c.Namespace).Delete(t.Context(), b.PodName(),
+				metav1.DeleteOptions{}))
 		}, sandbox.LostRemoved)
 
 		// Another pod of that name is another box.
@@ -51,7 +52,8 @@ func TestLost(t *testing.T) {
 	t.Run("evicted", func(t *testing.T) {
 		b := newBox(t, Config{Cluster: c})
 		loses(t, b, func() {
-			require.NoError(t, core.Pods(c.Namespace).EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: at(b)}))
+			require.NoError(t, core.Pods(c.Namespace).EvictV1(t.Context(),
+				&policyv1.Eviction{ObjectMeta: at(b)}))
 		}, sandbox.LostEvicted)
 	})
 	t.Run("time up", func(t *testing.T) {
@@ -66,11 +68,13 @@ func TestLost(t *testing.T) {
 	})
 	t.Run("out of memory", func(t *testing.T) {
 		podsAreHere(t)
-		// To the kernel a score of 1000 is worth all pages, in steps of a thousand of them (oom_badness): of 96 MiB, a program may have more.
+		// To the kernel a score of 1000 is worth all pages, in steps of a thousand of them
+		// (oom_badness): of 96 MiB, a program may have more.
 		b := newBox(t, Config{Cluster: c, Memory: 25_000 * 4096})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		// The kernel kills who is first in its order, which boxd never is, unless something outside changes that: until boxd starts the next program.
+		// The kernel kills who is first in its order, which boxd never is, unless something outside
+		// changes that: until boxd starts the next program.
 		r, err := b.Execute(ctx, `python3 -c 'input(); x = bytearray(300 << 20)'`)
 		require.NoError(t, err)
 		require.Equal(t, sandbox.Waiting, r.State)
@@ -80,7 +84,8 @@ func TestLost(t *testing.T) {
 		processes, err := filepath.Glob("/proc/[0-9]*")
 		require.NoError(t, err)
 		for _, p := range processes {
-			if of, _ := os.Readlink(filepath.Join(p, "ns", "pid")); of == pod { // its shell is one of them
+			// its shell is one of them
+			if of, _ := os.Readlink(filepath.Join(p, "ns", "pid")); of == pod {
 				require.NoError(t, os.WriteFile(filepath.Join(p, "oom_score_adj"), []byte("0"), 0))
 			}
 		}

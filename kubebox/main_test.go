@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain checks that the tests leave no goroutine behind. A test that needs a program to kill starts this one: see killed_test.go.
+// TestMain checks that the tests leave no goroutine behind. A test that needs a program to kill
+// starts this one: see killed_test.go.
 func TestMain(m *testing.M) {
 	if os.Getenv(actAs) != "" {
 		act()
@@ -23,10 +24,12 @@ func TestMain(m *testing.M) {
 
 const testImage = "sandshell-test"
 
-// cluster is a namespace of the test's own that takes only pods of the restricted Pod Security Standard; at the test's end no pod may be left in it.
+// cluster is a namespace of the test's own that takes only pods of the restricted Pod Security
+// Standard; at the test's end no pod may be left in it.
 func cluster(t *testing.T) Cluster {
 	t.Helper()
-	testenv.NeedsAll(t, "it needs a Kubernetes cluster; internal/kube tests every day what needs none")
+	testenv.NeedsAll(t, "it needs a Kubernetes cluster; internal/kube tests every day what needs "+
+		"none")
 	k := kubetest.Shared(t)
 	c := Cluster{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace(t, kubetest.Restricted)}
 	t.Cleanup(func() {
@@ -75,7 +78,8 @@ func boxd(t *testing.T, b *KubeBox) string {
 	require.NoError(t, err)
 	for _, p := range processes {
 		command, _ := os.ReadFile(p) // it may have ended
-		if bytes.HasSuffix(command, []byte("\x00"+b.host.pod.Box+"\x00")) && bytes.Contains(command, []byte("\x00serve\x00")) {
+		if bytes.HasSuffix(command, []byte("\x00"+b.host.pod.Box+"\x00")) &&
+			bytes.Contains(command, []byte("\x00serve\x00")) {
 			return filepath.Dir(p)
 		}
 	}

@@ -14,26 +14,31 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A Cluster is a namespace of a cluster with boxes in it, whoever made them. The zero value is what kubectl would use; in a pod, the cluster that the pod is on.
-// Its methods may be called from several goroutines.
+// A Cluster is a namespace of a cluster with boxes in it, whoever made them. The zero value is what
+// kubectl would use; in a pod, the cluster that the pod is on. Its methods may be called from
+// several goroutines.
 type Cluster struct {
-	// Kubeconfig is a file as kubectl has. Default: KUBECONFIG's, else ~/.kube/config; where there is none, in a pod, its service account.
+	// Kubeconfig is a file as kubectl has. Default: KUBECONFIG's, else ~/.kube/config; where there
+	// is none, in a pod, its service account.
 	Kubeconfig string
 	// Context is the one of the kubeconfig to use. Default: the current one.
 	Context string
 	// Namespace is where the boxes are. Default: the context's, and a pod's own.
 	Namespace string
-	// Logger gets what happens beside the results, and at debug level each command: see shellbox.Options. Default: none.
+	// Logger gets what happens beside the results, and at debug level each command: see
+	// shellbox.Options. Default: none.
 	Logger *slog.Logger
 }
 
 // A BoxInfo tells of a box.
 type BoxInfo struct {
-	ID      string // the pod's UID
-	Name    string // and its name
-	Image   string
-	Node    string // "" while it has none
-	State   string // as the cluster has it: "Pending", "Running", "Succeeded", "Failed", "Unknown", or "Terminating"
+	ID    string // the pod's UID
+	Name  string // and its name
+	Image string
+	Node  string // "" while it has none
+	// as the cluster has it: "Pending", "Running", "Succeeded", "Failed", "Unknown", or
+	// "Terminating"
+	State   string
 	Created time.Time
 	Keep    bool              // see Config.Keep
 	Owner   Owner             // who made it; another may have attached to it since
@@ -42,7 +47,9 @@ type BoxInfo struct {
 
 // An Owner is a process that made a box.
 type Owner struct {
-	Host string // as os.Hostname has it there; in a container with " pid:[…]" behind it, its namespace of process ids
+	// as os.Hostname has it there; in a container with " pid:[…]" behind it, its namespace of
+	// process ids
+	Host string
 	PID  int
 }
 
@@ -60,7 +67,8 @@ func Reap(ctx context.Context) (removed int, err error) { return Cluster{}.Reap(
 
 // open finds the cluster.
 func (c Cluster) open() (*kube.Cluster, error) {
-	return kube.Open(kube.Endpoint{Kubeconfig: c.Kubeconfig, Context: c.Context, Namespace: c.Namespace}, c.log())
+	return kube.Open(kube.Endpoint{Kubeconfig: c.Kubeconfig, Context: c.Context,
+		Namespace: c.Namespace}, c.log())
 }
 
 // List finds the boxes in the namespace, and what is left of them.
@@ -77,7 +85,8 @@ func (c Cluster) List(ctx context.Context) ([]BoxInfo, error) {
 	var boxes []BoxInfo
 	for _, b := range list {
 		boxes = append(boxes, BoxInfo{
-			ID: string(b.UID), Name: b.Name, Image: b.Image, Node: b.Node, State: b.State, Created: b.Created, Keep: b.Keep,
+			ID: string(b.UID), Name: b.Name, Image: b.Image, Node: b.Node, State: b.State,
+			Created: b.Created, Keep: b.Keep,
 			Owner: Owner{Host: b.Host, PID: b.PID}, Labels: b.Labels,
 		})
 	}
@@ -87,10 +96,12 @@ func (c Cluster) List(ctx context.Context) ([]BoxInfo, error) {
 // connectLimit bounds Attach's connecting.
 const connectLimit = 10 * time.Second
 
-// Attach takes over a running box by the pod's UID or name: its sessions, with their directories, variables and unfinished commands, and its
-// jobs with their logs (Session, Sessions, Job, Jobs). Runs that were under way are ended. Whoever had the box before, if still there, loses it: their
-// calls return sandbox.ErrLost. The box is this program's from then on, with all that this means: unless it was made with Config.Keep, it ends when
-// this program does. Of its plugins InitPlugins knows again when it is called. A pod that has been replaced by another of its name is a lost box.
+// Attach takes over a running box by the pod's UID or name: its sessions, with their directories,
+// variables and unfinished commands, and its jobs with their logs (Session, Sessions, Job, Jobs).
+// Runs that were under way are ended. Whoever had the box before, if still there, loses it: their
+// calls return sandbox.ErrLost. The box is this program's from then on, with all that this means:
+// unless it was made with Config.Keep, it ends when this program does. Of its plugins InitPlugins
+// knows again when it is called. A pod that has been replaced by another of its name is a lost box.
 func (c Cluster) Attach(ctx context.Context, id string) (*KubeBox, error) {
 	cluster, err := c.open()
 	var box *KubeBox
@@ -104,8 +115,10 @@ func (c Cluster) Attach(ctx context.Context, id string) (*KubeBox, error) {
 	return box, nil
 }
 
-func attach(ctx context.Context, cluster *kube.Cluster, id string, log *slog.Logger) (*KubeBox, error) {
-	noAnswer := &sandbox.LostError{Box: "KubeBox", Reason: fmt.Sprintf("no answer within %v", connectLimit), Cause: sandbox.LostConnection}
+func attach(ctx context.Context, cluster *kube.Cluster, id string,
+	log *slog.Logger) (*KubeBox, error) {
+	noAnswer := &sandbox.LostError{Box: "KubeBox", Reason: fmt.Sprintf("no answer within %v",
+		connectLimit), Cause: sandbox.LostConnection}
 	connecting, cancel := ctxerr.WithLimit(ctx, connectLimit, noAnswer)
 	defer cancel()
 	pod, err := cluster.Find(connecting, id, log)
@@ -138,9 +151,11 @@ func attach(ctx context.Context, cluster *kube.Cluster, id string, log *slog.Log
 // Lost returns why the box is lost; nil if it is there, or if that is not known when ctx ends.
 func (b *KubeBox) Lost(ctx context.Context) error { return b.host.Lost(ctx) }
 
-// Reap removes what is left of boxes whose owners have ended: pods that have ended too, or have not begun to run. A box that runs is left alone: it is kept, or ends
-// by itself. What this program could not remove, because the API server did not answer a New that failed or a Close, is removed too, whether it runs or
-// not. It returns how many it has removed. What killed programs of this user have left of SSHConfig on this machine goes too.
+// Reap removes what is left of boxes whose owners have ended: pods that have ended too, or have not
+// begun to run. A box that runs is left alone: it is kept, or ends by itself. What this program
+// could not remove, because the API server did not answer a New that failed or a Close, is removed
+// too, whether it runs or not. It returns how many it has removed. What killed programs of this
+// user have left of SSHConfig on this machine goes too.
 func (c Cluster) Reap(ctx context.Context) (removed int, err error) {
 	cluster, err := c.open()
 	if err == nil {
@@ -153,8 +168,8 @@ func (c Cluster) Reap(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
-// Remove removes a box by the pod's UID or name, whoever made it and whether it runs or not. A program that works with it loses it. One that is not there is no
-// error; a pod that is no box is.
+// Remove removes a box by the pod's UID or name, whoever made it and whether it runs or not. A
+// program that works with it loses it. One that is not there is no error; a pod that is no box is.
 func (c Cluster) Remove(ctx context.Context, id string) error {
 	cluster, err := c.open()
 	if err == nil {
@@ -167,7 +182,8 @@ func (c Cluster) Remove(ctx context.Context, id string) error {
 	return nil
 }
 
-// Prune removes the NetworkPolicy that NetworkNone has made in the namespace, unless a box still needs it.
+// Prune removes the NetworkPolicy that NetworkNone has made in the namespace, unless a box still
+// needs it.
 func (c Cluster) Prune(ctx context.Context) error {
 	cluster, err := c.open()
 	if err == nil {

@@ -13,21 +13,27 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// An OpenNetworkError says that boxes of NetworkNone have a network all the same. Reached says who reached whom.
+// An OpenNetworkError says that boxes of NetworkNone have a network all the same. Reached says who
+// reached whom.
 type OpenNetworkError struct{ Reached string }
 
 func (e *OpenNetworkError) Error() string {
-	return e.Reached + ": nobody enforces NetworkPolicies in this cluster. A network plugin that does (Calico, Cilium, Antrea, kube-router, …) has to be its only one; " +
+	return e.Reached + ": nobody enforces NetworkPolicies in this cluster. A network plugin that " +
+		"does (Calico, Cilium, Antrea, kube-router, …) has to be its only one; " +
 		"until then take all boxes for connected"
 }
 
-// probeLimit is how long a connection may take: what is denied is dropped mostly, and never answered.
+// probeLimit is how long a connection may take: what is denied is dropped mostly, and never
+// answered.
 const probeLimit = 3 * time.Second
 
-// CheckNetwork finds out whether somebody enforces NetworkNone: nil if so, an *OpenNetworkError if not, and any other error if that could not be decided. It makes three
-// boxes of c, one with NetworkNone and two with NetworkCluster. One of the two connects to the other, at its pod's own address, which has to succeed: else it is
-// not the policy that stands between pods. The first tries to reach one of them, and to be reached. It takes some seconds, is decisive for
-// the nodes that the three were on, and needs to be asked once per cluster, not per box. A plugin that learns of a pod late may have let something through before.
+// CheckNetwork finds out whether somebody enforces NetworkNone: nil if so, an *OpenNetworkError if
+// not, and any other error if that could not be decided. It makes three boxes of c, one with
+// NetworkNone and two with NetworkCluster. One of the two connects to the other, at its pod's own
+// address, which has to succeed: else it is not the policy that stands between pods. The first
+// tries to reach one of them, and to be reached. It takes some seconds, is decisive for the nodes
+// that the three were on, and needs to be asked once per cluster, not per box. A plugin that learns
+// of a pod late may have let something through before.
 func CheckNetwork(ctx context.Context, c Config) (err error) {
 	boxes, err := probes(ctx, c)
 	defer func() { err = errors.Join(err, boxes.close()) }()
@@ -82,13 +88,15 @@ func (p *probe) check(ctx context.Context) error {
 	var errs []error
 	for _, t := range tries {
 		if t.reached && (t.from == none || t.to == none) {
-			return &OpenNetworkError{fmt.Sprintf("pod %s reached pod %s, and one of them is of NetworkNone", t.from.PodName(), t.to.PodName())}
+			return &OpenNetworkError{fmt.Sprintf("pod %s reached pod %s, and one of them is of "+
+				"NetworkNone", t.from.PodName(), t.to.PodName())}
 		}
 		errs = append(errs, t.err)
 	}
 	err := errors.Join(errs...)
 	if err == nil && !tries[0].reached {
-		err = fmt.Errorf("pod %s did not reach pod %s either, though both are of NetworkCluster: another NetworkPolicy of the namespace's, or the network itself, is in the way",
+		err = fmt.Errorf("pod %s did not reach pod %s either, though both are of NetworkCluster: "+
+			"another NetworkPolicy of the namespace's, or the network itself, is in the way",
 			one.PodName(), other.PodName())
 	}
 	if err != nil {
@@ -99,7 +107,8 @@ func (p *probe) check(ctx context.Context) error {
 
 // unreachable is what the system says in a pod that may not connect, or that the other end refuses.
 var unreachable = []error{
-	syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT, syscall.EACCES,
+	syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
+	syscall.ETIMEDOUT, syscall.EACCES,
 }
 
 // reaches reports whether a box can connect to another. That it could not be tried is an error.
@@ -126,10 +135,13 @@ func reaches(ctx context.Context, from, to *KubeBox) (bool, error) {
 	if ctx.Err() != nil {
 		return false, ctxerr.Of(ctx)
 	}
-	if dialing.Err() == nil && !slices.ContainsFunc(unreachable, func(says error) bool { return errors.Is(err, says) }) {
+	if dialing.Err() == nil && !slices.ContainsFunc(unreachable, func(says error) bool {
+		return errors.Is(err, says)
+	}) {
 		return false, err
 	}
-	for _, b := range []*KubeBox{from, to} { // it is not that one of them has gone, or does not answer
+	// it is not that one of them has gone, or does not answer
+	for _, b := range []*KubeBox{from, to} {
 		answering, cancel := context.WithTimeout(ctx, probeLimit)
 		_, err := b.Files().Stat(answering, "/")
 		cancel()

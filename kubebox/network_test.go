@@ -17,7 +17,8 @@ func TestCheckNetwork(t *testing.T) {
 	require.ErrorAs(t, err, &open)
 }
 
-// The kernel keeps packets from pods, as a network plugin has it do: what CheckNetwork makes of that.
+// The kernel keeps packets from pods, as a network plugin has it do: what CheckNetwork makes of
+// that.
 func TestEnforced(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)

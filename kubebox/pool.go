@@ -16,9 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Pool has boxes ready that were made ahead, so that getting one takes milliseconds. It makes another in the background for each that is taken. Programs whose pools
-// have the same name, namespace and cluster share their boxes: each keeps its size of them ready, and each may get any. No two ever get one box. Its
-// methods may be called from several goroutines.
+// A Pool has boxes ready that were made ahead, so that getting one takes milliseconds. It makes
+// another in the background for each that is taken. Programs whose pools have the same name,
+// namespace and cluster share their boxes: each keeps its size of them ready, and each may get any.
+// No two ever get one box. Its methods may be called from several goroutines.
 type Pool struct {
 	name    string
 	config  Config
@@ -30,21 +31,25 @@ type Pool struct {
 
 // A Handover is what the one who gets a box of a Pool brings along.
 type Handover struct {
-	// Env is added to the environment of the main session and of all that is started later, "NAME=value". The cluster does not see it.
+	// Env is added to the environment of the main session and of all that is started later,
+	// "NAME=value". The cluster does not see it.
 	Env []string
 	// Files are copied into the directory where sessions start. Default: none.
 	Files fs.FS
 }
 
-// NewPool starts to make boxes of c, until size of them are ready. name is a label's value; programs that share a pool have to have the same c. c.Name has to
-// be empty: each box has a name of its own. A program that ends without Close leaves its boxes to end by themselves, as New says; those that are ready
-// another program may get until then.
+// NewPool starts to make boxes of c, until size of them are ready. name is a label's value;
+// programs that share a pool have to have the same c. c.Name has to be empty: each box has a name
+// of its own. A program that ends without Close leaves its boxes to end by themselves, as New says;
+// those that are ready another program may get until then.
 func NewPool(c Config, name string, size int) (*Pool, error) {
 	if c.Name != "" {
-		return nil, fmt.Errorf("kubebox: the Config of a pool has the Name %q: leave it empty, one name cannot be for several boxes", c.Name)
+		return nil, fmt.Errorf("kubebox: the Config of a pool has the Name %q: leave it empty, "+
+			"one name cannot be for several boxes", c.Name)
 	}
 	if wrong := content.IsLabelValue(name); name == "" || len(wrong) > 0 {
-		return nil, fmt.Errorf("kubebox: a pool's name cannot be %q: %s", name, strings.Join(wrong, "; "))
+		return nil, fmt.Errorf("kubebox: a pool's name cannot be %q: %s", name,
+			strings.Join(wrong, "; "))
 	}
 	if size < 0 {
 		return nil, fmt.Errorf("kubebox: a pool of %d boxes", size)
@@ -60,7 +65,8 @@ func NewPool(c Config, name string, size int) (*Pool, error) {
 	full.pool = name
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Pool{name: name, config: full, cluster: cluster, stop: stop}
-	p.boxes = warm.New(warm.Config[*KubeBox]{Size: size, Logger: full.Logger, Make: p.make, Close: func(b *KubeBox) { b.discard() }})
+	p.boxes = warm.New(warm.Config[*KubeBox]{Size: size, Logger: full.Logger, Make: p.make,
+		Close: func(b *KubeBox) { b.discard() }})
 	p.follows.Go(func() { cluster.FollowPool(ctx, name, p.drop) })
 	return p, nil
 }
@@ -94,8 +100,9 @@ func (p *Pool) drop(gone, ready map[types.UID]bool) {
 	})
 }
 
-// Get hands out a box, which is the caller's to close. It takes one that is ready and answers, this program's or another's; one that has died meanwhile is removed. If
-// there is none, Get makes one, as New does. When Get fails, it leaves no box behind.
+// Get hands out a box, which is the caller's to close. It takes one that is ready and answers, this
+// program's or another's; one that has died meanwhile is removed. If there is none, Get makes one,
+// as New does. When Get fails, it leaves no box behind.
 func (p *Pool) Get(ctx context.Context, h Handover) (*KubeBox, error) {
 	for {
 		box, ready, err := p.take(ctx)
@@ -106,7 +113,8 @@ func (p *Pool) Get(ctx context.Context, h Handover) (*KubeBox, error) {
 			if box, err = New(ctx, p.config); err != nil {
 				return nil, err
 			}
-			if _, err = p.cluster.Claim(ctx, box.PodName(), box.host.pod.UID, kube.Making, kube.Claimed); err != nil {
+			if _, err = p.cluster.Claim(ctx, box.PodName(), box.host.pod.UID, kube.Making,
+				kube.Claimed); err != nil {
 				return nil, errors.Join(fmt.Errorf("kubebox: %w", err), box.discard())
 			}
 		}
@@ -114,7 +122,8 @@ func (p *Pool) Get(ctx context.Context, h Handover) (*KubeBox, error) {
 		if err == nil {
 			return box, nil
 		}
-		died := ready && ctx.Err() == nil && (errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrTimeout))
+		died := ready && ctx.Err() == nil &&
+			(errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrTimeout))
 		removal := box.discard()
 		if !died {
 			return nil, errors.Join(fmt.Errorf("kubebox: hand over a box: %w", err), removal)
@@ -123,14 +132,16 @@ func (p *Pool) Get(ctx context.Context, h Handover) (*KubeBox, error) {
 	}
 }
 
-// take takes a box that is ready: this program's, whose connection is there already, else another's. It returns nil if there is none.
+// take takes a box that is ready: this program's, whose connection is there already, else
+// another's. It returns nil if there is none.
 func (p *Pool) take(ctx context.Context) (box *KubeBox, ready bool, err error) {
 	for {
 		box, ok := p.boxes.Take()
 		if !ok {
 			break
 		}
-		claimed, err := p.cluster.Claim(ctx, box.PodName(), box.host.pod.UID, kube.Ready, kube.Claimed)
+		claimed, err := p.cluster.Claim(ctx, box.PodName(), box.host.pod.UID, kube.Ready,
+			kube.Claimed)
 		switch {
 		case err != nil:
 			return nil, false, errors.Join(err, box.discard())
@@ -174,8 +185,8 @@ func (b *KubeBox) discard() error {
 // Ready is how many boxes of this program's are ready.
 func (p *Pool) Ready() int { return p.boxes.Ready() }
 
-// Close removes the boxes of this program's that are ready, and makes no more. Those that were handed out stay. Get then takes those of other programs, and makes
-// each box itself.
+// Close removes the boxes of this program's that are ready, and makes no more. Those that were
+// handed out stay. Get then takes those of other programs, and makes each box itself.
 func (p *Pool) Close() error {
 	p.stop()
 	p.follows.Wait()

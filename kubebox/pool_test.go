@@ -27,7 +27,9 @@ func TestPool(t *testing.T) {
 	require.NoError(t, err)
 	defer second.Close()
 	ready := func() {
-		require.Eventually(t, func() bool { return first.Ready() == 2 }, 2*time.Minute, 20*time.Millisecond)
+		require.Eventually(t, func() bool {
+			return first.Ready() == 2
+		}, 2*time.Minute, 20*time.Millisecond)
 	}
 	ready()
 
@@ -65,7 +67,8 @@ func TestPool(t *testing.T) {
 	require.NoError(t, first.Close())
 }
 
-// Of several programs that claim one pod at once one gets it, each time, also while somebody else changes the pod.
+// Of several programs that claim one pod at once one gets it, each time, also while somebody else
+// changes the pod.
 func TestClaim(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -85,7 +88,8 @@ func TestClaim(t *testing.T) {
 	changes.Go(func() {
 		for i := 0; changing.Err() == nil; i++ {
 			note := fmt.Appendf(nil, `{"metadata": {"annotations": {"changes": "%d"}}}`, i)
-			if _, err := pods.Patch(changing, b.PodName(), types.MergePatchType, note, metav1.PatchOptions{}); err != nil && changing.Err() == nil {
+			if _, err := pods.Patch(changing, b.PodName(), types.MergePatchType, note,
+				metav1.PatchOptions{}); err != nil && changing.Err() == nil {
 				t.Error(err)
 			}
 		}
@@ -110,7 +114,8 @@ func TestClaim(t *testing.T) {
 		require.EqualValues(t, 1, got.Load())
 		says = next
 	}
-	claimed, err := programs[0].Claim(t.Context(), b.PodName(), "another pod of that name", says, kube.Ready)
+	claimed, err := programs[0].Claim(t.Context(), b.PodName(), "another pod of that name", says,
+		kube.Ready)
 	require.NoError(t, err)
 	require.False(t, claimed)
 }

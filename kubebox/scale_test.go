@@ -25,10 +25,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-var scale = flag.Int("kubebox.scale", 0, "run TestScale with so many boxes; in make nightly it is 200")
+var scale = flag.Int("kubebox.scale", 0, "run TestScale with so many boxes; in make nightly it "+
+	"is 200")
 
-// Many boxes at once, of 20 clients, on three nodes: the scheduler spreads them, the quota holds, and a node that is gone takes its own with it. The
-// figures that it logs are those of docs/scale.md.
+// Many boxes at once, of 20 clients, on three nodes: the scheduler spreads them, the quota holds,
+// and a node that is gone takes its own with it. The figures that it logs are those of
+// docs/scale.md.
 func TestScale(t *testing.T) {
 	n := *scale
 	if n == 0 {
@@ -40,11 +42,15 @@ func TestScale(t *testing.T) {
 	ns := k.Namespace(t, kubetest.Restricted)
 	core := k.Core(t)
 	pods := func(n int) corev1.ResourceQuotaSpec {
-		return corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(n), resource.DecimalSI)}}
+		return corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+			corev1.ResourcePods: *resource.NewQuantity(int64(n), resource.DecimalSI)}}
 	}
-	_, err := core.ResourceQuotas(ns).Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "boxes"}, Spec: pods(n)}, metav1.CreateOptions{})
+	_, err := core.ResourceQuotas(ns).Create(t.Context(),
+		&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "boxes"}, Spec: pods(n)},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
-	config := Config{Cluster: Cluster{Kubeconfig: k.Kubeconfig, Namespace: ns}, Image: "sandshell-busybox", Memory: 64 << 20}
+	config := Config{Cluster: Cluster{Kubeconfig: k.Kubeconfig, Namespace: ns},
+		Image: "sandshell-busybox", Memory: 64 << 20}
 
 	before, memory, began := apiRequests(t, k), inUse(), time.Now()
 	boxes := make([]*KubeBox, n)
@@ -78,8 +84,10 @@ func TestScale(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	t.Logf("%d boxes by %d clients in %v; %.1f KiB a box in the client, %d goroutines in all; requests to the API server, a box:\n%s",
-		n, clients, made.Round(time.Millisecond), float64(inUse()-memory)/1024/float64(n), runtime.NumGoroutine(), perBox(before, apiRequests(t, k), n))
+	t.Logf("%d boxes by %d clients in %v; %.1f KiB a box in the client, %d goroutines in all; "+
+		"requests to the API server, a box:\n%s",
+		n, clients, made.Round(time.Millisecond), float64(inUse()-memory)/1024/float64(n),
+		runtime.NumGoroutine(), perBox(before, apiRequests(t, k), n))
 
 	_, err = New(t.Context(), config)
 	var e *Error
@@ -96,14 +104,18 @@ func TestScale(t *testing.T) {
 	}
 
 	const ready = 6
-	more, err := json.Marshal(corev1.ResourceQuota{Spec: pods(n + 2*ready)}) // those of a node that is gone count until it is back
+	// those of a node that is gone count until it is back
+	more, err := json.Marshal(corev1.ResourceQuota{Spec: pods(n + 2*ready)})
 	require.NoError(t, err)
-	_, err = core.ResourceQuotas(ns).Patch(t.Context(), "boxes", types.MergePatchType, more, metav1.PatchOptions{})
+	_, err = core.ResourceQuotas(ns).Patch(t.Context(), "boxes", types.MergePatchType, more,
+		metav1.PatchOptions{})
 	require.NoError(t, err)
 	pool, err := NewPool(config, "scale", ready)
 	require.NoError(t, err)
 	defer pool.Close()
-	require.Eventually(t, func() bool { return pool.Ready() == ready }, 2*time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return pool.Ready() == ready
+	}, 2*time.Minute, 50*time.Millisecond)
 	nodeOf = nodesOf(t, config.Cluster)
 	loseNode(t, k, boxes, nodeOf)
 	refills(t, pool, ready, nodeOf)
@@ -136,7 +148,8 @@ func refills(t *testing.T, pool *Pool, ready int, nodeOf map[string]string) {
 		}
 		return made > 0
 	}, 2*time.Minute, 100*time.Millisecond, "the pool is filled again")
-	t.Logf("the pool was filled again %v later, with %d new boxes", time.Since(began).Round(time.Millisecond), made)
+	t.Logf("the pool was filled again %v later, with %d new boxes",
+		time.Since(began).Round(time.Millisecond), made)
 	for range ready {
 		b, err := pool.Get(t.Context(), Handover{})
 		require.NoError(t, err)
@@ -171,7 +184,8 @@ func loseNode(t *testing.T, k *kubetest.Cluster, boxes []*KubeBox, nodeOf map[st
 		})
 	}
 	wg.Wait()
-	t.Logf("the last box of the lost node was known to be lost after %v", last.Round(time.Millisecond))
+	t.Logf("the last box of the lost node was known to be lost after %v",
+		last.Round(time.Millisecond))
 }
 
 // inUse is the memory of the heap and the stacks.
@@ -182,8 +196,9 @@ func inUse() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// apiRequests is what the API server has counted, by verb and resource: the requests of all, the nodes' and controllers' too, and the events of all their watches. An event's
-// size is counted when it is written; those who watch the same are sent what was written for the first of them.
+// apiRequests is what the API server has counted, by verb and resource: the requests of all, the
+// nodes' and controllers' too, and the events of all their watches. An event's size is counted when
+// it is written; those who watch the same are sent what was written for the first of them.
 func apiRequests(t *testing.T, k *kubetest.Cluster) map[string]float64 {
 	t.Helper()
 	body, err := k.Core(t).RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
@@ -198,7 +213,8 @@ func apiRequests(t *testing.T, k *kubetest.Cluster) map[string]float64 {
 			return word
 		}
 		request := func() string {
-			return strings.TrimSuffix(field("verb")+" "+field("resource")+"/"+field("subresource"), "/")
+			return strings.TrimSuffix(field("verb")+" "+field("resource")+"/"+field("subresource"),
+				"/")
 		}
 		var kind string
 		switch metric {

@@ -21,7 +21,8 @@ func TestWriteFileKeepsAttributes(t *testing.T) {
 		if e[0] == 2 {
 			id = 12345
 		}
-		acl = append(acl, byte(e[0]), 0, byte(e[1]), 0, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
+		acl = append(acl, byte(e[0]), 0, byte(e[1]), 0, byte(id), byte(id>>8), byte(id>>16),
+			byte(id>>24))
 	}
 	set := map[string][]byte{"user.note": []byte("kept"), "system.posix_acl_access": acl}
 	for attr, value := range set {

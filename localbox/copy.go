@@ -20,7 +20,9 @@ func (h *host) Unpack(ctx context.Context, path string, pack func(io.Writer) err
 	if err != nil {
 		return err
 	}
-	return throughPipe(ctx, pack, func(r io.Reader) error { return archive.Unpack(ctx, r, path, archive.Options{Trusted: true}) })
+	return throughPipe(ctx, pack, func(r io.Reader) error {
+		return archive.Unpack(ctx, r, path, archive.Options{Trusted: true})
+	})
 }
 
 // Pack implements shellbox.Copier.
@@ -51,9 +53,10 @@ func expandHome(path string) (string, error) {
 	return archive.ExpandHome(path, home), err
 }
 
-// throughPipe runs pack and unpack at the ends of a pipe, which the first failure or the end of ctx closes, and returns when both have.
-// Its error is the first one.
-func throughPipe(ctx context.Context, pack func(io.Writer) error, unpack func(io.Reader) error) error {
+// throughPipe runs pack and unpack at the ends of a pipe, which the first failure or the end of ctx
+// closes, and returns when both have. Its error is the first one.
+func throughPipe(ctx context.Context, pack func(io.Writer) error,
+	unpack func(io.Reader) error) error {
 	ctx, fail := ctxerr.WithCancel(ctx)
 	defer fail(nil)
 	p := newPipe(ctx.Done())
@@ -79,8 +82,9 @@ func throughPipe(ctx context.Context, pack func(io.Writer) error, unpack func(io
 	return ctxerr.Of(ctx)
 }
 
-// A pipe hands pieces from the one who writes to the one who reads, of which either may be some pieces ahead. In io.Pipe the two
-// work by turns, and the changes of goroutine cost more than the copying.
+// A pipe hands pieces from the one who writes to the one who reads, of which either may be some
+// pieces ahead. In io.Pipe the two work by turns, and the changes of goroutine cost more than the
+// copying.
 type pipe struct {
 	full, free  chan []byte
 	done        <-chan struct{} // ends reads and writes

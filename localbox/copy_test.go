@@ -12,7 +12,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// TestCopyEndsWithItsContext: a copy that would take an hour ends when it is cancelled or the box is closed, and leaves nothing.
+// TestCopyEndsWithItsContext: a copy that would take an hour ends when it is cancelled or the box
+// is closed, and leaves nothing.
 func TestCopyEndsWithItsContext(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		dir := t.TempDir()
@@ -26,8 +27,12 @@ func TestCopyEndsWithItsContext(t *testing.T) {
 		require.NoError(t, huge.Close())
 		require.NoError(t, os.Mkdir(dir+"/to", 0o755))
 		for name, copying := range map[string]func(sandbox.Sandbox, context.Context) error{
-			"To":   func(b sandbox.Sandbox, ctx context.Context) error { return b.CopyTo(ctx, dir+"/huge", dir+"/to") },
-			"From": func(b sandbox.Sandbox, ctx context.Context) error { return b.CopyFrom(ctx, dir+"/huge", dir+"/to") },
+			"To": func(b sandbox.Sandbox, ctx context.Context) error {
+				return b.CopyTo(ctx, dir+"/huge", dir+"/to")
+			},
+			"From": func(b sandbox.Sandbox, ctx context.Context) error {
+				return b.CopyFrom(ctx, dir+"/huge", dir+"/to")
+			},
 		} {
 			box := open(t, localbox.Config{})
 			ctx, cancel := context.WithCancel(t.Context())

@@ -19,14 +19,15 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// allInterrupts are the interrupts of the three shells together, and fewInterrupts those that make test has time for.
+// allInterrupts are the interrupts of the three shells together, and fewInterrupts those that make
+// test has time for.
 const (
 	allInterrupts = 100_000
 	fewInterrupts = 240
 )
 
-// TestInterruptsAroundTheEnd interrupts commands at random moments around their ends: each command's status is its own, none is cut, none runs twice,
-// and the shell stays.
+// TestInterruptsAroundTheEnd interrupts commands at random moments around their ends: each
+// command's status is its own, none is cut, none runs twice, and the shell stays.
 func TestInterruptsAroundTheEnd(t *testing.T) {
 	t.Parallel()
 	n := times(fewInterrupts, allInterrupts) // all take an hour
@@ -40,7 +41,8 @@ func TestInterruptsAroundTheEnd(t *testing.T) {
 			}
 			r, seed := seeded()
 			t.Logf("seed %d", seed)
-			i := &interrupter{r: r, ash: args[0] == "busybox", box: open(t, localbox.Config{Shell: args})}
+			i := &interrupter{r: r, ash: args[0] == "busybox",
+				box: open(t, localbox.Config{Shell: args})}
 			i.log = filepath.Join(i.box.Dir(), "log")
 			_, err := i.box.Execute(t.Context(), "KEPT=1")
 			require.NoError(t, err)
@@ -60,7 +62,9 @@ type interrupter struct {
 	box  *localbox.LocalBox
 	log  string
 	took time.Duration // of a command, about
-	ash  bool          // busybox ash jumps out of malloc at a ^C, and rarely waits for malloc's lock for ever: then it is replaced
+	// busybox ash jumps out of malloc at a ^C, and rarely waits for malloc's lock for ever: then it
+	// is replaced
+	ash bool
 
 	lines          []string // that are in the log by now
 	ended, stopped int
@@ -72,9 +76,11 @@ func (i *interrupter) round(ctx context.Context, k int) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	n := i.r.IntN(100) + 1
-	output, command := "", fmt.Sprintf("echo %d >> log; sleep 0.00%d; (exit %d)", k, i.r.IntN(10), n)
+	output, command := "", fmt.Sprintf("echo %d >> log; sleep 0.00%d; (exit %d)", k, i.r.IntN(10),
+		n)
 	if i.r.IntN(2) == 0 {
-		output, command = fmt.Sprintf("out %d\n", k), fmt.Sprintf("echo %d >> log; echo out %d; (exit %d)", k, k, n)
+		output, command = fmt.Sprintf("out %d\n", k), fmt.Sprintf(
+			"echo %d >> log; echo out %d; (exit %d)", k, k, n)
 	}
 	after := time.Duration(i.r.Float64() * 1.5 * float64(max(i.took, time.Millisecond)))
 	typed := i.r.IntN(2) == 0
@@ -113,12 +119,14 @@ func (i *interrupter) round(ctx context.Context, k int) error {
 		i.ended++
 		// The key, unlike Interrupt, has the kernel drop what the terminal was to show.
 		if !ran || !typed && res.Output != output {
-			return fmt.Errorf("%q (ran: %v): it ended by itself, with output %q", command, ran, res.Output)
+			return fmt.Errorf("%q (ran: %v): it ended by itself, with output %q", command, ran,
+				res.Output)
 		}
 	case res.ExitCode == 130 || res.ExitCode == 143 || res.ExitCode == 137:
 		i.stopped++
 	default:
-		return fmt.Errorf("%q (typed: %v, after %v): status %d, output %q", command, typed, after, res.ExitCode, res.Output)
+		return fmt.Errorf("%q (typed: %v, after %v): status %d, output %q", command, typed, after,
+			res.ExitCode, res.Output)
 	}
 	return nil
 }
@@ -142,7 +150,8 @@ func (i *interrupter) ran(k int) (bool, error) {
 
 // check checks that the session is what it was.
 func (i *interrupter) check(t *testing.T) {
-	t.Logf("%d ended by themselves, %d by the interrupt, %d with the shell", i.ended, i.stopped, i.replaced)
+	t.Logf("%d ended by themselves, %d by the interrupt, %d with the shell", i.ended, i.stopped,
+		i.replaced)
 	res, err := i.box.Execute(t.Context(), `echo "kept $KEPT"`)
 	require.NoError(t, err)
 	require.Equal(t, "kept 1\n", res.Output)

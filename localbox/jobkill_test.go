@@ -13,14 +13,18 @@ import (
 	"github.com/sandshell/sandshell/localbox"
 )
 
-// A job's Kill that is given up goes on by itself: the job ends. Nothing of it outlives the box's Close.
+// A job's Kill that is given up goes on by itself: the job ends. Nothing of it outlives the box's
+// Close.
 func TestJobKillGivenUp(t *testing.T) {
 	const stubborn = `sh -c 'trap "" TERM HUP; echo begun; while :; do sleep 0.1; done'`
 	given := func(grace time.Duration) (*localbox.LocalBox, func() bool) {
 		box := open(t, localbox.Config{Dir: t.TempDir(), Grace: grace})
 		j, err := box.Background(t.Context(), stubborn)
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { data, _, _ := j.Logs(t.Context(), 0); return len(data) > 0 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool {
+			data, _, _ := j.Logs(t.Context(), 0)
+			return len(data) > 0
+		}, 10*time.Second, time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		if err := j.Kill(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -41,7 +45,8 @@ func TestJobKillGivenUp(t *testing.T) {
 	box, _ := given(time.Minute)
 	require.NoError(t, box.Close())
 	stacks := make([]byte, 1<<20)
-	if stacks := string(stacks[:runtime.Stack(stacks, true)]); strings.Contains(stacks, "shellbox.(*job).Kill.") {
+	if stacks := string(stacks[:runtime.Stack(stacks, true)]); strings.Contains(stacks,
+		"shellbox.(*job).Kill.") {
 		t.Errorf("Close has returned, and Kill goes on:\n%s", stacks)
 	}
 }

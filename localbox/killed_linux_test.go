@@ -24,14 +24,17 @@ type killing struct {
 func (k *killing) Look(ctx context.Context, p shellbox.Process) (proc.Look, error) {
 	if k.left.Add(-1) >= 0 {
 		syscall.Kill(p.PID(), syscall.SIGKILL)
-		for end := time.Now().Add(10 * time.Second); p.Resize(24, 80) == nil && time.Now().Before(end); { // until the engine has let go of it
+		// until the engine has let go of it
+		for end := time.Now().Add(10 * time.Second); p.Resize(24, 80) == nil &&
+			time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
 	}
 	return k.host.Look(ctx, p)
 }
 
-// A shell that is killed at its start is started again: neither a session's command nor a job waits for it for ever.
+// A shell that is killed at its start is started again: neither a session's command nor a job waits
+// for it for ever.
 func TestShellKilledAtItsStart(t *testing.T) {
 	h := &killing{host: &host{}}
 	box, err := shellbox.New(t.Context(), h, shellbox.Options{Dir: t.TempDir()})

@@ -30,7 +30,8 @@ func open(t testing.TB, c localbox.Config) *localbox.LocalBox {
 	return box
 }
 
-// TestConformance runs the suite in each shell that this machine has of those that sandshell promises to work with.
+// TestConformance runs the suite in each shell that this machine has of those that sandshell
+// promises to work with.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "dash", "busybox ash"} {
@@ -43,13 +44,16 @@ func TestConformance(t *testing.T) {
 			opts := testenv.Suite()
 			switch {
 			case shell == "bash" && testenv.All():
-				opts = testenv.Suite(sandboxtest.Fourths(0, 1, 3)) // of Zoo; TestConformanceSSHBox has the third
+				// of Zoo; TestConformanceSSHBox has the third
+				opts = testenv.Suite(sandboxtest.Fourths(0, 1, 3))
 			case shell == "dash":
 				opts = testenv.Suite(testenv.Some("Syntax", "State")) // what the shell decides
 			case shell == "busybox ash":
 				testenv.NeedsAll(t, "dash, which is much like it, runs every day")
 			}
-			sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox { return open(t, localbox.Config{Shell: args}) }, opts...)
+			sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
+				return open(t, localbox.Config{Shell: args})
+			}, opts...)
 		})
 	}
 }
@@ -92,9 +96,13 @@ func TestBadConfig(t *testing.T) {
 	}{
 		{"NoDir", localbox.Config{Dir: "/does/not/exist"}, fs.ErrNotExist, "/does/not/exist"},
 		{"NotADir", localbox.Config{Dir: "/dev/null"}, nil, "/dev/null: not a directory"},
-		{"NoShell", localbox.Config{Shell: []string{"no-such-shell"}}, exec.ErrNotFound, "no-such-shell: no such program"},
-		{"SlowShell", localbox.Config{Shell: []string{"sh", "-c", "sleep 100"}, StartLimit: 50 * time.Millisecond}, context.DeadlineExceeded, "not at its prompt within 50ms"},
-		{"NotAShell", localbox.Config{Shell: []string{"true"}}, nil, "ended with status 0 before its first prompt"},
+		{"NoShell", localbox.Config{Shell: []string{"no-such-shell"}}, exec.ErrNotFound,
+			"no-such-shell: no such program"},
+		{"SlowShell", localbox.Config{Shell: []string{"sh", "-c", "sleep 100"},
+			StartLimit: 50 * time.Millisecond}, context.DeadlineExceeded,
+			"not at its prompt within 50ms"},
+		{"NotAShell", localbox.Config{Shell: []string{"true"}}, nil,
+			"ended with status 0 before its first prompt"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			temp := t.TempDir()
@@ -124,7 +132,8 @@ func TestWrongEnv(t *testing.T) {
 	require.ErrorContains(t, err, `"A"`)
 }
 
-// TestUserRelativeProgram: a program that a user may not execute is not looked for in another directory.
+// TestUserRelativeProgram: a program that a user may not execute is not looked for in another
+// directory.
 func TestUserRelativeProgram(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -132,7 +141,8 @@ func TestUserRelativeProgram(t *testing.T) {
 	}
 	box := open(t, localbox.Config{Dir: t.TempDir()})
 	require.NoError(t, box.Files().MkdirAll(t.Context(), "bin", 0o755))
-	require.NoError(t, box.Files().WriteFile(t.Context(), "bin/true", []byte("#!/bin/sh\n"), 0o644)) // "/" has one, too
+	// "/" has one, too
+	require.NoError(t, box.Files().WriteFile(t.Context(), "bin/true", []byte("#!/bin/sh\n"), 0o644))
 	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"bin/true"}, User: "12345:12345"})
 	require.ErrorIs(t, err, fs.ErrPermission)
 	require.Equal(t, 126, code)

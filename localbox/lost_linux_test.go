@@ -13,10 +13,12 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// losing is a host that is lost as soon as a command has ended: when what was typed to it is to be dropped.
+// losing is a host that is lost as soon as a command has ended: when what was typed to it is to be
+// dropped.
 type losing struct {
 	*host
-	lost, asked, told chan struct{} // closed when the host is lost, when the engine asks why, and when it may know
+	// closed when the host is lost, when the engine asks why, and when it may know
+	lost, asked, told chan struct{}
 }
 
 func (l *losing) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
@@ -64,9 +66,11 @@ func (u *unreachable) Wait() (shellbox.Status, error) {
 	}
 }
 
-// A command that has ended before the host is lost has its own result: no fresh shell has taken the place of its shell.
+// A command that has ended before the host is lost has its own result: no fresh shell has taken the
+// place of its shell.
 func TestLostBehindTheEnd(t *testing.T) {
-	h := &losing{host: &host{}, lost: make(chan struct{}), asked: make(chan struct{}), told: make(chan struct{})}
+	h := &losing{host: &host{}, lost: make(chan struct{}), asked: make(chan struct{}),
+		told: make(chan struct{})}
 	box, err := shellbox.New(t.Context(), h, shellbox.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -10,7 +10,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// On Linux nothing has to be started to learn about processes. No answer takes so long that it would have to heed a context.
+// On Linux nothing has to be started to learn about processes. No answer takes so long that it
+// would have to heed a context.
 var _ shellbox.Processes = (*host)(nil)
 
 // Tree implements shellbox.Processes.
@@ -46,7 +47,8 @@ func (h *host) Look(ctx context.Context, p shellbox.Process) (proc.Look, error) 
 	return procfs.Look(p.PID()), nil
 }
 
-// discardLimit bounds Discard. It is reached only if the terminal cannot be opened and something is being typed on it.
+// discardLimit bounds Discard. It is reached only if the terminal cannot be opened and something is
+// being typed on it.
 const discardLimit = time.Second
 
 // Discard implements shellbox.Processes.
@@ -82,7 +84,8 @@ func (h *host) Interrupt(ctx context.Context, p shellbox.Process) (bool, error) 
 // settleLimit bounds Settle. A program that prints without end is never settled.
 const settleLimit = 20 * time.Millisecond
 
-// Settle implements shellbox.Processes. Input needs no wait: a write to the terminal has given it to the program.
+// Settle implements shellbox.Processes. Input needs no wait: a write to the terminal has given it
+// to the program.
 func (h *host) Settle(ctx context.Context, p shellbox.Process) (busy bool, err error) {
 	if p, ok := p.(*process); ok && p.Stderr() == nil {
 		busy = p.Settle(settleLimit)

@@ -27,7 +27,8 @@ func (h *counted) Start(ctx context.Context, p shellbox.Program) (shellbox.Proce
 // A silent host is no shellbox.Processes: it leaves the questions to the control shell.
 type silent struct{ shellbox.Host }
 
-// With its own answers or the control shell's, a host's box knows who waits and ends what it has started; with its own it starts nothing.
+// With its own answers or the control shell's, a host's box knows who waits and ends what it has
+// started; with its own it starts nothing.
 func TestProcesses(t *testing.T) {
 	t.Run("Host", func(t *testing.T) {
 		h := &counted{host: &host{}}
@@ -43,7 +44,8 @@ func TestProcesses(t *testing.T) {
 
 func answers(t *testing.T, h shellbox.Host) {
 	ctx := t.Context()
-	box, err := shellbox.New(ctx, h, shellbox.Options{Grace: 300 * time.Millisecond, Dir: t.TempDir()})
+	box, err := shellbox.New(ctx, h, shellbox.Options{Grace: 300 * time.Millisecond,
+		Dir: t.TempDir()})
 	require.NoError(t, err)
 	defer box.Close()
 
@@ -63,11 +65,13 @@ func answers(t *testing.T, h shellbox.Host) {
 		require.NoError(t, err)
 		require.Equal(t, sandbox.Exited, r.State, c.command)
 	}
-	r, err := box.Execute(ctx, "trap '' INT TERM; sleep 1000; trap - INT TERM", sandbox.Timeout(100*time.Millisecond))
+	r, err := box.Execute(ctx, "trap '' INT TERM; sleep 1000; trap - INT TERM",
+		sandbox.Timeout(100*time.Millisecond))
 	require.ErrorIs(t, err, sandbox.ErrTimeout)
 	require.False(t, r.Restarted)
 
-	job, err := box.Background(ctx, `sh -c 'trap "exit 3" USR1; echo ready; while :; do sleep 0.05; done'`)
+	job, err := box.Background(ctx,
+		`sh -c 'trap "exit 3" USR1; echo ready; while :; do sleep 0.05; done'`)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		log, _, err := job.Logs(ctx, 0)
@@ -83,7 +87,9 @@ func answers(t *testing.T, h shellbox.Host) {
 	require.Equal(t, sandbox.Waiting, r.State)
 	require.NoError(t, box.Close())
 	require.NotEmpty(t, r.Output)
-	require.Eventually(t, func() bool { return syscall.Kill(atoi(r.Output), 0) != nil }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return syscall.Kill(atoi(r.Output), 0) != nil
+	}, 20*time.Second, 5*time.Millisecond)
 }
 
 func atoi(s string) (n int) {

@@ -11,7 +11,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// reapLimit is how long processes may take to end after SIGKILL: one that is in the kernel ends later, or never.
+// reapLimit is how long processes may take to end after SIGKILL: one that is in the kernel ends
+// later, or never.
 const reapLimit = 5 * time.Second
 
 // endMarked ends all processes with that mark in their environment, and what descends from them.
@@ -24,7 +25,8 @@ func endMarked(ctx context.Context, mark string) error {
 			return nil
 		}
 		if time.Since(begin) > reapLimit {
-			return fmt.Errorf("%d processes survive SIGKILL, the first is %d", len(left), left[0].PID)
+			return fmt.Errorf("%d processes survive SIGKILL, the first is %d", len(left),
+				left[0].PID)
 		}
 		var pids []int
 		for _, p := range left {

@@ -27,13 +27,15 @@ func TestReapedProgram(t *testing.T) {
 	}
 	box, err := localbox.New(t.Context(), localbox.Config{})
 	require.NoError(t, err)
-	r, err := box.Execute(t.Context(), `trap "" HUP; sleep 1000 & echo $!; (setsid nohup sleep 1000 >/dev/null 2>&1 & echo $!)`)
+	r, err := box.Execute(t.Context(),
+		`trap "" HUP; sleep 1000 & echo $!; (setsid nohup sleep 1000 >/dev/null 2>&1 & echo $!)`)
 	require.NoError(t, err)
 	fmt.Println("ready", box.Dir(), strings.ReplaceAll(r.Output, "\n", " "))
 	os.Stdin.Read(make([]byte, 1))
 }
 
-// A program that is killed leaves its boxes' directories, and processes that ignore the end of their terminal: Reap takes them, and nobody else's.
+// A program that is killed leaves its boxes' directories, and processes that ignore the end of
+// their terminal: Reap takes them, and nobody else's.
 func TestReap(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -80,9 +82,12 @@ func TestReap(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.NoDirExists(t, filepath.Dir(dir))
-	// The cancelled one may have killed a process that is still ending, in which it has no environment, and no mark, any more: no other Reap waits for that one.
+	// The cancelled one may have killed a process that is still ending, in which it has no
+	// environment, and no mark, any more: no other Reap waits for that one.
 	require.Eventually(t, func() bool {
-		return !slices.ContainsFunc(procfs.Alive(pids...), func(p proc.Process) bool { return !p.Ended() })
+		return !slices.ContainsFunc(procfs.Alive(pids...), func(p proc.Process) bool {
+			return !p.Ended()
+		})
 	}, 20*time.Second, time.Millisecond)
 	r, err := mine.Execute(t.Context(), `echo $X; ls; jobs | grep -c Running`)
 	require.NoError(t, err)

@@ -30,7 +30,8 @@ func TestOtherPrograms(t *testing.T) {
 		{[]string{"python3"}, "it printed"},
 		{[]string{"/bin/cat"}, "invalid option"},
 		{[]string{"sh", "-c", "cat", "-i"}, "did not"},
-		{[]string{"sh", "-c", "echo sorry; exit 4", "-i"}, `status 4 before its first prompt; it printed "sorry"`},
+		{[]string{"sh", "-c", "echo sorry; exit 4", "-i"},
+			`status 4 before its first prompt; it printed "sorry"`},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			t.Parallel()
@@ -57,10 +58,14 @@ func TestOtherPrograms(t *testing.T) {
 // programs of a session see the environment as it is.
 func TestStartEnvironment(t *testing.T) {
 	rc := filepath.Join(t.TempDir(), "rc")
-	require.NoError(t, os.WriteFile(rc, []byte("F=1; cd /; set -u; trap 'exit 3' EXIT; exit 5\n"), 0o600))
+	require.NoError(t, os.WriteFile(rc, []byte("F=1; cd /; set -u; trap 'exit 3' EXIT; exit 5\n"),
+		0o600))
 	env := []string{
-		"ENV=" + rc, "BASH_ENV=" + rc, "POSIXLY_CORRECT=1", "SHELLOPTS=braceexpand:xtrace:nounset:errexit:noclobber:verbose:allexport", "BASHOPTS=nullglob:extdebug:failglob",
-		"PROMPT_COMMAND=exit 6", "PS0=$(exit 7)zero", "PS1=one", "PS2=two", "PS4=four", "TMOUT=1", "CDPATH=/usr", "IGNOREEOF=1", "MAILCHECK=0",
+		"ENV=" + rc, "BASH_ENV=" + rc, "POSIXLY_CORRECT=1",
+		"SHELLOPTS=braceexpand:xtrace:nounset:errexit:noclobber:verbose:allexport",
+		"BASHOPTS=nullglob:extdebug:failglob",
+		"PROMPT_COMMAND=exit 6", "PS0=$(exit 7)zero", "PS1=one", "PS2=two", "PS4=four", "TMOUT=1",
+		"CDPATH=/usr", "IGNOREEOF=1", "MAILCHECK=0",
 	}
 	for _, shell := range [][]string{nil, {"bash"}, {"dash"}, {"dash", "-i"}, {"busybox", "ash"}} {
 		t.Run(strings.Join(shell, " "), func(t *testing.T) {
@@ -122,13 +127,16 @@ func TestSpoilers(t *testing.T) {
 		{"CommandIsFour", "command() { return 4; }; (exit 7)", 7, ""},
 		{"CommandAndDirectory", "command() { :; }; cd /; (exit 7)", 7, ""},
 		{"PrintfIsTrue", "printf() { return 0; }; (exit 6)", 6, ""},
-		{"Mocks", "command() { :; }; printf() { :; }; eval() { :; }; unset() { :; }; set() { :; }; (exit 6)", 6, ""},
+		{"Mocks", "command() { :; }; printf() { :; }; eval() { :; }; unset() { :; }; set() { :; " +
+			"}; (exit 6)", 6, ""},
 		{"UnsetIsTrue", "unset() { return 0; }; (exit 6)", 6, ""},
 		{"Ten", "rm -f lock; exec 10>lock; flock -n 10 && echo locked; (exit 5)", 5, "locked\n"},
-		{"TenTo99", "for i in 10 11 12 99 254; do eval \"exec $i>lock$i; flock -n $i && echo $i\"; done; exec {x}>lockx; (exit 5)", 5, "10\n11\n12\n99\n254\n"},
+		{"TenTo99", "for i in 10 11 12 99 254; do eval \"exec $i>lock$i; flock -n $i && echo " +
+			"$i\"; done; exec {x}>lockx; (exit 5)", 5, "10\n11\n12\n99\n254\n"},
 		{"CloseAll", "for i in $(seq 3 255); do eval \"exec $i>&-\"; done; (exit 5)", 5, ""},
 		{"CloseOwn", "exec 1000>&- 1001>&-; (exit 5)", -1, ""},
-		{"CloseEverything", "for i in /proc/$$/fd/*; do i=${i##*/}; [ $i -le 2 ] || eval \"exec $i>&-\"; done; (exit 5)", -1, ""},
+		{"CloseEverything", "for i in /proc/$$/fd/*; do i=${i##*/}; [ $i -le 2 ] || eval \"exec " +
+			"$i>&-\"; done; (exit 5)", -1, ""},
 		{"FewDescriptors", "ulimit -Sn 16; (exit 5)", 5, ""},
 		{"Stop", "kill -STOP $$", -1, ""},
 		{"StopLater", "(sleep 0.2; kill -STOP $$) & true", -1, ""},
@@ -143,7 +151,8 @@ func TestSpoilers(t *testing.T) {
 		{"Trace", "set -x; (exit 5)", 5, "++ exit 5\n"},
 	} {
 		for name, box := range map[string]sandbox.Sandbox{"bash": box, "dash": dash, "ash": ash} {
-			plain := strings.ContainsAny(c.name, "M") && !strings.Contains(c.name, "Mocks") || strings.HasPrefix(c.name, "Stop") || c.name == "NoEmacs"
+			plain := strings.ContainsAny(c.name, "M") && !strings.Contains(c.name, "Mocks") ||
+				strings.HasPrefix(c.name, "Stop") || c.name == "NoEmacs"
 			if name != "bash" && !plain {
 				continue
 			}

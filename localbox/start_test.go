@@ -19,16 +19,18 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A program that was started with the interrupt key ignored, as nohup and "&" in a script do, does not pass that on to its shells, and
-// goes on ignoring it.
+// A program that was started with the interrupt key ignored, as nohup and "&" in a script do, does
+// not pass that on to its shells, and goes on ignoring it.
 func TestIgnoredSignals(t *testing.T) {
 	const inside = "SANDSHELL_TEST_IGNORES"
 	if os.Getenv(inside) == "" {
-		cmd := exec.Command("sh", "-c", `trap "" HUP INT QUIT; exec "$@"`, "sh", os.Args[0], "-test.run=^TestIgnoredSignals$", "-test.v")
+		cmd := exec.Command("sh", "-c", `trap "" HUP INT QUIT; exec "$@"`, "sh", os.Args[0],
+			"-test.run=^TestIgnoredSignals$", "-test.v")
 		cmd.Env = append(os.Environ(), inside+"=1")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
-		require.True(t, bytes.Contains(out, []byte("--- PASS: TestIgnoredSignals/ByItself")), "%s", out)
+		require.True(t, bytes.Contains(out, []byte("--- PASS: TestIgnoredSignals/ByItself")), "%s",
+			out)
 		return
 	}
 	t.Run("AtItsStart", func(t *testing.T) { ignoredSignals(t) })
@@ -60,7 +62,8 @@ func ignoredSignals(t *testing.T) {
 		hits.Wait()
 	}()
 
-	// The second interrupt key would come after half of Grace: nothing but the first ends a program in time.
+	// The second interrupt key would come after half of Grace: nothing but the first ends a program
+	// in time.
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	box, err := New(t.Context(), Config{Grace: time.Hour})
@@ -74,7 +77,8 @@ func ignoredSignals(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			_, err = s.Execute(t.Context(), "sh -c 'echo up; exec sleep 100'", sandbox.Until(regexp.MustCompile("up")))
+			_, err = s.Execute(t.Context(), "sh -c 'echo up; exec sleep 100'",
+				sandbox.Until(regexp.MustCompile("up")))
 			if err != nil {
 				t.Error(err)
 				return
@@ -87,7 +91,8 @@ func ignoredSignals(t *testing.T) {
 	}
 	sessions.Wait()
 	var stdout bytes.Buffer
-	_, err = box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", "kill -INT $$; echo survived"}, Stdout: &stdout})
+	_, err = box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c",
+		"kill -INT $$; echo survived"}, Stdout: &stdout})
 	require.NoError(t, err)
 	require.Empty(t, stdout.String())
 	require.True(t, signal.Ignored(syscall.SIGINT))

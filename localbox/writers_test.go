@@ -35,7 +35,8 @@ func (s *stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestCloseWithStuckWriters: callers' writers that block keep neither Close from returning nor the calls.
+// TestCloseWithStuckWriters: callers' writers that block keep neither Close from returning nor the
+// calls.
 func TestCloseWithStuckWriters(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"yes", "echo a"} {
@@ -49,7 +50,8 @@ func TestCloseWithStuckWriters(t *testing.T) {
 				go func() { done <- f(w) }()
 				<-w.begun
 			}
-			for name, option := range map[string]func(io.Writer) sandbox.ExecOption{"Tee": sandbox.Tee, "Follow": sandbox.Follow} {
+			for name, option := range map[string]func(io.Writer) sandbox.ExecOption{
+				"Tee": sandbox.Tee, "Follow": sandbox.Follow} {
 				s, err := box.Open(t.Context())
 				require.NoError(t, err)
 				begin(name, func(w io.Writer) error {
@@ -66,7 +68,8 @@ func TestCloseWithStuckWriters(t *testing.T) {
 				return err
 			})
 			begin("Run", func(w io.Writer) error {
-				_, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", command}, Stdout: w})
+				_, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", command},
+					Stdout: w})
 				return err
 			})
 			closed := make(chan error, 1)
@@ -95,7 +98,8 @@ func TestCloseWithStuckWriters(t *testing.T) {
 	}
 }
 
-// TestStuckFollowBetweenCalls: a writer of Follow that blocks holds up no call that is to return, and the session goes on without it.
+// TestStuckFollowBetweenCalls: a writer of Follow that blocks holds up no call that is to return,
+// and the session goes on without it.
 func TestStuckFollowBetweenCalls(t *testing.T) {
 	t.Parallel()
 	box := open(t, localbox.Config{})
@@ -107,22 +111,26 @@ func TestStuckFollowBetweenCalls(t *testing.T) {
 	}
 	require.ErrorIs(t, err, exec.ErrWaitDelay)
 	res, err = box.Interrupt(t.Context())
-	require.ErrorIs(t, err, exec.ErrWaitDelay, "each Result tells that its output has not got to the writer")
+	require.ErrorIs(t, err, exec.ErrWaitDelay, "each Result tells that its output has not got to "+
+		"the writer")
 	require.Equal(t, 130, res.ExitCode)
 	res, err = box.Execute(t.Context(), "echo on")
 	require.NoError(t, err)
 	require.Equal(t, "on\n", res.Output)
 }
 
-// TestWriterEndsGoroutine: a writer or a reader that calls runtime.Goexit, as a test's FailNow does, keeps no call from returning.
+// TestWriterEndsGoroutine: a writer or a reader that calls runtime.Goexit, as a test's FailNow
+// does, keeps no call from returning.
 func TestWriterEndsGoroutine(t *testing.T) {
 	t.Parallel()
 	box := open(t, localbox.Config{})
-	res, err := box.Execute(t.Context(), "seq 1 100000; (exit 3)", sandbox.Tee(exiting{}), sandbox.Follow(exiting{}))
+	res, err := box.Execute(t.Context(), "seq 1 100000; (exit 3)", sandbox.Tee(exiting{}),
+		sandbox.Follow(exiting{}))
 	require.ErrorContains(t, err, "the writer of Tee has ended its goroutine")
 	require.ErrorContains(t, err, "the writer of Follow has ended its goroutine")
 	require.Equal(t, 3, res.ExitCode)
-	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", "seq 1 100000; exit 3"}, Stdout: exiting{}})
+	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c",
+		"seq 1 100000; exit 3"}, Stdout: exiting{}})
 	require.ErrorContains(t, err, "Cmd.Stdout has ended its goroutine")
 	require.Equal(t, 3, code)
 	_, err = box.Run(t.Context(), &sandbox.Cmd{Args: []string{"cat"}, Stdin: exiting{}})

@@ -8,9 +8,10 @@ import (
 
 // An apt is the directory of package lists and archives that one setup has for apt-get.
 //
-// apt-get locks these two directories, and fails at once where another apt-get holds the lock: setups that run side by side need one each. The
-// third lock, on the system's packages, is shared; apt-get is told to wait for it. Where there is a cache, the directory begins with
-// hard links to the cache's files, and new downloads are linked into the cache at the end.
+// apt-get locks these two directories, and fails at once where another apt-get holds the lock:
+// setups that run side by side need one each. The third lock, on the system's packages, is shared;
+// apt-get is told to wait for it. Where there is a cache, the directory begins with hard links to
+// the cache's files, and new downloads are linked into the cache at the end.
 type apt struct {
 	in         *installation
 	dir, cache string

@@ -11,8 +11,9 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 )
 
-// Digest identifies what the plugin's setup depends on: its files and its variables, in whichever order Env has them. Plugins with the same
-// Name and Digest are the same to Install, and to the images that sshbox keeps.
+// Digest identifies what the plugin's setup depends on: its files and its variables, in whichever
+// order Env has them. Plugins with the same Name and Digest are the same to Install, and to the
+// images that sshbox keeps.
 func (p Plugin) Digest() (string, error) {
 	sum := sha256.New()
 	for _, kv := range environ.Merge(p.Env) {

@@ -41,7 +41,8 @@ func newInstallation(ctx context.Context, box sandbox.Sandbox) (*installation, e
 	fail := func(err error) (*installation, error) {
 		return nil, fmt.Errorf("prepare %s for plugins: %w", box, err)
 	}
-	if _, err := box.Execute(ctx, ":"); err != nil { // ErrBusy comes now: in the end the main session takes the variables
+	// ErrBusy comes now: in the end the main session takes the variables
+	if _, err := box.Execute(ctx, ":"); err != nil {
 		return fail(err)
 	}
 	place, err := findPlace(ctx, box)
@@ -49,7 +50,8 @@ func newInstallation(ctx context.Context, box sandbox.Sandbox) (*installation, e
 		return fail(err)
 	}
 	return &installation{box: box, place: *place, ambient: []string{
-		"SANDSHELL_BOX=" + box.String(), "SANDSHELL_ROOT=" + place.root, "SANDSHELL_PACKAGE_MANAGER=" + place.packageManager, "SANDSHELL_CACHE=" + place.cache,
+		"SANDSHELL_BOX=" + box.String(), "SANDSHELL_ROOT=" + place.root,
+		"SANDSHELL_PACKAGE_MANAGER=" + place.packageManager, "SANDSHELL_CACHE=" + place.cache,
 		"DEBIAN_FRONTEND=noninteractive",
 	}}, nil
 }
@@ -133,7 +135,8 @@ func copyFiles(p Plugin, dir string) error {
 	return nil
 }
 
-// makeExecutable makes files below dir executable if they begin with "#!", and lets the owner read and write everything.
+// makeExecutable makes files below dir executable if they begin with "#!", and lets the owner read
+// and write everything.
 func makeExecutable(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -163,7 +166,8 @@ func makeExecutable(dir string) error {
 func isScript(text []byte) bool { return bytes.HasPrefix(text, []byte("#!")) }
 
 // setUp copies the files and runs setup.sh.
-func (in *installation) setUp(ctx context.Context, p Plugin, dir string, failed *Error) (err error) {
+func (in *installation) setUp(ctx context.Context, p Plugin, dir string,
+	failed *Error) (err error) {
 	if err := in.remove(p.Name); err != nil {
 		return err
 	}
@@ -181,7 +185,8 @@ func (in *installation) setUp(ctx context.Context, p Plugin, dir string, failed 
 	if err := in.box.CopyTo(ctx, files, dir); err != nil {
 		return err
 	}
-	env := append(in.environment(p, nil), "SANDSHELL_PLUGIN="+dir, "SANDSHELL_ENV="+dir+".env", "SANDSHELL_PATH="+dir+".path")
+	env := append(in.environment(p, nil), "SANDSHELL_PLUGIN="+dir, "SANDSHELL_ENV="+dir+".env",
+		"SANDSHELL_PATH="+dir+".path")
 	if in.place.root == "yes" && in.place.packageManager == "apt-get" {
 		apt, err := in.apt(ctx)
 		if err != nil {
@@ -194,7 +199,8 @@ func (in *installation) setUp(ctx context.Context, p Plugin, dir string, failed 
 	if err != nil {
 		return err
 	}
-	res, err := s.Execute(ctx, commandLine(p), sandbox.Timeout(p.Timeout), sandbox.Tee(p.Output), sandbox.MaxOutput(outputMax))
+	res, err := s.Execute(ctx, commandLine(p), sandbox.Timeout(p.Timeout), sandbox.Tee(p.Output),
+		sandbox.MaxOutput(outputMax))
 	if closeErr := s.Close(); err == nil {
 		err = closeErr
 	}
@@ -215,8 +221,8 @@ func (in *installation) setUp(ctx context.Context, p Plugin, dir string, failed 
 	return nil
 }
 
-// commandLine returns a command that runs setup.sh under its interpreter, as the kernel would. The kernel itself refuses on a file system that
-// is mounted noexec, as Docker mounts tmpfs.
+// commandLine returns a command that runs setup.sh under its interpreter, as the kernel would. The
+// kernel itself refuses on a file system that is mounted noexec, as Docker mounts tmpfs.
 func commandLine(p Plugin) string {
 	text, err := fs.ReadFile(p.Files, "setup.sh")
 	line, _, _ := strings.Cut(string(text), "\n")
@@ -232,7 +238,8 @@ func commandLine(p Plugin) string {
 	return command + " ./setup.sh"
 }
 
-// environment returns the variables for a plugin's setup or check: those in force, the plugin's own, and more.
+// environment returns the variables for a plugin's setup or check: those in force, the plugin's
+// own, and more.
 func (in *installation) environment(p Plugin, more *variables) []string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -245,8 +252,10 @@ func (in *installation) environment(p Plugin, more *variables) []string {
 	return append(env, "PATH="+in.place.pathWith(dirs))
 }
 
-// before returns the Digest under which the plugin has been set up earlier, "" if it has not, and its variables.
-func (in *installation) before(ctx context.Context, p Plugin) (hash string, v *variables, err error) {
+// before returns the Digest under which the plugin has been set up earlier, "" if it has not, and
+// its variables.
+func (in *installation) before(ctx context.Context,
+	p Plugin) (hash string, v *variables, err error) {
 	const script = `n=$0; for d do if [ -f "$d/$n.installed" ]; then cat "$d/$n.installed"; printf ' %s' "$d/$n"; exit; fi; done`
 	out, err := in.run(ctx, script, append([]string{p.Name}, in.place.all...)...)
 	hash, dir, ok := strings.Cut(out, " ")
@@ -263,7 +272,8 @@ func (in *installation) check(ctx context.Context, p Plugin, v *variables) error
 	defer cancel()
 	var out lastlines.Writer
 	code, err := in.box.Run(ctx, &sandbox.Cmd{
-		Args: []string{"sh", "-c", p.Check}, Env: slices.Concat(in.ambient, in.environment(p, v)), Stdout: &out, Stderr: &out,
+		Args: []string{"sh", "-c", p.Check}, Env: slices.Concat(in.ambient, in.environment(p, v)),
+		Stdout: &out, Stderr: &out,
 	})
 	if err == nil && code != 0 {
 		err = fmt.Errorf("%q ended with exit status %d", p.Check, code)
@@ -291,7 +301,8 @@ func (in *installation) enforce(ctx context.Context, v *variables) error {
 		return fmt.Errorf("set its variables in the main session: %w", err)
 	}
 	if res.State != sandbox.Exited || res.ExitCode != 0 {
-		return fmt.Errorf("set its variables in the main session: exit status %d: %s", res.ExitCode, lastlines.Of(res.Output))
+		return fmt.Errorf("set its variables in the main session: exit status %d: %s", res.ExitCode,
+			lastlines.Of(res.Output))
 	}
 	if box, ok := in.box.(Environment); ok {
 		box.AddEnv(added...)
@@ -302,7 +313,8 @@ func (in *installation) enforce(ctx context.Context, v *variables) error {
 
 // remove removes the plugin's files from the box.
 func (in *installation) remove(name string) error {
-	return in.tidy(`chmod -R u+rwx "$0" 2>/dev/null; rm -rf "$0" "$0.env" "$0.path" "$0.installed"`, path.Join(in.place.dir, name))
+	return in.tidy(`chmod -R u+rwx "$0" 2>/dev/null; rm -rf "$0" "$0.env" "$0.path" "$0.installed"`,
+		path.Join(in.place.dir, name))
 }
 
 // tidy runs one of this package's scripts, even when the caller's ctx has ended.
@@ -321,11 +333,13 @@ func (in *installation) run(ctx context.Context, script string, args ...string) 
 // scriptMax is how much of a script's output is read: the environment of a process is the longest.
 const scriptMax = 4 << 20
 
-func output(ctx context.Context, box sandbox.Sandbox, script string, args ...string) (string, error) {
+func output(ctx context.Context, box sandbox.Sandbox, script string,
+	args ...string) (string, error) {
 	ctx, out, stop := bounded.Capture(ctx, "what the box's sh prints", scriptMax)
 	defer stop()
 	var errs lastlines.Writer
-	code, err := box.Run(ctx, &sandbox.Cmd{Args: append([]string{"sh", "-c", script}, args...), Stdout: out, Stderr: &errs})
+	code, err := box.Run(ctx, &sandbox.Cmd{Args: append([]string{"sh", "-c", script}, args...),
+		Stdout: out, Stderr: &errs})
 	if err == nil && code != 0 {
 		err = fmt.Errorf("exit status %d: %s", code, errs.String())
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Mixin makes an Installer of the box that embeds it. It remembers which plugins are installed there. NewMixin makes one.
+// A Mixin makes an Installer of the box that embeds it. It remembers which plugins are installed
+// there. NewMixin makes one.
 type Mixin struct {
 	box sandbox.Sandbox
 
@@ -76,7 +77,8 @@ func (in *installation) inTurn(ctx context.Context, p Plugin, outcomes map[strin
 		}
 		<-o.ended
 		if o.err != nil {
-			return &Error{Plugin: p.Name, Box: in.box.String(), ExitCode: -1, Err: &missingError{name}}
+			return &Error{Plugin: p.Name, Box: in.box.String(), ExitCode: -1,
+				Err: &missingError{name}}
 		}
 	}
 	return in.plugin(ctx, p)

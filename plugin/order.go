@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// inOrder returns the plugins in an order in which each follows those that it requires. Those named in there are installed already.
+// inOrder returns the plugins in an order in which each follows those that it requires. Those named
+// in there are installed already.
 func inOrder(plugins []Plugin, there map[string]bool) ([]Plugin, error) {
 	byName := map[string]Plugin{}
 	for _, p := range plugins {
@@ -27,9 +28,11 @@ func inOrder(plugins []Plugin, there map[string]bool) ([]Plugin, error) {
 		case !given && there[name], done[name]:
 			return nil
 		case !given:
-			return fmt.Errorf("%s requires %s, which is neither given nor installed", trail[len(trail)-1], name)
+			return fmt.Errorf("%s requires %s, which is neither given nor installed",
+				trail[len(trail)-1], name)
 		case slices.Contains(trail, name):
-			return fmt.Errorf("they require each other in a circle: %s", strings.Join(append(trail[slices.Index(trail, name):], name), ", "))
+			return fmt.Errorf("they require each other in a circle: %s",
+				strings.Join(append(trail[slices.Index(trail, name):], name), ", "))
 		}
 		trail = append(trail[:len(trail):len(trail)], name)
 		for _, required := range p.Requires {

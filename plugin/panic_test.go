@@ -29,7 +29,8 @@ func (f *few) Open(name string) (fs.File, error) {
 	return f.FS.Open(name)
 }
 
-// What panics in a plugin is its error: setups run in goroutines of the package's. No temporary file is left.
+// What panics in a plugin is its error: setups run in goroutines of the package's. No temporary
+// file is left.
 func TestPanics(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -37,14 +38,16 @@ func TestPanics(t *testing.T) {
 	require.NoError(t, err)
 	defer b.Close()
 	for name, p := range map[string]plugin.Plugin{
-		"Plugin.Files panicked: no file":    {Name: "files", Files: panics{}},
-		"the setup panicked: no more":       {Name: "few", Files: &few{setup("echo hello"), 4}},
-		"Plugin.Output panicked: no output": {Name: "output", Files: setup("echo hello"), Output: panics{}},
+		"Plugin.Files panicked: no file": {Name: "files", Files: panics{}},
+		"the setup panicked: no more":    {Name: "few", Files: &few{setup("echo hello"), 4}},
+		"Plugin.Output panicked: no output": {Name: "output", Files: setup("echo hello"),
+			Output: panics{}},
 	} {
 		err := b.InitPlugins(t.Context(), p)
 		require.ErrorContains(t, err, name)
 	}
-	require.NoError(t, b.InitPlugins(t.Context(), plugin.Plugin{Name: "fine", Files: setup("echo hello")}))
+	require.NoError(t, b.InitPlugins(t.Context(), plugin.Plugin{Name: "fine",
+		Files: setup("echo hello")}))
 	left, err := filepath.Glob(filepath.Join(temp, "sandshell-plugin-*"))
 	require.NoError(t, err)
 	require.Empty(t, left)

@@ -12,19 +12,24 @@ import (
 
 // A place describes a box: where plugins are, and what their setups may do.
 type place struct {
-	dir            string   // where plugins are set up from now on; "" if no directory can be written
-	all            []string // where plugins may have been set up: dir, and directories that are read-only by now, as in a read-only container
-	root           string   // SANDSHELL_ROOT: yes or no
+	// where plugins are set up from now on; "" if no directory can be written
+	dir string
+	// where plugins may have been set up: dir, and directories that are read-only by now, as in a
+	// read-only container
+	all            []string
+	root           string // SANDSHELL_ROOT: yes or no
 	packageManager string
 	cache          string // SANDSHELL_CACHE
 	path           string // PATH of the programs that the box starts
 }
 
-var errNoPlace = errors.New("no directory for it can be written, of the home directory, /var/tmp, /tmp and where sessions start")
+var errNoPlace = errors.New("no directory for it can be written, of the home directory, " +
+	"/var/tmp, /tmp and where sessions start")
 
-// placeScript prints, each with a zero byte behind it: yes or no, whether the user is root; the package manager; SANDSHELL_CACHE; PATH; the
-// directory for plugins, which is $1 or the first that can be made and written; and all directories for plugins that there are. Those that
-// another user owns do not count: everybody may write to /tmp.
+// placeScript prints, each with a zero byte behind it: yes or no, whether the user is root; the
+// package manager; SANDSHELL_CACHE; PATH; the directory for plugins, which is $1 or the first that
+// can be made and written; and all directories for plugins that there are. Those that another user
+// owns do not count: everybody may write to /tmp.
 const placeScript = `
 r=no
 [ "$(id -u)" != 0 ] || r=yes

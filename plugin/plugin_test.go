@@ -123,15 +123,19 @@ echo run >> ran
 		require.NoError(t, err)
 		require.Equal(t, want, out.String(), "in a Run")
 
-		// A second time nothing runs; with other files it does; and one that wants the plugin finds it.
+		// A second time nothing runs; with other files it does; and one that wants the plugin finds
+		// it.
 		ran := `cat "$(dirname "$(command -v greet)")/../ran"`
 		require.NoError(t, plugin.Install(t.Context(), b, p))
 		require.Equal(t, "run\n", outputOf(t, b, ran))
 		m := p.Files.(fstest.MapFS)
 		m["data/name"] = &fstest.MapFile{Data: []byte("bob\n")}
-		require.NoError(t, b.InitPlugins(t.Context(), p, plugin.Plugin{Name: "more", Requires: []string{"greet"}, Files: setup(`[ "$(greet)" = "it's me, bob" ]`)}))
+		require.NoError(t, b.InitPlugins(t.Context(), p,
+			plugin.Plugin{Name: "more", Requires: []string{"greet"},
+				Files: setup(`[ "$(greet)" = "it's me, bob" ]`)}))
 		require.Equal(t, "it's me, bob\n", outputOf(t, b, "greet"))
-		require.NoError(t, b.InitPlugins(t.Context(), plugin.Plugin{Name: "most", Requires: []string{"more"}, Check: `[ "$(greet)" = "it's me, bob" ]`}))
+		require.NoError(t, b.InitPlugins(t.Context(), plugin.Plugin{Name: "most",
+			Requires: []string{"more"}, Check: `[ "$(greet)" = "it's me, bob" ]`}))
 	}
 	boxes(t, test)
 	t.Run("SSHBox", func(t *testing.T) { test(t, boxtest.SSH(t)) }) // which copies by tar
@@ -144,17 +148,21 @@ func TestOtherSandbox(t *testing.T) {
 	require.NoError(t, err)
 	defer b.Close()
 	other := struct{ sandbox.Sandbox }{b}
-	p := plugin.Plugin{Name: "one", Env: []string{"X=7"}, Files: setup(`[ "$X" = 7 ]`, `echo Y=8 >>"$SANDSHELL_ENV"`)}
+	p := plugin.Plugin{Name: "one", Env: []string{"X=7"},
+		Files: setup(`[ "$X" = 7 ]`, `echo Y=8 >>"$SANDSHELL_ENV"`)}
 	require.NoError(t, plugin.Install(t.Context(), other, p))
 	require.Equal(t, "7 8\n", outputOf(t, other, "echo $X $Y"))
-	require.ErrorContains(t, plugin.Install(t.Context(), other, plugin.Plugin{Name: "two", Requires: []string{"one"}}), "plugin: install plugins: two requires one, which is neither given nor installed")
+	require.ErrorContains(t, plugin.Install(t.Context(), other,
+		plugin.Plugin{Name: "two", Requires: []string{"one"}}),
+		"plugin: install plugins: two requires one, which is neither given nor installed")
 }
 
 // What another program has installed in the same box is found, and in force.
 func TestInstalledByAnother(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, "sandshell-test")
-	first, err := sshbox.New(t.Context(), sshbox.Config{Image: "sandshell-test", Network: "none", Keep: true})
+	first, err := sshbox.New(t.Context(), sshbox.Config{Image: "sandshell-test", Network: "none",
+		Keep: true})
 	require.NoError(t, err)
 	defer first.Close()
 	p := plugin.Plugin{Name: "one", Files: setup(`echo X=7 >>"$SANDSHELL_ENV"`, `echo ran >>ran`)}
@@ -175,7 +183,8 @@ func TestOrder(t *testing.T) {
 	require.NoError(t, err)
 	defer b.Close()
 	step := func(name string, requires ...string) plugin.Plugin {
-		return plugin.Plugin{Name: name, Requires: requires, Files: setup("echo " + name + ` >>"$SANDSHELL_PLUGIN"/../order`)}
+		return plugin.Plugin{Name: name, Requires: requires,
+			Files: setup("echo " + name + ` >>"$SANDSHELL_PLUGIN"/../order`)}
 	}
 	for _, c := range []struct {
 		message string
@@ -183,19 +192,24 @@ func TestOrder(t *testing.T) {
 	}{
 		{"circle: a, b, c, a", []plugin.Plugin{step("a", "b"), step("b", "c"), step("c", "a")}},
 		{"circle: a, a", []plugin.Plugin{step("a", "a")}},
-		{"a requires nowhere, which is neither given nor installed", []plugin.Plugin{step("a", "nowhere")}},
+		{"a requires nowhere, which is neither given nor installed",
+			[]plugin.Plugin{step("a", "nowhere")}},
 		{"two of that name", []plugin.Plugin{step("a"), step("a")}},
 		{"a name has letters", []plugin.Plugin{step("../a")}},
 		{"a name has letters", []plugin.Plugin{step("")}},
 		{"not a variable's name", []plugin.Plugin{step("z"), {Name: "a", Env: []string{"a-b="}}}},
-		{`plugin: install plugins: a: Env: "A" is not NAME=value`, []plugin.Plugin{step("z"), {Name: "a", Env: []string{"B=1", "A"}}}},
-		{"the value of A has a zero byte", []plugin.Plugin{step("z"), {Name: "a", Env: []string{"A=\x00"}}}},
+		{`plugin: install plugins: a: Env: "A" is not NAME=value`,
+			[]plugin.Plugin{step("z"), {Name: "a", Env: []string{"B=1", "A"}}}},
+		{"the value of A has a zero byte", []plugin.Plugin{step("z"),
+			{Name: "a", Env: []string{"A=\x00"}}}},
 		{"setup.sh in its root", []plugin.Plugin{step("z"), {Name: "a", Files: files("x", "")}}},
-		{"CRLF", []plugin.Plugin{step("z"), {Name: "a", Files: files("setup.sh", "#!/bin/sh\r\necho\r\n")}}},
+		{"CRLF", []plugin.Plugin{step("z"), {Name: "a",
+			Files: files("setup.sh", "#!/bin/sh\r\necho\r\n")}}},
 	} {
 		require.ErrorContains(t, plugin.Install(t.Context(), b, c.plugins...), c.message)
 	}
-	require.NoError(t, plugin.Install(t.Context(), b, step("d", "b", "c"), step("c", "a"), step("b", "a"), step("a")))
+	require.NoError(t, plugin.Install(t.Context(), b, step("d", "b", "c"), step("c", "a"),
+		step("b", "a"), step("a")))
 	dir, err := b.PluginDir()
 	require.NoError(t, err)
 	order, err := os.ReadFile(dir + "/order")
@@ -225,7 +239,8 @@ func TestSideBySide(t *testing.T) {
 	require.NoError(t, err)
 	defer b.Close()
 	meet := func(name, other string) plugin.Plugin {
-		return plugin.Plugin{Name: name, Timeout: time.Minute, Files: setup("touch here", `while ! [ -e ../`+other+`/here ]; do sleep 0.01; done`)}
+		return plugin.Plugin{Name: name, Timeout: time.Minute,
+			Files: setup("touch here", `while ! [ -e ../`+other+`/here ]; do sleep 0.01; done`)}
 	}
 	require.NoError(t, b.InitPlugins(t.Context(), meet("a", "b"), meet("b", "a")))
 }
@@ -239,42 +254,62 @@ func TestFailures(t *testing.T) {
 			message string // complete if it ends with "."
 			code    int
 		}{
-			{"Exit", plugin.Plugin{Files: setup("echo one", "echo cannot do it >&2", "exit 7")}, "failed to install exit on " + b.String() + ": one\ncannot do it", 7},
-			{"Silent", plugin.Plugin{Files: setup("exit 7")}, "setup.sh ended with exit status 7 and printed nothing", 7},
-			{"NotExecutable", plugin.Plugin{Files: files("setup.sh", "#!/bin/sh\n./data\n", "data", "echo\n")}, "ermission denied", 126},
-			{"NoInterpreter", plugin.Plugin{Files: files("setup.sh", "#!/nowhere/sh\n")}, "/nowhere/sh: ", 127},
+			{"Exit", plugin.Plugin{Files: setup("echo one", "echo cannot do it >&2", "exit 7")},
+				"failed to install exit on " + b.String() + ": one\ncannot do it", 7},
+			{"Silent", plugin.Plugin{Files: setup("exit 7")},
+				"setup.sh ended with exit status 7 and printed nothing", 7},
+			{"NotExecutable", plugin.Plugin{Files: files("setup.sh", "#!/bin/sh\n./data\n", "data",
+				"echo\n")}, "ermission denied", 126},
+			{"NoInterpreter", plugin.Plugin{Files: files("setup.sh", "#!/nowhere/sh\n")},
+				"/nowhere/sh: ", 127},
 			{"MissingFile", plugin.Plugin{Files: setup("cat missing")}, "No such file", 1},
-			{"Hang", plugin.Plugin{Files: setup("echo working", "sleep 1000"), Timeout: 500 * time.Millisecond}, "setup.sh took longer than 500ms", -1},
-			{"Asks", plugin.Plugin{Files: setup("printf 'continue? [Y/n] '", "read -r x")}, "asks for input, and there is nobody to answer: continue? [Y/n]", -1},
-			{"KillsItsShell", plugin.Plugin{Files: setup("kill -9 $PPID", "sleep 1000")}, "ended the shell that ran it", -1},
-			{"NoNetwork", plugin.Plugin{Files: setup("echo fetching", "wget -q -O x http://127.0.0.1:9/x || nc 127.0.0.1 9 || { echo no network; exit 4; }")}, "no network", 4},
-			{"MuchOutput", plugin.Plugin{Files: setup("head -c 10000000 /dev/zero | tr '\\0' x", "echo", "echo at last", "exit 1")}, "at last", 1},
-			{"Check", plugin.Plugin{Files: setup("echo fine"), Check: "echo but no; exit 9"}, `setup.sh ended with 0, but the check fails: "echo but no; exit 9" ended with exit status 9: but no`, 0},
+			{"Hang", plugin.Plugin{Files: setup("echo working", "sleep 1000"),
+				Timeout: 500 * time.Millisecond}, "setup.sh took longer than 500ms", -1},
+			{"Asks", plugin.Plugin{Files: setup("printf 'continue? [Y/n] '", "read -r x")},
+				"asks for input, and there is nobody to answer: continue? [Y/n]", -1},
+			{"KillsItsShell", plugin.Plugin{Files: setup("kill -9 $PPID", "sleep 1000")},
+				"ended the shell that ran it", -1},
+			{"NoNetwork", plugin.Plugin{Files: setup("echo fetching",
+				"wget -q -O x http://127.0.0.1:9/x || nc 127.0.0.1 9 || { echo no network; exit "+
+					"4; }")}, "no network", 4},
+			{"MuchOutput", plugin.Plugin{Files: setup("head -c 10000000 /dev/zero | tr '\\0' x",
+				"echo", "echo at last", "exit 1")}, "at last", 1},
+			{"Check", plugin.Plugin{Files: setup("echo fine"), Check: "echo but no; exit 9"},
+				`setup.sh ended with 0, but the check fails: "echo but no; exit 9" ended with exit status 9: but no`, 0},
 			{"OnlyACheck", plugin.Plugin{Check: "exit 9"}, "there are no Files", -1},
-			{"BadEnv", plugin.Plugin{Files: setup(`echo 'no variable' >>"$SANDSHELL_ENV"`)}, `line 1: "no variable" is not NAME=value`, 0},
-			{"BadPath", plugin.Plugin{Files: setup(`echo bin >>"$SANDSHELL_PATH"`)}, `"bin" is not an absolute path`, 0},
-			{"LeavesADaemon", plugin.Plugin{Files: setup("sleep 1234 &", "exit 1")}, "exit status 1", 1},
+			{"BadEnv", plugin.Plugin{Files: setup(`echo 'no variable' >>"$SANDSHELL_ENV"`)},
+				`line 1: "no variable" is not NAME=value`, 0},
+			{"BadPath", plugin.Plugin{Files: setup(`echo bin >>"$SANDSHELL_PATH"`)},
+				`"bin" is not an absolute path`, 0},
+			{"LeavesADaemon", plugin.Plugin{Files: setup("sleep 1234 &", "exit 1")},
+				"exit status 1", 1},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				c.plugin.Name = strings.ToLower(c.name)
 				_, err := b.Execute(t.Context(), "X=stays")
 				require.NoError(t, err)
-				err = b.InitPlugins(t.Context(), c.plugin, plugin.Plugin{Name: "dependent", Requires: []string{c.plugin.Name}, Files: setup("exit 99")})
+				err = b.InitPlugins(t.Context(), c.plugin,
+					plugin.Plugin{Name: "dependent", Requires: []string{c.plugin.Name},
+						Files: setup("exit 99")})
 				var failed *plugin.Error
 				require.ErrorAs(t, err, &failed)
 				require.Equal(t, c.plugin.Name, failed.Plugin)
 				require.Equal(t, b.String(), failed.Box)
 				require.Equal(t, c.code, failed.ExitCode)
 				require.ErrorContains(t, err, c.message)
-				require.ErrorContains(t, err, "failed to install dependent on "+b.String()+": it requires "+c.plugin.Name)
+				require.ErrorContains(t, err, "failed to install dependent on "+b.String()+
+					": it requires "+c.plugin.Name)
 				require.Equal(t, c.name == "Hang", errors.Is(err, sandbox.ErrTimeout))
 				if c.name == "MuchOutput" {
 					require.Less(t, len(err.Error()), 5000)
-					require.EqualValues(t, 10000000+len("\nat last\n"), int64(len(failed.Output))+failed.Omitted)
+					require.EqualValues(t, 10000000+len("\nat last\n"),
+						int64(len(failed.Output))+failed.Omitted)
 				}
 				// As usable as before, and nothing is left.
 				require.Equal(t, "stays\n", outputOf(t, b, "echo $X"))
-				require.Equal(t, "", outputOf(t, b, "ls -A ~/.sandshell/plugins /var/tmp/.sandshell/plugins /tmp/.sandshell/plugins 2>/dev/null | grep "+c.plugin.Name))
+				require.Equal(t, "", outputOf(t, b, "ls -A ~/.sandshell/plugins "+
+					"/var/tmp/.sandshell/plugins /tmp/.sandshell/plugins 2>/dev/null | grep "+
+					c.plugin.Name))
 			})
 		}
 	})
@@ -289,7 +324,8 @@ func TestDiskFull(t *testing.T) {
 	})
 	require.NoError(t, err)
 	defer b.Close()
-	err = b.InitPlugins(t.Context(), plugin.Plugin{Name: "big", Files: setup("head -c 200000000 /dev/zero >big")})
+	err = b.InitPlugins(t.Context(), plugin.Plugin{Name: "big",
+		Files: setup("head -c 200000000 /dev/zero >big")})
 	require.ErrorContains(t, err, "No space left on device")
 	require.Equal(t, "ok\n", outputOf(t, b, "head -c 50000000 /dev/zero >/small/x && echo ok"))
 	require.Empty(t, outputOf(t, b, "ls -A /small/.sandshell/plugins"))
@@ -332,7 +368,8 @@ func (w *writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Without a cache too, plugins that are set up side by side wait for each other where apt-get would give up.
+// Without a cache too, plugins that are set up side by side wait for each other where apt-get would
+// give up.
 func TestAptGetSideBySide(t *testing.T) {
 	testenv.NeedsAll(t, "it installs packages in a container")
 	t.Parallel()

@@ -15,7 +15,9 @@ type variables struct{ env, path []string }
 
 // variables returns the plugin's own, and those that its setup.sh has written to files beside dir.
 func (in *installation) variables(ctx context.Context, p Plugin, dir string) (*variables, error) {
-	text, err := in.run(ctx, `for f in "$0.env" "$0.path"; do if [ -f "$f" ]; then cat "$f"; fi; printf '\n\0'; done`, dir)
+	text, err := in.run(ctx,
+		`for f in "$0.env" "$0.path"; do if [ -f "$f" ]; then cat "$f"; fi; printf '\n\0'; done`,
+		dir)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +33,8 @@ func (in *installation) variables(ctx context.Context, p Plugin, dir string) (*v
 		switch {
 		case line == "":
 		case !strings.HasPrefix(line, "/"), strings.ContainsAny(line, ":\x00"):
-			return nil, fmt.Errorf("what setup.sh has written to SANDSHELL_PATH: %q is not an absolute path without colon", line)
+			return nil, fmt.Errorf("what setup.sh has written to SANDSHELL_PATH: %q is not an "+
+				"absolute path without colon", line)
 		default:
 			v.path = append(v.path, line)
 		}
@@ -72,7 +75,8 @@ func (v *variables) exports() string {
 		fmt.Fprintf(&b, "export %s=%s\n", name, shellquote.Quote(value))
 	}
 	for _, dir := range slices.Backward(v.path) {
-		fmt.Fprintf(&b, "case :$PATH: in *:%s:*) ;; *) export PATH=%s:$PATH ;; esac\n", shellquote.Quote(dir), shellquote.Quote(dir))
+		fmt.Fprintf(&b, "case :$PATH: in *:%s:*) ;; *) export PATH=%s:$PATH ;; esac\n",
+			shellquote.Quote(dir), shellquote.Quote(dir))
 	}
 	return b.String()
 }

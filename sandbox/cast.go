@@ -48,17 +48,22 @@ type event struct {
 }
 
 const (
-	patience   = 10 * time.Second       // how long a Write or a Close may take before the writer is given up
-	pendingMax = 4 << 20                // bytes of text that may wait before others wait too
-	roomTime   = 500 * time.Millisecond // so long: a writer of Follow must be quicker than a second, or calls tell of it
-	batchTime  = 10 * time.Millisecond  // so long after its first event a batch is written, and output of so long is one event
-	batchMax   = 256 << 10              // at so many bytes of text it is written at once, and an event has no more
+	// how long a Write or a Close may take before the writer is given up
+	patience   = 10 * time.Second
+	pendingMax = 4 << 20 // bytes of text that may wait before others wait too
+	// so long: a writer of Follow must be quicker than a second, or calls tell of it
+	roomTime = 500 * time.Millisecond
+	// so long after its first event a batch is written, and output of so long is one event
+	batchTime = 10 * time.Millisecond
+	// at so many bytes of text it is written at once, and an event has no more
+	batchMax = 256 << 10
 )
 
 // newCast begins the cast of a terminal. It ends with close, which closes closer if there is one.
 func newCast(w io.Writer, closer io.Closer, title string, rows, cols int) *cast {
 	c := &cast{
-		w: w, closer: closer, title: title, rows: rows, cols: cols, began: time.Now(), limit: patience,
+		w: w, closer: closer, title: title, rows: rows, cols: cols, began: time.Now(),
+		limit:  patience,
 		coming: make(chan struct{}, 1), taken: make(chan struct{}), done: make(chan struct{}),
 	}
 	go c.run()
@@ -92,7 +97,8 @@ func add[T string | []byte](c *cast, t *track, code byte, text T) {
 // append adds an event, or makes the last one longer.
 func (b *batch) append(e event) {
 	if last := len(b.events) - 1; e.code == 'o' && last >= 0 {
-		if l := &b.events[last]; l.code == 'o' && l.track == e.track && e.at-l.at < batchTime && l.n+e.n <= batchMax {
+		if l := &b.events[last]; l.code == 'o' && l.track == e.track && e.at-l.at < batchTime &&
+			l.n+e.n <= batchMax {
 			l.n += e.n
 			return
 		}
@@ -108,8 +114,8 @@ func (c *cast) wake() {
 	}
 }
 
-// await waits until the goroutine takes what is pending, at most for d. If it has not for as long as
-// the limit, the writer is given up. c.mu is held, but not meanwhile.
+// await waits until the goroutine takes what is pending, at most for d. If it has not for as long
+// as the limit, the writer is given up. c.mu is held, but not meanwhile.
 func (c *cast) await(d time.Duration) {
 	taken := c.taken
 	c.mu.Unlock()
@@ -122,7 +128,8 @@ func (c *cast) await(d time.Duration) {
 	}
 	c.mu.Lock()
 	if time.Since(c.since) >= c.limit {
-		c.stop(fmt.Errorf("%w: the recording's writer has taken nothing for %v, and gets nothing more", exec.ErrWaitDelay, c.limit))
+		c.stop(fmt.Errorf("%w: the recording's writer has taken nothing for %v, and gets nothing "+
+			"more", exec.ErrWaitDelay, c.limit))
 	}
 }
 
@@ -153,8 +160,8 @@ func (c *cast) run() {
 	}
 }
 
-// gather waits until what is pending is to be written: a program that prints much would else have each piece written by itself. It reports false when nothing is
-// to be written any more.
+// gather waits until what is pending is to be written: a program that prints much would else have
+// each piece written by itself. It reports false when nothing is to be written any more.
 func (c *cast) gather() bool {
 	for {
 		wait, any := c.wait()
@@ -200,7 +207,8 @@ func (c *cast) header() []byte {
 	return append(line, '\n')
 }
 
-// take exchanges the batch, which is done with, for what is pending. It reports false when nothing is to be written any more.
+// take exchanges the batch, which is done with, for what is pending. It reports false when nothing
+// is to be written any more.
 func (c *cast) take(b *batch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +222,8 @@ func (c *cast) take(b *batch) bool {
 	return !c.over
 }
 
-// write writes the lines of out, if there are any, and empties it. It reports false if nothing more is to be written.
+// write writes the lines of out, if there are any, and empties it. It reports false if nothing more
+// is to be written.
 func (c *cast) write(out *[]byte) bool {
 	var err error
 	if len(*out) > 0 {
@@ -242,7 +251,8 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// close waits until all is written, and closes the writer if it is the cast's to close. A writer that blocks is given up. Closing again does nothing.
+// close waits until all is written, and closes the writer if it is the cast's to close. A writer
+// that blocks is given up. Closing again does nothing.
 func (c *cast) close() {
 	if c == nil {
 		return
@@ -274,7 +284,8 @@ func (c *cast) closeWriter() error {
 	case err := <-closed:
 		return err
 	case <-time.After(limit):
-		return fmt.Errorf("%w: the recording's writer does not close within %v", exec.ErrWaitDelay, limit)
+		return fmt.Errorf("%w: the recording's writer does not close within %v", exec.ErrWaitDelay,
+			limit)
 	}
 }
 

@@ -29,7 +29,8 @@ func (w *writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// castTest begins a recording of two sessions, on a clock of its own, whose header has been written.
+// castTest begins a recording of two sessions, on a clock of its own, whose header has been
+// written.
 func castTest(t *testing.T, test func(t *testing.T, w *writes, c *cast, one, two *track)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &writes{began: time.Now()}
@@ -45,7 +46,8 @@ func castTest(t *testing.T, test func(t *testing.T, w *writes, c *cast, one, two
 	})
 }
 
-// since returns the Writes from the nth on, after all goroutines have done what they can without time passing.
+// since returns the Writes from the nth on, after all goroutines have done what they can without
+// time passing.
 func (w *writes) since(n int) (texts []string, at []time.Duration) {
 	synctest.Wait()
 	w.mu.Lock()
@@ -61,7 +63,8 @@ func (w *writes) hang() (release func()) {
 	return func() { close(w.hangs) }
 }
 
-// TestCastTogether: what comes within 10 ms is one Write, and output without anything between is one event, in the order in which all of it came.
+// TestCastTogether: what comes within 10 ms is one Write, and output without anything between is
+// one event, in the order in which all of it came.
 func TestCastTogether(t *testing.T) {
 	castTest(t, func(t *testing.T, w *writes, c *cast, one, two *track) {
 		time.Sleep(time.Hour) // nothing is written for nothing
@@ -98,7 +101,8 @@ func TestCastTogether(t *testing.T) {
 	})
 }
 
-// TestCastMuch: 256 KiB do not wait for 10 ms, and what comes while the writer is busy is written as soon as it is not.
+// TestCastMuch: 256 KiB do not wait for 10 ms, and what comes while the writer is busy is written
+// as soon as it is not.
 func TestCastMuch(t *testing.T) {
 	castTest(t, func(t *testing.T, w *writes, c *cast, one, _ *track) {
 		piece := strings.Repeat("x", 4<<10)
@@ -110,7 +114,8 @@ func TestCastMuch(t *testing.T) {
 		}
 		release := w.hang()
 		io.WriteString(one, piece)
-		if got, at := w.since(1); len(got) != 1 || strings.Count(got[0], "\n") != 1 || strings.Count(got[0], "x") != batchMax || at[0] != 0 {
+		if got, at := w.since(1); len(got) != 1 || strings.Count(got[0], "\n") != 1 ||
+			strings.Count(got[0], "x") != batchMax || at[0] != 0 {
 			t.Fatalf("%d writes at %v", len(got), at)
 		}
 		io.WriteString(one, "late\n")
@@ -119,7 +124,8 @@ func TestCastMuch(t *testing.T) {
 			t.Fatalf("%d writes in a writer that hangs", len(got))
 		}
 		release()
-		if got, at := w.since(2); len(got) != 1 || at[0] != time.Second || !strings.Contains(got[0], "late") {
+		if got, at := w.since(2); len(got) != 1 || at[0] != time.Second ||
+			!strings.Contains(got[0], "late") {
 			t.Fatalf("%q at %v", got, at)
 		}
 	})
@@ -131,7 +137,8 @@ func TestCastClose(t *testing.T) {
 		io.WriteString(one, "the last\n")
 		two.end("ended")
 		c.close()
-		if got, at := w.since(1); len(got) != 1 || at[0] != 0 || !strings.Contains(got[0], "the last") || !strings.Contains(got[0], "ended") {
+		if got, at := w.since(1); len(got) != 1 || at[0] != 0 ||
+			!strings.Contains(got[0], "the last") || !strings.Contains(got[0], "ended") {
 			t.Errorf("%q at %v", got, at)
 		}
 	})

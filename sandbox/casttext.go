@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// privateMode is how a control sequence begins that sets or resets a private mode of the terminal, as the one for the alternate screen is.
+// privateMode is how a control sequence begins that sets or resets a private mode of the terminal,
+// as the one for the alternate screen is.
 const privateMode = "\x1b[?"
 
 // sequenceMax is how long such a sequence is at most.
@@ -31,7 +32,8 @@ func (t *track) switches(sequence []byte) {
 
 func notParameter(r rune) bool { return (r < '0' || r > '9') && r != ';' }
 
-// incomplete returns how many bytes at the end of text are the begin of a rune, or of a sequence that switches may want to see.
+// incomplete returns how many bytes at the end of text are the begin of a rune, or of a sequence
+// that switches may want to see.
 func incomplete(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
@@ -50,7 +52,8 @@ func incomplete(text []byte) int {
 	if strings.HasPrefix(privateMode, string(last)) {
 		return len(last)
 	}
-	if rest, ok := bytes.CutPrefix(last, []byte(privateMode)); ok && bytes.IndexFunc(rest, notParameter) < 0 {
+	if rest, ok := bytes.CutPrefix(last, []byte(privateMode)); ok &&
+		bytes.IndexFunc(rest, notParameter) < 0 {
 		return len(last)
 	}
 	return 0

@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// A track is what comes of one session or job. All of them but its size and what it shows stay as they are; the cast's goroutine alone uses those.
+// A track is what comes of one session or job. All of them but its size and what it shows stay as
+// they are; the cast's goroutine alone uses those.
 type track struct {
 	id     string
 	cast   *cast // nil: it could not be made
@@ -183,14 +184,16 @@ var plain = func() (is [256]bool) {
 	return is
 }()
 
-// plainLen returns how many bytes text has before the first that is not plain. It looks at eight at a time: most output is nothing else.
+// plainLen returns how many bytes text has before the first that is not plain. It looks at eight at
+// a time: most output is nothing else.
 func plainLen(text []byte) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	i := 0
 	for ; i+8 <= len(text); i += 8 {
 		w := binary.LittleEndian.Uint64(text[i:])
 		quote, backslash := w^ones*'"', w^ones*'\\'
-		// The top bit of a byte is set in x-ones&^x where x has a zero, and in w-ones*' '&^w where w has less than a space; a borrow only ever adds bytes behind one of those.
+		// The top bit of a byte is set in x-ones&^x where x has a zero, and in w-ones*' '&^w where
+		// w has less than a space; a borrow only ever adds bytes behind one of those.
 		if (w|(w-ones*' ')&^w|(quote-ones)&^quote|(backslash-ones)&^backslash)&tops != 0 {
 			break
 		}

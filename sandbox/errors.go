@@ -8,21 +8,25 @@ import (
 	"strings"
 )
 
-// The errors that callers tell apart with errors.Is. A method's error wraps one of them and says what the method was
-// doing. Other errors are errors.ErrUnsupported for what a sandbox cannot do, *fs.PathError from copies, and ctx's error.
+// The errors that callers tell apart with errors.Is. A method's error wraps one of them and says
+// what the method was doing. Other errors are errors.ErrUnsupported for what a sandbox cannot do,
+// *fs.PathError from copies, and ctx's error.
 var (
 	// ErrClosed: the session or sandbox has been closed. It is os.ErrClosed too.
 	ErrClosed error = &sentinel{"sandbox closed", os.ErrClosed}
-	// ErrBusy: a command of this session is unfinished. Input, Wait or Interrupt it, or open another session.
+	// ErrBusy: a command of this session is unfinished. Input, Wait or Interrupt it, or open
+	// another session.
 	ErrBusy error = &sentinel{"a command is unfinished", nil}
 	// ErrIdle: no command of this session is unfinished. Execute one.
 	ErrIdle error = &sentinel{"no command is unfinished", nil}
-	// ErrTimeout: Timeout has passed, and the command has been killed. It is context.DeadlineExceeded too.
+	// ErrTimeout: Timeout has passed, and the command has been killed. It is
+	// context.DeadlineExceeded too.
 	ErrTimeout error = &sentinel{"command timed out", context.DeadlineExceeded}
 	// ErrQuestion: the command waited for input, and AtQuestion(Fail) had it killed.
 	ErrQuestion error = &sentinel{"the command waits for input, and nobody answers", nil}
-	// ErrCut: the connection to the sandbox was cut during a copy, or under a connection that was dialed or accepted; none can be resumed. The sandbox is still there
-	// and is being connected to again, so try again. Sessions and jobs go on as if nothing had happened.
+	// ErrCut: the connection to the sandbox was cut during a copy, or under a connection that was
+	// dialed or accepted; none can be resumed. The sandbox is still there and is being connected to
+	// again, so try again. Sessions and jobs go on as if nothing had happened.
 	ErrCut error = &sentinel{"the connection to the sandbox was cut: try again", nil}
 	// ErrLost: the connection or the container is gone. errors.As with a *LostError says why.
 	ErrLost error = &sentinel{"sandbox lost", nil}
@@ -38,25 +42,34 @@ func (e *sentinel) Unwrap() error { return e.is }
 
 // A LostError says why a sandbox is lost. It is ErrLost.
 type LostError struct {
-	Box    string    // the sandbox's String
-	Reason string    // "connection closed by the server", "the container was removed", "out of memory", …: for people
+	Box string // the sandbox's String
+	// "connection closed by the server", "the container was removed", "out of memory", …: for
+	// people
+	Reason string
 	Cause  LostCause // for programs
 	Err    error     // the underlying error, if there is one
 }
 
-// A LostCause says who or what has ended a sandbox. A harness counts some causes as the task's failure (LostMemory, LostEnded), and others as the
-// infrastructure's.
+// A LostCause says who or what has ended a sandbox. A harness counts some causes as the task's
+// failure (LostMemory, LostEnded), and others as the infrastructure's.
 type LostCause string
 
 const (
-	LostUnknown    LostCause = ""              // nobody tells
-	LostMemory     LostCause = "out of memory" // the kernel killed it because its memory, or the machine's, was used up
-	LostEnded      LostCause = "ended"         // a program in it has ended it, as by kill -TERM 1, or has taken away what its shells need
-	LostRemoved    LostCause = "removed"       // it was stopped, killed, restarted or removed from outside
-	LostEvicted    LostCause = "evicted"       // the cluster took its pod off its node: drained, preempted, or short of memory or disk
-	LostNode       LostCause = "node gone"     // the machine that it was on is gone, or silent for too long
-	LostTaken      LostCause = "taken"         // another program has attached to it, and works with it now
-	LostConnection LostCause = "connection"    // the machine or the engine does not answer, or has ended the connection. The sandbox may go on
+	LostUnknown LostCause = "" // nobody tells
+	// the kernel killed it because its memory, or the machine's, was used up
+	LostMemory LostCause = "out of memory"
+	// a program in it has ended it, as by kill -TERM 1, or has taken away what its shells need
+	LostEnded LostCause = "ended"
+	// it was stopped, killed, restarted or removed from outside
+	LostRemoved LostCause = "removed"
+	// the cluster took its pod off its node: drained, preempted, or short of memory or disk
+	LostEvicted LostCause = "evicted"
+	// the machine that it was on is gone, or silent for too long
+	LostNode LostCause = "node gone"
+	// another program has attached to it, and works with it now
+	LostTaken LostCause = "taken"
+	// the machine or the engine does not answer, or has ended the connection. The sandbox may go on
+	LostConnection LostCause = "connection"
 )
 
 func (e *LostError) Error() string {

@@ -11,7 +11,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// What is done in a box is kept as a file that "asciinema play" shows. The Recording takes the box's place.
+// What is done in a box is kept as a file that "asciinema play" shows. The Recording takes the
+// box's place.
 func ExampleRecord() {
 	dir, err := os.MkdirTemp("", "recordings-")
 	if err != nil {

@@ -22,7 +22,8 @@ type ExecOptions struct {
 	Attended  bool
 }
 
-// DefaultMaxOutput is how many bytes of Output a Result keeps unless MaxOutput says otherwise: 1 MiB.
+// DefaultMaxOutput is how many bytes of Output a Result keeps unless MaxOutput says otherwise: 1
+// MiB.
 const DefaultMaxOutput = 1 << 20
 
 // NewExecOptions applies opts to the defaults.
@@ -36,9 +37,9 @@ func NewExecOptions(opts ...ExecOption) ExecOptions {
 	return o
 }
 
-// Timeout bounds the call: after d the command is killed, and the call returns ErrTimeout and a Result with what the
-// command printed and its real exit status (130 if the interrupt key was enough). Zero: no limit.
-// Less than zero: at once, as with a context whose deadline has passed.
+// Timeout bounds the call: after d the command is killed, and the call returns ErrTimeout and a
+// Result with what the command printed and its real exit status (130 if the interrupt key was
+// enough). Zero: no limit. Less than zero: at once, as with a context whose deadline has passed.
 func Timeout(d time.Duration) ExecOption {
 	return func(o *ExecOptions) { o.Timeout = d }
 }
@@ -49,9 +50,10 @@ func Yield(d time.Duration) ExecOption {
 	return func(o *ExecOptions) { o.Yield = d }
 }
 
-// Until makes the call return, with State Running and Matched set, as soon as the output matches re. The
-// Result's Output ends with the match; what came after the match belongs to the next Result. Until searches the output of
-// this call, cleaned as in Result.Output. A match can be at most 4 KiB long.
+// Until makes the call return, with State Running and Matched set, as soon as the output matches
+// re. The Result's Output ends with the match; what came after the match belongs to the next
+// Result. Until searches the output of this call, cleaned as in Result.Output. A match can be at
+// most 4 KiB long.
 func Until(re *regexp.Regexp) ExecOption {
 	return func(o *ExecOptions) { o.Until = re }
 }
@@ -62,9 +64,9 @@ func Until(re *regexp.Regexp) ExecOption {
 // copying ends, and the call returns an error that tells it.
 //
 // A w that blocks keeps the call from returning until something else wants it to: the end of ctx,
-// Timeout, Yield, Idle, Interrupt or Close. These give w a second. Then w gets nothing more, and the
-// call returns an error that is exec.ErrWaitDelay and says how much w has not been given, beside
-// the Result. A Write under way stays behind until w returns.
+// Timeout, Yield, Idle, Interrupt or Close. These give w a second. Then w gets nothing more, and
+// the call returns an error that is exec.ErrWaitDelay and says how much w has not been given,
+// beside the Result. A Write under way stays behind until w returns.
 func Tee(w io.Writer) ExecOption {
 	return func(o *ExecOptions) { o.Tee = w }
 }
@@ -85,8 +87,9 @@ func Follow(w io.Writer) ExecOption {
 	}
 }
 
-// Attended says that somebody else answers the command, such as a person at a terminal who sees what Tee shows: the call does not
-// return when the command waits for input. The answers come by Input, from another goroutine.
+// Attended says that somebody else answers the command, such as a person at a terminal who sees
+// what Tee shows: the call does not return when the command waits for input. The answers come by
+// Input, from another goroutine.
 func Attended() ExecOption {
 	return func(o *ExecOptions) { o.Attended = true }
 }
@@ -101,18 +104,20 @@ func Idle(d time.Duration) ExecOption {
 type Policy int
 
 const (
-	Return   Policy = iota // the call returns, with State Waiting: the default
-	EndInput               // the end of input (^D) is typed, once; if the command waits again, the call returns
-	Fail                   // the command is killed, and the call returns its Result and ErrQuestion
+	Return Policy = iota // the call returns, with State Waiting: the default
+	// the end of input (^D) is typed, once; if the command waits again, the call returns
+	EndInput
+	Fail // the command is killed, and the call returns its Result and ErrQuestion
 )
 
-// AtQuestion says what the call does when the command waits for input, for callers who have nobody to answer it.
+// AtQuestion says what the call does when the command waits for input, for callers who have nobody
+// to answer it.
 func AtQuestion(p Policy) ExecOption {
 	return func(o *ExecOptions) { o.Question = p }
 }
 
-// MaxOutput sets how many bytes of Output are kept, half of them from the head and half from the tail.
-// The default, for zero or less too, is DefaultMaxOutput.
+// MaxOutput sets how many bytes of Output are kept, half of them from the head and half from the
+// tail. The default, for zero or less too, is DefaultMaxOutput.
 func MaxOutput(n int) ExecOption {
 	return func(o *ExecOptions) {
 		o.MaxOutput = n
@@ -152,8 +157,8 @@ func NewSessionOptions(opts ...SessionOption) SessionOptions {
 	return o
 }
 
-// Dir sets the directory in which the session starts. Default: the sandbox's, where a relative path starts: as with Cmd.Dir.
-// "~" and "~/x" are fs.ErrInvalid.
+// Dir sets the directory in which the session starts. Default: the sandbox's, where a relative path
+// starts: as with Cmd.Dir. "~" and "~/x" are fs.ErrInvalid.
 func Dir(path string) SessionOption {
 	return func(o *SessionOptions) { o.Dir = path }
 }
@@ -196,16 +201,20 @@ func LogTo(w io.Writer) SessionOption {
 	}
 }
 
-// User runs the session's shell, or the job, as another user, also after the shell's end; Cmd.User does so for a program. name is a user's name, or a number:
-// "1000", or "1000:100" with the group's, as docker run --user has it. Default: the sandbox's user.
+// User runs the session's shell, or the job, as another user, also after the shell's end; Cmd.User
+// does so for a program. name is a user's name, or a number: "1000", or "1000:100" with the
+// group's, as docker run --user has it. Default: the sandbox's user.
 //
-// What is started has that user's id, group and supplementary groups and, unless Env says otherwise, its HOME, USER, LOGNAME and SHELL; the terminal is its
-// own. The session's shell remains the sandbox's. A user whom only the number is known of has HOME=/ and, unless a group is given, group 0; a given group
-// is the only one. The directory is not the user's home but Dir's, where one that the user may not
-// enter is fs.ErrPermission. Without Dir it is the sandbox's, or "/" if the user may not enter that.
+// What is started has that user's id, group and supplementary groups and, unless Env says
+// otherwise, its HOME, USER, LOGNAME and SHELL; the terminal is its own. The session's shell
+// remains the sandbox's. A user whom only the number is known of has HOME=/ and, unless a group is
+// given, group 0; a given group is the only one. The directory is not the user's home but Dir's,
+// where one that the user may not enter is fs.ErrPermission. Without Dir it is the sandbox's, or
+// "/" if the user may not enter that.
 //
-// The sandbox's own user changes nothing and always works. For all others the sandbox has to run as root, else the error is fs.ErrPermission; a user that does
-// not exist is user.UnknownUserError (package os/user). An SSHBox cannot do it: errors.ErrUnsupported. Log in as that user instead.
+// The sandbox's own user changes nothing and always works. For all others the sandbox has to run as
+// root, else the error is fs.ErrPermission; a user that does not exist is user.UnknownUserError
+// (package os/user). An SSHBox cannot do it: errors.ErrUnsupported. Log in as that user instead.
 func User(name string) SessionOption {
 	return func(o *SessionOptions) { o.User = name }
 }

@@ -10,7 +10,8 @@ import (
 
 // TestMaxLog: a job's log has a bound unless somebody sets another.
 func TestMaxLog(t *testing.T) {
-	for _, opts := range [][]sandbox.SessionOption{nil, {nil}, {sandbox.MaxLog(0)}, {sandbox.MaxLog(-1)}} {
+	for _, opts := range [][]sandbox.SessionOption{nil, {nil}, {sandbox.MaxLog(0)},
+		{sandbox.MaxLog(-1)}} {
 		require.EqualValues(t, 64<<20, sandbox.NewSessionOptions(opts...).MaxLog)
 	}
 	require.EqualValues(t, 5, sandbox.NewSessionOptions(sandbox.MaxLog(5)).MaxLog)

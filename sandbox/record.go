@@ -8,22 +8,29 @@ import (
 	"sync"
 )
 
-// Record returns box as a Sandbox that writes what goes on in it to w as an asciicast v2, which asciinema plays: the commands, what they print, what is typed,
-// and how they end, of the main session and of all sessions and jobs that are begun by the Recording.
+// Record returns box as a Sandbox that writes what goes on in it to w as an asciicast v2, which
+// asciinema plays: the commands, what they print, what is typed, and how they end, of the main
+// session and of all sessions and jobs that are begun by the Recording.
 //
-// An asciicast has one terminal. Where the sessions take turns, a line names the one that follows; RecordEach gives each a file of its own, which is
-// the way for full-screen programs that run side by side.
+// An asciicast has one terminal. Where the sessions take turns, a line names the one that follows;
+// RecordEach gives each a file of its own, which is the way for full-screen programs that run side
+// by side.
 //
-// In the recording, a command is a marker and a line behind "$ ", its end a marker with the exit status. Output is what Follow gets; a "\n" is "\r\n" there, except on
-// the alternate screen, and U+FFFD stands for bytes that are not UTF-8. Text that is typed is an event of input if it answers a question for a Line. Else it may
-// be a secret, and the event is empty: what is typed to a Secret, to a program that takes Keys, before anybody has asked, and behind the first line. (Single
-// control characters, such as ^C, are shown.) Secrets in the text of a command, or printed by it, are in the recording. Runs, copies and connections are not.
+// In the recording, a command is a marker and a line behind "$ ", its end a marker with the exit
+// status. Output is what Follow gets; a "\n" is "\r\n" there, except on the alternate screen, and
+// U+FFFD stands for bytes that are not UTF-8. Text that is typed is an event of input if it answers
+// a question for a Line. Else it may be a secret, and the event is empty: what is typed to a
+// Secret, to a program that takes Keys, before anybody has asked, and behind the first line.
+// (Single control characters, such as ^C, are shown.) Secrets in the text of a command, or printed
+// by it, are in the recording. Runs, copies and connections are not.
 //
-// The terminal has DefaultRows and DefaultCols until a Resize; that, and a session of another Size, is an event.
+// The terminal has DefaultRows and DefaultCols until a Resize; that, and a session of another Size,
+// is an event.
 //
-// w gets whole lines, from one goroutine: what comes within 10 ms or 256 KiB in one Write, and output in it as one event until another session prints or something
-// else happens. Close writes the rest. A slow w slows the commands once 4 MiB wait for it. An error or a panic of w, or a Write that takes 10 s, ends the recording
-// and nothing else: Err and Close return it.
+// w gets whole lines, from one goroutine: what comes within 10 ms or 256 KiB in one Write, and
+// output in it as one event until another session prints or something else happens. Close writes
+// the rest. A slow w slows the commands once 4 MiB wait for it. An error or a panic of w, or a
+// Write that takes 10 s, ends the recording and nothing else: Err and Close return it.
 func Record(box Sandbox, w io.Writer) *Recording {
 	switch {
 	case box == nil:
@@ -37,9 +44,10 @@ func Record(box Sandbox, w io.Writer) *Recording {
 	return r
 }
 
-// RecordEach is Record with an asciicast for each session and job. create is called once for each, with its id ("main", "session-1", "job-1"), and may be
-// called from several goroutines; its error is the recording's. The writer is closed when the session is closed, or the job has ended, or by Close; its Close may
-// take 10 s, too.
+// RecordEach is Record with an asciicast for each session and job. create is called once for each,
+// with its id ("main", "session-1", "job-1"), and may be called from several goroutines; its error
+// is the recording's. The writer is closed when the session is closed, or the job has ended, or by
+// Close; its Close may take 10 s, too.
 func RecordEach(box Sandbox, create func(id string) (io.WriteCloser, error)) *Recording {
 	switch {
 	case box == nil:
@@ -53,8 +61,9 @@ func RecordEach(box Sandbox, create func(id string) (io.WriteCloser, error)) *Re
 	return r
 }
 
-// A Recording is a Sandbox that is recorded: see Record. What it is beyond a Sandbox, such as a container's name, is to be had from the box, by Unwrap or As;
-// what is called there is not recorded. Close it instead of the box.
+// A Recording is a Sandbox that is recorded: see Record. What it is beyond a Sandbox, such as a
+// container's name, is to be had from the box, by Unwrap or As; what is called there is not
+// recorded. Close it instead of the box.
 type Recording struct {
 	Sandbox // what is not recorded
 
@@ -105,7 +114,8 @@ func (r *Recording) track(id string, o SessionOptions) *track {
 // Unwrap returns the box that is recorded.
 func (r *Recording) Unwrap() Sandbox { return r.Sandbox }
 
-// Err returns why the recording, or one of them, has ended early; nil if all is well. It is errors.Join's where there are several reasons.
+// Err returns why the recording, or one of them, has ended early; nil if all is well. It is
+// errors.Join's where there are several reasons.
 func (r *Recording) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +153,8 @@ func (r *Recording) Open(ctx context.Context, opts ...SessionOption) (Session, e
 }
 
 // Execute implements Session.
-func (r *Recording) Execute(ctx context.Context, command string, opts ...ExecOption) (*Result, error) {
+func (r *Recording) Execute(ctx context.Context, command string,
+	opts ...ExecOption) (*Result, error) {
 	return r.main.Execute(ctx, command, opts...)
 }
 
@@ -170,7 +181,8 @@ func (r *Recording) Resize(ctx context.Context, rows, cols int) error {
 	return r.main.Resize(ctx, rows, cols)
 }
 
-// As returns the first of box, what box wraps (Unwrap() Sandbox), and so on, that is a T: a *sshbox.DockerSSHBox, or an interface that only some boxes have.
+// As returns the first of box, what box wraps (Unwrap() Sandbox), and so on, that is a T: a
+// *sshbox.DockerSSHBox, or an interface that only some boxes have.
 func As[T any](box Sandbox) (t T, ok bool) {
 	for box != nil {
 		if t, ok = box.(T); ok {

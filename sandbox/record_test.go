@@ -108,14 +108,18 @@ func TestRecord(t *testing.T) {
 	require.EqualValues(t, 24, w.header["height"])
 	require.Equal(t, "LocalBox", w.header["title"])
 	require.Equal(t, []string{"100x30", "40x10", "100x30"}, w.all("r"))
-	require.Equal(t, "\x1b[1m$ echo hello\r\n> false\x1b[0m\r\nhello\r\n\x1b[1m$ printf 'one\\ntwo '\x1b[0m\r\none\r\ntwo \r\n"+
+	require.Equal(t, "\x1b[1m$ echo hello\r\n> false\x1b[0m\r\nhello\r\n\x1b[1m$ printf "+
+		"'one\\ntwo '\x1b[0m\r\none\r\ntwo \r\n"+
 		"\x1b[2m-- session-1 --\x1b[0m\r\n\x1b[1m$ echo other; (exit 3)\x1b[0m\r\nother\r\n"+
-		"\x1b[2m-- job-1 --\x1b[0m\r\n\x1b[1m$ echo working; (exit 4)\x1b[0m\r\nworking\r\n", w.shown())
+		"\x1b[2m-- job-1 --\x1b[0m\r\n\x1b[1m$ echo working; (exit 4)\x1b[0m\r\nworking\r\n",
+		w.shown())
 	marks := w.all("m")
 	require.Len(t, marks, 8)
 	for i, want := range []string{
-		"main: echo hello\nfalse", "main: exit status 1 after ", "main: printf 'one\\ntwo '", "main: exit status 0 after ",
-		"session-1: echo other; (exit 3)", "session-1: exit status 3 after ", "job-1: echo working; (exit 4)", "job-1: exit status 4 after ",
+		"main: echo hello\nfalse", "main: exit status 1 after ", "main: printf 'one\\ntwo '",
+		"main: exit status 0 after ",
+		"session-1: echo other; (exit 3)", "session-1: exit status 3 after ",
+		"job-1: echo working; (exit 4)", "job-1: exit status 4 after ",
 	} {
 		require.True(t, strings.HasPrefix(marks[i], want), "%q is not %q", marks[i], want)
 	}
@@ -131,7 +135,8 @@ func player(t *testing.T, recording []byte) string {
 		}
 		t.Skip("asciinema is not installed: no player has seen the recording")
 	}
-	box, err := localbox.New(t.Context(), localbox.Config{Env: []string{"LC_ALL=C.UTF-8", "HOME=" + t.TempDir()}})
+	box, err := localbox.New(t.Context(), localbox.Config{
+		Env: []string{"LC_ALL=C.UTF-8", "HOME=" + t.TempDir()}})
 	require.NoError(t, err)
 	defer box.Close()
 	require.NoError(t, os.WriteFile(filepath.Join(box.Dir(), "box.cast"), recording, 0o600))
@@ -151,7 +156,8 @@ func TestRecordInput(t *testing.T) {
 	ctx := t.Context()
 	var file bytes.Buffer
 	rec := sandbox.Record(newBox(t), &file)
-	res, err := rec.Execute(ctx, `printf 'name? '; read -r n; printf 'password? '; stty -echo; read -r p; stty echo; printf 'again? '; read -r a; echo; echo "$n:${#p}:$a"`)
+	res, err := rec.Execute(ctx,
+		`printf 'name? '; read -r n; printf 'password? '; stty -echo; read -r p; stty echo; printf 'again? '; read -r a; echo; echo "$n:${#p}:$a"`)
 	require.NoError(t, err)
 	if res.State != sandbox.Waiting {
 		t.Skip("nobody tells here that a program waits: ", res.State)
@@ -165,7 +171,8 @@ func TestRecordInput(t *testing.T) {
 	res, err = rec.Input(ctx, "y\nverdeckt\n")
 	require.NoError(t, err)
 	require.Equal(t, "ann:6:y", lastLine(res.Output))
-	_, err = rec.Execute(ctx, "stty -echo; echo ready; read -r x; stty echo; echo ${#x}; read -r y", sandbox.Until(regexp.MustCompile("ready\n")))
+	_, err = rec.Execute(ctx, "stty -echo; echo ready; read -r x; stty echo; echo ${#x}; read -r y",
+		sandbox.Until(regexp.MustCompile("ready\n")))
 	require.NoError(t, err)
 	require.NoError(t, rec.Type(ctx, "verborgen\n")) // nobody has asked yet, as far as is known
 	res, err = rec.Wait(ctx)
@@ -194,16 +201,19 @@ func TestRecordBetweenCalls(t *testing.T) {
 	box := newBox(t)
 	var file, own bytes.Buffer
 	rec := sandbox.Record(box, &file)
-	_, err := rec.Execute(ctx, "echo begun; until [ -e go ]; do sleep 0.01; done; echo unseen; touch come; until [ -e on ]; do sleep 0.01; done",
+	_, err := rec.Execute(ctx, "echo begun; until [ -e go ]; do sleep 0.01; done; echo unseen; "+
+		"touch come; until [ -e on ]; do sleep 0.01; done",
 		sandbox.Until(regexp.MustCompile("begun\n")), sandbox.Follow(&own))
 	require.NoError(t, err)
-	_, err = rec.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "touch go; until [ -e come ]; do sleep 0.01; done; touch on"}})
+	_, err = rec.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c",
+		"touch go; until [ -e come ]; do sleep 0.01; done; touch on"}})
 	require.NoError(t, err)
 	_, err = rec.Wait(ctx)
 	require.NoError(t, err)
 	require.NoError(t, rec.Close())
 	require.Contains(t, read(t, file.Bytes()).shown(), "begun\r\nunseen\r\n")
-	require.Equal(t, "begun\nunseen\n", own.String(), "who else follows gets the bytes as they come")
+	require.Equal(t, "begun\nunseen\n", own.String(),
+		"who else follows gets the bytes as they come")
 }
 
 func TestRecordBytes(t *testing.T) {
@@ -211,8 +221,10 @@ func TestRecordBytes(t *testing.T) {
 	ctx := t.Context()
 	var file bytes.Buffer
 	rec := sandbox.Record(newBox(t), &file)
-	// A rune in two parts, half a rune before the end, bytes that are none, quotes, a NUL; then the alternate screen, where "\n" goes straight down.
-	_, err := rec.Execute(ctx, `printf '\342\202'; sleep 0.05; printf '\254 \377 "\\ \000\001\n'; printf '\033[?10'; sleep 0.05; printf '49ha\nb\033[?1049lc\n\342\202'`)
+	// A rune in two parts, half a rune before the end, bytes that are none, quotes, a NUL; then the
+	// alternate screen, where "\n" goes straight down.
+	_, err := rec.Execute(ctx,
+		`printf '\342\202'; sleep 0.05; printf '\254 \377 "\\ \000\001\n'; printf '\033[?10'; sleep 0.05; printf '49ha\nb\033[?1049lc\n\342\202'`)
 	require.NoError(t, err)
 	_, err = rec.Execute(ctx, `printf '\033[?1049hkilled'`)
 	require.NoError(t, err)
@@ -220,7 +232,10 @@ func TestRecordBytes(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, rec.Close())
 	_, shown, _ := strings.Cut(read(t, file.Bytes()).shown(), "\x1b[0m\r\n")
-	require.True(t, strings.HasPrefix(shown, "€ \ufffd \"\\ \x00\x01\r\n\x1b[?1049ha\nb\x1b[?1049lc\r\n\ufffd\ufffd\r\n"), "%q", shown)
+	require.True(t,
+		strings.HasPrefix(shown,
+			"€ \ufffd \"\\ \x00\x01\r\n\x1b[?1049ha\nb\x1b[?1049lc\r\n\ufffd\ufffd\r\n"), "%q",
+		shown)
 	require.Contains(t, shown, "killed\x1b[?1049l\r\n\x1b[1m$ # ␛[2J \\u009b2J \\u202e\x1b[0m\r\n")
 }
 
@@ -251,12 +266,15 @@ func TestRecordUnseen(t *testing.T) {
 	t.Parallel()
 	var file bytes.Buffer
 	rec := sandbox.Record(newBox(t), &file)
-	_, err := rec.Execute(t.Context(), "echo begun; until [ -e go ]; do sleep 0.01; done", sandbox.Until(regexp.MustCompile("begun\n")))
+	_, err := rec.Execute(t.Context(), "echo begun; until [ -e go ]; do sleep 0.01; done",
+		sandbox.Until(regexp.MustCompile("begun\n")))
 	require.NoError(t, err)
 	_, err = rec.Execute(t.Context(), "echo not yet")
 	require.ErrorIs(t, err, sandbox.ErrBusy)
 	require.NoError(t, rec.Files().WriteFile(t.Context(), "go", nil, 0o644))
-	require.Eventually(t, func() bool { return errors.Is(rec.Type(t.Context(), ""), sandbox.ErrIdle) }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return errors.Is(rec.Type(t.Context(), ""), sandbox.ErrIdle)
+	}, 20*time.Second, 10*time.Millisecond)
 	_, err = rec.Execute(t.Context(), "echo next")
 	require.NoError(t, err)
 	require.NoError(t, rec.Close())
@@ -271,10 +289,18 @@ func TestRecordUnseen(t *testing.T) {
 func TestRecordNil(t *testing.T) {
 	box := newBox(t)
 	none := func(string) (io.WriteCloser, error) { return nil, nil }
-	require.PanicsWithValue(t, "sandbox: Record: the box is nil", func() { sandbox.Record(nil, io.Discard) })
-	require.PanicsWithValue(t, "sandbox: Record: the writer is nil", func() { sandbox.Record(box, nil) })
-	require.PanicsWithValue(t, "sandbox: RecordEach: the box is nil", func() { sandbox.RecordEach(nil, none) })
-	require.PanicsWithValue(t, "sandbox: RecordEach: create is nil", func() { sandbox.RecordEach(box, nil) })
+	require.PanicsWithValue(t, "sandbox: Record: the box is nil", func() {
+		sandbox.Record(nil, io.Discard)
+	})
+	require.PanicsWithValue(t, "sandbox: Record: the writer is nil", func() {
+		sandbox.Record(box, nil)
+	})
+	require.PanicsWithValue(t, "sandbox: RecordEach: the box is nil", func() {
+		sandbox.RecordEach(nil, none)
+	})
+	require.PanicsWithValue(t, "sandbox: RecordEach: create is nil", func() {
+		sandbox.RecordEach(box, nil)
+	})
 	rec := sandbox.RecordEach(box, none)
 	_, err := rec.Execute(t.Context(), "echo one")
 	require.NoError(t, err)
@@ -337,7 +363,8 @@ func TestRecordPlugins(t *testing.T) {
 	t.Parallel()
 	box := newBox(t)
 	rec := sandbox.Record(sandbox.Record(box, io.Discard), io.Discard)
-	require.NoError(t, plugin.Install(t.Context(), rec, plugin.Plugin{Name: "greeting", Env: []string{"GREETING=hello"}}))
+	require.NoError(t, plugin.Install(t.Context(), rec,
+		plugin.Plugin{Name: "greeting", Env: []string{"GREETING=hello"}}))
 	res, err := rec.Execute(t.Context(), `echo "$GREETING"`)
 	require.NoError(t, err)
 	require.Equal(t, "hello\n", res.Output)
@@ -345,7 +372,8 @@ func TestRecordPlugins(t *testing.T) {
 	require.NoError(t, err)
 	res, err = s.Execute(t.Context(), `echo "$GREETING"`)
 	require.NoError(t, err)
-	require.Equal(t, "hello\n", res.Output, "the box has been told of the variable, not only the main session")
+	require.Equal(t, "hello\n", res.Output, "the box has been told of the variable, not only the "+
+		"main session")
 	inner, ok := sandbox.As[*localbox.LocalBox](rec)
 	require.True(t, ok)
 	require.Same(t, box, inner)
@@ -360,9 +388,11 @@ func TestRecordConformance(t *testing.T) {
 	groups := []string{"Life"}
 	switch { // what only the shell decides, a recording does not change
 	case testenv.Full():
-		groups = append(groups, "Background", "Concurrency", "Interaction", "Output", "ShellEnd", "State", "Syntax", "Time")
+		groups = append(groups, "Background", "Concurrency", "Interaction", "Output", "ShellEnd",
+			"State", "Syntax", "Time")
 	case testenv.All():
-		groups = []string{"Background", "Concurrency", "Interaction", "Output", "ShellEnd", "Time"} // make test has the other
+		// make test has the other
+		groups = []string{"Background", "Concurrency", "Interaction", "Output", "ShellEnd", "Time"}
 	}
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
 		rec := sandbox.Record(newBox(t), io.Discard)

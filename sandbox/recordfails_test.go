@@ -32,7 +32,8 @@ func TestRecordFails(t *testing.T) {
 		r, w := io.Pipe()
 		rec := sandbox.Record(newBox(t), w)
 		rec.SetPatience(100 * time.Millisecond)
-		res, err := rec.Execute(t.Context(), "seq 1 1000000", sandbox.MaxOutput(1000)) // more than may wait
+		// more than may wait
+		res, err := rec.Execute(t.Context(), "seq 1 1000000", sandbox.MaxOutput(1000))
 		require.NoError(t, err)
 		require.EqualValues(t, 6888896, int64(len(res.Output))+res.Omitted)
 		require.ErrorIs(t, rec.Close(), exec.ErrWaitDelay)
@@ -42,7 +43,8 @@ func TestRecordFails(t *testing.T) {
 		t.Parallel()
 		r, w := io.Pipe()
 		rec := sandbox.Record(newBox(t), w)
-		res, err := rec.Execute(t.Context(), "yes", sandbox.MaxOutput(1000), sandbox.Timeout(2*time.Second))
+		res, err := rec.Execute(t.Context(), "yes", sandbox.MaxOutput(1000),
+			sandbox.Timeout(2*time.Second))
 		require.ErrorIs(t, err, sandbox.ErrTimeout)
 		require.NotErrorIs(t, err, exec.ErrWaitDelay)
 		require.Equal(t, 130, res.ExitCode)
@@ -52,7 +54,9 @@ func TestRecordFails(t *testing.T) {
 	})
 	t.Run("Panics", func(t *testing.T) {
 		t.Parallel()
-		rec := sandbox.RecordEach(newBox(t), func(id string) (io.WriteCloser, error) { return panicking{id == "main"}, nil })
+		rec := sandbox.RecordEach(newBox(t), func(id string) (io.WriteCloser, error) {
+			return panicking{id == "main"}, nil
+		})
 		j, err := rec.Background(t.Context(), "echo a job")
 		require.NoError(t, err)
 		res, err := rec.Execute(t.Context(), "echo a")
@@ -68,7 +72,8 @@ func TestRecordFails(t *testing.T) {
 		t.Parallel()
 		var file bytes.Buffer
 		rec := sandbox.Record(newBox(t), &file)
-		j, err := rec.Background(t.Context(), "echo a; exit 3", sandbox.LogTo(panicking{sooner: true}))
+		j, err := rec.Background(t.Context(), "echo a; exit 3",
+			sandbox.LogTo(panicking{sooner: true}))
 		require.NoError(t, err)
 		res, err := j.Wait(t.Context())
 		require.ErrorContains(t, err, "panicked: at a Write")

@@ -15,7 +15,8 @@ type recordedJob struct {
 }
 
 // Background implements Sandbox.
-func (r *Recording) Background(ctx context.Context, command string, opts ...SessionOption) (Job, error) {
+func (r *Recording) Background(ctx context.Context, command string,
+	opts ...SessionOption) (Job, error) {
 	o := NewSessionOptions(opts...)
 	t := &jobTrack{known: make(chan struct{})}
 	began := time.Now()
@@ -63,7 +64,8 @@ func (j *recordedJob) watch(began time.Time) {
 	j.track.leave()
 }
 
-// Input implements Job. Nobody knows what the job asks for: only single control characters are shown.
+// Input implements Job. Nobody knows what the job asks for: only single control characters are
+// shown.
 func (j *recordedJob) Input(ctx context.Context, text string) error {
 	if len(text) == 1 && text[0] < ' ' {
 		j.track.input(text)

@@ -15,7 +15,8 @@ type recordedSession struct {
 
 	mu      sync.Mutex
 	current *recordedCommand // the last one that was begun
-	line    bool             // the command waits for a line that is echoed: what is typed next is no secret
+	// the command waits for a line that is echoed: what is typed next is no secret
+	line bool
 }
 
 // A recordedCommand is one Execute.
@@ -25,14 +26,16 @@ type recordedCommand struct {
 }
 
 // Execute implements Session.
-func (s *recordedSession) Execute(ctx context.Context, command string, opts ...ExecOption) (*Result, error) {
+func (s *recordedSession) Execute(ctx context.Context, command string,
+	opts ...ExecOption) (*Result, error) {
 	c := &recordedCommand{began: time.Now()}
 	s.mu.Lock()
 	before := s.current
 	s.current, s.line = c, false
 	s.mu.Unlock()
 	s.track.begin(command)
-	res, err := s.Session.Execute(ctx, command, append(opts[:len(opts):len(opts)], Follow(s.track))...)
+	res, err := s.Session.Execute(ctx, command, append(opts[:len(opts):len(opts)],
+		Follow(s.track))...)
 	if res != nil {
 		if before != nil {
 			s.unseen(before)
@@ -61,7 +64,8 @@ func (s *recordedSession) saw(c *recordedCommand, res *Result) {
 	}
 	if res.State == Exited && !c.ended {
 		c.ended = true
-		s.track.end(fmt.Sprintf("exit status %d after %.3f s", res.ExitCode, time.Since(c.began).Seconds()))
+		s.track.end(fmt.Sprintf("exit status %d after %.3f s", res.ExitCode,
+			time.Since(c.began).Seconds()))
 	}
 }
 
@@ -105,7 +109,8 @@ func (s *recordedSession) typed(text string) {
 }
 
 // Input implements Session.
-func (s *recordedSession) Input(ctx context.Context, text string, opts ...ExecOption) (*Result, error) {
+func (s *recordedSession) Input(ctx context.Context, text string,
+	opts ...ExecOption) (*Result, error) {
 	c := s.unfinished()
 	s.typed(text)
 	res, err := s.Session.Input(ctx, text, opts...)

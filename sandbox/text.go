@@ -5,9 +5,11 @@ import (
 	"strings"
 )
 
-// Text returns the Result as text to show to a person or a model: the output, marked where bytes were left out, and behind it, each on a line of its own in
-// brackets, what else there is to know: what the command waits for, that it runs on, its exit status unless that is 0, the new directory of a shell that
-// has been restarted, input that was not read. A Result without output and with exit status 0 is "".
+// Text returns the Result as text to show to a person or a model: the output, marked where bytes
+// were left out, and behind it, each on a line of its own in brackets, what else there is to know:
+// what the command waits for, that it runs on, its exit status unless that is 0, the new directory
+// of a shell that has been restarted, input that was not read. A Result without output and with
+// exit status 0 is "".
 func (r *Result) Text() string {
 	var b strings.Builder
 	at := min(max(r.OmittedAt, 0), len(r.Output))
@@ -42,12 +44,15 @@ func (r *Result) notes() (notes []string) {
 	add(r.FullScreen && r.State == Exited,
 		"a full-screen program has ended and left its screen, which is not part of the output")
 	add(r.State == Waiting, "%s", map[InputKind]string{
-		Line: "waiting for a line of input", Secret: "waiting for a secret, such as a password, which is not shown", Keys: "waiting for keys",
+		Line:   "waiting for a line of input",
+		Secret: "waiting for a secret, such as a password, which is not shown",
+		Keys:   "waiting for keys",
 	}[r.Awaits])
 	add(r.State == Running, "still running after %.1f s", r.Duration.Seconds())
 	add(r.State == Exited && r.ExitCode != 0, "exit status %d", r.ExitCode)
 	add(r.OOM, "the system killed a program of it: the memory was full")
-	add(r.Incomplete, "the command was incomplete: a quote, a here-document or a compound command is left open")
+	add(r.Incomplete, "the command was incomplete: a quote, a here-document or a compound "+
+		"command is left open")
 	add(r.Unread > 0, "%s bytes of input were not read, and dropped", thousands(int64(r.Unread)))
 	add(r.Restarted, "the shell ended; a new one started in %s", r.Cwd)
 	return notes

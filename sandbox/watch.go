@@ -5,9 +5,11 @@ import "fmt"
 // A FileEvent is a change that Files.Watch tells of.
 type FileEvent struct {
 	Op FileOp
-	// Name is the name that the entry has in its directory, without the directory. "" is the directory itself.
+	// Name is the name that the entry has in its directory, without the directory. "" is the
+	// directory itself.
 	Name string
-	// From is the name that a Created entry had in the same directory before; "" if it was not renamed there.
+	// From is the name that a Created entry had in the same directory before; "" if it was not
+	// renamed there.
 	From string
 }
 
@@ -15,11 +17,15 @@ type FileEvent struct {
 type FileOp int
 
 const (
-	Created    FileOp = iota + 1 // an entry came: it was made or linked, or renamed or moved to here, perhaps in the place of another
-	Written                      // a file's content changed; more may come. Many at once may be told as one
-	Removed                      // an entry went: it was removed, or renamed or moved away
-	Attributes                   // permissions, owner, times or extended attributes changed
-	Overflow                     // there were more changes than were kept, and some are not told: look at the files
+	// an entry came: it was made or linked, or renamed or moved to here, perhaps in the place of
+	// another
+	Created FileOp = iota + 1
+	// a file's content changed; more may come. Many at once may be told as one
+	Written
+	Removed    // an entry went: it was removed, or renamed or moved away
+	Attributes // permissions, owner, times or extended attributes changed
+	// there were more changes than were kept, and some are not told: look at the files
+	Overflow
 )
 
 func (o FileOp) String() string {

@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// URLs returns what Options.URL needs for a Proxy with the same base: a port named web of the box 4f is at https://web-4f.boxes.example.com/ when base is
-// https://boxes.example.com. A box whose id can be no part of a host name (it has capital letters or dots, or is too long), and all boxes when base has an
-// address in place of a name, are at https://boxes.example.com/4f/web/.
+// URLs returns what Options.URL needs for a Proxy with the same base: a port named web of the box
+// 4f is at https://web-4f.boxes.example.com/ when base is https://boxes.example.com. A box whose id
+// can be no part of a host name (it has capital letters or dots, or is too long), and all boxes
+// when base has an address in place of a name, are at https://boxes.example.com/4f/web/.
 //
 // URLs panics if base is not an http or https URL with a host.
 func URLs(base *url.URL) func(id string, port Port) string {
@@ -39,7 +40,8 @@ func checkBase(base *url.URL) error {
 	return nil
 }
 
-// validLabel matches what a host name can have between two dots, and what of it stays as it is when a browser makes it lower case.
+// validLabel matches what a host name can have between two dots, and what of it stays as it is when
+// a browser makes it lower case.
 var validLabel = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,61}[a-z0-9]$`)
 
 // A destination is a port of a box, as a request names it.

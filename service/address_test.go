@@ -13,14 +13,18 @@ func TestURLs(t *testing.T) {
 	long := strings.Repeat("x", 128)
 	for _, c := range []struct{ base, id, port, want string }{
 		{"https://boxes.example.com", "4f", "web", "https://web-4f.boxes.example.com/"},
-		{"https://boxes.example.com", "4f", "AGENT_SERVER", "https://agent_server-4f.boxes.example.com/"}, // as OpenHands' clients want it named
-		{"https://boxes.example.com/", "4F", "AGENT_SERVER", "https://boxes.example.com/4F/AGENT_SERVER/"},
+		// as OpenHands' clients want it named
+		{"https://boxes.example.com", "4f", "AGENT_SERVER",
+			"https://agent_server-4f.boxes.example.com/"},
+		{"https://boxes.example.com/", "4F", "AGENT_SERVER",
+			"https://boxes.example.com/4F/AGENT_SERVER/"},
 		{"https://boxes.example.com/", "a-b_c", "web", "https://web-a-b_c.boxes.example.com/"},
 		{"http://Boxes.localhost:8080/b", "4f", "web", "http://web-4f.Boxes.localhost:8080/"},
 		{"http://boxes.localhost:8080/b/", "4F", "web", "http://boxes.localhost:8080/b/4F/web/"},
 		{"http://boxes.localhost:8080/b", "a.b", "web", "http://boxes.localhost:8080/b/a.b/web/"},
 		{"http://boxes.localhost:8080", "ends-", "web", "http://boxes.localhost:8080/ends-/web/"},
-		{"http://boxes.localhost:8080", long, "web", "http://boxes.localhost:8080/" + long + "/web/"},
+		{"http://boxes.localhost:8080", long, "web", "http://boxes.localhost:8080/" + long +
+			"/web/"},
 		{"http://127.0.0.1:8080", "4f", "web", "http://127.0.0.1:8080/4f/web/"},
 		{"http://[::1]/b", "4f", "web", "http://[::1]/b/4f/web/"},
 		{"http://[::1]:8080/b", "4f", "web", "http://[::1]:8080/b/4f/web/"},
@@ -43,9 +47,12 @@ func TestNoDestination(t *testing.T) {
 	base, err := url.Parse("http://localhost:8080/boxes")
 	require.NoError(t, err)
 	for _, c := range [][2]string{
-		{"localhost:8080", "/"}, {"localhost:8080", "/boxes"}, {"localhost:8080", "/boxes/"}, {"localhost:8080", "/boxes/4f"}, {"localhost:8080", "/boxes/4f/"},
-		{"localhost:8080", "/boxes//web/"}, {"localhost:8080", "/boxes/4f//"}, {"localhost:8080", "/boxesx/4f/web/"},
-		{"4f.localhost:8080", "/boxes/4f/web/"}, {"127.0.0.1:8080", "/boxes/4f/web/"}, {"localhost.example.com", "/"}, {"", "/"},
+		{"localhost:8080", "/"}, {"localhost:8080", "/boxes"}, {"localhost:8080", "/boxes/"},
+		{"localhost:8080", "/boxes/4f"}, {"localhost:8080", "/boxes/4f/"},
+		{"localhost:8080", "/boxes//web/"}, {"localhost:8080", "/boxes/4f//"},
+		{"localhost:8080", "/boxesx/4f/web/"},
+		{"4f.localhost:8080", "/boxes/4f/web/"}, {"127.0.0.1:8080", "/boxes/4f/web/"},
+		{"localhost.example.com", "/"}, {"", "/"},
 	} {
 		d, ok := destinationOf(base, c[0], c[1])
 		require.False(t, ok, "%v: %+v", c, d)
@@ -54,18 +61,22 @@ func TestNoDestination(t *testing.T) {
 
 func TestWithoutKey(t *testing.T) {
 	for in, want := range map[string]string{
-		"": "", "a=1": "a=1", "session_api_key=K": "", "a=%20&session_api_key=K&b": "a=%20&b", "session%5Fapi_key=K&z=1&a=2": "z=1&a=2",
-		"session_api_key=K&session_api_key=L": "", "xsession_api_key=K": "xsession_api_key=K", "%zz=1": "%zz=1",
+		"": "", "a=1": "a=1", "session_api_key=K": "", "a=%20&session_api_key=K&b": "a=%20&b",
+		"session%5Fapi_key=K&z=1&a=2":         "z=1&a=2",
+		"session_api_key=K&session_api_key=L": "", "xsession_api_key=K": "xsession_api_key=K",
+		"%zz=1": "%zz=1",
 	} {
 		require.Equal(t, want, withoutKey(in))
 	}
 }
 
 func TestURLsWrong(t *testing.T) {
-	require.PanicsWithValue(t, "service: URLs: it is nil: give the address of the proxy, as https://boxes.example.com", func() { URLs(nil) })
+	require.PanicsWithValue(t, "service: URLs: it is nil: give the address of the proxy, as "+
+		"https://boxes.example.com", func() { URLs(nil) })
 	base, err := url.Parse("boxes.example.com")
 	require.NoError(t, err)
-	require.PanicsWithValue(t, `service: Proxy: ProxyOptions.URL: "boxes.example.com": write it with its scheme, as https://boxes.example.com`,
+	require.PanicsWithValue(t,
+		`service: Proxy: ProxyOptions.URL: "boxes.example.com": write it with its scheme, as https://boxes.example.com`,
 		func() { Proxy(&Service{}, ProxyOptions{URL: base}) })
 	require.Panics(t, func() { Handler(nil, HandlerOptions{}) })
 }

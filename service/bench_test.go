@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkSearch is a Search of 100 boxes, beside the two lists that it asks the engine for; and what each box takes of this process's memory.
+// BenchmarkSearch is a Search of 100 boxes, beside the two lists that it asks the engine for; and
+// what each box takes of this process's memory.
 func BenchmarkSearch(b *testing.B) {
 	const boxes = 100
 	d := dockertest.Engine(b, dockertest.Busybox)
@@ -37,7 +38,8 @@ func BenchmarkSearch(b *testing.B) {
 	b.Run("Floor", func(b *testing.B) {
 		of := client.Filters{}.Add("label", docker.ServiceLabel+"="+name)
 		measured(b, func() {
-			_, err := d.ContainerList(b.Context(), client.ContainerListOptions{All: true, Filters: of})
+			_, err := d.ContainerList(b.Context(), client.ContainerListOptions{All: true,
+				Filters: of})
 			require.NoError(b, err)
 			_, err = d.VolumeList(b.Context(), client.VolumeListOptions{Filters: of})
 			require.NoError(b, err)
@@ -83,8 +85,9 @@ func report(b *testing.B, unit string, took []time.Duration) {
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, unit)
 }
 
-// BenchmarkStart is a start to the hand-over, and to the first result behind it: without a pool, beside sshbox.New, and from the pool, beside what the engine takes
-// to rename a container and to make a volume at once.
+// BenchmarkStart is a start to the hand-over, and to the first result behind it: without a pool,
+// beside sshbox.New, and from the pool, beside what the engine takes to rename a container and to
+// make a volume at once.
 func BenchmarkStart(b *testing.B) {
 	s := open(b, aName(b), nil, small("cold", nil), small("warm", func(s *Spec) { s.Warm = 1 }))
 	b.Run("New", func(b *testing.B) {
@@ -102,7 +105,8 @@ func BenchmarkStart(b *testing.B) {
 	})
 	b.Run("NameAndNote", func(b *testing.B) {
 		place := s.place.(*DockerPlace)
-		box, handle, err := place.Create(b.Context(), Order{Spec: small("cold", nil), Created: time.Now()})
+		box, handle, err := place.Create(b.Context(), Order{Spec: small("cold", nil),
+			Created: time.Now()})
 		require.NoError(b, err)
 		defer box.Detach()
 		var took []time.Duration

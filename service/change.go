@@ -7,8 +7,10 @@ import (
 	"time"
 )
 
-// change changes the box of an id when it is its turn. It returns false if there is none, or none any more.
-func (s *Service) change(ctx context.Context, what, id string, f func(r *Record) error) (there bool, err error) {
+// change changes the box of an id when it is its turn. It returns false if there is none, or none
+// any more.
+func (s *Service) change(ctx context.Context, what, id string,
+	f func(r *Record) error) (there bool, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return false, err
@@ -27,7 +29,8 @@ func (s *Service) change(ctx context.Context, what, id string, f func(r *Record)
 	return true, nil
 }
 
-// inTurn calls f about the box of an id when it is its turn, and nobody is changing it. It returns ErrNotFound if there is none.
+// inTurn calls f about the box of an id when it is its turn, and nobody is changing it. It returns
+// ErrNotFound if there is none.
 func (s *Service) inTurn(ctx context.Context, id string, f func(r *Record) error) error {
 	leave, err := s.turns.take(ctx, id)
 	if err != nil {
@@ -44,8 +47,8 @@ func (s *Service) inTurn(ctx context.Context, id string, f func(r *Record) error
 	return f(r)
 }
 
-// Pause stops what runs in a box, which keeps its memory. Where boxes cannot be paused, the error is errors.ErrUnsupported, and the box runs on. It returns false if there
-// is no such box.
+// Pause stops what runs in a box, which keeps its memory. Where boxes cannot be paused, the error
+// is errors.ErrUnsupported, and the box runs on. It returns false if there is no such box.
 func (s *Service) Pause(ctx context.Context, id string) (bool, error) {
 	return s.change(ctx, "pause", id, func(r *Record) error { return s.pause(ctx, r) })
 }
@@ -60,7 +63,8 @@ func (s *Service) pause(ctx context.Context, r *Record) error {
 	return s.note(ctx, r, func(n *Note) { n.Paused = time.Now() })
 }
 
-// Resume has a paused box go on; one whose programs have ended is started again, with its files. Info.Kept says which. It returns false if there is no such box.
+// Resume has a paused box go on; one whose programs have ended is started again, with its files.
+// Info.Kept says which. It returns false if there is no such box.
 func (s *Service) Resume(ctx context.Context, id string) (bool, error) {
 	return s.change(ctx, "resume", id, func(r *Record) error { return s.resume(ctx, r) })
 }
@@ -105,8 +109,9 @@ func (s *Service) Delete(ctx context.Context, id string) (bool, error) {
 	return s.change(ctx, "delete", id, func(r *Record) error { return s.remove(ctx, r) })
 }
 
-// Suspend writes a box's memory to disk and frees it. Resume brings its shells, variables and programs back. Where the engine or its runtime cannot do that, the
-// error is errors.ErrUnsupported and says why, and the box runs on. It returns false if there is no such box.
+// Suspend writes a box's memory to disk and frees it. Resume brings its shells, variables and
+// programs back. Where the engine or its runtime cannot do that, the error is errors.ErrUnsupported
+// and says why, and the box runs on. It returns false if there is no such box.
 func (s *Service) Suspend(ctx context.Context, id string) (bool, error) {
 	return s.change(ctx, "suspend", id, func(r *Record) error {
 		if r.Ended {
@@ -124,9 +129,11 @@ func (s *Service) Suspend(ctx context.Context, id string) (bool, error) {
 	})
 }
 
-// Snapshot makes an image of a box's files, while it is paused for a moment, and returns a spec that makes boxes of it: the box's own spec with that Image, and with
-// the image's name as ID; the box's own environment and labels are not in it. The image stays until it is removed from the engine. If there is no such box, the error is
-// ErrNotFound; where no images are made, errors.ErrUnsupported.
+// Snapshot makes an image of a box's files, while it is paused for a moment, and returns a spec
+// that makes boxes of it: the box's own spec with that Image, and with the image's name as ID; the
+// box's own environment and labels are not in it. The image stays until it is removed from the
+// engine. If there is no such box, the error is ErrNotFound; where no images are made,
+// errors.ErrUnsupported.
 func (s *Service) Snapshot(ctx context.Context, id string) (*Spec, error) {
 	var made *Spec
 	there, err := s.change(ctx, "snapshot", id, func(r *Record) error {
@@ -176,8 +183,9 @@ func (s *Service) note(ctx context.Context, r *Record, change func(n *Note)) err
 	}
 }
 
-// WaitRunning waits until a box runs, and serves if its spec has a health check, and tells of it. It returns at once, with an error, if the box cannot come to that
-// by itself: ErrNotFound, or ErrConflict for one that is paused or has failed.
+// WaitRunning waits until a box runs, and serves if its spec has a health check, and tells of it.
+// It returns at once, with an error, if the box cannot come to that by itself: ErrNotFound, or
+// ErrConflict for one that is paused or has failed.
 func (s *Service) WaitRunning(ctx context.Context, id string) (i *Info, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -194,10 +202,12 @@ func (s *Service) WaitRunning(ctx context.Context, id string) (i *Info, err erro
 			return i, nil
 		case Starting, Unknown:
 		default:
-			return nil, fmt.Errorf("wait for box %q: %w: it is %s: %s", id, ErrConflict, i.Status, i.Detail)
+			return nil, fmt.Errorf("wait for box %q: %w: it is %s: %s", id, ErrConflict, i.Status,
+				i.Detail)
 		}
 		if err := pause(ctx, 2*poll); err != nil {
-			return nil, fmt.Errorf("wait for box %q, which is %s (%s): %w", id, i.Status, i.Detail, err)
+			return nil, fmt.Errorf("wait for box %q, which is %s (%s): %w", id, i.Status, i.Detail,
+				err)
 		}
 	}
 }
@@ -205,7 +215,8 @@ func (s *Service) WaitRunning(ctx context.Context, id string) (i *Info, err erro
 func (s *Service) waited(ctx context.Context, id string) (i *Info, err error) {
 	err = s.inTurn(ctx, id, func(r *Record) error {
 		if r.Status == Running {
-			if spec, err := s.store.Get(ctx, r.Spec); err == nil && spec != nil && spec.Health != nil {
+			if spec, err := s.store.Get(ctx, r.Spec); err == nil && spec != nil &&
+				spec.Health != nil {
 				if _, err := s.hold(ctx, r); err != nil {
 					return err
 				}

@@ -24,9 +24,10 @@ import (
 
 // A DockerPlace is a Docker engine as a Place.
 //
-// A container of the service is named sandshell-SERVICE-ID. The engine gives a name to one container only, so that two processes that start the same ID get one
-// box; one in a pool has a name without an ID, and gets its own last. Labels of a container never change. What changes lies in the labels of a volume that
-// nobody mounts, a note: see dockerNote.
+// A container of the service is named sandshell-SERVICE-ID. The engine gives a name to one
+// container only, so that two processes that start the same ID get one box; one in a pool has a
+// name without an ID, and gets its own last. Labels of a container never change. What changes lies
+// in the labels of a volume that nobody mounts, a note: see dockerNote.
 type DockerPlace struct {
 	docker  *client.Client
 	service string
@@ -36,23 +37,26 @@ type DockerPlace struct {
 	engine *docker.Engine // nil before the first use
 }
 
-// Docker returns the place of that engine, which stays yours to close. nil is the engine that DOCKER_HOST and its like name, or the one of this machine.
+// Docker returns the place of that engine, which stays yours to close. nil is the engine that
+// DOCKER_HOST and its like name, or the one of this machine.
 func Docker(docker *client.Client) *DockerPlace { return &DockerPlace{docker: docker} }
 
 var _ Place = (*DockerPlace)(nil)
 
 // The labels of a container.
 const (
-	serviceLabel = docker.ServiceLabel            // Options.Name
-	specLabel    = docker.ServiceLabel + ".spec"  // the Spec's ID
-	madeLabel    = docker.ServiceLabel + ".made"  // when, in nanoseconds since 1970
-	makerLabel   = docker.ServiceLabel + ".maker" // the process that made it: a later one may have the same id
+	serviceLabel = docker.ServiceLabel           // Options.Name
+	specLabel    = docker.ServiceLabel + ".spec" // the Spec's ID
+	madeLabel    = docker.ServiceLabel + ".made" // when, in nanoseconds since 1970
+	// the process that made it: a later one may have the same id
+	makerLabel = docker.ServiceLabel + ".maker"
 )
 
 // thisProcess is makerLabel's value here.
 var thisProcess = rand.Text()
 
-// foreignAge is how old a box of a pool is whose maker, on another machine, cannot be there any more: pools make their boxes anew before (poolAge).
+// foreignAge is how old a box of a pool is whose maker, on another machine, cannot be there any
+// more: pools make their boxes anew before (poolAge).
 const foreignAge = 24 * time.Hour
 
 // Open implements Place. It does not ask the engine, which may come later.
@@ -105,7 +109,8 @@ func (p *DockerPlace) Create(ctx context.Context, o Order) (Attached, string, er
 		c.Labels = map[string]string{}
 	}
 	c.Labels[serviceLabel], c.Labels[specLabel] = p.service, o.Spec.ID
-	c.Labels[madeLabel], c.Labels[makerLabel] = strconv.FormatInt(o.Created.UnixNano(), 10), thisProcess
+	c.Labels[madeLabel], c.Labels[makerLabel] = strconv.FormatInt(o.Created.UnixNano(), 10),
+		thisProcess
 	if c.Logger == nil {
 		c.Logger = p.log
 	}
@@ -149,12 +154,14 @@ func (p *DockerPlace) List(ctx context.Context, id string) ([]*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Each list is right at one moment. A box gets its first note before it is seen complete, so the notes are the later list.
+	// Each list is right at one moment. A box gets its first note before it is seen complete, so
+	// the notes are the later list.
 	filters := client.Filters{}.Add("label", serviceLabel+"="+p.service)
 	if id != "" {
 		filters.Add("name", "^/"+strings.ReplaceAll(p.prefix()+id, ".", `\.`)+"$")
 	}
-	containers, err := e.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
+	containers, err := e.ContainerList(ctx, client.ContainerListOptions{All: true,
+		Filters: filters})
 	if err != nil {
 		return nil, fmt.Errorf("list the boxes: %w", err)
 	}
@@ -178,7 +185,8 @@ func (p *DockerPlace) List(ctx context.Context, id string) ([]*Record, error) {
 	return records, nil
 }
 
-// record makes a Record of a container; nil if it is none of the service's boxes, whatever its image's labels say.
+// record makes a Record of a container; nil if it is none of the service's boxes, whatever its
+// image's labels say.
 func (p *DockerPlace) record(c container.Summary, notes []dockerNote) *Record {
 	if len(c.Names) == 0 || c.Labels["sandshell.box"] == "" {
 		return nil
@@ -224,7 +232,8 @@ func statusOf(state, text string) (status Status, detail string, ended bool) {
 	case "removing":
 		return Missing, "it is being removed", false
 	case "dead":
-		return Error, "its container is dead: the engine could not remove all of it; delete it", false
+		return Error, "its container is dead: the engine could not remove all of it; delete it",
+			false
 	}
 	return Unknown, fmt.Sprintf("the engine calls its container %q", state), false
 }
@@ -264,14 +273,18 @@ func (p *DockerPlace) Pause(ctx context.Context, handle string) error {
 		return err
 	}
 	err = docker.Pause(ctx, e.Client, handle)
-	return found("pause the container", p.unless(ctx, e, handle, err, func(s *container.State) bool { return s.Paused || !s.Running }))
+	return found("pause the container", p.unless(ctx, e, handle, err,
+		func(s *container.State) bool { return s.Paused || !s.Running }))
 }
 
-// settleLimit is how long the engine may take to notice what has become of a container, as while another process removes it.
+// settleLimit is how long the engine may take to notice what has become of a container, as while
+// another process removes it.
 const settleLimit = 2 * time.Second
 
-// unless returns the engine's refusal, or nil if the container is already as it is to be, or not found if it is going.
-func (p *DockerPlace) unless(ctx context.Context, e *docker.Engine, handle string, err error, already func(*container.State) bool) error {
+// unless returns the engine's refusal, or nil if the container is already as it is to be, or not
+// found if it is going.
+func (p *DockerPlace) unless(ctx context.Context, e *docker.Engine, handle string, err error,
+	already func(*container.State) bool) error {
 	if err == nil || errdefs.IsNotFound(err) {
 		return err
 	}

@@ -14,11 +14,13 @@ import (
 	"github.com/sandshell/sandshell/internal/docker"
 )
 
-// A dockerNote is a Note in the labels of an empty volume. A volume's labels never change either, so that a newer note is a new volume. Notes are found by the
-// label that holds the container's id. Two processes may write at once: the newest note counts, but a generation never goes back.
+// A dockerNote is a Note in the labels of an empty volume. A volume's labels never change either,
+// so that a newer note is a new volume. Notes are found by the label that holds the container's id.
+// Two processes may write at once: the newest note counts, but a generation never goes back.
 //
-// Older notes are removed when a newer one has been there for settled: the engine's list of volumes is not of one moment, and one that was made while it was
-// being made up may be missing in it, as well as one that was removed meanwhile.
+// Older notes are removed when a newer one has been there for settled: the engine's list of volumes
+// is not of one moment, and one that was made while it was being made up may be missing in it, as
+// well as one that was removed meanwhile.
 type dockerNote struct {
 	volume string
 	at     int64 // when it was written: its Version
@@ -61,8 +63,10 @@ func (n Note) labels() map[string]string {
 		return strconv.FormatInt(t.UnixNano(), 10)
 	}
 	return map[string]string{
-		ownerLabel: n.Owner, createdLabel: stamp(n.Created), startedLabel: stamp(n.Started), usedLabel: stamp(n.Used), pausedLabel: stamp(n.Paused),
-		generationLabel: strconv.Itoa(n.Generation), dirLabel: n.Dir, keptLabel: string(n.Kept), checkpointLabel: n.Checkpoint,
+		ownerLabel: n.Owner, createdLabel: stamp(n.Created), startedLabel: stamp(n.Started),
+		usedLabel: stamp(n.Used), pausedLabel: stamp(n.Paused),
+		generationLabel: strconv.Itoa(n.Generation), dirLabel: n.Dir, keptLabel: string(n.Kept),
+		checkpointLabel: n.Checkpoint,
 	}
 }
 
@@ -84,8 +88,10 @@ func parseNote(volume string, labels map[string]string) (n dockerNote, err error
 	at := number(atLabel)
 	return dockerNote{volume: volume, at: at, Note: Note{
 		Version: at,
-		Owner:   labels[ownerLabel], Created: stamp(createdLabel), Started: stamp(startedLabel), Used: stamp(usedLabel), Paused: stamp(pausedLabel),
-		Generation: int(number(generationLabel)), Dir: labels[dirLabel], Kept: Kept(labels[keptLabel]), Checkpoint: labels[checkpointLabel],
+		Owner:   labels[ownerLabel], Created: stamp(createdLabel), Started: stamp(startedLabel),
+		Used: stamp(usedLabel), Paused: stamp(pausedLabel),
+		Generation: int(number(generationLabel)), Dir: labels[dirLabel],
+		Kept: Kept(labels[keptLabel]), Checkpoint: labels[checkpointLabel],
 	}}, err
 }
 
@@ -94,7 +100,9 @@ func merge(notes []dockerNote) *Note {
 	if len(notes) == 0 {
 		return nil
 	}
-	newest := slices.MaxFunc(notes, func(a, b dockerNote) int { return cmp.Compare(a.at, b.at) }).Note
+	newest := slices.MaxFunc(notes, func(a, b dockerNote) int {
+		return cmp.Compare(a.at, b.at)
+	}).Note
 	for _, n := range notes {
 		newest.Generation = max(newest.Generation, n.Generation)
 		if n.Used.After(newest.Used) {
@@ -104,8 +112,10 @@ func merge(notes []dockerNote) *Note {
 	return &newest
 }
 
-// notes returns the notes of the container of that id, or of all containers of the service, by container.
-func (p *DockerPlace) notes(ctx context.Context, e *docker.Engine, of string) (map[string][]dockerNote, error) {
+// notes returns the notes of the container of that id, or of all containers of the service, by
+// container.
+func (p *DockerPlace) notes(ctx context.Context, e *docker.Engine,
+	of string) (map[string][]dockerNote, error) {
 	filters := client.Filters{}.Add("label", serviceLabel+"="+p.service)
 	if of == "" {
 		filters.Add("label", noteLabel)
@@ -144,15 +154,18 @@ func (p *DockerPlace) Note(ctx context.Context, handle string, n Note) error {
 	at := time.Now().UnixNano()
 	for _, o := range older[handle] {
 		if o.at > n.Version {
-			return fmt.Errorf("write a note on the box: %w: another process has written one", ErrConflict)
+			return fmt.Errorf("write a note on the box: %w: another process has written one",
+				ErrConflict)
 		}
 		n.Generation = max(n.Generation, o.Generation)
 		at = max(at, o.at+1) // the clock may have been set back
 	}
 	labels := n.labels()
-	labels[serviceLabel], labels[noteLabel], labels[atLabel] = p.service, handle, strconv.FormatInt(at, 10)
+	labels[serviceLabel], labels[noteLabel], labels[atLabel] = p.service, handle,
+		strconv.FormatInt(at, 10)
 	name := fmt.Sprintf("sandshell-note-%.12s-%d", handle, at)
-	if _, err := e.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Labels: labels}); err != nil {
+	if _, err := e.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name,
+		Labels: labels}); err != nil {
 		return fmt.Errorf("write a note on the box: %w", err)
 	}
 	return p.removeNotes(ctx, e, superseded(older[handle], at))
@@ -164,7 +177,8 @@ func (p *DockerPlace) removeNotes(ctx context.Context, e *docker.Engine, notes [
 	defer cancel()
 	var errs []error
 	for _, n := range notes {
-		if _, err := e.VolumeRemove(ctx, n.volume, client.VolumeRemoveOptions{}); err != nil && !errdefs.IsNotFound(err) {
+		if _, err := e.VolumeRemove(ctx, n.volume, client.VolumeRemoveOptions{}); err != nil &&
+			!errdefs.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("remove a note on a box: %w", err))
 		}
 	}
@@ -180,8 +194,8 @@ func (p *DockerPlace) forget(ctx context.Context, e *docker.Engine, handle strin
 	return p.removeNotes(ctx, e, notes[handle])
 }
 
-// Tidy implements Place. The containers are listed after the notes: a note is written on a container that there is, so one whose container is not in the later
-// list is of one that is gone.
+// Tidy implements Place. The containers are listed after the notes: a note is written on a
+// container that there is, so one whose container is not in the later list is of one that is gone.
 func (p *DockerPlace) Tidy(ctx context.Context) error {
 	e, err := p.open(ctx)
 	if err != nil {
@@ -191,7 +205,8 @@ func (p *DockerPlace) Tidy(ctx context.Context) error {
 	if err != nil || len(notes) == 0 {
 		return err
 	}
-	containers, err := e.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", serviceLabel+"="+p.service)})
+	containers, err := e.ContainerList(ctx, client.ContainerListOptions{All: true,
+		Filters: client.Filters{}.Add("label", serviceLabel+"="+p.service)})
 	if err != nil {
 		return fmt.Errorf("list the boxes: %w", err)
 	}

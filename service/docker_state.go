@@ -18,19 +18,25 @@ import (
 	"github.com/sandshell/sandshell/internal/docker"
 )
 
-// restart starts a container that has ended: of the checkpoint if there is one, and else with its files alone.
+// restart starts a container that has ended: of the checkpoint if there is one, and else with its
+// files alone.
 //
-// A start of a checkpoint fails one time in seven on Docker 20.10, with "content digest …: not found" (moby#42900), and works when it is tried again.
+// A start of a checkpoint fails one time in seven on Docker 20.10, with "content digest …: not
+// found" (moby#42900), and works when it is tried again.
 func restart(ctx context.Context, e *docker.Engine, handle, checkpoint string) (Kept, error) {
 	const attempts = 5
 	for attempt := 1; checkpoint != ""; attempt++ {
-		_, err := e.ContainerStart(ctx, handle, client.ContainerStartOptions{CheckpointID: checkpoint})
+		_, err := e.ContainerStart(ctx, handle, client.ContainerStartOptions{
+			CheckpointID: checkpoint})
 		if err == nil {
-			_, err = e.CheckpointRemove(ctx, handle, client.CheckpointRemoveOptions{CheckpointID: checkpoint})
+			_, err = e.CheckpointRemove(ctx, handle, client.CheckpointRemoveOptions{
+				CheckpointID: checkpoint})
 			return KeptAll, err
 		}
 		list, looked := e.CheckpointList(ctx, handle, client.CheckpointListOptions{})
-		if looked == nil && !slices.ContainsFunc(list.Items, func(c checkpoints.Summary) bool { return c.Name == checkpoint }) {
+		if looked == nil && !slices.ContainsFunc(list.Items, func(c checkpoints.Summary) bool {
+			return c.Name == checkpoint
+		}) {
 			break // it was started of already, and has ended since
 		}
 		if attempt == attempts || !strings.Contains(err.Error(), "content digest") {
@@ -41,8 +47,9 @@ func restart(ctx context.Context, e *docker.Engine, handle, checkpoint string) (
 	return KeptFiles, err
 }
 
-// Suspend implements Place, by the engine's checkpoint. That exists only in an engine that was started with --experimental, and works with gVisor's runsc of
-// 2026. runc leaves it to criu, which fails on kernels that are newer than it.
+// Suspend implements Place, by the engine's checkpoint. That exists only in an engine that was
+// started with --experimental, and works with gVisor's runsc of 2026. runc leaves it to criu, which
+// fails on kernels that are newer than it.
 func (p *DockerPlace) Suspend(ctx context.Context, handle string) (string, error) {
 	e, err := p.open(ctx)
 	if err != nil {
@@ -53,10 +60,12 @@ func (p *DockerPlace) Suspend(ctx context.Context, handle string) (string, error
 		return "", fmt.Errorf("ask the engine what it can: %w", err)
 	}
 	if !info.Info.ExperimentalBuild {
-		return "", fmt.Errorf("%w: the engine makes checkpoints only if dockerd is started with --experimental", errors.ErrUnsupported)
+		return "", fmt.Errorf("%w: the engine makes checkpoints only if dockerd is started with "+
+			"--experimental", errors.ErrUnsupported)
 	}
 	checkpoint := "sandshell-" + strings.ToLower(rand.Text()[:12])
-	_, err = e.CheckpointCreate(ctx, handle, client.CheckpointCreateOptions{CheckpointID: checkpoint, Exit: true})
+	_, err = e.CheckpointCreate(ctx, handle, client.CheckpointCreateOptions{
+		CheckpointID: checkpoint, Exit: true})
 	switch {
 	case err == nil:
 		return checkpoint, p.ended(ctx, e, handle)
@@ -64,16 +73,19 @@ func (p *DockerPlace) Suspend(ctx context.Context, handle string) (string, error
 		return "", found("suspend the container", err)
 	}
 	inspected, looked := e.ContainerInspect(ctx, handle, client.ContainerInspectOptions{})
-	if looked != nil || inspected.Container.HostConfig == nil || inspected.Container.State == nil || !inspected.Container.State.Running {
+	if looked != nil || inspected.Container.HostConfig == nil || inspected.Container.State == nil ||
+		!inspected.Container.State.Running {
 		return "", fmt.Errorf("suspend the container: %w", errors.Join(err, looked))
 	}
 	// It runs on. The runtime's refusal is no failure of the engine.
-	return "", fmt.Errorf("%w: the runtime %q makes no checkpoint of this container: %v", errors.ErrUnsupported, inspected.Container.HostConfig.Runtime, err)
+	return "", fmt.Errorf("%w: the runtime %q makes no checkpoint of this container: %v",
+		errors.ErrUnsupported, inspected.Container.HostConfig.Runtime, err)
 }
 
 // ended waits until the container is not running any more.
 func (p *DockerPlace) ended(ctx context.Context, e *docker.Engine, handle string) error {
-	waiting := e.ContainerWait(ctx, handle, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+	waiting := e.ContainerWait(ctx, handle, client.ContainerWaitOptions{
+		Condition: container.WaitConditionNotRunning})
 	select {
 	case <-waiting.Result:
 		return nil
@@ -85,8 +97,9 @@ func (p *DockerPlace) ended(ctx context.Context, e *docker.Engine, handle string
 // snapshotRepository is the name of the images that Snapshot makes.
 const snapshotRepository = "sandshell-snapshot"
 
-// Snapshot implements Place. The engine takes what the configuration does not set from the container; so it sets user, directory, main process and labels,
-// which in the container are the box's.
+// Snapshot implements Place. The engine takes what the configuration does not set from the
+// container; so it sets user, directory, main process and labels, which in the container are the
+// box's.
 func (p *DockerPlace) Snapshot(ctx context.Context, handle string) (string, error) {
 	e, err := p.open(ctx)
 	if err != nil {
@@ -112,7 +125,8 @@ func (p *DockerPlace) Snapshot(ctx context.Context, handle string) (string, erro
 		config.Labels[label] = of[label] // of the image, or empty: a commit can take none away
 	}
 	name := snapshotRepository + ":" + strings.ToLower(rand.Text())
-	if err := e.CommitAs(ctx, handle, name, "sandshell: the files of box "+strings.TrimPrefix(c.Name, "/"), config); err != nil {
+	if err := e.CommitAs(ctx, handle, name, "sandshell: the files of box "+
+		strings.TrimPrefix(c.Name, "/"), config); err != nil {
 		return "", found("make an image of the container", err)
 	}
 	if s := c.State; s != nil && s.Running && !s.Paused {
@@ -140,7 +154,8 @@ func (p *DockerPlace) Usage(ctx context.Context, handle string) (*Use, error) {
 	if err != nil {
 		return nil, found("ask what the container uses", err)
 	}
-	// The cache of files that nobody uses is not what the programs use: docker stats subtracts it too. The names are those of cgroup v1 and v2.
+	// The cache of files that nobody uses is not what the programs use: docker stats subtracts it
+	// too. The names are those of cgroup v1 and v2.
 	cache := max(s.MemoryStats.Stats["total_inactive_file"], s.MemoryStats.Stats["inactive_file"])
 	u := &Use{
 		CPU: time.Duration(s.CPUStats.CPUUsage.TotalUsage), MemoryLimit: int64(s.MemoryStats.Limit),
@@ -158,8 +173,10 @@ func (p *DockerPlace) Usage(ctx context.Context, handle string) (*Use, error) {
 	return u, nil
 }
 
-// kills counts the engine's events, of which it keeps the last 256, from the container's start to now, by the engine's clock.
-func kills(ctx context.Context, e *docker.Engine, handle string, state *container.State, now time.Time) (n int) {
+// kills counts the engine's events, of which it keeps the last 256, from the container's start to
+// now, by the engine's clock.
+func kills(ctx context.Context, e *docker.Engine, handle string, state *container.State,
+	now time.Time) (n int) {
 	if state == nil {
 		return 0
 	}
@@ -168,7 +185,8 @@ func kills(ctx context.Context, e *docker.Engine, handle string, state *containe
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		events := e.Events(ctx, client.EventsListOptions{
-			Since: fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()), Until: fmt.Sprintf("%d.%09d", now.Unix(), now.Nanosecond()),
+			Since:   fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()),
+			Until:   fmt.Sprintf("%d.%09d", now.Unix(), now.Nanosecond()),
 			Filters: client.Filters{}.Add("container", handle).Add("event", "oom"),
 		})
 		for more := true; more; {

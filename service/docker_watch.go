@@ -12,7 +12,8 @@ import (
 	"github.com/sandshell/sandshell/internal/docker"
 )
 
-// Watch implements Place, by the engine's events. Whenever the connection to the engine was cut, it looks what has changed meanwhile.
+// Watch implements Place, by the engine's events. Whenever the connection to the engine was cut, it
+// looks what has changed meanwhile.
 func (p *DockerPlace) Watch(ctx context.Context) (<-chan Event, error) {
 	e, err := p.open(ctx)
 	if err != nil {
@@ -44,7 +45,8 @@ type watch struct {
 func (w *watch) listen(ctx context.Context) error {
 	ctx, w.stop = context.WithCancel(ctx)
 	w.events = w.engine.Events(ctx, client.EventsListOptions{
-		Filters: client.Filters{}.Add("type", "container").Add("label", serviceLabel+"="+w.place.service),
+		Filters: client.Filters{}.Add("type", "container").Add("label",
+			serviceLabel+"="+w.place.service),
 	})
 	select {
 	case err := <-w.events.Err:
@@ -112,7 +114,8 @@ func (w *watch) again(ctx context.Context, err error) bool {
 
 func (w *watch) difference(ctx context.Context, now map[string]Status) bool {
 	for id := range maps.Clone(w.known) {
-		if _, there := now[id]; !there && !w.tell(ctx, Event{ID: id, Status: Missing, Time: time.Now()}) {
+		if _, there := now[id]; !there && !w.tell(ctx,
+			Event{ID: id, Status: Missing, Time: time.Now()}) {
 			return false
 		}
 	}

@@ -26,24 +26,26 @@ var errCable = errors.New("the cable to the engine is broken")
 
 func newCable(t *testing.T) *cable {
 	t.Helper()
-	network, address, ok := strings.Cut(dockertest.Engine(t, dockertest.Busybox).DaemonHost(), "://")
+	network, address, ok := strings.Cut(dockertest.Engine(t, dockertest.Busybox).DaemonHost(),
+		"://")
 	require.True(t, ok)
 	c := &cable{conns: map[net.Conn]struct{}{}}
 	var err error
-	c.docker, err = client.New(client.FromEnv, client.WithDialContext(func(ctx context.Context, _, _ string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.broken {
-			conn.Close()
-			return nil, errCable
-		}
-		c.conns[conn] = struct{}{}
-		return &strand{conn, c}, nil
-	}))
+	c.docker, err = client.New(client.FromEnv, client.WithDialContext(
+		func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.broken {
+				conn.Close()
+				return nil, errCable
+			}
+			c.conns[conn] = struct{}{}
+			return &strand{conn, c}, nil
+		}))
 	require.NoError(t, err)
 	t.Cleanup(func() { c.docker.Close() })
 	return c

@@ -7,8 +7,8 @@ import (
 
 // The errors that callers tell apart with errors.Is. An engine's failure is none of them.
 var (
-	// ErrConflict: the id is taken by a box of another spec or owner, the owner has as many boxes as the spec allows, or the box's state forbids what was
-	// asked for. The error says which.
+	// ErrConflict: the id is taken by a box of another spec or owner, the owner has as many boxes
+	// as the spec allows, or the box's state forbids what was asked for. The error says which.
 	ErrConflict = errors.New("conflict")
 	// ErrNotFound: there is no such box or spec.
 	ErrNotFound = errors.New("not found")
@@ -20,7 +20,9 @@ var (
 
 // An InvalidError names what was given and cannot be. It is ErrInvalid.
 type InvalidError struct {
-	Field  string // as the Go field is named: "ID", "Limit", "Env", …; in a file of a spec with the file before it
+	// as the Go field is named: "ID", "Limit", "Env", …; in a file of a spec with the file before
+	// it
+	Field  string
 	Reason string
 }
 

@@ -20,7 +20,8 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	secret, err := os.ReadFile("secret") // at least 32 random bytes, the same whenever the backend is started
+	// at least 32 random bytes, the same whenever the backend is started
+	secret, err := os.ReadFile("secret")
 	if err != nil {
 		panic(err)
 	}

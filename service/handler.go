@@ -19,25 +19,29 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 )
 
-// OpenAPI is the description of what Handler serves, in OpenAPI 3.1. Handler serves it too, at /openapi.json.
+// OpenAPI is the description of what Handler serves, in OpenAPI 3.1. Handler serves it too, at
+// /openapi.json.
 //
 //go:embed openapi.json
 var OpenAPI []byte
 
 // HandlerOptions are the settings of a Handler.
 type HandlerOptions struct {
-	// Owner returns whom a request comes from, as the caller's middleware has found out. A box that is started belongs to them, and no others are
-	// seen, paused, resumed or deleted. Default: all boxes are everybody's.
+	// Owner returns whom a request comes from, as the caller's middleware has found out. A box that
+	// is started belongs to them, and no others are seen, paused, resumed or deleted. Default: all
+	// boxes are everybody's.
 	Owner func(*http.Request) string
 	// Logger gets the failures that are answered with 503. Default: none.
 	Logger *slog.Logger
 }
 
-// Handler serves the service over HTTP: what OpenAPI describes. Names and meanings are those of the sandboxes and sandbox-specs of OpenHands' application
-// server, so that its clients work; what is added is marked there. Handler asks nobody who they are: wrap it in middleware that does.
+// Handler serves the service over HTTP: what OpenAPI describes. Names and meanings are those of the
+// sandboxes and sandbox-specs of OpenHands' application server, so that its clients work; what is
+// added is marked there. Handler asks nobody who they are: wrap it in middleware that does.
 //
-// A request's body may have 1 MiB and take 30 s to arrive. Give the http.Server a ReadHeaderTimeout,
-// an IdleTimeout and MaxHeaderBytes; a start may take longer than a WriteTimeout.
+// A request's body may have 1 MiB and take 30 s to arrive. Give the http.Server a
+// ReadHeaderTimeout, an IdleTimeout and MaxHeaderBytes; a start may take longer than a
+// WriteTimeout.
 func Handler(s *Service, o HandlerOptions) http.Handler {
 	o.Logger = guard.Logger(o.Logger)
 	if s == nil {
@@ -50,7 +54,8 @@ func Handler(s *Service, o HandlerOptions) http.Handler {
 		parameters   []string
 		serve        func(*http.Request) (any, error)
 	}{
-		{"GET", "/sandboxes/search", []string{"page_id", "limit", "sandbox_spec_id", "status", "use"}, h.search},
+		{"GET", "/sandboxes/search", []string{"page_id", "limit", "sandbox_spec_id", "status",
+			"use"}, h.search},
 		{"GET", "/sandboxes", []string{"id"}, h.batchGet},
 		{"POST", "/sandboxes", []string{"sandbox_spec_id", "sandbox_id"}, h.start},
 		{"GET", "/sandboxes/{id}", nil, h.get},
@@ -59,7 +64,9 @@ func Handler(s *Service, o HandlerOptions) http.Handler {
 		{"DELETE", "/sandboxes/{id}", nil, h.change(s.Delete)},
 		{"GET", "/sandbox-specs/search", []string{"page_id", "limit"}, h.searchSpecs},
 		{"GET", "/sandbox-specs", []string{"id"}, h.batchGetSpecs},
-		{"GET", "/openapi.json", nil, func(*http.Request) (any, error) { return json.RawMessage(OpenAPI), nil }},
+		{"GET", "/openapi.json", nil, func(*http.Request) (any, error) {
+			return json.RawMessage(OpenAPI), nil
+		}},
 	} {
 		mux.HandleFunc(op.method+" "+op.path, func(w http.ResponseWriter, r *http.Request) {
 			h.answer(w, r, func(r *http.Request) (any, error) {
@@ -74,17 +81,20 @@ func Handler(s *Service, o HandlerOptions) http.Handler {
 	mux.HandleFunc(elsewhere, func(w http.ResponseWriter, r *http.Request) {
 		var allowed []string
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
-			if _, pattern := mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); pattern != elsewhere {
+			if _, pattern := mux.Handler(&http.Request{Method: method, URL: r.URL,
+				Host: r.Host}); pattern != elsewhere {
 				allowed = append(allowed, method)
 			}
 		}
 		if allowed == nil {
-			write(w, http.StatusNotFound, detail("there is nothing at this path: /openapi.json describes what there is"))
+			write(w, http.StatusNotFound, detail("there is nothing at this path: /openapi.json "+
+				"describes what there is"))
 			return
 		}
 		list := strings.Join(allowed, ", ")
 		w.Header().Set("Allow", list)
-		write(w, http.StatusMethodNotAllowed, detail(fmt.Sprintf("%s is not allowed here: only %s", r.Method, list)))
+		write(w, http.StatusMethodNotAllowed, detail(fmt.Sprintf("%s is not allowed here: only %s",
+			r.Method, list)))
 	})
 	return mux
 }
@@ -132,7 +142,8 @@ func write(w http.ResponseWriter, status int, answer any) {
 	_ = json.NewEncoder(w).Encode(answer) // a client that has gone does not read it
 }
 
-func (h *handler) answer(w http.ResponseWriter, r *http.Request, serve func(*http.Request) (any, error)) {
+func (h *handler) answer(w http.ResponseWriter, r *http.Request,
+	serve func(*http.Request) (any, error)) {
 	// It fails only where the server has no connection of its own, as in a test.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
@@ -180,7 +191,8 @@ func (h *handler) search(r *http.Request) (any, error) {
 		return nil, err
 	}
 	page, err := h.s.Search(r.Context(), Query{
-		Page: v.Get("page_id"), Limit: limit, Owner: h.owner(r), Spec: v.Get("sandbox_spec_id"), Status: Status(v.Get("status")), Use: v.Get("use") == "true",
+		Page: v.Get("page_id"), Limit: limit, Owner: h.owner(r), Spec: v.Get("sandbox_spec_id"),
+		Status: Status(v.Get("status")), Use: v.Get("use") == "true",
 	})
 	if err != nil {
 		return nil, err
@@ -254,7 +266,8 @@ func (h *handler) start(r *http.Request) (any, error) {
 }
 
 // change serves Pause, Resume and Delete.
-func (h *handler) change(method func(ctx context.Context, id string) (bool, error)) func(*http.Request) (any, error) {
+func (h *handler) change(method func(ctx context.Context, id string) (bool, error)) func(
+	*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		id := r.PathValue("id")
 		if h.o.Owner != nil {
@@ -319,7 +332,8 @@ func limitOf(r *http.Request) (int, error) {
 	}
 	limit, err := strconv.Atoi(v.Get("limit"))
 	if err != nil || limit < 1 || limit > maxBatch {
-		return 0, invalid("limit", "%q: it has to be a number from 1 to %d", v.Get("limit"), maxBatch)
+		return 0, invalid("limit", "%q: it has to be a number from 1 to %d", v.Get("limit"),
+			maxBatch)
 	}
 	return limit, nil
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An api is a Handler, each of whose answers is checked against the document. The header User says who asks.
+// An api is a Handler, each of whose answers is checked against the document. The header User says
+// who asks.
 type api struct {
 	*document
 	url string
@@ -33,7 +34,8 @@ func serveAPI(t *testing.T, d *document, s *Service, o HandlerOptions) *api {
 	return &api{document: d, url: server.URL}
 }
 
-// ask makes a request, "GET /sandboxes?id=1", wants that status, and puts the answer into v unless that is nil.
+// ask makes a request, "GET /sandboxes?id=1", wants that status, and puts the answer into v unless
+// that is nil.
 func (a *api) ask(t *testing.T, user, request, body string, status int, v any) {
 	t.Helper()
 	method, target, _ := strings.Cut(request, " ")
@@ -46,25 +48,31 @@ func (a *api) ask(t *testing.T, user, request, body string, status int, v any) {
 	answer, err := io.ReadAll(res.Body)
 	require.NoError(t, err)
 	require.Equal(t, status, res.StatusCode, "%s: %s", request, answer)
-	require.NoError(t, a.check(method, r.URL.EscapedPath(), res.StatusCode, res.Header.Get("Content-Type"), answer), "%s: %s", request, answer)
+	require.NoError(t, a.check(method, r.URL.EscapedPath(), res.StatusCode,
+		res.Header.Get("Content-Type"), answer), "%s: %s", request, answer)
 	if v != nil {
 		require.NoError(t, json.Unmarshal(answer, v))
 	}
 }
 
-// TestHandler walks the document: each operation answers with each of its statuses, and with no other.
+// TestHandler walks the document: each operation answers with each of its statuses, and with no
+// other.
 func TestHandler(t *testing.T) {
 	t.Parallel()
 	defer http.DefaultClient.CloseIdleConnections()
 	base, err := url.Parse("http://boxes.localhost")
 	require.NoError(t, err)
 	specs := []*Spec{
-		small("small", func(s *Spec) { s.Ports, s.Env, s.MaxPerOwner = []Port{{"web", 80}}, []string{"A=1=2"}, 3 }),
+		small("small", func(s *Spec) {
+			s.Ports, s.Env, s.MaxPerOwner = []Port{{"web", 80}}, []string{"A=1=2"}, 3
+		}),
 		small("other", nil),
 	}
 	s := open(t, aName(t), func(o *Options) { o.URL = URLs(base) }, specs...)
 	d := readDocument(t)
-	a := serveAPI(t, d, s, HandlerOptions{Owner: func(r *http.Request) string { return r.Header.Get("User") }})
+	a := serveAPI(t, d, s, HandlerOptions{Owner: func(r *http.Request) string {
+		return r.Header.Get("User")
+	}})
 	t.Run("Life", a.testLife)
 	t.Run("Wrong", a.testWrong)
 	t.Run("Foreign", a.testForeign)
@@ -87,7 +95,8 @@ func TestHandler(t *testing.T) {
 
 	all := d.all()
 	slices.Sort(all)
-	require.Equal(t, all, slices.Sorted(maps.Keys(d.shown)), "what the document has, and what was shown")
+	require.Equal(t, all, slices.Sorted(maps.Keys(d.shown)),
+		"what the document has, and what was shown")
 }
 
 type boxPage struct {
@@ -97,12 +106,14 @@ type boxPage struct {
 
 func (a *api) testLife(t *testing.T) {
 	var box, same boxJSON
-	a.ask(t, "me", "POST /sandboxes?sandbox_spec_id=small&sandbox_id=one", `{"env":{"TOKEN":"a=b"}}`, 200, &box)
+	a.ask(t, "me", "POST /sandboxes?sandbox_spec_id=small&sandbox_id=one",
+		`{"env":{"TOKEN":"a=b"}}`, 200, &box)
 	require.Equal(t, "one", box.ID)
 	require.Equal(t, "small", box.Spec)
 	require.Equal(t, "me", *box.Owner)
 	require.Equal(t, Running, box.Status)
-	require.Equal(t, []urlJSON{{Name: "web", URL: "http://web-one.boxes.localhost/", Port: 80}}, box.URLs)
+	require.Equal(t, []urlJSON{{Name: "web", URL: "http://web-one.boxes.localhost/", Port: 80}},
+		box.URLs)
 	require.NotEmpty(t, *box.Key)
 	require.Nil(t, box.Use)
 	a.ask(t, "me", "POST /sandboxes?sandbox_spec_id=small&sandbox_id=one", "", 200, &same)
@@ -144,20 +155,33 @@ func (a *api) testWrong(t *testing.T) {
 		request, body string
 		status        int
 	}{
-		{"GET /sandboxes/search?limit=0", "", 422}, {"GET /sandboxes/search?limit=101", "", 422}, {"GET /sandboxes/search?limit=ten", "", 422},
-		{"GET /sandboxes/search?page_id=forged", "", 422}, {"GET /sandboxes/search?status=running", "", 422},
-		{"GET /sandboxes/search?use=maybe", "", 422}, {"GET /sandboxes/search?use", "", 422}, {"GET /sandboxes/search?use=false", "", 200},
-		{"GET /sandboxes/search?limit=1&limit=2", "", 422}, {"GET /sandboxes/search?status=%zz", "", 422}, {"GET /sandboxes/search?limit=1;use=true", "", 422},
+		{"GET /sandboxes/search?limit=0", "", 422}, {"GET /sandboxes/search?limit=101", "", 422},
+		{"GET /sandboxes/search?limit=ten", "", 422},
+		{"GET /sandboxes/search?page_id=forged", "", 422},
+		{"GET /sandboxes/search?status=running", "", 422},
+		{"GET /sandboxes/search?use=maybe", "", 422}, {"GET /sandboxes/search?use", "", 422},
+		{"GET /sandboxes/search?use=false", "", 200},
+		{"GET /sandboxes/search?limit=1&limit=2", "", 422},
+		{"GET /sandboxes/search?status=%zz", "", 422},
+		{"GET /sandboxes/search?limit=1;use=true", "", 422},
 		{"GET /sandboxes", "", 422}, {"GET /sandboxes" + many, "", 400},
-		{"POST /sandboxes?sandbox_spec_id=none", "", 404}, {"POST /sandboxes?sandbox_id=-", "", 422}, {"POST /sandboxes?sandbox_id=a%20b", "", 422},
+		{"POST /sandboxes?sandbox_spec_id=none", "", 404},
+		{"POST /sandboxes?sandbox_id=-", "", 422}, {"POST /sandboxes?sandbox_id=a%20b", "", 422},
 		{"POST /sandboxes?sandbox_id=one&sandbox_spec_id=other", "", 409},
-		{"POST /sandboxes", "{", 422}, {"POST /sandboxes", `{"env":["A"]}`, 422}, {"POST /sandboxes", `{"env":{"A=B":"C"}} `, 422}, {"POST /sandboxes", `{"env":{"":"C"}}`, 422},
-		{"POST /sandboxes", `{"env":{"A":"` + strings.Repeat("x", 1<<20) + `"}}`, 422}, {"POST /sandboxes", `{"environment":{}}`, 422}, {"POST /sandboxes", `{} {}`, 422},
-		{"POST /sandboxes/none/pause", "", 404}, {"POST /sandboxes/a%20b/pause", "", 404}, {"POST /sandboxes/none/resume", "", 404}, {"DELETE /sandboxes/none", "", 404},
+		{"POST /sandboxes", "{", 422}, {"POST /sandboxes", `{"env":["A"]}`, 422},
+		{"POST /sandboxes", `{"env":{"A=B":"C"}} `, 422},
+		{"POST /sandboxes", `{"env":{"":"C"}}`, 422},
+		{"POST /sandboxes", `{"env":{"A":"` + strings.Repeat("x", 1<<20) + `"}}`, 422},
+		{"POST /sandboxes", `{"environment":{}}`, 422}, {"POST /sandboxes", `{} {}`, 422},
+		{"POST /sandboxes/none/pause", "", 404}, {"POST /sandboxes/a%20b/pause", "", 404},
+		{"POST /sandboxes/none/resume", "", 404}, {"DELETE /sandboxes/none", "", 404},
 		{"DELETE /sandboxes/..%2Fone", "", 404},
-		{"GET /sandboxes/none", "", 404}, {"GET /sandboxes/one?x=1", "", 422}, {"DELETE /sandboxes/one?force=true", "", 422}, {"GET /openapi.json?x", "", 422},
-		{"POST /sandboxes?sandbox_spec=small", "", 422}, {"POST /sandboxes/one/pause?x=1", "", 422}, {"POST /sandboxes/one/resume?x=1", "", 422},
-		{"GET /sandbox-specs/search?limit=0", "", 422}, {"GET /sandbox-specs", "", 422}, {"GET /sandbox-specs" + many, "", 400},
+		{"GET /sandboxes/none", "", 404}, {"GET /sandboxes/one?x=1", "", 422},
+		{"DELETE /sandboxes/one?force=true", "", 422}, {"GET /openapi.json?x", "", 422},
+		{"POST /sandboxes?sandbox_spec=small", "", 422}, {"POST /sandboxes/one/pause?x=1", "", 422},
+		{"POST /sandboxes/one/resume?x=1", "", 422},
+		{"GET /sandbox-specs/search?limit=0", "", 422}, {"GET /sandbox-specs", "", 422},
+		{"GET /sandbox-specs" + many, "", 400},
 	} {
 		a.ask(t, "me", c.request, c.body, c.status, nil)
 	}
@@ -193,8 +217,10 @@ func (a *api) testForeign(t *testing.T) {
 		require.Equal(t, []*boxJSON{nil}, list)
 		var taken struct{ Detail string }
 		a.ask(t, user, "POST /sandboxes?sandbox_id=one&sandbox_spec_id=other", "", 409, &taken)
-		require.NotContains(t, taken.Detail, "small", "of another's box nothing is told but that its id is taken")
-		for _, request := range []string{"GET /sandboxes/one", "POST /sandboxes/one/pause", "POST /sandboxes/one/resume", "DELETE /sandboxes/one"} {
+		require.NotContains(t, taken.Detail, "small", "of another's box nothing is told but that "+
+			"its id is taken")
+		for _, request := range []string{"GET /sandboxes/one", "POST /sandboxes/one/pause",
+			"POST /sandboxes/one/resume", "DELETE /sandboxes/one"} {
 			a.ask(t, user, request, "", 404, nil)
 		}
 	}
@@ -218,7 +244,9 @@ func (a *api) testSpecs(t *testing.T) {
 // testDown asks where there is neither an engine nor a store of specs.
 func (a *api) testDown(t *testing.T) {
 	for _, request := range []string{
-		"GET /sandboxes/search", "GET /sandboxes?id=one", "GET /sandboxes/one", "POST /sandboxes?sandbox_spec_id=small", "POST /sandboxes/one/pause", "POST /sandboxes/one/resume",
+		"GET /sandboxes/search", "GET /sandboxes?id=one", "GET /sandboxes/one",
+		"POST /sandboxes?sandbox_spec_id=small", "POST /sandboxes/one/pause",
+		"POST /sandboxes/one/resume",
 		"DELETE /sandboxes/one", "GET /sandbox-specs/search", "GET /sandbox-specs?id=small",
 	} {
 		a.ask(t, "", request, "", 503, nil)

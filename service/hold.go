@@ -28,10 +28,13 @@ type held struct {
 func newHeld(box Attached, handle string) *held {
 	h := &held{Attached: box, handle: handle}
 	h.client = &http.Client{
-		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return box.Dial(shellbox.Unnoticed(ctx), network, address)
-		}},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return box.Dial(shellbox.Unnoticed(ctx), network, address)
+			}},
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
 	}
 	return h
 }
@@ -47,11 +50,15 @@ func (shared) Close() error { return nil }
 // Detach does nothing either.
 func (shared) Detach() error { return nil }
 
-// Open returns the box as a Sandbox, attached. All callers in this process share it, its main session too; those who want a shell of their own open one. Its
-// Close does nothing: Delete removes the box, and its calls return sandbox.ErrLost then, or sandbox.ErrClosed where this process had let go of it first. Open is ErrNotFound for a box that is not there, and ErrConflict for one that does not run.
+// Open returns the box as a Sandbox, attached. All callers in this process share it, its main
+// session too; those who want a shell of their own open one. Its Close does nothing: Delete removes
+// the box, and its calls return sandbox.ErrLost then, or sandbox.ErrClosed where this process had
+// let go of it first. Open is ErrNotFound for a box that is not there, and ErrConflict for one that
+// does not run.
 //
-// A box is attached to one process at a time: if several processes of the service Open it in turn, each takes it away from the other, whose calls return
-// sandbox.ErrLost. Have the requests for one id come to one process.
+// A box is attached to one process at a time: if several processes of the service Open it in turn,
+// each takes it away from the other, whose calls return sandbox.ErrLost. Have the requests for one
+// id come to one process.
 func (s *Service) Open(ctx context.Context, id string) (_ sandbox.Sandbox, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -123,10 +130,12 @@ func (s *Service) holding(r *Record) *held {
 	return nil
 }
 
-// connectedLimit is how long a connection that was cut may take to be there again, or to turn out to be lost, before it counts as none.
+// connectedLimit is how long a connection that was cut may take to be there again, or to turn out
+// to be lost, before it counts as none.
 const connectedLimit = 200 * time.Millisecond
 
-// connected reports whether this process is connected to a box, so that it knows all that goes on there. A box that another process has taken over it lets go of.
+// connected reports whether this process is connected to a box, so that it knows all that goes on
+// there. A box that another process has taken over it lets go of.
 func (s *Service) connected(ctx context.Context, r *Record) bool {
 	h := s.holding(r)
 	if h == nil {
@@ -166,7 +175,8 @@ func (s *Service) health(ctx context.Context, r *Record, spec *Spec) (Status, st
 	switch {
 	case err == nil, ctx.Err() != nil:
 		return Running, ""
-	case errors.Is(err, sandbox.ErrLost), errors.Is(err, sandbox.ErrClosed): // another process has it now
+	case errors.Is(err, sandbox.ErrLost), errors.Is(err, sandbox.ErrClosed):
+		// another process has it now
 		s.letGo(r.ID, h)
 		return Running, ""
 	case time.Since(r.Note.Started) < healthGrace:
@@ -176,13 +186,15 @@ func (s *Service) health(ctx context.Context, r *Record, spec *Spec) (Status, st
 }
 
 func (h *held) healthy(ctx context.Context, check *Health) error {
-	ctx, cancel := ctxerr.WithLimit(ctx, healthLimit, fmt.Errorf("no answer within %v", healthLimit))
+	ctx, cancel := ctxerr.WithLimit(ctx, healthLimit,
+		fmt.Errorf("no answer within %v", healthLimit))
 	defer cancel()
 	path := check.Path
 	if path == "" {
 		path = "/"
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(check.Port))+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(check.Port))+path, nil)
 	if err != nil {
 		return err
 	}

@@ -51,8 +51,9 @@ type Info struct {
 
 	URLs       []URL  // only while Running, and if Options.URL is set
 	SessionKey string // only while Running
-	// Published says which port of 127.0.0.1 of the engine's machine each port of the spec's Config.Publish has become, by the port in the box. It is another
-	// after the box's programs have been started again.
+	// Published says which port of 127.0.0.1 of the engine's machine each port of the spec's
+	// Config.Publish has become, by the port in the box. It is another after the box's programs
+	// have been started again.
 	Published map[int]int
 	Use       *Use // nil unless it was asked for: see Query.Use and Service.Usage
 	Kept      Kept
@@ -73,7 +74,9 @@ type Use struct {
 	PIDs        int64         // processes and threads
 	PIDsLimit   int64         // 0: none
 	Disk        int64         // bytes that it has written beside its image
-	OOMKills    int           // how often the kernel killed one of its programs for want of memory: at least; the engine keeps no exact count
+	// how often the kernel killed one of its programs for want of memory: at least; the engine
+	// keeps no exact count
+	OOMKills int
 }
 
 // An Event tells that a box has come, gone or changed.

@@ -61,7 +61,8 @@ func nullable(s string) *string {
 
 func toJSON(i *Info) *boxJSON {
 	b := &boxJSON{
-		ID: i.ID, Owner: nullable(i.Owner), Spec: i.Spec, Status: i.Status, Detail: nullable(i.Detail), Key: nullable(i.SessionKey),
+		ID: i.ID, Owner: nullable(i.Owner), Spec: i.Spec, Status: i.Status,
+		Detail: nullable(i.Detail), Key: nullable(i.SessionKey),
 		Created: i.Created.UTC(), Dir: nullable(i.Dir), Kept: nullable(string(i.Kept)),
 	}
 	if i.Status == Running {
@@ -76,7 +77,8 @@ func toJSON(i *Info) *boxJSON {
 	}
 	if u := i.Use; u != nil {
 		b.Use = &useJSON{
-			CPU: u.CPU.Seconds(), Memory: u.Memory, MemoryLimit: u.MemoryLimit, PIDs: u.PIDs, PIDsLimit: u.PIDsLimit, Disk: u.Disk, OOMKills: u.OOMKills,
+			CPU: u.CPU.Seconds(), Memory: u.Memory, MemoryLimit: u.MemoryLimit, PIDs: u.PIDs,
+			PIDsLimit: u.PIDsLimit, Disk: u.Disk, OOMKills: u.OOMKills,
 		}
 	}
 	return b

@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A process of the service is killed in the middle of starts, pauses, resumes and deletes. Another finds each box, whole, or none of it.
+// A process of the service is killed in the middle of starts, pauses, resumes and deletes. Another
+// finds each box, whole, or none of it.
 func TestKilled(t *testing.T) {
 	testenv.NeedsAll(t, "it makes a hundred boxes; TestOrphans stands in for it")
 	rounds := 10
@@ -25,11 +26,13 @@ func TestKilled(t *testing.T) {
 		rounds = 200
 	}
 	name := aName(t)
-	s := open(t, name, func(o *Options) { o.Every = 100 * time.Millisecond }, otherSpecs()[0]) // without the pool: its boxes would be counted
+	// without the pool: its boxes would be counted
+	s := open(t, name, func(o *Options) { o.Every = 100 * time.Millisecond }, otherSpecs()[0])
 	require.NoError(t, s.store.(*MemorySpecs).Set(small("warm", nil)))
 	keys := map[string]string{} // whose they are
 	starts, boxes := 0, 0
-	var took time.Duration // a start of the first process, which lives until then: how long that is, the machine decides
+	// a start of the first process, which lives until then: how long that is, the machine decides
+	var took time.Duration
 	for range rounds {
 		p := another(t, name, "")
 		kill := time.AfterFunc(time.Minute, func() { p.cmd.Process.Kill() })
@@ -67,7 +70,8 @@ func TestKilled(t *testing.T) {
 		_, err := s.Delete(t.Context(), idAt(n))
 		require.NoError(t, err)
 	}
-	// What the last killed process had asked for, the engine may create seconds later, and there is no event to wait for: it is removed then, too.
+	// What the last killed process had asked for, the engine may create seconds later, and there is
+	// no event to wait for: it is removed then, too.
 	for quiet := time.Now(); time.Since(quiet) < 5*time.Second; time.Sleep(50 * time.Millisecond) {
 		records, err := s.place.List(t.Context(), "")
 		require.NoError(t, err)
@@ -80,14 +84,17 @@ func TestKilled(t *testing.T) {
 	nothingLeft(t, name)
 }
 
-// whole looks that each container is a box that is found, is whole, and is there once, and that no key is another box's. It returns how many boxes there are.
+// whole looks that each container is a box that is found, is whole, and is there once, and that no
+// key is another box's. It returns how many boxes there are.
 func whole(t *testing.T, s *Service, name string, keys map[string]string) (boxes int) {
 	t.Helper()
 	d := dockertest.Engine(t)
 	found := map[string]*Info{}
 	eventually(t, "each container is a box, and each box has its container", func() bool {
 		// What the engine was doing for the killed process, it may still finish.
-		containers, err := d.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", docker.ServiceLabel+"="+name)})
+		containers, err := d.ContainerList(t.Context(),
+			client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label",
+				docker.ServiceLabel+"="+name)})
 		require.NoError(t, err)
 		page, err := s.Search(t.Context(), Query{})
 		require.NoError(t, err)
@@ -114,10 +121,13 @@ func whole(t *testing.T, s *Service, name string, keys map[string]string) (boxes
 		said, err := resumed(t, s, id)
 		if err != nil { // the engine goes on with a deletion that the killed process has asked for
 			t.Log(err)
-			eventually(t, id+" is deleted: "+err.Error(), func() bool { return status(t, s, id) == "" })
+			eventually(t, id+" is deleted: "+err.Error(), func() bool {
+				return status(t, s, id) == ""
+			})
 			continue
 		}
-		require.Equal(t, id+"\n", said, "it is the box that was started by that id, with its environment")
+		require.Equal(t, id+"\n", said, "it is the box that was started by that id, with its "+
+			"environment")
 		i, err = s.Get(t.Context(), id)
 		require.NoError(t, err)
 		if i == nil || i.Status != Running { // likewise
@@ -159,7 +169,8 @@ func resumed(t *testing.T, s *Service, id string) (string, error) {
 	return r.Output, nil
 }
 
-// What a killed process leaves of a start is removed: a container without a note, a box of its pool, a note without a container.
+// What a killed process leaves of a start is removed: a container without a note, a box of its
+// pool, a note without a container.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	name := aName(t)
@@ -175,13 +186,16 @@ func TestOrphans(t *testing.T) {
 	})
 	s := open(t, name, nil, small("cold", nil))
 	require.NoError(t, s.round(t.Context()))
-	containers, err := d.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: of})
+	containers, err := d.ContainerList(t.Context(), client.ContainerListOptions{All: true,
+		Filters: of})
 	require.NoError(t, err)
-	require.Len(t, containers.Items, 2, "the box of its pool is not this process's to remove while the other lives")
+	require.Len(t, containers.Items, 2, "the box of its pool is not this process's to remove "+
+		"while the other lives")
 
 	// A start that has got as far as the container.
 	place := s.place.(*DockerPlace)
-	box, handle, err := place.Create(t.Context(), Order{ID: "half", Spec: small("cold", nil), Created: time.Now()})
+	box, handle, err := place.Create(t.Context(), Order{ID: "half", Spec: small("cold", nil),
+		Created: time.Now()})
 	require.NoError(t, err)
 	require.NoError(t, box.Detach())
 	require.Equal(t, Starting, status(t, s, "half"))
@@ -196,15 +210,19 @@ func TestOrphans(t *testing.T) {
 
 	p.cmd.Process.Kill()
 	p.cmd.Wait()
-	require.NoError(t, place.Note(t.Context(), "0123456789abcdef", Note{Owner: "nobody", Created: time.Now()}))
+	require.NoError(t, place.Note(t.Context(), "0123456789abcdef",
+		Note{Owner: "nobody", Created: time.Now()}))
 	require.NoError(t, s.round(t.Context()))
-	containers, err = d.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: of})
+	containers, err = d.ContainerList(t.Context(), client.ContainerListOptions{All: true,
+		Filters: of})
 	require.NoError(t, err)
 	require.Len(t, containers.Items, 1)
 	require.Equal(t, "cold0\n", says(t, s, "cold0", "echo $BOX"))
 
-	// One that has ended is not what a killed process has left, for those either who tidy up after programs that make boxes themselves.
-	_, err = d.ContainerKill(t.Context(), containers.Items[0].ID, client.ContainerKillOptions{Signal: "KILL"})
+	// One that has ended is not what a killed process has left, for those either who tidy up after
+	// programs that make boxes themselves.
+	_, err = d.ContainerKill(t.Context(), containers.Items[0].ID,
+		client.ContainerKillOptions{Signal: "KILL"})
 	require.NoError(t, err)
 	eventually(t, "it has ended", func() bool { return status(t, s, "cold0") == Paused })
 	_, err = sshbox.Reap(t.Context())

@@ -17,7 +17,8 @@ type use struct {
 	last time.Time
 }
 
-// Used says that a request to a box from outside begins; calling what it returns says that it has ended. A box with a request under way is not idle.
+// Used says that a request to a box from outside begins; calling what it returns says that it has
+// ended. A box with a request under way is not idle.
 func (s *Service) Used(id string) (ended func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,11 +74,13 @@ const (
 	toDate // it is paused, and nobody has said since when
 )
 
-// due says what is due to a box that was last used at used. held says that this process would know of any later use.
+// due says what is due to a box that was last used at used. held says that this process would know
+// of any later use.
 func (l Lifecycle) due(r *Record, used time.Time, held bool, now time.Time) (fate, string) {
 	idle := l.Idle
 	if !held {
-		idle += idle / 2 // another process may have it, and says only from time to time that it is in use
+		// another process may have it, and says only from time to time that it is in use
+		idle += idle / 2
 	}
 	switch {
 	case r.Note == nil:
@@ -215,7 +218,8 @@ func (s *Service) oversee(ctx context.Context, r *Record, spec *Spec) error {
 	return err
 }
 
-// makeRoom pauses the least recently used boxes of a spec, so that the one of that id may run beside the others.
+// makeRoom pauses the least recently used boxes of a spec, so that the one of that id may run
+// beside the others.
 func (s *Service) makeRoom(ctx context.Context, spec *Spec, id string) error {
 	if spec.Lifecycle.MaxRunning == 0 {
 		return nil
@@ -224,11 +228,14 @@ func (s *Service) makeRoom(ctx context.Context, spec *Spec, id string) error {
 	if err != nil {
 		return err
 	}
-	running := slices.DeleteFunc(records, func(r *Record) bool { return r.Spec != spec.ID || r.Status != Running || r.ID == id })
+	running := slices.DeleteFunc(records, func(r *Record) bool {
+		return r.Spec != spec.ID || r.Status != Running || r.ID == id
+	})
 	return s.pauseLeastUsed(ctx, spec, running, spec.Lifecycle.MaxRunning-1)
 }
 
-// pauseLeastUsed pauses all but n of the boxes. One that somebody works with right now is not paused: the next round will.
+// pauseLeastUsed pauses all but n of the boxes. One that somebody works with right now is not
+// paused: the next round will.
 func (s *Service) pauseLeastUsed(ctx context.Context, spec *Spec, running []*Record, n int) error {
 	if spec.Lifecycle.MaxRunning == 0 || len(running) <= n {
 		return nil
@@ -261,7 +268,8 @@ func (s *Service) pauseLeastUsed(ctx context.Context, spec *Spec, running []*Rec
 	return nil
 }
 
-// forgetGone lets go of boxes that are gone. before are those that this process was connected to before it looked.
+// forgetGone lets go of boxes that are gone. before are those that this process was connected to
+// before it looked.
 func (s *Service) forgetGone(before map[string]*held, there map[string]bool) {
 	var gone []*held
 	s.mu.Lock()

@@ -15,7 +15,9 @@ func TestDue(t *testing.T) {
 	running := func(started time.Duration) *Record {
 		return &Record{Status: Running, Note: &Note{Started: ago(started)}}
 	}
-	paused := func(since time.Time) *Record { return &Record{Status: Paused, Note: &Note{Paused: since}} }
+	paused := func(since time.Time) *Record {
+		return &Record{Status: Paused, Note: &Note{Paused: since}}
+	}
 	const min, hour, day = time.Minute, time.Hour, 24 * time.Hour
 	for _, c := range []struct {
 		name string
@@ -28,7 +30,8 @@ func TestDue(t *testing.T) {
 		{"in use", running(hour), 0, true, DefaultLifecycle, nothing},
 		{"nearly idle", running(hour), 19 * min, true, DefaultLifecycle, nothing},
 		{"idle", running(hour), 20 * min, true, DefaultLifecycle, toPause},
-		{"idle, as far as this process knows", running(hour), 29 * min, false, DefaultLifecycle, nothing},
+		{"idle, as far as this process knows", running(hour), 29 * min, false, DefaultLifecycle,
+			nothing},
 		{"idle, whoever has it", running(hour), 30 * min, false, DefaultLifecycle, toPause},
 		{"a long session", running(12 * hour), 0, true, DefaultLifecycle, toPause},
 		{"off", running(100 * day), 100 * day, true, Lifecycle{}, nothing},
@@ -37,19 +40,24 @@ func TestDue(t *testing.T) {
 		{"paused by somebody", paused(time.Time{}), 100 * day, false, DefaultLifecycle, toDate},
 		{"paused for ever", paused(ago(1000 * day)), 0, false, Lifecycle{}, nothing},
 		{"starting", &Record{Status: Starting}, 100 * day, false, DefaultLifecycle, nothing},
-		{"unknown", &Record{Status: Unknown, Note: &Note{Paused: ago(100 * day)}}, 100 * day, false, DefaultLifecycle, nothing},
-		{"failed", &Record{Status: Error, Note: &Note{Paused: ago(100 * day)}}, 100 * day, false, DefaultLifecycle, nothing},
+		{"unknown", &Record{Status: Unknown, Note: &Note{Paused: ago(100 * day)}}, 100 * day, false,
+			DefaultLifecycle, nothing},
+		{"failed", &Record{Status: Error, Note: &Note{Paused: ago(100 * day)}}, 100 * day, false,
+			DefaultLifecycle, nothing},
 	} {
 		got, _ := c.l.due(c.r, now.Add(-c.used), c.held, now)
 		require.Equal(t, c.want, got, c.name)
 	}
 }
 
-// A box is paused when nothing goes on in it any more: no command, job, connection or request; and deleted when it has not run for long.
+// A box is paused when nothing goes on in it any more: no command, job, connection or request; and
+// deleted when it has not run for long.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	const idle = 200 * time.Millisecond
-	s := open(t, aName(t), func(o *Options) { o.Every = 50 * time.Millisecond }, small("idle", func(s *Spec) {
+	s := open(t, aName(t), func(o *Options) {
+		o.Every = 50 * time.Millisecond
+	}, small("idle", func(s *Spec) {
 		s.Lifecycle = Lifecycle{Idle: idle}
 		s.Health = &Health{Port: 1} // its questions are no use
 	}))
@@ -68,7 +76,8 @@ func TestIdle(t *testing.T) {
 		require.NoError(t, err)
 		end := begin(box)
 		used()
-		for until := time.Now().Add(3 * idle); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		for until := time.Now().Add(3 * idle); time.Now().Before(until); time.Sleep(
+			10 * time.Millisecond) {
 			require.False(t, paused(), "with "+what)
 		}
 		end()
@@ -103,8 +112,12 @@ func TestIdle(t *testing.T) {
 	})
 	busyFor("a request", func(sandbox.Sandbox) func() { return s.Used("a") })
 
-	require.NoError(t, s.store.(*MemorySpecs).Set(small("idle", func(s *Spec) { s.Lifecycle = Lifecycle{Keep: 300 * time.Millisecond} })))
-	eventually(t, "deleted when it has not run for long", func() bool { return status(t, s, "a") == "" })
+	require.NoError(t, s.store.(*MemorySpecs).Set(small("idle", func(s *Spec) {
+		s.Lifecycle = Lifecycle{Keep: 300 * time.Millisecond}
+	})))
+	eventually(t, "deleted when it has not run for long", func() bool {
+		return status(t, s, "a") == ""
+	})
 }
 
 // When too many run, the least recently used is paused first.
@@ -120,14 +133,18 @@ func TestMaxRunning(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]Status{"a": Paused, "b": Running, "c": Running}, there(t, s, nil))
 	start(t, s, StartOptions{ID: "b"})
-	require.Equal(t, map[string]Status{"a": Paused, "b": Running, "c": Running}, there(t, s, nil), "it runs already")
+	require.Equal(t, map[string]Status{"a": Paused, "b": Running, "c": Running}, there(t, s, nil),
+		"it runs already")
 }
 
-// A box that does not serve is Starting at first, then Running; one that does not serve later is in Error.
+// A box that does not serve is Starting at first, then Running; one that does not serve later is in
+// Error.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	s := open(t, aName(t), func(o *Options) {
-		o.URL = func(id string, p Port) string { return "http://" + p.Name + "-" + id + ".example.com" }
+		o.URL = func(id string, p Port) string {
+			return "http://" + p.Name + "-" + id + ".example.com"
+		}
 	}, small("web", func(s *Spec) {
 		s.Ports = []Port{{"web", 8000}}
 		s.Health = &Health{Port: 8000, Path: "/ready"}
@@ -158,7 +175,9 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, Starting, status(t, s, "a"), http.StatusText(http.StatusNotFound))
 	require.NoError(t, serve.Kill(t.Context()))
 	r := record(t, s, "a")
-	require.NoError(t, s.note(t.Context(), r, func(n *Note) { n.Started = time.Now().Add(-healthGrace) }))
+	require.NoError(t, s.note(t.Context(), r, func(n *Note) {
+		n.Started = time.Now().Add(-healthGrace)
+	}))
 	i, err = s.Get(t.Context(), "a")
 	require.NoError(t, err)
 	require.Equal(t, Error, i.Status)

@@ -13,13 +13,14 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 )
 
-// startLimit is for how long a box may be seen as being started. Afterwards its maker has given up, or cannot remove it.
+// startLimit is for how long a box may be seen as being started. Afterwards its maker has given up,
+// or cannot remove it.
 const startLimit = 10 * time.Minute
 
 const maxBatch = 100
 
-// records returns the boxes of the service, or that of an id: those that are there or are being started, not those of pools, nor what a killed process has left
-// of a start.
+// records returns the boxes of the service, or that of an id: those that are there or are being
+// started, not those of pools, nor what a killed process has left of a start.
 func (s *Service) records(ctx context.Context, id string) ([]*Record, error) {
 	all, err := s.place.List(ctx, id)
 	if err != nil {
@@ -79,7 +80,8 @@ func (s *Service) Get(ctx context.Context, id string) (_ *Info, err error) {
 	return s.info(ctx, r)
 }
 
-// BatchGet returns the boxes of these ids, at most 100, in their order, and nil for each that is not there.
+// BatchGet returns the boxes of these ids, at most 100, in their order, and nil for each that is
+// not there.
 func (s *Service) BatchGet(ctx context.Context, ids []string) (_ []*Info, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -87,7 +89,8 @@ func (s *Service) BatchGet(ctx context.Context, ids []string) (_ []*Info, err er
 	}
 	defer func() { done(&err) }()
 	if len(ids) > maxBatch {
-		return nil, invalid("IDs", "there are %d: at most %d can be asked for at once", len(ids), maxBatch)
+		return nil, invalid("IDs", "there are %d: at most %d can be asked for at once", len(ids),
+			maxBatch)
 	}
 	records, err := s.records(ctx, "")
 	if err != nil {
@@ -104,7 +107,8 @@ func (s *Service) BatchGet(ctx context.Context, ids []string) (_ []*Info, err er
 	return s.infos(ctx, wanted, false)
 }
 
-// Search returns the boxes that there are, the newest first. Pages neither skip nor repeat a box that is there all the while, whatever comes and goes.
+// Search returns the boxes that there are, the newest first. Pages neither skip nor repeat a box
+// that is there all the while, whatever comes and goes.
 func (s *Service) Search(ctx context.Context, q Query) (_ *Page, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -128,10 +132,13 @@ func (s *Service) Search(ctx context.Context, q Query) (_ *Page, err error) {
 	if err != nil {
 		return nil, err
 	}
-	records = slices.DeleteFunc(records, func(r *Record) bool { return !q.wants(r) || after != nil && order(r, after) <= 0 })
+	records = slices.DeleteFunc(records, func(r *Record) bool {
+		return !q.wants(r) || after != nil && order(r, after) <= 0
+	})
 	slices.SortFunc(records, order)
 	page := &Page{}
-	for len(records) > 0 && len(page.Items) < q.Limit { // a health check may change a box's status, so that it is not among those wanted
+	// a health check may change a box's status, so that it is not among those wanted
+	for len(records) > 0 && len(page.Items) < q.Limit {
 		n := min(q.Limit-len(page.Items), len(records))
 		infos, err := s.infos(ctx, records[:n], q.Use)
 		if err != nil {
@@ -168,7 +175,8 @@ func order(a, b *Record) int {
 
 // A page is named for the last box of the one before.
 func formatPage(last *Record) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", last.Created.UnixNano(), last.ID))
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", last.Created.UnixNano(),
+		last.ID))
 }
 
 func parsePage(page string) (*Record, error) {
@@ -209,7 +217,8 @@ func (s *Service) infos(ctx context.Context, records []*Record, use bool) ([]*In
 			defer func() { <-free }()
 			errs[i] = guard.Call("the Place", func() (err error) {
 				infos[i], err = s.info(ctx, r)
-				if err == nil && use && r.Note != nil && (r.Status == Running || r.Status == Paused && !r.Ended) {
+				if err == nil && use && r.Note != nil &&
+					(r.Status == Running || r.Status == Paused && !r.Ended) {
 					infos[i].Use, err = s.place.Usage(ctx, r.Handle)
 					if errors.Is(err, ErrNotFound) {
 						err = nil
@@ -262,7 +271,8 @@ func (s *Service) info(ctx context.Context, r *Record) (*Info, error) {
 	return i, nil
 }
 
-// Usage returns what a box uses, which takes the engine a second or two. It is ErrNotFound for a box that is not there or does not run.
+// Usage returns what a box uses, which takes the engine a second or two. It is ErrNotFound for a
+// box that is not there or does not run.
 func (s *Service) Usage(ctx context.Context, id string) (_ *Use, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -279,9 +289,9 @@ func (s *Service) Usage(ctx context.Context, id string) (_ *Use, err error) {
 	return s.place.Usage(ctx, r.Handle)
 }
 
-// Watch tells of all boxes of the service that come, go or change, as the engine has it, until ctx ends; then the channel is closed. It does not tell what a
-// health check would. A reader that is slow holds up only itself. The channel is closed when the
-// service is, too.
+// Watch tells of all boxes of the service that come, go or change, as the engine has it, until ctx
+// ends; then the channel is closed. It does not tell what a health check would. A reader that is
+// slow holds up only itself. The channel is closed when the service is, too.
 func (s *Service) Watch(ctx context.Context) (_ <-chan Event, err error) {
 	_, done, err := s.begin(ctx)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain checks that the tests leave no goroutine and no container behind; each test's end looks for notes.
+// TestMain checks that the tests leave no goroutine and no container behind; each test's end looks
+// for notes.
 func TestMain(m *testing.M) {
 	if what := os.Getenv("SANDSHELL_TEST_SERVICE"); what != "" {
 		other(what)
@@ -41,7 +42,8 @@ func small(id string, change func(*Spec)) *Spec {
 
 var names atomic.Int64
 
-// aName returns the name of a service that nobody else has; the test's end removes all that is there by that name.
+// aName returns the name of a service that nobody else has; the test's end removes all that is
+// there by that name.
 func aName(t testing.TB) string {
 	t.Helper()
 	d := dockertest.Engine(t, dockertest.Busybox)
@@ -52,9 +54,12 @@ func aName(t testing.TB) string {
 		containers, err := d.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: of})
 		require.NoError(t, err)
 		for _, c := range containers.Items {
-			eventually(t, "the container is gone", func() bool { // the engine may be removing it for a process that was killed
-				_, err := d.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-				require.True(t, err == nil || errdefs.IsConflict(err) || errdefs.IsNotFound(err), "%v", err)
+			// the engine may be removing it for a process that was killed
+			eventually(t, "the container is gone", func() bool {
+				_, err := d.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true,
+					RemoveVolumes: true})
+				require.True(t, err == nil || errdefs.IsConflict(err) || errdefs.IsNotFound(err),
+					"%v", err)
 				return errdefs.IsNotFound(err)
 			})
 		}
@@ -73,7 +78,9 @@ func open(t testing.TB, name string, change func(*Options), specs ...*Spec) *Ser
 	t.Helper()
 	store, err := NewSpecs(specs...)
 	require.NoError(t, err)
-	o := Options{Name: name, Specs: store, Secret: secret, Every: time.Hour, Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	o := Options{Name: name, Specs: store, Secret: secret, Every: time.Hour,
+		Logger: slog.New(slog.NewTextHandler(t.Output(),
+			&slog.HandlerOptions{Level: slog.LevelInfo}))}
 	if change != nil {
 		change(&o)
 	}

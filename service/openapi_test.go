@@ -61,7 +61,8 @@ func (d *document) check(method, path string, status int, contentType string, bo
 	template := ""
 	for p, item := range d.root["paths"].(map[string]any) {
 		pattern := "^" + regexp.MustCompile(`\{\w+\}`).ReplaceAllString(p, "[^/]+") + "$"
-		if m, ok := item.(map[string]any)[strings.ToLower(method)]; ok && regexp.MustCompile(pattern).MatchString(path) && template != path {
+		if m, ok := item.(map[string]any)[strings.ToLower(method)]; ok &&
+			regexp.MustCompile(pattern).MatchString(path) && template != path {
 			op, template = m.(map[string]any), p
 		}
 	}
@@ -87,7 +88,8 @@ func (d *document) check(method, path string, status int, contentType string, bo
 	return nil
 }
 
-// matches checks a value against a schema. A keyword that it does not know is an error: nothing is passed over.
+// matches checks a value against a schema. A keyword that it does not know is an error: nothing is
+// passed over.
 func (d *document) matches(node, value any, at string) error {
 	schema := d.resolve(node)
 	keywords := slices.Sorted(maps.Keys(schema))
@@ -112,7 +114,9 @@ func (d *document) keyword(keyword string, schema map[string]any, value any, at 
 			}
 		}
 	case "anyOf":
-		if !slices.ContainsFunc(want.([]any), func(s any) bool { return isA(value, d.resolve(s)["type"].(string)) && d.matches(s, value, at) == nil }) {
+		if !slices.ContainsFunc(want.([]any), func(s any) bool {
+			return isA(value, d.resolve(s)["type"].(string)) && d.matches(s, value, at) == nil
+		}) {
 			return fmt.Errorf("%s is %v: none of anyOf", at, value)
 		}
 	case "required":
@@ -146,14 +150,22 @@ var scalars = map[string]func(want, value any) bool{
 		}
 		return slices.ContainsFunc(types, func(t any) bool { return isA(value, t.(string)) })
 	},
-	"enum":    func(want, value any) bool { return slices.Contains(want.([]any), value) },
-	"pattern": func(want, value any) bool { return regexp.MustCompile(want.(string)).MatchString(value.(string)) },
+	"enum": func(want, value any) bool { return slices.Contains(want.([]any), value) },
+	"pattern": func(want, value any) bool {
+		return regexp.MustCompile(want.(string)).MatchString(value.(string))
+	},
 	"format": func(want, value any) bool {
 		_, err := time.Parse(time.RFC3339, value.(string))
 		return want == "date-time" && err == nil
 	},
-	"minimum":  func(want, value any) bool { n, ok := value.(float64); return !ok || n >= want.(float64) },
-	"maximum":  func(want, value any) bool { n, ok := value.(float64); return !ok || n <= want.(float64) },
+	"minimum": func(want, value any) bool {
+		n, ok := value.(float64)
+		return !ok || n >= want.(float64)
+	},
+	"maximum": func(want, value any) bool {
+		n, ok := value.(float64)
+		return !ok || n <= want.(float64)
+	},
 	"maxItems": func(want, value any) bool { return float64(len(value.([]any))) <= want.(float64) },
 }
 
@@ -198,14 +210,17 @@ func TestDocument(t *testing.T) {
 	d := readDocument(t)
 	box := `{"id":"a","created_by_user_id":null,"sandbox_spec_id":"s","status":"RUNNING","session_api_key":"k","exposed_urls":[{"name":"w","url":"u","port":80,"published_port":null}],
 		"created_at":"2026-01-02T03:04:05.6Z","status_detail":null,"working_dir":"/","kept":null,"use":null}`
-	require.NoError(t, d.check("GET", "/sandboxes", 200, "application/json", []byte("["+box+",null]")))
+	require.NoError(t, d.check("GET", "/sandboxes", 200, "application/json",
+		[]byte("["+box+",null]")))
 	for old, wrong := range map[string]string{
-		`"RUNNING"`: `"running"`, `"id":"a"`: `"id":"/"`, `"use":null`: `"use":{}`, `"use":`: `"uses":`, `:80`: `:0`, `: 80`: `:"80"`, `"w"`: `null`, `2026-`: ``,
+		`"RUNNING"`: `"running"`, `"id":"a"`: `"id":"/"`, `"use":null`: `"use":{}`,
+		`"use":`: `"uses":`, `:80`: `:0`, `: 80`: `:"80"`, `"w"`: `null`, `2026-`: ``,
 		`"kept":null`: `"kept":"some"`, `"/"`: `1`,
 	} {
 		old = strings.ReplaceAll(old, ": ", ":")
 		require.Contains(t, box, old)
-		require.Error(t, d.check("GET", "/sandboxes", 200, "application/json", []byte("["+strings.Replace(box, old, wrong, 1)+"]")), wrong)
+		require.Error(t, d.check("GET", "/sandboxes", 200, "application/json",
+			[]byte("["+strings.Replace(box, old, wrong, 1)+"]")), wrong)
 	}
 	require.Error(t, d.check("GET", "/sandboxes", 500, "application/json", []byte(`{"detail":""}`)))
 	require.Error(t, d.check("GET", "/sandboxes", 422, "application/json", []byte(`{}`)))

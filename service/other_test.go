@@ -38,7 +38,8 @@ func do(ctx context.Context, s *Service, a action) (o outcome) {
 	switch a.What {
 	case "start":
 		var i *Info
-		if i, err = s.Start(ctx, StartOptions{ID: a.ID, Spec: specOf(a.ID), Env: []string{"BOX=" + a.ID}}); err == nil {
+		if i, err = s.Start(ctx, StartOptions{ID: a.ID, Spec: specOf(a.ID),
+			Env: []string{"BOX=" + a.ID}}); err == nil {
 			o.There, o.Key = true, i.SessionKey
 		}
 	case "pause":
@@ -69,8 +70,8 @@ func specOf(id string) string {
 	return "cold"
 }
 
-// other is another process of the service: this test's binary, executed again. It does what it reads, and says what came of it, or does something at random
-// until it is killed.
+// other is another process of the service: this test's binary, executed again. It does what it
+// reads, and says what came of it, or does something at random until it is killed.
 func other(what string) {
 	must := func(err error) {
 		if err != nil {
@@ -89,7 +90,8 @@ func other(what string) {
 		for i := range 4 {
 			go func() {
 				for {
-					a := action{What: []string{"start", "start", "pause", "resume", "delete"}[rand.IntN(5)], ID: idAt(rand.IntN(3) + i)}
+					a := action{What: []string{"start", "start", "pause", "resume",
+						"delete"}[rand.IntN(5)], ID: idAt(rand.IntN(3) + i)}
 					o := do(context.Background(), s, a)
 					mu.Lock()
 					out.Encode(struct {
@@ -146,7 +148,9 @@ func another(t *testing.T, name, obey string) *process {
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	p := &process{cmd: cmd, in: json.NewEncoder(in), out: bufio.NewReader(out), end: func() { in.Close() }, waiting: map[int]chan outcome{}}
+	p := &process{cmd: cmd, in: json.NewEncoder(in), out: bufio.NewReader(out), end: func() {
+		in.Close()
+	}, waiting: map[int]chan outcome{}}
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()

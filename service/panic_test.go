@@ -36,6 +36,7 @@ func TestPanics(t *testing.T) {
 	require.Contains(t, <-said, "panicked: no table")
 
 	s.url = func(string, Port) string { panic("no address") }
-	_, err := s.info(t.Context(), &Record{ID: "x", Spec: "a", Status: Running, Created: time.Now(), Note: &Note{}})
+	_, err := s.info(t.Context(), &Record{ID: "x", Spec: "a", Status: Running, Created: time.Now(),
+		Note: &Note{}})
 	require.ErrorContains(t, err, "Options.URL panicked: no address")
 }

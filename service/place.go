@@ -9,36 +9,46 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Place is where the boxes of a service are, and its only memory. Docker makes one of a Docker engine, and package service/pods one of a Kubernetes cluster. Its methods may be called from several goroutines, and
-// several processes may have the same place at once.
+// A Place is where the boxes of a service are, and its only memory. Docker makes one of a Docker
+// engine, and package service/pods one of a Kubernetes cluster. Its methods may be called from
+// several goroutines, and several processes may have the same place at once.
 //
-// A box's handle is the place's own name for it. It is never given to another box. A method that is given the handle of a box that is gone returns
-// ErrNotFound.
+// A box's handle is the place's own name for it. It is never given to another box. A method that is
+// given the handle of a box that is gone returns ErrNotFound.
 type Place interface {
-	// Open is called first, by New. service is the Name of the service: places keep the boxes of several apart by it.
+	// Open is called first, by New. service is the Name of the service: places keep the boxes of
+	// several apart by it.
 	Open(service string, log *slog.Logger) error
-	// Create makes a box, starts it and attaches to it. If it fails, it leaves no box. The box counts as being started until Note is called. An ID that is taken
-	// is ErrConflict. A box without an ID is in a pool.
+	// Create makes a box, starts it and attaches to it. If it fails, it leaves no box. The box
+	// counts as being started until Note is called. An ID that is taken is ErrConflict. A box
+	// without an ID is in a pool.
 	Create(ctx context.Context, o Order) (Attached, string, error)
-	// Name gives an ID to a box in a pool: the last step of its start, after Note. An ID that is taken is ErrConflict.
+	// Name gives an ID to a box in a pool: the last step of its start, after Note. An ID that is
+	// taken is ErrConflict.
 	Name(ctx context.Context, handle, id string) error
-	// Note replaces what is kept with a box. A note that was made of another than the newest one (Note.Version) is ErrConflict.
+	// Note replaces what is kept with a box. A note that was made of another than the newest one
+	// (Note.Version) is ErrConflict.
 	Note(ctx context.Context, handle string, n Note) error
 	// List returns the box of an ID, if there is one; all boxes of the service for "".
 	List(ctx context.Context, id string) ([]*Record, error)
 	// Attach connects to a box that runs. A process that is connected to it loses it.
 	Attach(ctx context.Context, handle string) (Attached, error)
-	// Pause stops what runs in the box, Resume has it go on; a box whose programs have ended it starts again, of checkpoint if that is not "", and says what that
-	// has brought back. Both do nothing if there is nothing to do. Pause is errors.ErrUnsupported, with the reason, where boxes cannot be paused.
+	// Pause stops what runs in the box, Resume has it go on; a box whose programs have ended it
+	// starts again, of checkpoint if that is not "", and says what that has brought back. Both do
+	// nothing if there is nothing to do. Pause is errors.ErrUnsupported, with the reason, where
+	// boxes cannot be paused.
 	Pause(ctx context.Context, handle string) error
 	Resume(ctx context.Context, handle, checkpoint string) (Kept, error)
-	// Suspend writes the box's memory to disk and frees it. It is errors.ErrUnsupported, with the reason, where that cannot be.
+	// Suspend writes the box's memory to disk and frees it. It is errors.ErrUnsupported, with the
+	// reason, where that cannot be.
 	Suspend(ctx context.Context, handle string) (checkpoint string, err error)
-	// Snapshot makes an image of the box's files. It is errors.ErrUnsupported, with the reason, where that cannot be.
+	// Snapshot makes an image of the box's files. It is errors.ErrUnsupported, with the reason,
+	// where that cannot be.
 	Snapshot(ctx context.Context, handle string) (image string, err error)
 	// Remove removes the box with all that is kept with it, and returns when it is gone.
 	Remove(ctx context.Context, handle string) error
-	// Usage returns what the box uses; it is errors.ErrUnsupported, with the reason, where nobody knows.
+	// Usage returns what the box uses; it is errors.ErrUnsupported, with the reason, where nobody
+	// knows.
 	Usage(ctx context.Context, handle string) (*Use, error)
 	// Watch tells of changes until ctx ends; then it closes the channel.
 	Watch(ctx context.Context) (<-chan Event, error)

@@ -12,5 +12,6 @@ import (
 func TestPlace(t *testing.T) {
 	t.Parallel()
 	d := dockertest.Engine(t, dockertest.Busybox)
-	servicetest.Run(t, service.Spec{Config: sshbox.Config{Image: dockertest.Busybox, Network: "none"}}, func(testing.TB) service.Place { return service.Docker(d) })
+	servicetest.Run(t, service.Spec{Config: sshbox.Config{Image: dockertest.Busybox,
+		Network: "none"}}, func(testing.TB) service.Place { return service.Docker(d) })
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/sandshell/sandshell/internal/warm"
 )
 
-// poolAge is how long a box waits in a pool before another takes its place. It is well below foreignAge.
+// poolAge is how long a box waits in a pool before another takes its place. It is well below
+// foreignAge.
 const poolAge = 12 * time.Hour
 
 // A pool has boxes of one spec ready.
@@ -36,7 +37,8 @@ func (s *Service) newPool(spec *Spec) *pool {
 		},
 		Close: func(h *held) {
 			if err := s.place.Remove(context.Background(), h.handle); err != nil {
-				s.log.Warn("remove a box of the pool", "spec", spec.ID, "box", h.handle, "error", err)
+				s.log.Warn("remove a box of the pool", "spec", spec.ID, "box", h.handle, "error",
+					err)
 			}
 			h.release()
 		},

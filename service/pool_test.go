@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A start takes a box from the pool, with the owner's environment and files, and the pool makes another; a box that has died in it is not handed out.
+// A start takes a box from the pool, with the owner's environment and files, and the pool makes
+// another; a box that has died in it is not handed out.
 func TestWarm(t *testing.T) {
 	t.Parallel()
 	d := dockertest.Engine(t, dockertest.Busybox)
@@ -38,13 +39,15 @@ func TestWarm(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, p.Items, "a box of a pool is nobody's")
 
-	i := start(t, s, StartOptions{ID: "a", Owner: "me", Env: []string{"TOKEN=secret"}, Files: fstest.MapFS{"file": {Data: []byte("mine")}}})
+	i := start(t, s, StartOptions{ID: "a", Owner: "me", Env: []string{"TOKEN=secret"},
+		Files: fstest.MapFS{"file": {Data: []byte("mine")}}})
 	require.Equal(t, "me", i.Owner)
 	require.Equal(t, first, record(t, s, "a").Handle)
 	require.Equal(t, "secret mine\n", says(t, s, "a", "echo $TOKEN $(cat file)"))
 	box, err := s.Open(t.Context(), "a")
 	require.NoError(t, err)
-	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", `[ "$TOKEN" = secret ]`}})
+	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c",
+		`[ "$TOKEN" = secret ]`}})
 	require.NoError(t, err)
 	require.Zero(t, code, "a Run has the environment, too")
 	got, err := s.Get(t.Context(), "a")
@@ -68,7 +71,9 @@ func TestWarm(t *testing.T) {
 
 	// Another spec of that id is another box.
 	ready()
-	require.NoError(t, s.store.(*MemorySpecs).Set(small("warm", func(s *Spec) { s.Env = []string{"NEW=1"} })))
+	require.NoError(t, s.store.(*MemorySpecs).Set(small("warm", func(s *Spec) {
+		s.Env = []string{"NEW=1"}
+	})))
 	start(t, s, StartOptions{ID: "f"})
 	require.Equal(t, "1\n", says(t, s, "f", "echo $NEW"))
 	require.NoError(t, s.round(t.Context()))

@@ -19,17 +19,20 @@ import (
 
 // ProxyOptions are the settings of a Proxy.
 type ProxyOptions struct {
-	// URL is where the proxy is reached, "https://boxes.example.com" or "http://127.0.0.1:8080/boxes"; give URLs(URL) to the service as Options.URL. It is
-	// needed.
+	// URL is where the proxy is reached, "https://boxes.example.com" or
+	// "http://127.0.0.1:8080/boxes"; give URLs(URL) to the service as Options.URL. It is needed.
 	URL *url.URL
-	// Next gets the requests that are for no box by their host and path. Default: they are answered with 404. If URL's own host is served by it, too, give URL a path.
+	// Next gets the requests that are for no box by their host and path. Default: they are answered
+	// with 404. If URL's own host is served by it, too, give URL a path.
 	Next http.Handler
 	// Logger gets what goes wrong between proxy and boxes. Default: none.
 	Logger *slog.Logger
 }
 
-// Proxy returns a handler that passes requests on to the ports of boxes, by Dial: no port is published, and a box without network is reached the same way.
-// One listener does for all boxes. A request's host or path, written as URLs does, says which box and which of the spec's Ports it is for.
+// Proxy returns a handler that passes requests on to the ports of boxes, by Dial: no port is
+// published, and a box without network is reached the same way. One listener does for all boxes. A
+// request's host or path, written as URLs does, says which box and which of the spec's Ports it is
+// for.
 //
 // A request needs the box's session key: in the header X-Session-API-Key, in the query's parameter
 // session_api_key, or in the cookie of a browser; else it is answered with 401. The box does not
@@ -39,19 +42,22 @@ type ProxyOptions struct {
 // requests of the box's own pages and where a person opens a page; programs use the header. With
 // the right key, a box that does not run is answered with 503.
 //
-// In the host form each port is an origin of its own to a browser. In the path form all boxes are one origin: a page out of one box can read and do with the
-// others what the user can. The form is for programs, and for boxes that trust each other. In either form, what serves users something else (Handler,
-// your application) had better have another host than the boxes.
+// In the host form each port is an origin of its own to a browser. In the path form all boxes are
+// one origin: a page out of one box can read and do with the others what the user can. The form is
+// for programs, and for boxes that trust each other. In either form, what serves users something
+// else (Handler, your application) had better have another host than the boxes.
 //
 // Boxes in the host form are of one site to a browser. Enter the domain of the boxes into the
 // public suffix list (https://publicsuffix.org), so that the pages of a box cannot set cookies that
 // others get. Cookies do not tell ports apart: over plain http on localhost, whoever serves another
 // port there gets the cookie of a box when the browser is led to that port.
 //
-// The key is the only way in, for a preflight request (CORS) too: where pages of other origins are to ask the boxes, wrap the handler in one that answers these.
+// The key is the only way in, for a preflight request (CORS) too: where pages of other origins are
+// to ask the boxes, wrap the handler in one that answers these.
 //
-// WebSockets, server-sent events and bodies of any length pass as they come. A request counts as use of its box (Service.Used) until it is answered.
-// For an answer in the path form, the paths in Location and Set-Cookie are changed; links in pages are not: they have to be relative.
+// WebSockets, server-sent events and bodies of any length pass as they come. A request counts as
+// use of its box (Service.Used) until it is answered. For an answer in the path form, the paths in
+// Location and Set-Cookie are changed; links in pages are not: they have to be relative.
 //
 // Give the http.Server a ReadHeaderTimeout, an IdleTimeout and MaxHeaderBytes. A ReadTimeout or a
 // WriteTimeout would cut uploads, downloads and WebSockets that take longer.
@@ -89,10 +95,12 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "The engine of the boxes does not answer.", http.StatusServiceUnavailable)
 		return
 	case status == "": // the same for a wrong key and for a box that does not exist
-		http.Error(w, "There is no box with this address and this session key.", http.StatusUnauthorized)
+		http.Error(w, "There is no box with this address and this session key.",
+			http.StatusUnauthorized)
 		return
 	case status != Running:
-		http.Error(w, fmt.Sprintf("The box does not run: it is %s.", status), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("The box does not run: it is %s.", status),
+			http.StatusServiceUnavailable)
 		return
 	}
 	if p.login(w, r, d, info) {
@@ -104,8 +112,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.s.Used(d.id)()
-	// Else net/http closes the request's body when the answer begins, and the transport takes that for a reason to end its connection to the box: answers
-	// are cut. HTTP/2 needs no such switch, and has none.
+	// Else net/http closes the request's body when the answer begins, and the transport takes that
+	// for a reason to end its connection to the box: answers are cut. HTTP/2 needs no such switch,
+	// and has none.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	p.to(d, info.URLs[i].Port).ServeHTTP(w, r)
 }
@@ -140,18 +149,21 @@ func (p *proxy) box(r *http.Request, d destination) (_ *Info, _ Status, err erro
 	return info, info.Status, nil
 }
 
-// login answers a browser that opens a page with the key in the address: with a cookie in its place.
+// login answers a browser that opens a page with the key in the address: with a cookie in its
+// place.
 func (p *proxy) login(w http.ResponseWriter, r *http.Request, d destination, info *Info) bool {
 	opens := r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html")
 	if !opens || !r.URL.Query().Has(KeyParameter) {
 		return false
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: d.keyCookie(), Value: info.SessionKey, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: true,
+		Name: d.keyCookie(), Value: info.SessionKey, Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, Secure: true,
 	})
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	target := url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: withoutKey(r.URL.RawQuery)}
+	target := url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath,
+		RawQuery: withoutKey(r.URL.RawQuery)}
 	if strings.HasPrefix(target.Path, "//") { // which would be another host's
 		target.Path, target.RawPath = "/"+strings.TrimLeft(target.Path, "/"), ""
 	}
@@ -160,21 +172,24 @@ func (p *proxy) login(w http.ResponseWriter, r *http.Request, d destination, inf
 	return true
 }
 
-// to returns a proxy to a port of a box. Connections are not kept: one that a box's server has just closed, or that is of before a pause, fails the
-// request that gets it, and each holds its box awake.
+// to returns a proxy to a port of a box. Connections are not kept: one that a box's server has just
+// closed, or that is of before a pause, fails the request that gets it, and each holds its box
+// awake.
 func (p *proxy) to(d destination, port int) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetXForwarded()
 			r.Out.Header.Set("X-Forwarded-Proto", p.o.URL.Scheme)
 			removeKey(r.Out)
-			r.Out.URL.Scheme, r.Out.URL.Host = "http", net.JoinHostPort("localhost", strconv.Itoa(port))
+			r.Out.URL.Scheme, r.Out.URL.Host = "http", net.JoinHostPort("localhost",
+				strconv.Itoa(port))
 			if d.prefix != "" {
 				r.Out.Header.Set("X-Forwarded-Prefix", d.prefix)
 				r.Out.URL.Path = strings.TrimPrefix(r.Out.URL.Path, d.prefix)
 				r.Out.URL.RawPath = strings.TrimPrefix(r.Out.URL.RawPath, d.prefix)
 			}
-			r.Out.Host = r.In.Host // what servers compare a WebSocket's Origin with, and make addresses of
+			// what servers compare a WebSocket's Origin with, and make addresses of
+			r.Out.Host = r.In.Host
 		},
 		ModifyResponse: d.modify,
 		FlushInterval:  -1,
@@ -196,7 +211,8 @@ func (p *proxy) to(d destination, port int) http.Handler {
 			}
 			p.o.Logger.Warn("proxy: ask the box", "box", d.id, "port", port, "error", err)
 			text := fmt.Sprintf("The box does not answer on port %d.", port)
-			if errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrClosed) || errors.Is(err, ErrNotFound) {
+			if errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrClosed) ||
+				errors.Is(err, ErrNotFound) {
 				text = "The box is gone."
 			}
 			http.Error(w, text, http.StatusBadGateway)
@@ -204,9 +220,11 @@ func (p *proxy) to(d destination, port int) http.Handler {
 	}
 }
 
-// modify keeps the cookies of a box from other boxes, and from the proxy's own; and in the path form adds the prefix that the box does not know.
+// modify keeps the cookies of a box from other boxes, and from the proxy's own; and in the path
+// form adds the prefix that the box does not know.
 func (d destination) modify(r *http.Response) error {
-	if loc := r.Header.Get("Location"); d.prefix != "" && strings.HasPrefix(loc, "/") && !strings.HasPrefix(loc, "//") {
+	if loc := r.Header.Get("Location"); d.prefix != "" && strings.HasPrefix(loc, "/") &&
+		!strings.HasPrefix(loc, "//") {
 		r.Header.Set("Location", d.prefix+loc)
 	}
 	cookies := r.Header["Set-Cookie"]

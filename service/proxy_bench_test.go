@@ -10,21 +10,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkProxy is a request through the proxy, beside the same by Dial, on a connection of its own too.
+// BenchmarkProxy is a request through the proxy, beside the same by Dial, on a connection of its
+// own too.
 func BenchmarkProxy(b *testing.B) {
 	f := startFront(b)
 	box, err := f.Open(b.Context(), f.a.ID)
 	require.NoError(b, err)
-	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return box.Dial(ctx, network, "127.0.0.1:8000")
-	}}}
+	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return box.Dial(ctx, network, "127.0.0.1:8000")
+		}}}
 	for _, c := range []struct {
 		name   string
 		client *http.Client
 	}{{"Dial", direct}, {"Proxy", f.client}} {
 		b.Run(c.name, func(b *testing.B) {
 			measured(b, func() {
-				r, err := http.NewRequestWithContext(b.Context(), "GET", f.a.URLs[0].URL+"request", nil)
+				r, err := http.NewRequestWithContext(b.Context(), "GET", f.a.URLs[0].URL+"request",
+					nil)
 				require.NoError(b, err)
 				header(f.a.SessionKey)(r)
 				res, err := c.client.Do(r)

@@ -20,7 +20,8 @@ func (f *front) testWebSocket(t *testing.T) {
 		u, err := url.Parse(info.URLs[0].URL + "ws")
 		require.NoError(t, err)
 		origin := http.Header{"Origin": {"http://" + u.Host}}
-		c, _, err := websocket.Dial(t.Context(), u.String()+"?session_api_key="+info.SessionKey, &websocket.DialOptions{HTTPClient: f.client, HTTPHeader: origin})
+		c, _, err := websocket.Dial(t.Context(), u.String()+"?session_api_key="+info.SessionKey,
+			&websocket.DialOptions{HTTPClient: f.client, HTTPHeader: origin})
 		require.NoError(t, err)
 		c.SetReadLimit(-1)
 		for _, size := range []int{1, 100_000, 3} {
@@ -31,7 +32,8 @@ func (f *front) testWebSocket(t *testing.T) {
 			require.Equal(t, sent, got)
 		}
 		require.NoError(t, c.Close(websocket.StatusNormalClosure, ""))
-		_, res, err := websocket.Dial(t.Context(), u.String(), &websocket.DialOptions{HTTPClient: f.client, HTTPHeader: origin})
+		_, res, err := websocket.Dial(t.Context(), u.String(),
+			&websocket.DialOptions{HTTPClient: f.client, HTTPHeader: origin})
 		require.Error(t, err)
 		require.Equal(t, 401, res.StatusCode)
 	}
@@ -92,7 +94,8 @@ func (f *front) testBigAnswers(t *testing.T) {
 	var all sync.WaitGroup
 	for range requests {
 		all.Go(func() {
-			r, err := http.NewRequestWithContext(t.Context(), "POST", f.a.URLs[0].URL+"big?n="+size, bytes.NewReader(make([]byte, 300_000)))
+			r, err := http.NewRequestWithContext(t.Context(), "POST", f.a.URLs[0].URL+"big?n="+size,
+				bytes.NewReader(make([]byte, 300_000)))
 			if err != nil {
 				t.Error(err)
 				return

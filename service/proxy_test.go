@@ -39,19 +39,27 @@ func startFront(t testing.TB) *front {
 	require.NoError(t, err, "%s", out)
 
 	server := httptest.NewUnstartedServer(nil)
-	base := &url.URL{Scheme: "http", Host: strings.Replace(server.Listener.Addr().String(), "127.0.0.1", "boxes.localhost", 1), Path: "/at"}
+	base := &url.URL{Scheme: "http", Host: strings.Replace(server.Listener.Addr().String(),
+		"127.0.0.1", "boxes.localhost", 1), Path: "/at"}
 	s := open(t, name, func(o *Options) { o.URL = URLs(base) }, small("web", func(s *Spec) {
 		s.Ports = []Port{{"web", 8000}, {"NOBODY", 8001}}
 	}))
-	server.Config.Handler = Proxy(s, ProxyOptions{URL: base, Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "next") })})
+	server.Config.Handler = Proxy(s, ProxyOptions{URL: base,
+		Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "next")
+		})})
 	server.Start()
 	t.Cleanup(server.Close)
-	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	transport := &http.Transport{DialContext: func(ctx context.Context, network,
+		_ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, network, server.Listener.Addr().String())
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
-	f := &front{Service: s, client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	f := &front{Service: s, client: &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}}}
 	for id, info := range map[string]**Info{"a-1": &f.a, "b": &f.b, "Caps": &f.caps} {
 		*info = startServer(t, s, id, program)
 	}
@@ -78,7 +86,8 @@ func startServer(t testing.TB, s *Service, id, program string) *Info {
 }
 
 // do makes a request to the first port of a box, and returns the answer with its body.
-func (f *front) do(t *testing.T, method string, info *Info, path string, change func(*http.Request)) (*http.Response, string) {
+func (f *front) do(t *testing.T, method string, info *Info, path string,
+	change func(*http.Request)) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, info.URLs[0].URL+path, nil)
 	require.NoError(t, err)
@@ -127,10 +136,12 @@ func TestProxy(t *testing.T) {
 }
 
 func (f *front) testKey(t *testing.T) {
-	for name, with := range map[string]func(string) func(*http.Request){"header": header, "query": query, "cookie": cookie} {
+	for name, with := range map[string]func(string) func(*http.Request){"header": header,
+		"query": query, "cookie": cookie} {
 		res, body := f.do(t, "GET", f.a, "request", with(f.a.SessionKey))
 		require.Equal(t, 200, res.StatusCode, "%s: %s", name, body)
-		for _, key := range []string{"", "wrong", f.b.SessionKey, f.a.SessionKey[1:], f.a.SessionKey + "x"} {
+		for _, key := range []string{"", "wrong", f.b.SessionKey, f.a.SessionKey[1:],
+			f.a.SessionKey + "x"} {
 			res, refusal := f.do(t, "GET", f.a, "request", with(key))
 			require.Equal(t, 401, res.StatusCode, "%s: %q", name, key)
 			require.NotContains(t, refusal, "host")
@@ -147,7 +158,8 @@ func (f *front) testKeyStaysOutside(t *testing.T) {
 	_, body := f.do(t, "GET", f.a, "request", func(r *http.Request) {
 		r.URL.RawQuery = "b=%20&session_api_key=" + f.a.SessionKey + "&a=1"
 		header(f.a.SessionKey)(r)
-		r.Header.Set("Cookie", "before=1; "+KeyCookie+"="+f.a.SessionKey+"; after=2; "+KeyCookie+".Caps="+f.a.SessionKey)
+		r.Header.Set("Cookie", "before=1; "+KeyCookie+"="+f.a.SessionKey+"; after=2; "+KeyCookie+
+			".Caps="+f.a.SessionKey)
 		r.Header.Set("Referer", f.a.URLs[0].URL+"?x=y&session_api_key="+f.a.SessionKey)
 		r.Header.Set("X-Forwarded-For", "forged")
 	})
@@ -174,7 +186,8 @@ func (f *front) testBrowser(t *testing.T) {
 		jar, err := cookiejar.New(nil)
 		require.NoError(t, err)
 		client := &http.Client{Transport: f.client.Transport, Jar: jar}
-		r, err := http.NewRequestWithContext(t.Context(), "GET", info.URLs[0].URL+"request?x=1&session_api_key="+info.SessionKey, nil)
+		r, err := http.NewRequestWithContext(t.Context(), "GET",
+			info.URLs[0].URL+"request?x=1&session_api_key="+info.SessionKey, nil)
 		require.NoError(t, err)
 		r.Header.Set("Accept", "text/html,*/*")
 		r.Header.Set("Sec-Fetch-Site", "none")
@@ -184,7 +197,8 @@ func (f *front) testBrowser(t *testing.T) {
 		res.Body.Close()
 		require.NoError(t, err)
 		require.Equal(t, 200, res.StatusCode)
-		require.Equal(t, info.URLs[0].URL+"request?x=1", res.Request.URL.String(), "the key is no longer in the address")
+		require.Equal(t, info.URLs[0].URL+"request?x=1", res.Request.URL.String(),
+			"the key is no longer in the address")
 		require.NotContains(t, string(body), info.SessionKey)
 	}
 	r, _ := f.do(t, "GET", f.a, "/evil.example.com", func(r *http.Request) {
@@ -194,7 +208,8 @@ func (f *front) testBrowser(t *testing.T) {
 	require.Equal(t, "/evil.example.com", r.Header.Get("Location"), "never another host")
 	for _, c := range r.Cookies() {
 		require.Equal(t, "__Host-session_api_key", c.Name)
-		require.True(t, c.Secure && c.Path == "/" && c.Domain == "", "a browser takes no other by this name")
+		require.True(t, c.Secure && c.Path == "/" && c.Domain == "",
+			"a browser takes no other by this name")
 		require.True(t, c.HttpOnly)
 		require.Equal(t, http.SameSiteLaxMode, c.SameSite)
 	}
@@ -203,7 +218,8 @@ func (f *front) testBrowser(t *testing.T) {
 
 // testOtherOrigin has pages make requests: a browser adds the cookie to all of them.
 func (f *front) testOtherOrigin(t *testing.T) {
-	own, sibling := strings.TrimSuffix(f.a.URLs[0].URL, "/"), strings.TrimSuffix(f.b.URLs[0].URL, "/")
+	own, sibling := strings.TrimSuffix(f.a.URLs[0].URL, "/"),
+		strings.TrimSuffix(f.b.URLs[0].URL, "/")
 	for _, c := range []struct {
 		method, origin, site, mode, dest string
 		status                           int
@@ -232,7 +248,8 @@ func (f *front) testOtherOrigin(t *testing.T) {
 			return func(r *http.Request) {
 				key(f.a.SessionKey)(r)
 				r.Header.Del("Sec-Fetch-Site")
-				for name, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site, "Sec-Fetch-Mode": c.mode, "Sec-Fetch-Dest": c.dest} {
+				for name, value := range map[string]string{"Origin": c.origin,
+					"Sec-Fetch-Site": c.site, "Sec-Fetch-Mode": c.mode, "Sec-Fetch-Dest": c.dest} {
 					if value != "" {
 						r.Header.Set(name, value)
 					}
@@ -276,7 +293,8 @@ func (f *front) testCookies(t *testing.T) {
 	require.Equal(t, []string{"user=zoë; Path=/app; HttpOnly", "plain=1"}, res.Header["Set-Cookie"])
 	res, _ = f.do(t, "GET", f.caps, "login", header(f.caps.SessionKey))
 	require.Equal(t, "/at/Caps/web/app", res.Header.Get("Location"))
-	require.Equal(t, []string{"user=zoë; Path=/at/Caps/web/app; HttpOnly", "plain=1"}, res.Header["Set-Cookie"])
+	require.Equal(t, []string{"user=zoë; Path=/at/Caps/web/app; HttpOnly", "plain=1"},
+		res.Header["Set-Cookie"])
 }
 
 func (f *front) testNoPort(t *testing.T) {
@@ -311,7 +329,9 @@ func (f *front) testPaused(t *testing.T) {
 func (f *front) testDeleted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c, _, err := websocket.Dial(ctx, f.caps.URLs[0].URL+"ws", &websocket.DialOptions{HTTPClient: f.client, HTTPHeader: http.Header{KeyHeader: {f.caps.SessionKey}}})
+	c, _, err := websocket.Dial(ctx, f.caps.URLs[0].URL+"ws",
+		&websocket.DialOptions{HTTPClient: f.client, HTTPHeader: http.Header{
+			KeyHeader: {f.caps.SessionKey}}})
 	require.NoError(t, err)
 	defer c.CloseNow()
 	require.NoError(t, c.Write(ctx, websocket.MessageText, []byte("x")))
@@ -334,13 +354,16 @@ func TestProxyDown(t *testing.T) {
 	defer nowhere.Close()
 	s := open(t, "down", func(o *Options) { o.Place = Docker(nowhere) }, small("small", nil))
 	h := Proxy(s, ProxyOptions{URL: &url.URL{Scheme: "http", Host: "boxes.localhost"}})
-	for target, status := range map[string]int{"http://web-a.boxes.localhost/": 503, "http://web-.boxes.localhost/": 401, "http://web.boxes.localhost/": 404, "http://else/": 404} {
+	for target, status := range map[string]int{"http://web-a.boxes.localhost/": 503,
+		"http://web-.boxes.localhost/": 401, "http://web.boxes.localhost/": 404,
+		"http://else/": 404} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest("GET", target, nil)
 		header(s.idKey("a") + "rest")(r)
 		h.ServeHTTP(w, r)
 		require.Equal(t, status, w.Code, target)
-		require.NotContains(t, w.Body.String(), "socket", "what is wrong with the engine is the log's business")
+		require.NotContains(t, w.Body.String(), "socket",
+			"what is wrong with the engine is the log's business")
 		for _, key := range []string{"", "key", s.idKey("b") + "rest"} { // the engine is not asked
 			w := httptest.NewRecorder()
 			r := httptest.NewRequest("GET", target, nil)

@@ -11,12 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPublished reaches a port of a box where the engine has published it, before and after a pause.
+// TestPublished reaches a port of a box where the engine has published it, before and after a
+// pause.
 func TestPublished(t *testing.T) {
 	t.Parallel()
 	base := &url.URL{Scheme: "http", Host: "boxes.localhost"}
 	s := open(t, aName(t), func(o *Options) { o.URL = URLs(base) }, small("small", func(s *Spec) {
-		s.Config.Network, s.Config.Publish, s.Ports = "", []int{8000}, []Port{{"web", 8000}, {"other", 8001}}
+		s.Config.Network, s.Config.Publish, s.Ports = "", []int{8000},
+			[]Port{{"web", 8000}, {"other", 8001}}
 	}))
 	i := start(t, s, StartOptions{ID: "one"})
 	require.Len(t, i.Published, 1)
@@ -29,7 +31,8 @@ func TestPublished(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, i.Published, 8000)
 		eventually(t, "the server answers", func() bool {
-			conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", i.Published[8000]), 10*time.Second)
+			conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", i.Published[8000]),
+				10*time.Second)
 			if err != nil {
 				return false
 			}

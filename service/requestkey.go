@@ -95,7 +95,8 @@ func removeKey(r *http.Request) {
 	}
 }
 
-// withoutKey removes the key's parameter from a query, and leaves the rest as it is: its order and its escapes are the box's business.
+// withoutKey removes the key's parameter from a query, and leaves the rest as it is: its order and
+// its escapes are the box's business.
 func withoutKey(query string) string {
 	if query == "" {
 		return ""

@@ -20,16 +20,19 @@ type Options struct {
 	Place Place
 	// Specs are the kinds of boxes that there are: NewSpecs, OpenSpecs, or a store of one's own.
 	Specs Specs
-	// Secret makes session keys: at least 32 bytes, the same in all processes of the service. With another secret all keys are others.
+	// Secret makes session keys: at least 32 bytes, the same in all processes of the service. With
+	// another secret all keys are others.
 	Secret []byte
 	// Logger gets what happens beside the results. Default: none.
 	Logger *slog.Logger
-	// Name tells this service's boxes from those of other services on the same engine: lower-case letters and digits, at most 20. Default: "default".
+	// Name tells this service's boxes from those of other services on the same engine: lower-case
+	// letters and digits, at most 20. Default: "default".
 	Name string
 	// URL returns where a port of a running box is reached, for Info.URLs. If it panics, what asks
 	// for the box returns an error. Default: nowhere.
 	URL func(id string, port Port) string
-	// Every is how often the service looks after its boxes: pauses and deletes what is due, and removes what killed processes have left. Default: 15 s.
+	// Every is how often the service looks after its boxes: pauses and deletes what is due, and
+	// removes what killed processes have left. Default: 15 s.
 	Every time.Duration
 }
 
@@ -66,7 +69,8 @@ const (
 	minSecret    = 32
 )
 
-// New returns a service. Boxes that there are already are found again. It does not wait for the engine.
+// New returns a service. Boxes that there are already are found again. It does not wait for the
+// engine.
 func New(o Options) (*Service, error) {
 	if o.Name == "" {
 		o.Name = "default"
@@ -86,8 +90,10 @@ func New(o Options) (*Service, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Service{
-		name: o.Name, place: o.Place, store: o.Specs, secret: bytes.Clone(o.Secret), log: o.Logger, url: o.URL, every: o.Every, ctx: ctx, cancel: cancel, turns: turns{of: map[string]*turn{}},
-		held: map[string]*held{}, used: map[string]*use{}, seen: map[string]time.Time{}, pools: map[string]*pool{},
+		name: o.Name, place: o.Place, store: o.Specs, secret: bytes.Clone(o.Secret), log: o.Logger,
+		url: o.URL, every: o.Every, ctx: ctx, cancel: cancel, turns: turns{of: map[string]*turn{}},
+		held: map[string]*held{}, used: map[string]*use{}, seen: map[string]time.Time{},
+		pools: map[string]*pool{},
 	}
 	s.close = sync.OnceValue(s.closeOnce)
 	s.tasks.Go(func() { s.attend(ctx) })
@@ -97,11 +103,13 @@ func New(o Options) (*Service, error) {
 func (o *Options) check() error {
 	switch {
 	case !validName.MatchString(o.Name):
-		return invalid("Options.Name", "%q: it has to be of lower-case letters and digits, at most 20", o.Name)
+		return invalid("Options.Name", "%q: it has to be of lower-case letters and digits, at "+
+			"most 20", o.Name)
 	case o.Specs == nil:
 		return invalid("Options.Specs", "it is nil: NewSpecs makes one")
 	case len(o.Secret) < minSecret:
-		return invalid("Options.Secret", "it has %d bytes: at least %d are needed, of a random generator", len(o.Secret), minSecret)
+		return invalid("Options.Secret", "it has %d bytes: at least %d are needed, of a random "+
+			"generator", len(o.Secret), minSecret)
 	case o.Every < 0:
 		return invalid("Options.Every", "it is %v: it has to be more than nothing", o.Every)
 	}

@@ -22,12 +22,14 @@ func TestLife(t *testing.T) {
 	name := aName(t)
 	s := open(t, name, nil, small("small", nil))
 	i := start(t, s, StartOptions{
-		ID: "Box.1", Owner: "me", Env: []string{"TOKEN=it's secret"}, Files: fstest.MapFS{"tmp/a/b.txt": {Data: []byte("hello")}},
+		ID: "Box.1", Owner: "me", Env: []string{"TOKEN=it's secret"},
+		Files: fstest.MapFS{"tmp/a/b.txt": {Data: []byte("hello")}},
 	})
 	require.Equal(t, "Box.1", i.ID)
 	require.Equal(t, Running, i.Status)
 	require.Equal(t, "/", i.Dir)
-	require.Equal(t, "it's secret\nhello", says(t, s, "Box.1", `X=5; echo "$TOKEN"; cat /tmp/a/b.txt`))
+	require.Equal(t, "it's secret\nhello", says(t, s, "Box.1",
+		`X=5; echo "$TOKEN"; cat /tmp/a/b.txt`))
 
 	there, err := s.Pause(t.Context(), "Box.1")
 	require.NoError(t, err)
@@ -48,7 +50,8 @@ func TestLife(t *testing.T) {
 	require.Equal(t, Status(""), status(t, s, "Box.1"))
 }
 
-// Another process finds what the first one has left, and none of its boxes is lost by the first one's end, paused ones neither.
+// Another process finds what the first one has left, and none of its boxes is lost by the first
+// one's end, paused ones neither.
 func TestAnotherProcessLater(t *testing.T) {
 	t.Parallel()
 	name := aName(t)
@@ -87,7 +90,8 @@ func TestEnded(t *testing.T) {
 	s := open(t, name, nil, small("small", nil))
 	before := start(t, s, StartOptions{ID: "a", Owner: "me"})
 	says(t, s, "a", "echo kept >/tmp/file; X=5")
-	_, err := d.ContainerKill(t.Context(), "sandshell-"+name+"-a", client.ContainerKillOptions{Signal: "KILL"})
+	_, err := d.ContainerKill(t.Context(), "sandshell-"+name+"-a",
+		client.ContainerKillOptions{Signal: "KILL"})
 	require.NoError(t, err)
 	eventually(t, "the engine notices the end", func() bool { return status(t, s, "a") == Paused })
 	i, err := s.Get(t.Context(), "a")
@@ -115,7 +119,9 @@ func TestEnded(t *testing.T) {
 func TestConflicts(t *testing.T) {
 	t.Parallel()
 	name := aName(t)
-	s := open(t, name, nil, small("small", func(s *Spec) { s.MaxPerOwner = 2 }), small("other", nil))
+	s := open(t, name, nil, small("small", func(s *Spec) {
+		s.MaxPerOwner = 2
+	}), small("other", nil))
 	start(t, s, StartOptions{ID: "a", Owner: "me"})
 	for what, o := range map[string]StartOptions{
 		"another spec":  {ID: "a", Owner: "me", Spec: "other"},
@@ -138,9 +144,13 @@ func TestConflicts(t *testing.T) {
 	// A container that is not the service's has the name.
 	d := dockertest.Engine(t, dockertest.Busybox)
 	c, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{
-		Name: "sandshell-" + name + "-taken", Config: &container.Config{Image: dockertest.Busybox, Cmd: []string{"true"}, Labels: map[string]string{
-			"sandshell-service.spec": "small", "sandshell-service.made": "12", docker.ServiceLabel: name, // forged: it is no box
-		}},
+		Name: "sandshell-" + name + "-taken",
+		Config: &container.Config{Image: dockertest.Busybox, Cmd: []string{"true"},
+			Labels: map[string]string{
+				// forged: it is no box
+				"sandshell-service.spec": "small", "sandshell-service.made": "12",
+				docker.ServiceLabel: name,
+			}},
 	})
 	require.NoError(t, err)
 	defer d.ContainerRemove(context.Background(), c.ID, client.ContainerRemoveOptions{Force: true})
@@ -165,10 +175,15 @@ func TestWrongInput(t *testing.T) {
 		field string
 		o     StartOptions
 	}{
-		{"ID", StartOptions{ID: "-a"}}, {"ID", StartOptions{ID: "a/b"}}, {"ID", StartOptions{ID: long}}, {"ID", StartOptions{ID: "é"}}, {"ID", StartOptions{ID: "a\n"}},
-		{"Owner", StartOptions{Owner: long}}, {"Owner", StartOptions{Owner: "a\x00"}}, {"Owner", StartOptions{Owner: "\xff"}},
-		{"Env", StartOptions{Env: []string{"A"}}}, {"Env", StartOptions{Env: []string{"=b"}}}, {"Env", StartOptions{Env: []string{"a b=c"}}},
-		{"Env", StartOptions{Env: []string{"A;reboot=c"}}}, {"Env", StartOptions{Env: []string{"A=\x00"}}},
+		{"ID", StartOptions{ID: "-a"}}, {"ID", StartOptions{ID: "a/b"}},
+		{"ID", StartOptions{ID: long}}, {"ID", StartOptions{ID: "é"}},
+		{"ID", StartOptions{ID: "a\n"}},
+		{"Owner", StartOptions{Owner: long}}, {"Owner", StartOptions{Owner: "a\x00"}},
+		{"Owner", StartOptions{Owner: "\xff"}},
+		{"Env", StartOptions{Env: []string{"A"}}}, {"Env", StartOptions{Env: []string{"=b"}}},
+		{"Env", StartOptions{Env: []string{"a b=c"}}},
+		{"Env", StartOptions{Env: []string{"A;reboot=c"}}},
+		{"Env", StartOptions{Env: []string{"A=\x00"}}},
 	} {
 		_, err := s.Start(t.Context(), c.o)
 		isInvalid(t, err, c.field)
@@ -195,7 +210,9 @@ func TestWrongInput(t *testing.T) {
 		i, err := s.Get(t.Context(), id)
 		require.NoError(t, err)
 		require.Nil(t, i)
-		for name, f := range map[string]func(context.Context, string) (bool, error){"Pause": s.Pause, "Resume": s.Resume, "Delete": s.Delete, "Suspend": s.Suspend} {
+		for name, f := range map[string]func(context.Context,
+			string) (bool, error){"Pause": s.Pause, "Resume": s.Resume, "Delete": s.Delete,
+			"Suspend": s.Suspend} {
 			there, err := f(t.Context(), id)
 			require.NoError(t, err, name)
 			require.False(t, there, name)
@@ -244,7 +261,9 @@ func TestFailedStart(t *testing.T) {
 	s := open(t, name, nil,
 		small("small", nil),
 		small("shell", func(s *Spec) { s.Config.Shell = []string{"no-such-shell"} }),
-		small("image", func(s *Spec) { s.Config.Image, s.Config.Pull = "no-such-image", sshbox.PullNever }),
+		small("image", func(s *Spec) {
+			s.Config.Image, s.Config.Pull = "no-such-image", sshbox.PullNever
+		}),
 	)
 	_, err := s.Start(t.Context(), StartOptions{ID: "a", Spec: "shell"})
 	require.ErrorContains(t, err, "no-such-shell")
@@ -271,7 +290,8 @@ func nothingLeft(t *testing.T, name string) {
 	t.Helper()
 	d := dockertest.Engine(t)
 	of := client.Filters{}.Add("label", docker.ServiceLabel+"="+name)
-	containers, err := d.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: of})
+	containers, err := d.ContainerList(t.Context(), client.ContainerListOptions{All: true,
+		Filters: of})
 	require.NoError(t, err)
 	require.Empty(t, containers.Items)
 	volumes, err := d.VolumeList(t.Context(), client.VolumeListOptions{Filters: of})

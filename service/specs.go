@@ -39,10 +39,13 @@ func NewSpecs(specs ...*Spec) (*MemorySpecs, error) {
 
 // find returns where the spec is, or would be. m.mu is held.
 func (m *MemorySpecs) find(id string) (int, bool) {
-	return slices.BinarySearchFunc(m.specs, id, func(s *Spec, id string) int { return strings.Compare(s.ID, id) })
+	return slices.BinarySearchFunc(m.specs, id, func(s *Spec, id string) int {
+		return strings.Compare(s.ID, id)
+	})
 }
 
-// Set adds a spec, or replaces the one of its ID: for boxes that are started from now on. The spec is not to be changed afterwards.
+// Set adds a spec, or replaces the one of its ID: for boxes that are started from now on. The spec
+// is not to be changed afterwards.
 func (m *MemorySpecs) Set(spec *Spec) error {
 	if err := spec.Check(); err != nil {
 		return err
@@ -60,7 +63,8 @@ func (m *MemorySpecs) Set(spec *Spec) error {
 	return nil
 }
 
-// Remove removes a spec. Boxes that were made of it stay. It returns false if there is no such spec.
+// Remove removes a spec. Boxes that were made of it stay. It returns false if there is no such
+// spec.
 func (m *MemorySpecs) Remove(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +88,8 @@ func (m *MemorySpecs) Get(_ context.Context, id string) (*Spec, error) {
 // BatchGet implements Specs.
 func (m *MemorySpecs) BatchGet(ctx context.Context, ids []string) ([]*Spec, error) {
 	if len(ids) > maxBatch {
-		return nil, invalid("IDs", "there are %d: at most %d can be asked for at once", len(ids), maxBatch)
+		return nil, invalid("IDs", "there are %d: at most %d can be asked for at once", len(ids),
+			maxBatch)
 	}
 	specs := make([]*Spec, len(ids))
 	for i, id := range ids {

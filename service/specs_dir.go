@@ -18,11 +18,12 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// DirSpecs is a store of specs in a directory: each file NAME.yaml or NAME.yml is the spec NAME, unless it says another id. The file default.yaml, or the first by
-// ID, is the default. See File for what is in a file.
+// DirSpecs is a store of specs in a directory: each file NAME.yaml or NAME.yml is the spec NAME,
+// unless it says another id. The file default.yaml, or the first by ID, is the default. See File
+// for what is in a file.
 //
-// Each call looks whether a file has changed, and reads those that have. While one cannot be read or does not parse, its last good spec stays in force, if it
-// had one; OpenSpecs and Check tell.
+// Each call looks whether a file has changed, and reads those that have. While one cannot be read
+// or does not parse, its last good spec stays in force, if it had one; OpenSpecs and Check tell.
 type DirSpecs struct {
 	dir string
 
@@ -153,7 +154,8 @@ func (d *DirSpecs) read() (*MemorySpecs, error) {
 			f = &specFile{}
 			d.files[e.Name()] = f
 		}
-		if err == nil && f.err == nil && f.spec != nil && f.modified.Equal(info.ModTime()) && f.size == info.Size() && time.Since(f.modified) > clockStep {
+		if err == nil && f.err == nil && f.spec != nil && f.modified.Equal(info.ModTime()) &&
+			f.size == info.Size() && time.Since(f.modified) > clockStep {
 			continue
 		}
 		changed = f.read(d.dir, e.Name()) || changed
@@ -212,7 +214,8 @@ func (d *DirSpecs) gather() {
 			continue
 		}
 		if _, there := specs.find(f.spec.ID); there {
-			f.err = invalid(filepath.Join(d.dir, name)+": id", "%q is the id in another file, too", f.spec.ID)
+			f.err = invalid(filepath.Join(d.dir, name)+": id", "%q is the id in another file, too",
+				f.spec.ID)
 			f.text = nil // it is read again, though it does not change: the other may
 			continue
 		}
@@ -224,7 +227,8 @@ func (d *DirSpecs) gather() {
 		case specs.first == "":
 			specs.first, first = f.spec.ID, name
 		default:
-			f.err = invalid(filepath.Join(d.dir, name)+": default", "%s is the default, too: there can be one", first)
+			f.err = invalid(filepath.Join(d.dir, name)+": default",
+				"%s is the default, too: there can be one", first)
 			f.text = nil
 		}
 	}
@@ -240,18 +244,25 @@ func parseSpec(name string, text []byte) (spec *Spec, isDefault bool, err error)
 	if err := specfile.Decode(text, &f); err != nil {
 		return nil, false, err
 	}
-	spec = &Spec{ID: f.ID, Env: f.Env, Warm: f.Warm, MaxPerOwner: f.MaxPerOwner, Lifecycle: Lifecycle(f.Lifecycle), Config: sshbox.Config{
-		Image: f.Image, Platform: f.Platform, Entrypoint: f.Entrypoint, User: f.User, Dir: f.Dir, Shell: f.Shell, ReadOnlyRoot: f.ReadOnlyRoot,
-		Network: f.Network, Publish: f.Publish, ExtraHosts: f.ExtraHosts, DNS: f.DNS, Hostname: f.Hostname, Memory: f.Memory, CPUs: f.CPUs, PIDs: f.PIDs, ShmSize: f.ShmSize,
-		GPUs: f.GPUs, CapAdd: f.CapAdd, CapDrop: f.CapDrop, AllowNewPrivileges: f.AllowPrivileges, SecurityOpt: f.SecurityOpt, Runtime: f.Runtime,
-		Labels: f.Labels, StartTimeout: f.StartTimeout,
-	}}
+	spec = &Spec{ID: f.ID, Env: f.Env, Warm: f.Warm, MaxPerOwner: f.MaxPerOwner,
+		Lifecycle: Lifecycle(f.Lifecycle), Config: sshbox.Config{
+			Image: f.Image, Platform: f.Platform, Entrypoint: f.Entrypoint, User: f.User,
+			Dir:   f.Dir,
+			Shell: f.Shell, ReadOnlyRoot: f.ReadOnlyRoot,
+			Network: f.Network, Publish: f.Publish, ExtraHosts: f.ExtraHosts, DNS: f.DNS,
+			Hostname: f.Hostname, Memory: f.Memory, CPUs: f.CPUs, PIDs: f.PIDs, ShmSize: f.ShmSize,
+			GPUs: f.GPUs, CapAdd: f.CapAdd, CapDrop: f.CapDrop,
+			AllowNewPrivileges: f.AllowPrivileges,
+			SecurityOpt:        f.SecurityOpt, Runtime: f.Runtime,
+			Labels: f.Labels, StartTimeout: f.StartTimeout,
+		}}
 	if spec.ID == "" {
 		spec.ID = strings.TrimSuffix(name, filepath.Ext(name))
 	}
 	for _, m := range f.Mounts {
 		spec.Config.Mounts = append(spec.Config.Mounts, sshbox.Mount{
-			Type: sshbox.MountType(m.Type), Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly, Size: m.Size,
+			Type: sshbox.MountType(m.Type), Source: m.Source, Target: m.Target,
+			ReadOnly: m.ReadOnly, Size: m.Size,
 		})
 	}
 	for _, p := range f.Ports {
@@ -260,7 +271,8 @@ func parseSpec(name string, text []byte) (spec *Spec, isDefault bool, err error)
 	if f.Health != nil {
 		spec.Health = &Health{Port: f.Health.Port, Path: f.Health.Path}
 	}
-	return spec, f.Default || strings.TrimSuffix(name, filepath.Ext(name)) == "default", spec.Check()
+	return spec, f.Default || strings.TrimSuffix(name, filepath.Ext(name)) == "default",
+		spec.Check()
 }
 
 // Get implements Specs.

@@ -116,7 +116,8 @@ max_per_owner: 3
 	got, err := specs.Get(t.Context(), "python")
 	require.NoError(t, err)
 	require.Equal(t, &Spec{
-		ID: "python", Env: []string{"A=1", "B=two words"}, Ports: []Port{{"web", 8000}}, Health: &Health{8000, "/ready"}, Warm: 2, MaxPerOwner: 3,
+		ID: "python", Env: []string{"A=1", "B=two words"}, Ports: []Port{{"web", 8000}},
+		Health: &Health{8000, "/ready"}, Warm: 2, MaxPerOwner: 3,
 		Lifecycle: Lifecycle{20 * time.Minute, 12 * time.Hour, 240 * time.Hour, 5},
 		Config: sshbox.Config{
 			Image: "sandshell-test", Network: "none", Memory: 1 << 30, CPUs: 1.5,
@@ -139,7 +140,8 @@ max_per_owner: 3
 		{"image: [", "not YAML"},
 		{"", "it is empty"},
 		{"imagee: x", `line 1: imagee: there is no such key: did you mean "image"?`},
-		{"image: x\nports: [8000]", "line 2: ports[0]: it is \"8000\": it has to have keys: name, port"},
+		{"image: x\nports: [8000]", "line 2: ports[0]: it is \"8000\": it has to have keys: " +
+			"name, port"},
 		{"image: x\n---\nimage: y\n", "more than one document"},
 		{"ports: [{name: a-b, port: 1}]", "letters, digits"},
 		{"warm: -1", "negative"},
@@ -175,5 +177,6 @@ max_per_owner: 3
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NoError(t, os.RemoveAll(dir))
 	_, err = specs.Get(t.Context(), "more")
-	require.ErrorIs(t, err, os.ErrNotExist, "a folder that cannot be read is an error, not one without specs")
+	require.ErrorIs(t, err, os.ErrNotExist, "a folder that cannot be read is an error, not one "+
+		"without specs")
 }

@@ -22,14 +22,18 @@ import (
 type StartOptions struct {
 	// Spec is the spec's ID. Default: that of Specs.Default.
 	Spec string
-	// ID is the box's: a letter or digit, and up to 127 more of these, "_", "." and "-". Default: one is made.
+	// ID is the box's: a letter or digit, and up to 127 more of these, "_", "." and "-". Default:
+	// one is made.
 	ID string
-	// Owner is whom the box belongs to, at most 128 bytes of printable text. The service compares it, and no more; whoever may ask the engine sees it.
+	// Owner is whom the box belongs to, at most 128 bytes of printable text. The service compares
+	// it, and no more; whoever may ask the engine sees it.
 	Owner string
-	// Env is added to the box's environment, "NAME=value". It may be secret: it is kept in the memory of the box only. A box whose programs have ended gets it
-	// from the Start that resumes it.
+	// Env is added to the box's environment, "NAME=value". It may be secret: it is kept in the
+	// memory of the box only. A box whose programs have ended gets it from the Start that resumes
+	// it.
 	Env []string
-	// Files are copied into the directory where sessions start, when the box is made. Default: none.
+	// Files are copied into the directory where sessions start, when the box is made. Default:
+	// none.
 	Files fs.FS
 }
 
@@ -37,9 +41,12 @@ type StartOptions struct {
 func (s *Service) order(ctx context.Context, o *StartOptions) (spec *Spec, err error) {
 	switch {
 	case !validID.MatchString(o.ID):
-		return nil, invalid("ID", "%q: it has to be a letter or digit, and up to 127 more of these, \"_\", \".\" and \"-\"", o.ID)
-	case len(o.Owner) > 128 || !utf8.ValidString(o.Owner) || strings.ContainsFunc(o.Owner, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return nil, invalid("Owner", "%.200q: it has to be printable text of at most 128 bytes", o.Owner)
+		return nil, invalid("ID", "%q: it has to be a letter or digit, and up to 127 more of "+
+			"these, \"_\", \".\" and \"-\"", o.ID)
+	case len(o.Owner) > 128 || !utf8.ValidString(o.Owner) ||
+		strings.ContainsFunc(o.Owner, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return nil, invalid("Owner", "%.200q: it has to be printable text of at most 128 bytes",
+			o.Owner)
 	}
 	if err := handover.Check(o.Env); err != nil {
 		return nil, invalid("Env", "%v", err)
@@ -58,8 +65,9 @@ func (s *Service) order(ctx context.Context, o *StartOptions) (spec *Spec, err e
 	return spec, spec.Check()
 }
 
-// Start starts a box, or resumes the one that has the id already, if its spec and owner are the same; else the error is ErrConflict. Processes that start an id
-// at once get one box. When Start fails, or ctx ends before it has returned, it leaves no box that was not there before.
+// Start starts a box, or resumes the one that has the id already, if its spec and owner are the
+// same; else the error is ErrConflict. Processes that start an id at once get one box. When Start
+// fails, or ctx ends before it has returned, it leaves no box that was not there before.
 func (s *Service) Start(ctx context.Context, o StartOptions) (_ *Info, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -119,7 +127,8 @@ func (s *Service) Start(ctx context.Context, o StartOptions) (_ *Info, err error
 	}
 }
 
-// made tells of a box that has just been made. Which ports those have become that the engine publishes, the engine has to be asked.
+// made tells of a box that has just been made. Which ports those have become that the engine
+// publishes, the engine has to be asked.
 func (s *Service) made(ctx context.Context, spec *Spec, r *Record) (*Info, error) {
 	if len(spec.Config.Publish) > 0 {
 		again, err := s.find(ctx, r.ID)
@@ -145,8 +154,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// settled returns the box of an id when nobody is starting or removing it any more; nil if there is none. It removes what a killed process has left of a start.
-// The caller has its turn.
+// settled returns the box of an id when nobody is starting or removing it any more; nil if there is
+// none. It removes what a killed process has left of a start. The caller has its turn.
 func (s *Service) settled(ctx context.Context, id string) (*Record, error) {
 	if !validID.MatchString(id) {
 		return nil, nil
@@ -180,7 +189,8 @@ func (s *Service) again(ctx context.Context, r *Record, o StartOptions) error {
 	case r.Note.Owner != o.Owner: // first: of such a box nothing else is told
 		return fmt.Errorf("%w: the id is taken: take another", ErrConflict)
 	case r.Spec != o.Spec:
-		return fmt.Errorf("%w: there is a box of that id, of the spec %q: Delete it first, or take another id", ErrConflict, r.Spec)
+		return fmt.Errorf("%w: there is a box of that id, of the spec %q: Delete it first, or "+
+			"take another id", ErrConflict, r.Spec)
 	}
 	fresh := r.Ended && r.Note.Checkpoint == ""
 	if err := s.resume(ctx, r); err != nil {
@@ -196,7 +206,8 @@ func (s *Service) again(ctx context.Context, r *Record, o StartOptions) error {
 	return err
 }
 
-// owns counts the owner's boxes: before a start, and after it, when handle is the new one's. Of boxes that several processes start at once, the older count.
+// owns counts the owner's boxes: before a start, and after it, when handle is the new one's. Of
+// boxes that several processes start at once, the older count.
 func (s *Service) owns(ctx context.Context, spec *Spec, o StartOptions, handle string) error {
 	if spec.MaxPerOwner == 0 {
 		return nil
@@ -205,7 +216,9 @@ func (s *Service) owns(ctx context.Context, spec *Spec, o StartOptions, handle s
 	if err != nil {
 		return err
 	}
-	records = slices.DeleteFunc(records, func(r *Record) bool { return r.Note == nil || r.Note.Owner != o.Owner || r.Spec != o.Spec })
+	records = slices.DeleteFunc(records, func(r *Record) bool {
+		return r.Note == nil || r.Note.Owner != o.Owner || r.Spec != o.Spec
+	})
 	slices.SortFunc(records, order)
 	slices.Reverse(records)
 	before := slices.IndexFunc(records, func(r *Record) bool { return r.Handle == handle })
@@ -213,12 +226,14 @@ func (s *Service) owns(ctx context.Context, spec *Spec, o StartOptions, handle s
 		before = len(records)
 	}
 	if before >= spec.MaxPerOwner {
-		return fmt.Errorf("%w: owner %q has %d boxes of spec %q, and may have %d: Delete one first", ErrConflict, o.Owner, before, spec.ID, spec.MaxPerOwner)
+		return fmt.Errorf("%w: owner %q has %d boxes of spec %q, and may have %d: Delete one first",
+			ErrConflict, o.Owner, before, spec.ID, spec.MaxPerOwner)
 	}
 	return nil
 }
 
-// make makes a box, or takes one from the pool. The error is ErrConflict if another process has just taken the id.
+// make makes a box, or takes one from the pool. The error is ErrConflict if another process has
+// just taken the id.
 func (s *Service) make(ctx context.Context, spec *Spec, o StartOptions) (*Record, error) {
 	if err := s.makeRoom(ctx, spec, o.ID); err != nil {
 		return nil, err
@@ -241,11 +256,14 @@ func (s *Service) make(ctx context.Context, spec *Spec, o StartOptions) (*Record
 // errHandover says that the box itself did not do what it was to: another may.
 var errHandover = errors.New("hand over the box")
 
-// give makes somebody's of a box: its environment and files, its note, and its name, if it is from a pool. If that fails, the box is removed. Until note and name
-// are both there, the box counts as being started: by this process, as long as that lives.
-func (s *Service) give(ctx context.Context, h *held, spec *Spec, o StartOptions, created time.Time) (*Record, error) {
+// give makes somebody's of a box: its environment and files, its note, and its name, if it is from
+// a pool. If that fails, the box is removed. Until note and name are both there, the box counts as
+// being started: by this process, as long as that lives.
+func (s *Service) give(ctx context.Context, h *held, spec *Spec, o StartOptions,
+	created time.Time) (*Record, error) {
 	r := &Record{Handle: h.handle, ID: o.ID, Spec: spec.ID, Status: Running, Created: created}
-	named := guard.Go("the Place", func() error { // meanwhile: the engine takes milliseconds for each
+	// meanwhile: the engine takes milliseconds for each
+	named := guard.Go("the Place", func() error {
 		if !h.pooled {
 			return nil
 		}

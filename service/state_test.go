@@ -16,7 +16,8 @@ import (
 
 func TestStatusOf(t *testing.T) {
 	for state, want := range map[string]Status{
-		"created": Starting, "restarting": Starting, "running": Running, "paused": Paused, "exited": Paused, "removing": Missing, "dead": Error,
+		"created": Starting, "restarting": Starting, "running": Running, "paused": Paused,
+		"exited": Paused, "removing": Missing, "dead": Error,
 		"": Unknown, "new": Unknown,
 	} {
 		got, _, ended := statusOf(state, "")
@@ -35,10 +36,13 @@ func TestNotes(t *testing.T) {
 		}
 		return notes
 	}
-	require.Empty(t, superseded(at(0, time.Second, 11*time.Second), now), "a list that was begun 10 s ago may show only the last")
-	require.Equal(t, at(12*time.Second, time.Minute), superseded(at(time.Minute, 0, 11*time.Second, 12*time.Second), now))
+	require.Empty(t, superseded(at(0, time.Second, 11*time.Second), now),
+		"a list that was begun 10 s ago may show only the last")
+	require.Equal(t, at(12*time.Second, time.Minute),
+		superseded(at(time.Minute, 0, 11*time.Second, 12*time.Second), now))
 	require.Nil(t, merge(nil))
-	require.Equal(t, 3, merge([]dockerNote{{at: 2, Note: Note{Generation: 1}}, {at: 1, Note: Note{Generation: 3}}}).Generation)
+	require.Equal(t, 3, merge([]dockerNote{{at: 2, Note: Note{Generation: 1}},
+		{at: 1, Note: Note{Generation: 3}}}).Generation)
 }
 
 // Search finds boxes the newest first, in pages, and by what they are.
@@ -46,7 +50,8 @@ func TestSearch(t *testing.T) {
 	t.Parallel()
 	s := open(t, aName(t), nil, small("one", nil), small("two", nil))
 	for n := range 5 {
-		start(t, s, StartOptions{ID: fmt.Sprint("b", n), Spec: []string{"one", "two"}[n%2], Owner: []string{"me", "you"}[n/3]})
+		start(t, s, StartOptions{ID: fmt.Sprint("b", n), Spec: []string{"one", "two"}[n%2],
+			Owner: []string{"me", "you"}[n/3]})
 	}
 	_, err := s.Pause(t.Context(), "b1")
 	require.NoError(t, err)
@@ -95,9 +100,12 @@ func TestSearch(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	testenv.NeedsAll(t, "it has the kernel kill a program for want of memory; TestSearch asks what boxes use, too")
+	testenv.NeedsAll(t, "it has the kernel kill a program for want of memory; TestSearch asks "+
+		"what boxes use, too")
 	t.Parallel()
-	s := open(t, aName(t), nil, small("small", func(s *Spec) { s.Config.Memory, s.Config.PIDs = 64<<20, 50 }))
+	s := open(t, aName(t), nil, small("small", func(s *Spec) {
+		s.Config.Memory, s.Config.PIDs = 64<<20, 50
+	}))
 	start(t, s, StartOptions{ID: "a"})
 	says(t, s, "a", "head -c 3000000 /dev/zero >/tmp/file; sleep 100 & sleep 100 &")
 	u, err := s.Usage(t.Context(), "a")
@@ -117,7 +125,8 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// A snapshot has the box's files, and neither its environment nor its labels: what is made of it is no box of the service unless the service makes it.
+// A snapshot has the box's files, and neither its environment nor its labels: what is made of it is
+// no box of the service unless the service makes it.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	d := dockertest.Engine(t, dockertest.Busybox)
@@ -133,7 +142,8 @@ func TestSnapshot(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, fmt.Sprint(image.Config.Env), "secret")
 	for label, value := range image.Config.Labels {
-		if strings.HasPrefix(label, "sandshell") && !strings.HasPrefix(label, "sandshell-test.") { // that is the image's own
+		// that is the image's own
+		if strings.HasPrefix(label, "sandshell") && !strings.HasPrefix(label, "sandshell-test.") {
 			require.Empty(t, value, label)
 		}
 	}
@@ -168,12 +178,15 @@ func TestSuspendUnsupported(t *testing.T) {
 	require.ErrorIs(t, err, ErrConflict)
 }
 
-// Watch tells of what comes, changes and goes, also of what has changed while the engine could not be heard.
+// Watch tells of what comes, changes and goes, also of what has changed while the engine could not
+// be heard.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	name := aName(t)
 	cable := newCable(t)
-	watching := open(t, name, func(o *Options) { o.Place = Docker(cable.docker) }, small("small", nil))
+	watching := open(t, name, func(o *Options) {
+		o.Place = Docker(cable.docker)
+	}, small("small", nil))
 	s := open(t, name, nil, small("small", nil))
 	ctx, stop := context.WithCancel(t.Context())
 	events, err := watching.Watch(ctx)

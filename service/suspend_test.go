@@ -10,12 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// SANDSHELL_TEST_CHECKPOINT names an engine that was started with --experimental and has the image sandshell-busybox, and SANDSHELL_TEST_CHECKPOINT_RUNTIME a
-// runtime there. A suspended box comes back with its shell and its programs if the runtime makes checkpoints; if it does not, Suspend says so, and the box runs on.
+// SANDSHELL_TEST_CHECKPOINT names an engine that was started with --experimental and has the image
+// sandshell-busybox, and SANDSHELL_TEST_CHECKPOINT_RUNTIME a runtime there. A suspended box comes
+// back with its shell and its programs if the runtime makes checkpoints; if it does not, Suspend
+// says so, and the box runs on.
 func TestSuspend(t *testing.T) {
 	host := os.Getenv("SANDSHELL_TEST_CHECKPOINT")
 	if host == "" {
-		t.Skip("SANDSHELL_TEST_CHECKPOINT names no engine with --experimental; TestSuspendUnsupported has one without")
+		t.Skip("SANDSHELL_TEST_CHECKPOINT names no engine with --experimental; " +
+			"TestSuspendUnsupported has one without")
 	}
 	d, err := client.New(client.WithHost(host))
 	require.NoError(t, err)

@@ -12,16 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each Config has a box; it is found again with what calls have left there, whether it is paused, has ended, or the program was started anew.
+// Each Config has a box; it is found again with what calls have left there, whether it is paused,
+// has ended, or the program was started anew.
 func TestToolBoxes(t *testing.T) {
-	testenv.NeedsAll(t, "it makes boxes with Python; pytool's TestRunner and TestLife have the halves of it")
+	testenv.NeedsAll(t, "it makes boxes with Python; pytool's TestRunner and TestLife have the "+
+		"halves of it")
 	d := dockertest.Engine(t, dockertest.Image, dockertest.Busybox)
 	name := aName(t)
 	spec := &Spec{ID: "python", Config: sshbox.Config{Image: dockertest.Image, Network: "none"}}
 	count := func(r *pytool.Runner, env ...string) string {
 		t.Helper()
 		res, err := r.Call(t.Context(), pytool.Tool{
-			Source:   "import os\ndef f():\n  open('/tmp/calls', 'a').write('x')\n  return os.path.getsize('/tmp/calls')",
+			Source: "import os\ndef f():\n  open('/tmp/calls', 'a').write('x')\n  return " +
+				"os.path.getsize('/tmp/calls')",
 			Function: "f", Config: pytool.Config{Image: "python", Env: env},
 		}, pytool.Call{})
 		require.NoError(t, err)
@@ -38,7 +41,8 @@ func TestToolBoxes(t *testing.T) {
 	_, err = s.Pause(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, "3", count(r))
-	_, err = d.ContainerKill(t.Context(), "sandshell-"+name+"-"+id, client.ContainerKillOptions{Signal: "KILL"})
+	_, err = d.ContainerKill(t.Context(), "sandshell-"+name+"-"+id,
+		client.ContainerKillOptions{Signal: "KILL"})
 	require.NoError(t, err)
 	eventually(t, "it has ended", func() bool { return status(t, s, id) == Paused })
 	require.Equal(t, "4", count(r), "its programs have ended, its files are there")

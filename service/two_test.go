@@ -29,8 +29,8 @@ func after(was Status, what string) (Status, bool) {
 	return Running, true // resume
 }
 
-// Two processes work on one engine at random. At each quiet point both find what the oracle says; a search that goes on all the while neither skips nor repeats
-// those boxes that stay.
+// Two processes work on one engine at random. At each quiet point both find what the oracle says; a
+// search that goes on all the while neither skips nor repeats those boxes that stay.
 func TestTwoProcesses(t *testing.T) {
 	testenv.NeedsAll(t, "it makes dozens of boxes; TestTogether stands in for it")
 	operations := 100
@@ -101,12 +101,14 @@ func TestTwoProcesses(t *testing.T) {
 				there[first], there[1-first] = there1, there2
 				allowed[fmt.Sprint(end, there)] = true
 				if b.what[0] == "delete" && b.what[1] == "delete" {
-					allowed[fmt.Sprint(end, [2]bool{was != "", was != ""})] = true // both have found it there
+					// both have found it there
+					allowed[fmt.Sprint(end, [2]bool{was != "", was != ""})] = true
 				}
 			}
 			now := status(t, s, id)
 			got := fmt.Sprint(now, [2]bool{o[0].There, o[1].There})
-			require.True(t, allowed[got], "%s was %q: %v: got %s, want one of %v", id, was, b.what, got, slices.Collect(maps.Keys(allowed)))
+			require.True(t, allowed[got], "%s was %q: %v: got %s, want one of %v", id, was, b.what,
+				got, slices.Collect(maps.Keys(allowed)))
 			if now == "" {
 				delete(oracle, id)
 			} else {
@@ -190,7 +192,8 @@ func searchOn(ctx context.Context, t *testing.T, s *Service, stay []string) (tim
 	return times
 }
 
-// A process from which another has taken a box over does not think that it knows what goes on there.
+// A process from which another has taken a box over does not think that it knows what goes on
+// there.
 func TestTakenOver(t *testing.T) {
 	t.Parallel()
 	name := aName(t)
@@ -202,7 +205,9 @@ func TestTakenOver(t *testing.T) {
 	require.Equal(t, Starting, status(t, first, "a"), "it has asked")
 	require.Equal(t, Running, status(t, second, "a"), "it cannot ask without taking it over")
 	require.Equal(t, "here\n", says(t, second, "a", "echo here"))
-	eventually(t, "the first one has noticed", func() bool { return !first.connected(t.Context(), r) && first.holding(r) == nil })
+	eventually(t, "the first one has noticed", func() bool {
+		return !first.connected(t.Context(), r) && first.holding(r) == nil
+	})
 	require.Equal(t, Running, status(t, first, "a"))
 	require.True(t, second.connected(t.Context(), r))
 	require.Equal(t, "back\n", says(t, first, "a", "echo back"))

@@ -30,7 +30,8 @@ func TestAnyImage(t *testing.T) {
 		"no-capabilities": func(c *Config) { c.CapDrop = []string{"ALL"} },
 		"no-network":      func(c *Config) { c.Network = "none" },
 		"all": func(c *Config) {
-			c.User, c.ReadOnlyRoot, c.CapDrop, c.Network = "12345:54321", true, []string{"ALL"}, "none"
+			c.User, c.ReadOnlyRoot, c.CapDrop, c.Network = "12345:54321", true, []string{"ALL"},
+				"none"
 		},
 	}
 	network := bridged(t)
@@ -41,7 +42,8 @@ func TestAnyImage(t *testing.T) {
 				t.Run(setting, func(t *testing.T) {
 					t.Parallel()
 					if setting != "all" {
-						testenv.NeedsAll(t, "a user with all restrictions at once runs every day, and the suite as root in one image")
+						testenv.NeedsAll(t, "a user with all restrictions at once runs every "+
+							"day, and the suite as root in one image")
 					}
 					c := Config{Image: image, Network: network}
 					settings[setting](&c)
@@ -71,14 +73,17 @@ const remembered = `X=kept; f() { echo "f $X"; }`
 // anyImage does with a box of that configuration what boxes are for.
 func anyImage(t *testing.T, c Config) {
 	box := newBox(t, c)
-	id := runs(t, box, `while read -r name id rest; do case $name in Uid: | Gid:) echo $id ;; esac; done </proc/self/status`)
-	if want := map[bool]string{true: "12345\n54321\n", false: "0\n0\n"}[c.User == "12345:54321"]; id != want {
+	id := runs(t, box,
+		`while read -r name id rest; do case $name in Uid: | Gid:) echo $id ;; esac; done </proc/self/status`)
+	if want := map[bool]string{true: "12345\n54321\n",
+		false: "0\n0\n"}[c.User == "12345:54321"]; id != want {
 		t.Errorf("the user and the group are %q, want %q", id, want)
 	}
 	does(t, box, "cd /proc; "+remembered, 0, "")
 	does(t, box, `f; echo "$PWD"`, 0, "f kept\n/proc\n")
 	does(t, box, "(exit 7)", 7, "")
-	if r, err := box.Execute(t.Context(), "/bin/sh -c 'kill -9 $$'"); err != nil || r.ExitCode != 137 {
+	if r, err := box.Execute(t.Context(), "/bin/sh -c 'kill -9 $$'"); err != nil ||
+		r.ExitCode != 137 {
 		t.Errorf("killed: %+v, %v", r, err)
 	}
 	if r, err := box.Execute(t.Context(), "no-such-program"); err != nil || r.ExitCode != 127 {
@@ -96,7 +101,8 @@ func anyImage(t *testing.T, c Config) {
 	onlySessions(t, box, 1)
 
 	var out, errs bytes.Buffer
-	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", `read -r l; echo "out $l"; echo err >&2; exit 3`},
+	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c",
+		`read -r l; echo "out $l"; echo err >&2; exit 3`},
 		Stdin: strings.NewReader("in\n"), Stdout: &out, Stderr: &errs})
 	if code != 3 || err != nil || out.String() != "out in\n" || errs.String() != "err\n" {
 		t.Errorf("Run: %d, %v, %q, %q", code, err, out.String(), errs.String())
@@ -113,7 +119,8 @@ func anyImage(t *testing.T, c Config) {
 // asks answers a program that waits for input.
 func asks(t *testing.T, box sandbox.Sandbox) {
 	t.Helper()
-	r, err := box.Execute(t.Context(), `read -r name; echo "hello $name"`, sandbox.Timeout(30*time.Second))
+	r, err := box.Execute(t.Context(), `read -r name; echo "hello $name"`,
+		sandbox.Timeout(30*time.Second))
 	if err != nil || r.State != sandbox.Waiting || r.Awaits != sandbox.Line {
 		t.Fatalf("read: %+v, %v", r, err)
 	}
@@ -128,18 +135,22 @@ func runaways(t *testing.T, box sandbox.Sandbox) {
 	t.Helper()
 	for _, command := range []string{
 		"echo begun; while :; do :; done",
-		// A tree, of which one does not listen. (The session's own shell is not to be in wait: busybox's ash does not survive its interruption.)
+		// A tree, of which one does not listen. (The session's own shell is not to be in wait:
+		// busybox's ash does not survive its interruption.)
 		`/bin/sh -c '(trap "" INT TERM HUP; while :; do :; done) & /bin/sh -c "while :; do :; done" & echo begun; wait'`,
 	} {
 		r, err := box.Execute(t.Context(), command, sandbox.Until(regexp.MustCompile("begun\n")))
 		if err != nil || r.State != sandbox.Running {
 			t.Errorf("%s: %+v, %v", command, r, err)
 		}
-		if r, err = box.Wait(t.Context(), sandbox.Timeout(300*time.Millisecond)); !errors.Is(err, sandbox.ErrTimeout) || r == nil {
+		if r, err = box.Wait(t.Context(), sandbox.Timeout(300*time.Millisecond)); !errors.Is(err,
+			sandbox.ErrTimeout) || r == nil {
 			t.Errorf("%s: %+v, %v", command, r, err)
 		}
 		onlySessions(t, box, 1)
-		if r != nil && r.Restarted { // busybox's ash jumps out of its signal handler, out of malloc too, whose lock it then waits for
+		// busybox's ash jumps out of its signal handler, out of malloc too, whose lock it then
+		// waits for
+		if r != nil && r.Restarted {
 			does(t, box, "cd /proc; "+remembered, 0, "")
 		}
 		does(t, box, "f", 0, "f kept\n")
@@ -149,7 +160,8 @@ func runaways(t *testing.T, box sandbox.Sandbox) {
 // job is one that prints, is answered and is killed.
 func job(t *testing.T, box sandbox.Sandbox) {
 	t.Helper()
-	j, err := box.Background(t.Context(), `echo first; read -r x; echo "got $x"; (while :; do :; done) & while :; do :; done`)
+	j, err := box.Background(t.Context(),
+		`echo first; read -r x; echo "got $x"; (while :; do :; done) & while :; do :; done`)
 	noError(t, err)
 	logged := func(text string) {
 		t.Helper()
@@ -169,15 +181,17 @@ func job(t *testing.T, box sandbox.Sandbox) {
 	onlySessions(t, box, 1)
 }
 
-// writable is a directory for the box's user: /tmp, where the image has one, or a read-only one got one; else a new one. Who has no right to make
-// it has the memory that the engine gives every container.
+// writable is a directory for the box's user: /tmp, where the image has one, or a read-only one got
+// one; else a new one. Who has no right to make it has the memory that the engine gives every
+// container.
 func writable(t *testing.T, box sandbox.Sandbox, c Config) string {
 	t.Helper()
 	if c.Image != shellImage || c.ReadOnlyRoot {
 		return "/tmp"
 	}
 	if c.User == "12345:54321" {
-		if err := box.CopyTo(t.Context(), t.TempDir(), "/new"); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "/new") {
+		if err := box.CopyTo(t.Context(), t.TempDir(), "/new"); !errors.Is(err, fs.ErrPermission) ||
+			!strings.Contains(err.Error(), "/new") {
 			t.Errorf("CopyTo a directory of root's: %v", err)
 		}
 		return "/dev/shm"

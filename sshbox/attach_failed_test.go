@@ -11,7 +11,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// An Attach that fails leaves the box and what runs in it, also when the box would end by itself; the next Attach finds all of it.
+// An Attach that fails leaves the box and what runs in it, also when the box would end by itself;
+// the next Attach finds all of it.
 func TestAttachFails(t *testing.T) {
 	t.Parallel()
 	d := testEngine(t)
@@ -30,7 +31,8 @@ func TestAttachFails(t *testing.T) {
 	})
 	inside := func(script string) { // without the box's owner
 		t.Helper()
-		created, err := d.ExecCreate(ctx, box.ContainerID(), client.ExecCreateOptions{AttachStdout: true, Cmd: []string{"sh", "-c", script}})
+		created, err := d.ExecCreate(ctx, box.ContainerID(),
+			client.ExecCreateOptions{AttachStdout: true, Cmd: []string{"sh", "-c", script}})
 		noError(t, err)
 		attached, err := d.ExecAttach(ctx, created.ID, client.ExecAttachOptions{})
 		noError(t, err)
@@ -50,7 +52,8 @@ func TestAttachFails(t *testing.T) {
 	defer other.Close()
 	r, err = other.Execute(ctx, "echo $X $$")
 	noError(t, err)
-	// Whoever stopped the shell may have taken its commands and answered in its place: it is replaced.
+	// Whoever stopped the shell may have taken its commands and answered in its place: it is
+	// replaced.
 	if !r.Restarted || strings.Contains(r.Output, shell) {
 		t.Errorf("the shell that was stopped answers: %+v", r)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Programs that attach at the same moment: one of them has the box, and what the others are told is that it is taken.
+// Programs that attach at the same moment: one of them has the box, and what the others are told is
+// that it is taken.
 func TestAttachRaces(t *testing.T) {
 	t.Parallel()
 	testEngine(t)
@@ -79,7 +80,8 @@ func TestAttachRacesRemoval(t *testing.T) {
 		var removal sync.WaitGroup
 		removal.Go(func() {
 			time.Sleep(time.Duration(rand.IntN(80)) * time.Millisecond)
-			_, err := d.ContainerRemove(ctx, box.ContainerID(), client.ContainerRemoveOptions{Force: true})
+			_, err := d.ContainerRemove(ctx, box.ContainerID(),
+				client.ContainerRemoveOptions{Force: true})
 			noError(t, err)
 		})
 		other, err := Attach(ctx, box.ContainerID())
@@ -130,7 +132,8 @@ func TestAttachCut(t *testing.T) {
 func isLost(t *testing.T, what string, err error, causes ...sandbox.LostCause) {
 	t.Helper()
 	var lost *sandbox.LostError
-	if !errors.As(err, &lost) || !slices.Contains(causes, lost.Cause) || errors.Is(err, context.DeadlineExceeded) {
+	if !errors.As(err, &lost) || !slices.Contains(causes, lost.Cause) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%s: %v, want a LostError of cause %q", what, err, causes)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A kept box is restarted from outside, and another program attaches to it: whoever had it before has lost it, and Close lets go of it. If nobody has attached, Close
-// removes it.
+// A kept box is restarted from outside, and another program attaches to it: whoever had it before
+// has lost it, and Close lets go of it. If nobody has attached, Close removes it.
 func TestCloseOfRestarted(t *testing.T) {
 	t.Parallel()
 	d := testEngine(t)
@@ -18,7 +18,8 @@ func TestCloseOfRestarted(t *testing.T) {
 		box, err := New(ctx, Config{Image: testImage, Network: "none", Keep: true})
 		noError(t, err)
 		t.Cleanup(func() {
-			d.ContainerRemove(context.Background(), box.ContainerID(), client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+			d.ContainerRemove(context.Background(), box.ContainerID(),
+				client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		})
 		_, err = d.ContainerRestart(ctx, box.ContainerID(), client.ContainerRestartOptions{})
 		noError(t, err)
@@ -37,7 +38,8 @@ func TestCloseOfRestarted(t *testing.T) {
 	nobodys := restarted()
 	noError(t, nobodys.Close())
 	for _, box := range []*DockerSSHBox{taken, nobodys} {
-		if _, err := d.ContainerInspect(ctx, box.ContainerID(), client.ContainerInspectOptions{}); err == nil {
+		if _, err := d.ContainerInspect(ctx, box.ContainerID(),
+			client.ContainerInspectOptions{}); err == nil {
 			t.Errorf("container %s is there", box.ContainerName())
 		}
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// program is another program that makes boxes: this test's binary, executed again. It says the boxes' ids, a line each, and waits to be killed.
+// program is another program that makes boxes: this test's binary, executed again. It says the
+// boxes' ids, a line each, and waits to be killed.
 func program(t *testing.T, what string) (kill func(), ids []string) {
 	t.Helper()
 	d := testEngine(t)
@@ -39,7 +40,8 @@ func program(t *testing.T, what string) (kill func(), ids []string) {
 	t.Cleanup(func() {
 		kill()
 		for _, id := range ids {
-			d.ContainerRemove(context.Background(), id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+			d.ContainerRemove(context.Background(), id, client.ContainerRemoveOptions{Force: true,
+				RemoveVolumes: true})
 		}
 	})
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
@@ -70,7 +72,8 @@ func TestProgram(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				box, err := New(ctx, Config{Image: testImage, Network: "none", Linger: killedLinger})
+				box, err := New(ctx, Config{Image: testImage, Network: "none",
+					Linger: killedLinger})
 				must(err)
 				_, err = box.Execute(ctx, "sleep 1000 & echo $!")
 				must(err)
@@ -79,13 +82,16 @@ func TestProgram(t *testing.T) {
 		}
 		wg.Wait()
 	case "keep":
-		box, err := New(ctx, Config{Image: testImage, Network: "none", Keep: true, Env: []string{"FROM=config"}, Dir: "/usr"})
+		box, err := New(ctx, Config{Image: testImage, Network: "none", Keep: true,
+			Env: []string{"FROM=config"}, Dir: "/usr"})
 		must(err)
-		_, err = box.Execute(ctx, "cd /usr/share; X=kept; f() { echo f $X; }; sleep 0.1; false") // long enough for a question behind it
+		// long enough for a question behind it
+		_, err = box.Execute(ctx, "cd /usr/share; X=kept; f() { echo f $X; }; sleep 0.1; false")
 		must(err)
 		busy, err := box.Open(ctx, sandbox.Dir("/tmp"), sandbox.Env("MINE=1"))
 		must(err)
-		_, err = busy.Execute(ctx, "Y=busy; echo one; until [ -e /tmp/go ]; do sleep 0.05; done; echo two", sandbox.Yield(200*time.Millisecond))
+		_, err = busy.Execute(ctx, "Y=busy; echo one; until [ -e /tmp/go ]; do sleep 0.05; done; "+
+			"echo two", sandbox.Yield(200*time.Millisecond))
 		must(err)
 		asks, err := box.Open(ctx)
 		must(err)
@@ -93,9 +99,11 @@ func TestProgram(t *testing.T) {
 		must(err)
 		lots, err := box.Open(ctx)
 		must(err)
-		_, err = lots.Execute(ctx, "seq 200000; until [ -e /tmp/go ]; do sleep 0.05; done; echo end; cd /var", sandbox.Yield(time.Second))
+		_, err = lots.Execute(ctx, "seq 200000; until [ -e /tmp/go ]; do sleep 0.05; done; echo "+
+			"end; cd /var", sandbox.Yield(time.Second))
 		must(err)
-		j, err := box.Background(ctx, "echo first; until [ -e /tmp/go ]; do sleep 0.05; done; seq 100000; exit 7")
+		j, err := box.Background(ctx, "echo first; until [ -e /tmp/go ]; do sleep 0.05; done; "+
+			"seq 100000; exit 7")
 		must(err)
 		ended, err := box.Background(ctx, "echo over; exit 3")
 		must(err)
@@ -111,7 +119,8 @@ func TestProgram(t *testing.T) {
 		}
 		go box.Run(ctx, &sandbox.Cmd{Args: []string{"sleep", "4711"}})
 		for {
-			if code, _ := box.Run(ctx, &sandbox.Cmd{Args: []string{"pgrep", "-f", "sleep 4711"}}); code == 0 {
+			if code, _ := box.Run(ctx, &sandbox.Cmd{Args: []string{"pgrep", "-f",
+				"sleep 4711"}}); code == 0 {
 				break
 			}
 		}
@@ -142,7 +151,8 @@ func TestKilledProgram(t *testing.T) {
 	began := time.Now()
 	for _, id := range ids {
 		for {
-			if _, err := d.ContainerInspect(t.Context(), id, client.ContainerInspectOptions{}); err != nil {
+			if _, err := d.ContainerInspect(t.Context(), id,
+				client.ContainerInspectOptions{}); err != nil {
 				break
 			}
 			if time.Since(began) > 2*time.Minute {
@@ -172,7 +182,8 @@ func TestAttach(t *testing.T) {
 
 	r, err := box.Execute(ctx, "echo $?; f; pwd; echo $FROM")
 	exited(t, r, err, "1\nf kept\n/usr/share\nconfig\n")
-	if code, _ := box.Run(ctx, &sandbox.Cmd{Args: []string{"pgrep", "-f", "sleep 4711"}}); code != 1 {
+	if code, _ := box.Run(ctx, &sandbox.Cmd{Args: []string{"pgrep", "-f",
+		"sleep 4711"}}); code != 1 {
 		t.Errorf("the other program's Run goes on: status %d", code)
 	}
 	sessions := box.Sessions()
@@ -200,7 +211,8 @@ func TestAttach(t *testing.T) {
 	exited(t, r, err, "busy 1 /tmp\n")
 	r, err = lots.Wait(ctx)
 	noError(t, err)
-	if !strings.HasSuffix(r.Output, "\n200000\nend\n") || r.Cwd != "/var" || len(r.Output) < 200_000 {
+	if !strings.HasSuffix(r.Output, "\n200000\nend\n") || r.Cwd != "/var" ||
+		len(r.Output) < 200_000 {
 		t.Errorf("the one that printed much: %d bytes, in %s", len(r.Output), r.Cwd)
 	}
 	r, err = lots.Execute(ctx, "pwd")
@@ -230,14 +242,17 @@ func TestAttach(t *testing.T) {
 
 // isListed reports whether List says of the other program's box what there is to say.
 func isListed(b *BoxInfo) bool {
-	return b.Keep && b.State == "running" && strings.TrimPrefix(b.Image, "localhost/") == testImage && b.Owner.PID != 0 && b.Age() <= time.Hour && strings.HasPrefix(b.Name, "sandshell-")
+	return b.Keep && b.State == "running" &&
+		strings.TrimPrefix(b.Image, "localhost/") == testImage && b.Owner.PID != 0 &&
+		b.Age() <= time.Hour && strings.HasPrefix(b.Name, "sandshell-")
 }
 
 // jobsThere returns the jobs that the other program has begun: one goes on, one has ended.
 func jobsThere(t *testing.T, box *DockerSSHBox) []sandbox.Job {
 	ctx := limit(t)
 	jobs := box.Jobs()
-	if len(jobs) != 2 || jobs[0].ID() != "job-1" || !strings.HasPrefix(jobs[0].Command(), "echo first") {
+	if len(jobs) != 2 || jobs[0].ID() != "job-1" ||
+		!strings.HasPrefix(jobs[0].Command(), "echo first") {
 		t.Fatalf("%d jobs", len(jobs))
 	}
 	waitFor(t, "the job's log", func() bool {
@@ -278,7 +293,8 @@ func takesOver(t *testing.T, box *DockerSSHBox) {
 	exited(t, r, err, "again\n")
 	_, err = box.Execute(ctx, "true")
 	var lost *sandbox.LostError
-	if !errors.As(err, &lost) || !strings.Contains(lost.Reason, "taken") || lost.Cause != sandbox.LostTaken {
+	if !errors.As(err, &lost) || !strings.Contains(lost.Reason, "taken") ||
+		lost.Cause != sandbox.LostTaken {
 		t.Errorf("who had it before gets %v", err)
 	}
 	noError(t, box.Close()) // lets go of it
@@ -293,10 +309,12 @@ func takesOver(t *testing.T, box *DockerSSHBox) {
 func TestAttachRefused(t *testing.T) {
 	t.Parallel()
 	d := testEngine(t)
-	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{Image: testImage, Cmd: []string{"true"}}})
+	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{
+		Config: &container.Config{Image: testImage, Cmd: []string{"true"}}})
 	noError(t, err)
 	t.Cleanup(func() {
-		d.ContainerRemove(context.Background(), created.ID, client.ContainerRemoveOptions{Force: true})
+		d.ContainerRemove(context.Background(), created.ID,
+			client.ContainerRemoveOptions{Force: true})
 	})
 	for id, want := range map[string]string{
 		"no-such-box":       "no such container",

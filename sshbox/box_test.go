@@ -40,7 +40,8 @@ func boxes(t *testing.T, test func(t *testing.T, box sandbox.Sandbox)) {
 
 func TestBoxRemembers(t *testing.T) {
 	boxes(t, func(t *testing.T, box sandbox.Sandbox) {
-		if want := strings.SplitN(strings.TrimPrefix(t.Name(), "TestBoxRemembers/"), "/", 2)[0]; box.String() != want {
+		if want := strings.SplitN(strings.TrimPrefix(t.Name(), "TestBoxRemembers/"), "/",
+			2)[0]; box.String() != want {
 			t.Errorf("String is %q", box)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -49,11 +50,13 @@ func TestBoxRemembers(t *testing.T) {
 		noError(t, err)
 		r, err := box.Execute(ctx, `echo "$? $X $PWD"; tty >/dev/null && echo terminal`)
 		noError(t, err)
-		if r.Output != "1 remembered /usr/share\nterminal\n" || r.State != sandbox.Exited || r.Cwd != "/usr/share" {
+		if r.Output != "1 remembered /usr/share\nterminal\n" || r.State != sandbox.Exited ||
+			r.Cwd != "/usr/share" {
 			t.Errorf("got %+v", r)
 		}
 		var out bytes.Buffer
-		code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader("in\x00"), Stdout: &out})
+		code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"cat"},
+			Stdin: strings.NewReader("in\x00"), Stdout: &out})
 		if code != 0 || err != nil || out.String() != "in\x00" {
 			t.Errorf("Run: %d, %v, %q", code, err, out.String())
 		}
@@ -74,7 +77,8 @@ func TestBoxRemembers(t *testing.T) {
 			s, err := box.Open(t.Context())
 			noError(t, err)
 			wg.Go(func() {
-				if _, err := s.Execute(t.Context(), "sleep 60"); !errors.Is(err, sandbox.ErrClosed) {
+				if _, err := s.Execute(t.Context(), "sleep 60"); !errors.Is(err,
+					sandbox.ErrClosed) {
 					t.Errorf("Execute: %v", err)
 				}
 			})
@@ -95,12 +99,14 @@ func TestBoxLost(t *testing.T) {
 	noError(t, err)
 	defer box.Close()
 	time.AfterFunc(100*time.Millisecond, func() {
-		d.ContainerRemove(context.Background(), box.ContainerID(), client.ContainerRemoveOptions{Force: true})
+		d.ContainerRemove(context.Background(), box.ContainerID(),
+			client.ContainerRemoveOptions{Force: true})
 	})
 	begin := time.Now()
 	_, err = box.Execute(t.Context(), "sleep 60")
 	var lost *sandbox.LostError
-	if !errors.Is(err, sandbox.ErrLost) || !errors.As(err, &lost) || !strings.Contains(lost.Reason, "removed") {
+	if !errors.Is(err, sandbox.ErrLost) || !errors.As(err, &lost) ||
+		!strings.Contains(lost.Reason, "removed") {
 		t.Errorf("got %v", err)
 	}
 	if d := time.Since(begin); d > 5*time.Second {
@@ -110,7 +116,8 @@ func TestBoxLost(t *testing.T) {
 
 func TestBoxWorkDir(t *testing.T) {
 	testEngine(t)
-	box, err := New(t.Context(), Config{Image: testImage, User: "user", Dir: "/usr/share", Env: []string{"A=b"}})
+	box, err := New(t.Context(), Config{Image: testImage, User: "user", Dir: "/usr/share",
+		Env: []string{"A=b"}})
 	noError(t, err)
 	r, err := box.Execute(t.Context(), "pwd; echo $A; id -un")
 	noError(t, err)
@@ -119,7 +126,8 @@ func TestBoxWorkDir(t *testing.T) {
 	}
 	noError(t, box.Close())
 	_, err = New(t.Context(), Config{Image: testImage, Dir: "/no/such/directory"})
-	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "/no/such/directory") || !strings.Contains(err.Error(), testImage) {
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "/no/such/directory") ||
+		!strings.Contains(err.Error(), testImage) {
 		t.Errorf("got %v", err)
 	}
 	noContainers(t)

@@ -31,8 +31,9 @@ func TestBuildImage(t *testing.T) {
 	d := dockertest.Engine(t, dockertest.Busybox)
 	word := rand.Text()         // of no other run
 	files := map[string]string{ // each line is a container: what is to be built again comes last
-		"Dockerfile": "FROM sandshell-busybox\nWORKDIR /data\nRUN echo \"step " + word + "\"\nCOPY data/ /data/\n",
-		"data/word":  word,
+		"Dockerfile": "FROM sandshell-busybox\nWORKDIR /data\nRUN echo \"step " + word +
+			"\"\nCOPY data/ /data/\n",
+		"data/word": word,
 	}
 	var log bytes.Buffer
 	name, err := BuildImage(t.Context(), Build{Dir: writeFiles(t, files), Log: &log})
@@ -65,9 +66,10 @@ func TestBuildImageFails(t *testing.T) {
 	dockertest.Engine(t, dockertest.Busybox)
 	var failed *BuildError
 	for dockerfile, says := range map[string]string{
-		"FROM sandshell-busybox\nRUN echo " + rand.Text() + " && exit 3\n": "(non-zero code:|exit status) 3",
-		"FROM sandshell-busybox\nNONSENSE\n":                               "unknown instruction",
-		"FROM sandshell-busybox\nCOPY missing /\n":                         "missing",
+		"FROM sandshell-busybox\nRUN echo " + rand.Text() +
+			" && exit 3\n": "(non-zero code:|exit status) 3",
+		"FROM sandshell-busybox\nNONSENSE\n":       "unknown instruction",
+		"FROM sandshell-busybox\nCOPY missing /\n": "missing",
 	} {
 		dir := writeFiles(t, map[string]string{"Dockerfile": dockerfile})
 		_, err := BuildImage(t.Context(), Build{Dir: dir})

@@ -41,7 +41,8 @@ func (c *cable) box(t testing.TB, change func(*Config)) *DockerSSHBox {
 	if change != nil {
 		change(&config)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // plugins may have to be set up first
+	// plugins may have to be set up first
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	box, err := New(ctx, config)
 	noError(t, err)

@@ -15,73 +15,91 @@ import (
 
 // A Config says which container to make. The zero value is usable.
 type Config struct {
-	// Image is the image's name, "name", "name:tag" or "name@digest", or its id: any Linux image for amd64 or arm64 that
-	// has the shell that sessions are to run, static or not. Its environment, user and working directory are kept; its
-	// entrypoint and command run only if Entrypoint says so. Default: DefaultImage.
+	// Image is the image's name, "name", "name:tag" or "name@digest", or its id: any Linux image
+	// for amd64 or arm64 that has the shell that sessions are to run, static or not. Its
+	// environment, user and working directory are kept; its entrypoint and command run only if
+	// Entrypoint says so. Default: DefaultImage.
 	Image string
-	// Entrypoint has the image's own entrypoint and command run beside the sandbox, with the container's log. The box does not end
-	// with them. Default: they do not run.
+	// Entrypoint has the image's own entrypoint and command run beside the sandbox, with the
+	// container's log. The box does not end with them. Default: they do not run.
 	Entrypoint bool
-	// Keep lets the box outlive its program: see Attach and Detach. Default: it ends by itself when its program has.
+	// Keep lets the box outlive its program: see Attach and Detach. Default: it ends by itself when
+	// its program has.
 	Keep bool
-	// Linger is for how long a box goes on without its program, which has been killed or cut off, and for how long the
-	// program tries to get back to it. Default: 30 s. A box that is kept goes on for ever.
+	// Linger is for how long a box goes on without its program, which has been killed or cut off,
+	// and for how long the program tries to get back to it. Default: 30 s. A box that is kept goes
+	// on for ever.
 	Linger time.Duration
 	// Pull says when the image is pulled. Default: when the engine does not have it.
 	Pull PullPolicy
-	// Progress is called while the image is pulled, or made with Plugins, one call at a time; it must not block.
-	// If it panics, the call that makes the box or the image returns an error. Default: none.
+	// Progress is called while the image is pulled, or made with Plugins, one call at a time; it
+	// must not block. If it panics, the call that makes the box or the image returns an error.
+	// Default: none.
 	Progress func(PullProgress)
-	// RegistryAuth is what the registry wants to see, as in the header X-Registry-Auth of the engine's API
-	// (authconfig.Encode of github.com/moby/moby/api). Default: anonymous.
+	// RegistryAuth is what the registry wants to see, as in the header X-Registry-Auth of the
+	// engine's API (authconfig.Encode of github.com/moby/moby/api). Default: anonymous.
 	RegistryAuth string
 	// Platform is "os/arch" or "os/arch/variant". Default: the engine's own.
 	Platform string
 
-	// User is the name or the id of the user that all runs as, or "user:group". A name needs an entry in the image's
-	// /etc/passwd; an id does not. Default: the image's user, and root if it has none.
+	// User is the name or the id of the user that all runs as, or "user:group". A name needs an
+	// entry in the image's /etc/passwd; an id does not. Default: the image's user, and root if it
+	// has none.
 	User string
-	// Dir is the directory in which sessions, jobs and Runs start. It has to exist. Default: the image's working
-	// directory, and the user's home if it has none; "/" if the user may not enter that.
+	// Dir is the directory in which sessions, jobs and Runs start. It has to exist. Default: the
+	// image's working directory, and the user's home if it has none; "/" if the user may not enter
+	// that.
 	Dir string
 	// Env is added to the image's environment, "NAME=value"; later ones win.
 	Env []string
-	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there is no bash.
+	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there
+	// is no bash.
 	Shell []string
 
-	// Plugins are in the box from the start. The first time, New makes a container of Image, sets them up there and keeps the outcome as an image
-	// of the engine's; later boxes with the same Image, User and Plugins start from that and run no setup. Programs that start such boxes at
-	// the same time make it once. The container of the setups is like the box, but without ReadOnlyRoot, CapDrop and Mounts, of Env it has only
-	// the proxies' variables (HTTP_PROXY and its like), and its network is PluginNetwork. Images and PackageCaches stay on the engine until Prune.
+	// Plugins are in the box from the start. The first time, New makes a container of Image, sets
+	// them up there and keeps the outcome as an image of the engine's; later boxes with the same
+	// Image, User and Plugins start from that and run no setup. Programs that start such boxes at
+	// the same time make it once. The container of the setups is like the box, but without
+	// ReadOnlyRoot, CapDrop and Mounts, of Env it has only the proxies' variables (HTTP_PROXY and
+	// its like), and its network is PluginNetwork. Images and PackageCaches stay on the engine
+	// until Prune.
 	Plugins []plugin.Plugin
-	// PluginNetwork is the network on which Plugins are set up, as Network has it. Default: Network.
+	// PluginNetwork is the network on which Plugins are set up, as Network has it. Default:
+	// Network.
 	PluginNetwork string
-	// PackageCache is the volume that keeps what setups have downloaded with apt-get and pip. Default: one for each image, since programs
-	// of an image could put there what others then install. Name one for several images if you trust them all.
+	// PackageCache is the volume that keeps what setups have downloaded with apt-get and pip.
+	// Default: one for each image, since programs of an image could put there what others then
+	// install. Name one for several images if you trust them all.
 	PackageCache string
 
 	// Mounts are what the container has beside its image.
 	Mounts []Mount
-	// ReadOnlyRoot makes the image read-only. /tmp is then a tmpfs, unless Mounts has something else there.
+	// ReadOnlyRoot makes the image read-only. /tmp is then a tmpfs, unless Mounts has something
+	// else there.
 	ReadOnlyRoot bool
 
-	// Network is the engine's network to be on: "none" for none at all (everything works, Dial too), "host", or one
-	// of "docker network ls". Default: the engine's default, a bridge to the outside.
+	// Network is the engine's network to be on: "none" for none at all (everything works, Dial
+	// too), "host", or one of "docker network ls". Default: the engine's default, a bridge to the
+	// outside.
 	Network string
-	// Publish are TCP ports that the engine publishes on 127.0.0.1 of its machine, as docker run -p 127.0.0.1::PORT does: each as a port that is free, which
-	// DockerSSHBox.Published tells. Whoever is on that machine reaches them. Dial needs no such thing. They need a Network. Default: none.
+	// Publish are TCP ports that the engine publishes on 127.0.0.1 of its machine, as docker run -p
+	// 127.0.0.1::PORT does: each as a port that is free, which DockerSSHBox.Published tells.
+	// Whoever is on that machine reaches them. Dial needs no such thing. They need a Network.
+	// Default: none.
 	Publish []int
-	// ExtraHosts are added to /etc/hosts, "name:address"; the address "host-gateway" is the engine's machine.
+	// ExtraHosts are added to /etc/hosts, "name:address"; the address "host-gateway" is the
+	// engine's machine.
 	ExtraHosts []string
 	// DNS are the addresses of name servers. Default: the engine's.
 	DNS []string
 	// Hostname is the container's own name. Default: the container's short id.
 	Hostname string
 
-	// Memory is how much the container may use, swap included, in bytes. Default: no limit; the engine's least is 6
-	// MiB.
+	// Memory is how much the container may use, swap included, in bytes. Default: no limit; the
+	// engine's least is 6 MiB.
 	Memory int64
-	// CPUs is how much processor time it may use, in processors: 1.5 is one and a half. Default: no limit.
+	// CPUs is how much processor time it may use, in processors: 1.5 is one and a half. Default: no
+	// limit.
 	CPUs float64
 	// PIDs is how many processes and threads it may have. Default: 4096; negative: no limit.
 	PIDs int64
@@ -90,16 +108,17 @@ type Config struct {
 	// GPUs is how many of the machine's GPUs it gets, -1 for all. Default: none.
 	GPUs int
 
-	// CapAdd are capabilities that root in the container has beside the default ones: CHOWN, DAC_OVERRIDE, FOWNER,
-	// FSETID, SETUID, SETGID, KILL, with which apt-get works. "ALL" adds all.
+	// CapAdd are capabilities that root in the container has beside the default ones: CHOWN,
+	// DAC_OVERRIDE, FOWNER, FSETID, SETUID, SETGID, KILL, with which apt-get works. "ALL" adds all.
 	CapAdd []string
-	// CapDrop are capabilities that it does not have. "ALL" leaves what is in CapAdd. (A user other than root has none in any case, nor any of
-	// CapAdd.)
+	// CapDrop are capabilities that it does not have. "ALL" leaves what is in CapAdd. (A user other
+	// than root has none in any case, nor any of CapAdd.)
 	CapDrop []string
-	// AllowNewPrivileges lets programs gain privileges by set-user-id bits and file capabilities. sudo and su need
-	// it. Default: they do not.
+	// AllowNewPrivileges lets programs gain privileges by set-user-id bits and file capabilities.
+	// sudo and su need it. Default: they do not.
 	AllowNewPrivileges bool
-	// SecurityOpt are further options of "docker run --security-opt": a seccomp or AppArmor profile, SELinux labels.
+	// SecurityOpt are further options of "docker run --security-opt": a seccomp or AppArmor
+	// profile, SELinux labels.
 	SecurityOpt []string
 	// Runtime is the engine's runtime to use, as "runsc". Default: the engine's default.
 	Runtime string
@@ -109,18 +128,21 @@ type Config struct {
 	// Labels are added to the container's. Those that begin with "sandshell" are taken: see New.
 	Labels map[string]string
 
-	// StartTimeout bounds the time from the container's creation to the login; pulling the image does not count.
-	// Default: 1 min.
+	// StartTimeout bounds the time from the container's creation to the login; pulling the image
+	// does not count. Default: 1 min.
 	StartTimeout time.Duration
 
-	// Docker is the engine to use; it stays yours to close. Default: the one that the docker command would use, as DOCKER_HOST, DOCKER_CONTEXT or
-	// "docker context use" name it, also over ssh://; else this machine's.
+	// Docker is the engine to use; it stays yours to close. Default: the one that the docker
+	// command would use, as DOCKER_HOST, DOCKER_CONTEXT or "docker context use" name it, also over
+	// ssh://; else this machine's.
 	Docker *client.Client
-	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM. Default: 1 s.
+	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM.
+	// Default: 1 s.
 	Grace time.Duration
 	// StartLimit bounds the time that a shell takes to its first prompt. Default: 30 s.
 	StartLimit time.Duration
-	// Logger gets what happens beside the results, and at debug level each command: see shellbox.Options. Default: none.
+	// Logger gets what happens beside the results, and at debug level each command: see
+	// shellbox.Options. Default: none.
 	Logger *slog.Logger
 
 	own []mount.Mount // beside Mounts, of this library's
@@ -133,20 +155,24 @@ const DefaultImage = "debian:stable-slim"
 type PullPolicy string
 
 const (
-	PullMissing PullPolicy = ""       // when the engine does not have it
-	PullAlways  PullPolicy = "always" // each time: the registry may have a newer one of the same name
-	PullNever   PullPolicy = "never"  // never: an image that is not there is an error
+	PullMissing PullPolicy = "" // when the engine does not have it
+	// each time: the registry may have a newer one of the same name
+	PullAlways PullPolicy = "always"
+	PullNever  PullPolicy = "never" // never: an image that is not there is an error
 )
 
 // PullProgress is how far the pulling of an image has got, or its making.
 type PullProgress struct {
-	Image       string
-	Layer       string // the layer's short id; "" if it is about the whole
-	Status      string // the engine's words: "Downloading", "Extracting", "Pull complete", …; or ours: "Setting up jupyter"
-	Done, Total int64  // bytes; Total is 0 when it is not known
+	Image string
+	Layer string // the layer's short id; "" if it is about the whole
+	// the engine's words: "Downloading", "Extracting", "Pull complete", …; or ours: "Setting up
+	// jupyter"
+	Status      string
+	Done, Total int64 // bytes; Total is 0 when it is not known
 }
 
-// defaultPIDs is the limit on processes and threads: enough for parallel builds, and an end to fork bombs.
+// defaultPIDs is the limit on processes and threads: enough for parallel builds, and an end to fork
+// bombs.
 const defaultPIDs = 4096
 
 const defaultLinger = 30 * time.Second
@@ -168,13 +194,15 @@ func (c Config) withDefaults() (Config, error) {
 	switch c.Pull {
 	case PullMissing, PullAlways, PullNever:
 	default:
-		return c, fmt.Errorf("Config.Pull is %q: it can be PullMissing, PullAlways or PullNever", c.Pull)
+		return c, fmt.Errorf("Config.Pull is %q: it can be PullMissing, PullAlways or PullNever",
+			c.Pull)
 	}
 	if err := plugin.Check(c.Plugins...); err != nil {
 		return c, fmt.Errorf("Config.Plugins: %w", err)
 	}
 	if c.PackageCache != "" && !volumeName.MatchString(c.PackageCache) {
-		return c, fmt.Errorf("Config.PackageCache is %q: it has to be a volume's name, of letters, digits, \"_\", \".\" and \"-\"", c.PackageCache)
+		return c, fmt.Errorf("Config.PackageCache is %q: it has to be a volume's name, of "+
+			"letters, digits, \"_\", \".\" and \"-\"", c.PackageCache)
 	}
 	if c.Dir != "" && c.Dir[0] != '/' {
 		return c, fmt.Errorf("Config.Dir is %q: it has to be absolute", c.Dir)
@@ -207,7 +235,8 @@ func (c Config) checkPublish() error {
 		}
 	}
 	if len(c.Publish) > 0 && (c.Network == "none" || c.Network == "host") {
-		return fmt.Errorf("Config.Publish: on the network %q the engine publishes nothing", c.Network)
+		return fmt.Errorf("Config.Publish: on the network %q the engine publishes nothing",
+			c.Network)
 	}
 	return nil
 }

@@ -44,7 +44,8 @@ func TestContainerCancelled(t *testing.T) {
 }
 
 func TestContainerStartTimeout(t *testing.T) {
-	err := refused(t, Config{Image: testImage, Network: "none", StartTimeout: 100 * time.Millisecond}, "100ms")
+	err := refused(t, Config{Image: testImage, Network: "none",
+		StartTimeout: 100 * time.Millisecond}, "100ms")
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
@@ -60,17 +61,20 @@ func TestContainerLost(t *testing.T) {
 	patient := 10 // seconds: what Docker does without a word, and Podman kills at once
 	running := func(t *testing.T, change func(*Config)) (*dockerHost, shellbox.Process) {
 		h := containerOf(t, change)
-		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sleep", "60"}, Terminal: &shellbox.Terminal{Rows: 24, Cols: 80}})
+		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sleep", "60"},
+			Terminal: &shellbox.Terminal{Rows: 24, Cols: 80}})
 		noError(t, err)
 		t.Cleanup(func() { p.Close() })
 		return h, p
 	}
-	lost := func(t *testing.T, h *dockerHost, p shellbox.Process, want string, causes ...sandbox.LostCause) {
+	lost := func(t *testing.T, h *dockerHost, p shellbox.Process, want string,
+		causes ...sandbox.LostCause) {
 		t.Helper()
 		begin := time.Now()
 		if p != nil {
 			// A box that is asked to end asks its programs before, whose statuses may come in time.
-			if status, err := p.Wait(); err == nil && !(strings.Contains(want, "ended") && status.Signal != 0) {
+			if status, err := p.Wait(); err == nil &&
+				!(strings.Contains(want, "ended") && status.Signal != 0) {
 				t.Errorf("a status came out of a lost container: %+v", status)
 			}
 		}
@@ -78,7 +82,8 @@ func TestContainerLost(t *testing.T) {
 		defer cancel()
 		err := h.Lost(ctx)
 		var e *sandbox.LostError
-		if !errors.As(err, &e) || e.Box != "DockerSSHBox" || !strings.Contains(e.Reason, want) || !slices.Contains(causes, e.Cause) {
+		if !errors.As(err, &e) || e.Box != "DockerSSHBox" || !strings.Contains(e.Reason, want) ||
+			!slices.Contains(causes, e.Cause) {
 			t.Errorf("got %#v, want %q, %q", err, want, causes)
 		}
 		if d := time.Since(begin); d > 5*time.Second {
@@ -91,56 +96,68 @@ func TestContainerLost(t *testing.T) {
 	}
 	t.Run("removed", func(t *testing.T) {
 		h, p := running(t, nil)
-		_, err := d.ContainerRemove(t.Context(), h.container.ID, client.ContainerRemoveOptions{Force: true})
+		_, err := d.ContainerRemove(t.Context(), h.container.ID,
+			client.ContainerRemoveOptions{Force: true})
 		noError(t, err)
 		lost(t, h, p, "removed", sandbox.LostRemoved)
 	})
 	t.Run("killed", func(t *testing.T) {
 		h, p := running(t, nil)
-		_, err := d.ContainerKill(t.Context(), h.container.ID, client.ContainerKillOptions{Signal: "KILL"})
+		_, err := d.ContainerKill(t.Context(), h.container.ID,
+			client.ContainerKillOptions{Signal: "KILL"})
 		noError(t, err)
 		lost(t, h, p, "killed", sandbox.LostRemoved)
 	})
 	t.Run("killed on its machine", func(t *testing.T) {
 		h, p := running(t, nil)
-		inspected, err := d.ContainerInspect(t.Context(), h.container.ID, client.ContainerInspectOptions{})
+		inspected, err := d.ContainerInspect(t.Context(), h.container.ID,
+			client.ContainerInspectOptions{})
 		noError(t, err)
 		pid := inspected.Container.State.Pid
-		if said, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); !strings.Contains(string(said), "boxd") || os.Getuid() != 0 {
-			t.Skip("its process is not one that this test may kill: use an engine on this machine, as root")
+		if said, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); !strings.Contains(
+			string(said), "boxd") || os.Getuid() != 0 {
+			t.Skip("its process is not one that this test may kill: use an engine on this " +
+				"machine, as root")
 		}
 		noError(t, exec.Command("kill", "-KILL", strconv.Itoa(pid)).Run())
 		if podman { // which says the same of a container that it has removed
 			lost(t, h, p, "killed", sandbox.LostRemoved)
 			return
 		}
-		lost(t, h, p, "the engine does not say by whom: the kernel, for want of memory (the machine's memory)", sandbox.LostUnknown)
+		lost(t, h, p, "the engine does not say by whom: the kernel, for want of memory (the "+
+			"machine's memory)", sandbox.LostUnknown)
 	})
 	t.Run("stopped", func(t *testing.T) {
 		h, p := running(t, nil)
-		_, err := d.ContainerStop(t.Context(), h.container.ID, client.ContainerStopOptions{Timeout: &patient})
+		_, err := d.ContainerStop(t.Context(), h.container.ID,
+			client.ContainerStopOptions{Timeout: &patient})
 		noError(t, err)
 		lost(t, h, p, "the container ended with status", byUs)
 	})
 	t.Run("ended from inside", func(t *testing.T) {
 		h, p := running(t, nil)
-		killer, err := h.Start(t.Context(), sh("kill -TERM 1")) // whose own status may be lost with the box
+		// whose own status may be lost with the box
+		killer, err := h.Start(t.Context(), sh("kill -TERM 1"))
 		noError(t, err)
 		t.Cleanup(func() { killer.Close() })
 		lost(t, h, p, "the container ended with status", sandbox.LostEnded)
 	})
 	t.Run("restarted", func(t *testing.T) {
-		h, p := running(t, func(c *Config) { c.Keep = true }) // the engine removes others when they end
-		_, err := d.ContainerRestart(t.Context(), h.container.ID, client.ContainerRestartOptions{Timeout: &patient})
+		// the engine removes others when they end
+		h, p := running(t, func(c *Config) { c.Keep = true })
+		_, err := d.ContainerRestart(t.Context(), h.container.ID,
+			client.ContainerRestartOptions{Timeout: &patient})
 		noError(t, err)
-		lost(t, h, p, "ended", byUs, sandbox.LostRemoved) // with status 0, or what ran in it: as soon as it is looked at
+		// with status 0, or what ran in it: as soon as it is looked at
+		lost(t, h, p, "ended", byUs, sandbox.LostRemoved)
 	})
 	t.Run("out of memory", func(t *testing.T) {
 		if podman {
 			t.Skip("Podman does not say that memory ran out")
 		}
 		h := containerOf(t, func(c *Config) { c.Memory = 24 << 20 })
-		// Programs go first, and the box lives. It is boxd's own memory that has to run out: what programs have printed and nobody reads.
+		// Programs go first, and the box lives. It is boxd's own memory that has to run out: what
+		// programs have printed and nobody reads.
 		for range 200 {
 			if _, err := h.Start(t.Context(), sh("cat /dev/zero")); err != nil {
 				break
@@ -154,7 +171,8 @@ func TestContainerLost(t *testing.T) {
 		missed, err := dockertest.MissedOutOfMemory(t.Context(), d, h.container.ID)
 		noError(t, err)
 		if missed {
-			lost(t, h, nil, "by whom: the kernel, for want of memory (its 24 MiB)", sandbox.LostUnknown)
+			lost(t, h, nil, "by whom: the kernel, for want of memory (its 24 MiB)",
+				sandbox.LostUnknown)
 		} else {
 			lost(t, h, nil, "out of memory: the container used up its 24 MiB", sandbox.LostMemory)
 		}
@@ -194,7 +212,8 @@ func TestContainerLost(t *testing.T) {
 	})
 }
 
-// What killed processes have left is removed by the next that makes a box; what others still have is not.
+// What killed processes have left is removed by the next that makes a box; what others still have
+// is not.
 func TestContainerSweep(t *testing.T) {
 	t.Parallel()
 	d := testEngine(t)
@@ -203,12 +222,16 @@ func TestContainerSweep(t *testing.T) {
 	host := owner.Host()
 	left := map[int]string{dead.Process.Pid: "", os.Getppid(): ""}
 	for pid := range left {
-		created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{
-			Image: testImage, Cmd: []string{"true"}, Labels: map[string]string{"sandshell.box": "x", "sandshell.host": host, "sandshell.pid": strconv.Itoa(pid)}}})
+		created, err := d.ContainerCreate(t.Context(),
+			client.ContainerCreateOptions{Config: &container.Config{
+				Image: testImage, Cmd: []string{"true"},
+				Labels: map[string]string{"sandshell.box": "x", "sandshell.host": host,
+					"sandshell.pid": strconv.Itoa(pid)}}})
 		noError(t, err)
 		left[pid] = created.ID
 		t.Cleanup(func() {
-			d.ContainerRemove(context.Background(), created.ID, client.ContainerRemoveOptions{Force: true})
+			d.ContainerRemove(context.Background(), created.ID,
+				client.ContainerRemoveOptions{Force: true})
 		})
 	}
 	there := func(pid int) bool {
@@ -246,7 +269,8 @@ func TestStopping(t *testing.T) {
 	box, err := New(t.Context(), Config{Image: dockertest.Busybox, Network: "none"})
 	noError(t, err)
 	defer box.Close()
-	res, err := box.Execute(t.Context(), `sh -c 'trap "" TERM HUP; kill -INT 1; sleep 0.5; echo result'`)
+	res, err := box.Execute(t.Context(),
+		`sh -c 'trap "" TERM HUP; kill -INT 1; sleep 0.5; echo result'`)
 	var lost *sandbox.LostError
 	if !errors.As(err, &lost) || lost.Cause != sandbox.LostEnded {
 		t.Errorf("got %+v, %v", res, err)

@@ -19,15 +19,18 @@ func TestContainerSecrets(t *testing.T) {
 	t.Parallel()
 	h := containerOf(t, func(c *Config) { c.User = "1000" })
 	isUser(t, h, "1000 user /home/user")
-	r := run(t, h, sh("cat /proc/*/cmdline /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; cat /proc/1/environ /proc/1/mem; find / -xdev -name '*key*' -newer /proc/1 2>/dev/null"))
-	inspected, err := h.engine.ContainerInspect(t.Context(), h.container.ID, client.ContainerInspectOptions{})
+	r := run(t, h, sh("cat /proc/*/cmdline /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; cat "+
+		"/proc/1/environ /proc/1/mem; find / -xdev -name '*key*' -newer /proc/1 2>/dev/null"))
+	inspected, err := h.engine.ContainerInspect(t.Context(), h.container.ID,
+		client.ContainerInspectOptions{})
 	noError(t, err)
 	for _, text := range []string{r.Stdout, string(inspected.Raw)} {
 		if strings.Contains(text, "PRIVATE") || strings.Contains(text, "ssh-ed25519") {
 			t.Errorf("keys in %s", text)
 		}
 	}
-	if !strings.Contains(r.Stderr, "/proc/1/environ") || !strings.Contains(r.Stderr, "/proc/1/mem") {
+	if !strings.Contains(r.Stderr, "/proc/1/environ") ||
+		!strings.Contains(r.Stderr, "/proc/1/mem") {
 		t.Errorf("boxd's memory can be read: %s", r.Stderr)
 	}
 }
@@ -38,17 +41,20 @@ func TestContainerLimits(t *testing.T) {
 		c.Memory, c.CPUs, c.PIDs, c.ShmSize = 64<<20, 0.5, 40, 8<<20
 		c.Labels = map[string]string{"mine": "yes", "sandshell.pid": "0"}
 	})
-	inspected, err := h.engine.ContainerInspect(t.Context(), h.container.ID, client.ContainerInspectOptions{})
+	inspected, err := h.engine.ContainerInspect(t.Context(), h.container.ID,
+		client.ContainerInspectOptions{})
 	noError(t, err)
 	host := inspected.Container.HostConfig
-	if host.Memory != 64<<20 || host.NanoCPUs != 5e8 || *host.PidsLimit != 40 || host.ShmSize != 8<<20 {
+	if host.Memory != 64<<20 || host.NanoCPUs != 5e8 || *host.PidsLimit != 40 ||
+		host.ShmSize != 8<<20 {
 		t.Errorf("got %+v", host.Resources)
 	}
 	if c, err := (Config{Image: testImage}).withDefaults(); c.PIDs != 4096 || err != nil {
 		t.Errorf("by default it may have %d processes, %v", c.PIDs, err)
 	}
 	labels := inspected.Container.Config.Labels
-	if labels["sandshell"] == "" || labels["sandshell.pid"] != strconv.Itoa(os.Getpid()) || labels["mine"] != "yes" || labels["sandshell.box"] == "" {
+	if labels["sandshell"] == "" || labels["sandshell.pid"] != strconv.Itoa(os.Getpid()) ||
+		labels["mine"] != "yes" || labels["sandshell.box"] == "" {
 		t.Errorf("labels are %v", labels)
 	}
 	if r := run(t, h, sh("df -B1 /dev/shm | tail -1")); !strings.Contains(r.Stdout, "8388608") {
@@ -75,8 +81,10 @@ const packageCaps = 1<<0 | 1<<1 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7
 // isAllowed wants the host's programs to have these capabilities.
 func isAllowed(t *testing.T, h shellbox.Host, bounding, effective, noNewPrivs int) {
 	t.Helper()
-	want := fmt.Sprintf("CapEff:\t%016x\nCapBnd:\t%016x\nNoNewPrivs:\t%d\n", effective, bounding, noNewPrivs)
-	if r := run(t, h, sh("grep -E 'CapBnd|CapEff|NoNewPrivs' /proc/self/status")); r.Stdout != want {
+	want := fmt.Sprintf("CapEff:\t%016x\nCapBnd:\t%016x\nNoNewPrivs:\t%d\n", effective, bounding,
+		noNewPrivs)
+	if r := run(t, h,
+		sh("grep -E 'CapBnd|CapEff|NoNewPrivs' /proc/self/status")); r.Stdout != want {
 		t.Errorf("got\n%swant\n%s", r.Stdout, want)
 	}
 }
@@ -96,7 +104,8 @@ func TestContainerPrivileges(t *testing.T) { // what is there without a word: Te
 		h := containerOf(t, func(c *Config) { c.User = "user" })
 		isUser(t, h, "1000 user /home/user")
 		isAllowed(t, h, packageCaps, 0, 1)
-		if r := run(t, h, sh("sudo -n true")); r.Status.Code == 0 || !strings.Contains(r.Stderr, "no new privileges") {
+		if r := run(t, h, sh("sudo -n true")); r.Status.Code == 0 ||
+			!strings.Contains(r.Stderr, "no new privileges") {
 			t.Errorf("sudo: %+v", r)
 		}
 	})
@@ -114,24 +123,31 @@ func TestContainerPrivileges(t *testing.T) { // what is there without a word: Te
 	})
 	for _, user := range []string{"root", "user"} {
 		t.Run("none, "+user, func(t *testing.T) {
-			h := containerOf(t, func(c *Config) { c.User, c.CapDrop, c.ReadOnlyRoot = user, []string{"ALL"}, true })
-			isUser(t, h, map[string]string{"root": "0 root /root", "user": "1000 user /home/user"}[user])
+			h := containerOf(t, func(c *Config) {
+				c.User, c.CapDrop, c.ReadOnlyRoot = user, []string{"ALL"}, true
+			})
+			isUser(t, h, map[string]string{"root": "0 root /root",
+				"user": "1000 user /home/user"}[user])
 			isAllowed(t, h, 0, 0, 1)
 			cannotWrite(t, h)
 			p := sh("tty; echo x >$(tty)")
 			p.Terminal = &shellbox.Terminal{Rows: 24, Cols: 80}
-			if r := run(t, h, p); !strings.HasPrefix(r.Stdout, "/dev/pts/") || !strings.HasSuffix(r.Stdout, "\nx\n") {
+			if r := run(t, h, p); !strings.HasPrefix(r.Stdout, "/dev/pts/") ||
+				!strings.HasSuffix(r.Stdout, "\nx\n") {
 				t.Errorf("terminal: %+v", r)
 			}
 		})
 	}
 	t.Run("some", func(t *testing.T) {
-		h := containerOf(t, func(c *Config) { c.CapDrop, c.CapAdd = []string{"kill", "CAP_CHOWN", "setuid"}, []string{"net_admin"} })
+		h := containerOf(t, func(c *Config) {
+			c.CapDrop, c.CapAdd = []string{"kill", "CAP_CHOWN", "setuid"}, []string{"net_admin"}
+		})
 		want := packageCaps&^(1<<0|1<<5|1<<7) | 1<<12
 		isAllowed(t, h, want, want, 1)
 	})
 	t.Run("all", func(t *testing.T) { // which an engine in a container of its own cannot give
-		if got := (Config{CapAdd: []string{"all"}, CapDrop: []string{"kill"}}).capabilities(); len(got) != 1 || got[0] != "ALL" {
+		if got := (Config{CapAdd: []string{"all"}, CapDrop: []string{"kill"}}).capabilities(); len(
+			got) != 1 || got[0] != "ALL" {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -141,15 +157,20 @@ func TestContainerPrivileges(t *testing.T) { // what is there without a word: Te
 func TestContainerAptGet(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsAll(t, "it installs a web server and git")
-	h := containerOf(t, func(c *Config) { c.Network, c.Env = "", []string{"DEBIAN_FRONTEND=noninteractive"} })
+	h := containerOf(t, func(c *Config) {
+		c.Network, c.Env = "", []string{"DEBIAN_FRONTEND=noninteractive"}
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	for _, script := range []string{"apt-get update -q", "apt-get install -qy --no-install-recommends nginx-light git", "nginx -t && git --version", "apt-get purge -qy nginx-light"} {
+	for _, script := range []string{"apt-get update -q",
+		"apt-get install -qy --no-install-recommends nginx-light git", "nginx -t && git --version",
+		"apt-get purge -qy nginx-light"} {
 		p, err := h.Start(ctx, sh(script))
 		noError(t, err)
 		p.Stdin().Close()
 		r := finish(p)
-		if script == "apt-get update -q" && (r.Status.Code != 0 || strings.Contains(r.Stdout+r.Stderr, "Could not resolve")) {
+		if script == "apt-get update -q" &&
+			(r.Status.Code != 0 || strings.Contains(r.Stdout+r.Stderr, "Could not resolve")) {
 			t.Skipf("no packages to be had here: %s%s", r.Stdout, r.Stderr)
 		}
 		if r.Status.Code != 0 {

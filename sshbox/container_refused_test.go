@@ -34,7 +34,9 @@ func refused(t *testing.T, c Config, want ...string) error {
 func TestContainerMountsRefused(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	if !dockertest.Podman(t, testEngine(t)) { // which makes the directory
-		if err := refused(t, Config{Image: testImage, Mounts: []Mount{{Source: missing, Target: "/x"}}}, missing, "does not exist"); !errors.Is(err, fs.ErrNotExist) {
+		if err := refused(t, Config{Image: testImage, Mounts: []Mount{
+			{Source: missing, Target: "/x"}}}, missing, "does not exist"); !errors.Is(err,
+			fs.ErrNotExist) {
 			t.Errorf("not fs.ErrNotExist: %v", err)
 		}
 	}
@@ -50,8 +52,10 @@ func TestContainerMountsRefused(t *testing.T) {
 		refused(t, Config{Image: testImage, Mounts: []Mount{m}}, m.Source, "socket", "root")
 	}
 	for _, m := range []Mount{
-		{Source: "/tmp", Target: "relative"}, {Source: "/tmp", Target: "/"}, {Source: "/tmp", Target: "/.sandshell/x"},
-		{Type: "strange", Target: "/x"}, {Type: Tmpfs, Source: "x", Target: "/x"}, {Source: "", Target: "/x"}, {Source: "relative", Target: "/x"},
+		{Source: "/tmp", Target: "relative"}, {Source: "/tmp", Target: "/"},
+		{Source: "/tmp", Target: "/.sandshell/x"},
+		{Type: "strange", Target: "/x"}, {Type: Tmpfs, Source: "x", Target: "/x"},
+		{Source: "", Target: "/x"}, {Source: "relative", Target: "/x"},
 	} {
 		refused(t, Config{Image: testImage, Mounts: []Mount{m}}, m.Target)
 	}
@@ -60,7 +64,8 @@ func TestContainerMountsRefused(t *testing.T) {
 func TestContainerName(t *testing.T) {
 	name := fmt.Sprintf("sandshell-test-name-%d", os.Getpid())
 	h := containerOf(t, func(c *Config) { c.Name = name })
-	if _, err := makeContainer(t.Context(), Config{Image: testImage, Name: name}); err == nil || !strings.Contains(err.Error(), "taken") || !strings.Contains(err.Error(), name) {
+	if _, err := makeContainer(t.Context(), Config{Image: testImage, Name: name}); err == nil ||
+		!strings.Contains(err.Error(), "taken") || !strings.Contains(err.Error(), name) {
 		t.Errorf("got %v", err)
 	}
 	// The other one's failure has left it alone.
@@ -92,11 +97,13 @@ func TestNoEngine(t *testing.T) {
 		}
 	}
 	t.Setenv("DOCKER_HOST", "ssh://user@127.0.0.1:1") // TestContextSSH has one that answers
-	if _, err := makeContainer(t.Context(), Config{Image: testImage}); err == nil || !strings.Contains(err.Error(), "no Docker engine answers at ssh://user@127.0.0.1:1") {
+	if _, err := makeContainer(t.Context(), Config{Image: testImage}); err == nil ||
+		!strings.Contains(err.Error(), "no Docker engine answers at ssh://user@127.0.0.1:1") {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv("DOCKER_HOST", "nonsense")
-	if _, err := makeContainer(t.Context(), Config{Image: testImage}); err == nil || !strings.Contains(err.Error(), "nonsense") {
+	if _, err := makeContainer(t.Context(), Config{Image: testImage}); err == nil ||
+		!strings.Contains(err.Error(), "nonsense") {
 		t.Errorf("got %v", err)
 	}
 }

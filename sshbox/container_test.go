@@ -22,7 +22,8 @@ func TestContainer(t *testing.T) {
 	isAllowed(t, h, packageCaps, packageCaps, 1)
 	t.Run("process", func(t *testing.T) { processes(t, h) })
 	t.Run("directory", func(t *testing.T) {
-		if r := run(t, h, shellbox.Program{Args: []string{"pwd"}, Dir: "/usr/lib"}); r.Stdout != "/usr/lib\n" {
+		if r := run(t, h, shellbox.Program{Args: []string{"pwd"},
+			Dir: "/usr/lib"}); r.Stdout != "/usr/lib\n" {
 			t.Errorf("got %q", r.Stdout)
 		}
 	})
@@ -32,13 +33,15 @@ func TestContainer(t *testing.T) {
 // isUser wants the host's programs to be those of a user, and to begin in the user's home.
 func isUser(t *testing.T, h shellbox.Host, idNameHome string) {
 	t.Helper()
-	if r := run(t, h, sh(`echo $(id -u) $USER $HOME; pwd`)); r.Stdout != idNameHome+"\n"+strings.Fields(idNameHome)[2]+"\n" {
+	if r := run(t, h, sh(`echo $(id -u) $USER $HOME; pwd`)); r.Stdout != idNameHome+"\n"+
+		strings.Fields(idNameHome)[2]+"\n" {
 		t.Errorf("got %q, %q", r.Stdout, r.Stderr)
 	}
 }
 
 func TestContainerUnknownUser(t *testing.T) {
-	refused(t, Config{Image: testImage, User: "nobody-of-that-name"}, "nobody-of-that-name", testImage, "/etc/passwd")
+	refused(t, Config{Image: testImage, User: "nobody-of-that-name"}, "nobody-of-that-name",
+		testImage, "/etc/passwd")
 }
 
 func TestContainerEnvironment(t *testing.T) {
@@ -53,8 +56,10 @@ func TestContainerEnvironment(t *testing.T) {
 		name, value, _ := strings.Cut(kv, "=")
 		env[name] = value
 	}
-	for name, want := range map[string]string{"A": "2", "TEXT": "a b'c\n\"$HOME\" ü", "UID": "7", "LANG": "C", "HOSTNAME": "here",
-		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "USER": "root"} {
+	for name, want := range map[string]string{"A": "2", "TEXT": "a b'c\n\"$HOME\" ü", "UID": "7",
+		"LANG": "C", "HOSTNAME": "here",
+		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
+		"USER": "root"} {
 		if got := env[name]; got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
@@ -82,7 +87,8 @@ func processes(t *testing.T, h shellbox.Host) {
 	// Orphans are reaped.
 	run(t, h, sh("(sleep 0.01 & ) ; exit 0"))
 	waitFor(t, "the orphan to be reaped", func() bool {
-		return !strings.Contains(run(t, h, shellbox.Program{Args: []string{"ps", "-e", "-o", "stat,comm"}}).Stdout, "sleep")
+		return !strings.Contains(run(t, h, shellbox.Program{
+			Args: []string{"ps", "-e", "-o", "stat,comm"}}).Stdout, "sleep")
 	})
 	var wg sync.WaitGroup
 	for i := range 50 {
@@ -113,11 +119,13 @@ func TestContainerMounts(t *testing.T) {
 	})
 	r := run(t, h, sh(`cat /host/file; echo written >/host/new; echo x >/ro/x; echo x >/volume/x; echo x >/anonymous/x
 		head -c 2000000 /dev/zero >/memory/x; wc -c </memory/x`))
-	if b, _ := os.ReadFile(filepath.Join(dir, "new")); string(b) != "written\n" || r.Stdout != "from the host1048576\n" ||
+	if b, _ := os.ReadFile(filepath.Join(dir, "new")); string(b) != "written\n" ||
+		r.Stdout != "from the host1048576\n" ||
 		strings.Count(r.Stderr, "Read-only file system") != 1 {
 		t.Errorf("got %q, %q, %q", b, r.Stdout, r.Stderr)
 	}
-	inspected, err := h.engine.ContainerInspect(t.Context(), h.container.ID, client.ContainerInspectOptions{})
+	inspected, err := h.engine.ContainerInspect(t.Context(), h.container.ID,
+		client.ContainerInspectOptions{})
 	noError(t, err)
 	noError(t, h.Close())
 	for _, m := range inspected.Container.Mounts {
@@ -132,17 +140,20 @@ func TestContainerMounts(t *testing.T) {
 
 // ownNetwork wants a box without a network to have its own loopback, and nothing else.
 func ownNetwork(t *testing.T, h shellbox.Host) {
-	if r := run(t, h, sh("tail -n +3 /proc/net/dev | cut -d: -f1")); strings.TrimSpace(r.Stdout) != "lo" {
+	if r := run(t, h, sh("tail -n +3 /proc/net/dev | cut -d: -f1")); strings.TrimSpace(
+		r.Stdout) != "lo" {
 		t.Errorf("interfaces: %q", r.Stdout)
 	}
 	p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"python3", "-u", "-c",
-		"import socket; s=socket.create_server(('127.0.0.1',0)); print(s.getsockname()[1]); c,_=s.accept(); c.sendall(c.recv(9)*2)"}})
+		"import socket; s=socket.create_server(('127.0.0.1',0)); print(s.getsockname()[1]); " +
+			"c,_=s.accept(); c.sendall(c.recv(9)*2)"}})
 	noError(t, err)
 	defer p.Close()
 	b := make([]byte, 10)
 	n, err := p.Stdout().Read(b)
 	noError(t, err)
-	conn, err := h.Dial(t.Context(), "tcp", net.JoinHostPort("localhost", strings.TrimSpace(string(b[:n]))))
+	conn, err := h.Dial(t.Context(), "tcp", net.JoinHostPort("localhost",
+		strings.TrimSpace(string(b[:n]))))
 	noError(t, err)
 	defer conn.Close()
 	fmt.Fprint(conn, "ping")
@@ -155,9 +166,11 @@ func ownNetwork(t *testing.T, h shellbox.Host) {
 func TestContainerNetwork(t *testing.T) {
 	t.Run("default", func(t *testing.T) {
 		h := containerOf(t, func(c *Config) {
-			c.Network, c.ExtraHosts, c.DNS = "", []string{"elsewhere:192.0.2.7"}, []string{"192.0.2.53"}
+			c.Network, c.ExtraHosts, c.DNS = "", []string{"elsewhere:192.0.2.7"},
+				[]string{"192.0.2.53"}
 		})
-		r := run(t, h, sh("tail -n +3 /proc/net/dev; grep elsewhere /etc/hosts; cat /etc/resolv.conf"))
+		r := run(t, h, sh("tail -n +3 /proc/net/dev; grep elsewhere /etc/hosts; cat "+
+			"/etc/resolv.conf"))
 		for _, want := range []string{"eth0", "192.0.2.7", "nameserver 192.0.2.53"} {
 			if !strings.Contains(r.Stdout, want) {
 				t.Errorf("no %q in %q", want, r.Stdout)
@@ -165,9 +178,12 @@ func TestContainerNetwork(t *testing.T) {
 		}
 	})
 	t.Run("missing", func(t *testing.T) {
-		refused(t, Config{Image: testImage, Network: "no-such-network"}, "no-such-network", "docker network")
+		refused(t, Config{Image: testImage, Network: "no-such-network"}, "no-such-network",
+			"docker network")
 	})
-	t.Run("bad DNS", func(t *testing.T) { refused(t, Config{Image: testImage, DNS: []string{"nonsense"}}, "nonsense", "DNS") })
+	t.Run("bad DNS", func(t *testing.T) {
+		refused(t, Config{Image: testImage, DNS: []string{"nonsense"}}, "nonsense", "DNS")
+	})
 }
 
 // An engine on another machine, through an SSHBox.
@@ -179,11 +195,15 @@ func TestContainerThroughSSHBox(t *testing.T) {
 		t.Skip("the engine is not at the usual socket")
 	}
 	h := startSSHD(t).host(t, nil)
-	d, err := client.New(client.WithDialContext(func(ctx context.Context, _, _ string) (net.Conn, error) { return h.Dial(ctx, "unix", socket) }))
+	d, err := client.New(client.WithDialContext(func(ctx context.Context, _,
+		_ string) (net.Conn, error) {
+		return h.Dial(ctx, "unix", socket)
+	}))
 	noError(t, err)
 	defer d.Close()
 	c := containerOf(t, func(c *Config) { c.Docker = d })
-	if r := run(t, c, sh("head -c 10000000 /dev/zero; exit 3")); len(r.Stdout) != 10000000 || r.Status.Code != 3 {
+	if r := run(t, c, sh("head -c 10000000 /dev/zero; exit 3")); len(r.Stdout) != 10000000 ||
+		r.Status.Code != 3 {
 		t.Errorf("got %d bytes, %+v", len(r.Stdout), r.Status)
 	}
 	noError(t, c.Close())

@@ -15,7 +15,8 @@ import (
 	"github.com/sandshell/sandshell/internal/test/sshdtest"
 )
 
-// contexts makes the docker command's configuration that New and that command look at, with these contexts: pairs of a name and what --docker takes.
+// contexts makes the docker command's configuration that New and that command look at, with these
+// contexts: pairs of a name and what --docker takes.
 func contexts(t *testing.T, pairs ...string) (dir string) {
 	t.Helper()
 	if _, err := exec.LookPath("docker"); err != nil {
@@ -39,11 +40,13 @@ func dockerCommand(t *testing.T, args ...string) {
 	}
 }
 
-// reached expects New to use the engine behind the cable, and a person's ssh to reach the box through it, in whatever environment.
+// reached expects New to use the engine behind the cable, and a person's ssh to reach the box
+// through it, in whatever environment.
 func reached(t *testing.T, c *cable) {
 	t.Helper()
 	before := c.Passed()
-	box, err := New(t.Context(), Config{Image: bareImage, Network: "none"}) // not newBox, which asks for an engine by the environment alone
+	// not newBox, which asks for an engine by the environment alone
+	box, err := New(t.Context(), Config{Image: bareImage, Network: "none"})
 	noError(t, err)
 	t.Cleanup(func() { box.Close() })
 	does(t, box, "echo $((6*7))", 0, "42\n")
@@ -52,7 +55,9 @@ func reached(t *testing.T, c *cable) {
 		t.Error("the box is on another engine")
 	}
 	p := personOf(t, box)
-	p.env = []string{"DOCKER_HOST=unix:///nowhere", "DOCKER_CONFIG=/nowhere", "DOCKER_CONTEXT=nowhere", "DOCKER_CERT_PATH=/nowhere", "DOCKER_TLS_VERIFY=", "SHELL=/bin/sh"}
+	p.env = []string{"DOCKER_HOST=unix:///nowhere", "DOCKER_CONFIG=/nowhere",
+		"DOCKER_CONTEXT=nowhere", "DOCKER_CERT_PATH=/nowhere", "DOCKER_TLS_VERIFY=",
+		"SHELL=/bin/sh"}
 	if out := p.must("", "ssh", "-F", "{F}", "{NAME}", "echo in"); out != "in\n" {
 		t.Errorf("ssh says %q", out)
 	}
@@ -62,7 +67,8 @@ func reached(t *testing.T, c *cable) {
 	noError(t, box.Close())
 }
 
-// The engine is the one that the docker command would use: DOCKER_HOST before DOCKER_CONTEXT before the current context.
+// The engine is the one that the docker command would use: DOCKER_HOST before DOCKER_CONTEXT before
+// the current context.
 func TestContext(t *testing.T) {
 	haveClients(t)
 	one, two, three := newCable(t), newCable(t), newCable(t)
@@ -78,12 +84,15 @@ func TestContext(t *testing.T) {
 
 	t.Setenv("DOCKER_HOST", "")
 	t.Setenv("DOCKER_CONTEXT", "three")
-	if _, err := New(t.Context(), Config{Image: bareImage}); err == nil || !strings.Contains(err.Error(), `"three"`) || !strings.Contains(err.Error(), "docker context ls") {
+	if _, err := New(t.Context(), Config{Image: bareImage}); err == nil ||
+		!strings.Contains(err.Error(), `"three"`) ||
+		!strings.Contains(err.Error(), "docker context ls") {
 		t.Errorf("no such context: %v", err)
 	}
 	t.Setenv("DOCKER_CONTEXT", "two")
 	two.Unplug(true)
-	if _, err := List(t.Context()); err == nil || !strings.Contains(err.Error(), `"two"`) || !strings.Contains(err.Error(), two.path) {
+	if _, err := List(t.Context()); err == nil || !strings.Contains(err.Error(), `"two"`) ||
+		!strings.Contains(err.Error(), two.path) {
 		t.Errorf("nobody answers there: %v", err)
 	}
 }
@@ -91,7 +100,8 @@ func TestContext(t *testing.T) {
 // withKeys is what docker context create --docker takes of an engine behind TLS.
 func withKeys(address, keys string) string {
 	at := func(name string) string { return filepath.Join(keys, name) }
-	return fmt.Sprintf("host=%s,ca=%s,cert=%s,key=%s", address, at("ca.pem"), at("cert.pem"), at("key.pem"))
+	return fmt.Sprintf("host=%s,ca=%s,cert=%s,key=%s", address, at("ca.pem"), at("cert.pem"),
+		at("key.pem"))
 }
 
 // An engine behind TLS: the keys come from the context, or from DOCKER_CERT_PATH.
@@ -122,12 +132,15 @@ func TestContextSSH(t *testing.T) {
 	noError(t, err)
 	// The docker command leaves it to the user's ~/.ssh to know keys and hosts.
 	known := knownhosts.Line([]string{knownhosts.Normalize(s.Address)}, s.HostKey) + "\n"
-	config := fmt.Sprintf("Host *\nIdentityFile %s\nIdentitiesOnly yes\nUserKnownHostsFile %s/known\nStrictHostKeyChecking yes\nHostKeyAlgorithms %s\n", s.KeyFile, dir, ssh.KeyAlgoED25519)
+	config := fmt.Sprintf("Host *\nIdentityFile %s\nIdentitiesOnly yes\nUserKnownHostsFile "+
+		"%s/known\nStrictHostKeyChecking yes\nHostKeyAlgorithms %s\n", s.KeyFile, dir,
+		ssh.KeyAlgoED25519)
 	real, err := exec.LookPath("ssh")
 	noError(t, err)
 	noError(t, os.WriteFile(filepath.Join(dir, "known"), []byte(known), 0o600))
 	noError(t, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600))
-	noError(t, os.WriteFile(filepath.Join(dir, "ssh"), []byte(fmt.Sprintf("#!/bin/sh\nexec %s -F %s/config \"$@\"\n", real, dir)), 0o755))
+	noError(t, os.WriteFile(filepath.Join(dir, "ssh"),
+		[]byte(fmt.Sprintf("#!/bin/sh\nexec %s -F %s/config \"$@\"\n", real, dir)), 0o755))
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	address := fmt.Sprintf("ssh://%s@%s:%s%s", s.User, host, port, c.path)
 	contexts(t, "far", "host="+address)

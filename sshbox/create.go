@@ -17,7 +17,8 @@ import (
 
 // source is the image.
 func (c Config) source() docker.Source {
-	s := docker.Source{Name: c.Image, Pull: docker.Pull(c.Pull), Platform: c.Platform, RegistryAuth: c.RegistryAuth}
+	s := docker.Source{Name: c.Image, Pull: docker.Pull(c.Pull), Platform: c.Platform,
+		RegistryAuth: c.RegistryAuth}
 	if c.Progress != nil {
 		s.Progress = func(p docker.Progress) error { return c.progress(PullProgress(p)) }
 	}
@@ -38,7 +39,8 @@ func (c Config) progress(p PullProgress) error {
 
 // spec is the container, from that image on the engine of that address.
 func (c Config) spec(image *docker.Image, address string) (docker.Spec, error) {
-	s := docker.Spec{Name: c.Name, OwnBoxd: c.mounter(), Linger: c.Linger, Keep: c.Keep, Logger: c.Logger}
+	s := docker.Spec{Name: c.Name, OwnBoxd: c.mounter(), Linger: c.Linger, Keep: c.Keep,
+		Logger: c.Logger}
 	mounts, tmpfs, err := c.mounts(address)
 	if err != nil {
 		return s, err
@@ -97,10 +99,12 @@ func (c Config) spec(image *docker.Image, address string) (docker.Spec, error) {
 			s.Host.PortBindings, s.Config.ExposedPorts = network.PortMap{}, network.PortSet{}
 		}
 		s.Config.ExposedPorts[p] = struct{}{}
-		s.Host.PortBindings[p] = []network.PortBinding{{HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1})}}
+		s.Host.PortBindings[p] = []network.PortBinding{
+			{HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1})}}
 	}
 	if c.GPUs != 0 {
-		s.Host.DeviceRequests = []container.DeviceRequest{{Count: c.GPUs, Capabilities: [][]string{{"gpu"}}}}
+		s.Host.DeviceRequests = []container.DeviceRequest{
+			{Count: c.GPUs, Capabilities: [][]string{{"gpu"}}}}
 	}
 	return s, nil
 }
@@ -110,22 +114,26 @@ func (c Config) user(image *docker.Image) string {
 	if c.User != "" {
 		return c.User
 	}
-	if user, _, _ := strings.Cut(image.User, ":"); user != "" { // the group is the one that /etc/passwd says
+	// the group is the one that /etc/passwd says
+	if user, _, _ := strings.Cut(image.User, ":"); user != "" {
 		return user
 	}
 	return "root"
 }
 
-// boxdFor finds the boxd for an image by what the image (or, where it does not say, the engine) says of itself.
+// boxdFor finds the boxd for an image by what the image (or, where it does not say, the engine)
+// says of itself.
 func boxdFor(image, os, arch string) (*bin.Binary, error) {
 	if b := bin.For(arch); b != nil && (os == "" || os == "linux") {
 		return b, nil
 	}
-	return nil, fmt.Errorf("image %q is for %s/%s: boxd is there for linux/amd64 and linux/arm64 only", image, os, arch)
+	return nil, fmt.Errorf("image %q is for %s/%s: boxd is there for linux/amd64 and linux/arm64 "+
+		"only", image, os, arch)
 }
 
 // usual are the capabilities that a package manager needs; boxd needs none.
-var usual = []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETUID", "CAP_SETGID"}
+var usual = []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL",
+	"CAP_SETUID", "CAP_SETGID"}
 
 // capabilities is what the container has in the end.
 func (c Config) capabilities() []string {
@@ -145,17 +153,22 @@ func (c Config) capabilities() []string {
 	}
 	caps := add
 	if !slices.Contains(drop, "ALL") {
-		caps = slices.DeleteFunc(slices.Concat(add, usual), func(name string) bool { return slices.Contains(drop, name) })
+		caps = slices.DeleteFunc(slices.Concat(add, usual), func(name string) bool {
+			return slices.Contains(drop, name)
+		})
 	}
 	slices.Sort(caps)
 	return slices.Compact(caps)
 }
 
-// plainRuntimes are those of which it is known that they give a container no capability that it was not asked to give.
+// plainRuntimes are those of which it is known that they give a container no capability that it was
+// not asked to give.
 var plainRuntimes = []string{"", "runc", "crun", "runsc", "nvidia", "io.containerd.runc.v2"}
 
-// mounter reports whether processes in the container may change its mounts: others are not to depend on these then.
+// mounter reports whether processes in the container may change its mounts: others are not to
+// depend on these then.
 func (c Config) mounter() bool {
 	caps := c.capabilities()
-	return slices.Contains(caps, "ALL") || slices.Contains(caps, "CAP_SYS_ADMIN") || !slices.Contains(plainRuntimes, c.Runtime)
+	return slices.Contains(caps, "ALL") || slices.Contains(caps, "CAP_SYS_ADMIN") ||
+		!slices.Contains(plainRuntimes, c.Runtime)
 }

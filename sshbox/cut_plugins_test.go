@@ -15,17 +15,22 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A cell under way is lost to who waits for it, but not to the kernel; the next one has a new connection.
+// A cell under way is lost to who waits for it, but not to the kernel; the next one has a new
+// connection.
 func TestCutKernel(t *testing.T) {
 	t.Parallel()
-	testenv.NeedsFull(t, "it sets up a plugin that is large: the connections of a box are cut every day")
+	testenv.NeedsFull(t, "it sets up a plugin that is large: the connections of a box are cut "+
+		"every day")
 	c := newCable(t)
-	box := c.box(t, func(c *Config) { c.Plugins, c.PluginNetwork = []plugin.Plugin{jupyter.Plugin()}, "bridge" })
+	box := c.box(t, func(c *Config) {
+		c.Plugins, c.PluginNetwork = []plugin.Plugin{jupyter.Plugin()}, "bridge"
+	})
 	kernel, err := jupyter.Connect(limit(t), box)
 	noError(t, err)
 	defer kernel.Close()
 	began := false
-	_, err = kernel.Run(limit(t), "import time; print('begun', flush=True)\nfor i in range(30): time.sleep(0.1)\nx = 41", jupyter.Stream(func(e jupyter.Event) {
+	_, err = kernel.Run(limit(t), "import time; print('begun', flush=True)\nfor i in range(30): "+
+		"time.sleep(0.1)\nx = 41", jupyter.Stream(func(e jupyter.Event) {
 		if !began {
 			began = true
 			c.Cut()
@@ -68,13 +73,17 @@ func TestCutKernel(t *testing.T) {
 // A browser is a Run, which goes on where it was cut.
 func TestCutBrowser(t *testing.T) {
 	t.Parallel()
-	testenv.NeedsFull(t, "it sets up a plugin that is large: a Run, which the browser is, is cut every day by TestCut")
+	testenv.NeedsFull(t, "it sets up a plugin that is large: a Run, which the browser is, is cut "+
+		"every day by TestCut")
 	c := newCable(t)
-	box := c.box(t, func(c *Config) { c.Plugins, c.PluginNetwork = []plugin.Plugin{browser.Plugin()}, "bridge" })
+	box := c.box(t, func(c *Config) {
+		c.Plugins, c.PluginNetwork = []plugin.Plugin{browser.Plugin()}, "bridge"
+	})
 	b, err := browser.Open(limit(t), box, browser.Config{})
 	noError(t, err)
 	defer b.Close()
-	noError(t, b.Navigate(limit(t), "data:text/html,<p id=n>0</p><button onclick='n.textContent++'>More</button>"))
+	noError(t, b.Navigate(limit(t), "data:text/html,<p id=n>0</p><button "+
+		"onclick='n.textContent++'>More</button>"))
 	for range 5 {
 		c.Cut()
 		noError(t, b.Click(limit(t), "button"))

@@ -30,7 +30,8 @@ func TestCut(t *testing.T) {
 		what string
 		test func(*testing.T, *cable, *DockerSSHBox)
 	}{
-		{"Printing", cutPrinting}, {"Waiting", cutWaiting}, {"Job", cutJob}, {"Run", cutRun}, {"Copies", cutCopies}, {"Idle", cutIdle},
+		{"Printing", cutPrinting}, {"Waiting", cutWaiting}, {"Job", cutJob}, {"Run", cutRun},
+		{"Copies", cutCopies}, {"Idle", cutIdle},
 		{"CopyAndDial", cutCopyAndDial}, // closes the box
 	} {
 		t.Run(cut.what, func(t *testing.T) { cut.test(t, c, box) })
@@ -65,14 +66,16 @@ func cutPrinting(t *testing.T, c *cable, box *DockerSSHBox) {
 				return
 			case <-time.After(time.Millisecond):
 			}
-			// Whatever the machine's speed, a connection lasts long enough to be made and to carry something.
+			// Whatever the machine's speed, a connection lasts long enough to be made and to carry
+			// something.
 			if passed := c.Passed(); passed > next {
 				c.Cut()
 				next = passed + int64(100_000+rand.IntN(900_000))
 			}
 		}
 	})
-	r, err := box.Execute(ctx, "head -c 3000000 /dev/urandom | base64 | tee printed", sandbox.MaxOutput(20<<20))
+	r, err := box.Execute(ctx, "head -c 3000000 /dev/urandom | base64 | tee printed",
+		sandbox.MaxOutput(20<<20))
 	close(stop)
 	cutting.Wait()
 	noError(t, err)
@@ -96,7 +99,8 @@ func cutWaiting(t *testing.T, c *cable, box *DockerSSHBox) {
 	exited(t, r, err, "ann\nhello ann\n")
 
 	// Many lines typed, cut in the middle of them: each arrives once, in order.
-	_, err = box.Execute(ctx, "stty -echo; cat > typed", sandbox.Until(nil), sandbox.Yield(100*time.Millisecond))
+	_, err = box.Execute(ctx, "stty -echo; cat > typed", sandbox.Until(nil),
+		sandbox.Yield(100*time.Millisecond))
 	noError(t, err)
 	var want strings.Builder
 	for i := range 2000 {
@@ -119,7 +123,8 @@ func cutWaiting(t *testing.T, c *cable, box *DockerSSHBox) {
 
 func cutJob(t *testing.T, c *cable, box *DockerSSHBox) {
 	ctx := limit(t)
-	j, err := box.Background(ctx, "for i in $(seq 20000); do echo $i; [ $((i % 2000)) != 0 ] || sleep 0.1; done")
+	j, err := box.Background(ctx, "for i in $(seq 20000); do echo $i; [ $((i % 2000)) != 0 ] || "+
+		"sleep 0.1; done")
 	noError(t, err)
 	for range 5 {
 		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
@@ -142,7 +147,8 @@ func cutRun(t *testing.T, c *cable, box *DockerSSHBox) {
 	var out strings.Builder
 	done := make(chan error, 1)
 	go func() {
-		code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader(in), Stdout: &out})
+		code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader(in),
+			Stdout: &out})
 		if err == nil && code != 0 {
 			err = fmt.Errorf("status %d", code)
 		}
@@ -237,12 +243,14 @@ while True: keep.append(s.accept()[0])'`)
 	again, err := box.Dial(ctx, "tcp", "127.0.0.1:7000")
 	noError(t, err)
 	noError(t, box.Close())
-	if _, err := again.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) || errors.Is(err, sandbox.ErrCut) {
+	if _, err := again.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, sandbox.ErrCut) {
 		t.Errorf("after the box's Close: %v", err)
 	}
 }
 
-// A connection that carries nothing any more, as after a byte was changed on the way, is made anew within 10 s.
+// A connection that carries nothing any more, as after a byte was changed on the way, is made anew
+// within 10 s.
 func TestCutSilently(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsAll(t, "it waits until keepalive has found out: cuts are found every day")
@@ -286,7 +294,8 @@ func TestCutDetach(t *testing.T) {
 	noError(t, box.Close())
 }
 
-// Fifty cuts at random moments, with the machine busy: nothing lost, nothing repeated, in any session.
+// Fifty cuts at random moments, with the machine busy: nothing lost, nothing repeated, in any
+// session.
 func TestCutFiftyTimes(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsFull(t, "every kind of work is cut once every day")
@@ -317,7 +326,8 @@ func TestCutFiftyTimes(t *testing.T) {
 				default:
 				}
 				want := fmt.Sprintf("%d %d", i, n)
-				r, err := s.Execute(ctx, fmt.Sprintf("N=$((N+1)); seq %d %d; echo '%s' $N", n, n+500, want))
+				r, err := s.Execute(ctx, fmt.Sprintf("N=$((N+1)); seq %d %d; echo '%s' $N", n,
+					n+500, want))
 				if err != nil {
 					t.Error(err)
 					return

@@ -37,13 +37,15 @@ func TestOutputCutShort(t *testing.T) {
 	noError(t, err)
 	defer box.Close()
 	ended := func() bool {
-		code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"pgrep", "-x", "head"}}) // behind it the program's status has come, too
+		// behind it the program's status has come, too
+		code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"pgrep", "-x", "head"}})
 		noError(t, err)
 		return code != 0
 	}
 	out := &calling{first: func() {
 		waitFor(t, "the program's end", ended)
-		_, err := d.ContainerRemove(ctx, box.ContainerID(), client.ContainerRemoveOptions{Force: true})
+		_, err := d.ContainerRemove(ctx, box.ContainerID(),
+			client.ContainerRemoveOptions{Force: true})
 		noError(t, err)
 		waitFor(t, "the box to be lost", func() bool {
 			_, err := box.Run(context.Background(), &sandbox.Cmd{Args: []string{"true"}})
@@ -51,7 +53,8 @@ func TestOutputCutShort(t *testing.T) {
 		})
 	}}
 	const size = 400 << 10 // boxd takes as much from a program whose output nobody reads
-	code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"head", "-c", strconv.Itoa(size), "/dev/zero"}, Stdout: out})
+	code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"head", "-c", strconv.Itoa(size),
+		"/dev/zero"}, Stdout: out})
 	if !errors.Is(err, sandbox.ErrLost) && out.n < size {
 		t.Errorf("%d bytes of %d have come, status %d, %v", out.n, size, code, err)
 	}
@@ -87,20 +90,24 @@ func TestCopyFromPaused(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if err := box.CopyFrom(ctx, "/etc/hostname", t.TempDir()); !errors.Is(err, context.DeadlineExceeded) {
+	if err := box.CopyFrom(ctx, "/etc/hostname", t.TempDir()); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("CopyFrom: %v", err)
 	}
-	if took := time.Since(began); took > 5*time.Second { // it was noticed that the connection is silent
+	// it was noticed that the connection is silent
+	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("CopyFrom took %v", took)
 	}
 	_, err = d.ContainerUnpause(t.Context(), box.ContainerID(), client.ContainerUnpauseOptions{})
 	noError(t, err)
 }
 
-// A copy that an outage has cut says so when the box can be asked again, or after some seconds: the outage is no end of the caller's context.
+// A copy that an outage has cut says so when the box can be asked again, or after some seconds: the
+// outage is no end of the caller's context.
 func TestCutCopyInOutage(t *testing.T) {
 	t.Parallel()
-	testenv.NeedsAll(t, "the outage lasts longer than a question about the box: cuts of copies are tried every day")
+	testenv.NeedsAll(t, "the outage lasts longer than a question about the box: cuts of copies "+
+		"are tried every day")
 	c := newCable(t)
 	box := c.box(t, nil)
 	ctx := limit(t)

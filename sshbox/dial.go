@@ -52,11 +52,11 @@ type DialConfig struct {
 	// such a question fails, and its error tells the question. HandshakeTimeout bounds the answers
 	// too.
 	Answer func(question string) (string, error)
-	// When none of the six is given: the agent, if there is one, and ~/.ssh/id_ed25519, id_ecdsa and
-	// id_rsa, as far as they are there and not encrypted.
+	// When none of the six is given: the agent, if there is one, and ~/.ssh/id_ed25519, id_ecdsa
+	// and id_rsa, as far as they are there and not encrypted.
 
-	// HostKey decides whether the machine is the right one, for example ssh.FixedHostKey(key). Default: KnownHosts
-	// decides.
+	// HostKey decides whether the machine is the right one, for example ssh.FixedHostKey(key).
+	// Default: KnownHosts decides.
 	HostKey ssh.HostKeyCallback
 	// KnownHosts are files as OpenSSH has them, hashed names and certificate authorities included.
 	// Default: ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts, as far as they are there.
@@ -64,45 +64,57 @@ type DialConfig struct {
 
 	// Dir is the directory in which sessions start. Default: the user's home.
 	Dir string
-	// Env is added to the environment of all that is started, "NAME=value"; later ones win. The server's AcceptEnv
-	// has no say in it.
+	// Env is added to the environment of all that is started, "NAME=value"; later ones win. The
+	// server's AcceptEnv has no say in it.
 	Env []string
-	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there is no bash.
+	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there
+	// is no bash.
 	Shell []string
 
-	// HandshakeTimeout bounds connecting, key exchange and login together, each time. Default: 15 s.
+	// HandshakeTimeout bounds connecting, key exchange and login together, each time. Default: 15
+	// s.
 	HandshakeTimeout time.Duration
-	// KeepAlive is how often the server is asked whether it is there. Default: 2 s; negative: never. Without boxd, where the network may be silent for longer than
-	// some seconds and come back, give more: a machine that is lost stays lost.
+	// KeepAlive is how often the server is asked whether it is there. Default: 2 s; negative:
+	// never. Without boxd, where the network may be silent for longer than some seconds and come
+	// back, give more: a machine that is lost stays lost.
 	KeepAlive time.Duration
-	// KeepAliveMax is after how many questions without any sign of life the machine is lost. Default: 3, so that calls return ErrLost within 10 s.
+	// KeepAliveMax is after how many questions without any sign of life the machine is lost.
+	// Default: 3, so that calls return ErrLost within 10 s.
 	KeepAliveMax int
-	// MaxSessions is how many sessions, jobs and Runs share a connection; more open one more. Default: 10, which is
-	// OpenSSH's own default for MaxSessions. A server that takes fewer is found out.
+	// MaxSessions is how many sessions, jobs and Runs share a connection; more open one more.
+	// Default: 10, which is OpenSSH's own default for MaxSessions. A server that takes fewer is
+	// found out.
 	MaxSessions int
-	// DialContext connects to the machine, through a proxy or another sandbox: any Sandbox's Dial will do.
-	// Default: net.Dialer's.
+	// DialContext connects to the machine, through a proxy or another sandbox: any Sandbox's Dial
+	// will do. Default: net.Dialer's.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Boxd says where on the machine boxd is to lie, the program that carries the box: a directory, absolute or below "~/", that nobody else can write to. Default:
-	// $XDG_CACHE_HOME/sandshell there, else ~/.cache/sandshell. [NoBoxd]: nowhere. See "A machine" in the package's documentation, and [SSHBox.Boxd].
+	// Boxd says where on the machine boxd is to lie, the program that carries the box: a directory,
+	// absolute or below "~/", that nobody else can write to. Default: $XDG_CACHE_HOME/sandshell
+	// there, else ~/.cache/sandshell. [NoBoxd]: nowhere. See "A machine" in the package's
+	// documentation, and [SSHBox.Boxd].
 	Boxd string
-	// Linger is for how long a box that boxd carries goes on without its program, which has been killed or cut off, and for how long the program tries to reach it
-	// again. Default: 30 s; a second or more.
+	// Linger is for how long a box that boxd carries goes on without its program, which has been
+	// killed or cut off, and for how long the program tries to reach it again. Default: 30 s; a
+	// second or more.
 	Linger time.Duration
-	// Keep has the box stay after Detach, or whatever end this program has, until somebody closes it: see [DialConfig.Attach]. Where boxd cannot run, Dial fails.
+	// Keep has the box stay after Detach, or whatever end this program has, until somebody closes
+	// it: see [DialConfig.Attach]. Where boxd cannot run, Dial fails.
 	Keep bool
 
-	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM. Default: 1 s.
+	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM.
+	// Default: 1 s.
 	Grace time.Duration
-	// StartLimit bounds the time that a shell takes to its first prompt, its startup files included. Default: 30 s.
+	// StartLimit bounds the time that a shell takes to its first prompt, its startup files
+	// included. Default: 30 s.
 	StartLimit time.Duration
-	// Logger gets what happens beside the results, and at debug level each command: see shellbox.Options. Default: none.
+	// Logger gets what happens beside the results, and at debug level each command: see
+	// shellbox.Options. Default: none.
 	Logger *slog.Logger
 }
 
-// An SSHBox is a sandbox on a machine that one can log in to with SSH. It isolates nothing but what the account there
-// does.
+// An SSHBox is a sandbox on a machine that one can log in to with SSH. It isolates nothing but what
+// the account there does.
 type SSHBox struct {
 	*shellbox.Box
 	*plugin.Mixin
@@ -116,9 +128,9 @@ var (
 	_ plugin.Environment = (*SSHBox)(nil)
 )
 
-// Dial logs in and starts the main session. Its errors are *DialError as long as that is about the connection: they
-// name address, user and reason. A refused login is a *LoginError too, and a wrong host key a
-// *HostKeyError. ctx governs Dial only.
+// Dial logs in and starts the main session. Its errors are *DialError as long as that is about the
+// connection: they name address, user and reason. A refused login is a *LoginError too, and a wrong
+// host key a *HostKeyError. ctx governs Dial only.
 func Dial(ctx context.Context, c DialConfig) (*SSHBox, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -142,7 +154,8 @@ func newSSHBox(box *shellbox.Box, boxd *sshlogin.Box, why string) *SSHBox {
 }
 
 func (c DialConfig) options() shellbox.Options {
-	return shellbox.Options{Dir: c.Dir, Shell: c.Shell, Grace: c.Grace, StartLimit: c.StartLimit, Logger: c.Logger}
+	return shellbox.Options{Dir: c.Dir, Shell: c.Shell, Grace: c.Grace, StartLimit: c.StartLimit,
+		Logger: c.Logger}
 }
 
 // A DialError says why a machine could not be logged in to.
@@ -173,7 +186,8 @@ func (c DialConfig) withDefaults() (DialConfig, error) {
 	if c.User == "" {
 		u, err := user.Current()
 		if err != nil {
-			return c, fmt.Errorf("sshbox: DialConfig.User is empty, and the current user is not known: %w", err)
+			return c, fmt.Errorf("sshbox: DialConfig.User is empty, and the current user is not "+
+				"known: %w", err)
 		}
 		c.User = u.Username[strings.LastIndexByte(u.Username, '\\')+1:] // Windows has DOMAIN\name
 	}
@@ -192,8 +206,10 @@ func (c DialConfig) withDefaults() (DialConfig, error) {
 	if c.DialContext == nil {
 		c.DialContext = new(net.Dialer).DialContext
 	}
-	if c.Boxd != "" && c.Boxd != NoBoxd && !strings.HasPrefix(c.Boxd, "/") && !strings.HasPrefix(c.Boxd, "~/") || strings.Contains(c.Boxd, "\n") {
-		return c, fmt.Errorf("sshbox: DialConfig.Boxd is %q: give an absolute directory of the machine's, one below \"~/\", or NoBoxd", c.Boxd)
+	if c.Boxd != "" && c.Boxd != NoBoxd && !strings.HasPrefix(c.Boxd, "/") &&
+		!strings.HasPrefix(c.Boxd, "~/") || strings.Contains(c.Boxd, "\n") {
+		return c, fmt.Errorf("sshbox: DialConfig.Boxd is %q: give an absolute directory of the "+
+			"machine's, one below \"~/\", or NoBoxd", c.Boxd)
 	}
 	if c.Keep && c.Boxd == NoBoxd {
 		return c, errors.New("sshbox: DialConfig.Keep needs boxd, and Boxd is NoBoxd")
@@ -202,7 +218,8 @@ func (c DialConfig) withDefaults() (DialConfig, error) {
 		c.Linger = defaultLinger
 	}
 	if c.Linger < time.Second {
-		return c, fmt.Errorf("sshbox: DialConfig.Linger is %v: it has to be a second or more", c.Linger)
+		return c, fmt.Errorf("sshbox: DialConfig.Linger is %v: it has to be a second or more",
+			c.Linger)
 	}
 	c.Logger = guard.Logger(c.Logger)
 	return c, nil
@@ -261,8 +278,8 @@ func (c DialConfig) untilRefused() func(context.Context) (*sshconn.Conn, error) 
 	}
 }
 
-// connect makes one connection, and keeps it alive. A server that has too many connections that have not logged in
-// hangs up on newcomers at random (MaxStartups): it is tried again, a few times.
+// connect makes one connection, and keeps it alive. A server that has too many connections that
+// have not logged in hangs up on newcomers at random (MaxStartups): it is tried again, a few times.
 func (c DialConfig) connect(ctx context.Context) (*sshconn.Conn, error) {
 	ctx, cancel := ctxerr.WithLimit(ctx, c.HandshakeTimeout, sshconn.ErrNoHandshake)
 	defer cancel()
@@ -285,7 +302,8 @@ func (c DialConfig) connect(ctx context.Context) (*sshconn.Conn, error) {
 		default:
 			return nil, err
 		}
-		c.Logger.Debug("the server hung up on a new connection; trying again", "address", c.Address, "attempt", attempt, "error", err)
+		c.Logger.Debug("the server hung up on a new connection; trying again", "address", c.Address,
+			"attempt", attempt, "error", err)
 		select {
 		case <-time.After(pause + rand.N(pause)):
 			pause *= 2
@@ -316,7 +334,8 @@ func (c DialConfig) connectOnce(ctx context.Context) (*sshconn.Conn, error) {
 	login.line = &line{Conn: raw}
 	config := &ssh.ClientConfig{
 		User: c.User, AuthCallback: login.next,
-		HostKeyCallback: keys.check, HostKeyAlgorithms: keys.algorithms(c.Address, raw.RemoteAddr()),
+		HostKeyCallback: keys.check, HostKeyAlgorithms: keys.algorithms(c.Address,
+			raw.RemoteAddr()),
 	}
 	config.Ciphers = sshconn.PreferredCiphers()
 	conn, err := sshconn.Handshake(ctx, login.line, c.Address, config, nil)
@@ -331,7 +350,8 @@ func (c DialConfig) connectOnce(ctx context.Context) (*sshconn.Conn, error) {
 	case ctx.Err() != nil:
 		return nil, fail(dialReason(ctx, err, c.HandshakeTimeout), ctxerr.Explain(ctx, err))
 	case errors.As(err, &unwelcome):
-		return nil, fail(err.Error()+" (is it an SSH server, and does it let this machine in?)", err)
+		return nil, fail(err.Error()+" (is it an SSH server, and does it let this machine in?)",
+			err)
 	}
 	if refused := login.failed(err); refused != nil {
 		return nil, fail(refused.Error(), refused)
@@ -339,7 +359,8 @@ func (c DialConfig) connectOnce(ctx context.Context) (*sshconn.Conn, error) {
 	return nil, fail(strings.TrimPrefix(err.Error(), "ssh: "), err)
 }
 
-// timedOut reports whether HandshakeTimeout is over. The dialer's own timer may be a moment ahead of the context's.
+// timedOut reports whether HandshakeTimeout is over. The dialer's own timer may be a moment ahead
+// of the context's.
 func timedOut(ctx context.Context) bool {
 	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
 		<-ctx.Done()
@@ -353,7 +374,8 @@ func dialReason(ctx context.Context, err error, limit time.Duration) string {
 	var op *net.OpError
 	switch {
 	case timedOut(ctx):
-		return fmt.Sprintf("no answer, or no SSH handshake, within %v (is it up, reachable, and an SSH server?)", limit)
+		return fmt.Sprintf("no answer, or no SSH handshake, within %v (is it up, reachable, and "+
+			"an SSH server?)", limit)
 	case ctx.Err() != nil:
 		return ctxerr.Of(ctx).Error()
 	case errors.As(err, &lookup):

@@ -56,7 +56,9 @@ func TestDialUnreachable(t *testing.T) {
 	})
 	t.Run("silent", func(t *testing.T) { // accepts, and never says a word
 		c := s.config()
-		c.Address = listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { io.Copy(io.Discard, c) }).Addr().String()
+		c.Address = listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+			io.Copy(io.Discard, c)
+		}).Addr().String()
 		c.HandshakeTimeout = 100 * time.Millisecond
 		dialError(t, c, "within 100ms")
 
@@ -75,13 +77,17 @@ func TestDialUnreachable(t *testing.T) {
 	})
 	t.Run("another service", func(t *testing.T) {
 		c := s.config()
-		c.Address = listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }).Addr().String()
+		c.Address = listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+			io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
+		}).Addr().String()
 		dialError(t, c)
 	})
 	t.Run("hangs up", func(t *testing.T) {
 		c := s.config()
 		var tries sync.Map
-		c.Address = listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { tries.Store(c.RemoteAddr().String(), true) }).Addr().String()
+		c.Address = listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+			tries.Store(c.RemoteAddr().String(), true)
+		}).Addr().String()
 		c.HandshakeTimeout = time.Second
 		dialError(t, c, "closed the connection before it said anything")
 		n := 0
@@ -92,7 +98,8 @@ func TestDialUnreachable(t *testing.T) {
 	})
 }
 
-// By default a silent machine is lost within 10 s: the last sign of life may be nearly as old as a question.
+// By default a silent machine is lost within 10 s: the last sign of life may be nearly as old as a
+// question.
 func TestKeepAliveDefault(t *testing.T) {
 	c, err := DialConfig{Address: "machine"}.withDefaults()
 	noError(t, err)
@@ -101,15 +108,19 @@ func TestKeepAliveDefault(t *testing.T) {
 	}
 }
 
-// KeepAlive and KeepAliveMax reach the connection. (sshhost's tests show what becomes of a Host whose server is gone.)
+// KeepAlive and KeepAliveMax reach the connection. (sshhost's tests show what becomes of a Host
+// whose server is gone.)
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()
 	there, wire := startSSHD(t).Through(t)
-	h := (&sshd{there}).host(t, func(c *DialConfig) { c.KeepAlive, c.KeepAliveMax = 50*time.Millisecond, 2 })
+	h := (&sshd{there}).host(t, func(c *DialConfig) {
+		c.KeepAlive, c.KeepAliveMax = 50*time.Millisecond, 2
+	})
 	wire.Silence()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := h.Lost(ctx); !errors.Is(err, sandbox.ErrLost) || !strings.Contains(err.Error(), "does not answer: no answer for 100ms") {
+	if err := h.Lost(ctx); !errors.Is(err, sandbox.ErrLost) ||
+		!strings.Contains(err.Error(), "does not answer: no answer for 100ms") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -36,12 +36,13 @@ func (b *DockerSSHBox) ContainerID() string { return b.host.container.ID }
 // ContainerName is the container's name.
 func (b *DockerSSHBox) ContainerName() string { return b.host.container.Name }
 
-// New pulls the image if need be, creates and starts a container, connects to it, and starts the main session. Close
-// removes the container. When New fails, or ctx ends before it has returned, there is no container left.
+// New pulls the image if need be, creates and starts a container, connects to it, and starts the
+// main session. Close removes the container. When New fails, or ctx ends before it has returned,
+// there is no container left.
 //
-// The container has the labels sandshell (this library's version), sandshell.box, sandshell.host and sandshell.pid
-// (the process it belongs to). Unless Config.Keep says otherwise, it ends by itself, and is removed, when this process has been gone for
-// Config.Linger.
+// The container has the labels sandshell (this library's version), sandshell.box, sandshell.host
+// and sandshell.pid (the process it belongs to). Unless Config.Keep says otherwise, it ends by
+// itself, and is removed, when this process has been gone for Config.Linger.
 func New(ctx context.Context, c Config) (*DockerSSHBox, error) {
 	box, err := c.box(ctx)
 	if err != nil {
@@ -71,7 +72,8 @@ func newBare(ctx context.Context, c Config) (*DockerSSHBox, error) {
 	if dir == "" {
 		dir = h.workDir(ctx, c, image)
 	}
-	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: dir, Shell: c.Shell, Grace: c.Grace, StartLimit: c.StartLimit, Logger: c.Logger})
+	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: dir, Shell: c.Shell, Grace: c.Grace,
+		StartLimit: c.StartLimit, Logger: c.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("container from image %q: %w", c.Image, err)
 	}
@@ -85,7 +87,8 @@ func (h *dockerHost) workDir(ctx context.Context, c Config, image *docker.Image)
 		return image.WorkDir
 	}
 	const none = "/proc/self/exe/none" // is looked for in the directory
-	if _, err := h.Start(ctx, shellbox.Program{Args: []string{none}, Dir: image.WorkDir}); errors.Is(err, fs.ErrPermission) {
+	if _, err := h.Start(ctx, shellbox.Program{Args: []string{none},
+		Dir: image.WorkDir}); errors.Is(err, fs.ErrPermission) {
 		return "/"
 	}
 	return image.WorkDir
@@ -127,14 +130,17 @@ func newHost(ctx context.Context, c Config) (h *dockerHost, image *docker.Image,
 	return h, image, err
 }
 
-// start makes a container from an image, and connects to it. The engine is the host's when it succeeds.
-func (c Config) start(ctx context.Context, e *docker.Engine, image *docker.Image) (*dockerHost, error) {
+// start makes a container from an image, and connects to it. The engine is the host's when it
+// succeeds.
+func (c Config) start(ctx context.Context, e *docker.Engine,
+	image *docker.Image) (*dockerHost, error) {
 	spec, err := c.spec(image, e.Address())
 	if err != nil {
 		return nil, err
 	}
 	starting, cancel := context.WithTimeoutCause(ctx, c.StartTimeout,
-		fmt.Errorf("the container did not come up within %v: %w", c.StartTimeout, context.DeadlineExceeded))
+		fmt.Errorf("the container did not come up within %v: %w", c.StartTimeout,
+			context.DeadlineExceeded))
 	defer cancel()
 	fail := func(err error) error {
 		switch {
@@ -163,17 +169,21 @@ func (c Config) start(ctx context.Context, e *docker.Engine, image *docker.Image
 
 // connect connects to the boxd of a container that runs, as its new owner.
 func connect(ctx context.Context, e *docker.Engine, c *docker.Container) (*dockerHost, error) {
-	h, err := client.Connect(ctx, client.Config{Name: "DockerSSHBox", Place: c, Keep: c.Keep, Patience: c.Linger, Logger: c.Logger})
+	h, err := client.Connect(ctx, client.Config{Name: "DockerSSHBox", Place: c, Keep: c.Keep,
+		Patience: c.Linger, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
-	return &dockerHost{Host: h, engine: e, container: c, sweeper: e.Sweep(ctx, c.Logger, func() { guests.Reap(c.Logger) })}, nil
+	return &dockerHost{Host: h, engine: e, container: c, sweeper: e.Sweep(ctx, c.Logger, func() {
+		guests.Reap(c.Logger)
+	})}, nil
 }
 
 // ownerLimit bounds the question whether the box is still this program's.
 const ownerLimit = 2 * time.Second
 
-// Close ends the connection, removes the container, unless it is left running or is another program's by now, and waits until it is gone.
+// Close ends the connection, removes the container, unless it is left running or is another
+// program's by now, and waits until it is gone.
 func (h *dockerHost) Close() error {
 	h.closing.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), ownerLimit)

@@ -13,7 +13,8 @@ import (
 
 const testImage = dockertest.Image
 
-// testEngine returns a client of the engine, and skips the test where there is no engine or no image.
+// testEngine returns a client of the engine, and skips the test where there is no engine or no
+// image.
 func testEngine(t testing.TB) *client.Client {
 	t.Helper()
 	return dockertest.Engine(t, testImage)
@@ -76,20 +77,23 @@ func BenchmarkContainer(b *testing.B) {
 		for b.Loop() {
 			yes := true
 			created, err := d.ContainerCreate(b.Context(), client.ContainerCreateOptions{
-				Config:     &container.Config{Image: testImage, Cmd: []string{"sleep", "infinity"}, Labels: map[string]string{"sandshell": owner.Version()}},
+				Config: &container.Config{Image: testImage, Cmd: []string{"sleep", "infinity"},
+					Labels: map[string]string{"sandshell": owner.Version()}},
 				HostConfig: &container.HostConfig{Init: &yes, NetworkMode: "none"},
 			})
 			noError(b, err)
 			_, err = d.ContainerStart(b.Context(), created.ID, client.ContainerStartOptions{})
 			noError(b, err)
-			exec, err := d.ExecCreate(b.Context(), created.ID, client.ExecCreateOptions{AttachStdout: true, Cmd: []string{"sh", "-c", ":"}})
+			exec, err := d.ExecCreate(b.Context(), created.ID,
+				client.ExecCreateOptions{AttachStdout: true, Cmd: []string{"sh", "-c", ":"}})
 			noError(b, err)
 			attached, err := d.ExecAttach(b.Context(), exec.ID, client.ExecAttachOptions{})
 			noError(b, err)
 			io.Copy(io.Discard, attached.Reader)
 			attached.Close()
 			b.StopTimer()
-			_, err = d.ContainerRemove(b.Context(), created.ID, client.ContainerRemoveOptions{Force: true})
+			_, err = d.ContainerRemove(b.Context(), created.ID,
+				client.ContainerRemoveOptions{Force: true})
 			noError(b, err)
 			b.StartTimer()
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// echoServer says on which port of loopback it listens; beside it on a socket of the name it was given. What comes goes back.
+// echoServer says on which port of loopback it listens; beside it on a socket of the name it was
+// given. What comes goes back.
 const echoServer = `package main
 
 import (
@@ -64,7 +65,8 @@ var makeEchoServer = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", "echo", "main.go")
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GO111MODULE=off", "GOFLAGS=", "GOOS=linux", "CGO_ENABLED=0")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GO111MODULE=off", "GOFLAGS=", "GOOS=linux",
+		"CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("go build: %w\n%s", err, out)
 	}
@@ -74,7 +76,8 @@ var makeEchoServer = sync.OnceValues(func() ([]byte, error) {
 // dials brings a server into the box, and talks to it.
 func dials(t *testing.T, box sandbox.Sandbox, dir string) {
 	t.Helper()
-	if _, err := box.Dial(t.Context(), "tcp", "127.0.0.1:1"); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := box.Dial(t.Context(), "tcp", "127.0.0.1:1"); !errors.Is(err,
+		syscall.ECONNREFUSED) {
 		t.Errorf("Dial where nobody listens: %v", err)
 	}
 	if dir == "/dev/shm" {
@@ -95,7 +98,8 @@ func dials(t *testing.T, box sandbox.Sandbox, dir string) {
 		said = string(data)
 		return strings.Contains(said, " .")
 	})
-	for network, address := range map[string]string{"tcp": strings.Fields(said)[2], "unix": dir + "/socket"} {
+	for network, address := range map[string]string{"tcp": strings.Fields(said)[2],
+		"unix": dir + "/socket"} {
 		conn, err := box.Dial(t.Context(), network, address)
 		noError(t, err)
 		conn.SetDeadline(time.Now().Add(20 * time.Second))

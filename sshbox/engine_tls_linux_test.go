@@ -10,9 +10,11 @@ import (
 	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
-// A dockerd that asks for keys is reached by a client that has them and by a context that does, and not by anybody else, nor is another taken for it.
+// A dockerd that asks for keys is reached by a client that has them and by a context that does, and
+// not by anybody else, nor is another taken for it.
 func TestEngineTLS(t *testing.T) {
-	testenv.NeedsAll(t, "it starts an engine of its own; TestContextTLS has this machine's behind TLS")
+	testenv.NeedsAll(t, "it starts an engine of its own; TestContextTLS has this machine's "+
+		"behind TLS")
 	haveClients(t)
 	keys, _ := keysForTLS(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,12 +47,14 @@ func TestEngineTLS(t *testing.T) {
 	others, _ := keysForTLS(t)
 	given := func(ca, own string) *client.Client {
 		d, err := client.New(client.WithHost(address),
-			client.WithTLSClientConfig(filepath.Join(ca, "ca.pem"), filepath.Join(own, "cert.pem"), filepath.Join(own, "key.pem")))
+			client.WithTLSClientConfig(filepath.Join(ca, "ca.pem"), filepath.Join(own, "cert.pem"),
+				filepath.Join(own, "key.pem")))
 		noError(t, err)
 		t.Cleanup(func() { d.Close() })
 		return d
 	}
-	contexts(t, "secure", withKeys(address, keys), "bare", "host="+address, "others", withKeys(address, others))
+	contexts(t, "secure", withKeys(address, keys), "bare", "host="+address, "others",
+		withKeys(address, others))
 	for _, name := range []string{"bare", "others"} {
 		t.Setenv("DOCKER_CONTEXT", name)
 		if list, err := List(t.Context()); err == nil {
@@ -64,6 +68,7 @@ func TestEngineTLS(t *testing.T) {
 			t.Errorf("with the keys of another engine: %v", list)
 		}
 	}
-	works(Config{Docker: given(keys, keys)}) // ssh takes the keys of the context, which is for that address
+	// ssh takes the keys of the context, which is for that address
+	works(Config{Docker: given(keys, keys)})
 	e.empty(t)
 }

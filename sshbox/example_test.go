@@ -58,9 +58,10 @@ func ExampleConfig_remoteEngine() {
 		log.Fatal(err)
 	}
 	defer machine.Close()
-	docker, err := client.New(client.WithDialContext(func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return machine.Dial(ctx, "unix", "/var/run/docker.sock")
-	}))
+	docker, err := client.New(client.WithDialContext(
+		func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return machine.Dial(ctx, "unix", "/var/run/docker.sock")
+		}))
 	if err != nil {
 		log.Fatal(err)
 	}

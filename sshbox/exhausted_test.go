@@ -14,7 +14,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Programs that take all processes there may be do not take those of boxd: a box at its limit starts nothing more, says so, and lives.
+// Programs that take all processes there may be do not take those of boxd: a box at its limit
+// starts nothing more, says so, and lives.
 func TestNoMoreProcesses(t *testing.T) {
 	t.Parallel()
 	rounds := 2
@@ -28,7 +29,8 @@ func TestNoMoreProcesses(t *testing.T) {
 			ctx := t.Context()
 			session, err := box.Open(ctx)
 			noError(t, err)
-			r, err := box.Execute(ctx, `sh -c 'while :; do sleep 1000 & echo $!; done' 2>&1`, sandbox.Timeout(30*time.Second))
+			r, err := box.Execute(ctx, `sh -c 'while :; do sleep 1000 & echo $!; done' 2>&1`,
+				sandbox.Timeout(30*time.Second))
 			noError(t, err)
 			require.Equal(t, sandbox.Exited, r.State)
 			require.Contains(t, r.Output, "fork")
@@ -38,7 +40,8 @@ func TestNoMoreProcesses(t *testing.T) {
 				all.Go(func() {
 					ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 					defer cancel()
-					if code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"true"}}); code == 0 && err == nil {
+					if code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"true"}}); code == 0 &&
+						err == nil {
 						return // somebody else's process has just ended
 					} else if err == nil || ctx.Err() != nil {
 						t.Errorf("Run: %d, %v", code, err)

@@ -21,28 +21,33 @@ func attack(t *testing.T, box *DockerSSHBox, when, how string) {
 	t.Helper()
 	ctx := limit(t)
 	noError(t, box.Files().WriteFile(ctx, "/tmp/hijack.py", []byte(hijack), 0o755))
-	does(t, box, "ssh-keygen -qt ed25519 -N '' -f /tmp/hostkey; mkdir -p /run/sshd 2>/dev/null; X=kept", 0, "")
-	_, err := box.Background(ctx, "exec python3 /tmp/hijack.py "+when+" "+how+" "+box.host.container.Box+" >/tmp/said 2>&1")
+	does(t, box, "ssh-keygen -qt ed25519 -N '' -f /tmp/hostkey; mkdir -p /run/sshd 2>/dev/null; "+
+		"X=kept", 0, "")
+	_, err := box.Background(ctx, "exec python3 /tmp/hijack.py "+when+" "+how+" "+
+		box.host.container.Box+" >/tmp/said 2>&1")
 	noError(t, err)
 }
 
 // attacked checks that the attack got to its point: what has come from outside is the program.
 func attacked(t *testing.T, box sandbox.Sandbox) {
 	t.Helper()
-	does(t, box, "until [ -e /tmp/came ]; do sleep 0.02; done; cat /tmp/said /tmp/came", 0, "waits\ntraced\nparent 0\n")
+	does(t, box, "until [ -e /tmp/came ]; do sleep 0.02; done; cat /tmp/said /tmp/came", 0,
+		"waits\ntraced\nparent 0\n")
 }
 
-// TestHijack: a program of the box traces a "boxd join" and becomes it. It gains nothing: who owns the
-// box is decided elsewhere, and both ends know each other's keys. The owner has a cut. (As root sshd has
-// not got the rights to answer for long.)
+// TestHijack: a program of the box traces a "boxd join" and becomes it. It gains nothing: who owns
+// the box is decided elsewhere, and both ends know each other's keys. The owner has a cut. (As root
+// sshd has not got the rights to answer for long.)
 func TestHijack(t *testing.T) {
 	t.Parallel()
-	testenv.NeedsAll(t, "it makes boxes by the eight, and programs that keep a processor busy: boxd's TestImpostor and TestClaimByJoin have what follows from it")
+	testenv.NeedsAll(t, "it makes boxes by the eight, and programs that keep a processor busy: "+
+		"boxd's TestImpostor and TestClaimByJoin have what follows from it")
 	d := testEngine(t)
 	if runtime.GOARCH != "amd64" {
 		t.Skip("what the program injects is for amd64")
 	}
-	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && scope[0] != '0' {
+	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil &&
+		scope[0] != '0' {
 		t.Skip("the kernel's yama forbids tracing")
 	}
 	for _, user := range []string{"0", "1000"} {
@@ -72,7 +77,8 @@ func TestHijack(t *testing.T) {
 			box, err := New(limit(t), kept)
 			noError(t, err)
 			t.Cleanup(func() {
-				d.ContainerRemove(context.Background(), box.ContainerID(), client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+				d.ContainerRemove(context.Background(), box.ContainerID(),
+					client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 			})
 			attack(t, box, "wait", "server")
 			does(t, box, "until [ -s /tmp/said ]; do sleep 0.02; done", 0, "")
@@ -91,8 +97,10 @@ func throughDoor(t *testing.T, box *DockerSSHBox) {
 	t.Helper()
 	const claim = "N ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl x"
 	for _, word := range []string{"authorize", "adopt"} {
-		out := runs(t, box, "echo 'sandshell "+word+" "+claim+"' | socat -t 5 - UNIX-CONNECT:/tmp/door")
-		if !strings.HasPrefix(out, "SSH-2.0-sandshell_boxd") || strings.Contains(out, "sandshell answer") {
+		out := runs(t, box, "echo 'sandshell "+word+" "+claim+
+			"' | socat -t 5 - UNIX-CONNECT:/tmp/door")
+		if !strings.HasPrefix(out, "SSH-2.0-sandshell_boxd") ||
+			strings.Contains(out, "sandshell answer") {
 			t.Errorf("%s is answered: %.300q", word, out)
 		}
 	}

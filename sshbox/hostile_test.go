@@ -56,7 +56,8 @@ func TestHostileFileServer(t *testing.T) {
 		{"order", "Stat", stat, "", 3 * time.Second},
 		{"silent", "Stat", stat, "deadline", 100 * time.Millisecond},
 	} {
-		hostiletest.Case{Name: c.mode + c.call, Call: func(ctx context.Context, t *testing.T) error {
+		hostiletest.Case{Name: c.mode + c.call, Call: func(ctx context.Context,
+			t *testing.T) error {
 			program := filepath.Join(t.TempDir(), "sftp")
 			noError(t, os.Chmod(filepath.Dir(program), 0o755))
 			noError(t, os.WriteFile(program, []byte("#!/usr/bin/python3\n"+hostileServer), 0o755))
@@ -79,8 +80,9 @@ func TestStreamsOfOthers(t *testing.T) {
 	events, err := files.Watch(ctx, "/tmp")
 	noError(t, err)
 	for _, server := range []string{"files", "watch"} {
-		does(t, box, "python3 /tmp/hostile.py size "+server, 0, strings.Repeat("open: No such device or address\n"+
-			"pidfd_getfd: Operation not permitted\n", 2)+"refused\n")
+		does(t, box, "python3 /tmp/hostile.py size "+server, 0,
+			strings.Repeat("open: No such device or address\n"+
+				"pidfd_getfd: Operation not permitted\n", 2)+"refused\n")
 	}
 	noError(t, files.WriteFile(ctx, "/tmp/new", []byte("text"), 0o600))
 	for e, err := range events {
@@ -92,28 +94,37 @@ func TestStreamsOfOthers(t *testing.T) {
 	}
 }
 
-// What the programs of a container say that others have taken the place of. Those of boxd's own can be
-// taken by who may trace them.
+// What the programs of a container say that others have taken the place of. Those of boxd's own can
+// be taken by who may trace them.
 func TestHostileContainer(t *testing.T) {
-	box := newBox(t, Config{Image: testImage, Network: "none", Memory: 512 << 20, CapAdd: []string{"SYS_PTRACE"}})
+	box := newBox(t, Config{Image: testImage, Network: "none", Memory: 512 << 20,
+		CapAdd: []string{"SYS_PTRACE"}})
 	noError(t, box.Files().WriteFile(limit(t), "/tmp/hostile.py", []byte(hostileServer), 0o755))
-	does(t, box, `mkdir -p /tmp/w; printf '#!/bin/bash\nexec yes %s\n' "$(printf 'A%.0s' $(seq 100))" >/tmp/yes; chmod +x /tmp/yes`, 0, "")
-	instead := func(program string, call func(context.Context) error) func(context.Context, *testing.T) error {
+	does(t, box,
+		`mkdir -p /tmp/w; printf '#!/bin/bash\nexec yes %s\n' "$(printf 'A%.0s' $(seq 100))" >/tmp/yes; chmod +x /tmp/yes`, 0, "")
+	instead := func(program string, call func(context.Context) error) func(context.Context,
+		*testing.T) error {
 		return func(ctx context.Context, t *testing.T) error {
-			does(t, box, "p=$(command -v "+program+" || echo /usr/local/bin/"+program+"); [ ! -e $p ] || cp -P $p /tmp/kept; cp /tmp/yes /tmp/new; mv /tmp/new $p", 0, "")
-			defer does(t, box, "p=$(command -v "+program+"); if [ -e /tmp/kept ] || [ -L /tmp/kept ]; then mv /tmp/kept $p; else rm $p; fi", 0, "")
+			does(t, box, "p=$(command -v "+program+" || echo /usr/local/bin/"+program+
+				"); [ ! -e $p ] || cp -P $p /tmp/kept; cp /tmp/yes /tmp/new; mv /tmp/new $p", 0, "")
+			defer does(t, box, "p=$(command -v "+program+
+				"); if [ -e /tmp/kept ] || [ -L /tmp/kept ]; then mv /tmp/kept $p; else rm $p; fi",
+				0, "")
 			return call(ctx)
 		}
 	}
-	taken := func(mode, server string, begin, call func(context.Context) error) func(context.Context, *testing.T) error {
+	taken := func(mode, server string, begin, call func(context.Context) error) func(
+		context.Context, *testing.T) error {
 		return func(ctx context.Context, t *testing.T) error {
 			noError(t, begin(ctx))
 			does(t, box, "rm -f /tmp/attack", 0, "") // the case's before
-			attack, err := box.Background(ctx, "exec python3 /tmp/hostile.py "+mode+" "+server+" >/tmp/attack 2>&1")
+			attack, err := box.Background(ctx, "exec python3 /tmp/hostile.py "+mode+" "+server+
+				" >/tmp/attack 2>&1")
 			noError(t, err)
 			defer func() {
 				noError(t, attack.Kill(limit(t)))
-				does(t, box, "kill -KILL $(sed -n 's/stopped //p' /tmp/attack) 2>/dev/null; true", 0, "")
+				does(t, box, "kill -KILL $(sed -n 's/stopped //p' /tmp/attack) 2>/dev/null; true",
+					0, "")
 			}()
 			does(t, box, "until grep -qs stopped /tmp/attack; do sleep 0.01; done", 0, "")
 			return call(ctx)
@@ -122,7 +133,10 @@ func TestHostileContainer(t *testing.T) {
 	files := box.Files()
 	open := func(ctx context.Context) error { _, err := files.Stat(ctx, "/"); return err }
 	list := func(ctx context.Context) error { _, err := files.ReadDir(ctx, "/etc"); return err }
-	read := func(ctx context.Context) error { _, err := files.ReadFile(ctx, "/etc/hostname", 0); return err }
+	read := func(ctx context.Context) error {
+		_, err := files.ReadFile(ctx, "/etc/hostname", 0)
+		return err
+	}
 	var events func(func(sandbox.FileEvent, error) bool)
 	watch := func(ctx context.Context) error {
 		seq, err := files.Watch(ctx, "/tmp/w")
@@ -136,18 +150,26 @@ func TestHostileContainer(t *testing.T) {
 		return last
 	}
 	for _, c := range []hostiletest.Case{
-		{Name: "ReadFileTaken", Call: taken("size", "files", open, read), Says: "18446744073709551614"},
+		{Name: "ReadFileTaken", Call: taken("size", "files", open, read),
+			Says: "18446744073709551614"},
 		{Name: "ReadDirTaken", Call: taken("list", "files", open, list), Says: "20 MiB"},
 		{Name: "WatchTaken", Call: taken("line", "watch", watch, next), Says: "KiB"},
-		{Name: "ExecuteCLI", Call: instead("execute_cli", func(ctx context.Context) error { _, err := jupyter.Connect(ctx, box); return err }), Says: "64 KiB"},
+		{Name: "ExecuteCLI", Call: instead("execute_cli", func(ctx context.Context) error {
+			_, err := jupyter.Connect(ctx, box)
+			return err
+		}), Says: "64 KiB"},
 		{Name: "PluginsSh", Call: instead("sh", func(ctx context.Context) error {
-			return box.InitPlugins(ctx, plugin.Plugin{Name: "p", Files: fstest.MapFS{"setup.sh": {Data: []byte("true\n"), Mode: 0o755}}})
+			return box.InitPlugins(ctx, plugin.Plugin{Name: "p",
+				Files: fstest.MapFS{"setup.sh": {Data: []byte("true\n"), Mode: 0o755}}})
 		}), Says: "MiB"},
 		{Name: "PluginSetup", Call: func(ctx context.Context, t *testing.T) error {
-			return box.InitPlugins(ctx, plugin.Plugin{Name: "q", Timeout: time.Second, Files: fstest.MapFS{"setup.sh": {Data: []byte("exec yes AAAAAAAAAAAAAAAA\n"), Mode: 0o755}}})
+			return box.InitPlugins(ctx, plugin.Plugin{Name: "q", Timeout: time.Second,
+				Files: fstest.MapFS{"setup.sh": {Data: []byte("exec yes AAAAAAAAAAAAAAAA\n"),
+					Mode: 0o755}}})
 		}, Time: time.Minute},
 		{Name: "Pytool", Call: instead("sh", func(ctx context.Context) error {
-			_, err := (&pytool.Tool{Function: "f", Source: "def f(): pass"}).Call(ctx, box, pytool.Call{Timeout: 2 * time.Second})
+			_, err := (&pytool.Tool{Function: "f", Source: "def f(): pass"}).Call(ctx, box,
+				pytool.Call{Timeout: 2 * time.Second})
 			return err
 		})},
 		{Name: "Browser", Call: instead("sh", func(ctx context.Context) error {

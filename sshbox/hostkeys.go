@@ -18,8 +18,8 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// A HostKeyError says that the machine at an address is not known to be the right one. No password and no signature
-// has been sent to it.
+// A HostKeyError says that the machine at an address is not known to be the right one. No password
+// and no signature has been sent to it.
 type HostKeyError struct {
 	Address string
 	Key     ssh.PublicKey         // what the machine has shown
@@ -36,17 +36,21 @@ func (e *HostKeyError) Error() string {
 	name := knownhosts.Normalize(e.Address)
 	if len(e.Known) > 0 {
 		known := e.Known[0]
-		return fmt.Sprintf("host key of %s has changed: it has shown %s, but %s:%d has %s %s. Somebody may be listening in. "+
+		return fmt.Sprintf("host key of %s has changed: it has shown %s, but %s:%d has %s %s. "+
+			"Somebody may be listening in. "+
 			"If you know why it has changed: ssh-keygen -R '%s', and add the new one",
-			e.Address, shown, known.Filename, known.Line, known.Key.Type(), ssh.FingerprintSHA256(known.Key), name)
+			e.Address, shown, known.Filename, known.Line, known.Key.Type(),
+			ssh.FingerprintSHA256(known.Key), name)
 	}
 	host, port, _ := net.SplitHostPort(e.Address)
 	where := "there is no known_hosts file"
 	if len(e.Files) > 0 {
 		where = "it is not in " + strings.Join(e.Files, ", ")
 	}
-	return fmt.Sprintf("host key of %s is unknown: it has shown %s, and %s. If that is its fingerprint: "+
-		"ssh-keyscan -p %s %s >> ~/.ssh/known_hosts, or set DialConfig.HostKey to ssh.FixedHostKey", e.Address, shown, where, port, host)
+	return fmt.Sprintf("host key of %s is unknown: it has shown %s, and %s. If that is its "+
+		"fingerprint: "+
+		"ssh-keyscan -p %s %s >> ~/.ssh/known_hosts, or set DialConfig.HostKey to ssh.FixedHostKey",
+		e.Address, shown, where, port, host)
 }
 
 func (e *HostKeyError) Unwrap() error { return e.Err }
@@ -92,8 +96,9 @@ func defaultKnownHosts() (files []string) {
 	return files
 }
 
-// readKnownHosts reads the files. x/crypto refuses a whole file for one line that it does not understand, such as a
-// key of a kind that it does not have: those lines are left out, as OpenSSH does.
+// readKnownHosts reads the files. x/crypto refuses a whole file for one line that it does not
+// understand, such as a key of a kind that it does not have: those lines are left out, as OpenSSH
+// does.
 func readKnownHosts(files []string) (ssh.HostKeyCallback, error) {
 	callback, err := knownhosts.New(files...)
 	var path *fs.PathError
@@ -158,9 +163,9 @@ func (k *hostKeys) check(address string, remote net.Addr, key ssh.PublicKey) err
 	return wrong
 }
 
-// algorithms are the kinds of keys that the machine is known by: a server that has several shows the first kind that
-// it is asked for, and one that is not in known_hosts would be taken for a wrong machine. nil, the default, if it is
-// not known at all.
+// algorithms are the kinds of keys that the machine is known by: a server that has several shows
+// the first kind that it is asked for, and one that is not in known_hosts would be taken for a
+// wrong machine. nil, the default, if it is not known at all.
 func (k *hostKeys) algorithms(address string, remote net.Addr) []string {
 	if !k.ours {
 		return nil
@@ -205,11 +210,13 @@ func isAuthority(k knownhosts.KnownKey) bool {
 		return false
 	}
 	lines := bytes.Split(data, []byte("\n"))
-	return 0 < k.Line && k.Line <= len(lines) && bytes.HasPrefix(bytes.TrimSpace(lines[k.Line-1]), []byte("@cert-authority"))
+	return 0 < k.Line && k.Line <= len(lines) &&
+		bytes.HasPrefix(bytes.TrimSpace(lines[k.Line-1]), []byte("@cert-authority"))
 }
 
-// withPort is remote if it is an IP address with a port, and one that nobody has if it is not: x/crypto takes no
-// other, though it goes by the name. (DialContext may return any kind of connection.)
+// withPort is remote if it is an IP address with a port, and one that nobody has if it is not:
+// x/crypto takes no other, though it goes by the name. (DialContext may return any kind of
+// connection.)
 func withPort(remote net.Addr) net.Addr {
 	if remote != nil {
 		if _, _, err := net.SplitHostPort(remote.String()); err == nil {

@@ -19,19 +19,28 @@ func TestKnownHosts(t *testing.T) {
 	file := filepath.Join(home, ".ssh", "known_hosts")
 	noError(t, os.Mkdir(filepath.Dir(file), 0o700))
 	other := newKey(t, "").PublicKey()
-	line := func(key ssh.PublicKey) string { return knownhosts.Line([]string{s.Address}, key) + "\n" }
+	line := func(key ssh.PublicKey) string {
+		return knownhosts.Line([]string{s.Address}, key) + "\n"
+	}
 	for _, c := range []struct {
 		name, file string
 		want       []string // nil: logs in
 	}{
 		{"known", line(s.HostKey), nil},
-		{"hashed", knownhosts.HashHostname(knownhosts.Normalize(s.Address)) + " " + line(s.HostKey)[len(knownhosts.Normalize(s.Address))+1:], nil},
-		{"a line that x/crypto does not understand", "example.com ssh-strange AAAA\n@nonsense\n" + line(s.HostKey), nil},
-		{"no file", "", []string{"unknown", "there is no known_hosts file", "ssh-keyscan", ssh.FingerprintSHA256(s.HostKey), "FixedHostKey"}},
-		{"not in the file", knownhosts.Line([]string{"example.com"}, s.HostKey), []string{"unknown", file, "ssh-keyscan", ssh.FingerprintSHA256(s.HostKey)}},
-		{"changed", line(other), []string{"has changed", file + ":1", ssh.FingerprintSHA256(s.HostKey), ssh.FingerprintSHA256(other), "ssh-keygen -R"}},
-		{"changed, beside a line that x/crypto does not understand", "example.com ssh-strange AAAA\n" + line(other), []string{"has changed", file + ":2"}},
-		{"revoked", "@revoked * " + strings.SplitN(line(s.HostKey), " ", 2)[1] + line(s.HostKey), []string{"refused", "revoked"}},
+		{"hashed", knownhosts.HashHostname(knownhosts.Normalize(s.Address)) + " " +
+			line(s.HostKey)[len(knownhosts.Normalize(s.Address))+1:], nil},
+		{"a line that x/crypto does not understand", "example.com ssh-strange AAAA\n@nonsense\n" +
+			line(s.HostKey), nil},
+		{"no file", "", []string{"unknown", "there is no known_hosts file", "ssh-keyscan",
+			ssh.FingerprintSHA256(s.HostKey), "FixedHostKey"}},
+		{"not in the file", knownhosts.Line([]string{"example.com"}, s.HostKey),
+			[]string{"unknown", file, "ssh-keyscan", ssh.FingerprintSHA256(s.HostKey)}},
+		{"changed", line(other), []string{"has changed", file + ":1",
+			ssh.FingerprintSHA256(s.HostKey), ssh.FingerprintSHA256(other), "ssh-keygen -R"}},
+		{"changed, beside a line that x/crypto does not understand",
+			"example.com ssh-strange AAAA\n" + line(other), []string{"has changed", file + ":2"}},
+		{"revoked", "@revoked * " + strings.SplitN(line(s.HostKey), " ", 2)[1] + line(s.HostKey),
+			[]string{"refused", "revoked"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			os.Remove(file)
@@ -75,7 +84,8 @@ func TestKnownHostsWithAnotherKind(t *testing.T) {
 	noError(t, err)
 	for _, key := range []ssh.PublicKey{rsaKey, s.HostKey} {
 		file := filepath.Join(dir, "known_hosts")
-		noError(t, os.WriteFile(file, []byte(knownhosts.Line([]string{s.Address}, key)+"\n"), 0o600))
+		noError(t, os.WriteFile(file, []byte(knownhosts.Line([]string{s.Address}, key)+"\n"),
+			0o600))
 		c := s.config()
 		c.HostKey, c.KnownHosts = nil, []string{file}
 		c, err := c.withDefaults()
@@ -101,7 +111,8 @@ func TestKnownHostsAuthority(t *testing.T) {
 	public, err := os.ReadFile(ca + ".pub")
 	noError(t, err)
 	file := filepath.Join(dir, "known_hosts")
-	noError(t, os.WriteFile(file, append([]byte("@cert-authority "+knownhosts.Normalize(s.Address)+" "), public...), 0o600))
+	noError(t, os.WriteFile(file, append([]byte("@cert-authority "+knownhosts.Normalize(s.Address)+
+		" "), public...), 0o600))
 	c := s.config()
 	c.HostKey, c.KnownHosts = nil, []string{file}
 	c, err = c.withDefaults()

@@ -32,7 +32,8 @@ func imported(t *testing.T, name string, size int64) string {
 	noError(t, w.WriteHeader(&tar.Header{Name: "file", Mode: 0o644, Size: size}))
 	io.CopyN(w, rand.Reader, size)
 	noError(t, w.Close())
-	r, err := d.ImageImport(t.Context(), client.ImageImportSource{Source: &b, SourceName: "-"}, name, client.ImageImportOptions{})
+	r, err := d.ImageImport(t.Context(), client.ImageImportSource{Source: &b, SourceName: "-"},
+		name, client.ImageImportOptions{})
 	noError(t, err)
 	io.Copy(io.Discard, r)
 	r.Close()
@@ -41,19 +42,24 @@ func imported(t *testing.T, name string, size int64) string {
 }
 
 func imageName(t *testing.T) string {
-	return strings.ToLower(fmt.Sprintf("sandshell-%s-%d:latest", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid()))
+	return strings.ToLower(fmt.Sprintf("sandshell-%s-%d:latest",
+		strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid()))
 }
 
 func TestImageMissing(t *testing.T) {
-	refused(t, Config{Image: "sandshell-no-such-image", Pull: PullNever}, "sandshell-no-such-image", "not there", "docker pull")
-	refused(t, Config{Image: testImage, Platform: "linux/s390x", Pull: PullNever}, testImage, "another platform")
+	refused(t, Config{Image: "sandshell-no-such-image", Pull: PullNever}, "sandshell-no-such-image",
+		"not there", "docker pull")
+	refused(t, Config{Image: testImage, Platform: "linux/s390x", Pull: PullNever}, testImage,
+		"another platform")
 	// A registry that is not one.
 	l := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {})
-	refused(t, Config{Image: l.Addr().String() + "/image:tag"}, l.Addr().String()+"/image:tag", "pull image")
+	refused(t, Config{Image: l.Addr().String() + "/image:tag"}, l.Addr().String()+"/image:tag",
+		"pull image")
 	refused(t, Config{Image: "Not A Name", Pull: PullAlways}, "Not A Name")
 }
 
-// startRegistry starts a registry on loopback, which an engine takes without TLS. Its storage ends with the test.
+// startRegistry starts a registry on loopback, which an engine takes without TLS. Its storage ends
+// with the test.
 func startRegistry(t *testing.T) string {
 	t.Helper()
 	binary, err := exec.LookPath("docker-registry")
@@ -62,7 +68,8 @@ func startRegistry(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	address := freeAddress(t)
-	config := fmt.Sprintf("version: 0.1\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\nlog: {level: error}\n", dir, address)
+	config := fmt.Sprintf("version: 0.1\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: "+
+		"{addr: %q}\nlog: {level: error}\n", dir, address)
 	file := filepath.Join(t.TempDir(), "config.yml")
 	noError(t, os.WriteFile(file, []byte(config), 0o600))
 	log := &safeBuffer{}
@@ -96,7 +103,8 @@ func TestPull(t *testing.T) {
 	noError(t, err)
 	err = push.Wait(t.Context())
 	if podman && err != nil && strings.Contains(err.Error(), "HTTP response to HTTPS client") {
-		t.Skip("Podman speaks TLS to the registry of this test: its registries.conf has to say that those on 127.0.0.1 are insecure")
+		t.Skip("Podman speaks TLS to the registry of this test: its registries.conf has to say " +
+			"that those on 127.0.0.1 are insecure")
 	}
 	noError(t, err)
 
@@ -110,12 +118,15 @@ func TestPull(t *testing.T) {
 	}
 	made := func(pull PullPolicy) (progress []PullProgress) {
 		t.Helper()
-		_, err := e.Image(t.Context(), Config{Image: name, Pull: pull, Progress: func(p PullProgress) { progress = append(progress, p) }}.source())
+		_, err := e.Image(t.Context(), Config{Image: name, Pull: pull,
+			Progress: func(p PullProgress) { progress = append(progress, p) }}.source())
 		noError(t, err)
 		return progress
 	}
 	forget()
-	_, err = e.Image(t.Context(), Config{Image: name, Progress: func(PullProgress) { panic("oops") }}.source())
+	_, err = e.Image(t.Context(), Config{Image: name, Progress: func(PullProgress) {
+		panic("oops")
+	}}.source())
 	if err == nil || !strings.Contains(err.Error(), "Config.Progress panicked: oops") {
 		t.Errorf("got %v", err)
 	}
@@ -125,7 +136,8 @@ func TestPull(t *testing.T) {
 		if p.Image != name || p.Status == "" {
 			t.Errorf("got %+v", p)
 		}
-		done = done || podman && p.Status == "Download complete" || p.Status == "Extracting" && p.Done == p.Total && p.Total > 3<<20 && p.Layer != ""
+		done = done || podman && p.Status == "Download complete" || p.Status == "Extracting" &&
+			p.Done == p.Total && p.Total > 3<<20 && p.Layer != ""
 	}
 	if !done {
 		t.Errorf("no layer was seen to its end: %+v", progress)
@@ -149,7 +161,8 @@ func TestPull(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := makeContainer(ctx, Config{Image: name}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := makeContainer(ctx, Config{Image: name}); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

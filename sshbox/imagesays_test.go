@@ -28,24 +28,33 @@ import (
 
 // anImageName is another one each time.
 func anImageName(t *testing.T) string {
-	return strings.TrimSuffix(imageName(t), ":latest") + "-" + strings.ToLower(rand.Text()[:8]) + ":latest"
+	return strings.TrimSuffix(imageName(t), ":latest") + "-" + strings.ToLower(rand.Text()[:8]) +
+		":latest"
 }
 
-// changed makes an image with files more than another has, and with changes as of a Dockerfile, and removes it at the test's end.
+// changed makes an image with files more than another has, and with changes as of a Dockerfile, and
+// removes it at the test's end.
 func changed(t *testing.T, image string, files map[string]string, changes ...string) string {
 	t.Helper()
 	d := imageOf(t, image)
-	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{Image: image}})
+	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{
+		Config: &container.Config{Image: image}})
 	noError(t, err)
 	defer func() {
-		_, err := d.ContainerRemove(t.Context(), created.ID, client.ContainerRemoveOptions{Force: true})
+		_, err := d.ContainerRemove(t.Context(), created.ID,
+			client.ContainerRemoveOptions{Force: true})
 		noError(t, err)
 	}()
-	_, err = d.CopyToContainer(t.Context(), created.ID, client.CopyToContainerOptions{DestinationPath: "/", Content: strings.NewReader(pack(t, files))})
+	_, err = d.CopyToContainer(t.Context(), created.ID,
+		client.CopyToContainerOptions{DestinationPath: "/",
+			Content: strings.NewReader(pack(t, files))})
 	noError(t, err)
 
 	name := anImageName(t)
-	_, err = d.ContainerCommit(t.Context(), created.ID, client.ContainerCommitOptions{Reference: name, Changes: changes, Config: &container.Config{}}) // Podman wants one
+	// Podman wants one
+	_, err = d.ContainerCommit(t.Context(), created.ID,
+		client.ContainerCommitOptions{Reference: name, Changes: changes,
+			Config: &container.Config{}})
 	noError(t, err)
 	dockertest.RemoveImage(t, d, name)
 	return name
@@ -53,12 +62,14 @@ func changed(t *testing.T, image string, files map[string]string, changes ...str
 
 func TestImageUserIsAName(t *testing.T) {
 	passwd := "root:x:0:0::/:/bin/sh\nann:x:4711:4712:Ann:/home:/bin/sh\n"
-	name := changed(t, bareImage, map[string]string{"etc/passwd": passwd, "etc/group": "root:x:0:\nstaff:x:4712:\n", "home/file": "mine"}, "USER ann")
+	name := changed(t, bareImage, map[string]string{"etc/passwd": passwd,
+		"etc/group": "root:x:0:\nstaff:x:4712:\n", "home/file": "mine"}, "USER ann")
 	dir := "/home"
 	if dockertest.Podman(t, testEngine(t)) {
 		dir = "/" // an image that Podman makes of a container always names a directory
 	}
-	for user, want := range map[string]string{"": "4711 4712 ann /home\n" + dir + "\n", "root": "0 0 root /\n/\n", "ann:root": "4711 0 ann /home\n" + dir + "\n"} {
+	for user, want := range map[string]string{"": "4711 4712 ann /home\n" + dir + "\n",
+		"root": "0 0 root /\n/\n", "ann:root": "4711 0 ann /home\n" + dir + "\n"} {
 		box := newBox(t, Config{Image: name, User: user, Network: "none"})
 		does(t, box, `echo $(id -u) $(id -g) $USER $HOME; pwd`, 0, want)
 		noError(t, box.Close())
@@ -76,19 +87,24 @@ func TestImageUserIsAName(t *testing.T) {
 		}
 		noContainers(t)
 	}
-	_, err := New(t.Context(), Config{Image: changed(t, shellImage, nil, "USER nobody"), Network: "none"})
-	if err == nil || !strings.Contains(err.Error(), "nobody") || !strings.Contains(err.Error(), "Config.User") {
+	_, err := New(t.Context(), Config{Image: changed(t, shellImage, nil, "USER nobody"),
+		Network: "none"})
+	if err == nil || !strings.Contains(err.Error(), "nobody") ||
+		!strings.Contains(err.Error(), "Config.User") {
 		t.Errorf("an image with a USER that it does not have: %v", err)
 	}
 	noContainers(t)
 }
 
 // logs is what docker logs shows.
-func logs(t *testing.T, box *DockerSSHBox) string { return logsOf(t, testEngine(t), box.ContainerID()) }
+func logs(t *testing.T, box *DockerSSHBox) string {
+	return logsOf(t, testEngine(t), box.ContainerID())
+}
 
 func logsOf(t *testing.T, d *client.Client, id string) string {
 	t.Helper()
-	r, err := d.ContainerLogs(t.Context(), id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true})
+	r, err := d.ContainerLogs(t.Context(), id, client.ContainerLogsOptions{ShowStdout: true,
+		ShowStderr: true})
 	noError(t, err)
 	defer r.Close()
 	var out bytes.Buffer
@@ -100,9 +116,12 @@ func logsOf(t *testing.T, d *client.Client, id string) string {
 func TestImageEntrypoint(t *testing.T) {
 	changes := []string{`ENTRYPOINT ["/start", "one"]`, `CMD ["two words"]`}
 	if !dockertest.Podman(t, testEngine(t)) { // which gives no container's image a health check
-		changes = append(changes, `HEALTHCHECK --interval=1s CMD ["/bin/sh", "-c", "echo healthy >/tmp/health"]`)
+		changes = append(changes,
+			`HEALTHCHECK --interval=1s CMD ["/bin/sh", "-c", "echo healthy >/tmp/health"]`)
 	}
-	name := changed(t, bareImage, map[string]string{"start": "#!/bin/sh\necho \"started: $*\"; echo complaint >&2; echo $$ >/tmp/started; read x; echo \"read: $?\"\n"}, changes...)
+	name := changed(t, bareImage, map[string]string{
+		"start": "#!/bin/sh\necho \"started: $*\"; echo complaint >&2; echo $$ >/tmp/started; " +
+			"read x; echo \"read: $?\"\n"}, changes...)
 	box := newBox(t, Config{Image: name, Network: "none"})
 	does(t, box, "[ ! -e /tmp/started ] && [ ! -e /tmp/health ]", 0, "")
 	if said := logs(t, box); strings.Contains(said, "started") {
@@ -112,8 +131,11 @@ func TestImageEntrypoint(t *testing.T) {
 	noError(t, box.Close())
 
 	box = newBox(t, Config{Image: name, Network: "none", Entrypoint: true})
-	waitFor(t, "the entrypoint's end", func() bool { return strings.Contains(logs(t, box), "the image's command has ended") })
-	for _, want := range []string{"started: one two words\n", "complaint\n", "read: 1\n"} { // there is no input
+	waitFor(t, "the entrypoint's end", func() bool {
+		return strings.Contains(logs(t, box), "the image's command has ended")
+	})
+	// there is no input
+	for _, want := range []string{"started: one two words\n", "complaint\n", "read: 1\n"} {
 		if said := logs(t, box); !strings.Contains(said, want) {
 			t.Errorf("no %q in docker logs: %s", want, said)
 		}
@@ -122,9 +144,11 @@ func TestImageEntrypoint(t *testing.T) {
 	onlySessions(t, box, 1)
 	does(t, box, "[ ! -e /tmp/health ]", 0, "")
 	// It would come from outside, as what makes itself the owner does: it never runs.
-	r, err := testEngine(t).ContainerInspect(t.Context(), box.ContainerID(), client.ContainerInspectOptions{})
+	r, err := testEngine(t).ContainerInspect(t.Context(), box.ContainerID(),
+		client.ContainerInspectOptions{})
 	noError(t, err)
-	if health := r.Container.State.Health; health != nil && health.Status != "none" && health.Status != "" {
+	if health := r.Container.State.Health; health != nil && health.Status != "none" &&
+		health.Status != "" {
 		t.Errorf("health: %+v", health)
 	}
 	noError(t, box.Close())
@@ -132,10 +156,12 @@ func TestImageEntrypoint(t *testing.T) {
 	noContainers(t)
 
 	// One that goes on. It is the box's, and gets its signals.
-	box = newBox(t, Config{Image: changed(t, bareImage, nil, `ENTRYPOINT ["sh", "-c", "trap 'echo reloaded' HUP; echo serving; while :; do sleep 0.05; done"]`),
+	box = newBox(t, Config{Image: changed(t, bareImage, nil,
+		`ENTRYPOINT ["sh", "-c", "trap 'echo reloaded' HUP; echo serving; while :; do sleep 0.05; done"]`),
 		Network: "none", Entrypoint: true})
 	waitFor(t, "the entrypoint", func() bool { return strings.Contains(logs(t, box), "serving") })
-	_, err = testEngine(t).ContainerKill(t.Context(), box.ContainerID(), client.ContainerKillOptions{Signal: "HUP"})
+	_, err = testEngine(t).ContainerKill(t.Context(), box.ContainerID(),
+		client.ContainerKillOptions{Signal: "HUP"})
 	noError(t, err)
 	waitFor(t, "the signal", func() bool { return strings.Contains(logs(t, box), "reloaded") })
 	does(t, box, "echo here", 0, "here\n")
@@ -144,11 +170,14 @@ func TestImageEntrypoint(t *testing.T) {
 	noContainers(t)
 
 	// A command alone, and one that cannot be started.
-	box = newBox(t, Config{Image: changed(t, bareImage, nil, `CMD ["echo", "a command"]`), Network: "none", Entrypoint: true})
+	box = newBox(t, Config{Image: changed(t, bareImage, nil, `CMD ["echo", "a command"]`),
+		Network: "none", Entrypoint: true})
 	waitFor(t, "the command", func() bool { return strings.Contains(logs(t, box), "a command\n") })
 	noError(t, box.Close())
-	_, err = New(t.Context(), Config{Image: changed(t, bareImage, nil, `ENTRYPOINT ["/no/such/program"]`), Network: "none", Entrypoint: true})
-	if err == nil || !strings.Contains(err.Error(), "start the image's command") || !strings.Contains(err.Error(), "/no/such/program") {
+	_, err = New(t.Context(), Config{Image: changed(t, bareImage, nil,
+		`ENTRYPOINT ["/no/such/program"]`), Network: "none", Entrypoint: true})
+	if err == nil || !strings.Contains(err.Error(), "start the image's command") ||
+		!strings.Contains(err.Error(), "/no/such/program") {
 		t.Errorf("an entrypoint that is not there: %v", err)
 	}
 	noContainers(t)
@@ -156,17 +185,24 @@ func TestImageEntrypoint(t *testing.T) {
 
 func TestImageEnvironment(t *testing.T) {
 	t.Parallel()
-	name := changed(t, bareImage, map[string]string{"usr/share/file": ""}, "WORKDIR /usr/share", "ENV FROM_IMAGE=yes", "ENV OTHER=image", "ENV HOME=/usr", "ENV PATH=/bin:/own") // Podman takes one each
-	box := newBox(t, Config{Image: name, User: "12345", Network: "none", Env: []string{"OTHER=config"}})
-	does(t, box, "pwd; echo $FROM_IMAGE $OTHER $HOME $PATH", 0, "/usr/share\nyes config /usr /bin:/own\n")
-	if got := runs(t, box, "pwd; echo $FROM_IMAGE $OTHER $HOME $PATH"); got != "/usr/share\nyes config /usr /bin:/own\n" {
+	// Podman takes one each
+	name := changed(t, bareImage, map[string]string{"usr/share/file": ""}, "WORKDIR /usr/share",
+		"ENV FROM_IMAGE=yes", "ENV OTHER=image", "ENV HOME=/usr", "ENV PATH=/bin:/own")
+	box := newBox(t, Config{Image: name, User: "12345", Network: "none",
+		Env: []string{"OTHER=config"}})
+	does(t, box, "pwd; echo $FROM_IMAGE $OTHER $HOME $PATH", 0,
+		"/usr/share\nyes config /usr /bin:/own\n")
+	if got := runs(t, box,
+		"pwd; echo $FROM_IMAGE $OTHER $HOME $PATH"); got != "/usr/share\nyes config /usr "+
+		"/bin:/own\n" {
 		t.Errorf("Run: %q", got)
 	}
 	other := newBox(t, Config{Image: name, Dir: "/bin", Network: "none"})
 	does(t, other, "pwd", 0, "/bin\n")
 }
 
-// A user who may not enter the image's working directory starts in the root, as nobody has named that directory.
+// A user who may not enter the image's working directory starts in the root, as nobody has named
+// that directory.
 func TestImageDirectoryClosed(t *testing.T) {
 	t.Parallel()
 	const closed = "/proc/tty/driver" // to all but root
@@ -185,7 +221,8 @@ func TestImageDirectoryClosed(t *testing.T) {
 
 // What the image has where boxd comes to lie is covered.
 func TestImageWithOurDirectory(t *testing.T) {
-	name := changed(t, bareImage, map[string]string{".sandshell/boxd": "#!/bin/sh\necho mine\n", ".sandshell/other": ""})
+	name := changed(t, bareImage, map[string]string{".sandshell/boxd": "#!/bin/sh\necho mine\n",
+		".sandshell/other": ""})
 	for _, caps := range [][]string{nil, {"SYS_ADMIN"}} {
 		box := newBox(t, Config{Image: name, Network: "none", CapAdd: caps})
 		does(t, box, "ls /.sandshell; [ $(wc -c </.sandshell/boxd) -gt 1000000 ]", 0, "boxd\n")
@@ -200,7 +237,8 @@ func pack(t *testing.T, files map[string]string) string {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		noError(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(files[name]))}))
+		noError(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o755,
+			Size: int64(len(files[name]))}))
 		_, err := io.WriteString(w, files[name])
 		noError(t, err)
 	}
@@ -208,14 +246,18 @@ func pack(t *testing.T, files map[string]string) string {
 	return b.String()
 }
 
-// foreign makes an image that says to be for another platform, as docker save has it: docker import takes it for the engine's own.
+// foreign makes an image that says to be for another platform, as docker save has it: docker import
+// takes it for the engine's own.
 func foreign(t *testing.T, arch string) string {
 	t.Helper()
 	d, name := testEngine(t), anImageName(t)
 	layer := pack(t, map[string]string{"bin/sh": "not for this machine"})
-	config := fmt.Sprintf(`{"architecture": %q, "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": ["sha256:%x"]}}`, arch, sha256.Sum256([]byte(layer)))
+	config := fmt.Sprintf(
+		`{"architecture": %q, "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": ["sha256:%x"]}}`, arch, sha256.Sum256([]byte(layer)))
 	r, err := d.ImageLoad(t.Context(), strings.NewReader(pack(t, map[string]string{
-		"layer.tar": layer, "config.json": config, "manifest.json": fmt.Sprintf(`[{"Config": "config.json", "RepoTags": [%q], "Layers": ["layer.tar"]}]`, name),
+		"layer.tar": layer, "config.json": config,
+		"manifest.json": fmt.Sprintf(
+			`[{"Config": "config.json", "RepoTags": [%q], "Layers": ["layer.tar"]}]`, name),
 	})))
 	noError(t, err)
 	io.Copy(io.Discard, r)
@@ -228,13 +270,15 @@ func TestImageOfAnotherArchitecture(t *testing.T) {
 	testenv.NeedsAll(t, "it makes images for other architectures")
 	arch := map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]
 	name := foreign(t, arch)
-	for _, c := range []Config{{}, {Keep: true}, {CapAdd: []string{"SYS_ADMIN"}}, {Platform: "linux/" + arch}} {
+	for _, c := range []Config{{}, {Keep: true}, {CapAdd: []string{"SYS_ADMIN"}},
+		{Platform: "linux/" + arch}} {
 		c.Image, c.Network, c.Pull = name, "none", PullNever
 		began := time.Now()
 		box, err := New(t.Context(), c)
 		if err == nil {
 			box.Close()
-			t.Skip("this machine runs programs for " + arch + " (binfmt_misc): the error shows on one that does not")
+			t.Skip("this machine runs programs for " + arch +
+				" (binfmt_misc): the error shows on one that does not")
 		}
 		t.Log(time.Since(began), err)
 		for _, want := range []string{name, "linux/" + arch, "exec format error", "Platform"} {
@@ -244,12 +288,16 @@ func TestImageOfAnotherArchitecture(t *testing.T) {
 		}
 		noContainers(t)
 	}
-	_, err := New(t.Context(), Config{Image: name, Platform: "linux/" + runtime.GOARCH, Pull: PullNever})
-	if err == nil || !strings.Contains(err.Error(), "another platform") || !strings.Contains(err.Error(), arch) {
+	_, err := New(t.Context(), Config{Image: name, Platform: "linux/" + runtime.GOARCH,
+		Pull: PullNever})
+	if err == nil || !strings.Contains(err.Error(), "another platform") ||
+		!strings.Contains(err.Error(), arch) {
 		t.Errorf("another platform: %v", err)
 	}
 	name = foreign(t, "s390x")
-	if _, err := New(t.Context(), Config{Image: name, Pull: PullNever}); err == nil || !strings.Contains(err.Error(), "s390x") || !strings.Contains(err.Error(), "boxd is there for") {
+	if _, err := New(t.Context(), Config{Image: name, Pull: PullNever}); err == nil ||
+		!strings.Contains(err.Error(), "s390x") ||
+		!strings.Contains(err.Error(), "boxd is there for") {
 		t.Errorf("s390x: %v", err)
 	}
 	noContainers(t)
@@ -290,7 +338,8 @@ func TestBoxThatMounts(t *testing.T) {
 	does(t, victim, "sha256sum /.sandshell/boxd >/tmp/sum", 0, "")
 	mounted := func(box *DockerSSHBox) container.MountPoint {
 		t.Helper()
-		r, err := d.ContainerInspect(t.Context(), box.ContainerID(), client.ContainerInspectOptions{})
+		r, err := d.ContainerInspect(t.Context(), box.ContainerID(),
+			client.ContainerInspectOptions{})
 		noError(t, err)
 		for _, m := range r.Container.Mounts {
 			if m.Destination == wire.Dir {
@@ -302,7 +351,9 @@ func TestBoxThatMounts(t *testing.T) {
 	}
 	shared := mounted(victim).Name
 	for _, c := range []Config{
-		{CapAdd: []string{"sys_admin"}}, {CapAdd: []string{"ALL"}}, {CapAdd: []string{"CAP_SYS_ADMIN"}, CapDrop: []string{"ALL"}, ReadOnlyRoot: true}, {CapAdd: []string{"SYS_ADMIN"}, Keep: true},
+		{CapAdd: []string{"sys_admin"}}, {CapAdd: []string{"ALL"}},
+		{CapAdd: []string{"CAP_SYS_ADMIN"}, CapDrop: []string{"ALL"}, ReadOnlyRoot: true},
+		{CapAdd: []string{"SYS_ADMIN"}, Keep: true},
 	} {
 		c.Image, c.Network = testImage, "none"
 		box, err := New(t.Context(), c)
@@ -317,25 +368,29 @@ func TestBoxThatMounts(t *testing.T) {
 			t.Errorf("%+v: boxd comes from %+v", c, own)
 		}
 		// What could be done to the shared volume.
-		r, err := box.Execute(t.Context(), "mount -o remount,rw /.sandshell && echo x >/.sandshell/x && mv /.sandshell/x /.sandshell/boxd && echo done")
+		r, err := box.Execute(t.Context(), "mount -o remount,rw /.sandshell && echo x "+
+			">/.sandshell/x && mv /.sandshell/x /.sandshell/boxd && echo done")
 		noError(t, err)
 		if r.Output != "done\n" {
 			t.Logf("this engine does not let it mount: %q", r.Output)
 		}
 		does(t, victim, "[ ! -e /.sandshell/x ] && sha256sum --quiet -c /tmp/sum", 0, "")
 		noError(t, box.Close())
-		if _, err := d.VolumeInspect(t.Context(), own.Name, client.VolumeInspectOptions{}); !errdefs.IsNotFound(err) {
+		if _, err := d.VolumeInspect(t.Context(), own.Name,
+			client.VolumeInspectOptions{}); !errdefs.IsNotFound(err) {
 			t.Errorf("the volume is there after Close: %v", err)
 		}
 	}
 	// What cannot mount shares.
-	for _, c := range []Config{{}, {CapAdd: []string{"NET_ADMIN"}}, {CapAdd: []string{"SYS_ADMIN"}, CapDrop: []string{"SYS_ADMIN"}}} {
+	for _, c := range []Config{{}, {CapAdd: []string{"NET_ADMIN"}},
+		{CapAdd: []string{"SYS_ADMIN"}, CapDrop: []string{"SYS_ADMIN"}}} {
 		c.Image, c.Network = testImage, "none"
 		box := newBox(t, c)
 		if m := mounted(box); m.Name != shared || m.RW {
 			t.Errorf("%+v: boxd comes from %+v", c, m)
 		}
-		r, err := box.Execute(t.Context(), "mount -o remount,rw /.sandshell || echo x >/.sandshell/x")
+		r, err := box.Execute(t.Context(), "mount -o remount,rw /.sandshell || echo x "+
+			">/.sandshell/x")
 		noError(t, err)
 		if r.ExitCode == 0 {
 			t.Errorf("%+v: the shared volume can be written: %+v", c, r)

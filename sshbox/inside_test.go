@@ -13,7 +13,8 @@ import (
 	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
-// A program in a container that has the engine's socket makes boxes beside its own container: "Docker outside of Docker", as in CI and in services.
+// A program in a container that has the engine's socket makes boxes beside its own container:
+// "Docker outside of Docker", as in CI and in services.
 func TestDockerOutsideOfDocker(t *testing.T) {
 	testenv.NeedsAll(t, "it builds a program")
 	d := testEngine(t)
@@ -28,16 +29,19 @@ func TestDockerOutsideOfDocker(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	for _, network := range []container.NetworkMode{"none", "host"} { // with the host's network a container has the host's name, too
+	// with the host's network a container has the host's name, too
+	for _, network := range []container.NetworkMode{"none", "host"} {
 		t.Run(string(network), func(t *testing.T) {
 			outer := outerContainer(t, d, network, socket, program)
 			ctx := limit(t)
 			_, err := d.ContainerStart(ctx, outer, client.ContainerStartOptions{})
 			noError(t, err)
 			reaping, reaped := context.WithCancel(ctx)
-			go func() { // another program of this machine's, which knows nothing of the container's processes
+			// another program of this machine's, which knows nothing of the container's processes
+			go func() {
 				defer reaped()
-				waiting := d.ContainerWait(ctx, outer, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+				waiting := d.ContainerWait(ctx, outer, client.ContainerWaitOptions{
+					Condition: container.WaitConditionNotRunning})
 				select {
 				case <-waiting.Result:
 				case <-waiting.Error:
@@ -48,13 +52,16 @@ func TestDockerOutsideOfDocker(t *testing.T) {
 			}
 			inspected, err := d.ContainerInspect(ctx, outer, client.ContainerInspectOptions{})
 			noError(t, err)
-			if said := logsOf(t, d, outer); said != "all is well\n" || inspected.Container.State.ExitCode != 0 {
-				t.Errorf("the program ended with %d and said %s", inspected.Container.State.ExitCode, said)
+			if said := logsOf(t, d, outer); said != "all is well\n" ||
+				inspected.Container.State.ExitCode != 0 {
+				t.Errorf("the program ended with %d and said %s",
+					inspected.Container.State.ExitCode, said)
 			}
 			boxes, err := List(ctx)
 			noError(t, err)
 			for _, b := range boxes {
-				if strings.HasPrefix(b.Owner.Host, inspected.Container.Config.Hostname+" ") && network == "none" {
+				if strings.HasPrefix(b.Owner.Host, inspected.Container.Config.Hostname+" ") &&
+					network == "none" {
 					t.Errorf("left behind: %+v", b)
 				}
 			}
@@ -63,15 +70,19 @@ func TestDockerOutsideOfDocker(t *testing.T) {
 }
 
 // outerContainer makes a container in which a program runs, with the engine's socket.
-func outerContainer(t *testing.T, d *client.Client, network container.NetworkMode, socket, program string) (id string) {
+func outerContainer(t *testing.T, d *client.Client, network container.NetworkMode, socket,
+	program string) (id string) {
 	t.Helper()
 	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{
-		Config:     &container.Config{Image: testImage, User: "0", Entrypoint: []string{"/inside"}, Cmd: []string{testImage}},
-		HostConfig: &container.HostConfig{NetworkMode: network, Binds: []string{socket + ":/var/run/docker.sock", program + ":/inside:ro"}},
+		Config: &container.Config{Image: testImage, User: "0", Entrypoint: []string{"/inside"},
+			Cmd: []string{testImage}},
+		HostConfig: &container.HostConfig{NetworkMode: network,
+			Binds: []string{socket + ":/var/run/docker.sock", program + ":/inside:ro"}},
 	})
 	noError(t, err)
 	t.Cleanup(func() {
-		_, err := d.ContainerRemove(context.Background(), created.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		_, err := d.ContainerRemove(context.Background(), created.ID,
+			client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		noError(t, err)
 	})
 	return created.ID

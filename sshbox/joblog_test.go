@@ -12,8 +12,10 @@ import (
 func TestJobLogInSmallBox(t *testing.T) {
 	t.Parallel()
 	testEngine(t)
-	box := newBox(t, Config{Image: testImage, Network: "none", ReadOnlyRoot: true, Memory: 40 << 20})
-	job, err := box.Background(t.Context(), "yes $(printf %01000d 0) | head -c 44000000; exit 3", sandbox.MaxLog(1<<20))
+	box := newBox(t, Config{Image: testImage, Network: "none", ReadOnlyRoot: true,
+		Memory: 40 << 20})
+	job, err := box.Background(t.Context(), "yes $(printf %01000d 0) | head -c 44000000; exit 3",
+		sandbox.MaxLog(1<<20))
 	noError(t, err)
 	r, err := job.Wait(t.Context())
 	noError(t, err)
@@ -62,7 +64,8 @@ func TestJobLogAttached(t *testing.T) {
 			t.Errorf("the log begins at %d", from)
 		}
 		data, next, err = j.Logs(t.Context(), lines*width-width)
-		if want := "60000\n"; err != nil || next != lines*width || !strings.HasSuffix(string(data), want) {
+		if want := "60000\n"; err != nil || next != lines*width ||
+			!strings.HasSuffix(string(data), want) {
 			t.Errorf("the log ends with %q at %d, %v", data, next, err)
 		}
 	}

@@ -21,7 +21,8 @@ import (
 	"github.com/sandshell/sandshell/plugin"
 )
 
-// keptBase makes an image on which nothing is kept yet, and sees to it that nothing will be at the test's end.
+// keptBase makes an image on which nothing is kept yet, and sees to it that nothing will be at the
+// test's end.
 func keptBase(t *testing.T, changes ...string) string {
 	t.Helper()
 	name := changed(t, testImage, map[string]string{"etc/" + anImageName(t): ""}, changes...)
@@ -35,7 +36,8 @@ func keptBase(t *testing.T, changes ...string) string {
 // counted is a plugin whose setup.sh has these lines. It counts the setups.
 func counted(name string, n *atomic.Int64, lines ...string) plugin.Plugin {
 	return plugin.Plugin{Name: name, Output: countSetups{n}, Files: fstest.MapFS{
-		"setup.sh": {Data: []byte("#!/bin/sh\nset -e\necho SETTING-UP\n" + strings.Join(lines, "\n") + "\n")},
+		"setup.sh": {Data: []byte("#!/bin/sh\nset -e\necho SETTING-UP\n" +
+			strings.Join(lines, "\n") + "\n")},
 	}}
 }
 
@@ -48,10 +50,13 @@ func (c countSetups) Write(p []byte) (int, error) {
 }
 
 func TestPluginsAreSetUpOnce(t *testing.T) {
-	base := keptBase(t, `ENTRYPOINT ["/no/entrypoint"]`, `CMD ["x"]`, "ENV FROM_IMAGE=yes", "WORKDIR /usr/share", "LABEL mine=1")
+	base := keptBase(t, `ENTRYPOINT ["/no/entrypoint"]`, `CMD ["x"]`, "ENV FROM_IMAGE=yes",
+		"WORKDIR /usr/share", "LABEL mine=1")
 	var n atomic.Int64
-	p := counted("tool", &n, `printf '#!/bin/sh\necho "tool $TOOL"\n' >/usr/local/bin/tool`, "chmod +x /usr/local/bin/tool",
-		`echo TOOL=sharp >>"$SANDSHELL_ENV"`, `[ -z "$SECRET" ]`, `[ "$https_proxy" = "http://127.0.0.1:1" ]`, `[ -d "$SANDSHELL_CACHE" ]`, "[ -w /opt ]")
+	p := counted("tool", &n, `printf '#!/bin/sh\necho "tool $TOOL"\n' >/usr/local/bin/tool`,
+		"chmod +x /usr/local/bin/tool",
+		`echo TOOL=sharp >>"$SANDSHELL_ENV"`, `[ -z "$SECRET" ]`,
+		`[ "$https_proxy" = "http://127.0.0.1:1" ]`, `[ -d "$SANDSHELL_CACHE" ]`, "[ -w /opt ]")
 	c := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{p},
 		Env: []string{"SECRET=a-secret", "https_proxy=http://127.0.0.1:1"}}
 	for _, at := range []string{"Setting up tool", "Keeping the image"} {
@@ -60,7 +65,8 @@ func TestPluginsAreSetUpOnce(t *testing.T) {
 				panic("oops")
 			}
 		}
-		if _, err := New(t.Context(), c); err == nil || !strings.Contains(err.Error(), "Config.Progress panicked: oops") {
+		if _, err := New(t.Context(), c); err == nil ||
+			!strings.Contains(err.Error(), "Config.Progress panicked: oops") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -72,13 +78,15 @@ func TestPluginsAreSetUpOnce(t *testing.T) {
 	if n.Load() != 1 || !slices.Equal(statuses, []string{"Setting up tool", "Keeping the image"}) {
 		t.Errorf("%d setups, progress %q", n.Load(), statuses)
 	}
-	does(t, box, `tool; echo $SECRET $FROM_IMAGE $PWD; ls -A ~/.sandshell/plugins | cat; ls -A /var/cache/sandshell`, 0,
+	does(t, box,
+		`tool; echo $SECRET $FROM_IMAGE $PWD; ls -A ~/.sandshell/plugins | cat; ls -A /var/cache/sandshell`, 0,
 		"tool sharp\na-secret yes /usr/share\ntool\ntool.env\ntool.installed\n")
 	noError(t, box.Close())
 	for _, change := range []func(*Config){
 		func(c *Config) {},
 		func(c *Config) {
-			c.ReadOnlyRoot, c.CapDrop, c.Env, c.Dir = true, []string{"ALL"}, []string{"OTHER=1"}, "/tmp"
+			c.ReadOnlyRoot, c.CapDrop, c.Env, c.Dir = true, []string{"ALL"}, []string{"OTHER=1"},
+				"/tmp"
 			c.Mounts = []Mount{{Type: Tmpfs, Target: "/mnt"}}
 			c.User = "root" // as it is already
 		},
@@ -99,8 +107,11 @@ func TestPluginsAreSetUpOnce(t *testing.T) {
 	noError(t, err)
 	of, err := d.ImageInspect(t.Context(), base)
 	noError(t, err)
-	if k, b := kept.Config, of.Config; !slices.Equal(k.Entrypoint, b.Entrypoint) || !slices.Equal(k.Cmd, b.Cmd) || !slices.Equal(slices.Sorted(slices.Values(k.Env)), slices.Sorted(slices.Values(b.Env))) ||
-		k.User != b.User || k.WorkingDir != b.WorkingDir || k.Labels["sandshell.box"] != "" || k.Labels["mine"] != "1" {
+	if k, b := kept.Config, of.Config; !slices.Equal(k.Entrypoint, b.Entrypoint) ||
+		!slices.Equal(k.Cmd, b.Cmd) || !slices.Equal(slices.Sorted(slices.Values(k.Env)),
+		slices.Sorted(slices.Values(b.Env))) ||
+		k.User != b.User || k.WorkingDir != b.WorkingDir || k.Labels["sandshell.box"] != "" ||
+		k.Labels["mine"] != "1" {
 		t.Errorf("%+v\nof %+v", k, b)
 	}
 
@@ -145,7 +156,8 @@ func TestPluginsThatDiffer(t *testing.T) {
 // imageOfPlugins is the name of the only image with plugins that is kept for a base.
 func imageOfPlugins(t *testing.T, base string) string {
 	t.Helper()
-	list, err := testEngine(t).ImageList(t.Context(), client.ImageListOptions{Filters: client.Filters{}.Add("label", "sandshell.image="+base)})
+	list, err := testEngine(t).ImageList(t.Context(),
+		client.ImageListOptions{Filters: client.Filters{}.Add("label", "sandshell.image="+base)})
 	noError(t, err)
 	if len(list.Items) != 1 || len(list.Items[0].RepoTags) != 1 {
 		t.Fatalf("kept: %+v", list.Items)
@@ -154,14 +166,17 @@ func imageOfPlugins(t *testing.T, base string) string {
 }
 
 func TestPluginsOfImagesWithoutAnything(t *testing.T) {
-	testenv.NeedsAll(t, "it sets plugins up in many containers: TestPluginsAreSetUpOnce does so every day")
+	testenv.NeedsAll(t, "it sets plugins up in many containers: TestPluginsAreSetUpOnce does so "+
+		"every day")
 	imageOf(t, bareImage)
 	base := changed(t, bareImage, map[string]string{"marker": ""})
 	t.Cleanup(func() { Prune(context.Background(), base) })
 	var n atomic.Int64
-	c := Config{Image: base, User: "12345:12345", Dir: "/tmp", Network: "none", Plugins: []plugin.Plugin{
-		counted("tool", &n, `mkdir bin; printf '#!/bin/sh\necho tool\n' >bin/tool; chmod +x bin/tool; echo "$PWD/bin" >>"$SANDSHELL_PATH"`,
-			`echo cached >"$SANDSHELL_CACHE/pip/file"`)}}
+	c := Config{Image: base, User: "12345:12345", Dir: "/tmp", Network: "none",
+		Plugins: []plugin.Plugin{
+			counted("tool", &n,
+				`mkdir bin; printf '#!/bin/sh\necho tool\n' >bin/tool; chmod +x bin/tool; echo "$PWD/bin" >>"$SANDSHELL_PATH"`,
+				`echo cached >"$SANDSHELL_CACHE/pip/file"`)}}
 	for range 2 {
 		box := newBox(t, c)
 		does(t, box, "tool; id -u", 0, "tool\n12345\n")
@@ -173,10 +188,12 @@ func TestPluginsOfImagesWithoutAnything(t *testing.T) {
 }
 
 func TestPluginsConcurrently(t *testing.T) {
-	testenv.NeedsAll(t, "it sets plugins up in many containers: TestPluginsAreSetUpOnce does so every day")
+	testenv.NeedsAll(t, "it sets plugins up in many containers: TestPluginsAreSetUpOnce does so "+
+		"every day")
 	base := keptBase(t)
 	var n atomic.Int64
-	c := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "sleep 1", "touch /tool")}}
+	c := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{
+		counted("tool", &n, "sleep 1", "touch /tool")}}
 	var all sync.WaitGroup
 	boxes := 5
 	if testenv.Full() {
@@ -201,7 +218,9 @@ func TestPluginsConcurrently(t *testing.T) {
 		all.Go(func() {
 			_, err := New(t.Context(), c)
 			var failed *plugin.Error
-			if !errors.As(err, &failed) || failed.ExitCode != 4 || !strings.HasPrefix(err.Error(), "sshbox: failed to install tool on DockerSSHBox: SETTING-UP\nno luck") {
+			if !errors.As(err, &failed) || failed.ExitCode != 4 ||
+				!strings.HasPrefix(err.Error(), "sshbox: failed to install tool on DockerSSHBox: "+
+					"SETTING-UP\nno luck") {
 				t.Errorf("%v", err)
 			}
 		})
@@ -214,7 +233,8 @@ func TestPluginsConcurrently(t *testing.T) {
 }
 
 func TestPluginsCancelled(t *testing.T) {
-	testenv.NeedsAll(t, "it sets plugins up in many containers: TestPluginsAreSetUpOnce does so every day")
+	testenv.NeedsAll(t, "it sets plugins up in many containers: TestPluginsAreSetUpOnce does so "+
+		"every day")
 	base := keptBase(t)
 	var n atomic.Int64
 	began := make(chan struct{})
@@ -253,10 +273,12 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestPluginsOfAnotherProgram(t *testing.T) {
-	testenv.NeedsAll(t, "it sets plugins up in many containers: TestPluginsAreSetUpOnce does so every day")
+	testenv.NeedsAll(t, "it sets plugins up in many containers: TestPluginsAreSetUpOnce does so "+
+		"every day")
 	base := keptBase(t)
 	var n atomic.Int64
-	c, err := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "touch /tool")}}.withDefaults()
+	c, err := Config{Image: base, Network: "none", Plugins: []plugin.Plugin{
+		counted("tool", &n, "touch /tool")}}.withDefaults()
 	noError(t, err)
 	e, err := docker.Open(t.Context(), nil)
 	noError(t, err)
@@ -288,10 +310,12 @@ func TestPluginsOfAnotherProgram(t *testing.T) {
 
 // Several programs that want the same at once set it up once.
 func TestPluginsOfManyPrograms(t *testing.T) {
-	testenv.NeedsFull(t, "many boxes of one program, and another program, want the same image in make test-all")
+	testenv.NeedsFull(t, "many boxes of one program, and another program, want the same image in "+
+		"make test-all")
 	const variable = "SANDSHELL_TEST_BASE"
 	var n atomic.Int64
-	c := Config{Image: os.Getenv(variable), Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "sleep 2", "touch /tool")}}
+	c := Config{Image: os.Getenv(variable), Network: "none",
+		Plugins: []plugin.Plugin{counted("tool", &n, "sleep 2", "touch /tool")}}
 	if c.Image != "" { // one of them
 		box := newBox(t, c)
 		does(t, box, "ls /tool", 0, "/tool\n")
@@ -306,7 +330,8 @@ func TestPluginsOfManyPrograms(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestPluginsOfManyPrograms$", "-test.v", "-test.timeout=5m")
+			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestPluginsOfManyPrograms$",
+				"-test.v", "-test.timeout=5m")
 			cmd.Env = append(os.Environ(), variable+"="+base)
 			text, err := cmd.CombinedOutput()
 			if err != nil {
@@ -316,7 +341,8 @@ func TestPluginsOfManyPrograms(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if text := out.take(); strings.Count(text, "SETUPS: 1") != 1 || strings.Count(text, "SETUPS: 0") != 3 {
+	if text := out.take(); strings.Count(text, "SETUPS: 1") != 1 ||
+		strings.Count(text, "SETUPS: 0") != 3 {
 		t.Error(text)
 	}
 	noContainers(t)
@@ -325,20 +351,28 @@ func TestPluginsOfManyPrograms(t *testing.T) {
 func TestPluginsRefused(t *testing.T) {
 	testEngine(t)
 	var n atomic.Int64
-	requires := func(p plugin.Plugin, names ...string) plugin.Plugin { p.Requires = names; return p }
+	requires := func(p plugin.Plugin, names ...string) plugin.Plugin {
+		p.Requires = names
+		return p
+	}
 	a := counted("a", &n, "true")
 	for _, c := range []struct {
 		config Config
 		want   []string
 	}{
 		{Config{Plugins: []plugin.Plugin{requires(a, "a")}}, []string{"Config.Plugins", "circle"}},
-		{Config{Plugins: []plugin.Plugin{requires(a, "b")}}, []string{"Config.Plugins", "a requires b"}},
+		{Config{Plugins: []plugin.Plugin{requires(a, "b")}},
+			[]string{"Config.Plugins", "a requires b"}},
 		{Config{Plugins: []plugin.Plugin{a, a}}, []string{"Config.Plugins", "two of that name"}},
 		{Config{Plugins: []plugin.Plugin{{}}}, []string{"Config.Plugins", "a name has letters"}},
-		{Config{Plugins: []plugin.Plugin{{Name: "a", Files: fstest.MapFS{}}}}, []string{"Config.Plugins", "setup.sh"}},
-		{Config{Plugins: []plugin.Plugin{a}, PackageCache: "/tmp/x"}, []string{"Config.PackageCache", "/tmp/x", "volume's name"}},
-		{Config{Plugins: []plugin.Plugin{a}, PluginNetwork: "no-such-network"}, []string{testImage, "no-such-network", "docker network ls"}},
-		{Config{Plugins: []plugin.Plugin{a}, User: "nobody9"}, []string{testImage, "nobody9", "Config.User"}},
+		{Config{Plugins: []plugin.Plugin{{Name: "a", Files: fstest.MapFS{}}}},
+			[]string{"Config.Plugins", "setup.sh"}},
+		{Config{Plugins: []plugin.Plugin{a}, PackageCache: "/tmp/x"},
+			[]string{"Config.PackageCache", "/tmp/x", "volume's name"}},
+		{Config{Plugins: []plugin.Plugin{a}, PluginNetwork: "no-such-network"},
+			[]string{testImage, "no-such-network", "docker network ls"}},
+		{Config{Plugins: []plugin.Plugin{a}, User: "nobody9"},
+			[]string{testImage, "nobody9", "Config.User"}},
 	} {
 		c.config.Image, c.config.Network, c.config.Pull = testImage, "none", PullNever
 		_, err := New(t.Context(), c.config)
@@ -355,13 +389,16 @@ func TestPruneAll(t *testing.T) {
 	testenv.NeedsAll(t, "it removes what other packages' tests keep on the engine, and runs alone")
 	d := testEngine(t)
 	if os.Getenv("SANDSHELL_REQUIRE_DOCKER") != "1" {
-		t.Skip("it would remove what this machine keeps for its boxes: SANDSHELL_REQUIRE_DOCKER=1 allows it")
+		t.Skip("it would remove what this machine keeps for its boxes: " +
+			"SANDSHELL_REQUIRE_DOCKER=1 allows it")
 	}
 	base := keptBase(t)
 	var n atomic.Int64
-	box := newBox(t, Config{Image: base, Network: "none", Plugins: []plugin.Plugin{counted("tool", &n, "true")}})
+	box := newBox(t, Config{Image: base, Network: "none",
+		Plugins: []plugin.Plugin{counted("tool", &n, "true")}})
 	old := "sandshell-boxd-of-an-older-version"
-	_, err := d.VolumeCreate(t.Context(), client.VolumeCreateOptions{Name: old, Labels: map[string]string{"sandshell.boxd": "123"}})
+	_, err := d.VolumeCreate(t.Context(), client.VolumeCreateOptions{Name: old,
+		Labels: map[string]string{"sandshell.boxd": "123"}})
 	noError(t, err)
 	kept := imageOfPlugins(t, base)
 	pruned, err := Prune(t.Context())

@@ -56,7 +56,8 @@ func TestLongMessages(t *testing.T) {
 				t.Error("/nowhere has a listener")
 			}
 			longMessages(ctx, t, box, name != "plain")
-			if r, err := witness.Wait(ctx, sandbox.Yield(time.Millisecond)); err != nil || r.State != sandbox.Running {
+			if r, err := witness.Wait(ctx, sandbox.Yield(time.Millisecond)); err != nil ||
+				r.State != sandbox.Running {
 				t.Errorf("the session that was open before: %+v, %v", r, err)
 			}
 			if _, err := witness.Interrupt(ctx); err != nil {
@@ -91,7 +92,8 @@ func TestLongQuestions(t *testing.T) {
 
 func longMessages(ctx context.Context, t *testing.T, box sandbox.Sandbox, takesAll bool) {
 	const MiB = 1024
-	for _, kib := range []int{MiB, 10 * MiB} { // the last is more than Linux takes, and than one message holds
+	// the last is more than Linux takes, and than one message holds
+	for _, kib := range []int{MiB, 10 * MiB} {
 		s, err := box.Open(ctx, sandbox.Env(largeEnv(kib)...))
 		if fits := kib <= MiB && takesAll; !fits {
 			if !errors.Is(err, syscall.E2BIG) {
@@ -108,7 +110,8 @@ func longMessages(ctx context.Context, t *testing.T, box sandbox.Sandbox, takesA
 			}
 		}
 		noError(t, s.Close())
-		job, err := box.Background(ctx, "env | grep -c '^BIG_'; : "+strings.Repeat("x", 300<<10), sandbox.Env(largeEnv(kib)...))
+		job, err := box.Background(ctx, "env | grep -c '^BIG_'; : "+strings.Repeat("x", 300<<10),
+			sandbox.Env(largeEnv(kib)...))
 		noError(t, err)
 		r, err := job.Wait(ctx)
 		exited(t, r, err, fmt.Sprintf("%d\n", kib))
@@ -126,9 +129,15 @@ func longMessages(ctx context.Context, t *testing.T, box sandbox.Sandbox, takesA
 			_, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"true"}, Dir: "/" + long})
 			return err
 		},
-		"Run program": func() error { _, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"/" + long}}); return err },
-		"Run User":    func() error { _, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"true"}, User: long}); return err },
-		"Open Dir":    func() error { _, err := box.Open(ctx, sandbox.Dir("/"+long)); return err },
+		"Run program": func() error {
+			_, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"/" + long}})
+			return err
+		},
+		"Run User": func() error {
+			_, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"true"}, User: long})
+			return err
+		},
+		"Open Dir": func() error { _, err := box.Open(ctx, sandbox.Dir("/"+long)); return err },
 		"Run arguments": func() error {
 			code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"true", long}})
 			if err == nil && code != 0 { // a plain sshd's shell says it
@@ -137,7 +146,8 @@ func longMessages(ctx context.Context, t *testing.T, box sandbox.Sandbox, takesA
 			return err
 		},
 	} {
-		if err := do(); err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrCut) {
+		if err := do(); err == nil || errors.Is(err, context.DeadlineExceeded) ||
+			errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrCut) {
 			text := fmt.Sprint(err)
 			t.Errorf("%s with 500 KiB: %.100s … %s", what, text, text[max(0, len(text)-100):])
 		}

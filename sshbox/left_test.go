@@ -9,7 +9,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// A start that fails together with the way to its engine may leave a container. Reap takes it, also when this program goes on.
+// A start that fails together with the way to its engine may leave a container. Reap takes it, also
+// when this program goes on.
 func TestReapFailedStart(t *testing.T) {
 	d := testEngine(t)
 	c := newCable(t)
@@ -17,7 +18,8 @@ func TestReapFailedStart(t *testing.T) {
 	through, err := client.New(client.WithHost("unix://" + c.path))
 	noError(t, err)
 	defer through.Close()
-	config := Config{Image: testImage, Network: "none", Docker: through, Name: fmt.Sprintf("sandshell-left-%d", os.Getpid())}
+	config := Config{Image: testImage, Network: "none", Docker: through,
+		Name: fmt.Sprintf("sandshell-left-%d", os.Getpid())}
 	there := func() bool {
 		_, err := d.ContainerInspect(ctx, config.Name, client.ContainerInspectOptions{})
 		if err != nil && !errdefs.IsNotFound(err) {

@@ -23,7 +23,8 @@ func listenIn(t *testing.T, box sandbox.Sandbox) net.Listener {
 	return l
 }
 
-// connects is a command that connects to a port, sends a line, and prints what comes to the end, or the error.
+// connects is a command that connects to a port, sends a line, and prints what comes to the end, or
+// the error.
 func connects(l net.Listener, line string) string {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return `python3 -c '
@@ -58,7 +59,8 @@ func firstLine(t *testing.T, conn net.Conn) string {
 	return string(line)
 }
 
-// While the way to the engine is down, programs connect, and are served when it is up again. What was open is cut, at both ends.
+// While the way to the engine is down, programs connect, and are served when it is up again. What
+// was open is cut, at both ends.
 func TestCutListen(t *testing.T) {
 	t.Parallel()
 	c := newCable(t)
@@ -107,7 +109,8 @@ func TestListenLost(t *testing.T) {
 	noError(t, err)
 	accepted := make(chan error, 1)
 	go func() { _, err := l.Accept(); accepted <- err }()
-	_, err = testEngine(t).ContainerRemove(t.Context(), box.ContainerID(), client.ContainerRemoveOptions{Force: true})
+	_, err = testEngine(t).ContainerRemove(t.Context(), box.ContainerID(),
+		client.ContainerRemoveOptions{Force: true})
 	noError(t, err)
 	var lost *sandbox.LostError
 	require.ErrorAs(t, <-accepted, &lost)
@@ -119,7 +122,8 @@ func TestListenLost(t *testing.T) {
 	noError(t, l.Close())
 }
 
-// A listener ends with Detach, and who attaches may listen at the same place; a program that connects in between is refused.
+// A listener ends with Detach, and who attaches may listen at the same place; a program that
+// connects in between is refused.
 func TestListenDetached(t *testing.T) {
 	t.Parallel()
 	box := newBox(t, Config{Image: testImage, Network: "none", Keep: true})

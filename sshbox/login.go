@@ -245,7 +245,8 @@ func (l *login) addFile(s ssh.Signer, file string, add func(ssh.Signer, string))
 // addAgent adds the agent's keys. The connection to it stays open until the login is done.
 func (l *login) addAgent(ctx context.Context, socket string, add func(ssh.Signer, string)) error {
 	if socket == "" {
-		return errors.New("ssh-agent: SSH_AUTH_SOCK is not set: start an agent with \"eval $(ssh-agent)\" and add a key with ssh-add")
+		return errors.New("ssh-agent: SSH_AUTH_SOCK is not set: start an agent with \"eval " +
+			"$(ssh-agent)\" and add a key with ssh-add")
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -285,7 +286,8 @@ func readKey(file string) (ssh.Signer, error) {
 	var encrypted *ssh.PassphraseMissingError
 	switch {
 	case errors.As(err, &encrypted):
-		return nil, fmt.Errorf("private key %s is encrypted: add it to an agent (ssh-add) and set Agent, or decrypt it and set Signer: %w", file, err)
+		return nil, fmt.Errorf("private key %s is encrypted: add it to an agent (ssh-add) and "+
+			"set Agent, or decrypt it and set Signer: %w", file, err)
 	case err != nil:
 		return nil, fmt.Errorf("private key %s: %w", file, err)
 	}

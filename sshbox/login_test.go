@@ -41,7 +41,8 @@ func TestLoginRefused(t *testing.T) {
 	t.Run("password", func(t *testing.T) {
 		c := s.config()
 		c.Signer, c.Password = nil, "secret-word"
-		if e := dialError(t, c, "login refused", "password"); strings.Contains(e.Error(), "secret-word") {
+		if e := dialError(t, c, "login refused", "password"); strings.Contains(e.Error(),
+			"secret-word") {
 			t.Errorf("the password is in the error: %v", e)
 		}
 	})
@@ -74,7 +75,8 @@ func TestLoginRefused(t *testing.T) {
 		}
 	})
 	t.Run("no address", func(t *testing.T) {
-		if _, err := Dial(t.Context(), DialConfig{}); err == nil || !strings.Contains(err.Error(), "Address") {
+		if _, err := Dial(t.Context(), DialConfig{}); err == nil ||
+			!strings.Contains(err.Error(), "Address") {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -10,7 +10,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Whatever shell the server gives the user's commands to, a box is the same there, with boxd and without.
+// Whatever shell the server gives the user's commands to, a box is the same there, with boxd and
+// without.
 func TestLoginShells(t *testing.T) {
 	for _, shell := range []string{"fish", "tcsh", "zsh"} {
 		t.Run(shell, func(t *testing.T) {
@@ -36,7 +37,9 @@ func TestLoginShells(t *testing.T) {
 						t.Errorf("the directory is %q", got)
 					}
 					var out bytes.Buffer
-					if code, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"printf", "%s", "a\nb"}, Stdout: &out}); err != nil || code != 0 || out.String() != "a\nb" {
+					if code, err := box.Run(t.Context(), &sandbox.Cmd{
+						Args: []string{"printf", "%s", "a\nb"}, Stdout: &out}); err != nil ||
+						code != 0 || out.String() != "a\nb" {
 						t.Errorf("Run printed %q, and ended with %d, %v", &out, code, err)
 					}
 					job, err := box.Background(t.Context(), "echo job\necho done")
@@ -44,11 +47,13 @@ func TestLoginShells(t *testing.T) {
 					if r, err := job.Wait(t.Context()); err != nil || r.Output != "job\ndone\n" {
 						t.Errorf("a job: %+v, %v", r, err)
 					}
-					here, there := filepath.Join(t.TempDir(), "it's !1"), filepath.Join(t.TempDir(), "a\nb")
+					here, there := filepath.Join(t.TempDir(), "it's !1"),
+						filepath.Join(t.TempDir(), "a\nb")
 					noError(t, os.WriteFile(here, []byte("contents"), 0o644))
 					noError(t, box.CopyTo(t.Context(), here, there))
 					noError(t, box.CopyFrom(t.Context(), there, here+"-back"))
-					if got, err := os.ReadFile(here + "-back"); err != nil || string(got) != "contents" {
+					if got, err := os.ReadFile(here + "-back"); err != nil ||
+						string(got) != "contents" {
 						t.Errorf("copied there and back: %q, %v", got, err)
 					}
 					noError(t, box.Close())

@@ -19,7 +19,8 @@ import (
 // NoBoxd as DialConfig.Boxd has no program brought to the machine.
 const NoBoxd = "none"
 
-// Boxd says whether boxd carries the box, which makes it outlive a cut of the connection: where its program lies on the machine; or "", and why not.
+// Boxd says whether boxd carries the box, which makes it outlive a cut of the connection: where its
+// program lies on the machine; or "", and why not.
 func (b *SSHBox) Boxd() (program, why string) {
 	if b.boxd == nil {
 		return "", b.why
@@ -56,7 +57,8 @@ func refusal(err error) string {
 }
 
 // place logs in, and starts boxd where that can be. Else boxd is nil, and why says why.
-func (c DialConfig) place(ctx context.Context) (h shellbox.Host, boxd *sshlogin.Box, why string, err error) {
+func (c DialConfig) place(
+	ctx context.Context) (h shellbox.Host, boxd *sshlogin.Box, why string, err error) {
 	login, err := c.host(ctx)
 	if err != nil {
 		return nil, nil, "", err
@@ -67,7 +69,8 @@ func (c DialConfig) place(ctx context.Context) (h shellbox.Host, boxd *sshlogin.
 	fail := func(err error) (shellbox.Host, *sshlogin.Box, string, error) {
 		return nil, nil, "", fmt.Errorf("sshbox: dial %s@%s: %w", c.User, c.Address, err)
 	}
-	boxd, err = c.machine().Start(ctx, login, c.Linger, c.Keep, fmt.Sprintf("%s:%d", owner.Host(), os.Getpid()))
+	boxd, err = c.machine().Start(ctx, login, c.Linger, c.Keep,
+		fmt.Sprintf("%s:%d", owner.Host(), os.Getpid()))
 	if err == nil {
 		var host *machineHost
 		if host, err = c.join(ctx, boxd); err == nil {
@@ -93,11 +96,13 @@ func (c DialConfig) place(ctx context.Context) (h shellbox.Host, boxd *sshlogin.
 			login.Close()
 		}
 		if why != "" {
-			err = fmt.Errorf("DialConfig.Keep needs boxd, for which %w: %s", errors.ErrUnsupported, why)
+			err = fmt.Errorf("DialConfig.Keep needs boxd, for which %w: %s", errors.ErrUnsupported,
+				why)
 		}
 		return fail(err)
 	}
-	c.Logger.Info("without boxd: what runs on the machine will not outlive the connection", "why", why)
+	c.Logger.Info("without boxd: what runs on the machine will not outlive the connection", "why",
+		why)
 	if login == nil {
 		if login, err = c.host(ctx); err != nil {
 			return nil, nil, "", err
@@ -118,7 +123,8 @@ type machineHost struct {
 // join connects to a boxd that runs, as its new owner.
 func (c DialConfig) join(ctx context.Context, boxd *sshlogin.Box) (*machineHost, error) {
 	h, err := client.Connect(ctx, client.Config{
-		Name: "SSHBox", Place: boxd, Keep: boxd.Keep, Patience: boxd.Linger, Attempt: c.HandshakeTimeout, Logger: c.Logger,
+		Name: "SSHBox", Place: boxd, Keep: boxd.Keep, Patience: boxd.Linger,
+		Attempt: c.HandshakeTimeout, Logger: c.Logger,
 	})
 	if err != nil {
 		boxd.Close()
@@ -127,8 +133,8 @@ func (c DialConfig) join(ctx context.Context, boxd *sshlogin.Box) (*machineHost,
 	return &machineHost{Host: h, boxd: boxd}, nil
 }
 
-// Close ends boxd with all that runs in the box, unless that is left running or is another program's by now. Where the machine does not answer, boxd ends by
-// itself, unless it is kept.
+// Close ends boxd with all that runs in the box, unless that is left running or is another
+// program's by now. Where the machine does not answer, boxd ends by itself, unless it is kept.
 func (h *machineHost) Close() error {
 	h.closing.Do(func() {
 		var err error
@@ -143,14 +149,15 @@ func (h *machineHost) Close() error {
 	return h.closed
 }
 
-// List finds the boxes of the user on the machine that have boxd, and what is left of them. Only ID, State ("running", or "dead": boxd was killed), Created,
-// Keep and Owner are set.
+// List finds the boxes of the user on the machine that have boxd, and what is left of them. Only
+// ID, State ("running", or "dead": boxd was killed), Created, Keep and Owner are set.
 func (c DialConfig) List(ctx context.Context) ([]BoxInfo, error) {
 	var boxes []BoxInfo
 	err := c.visit(ctx, "list boxes", func(m *sshlogin.Machine, login *sshhost.Host) error {
 		list, err := m.List(ctx, login)
 		for _, b := range list {
-			info := BoxInfo{ID: b.ID, State: "running", Created: b.Created, Keep: b.Keep, Owner: Owner{Host: b.Host, PID: b.Process}}
+			info := BoxInfo{ID: b.ID, State: "running", Created: b.Created, Keep: b.Keep,
+				Owner: Owner{Host: b.Host, PID: b.Process}}
 			if b.Ended {
 				info.State = "dead"
 			}
@@ -161,7 +168,8 @@ func (c DialConfig) List(ctx context.Context) ([]BoxInfo, error) {
 	return boxes, err
 }
 
-// Reap removes what is left of boxes whose boxd was killed: programs that still run, and files. Dial does it, too. It returns how many boxes these were.
+// Reap removes what is left of boxes whose boxd was killed: programs that still run, and files.
+// Dial does it, too. It returns how many boxes these were.
 func (c DialConfig) Reap(ctx context.Context) (removed int, err error) {
 	err = c.visit(ctx, "reap boxes", func(m *sshlogin.Machine, login *sshhost.Host) error {
 		removed, err = m.Reap(ctx, login)
@@ -170,13 +178,17 @@ func (c DialConfig) Reap(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
-// Prune removes boxd from the machine, this version's and others'. Boxes that run are not disturbed, and the next Dial brings it again.
+// Prune removes boxd from the machine, this version's and others'. Boxes that run are not
+// disturbed, and the next Dial brings it again.
 func (c DialConfig) Prune(ctx context.Context) error {
-	return c.visit(ctx, "remove boxd", func(m *sshlogin.Machine, login *sshhost.Host) error { return m.Prune(ctx, login) })
+	return c.visit(ctx, "remove boxd", func(m *sshlogin.Machine, login *sshhost.Host) error {
+		return m.Prune(ctx, login)
+	})
 }
 
 // visit logs in for a moment.
-func (c DialConfig) visit(ctx context.Context, what string, do func(*sshlogin.Machine, *sshhost.Host) error) error {
+func (c DialConfig) visit(ctx context.Context, what string,
+	do func(*sshlogin.Machine, *sshhost.Host) error) error {
 	c, err := c.withDefaults()
 	if err != nil {
 		return err
@@ -195,8 +207,10 @@ func (c DialConfig) visit(ctx context.Context, what string, do func(*sshlogin.Ma
 	return nil
 }
 
-// Attach takes over a running box of the user on the machine by its [SSHBox.BoxID]: its sessions, with their directories, variables and unfinished commands, and
-// its jobs with their logs. All else is as with [Attach] for containers. Of DialConfig it uses what is about the login, and Boxd, which has to be what it was.
+// Attach takes over a running box of the user on the machine by its [SSHBox.BoxID]: its sessions,
+// with their directories, variables and unfinished commands, and its jobs with their logs. All else
+// is as with [Attach] for containers. Of DialConfig it uses what is about the login, and Boxd,
+// which has to be what it was.
 func (c DialConfig) Attach(ctx context.Context, id string) (*SSHBox, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -215,7 +229,8 @@ func (c DialConfig) Attach(ctx context.Context, id string) (*SSHBox, error) {
 		return fail(err)
 	}
 	connecting, cancel := ctxerr.WithLimit(ctx, connectLimit,
-		&sandbox.LostError{Box: "SSHBox", Reason: fmt.Sprintf("no answer within %v", connectLimit), Cause: sandbox.LostConnection})
+		&sandbox.LostError{Box: "SSHBox", Reason: fmt.Sprintf("no answer within %v", connectLimit),
+			Cause: sandbox.LostConnection})
 	defer cancel()
 	h, err := c.join(connecting, boxd)
 	if err != nil {

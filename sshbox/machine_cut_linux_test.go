@@ -17,7 +17,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// What cuts the connection to a machine costs time and nothing else: the network, a restart of the sshd, the end of the process that serves the connection.
+// What cuts the connection to a machine costs time and nothing else: the network, a restart of the
+// sshd, the end of the process that serves the connection.
 func TestBoxdCuts(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
@@ -56,7 +57,8 @@ func TestBoxdCuts(t *testing.T) {
 			began := time.Now()
 			cut.do()
 			r, err = box.Input(ctx, "typed once\n")
-			if err != nil || r.State != sandbox.Exited || r.Output != "typed once\n"+seq(5000)+"typed once\n" {
+			if err != nil || r.State != sandbox.Exited ||
+				r.Output != "typed once\n"+seq(5000)+"typed once\n" {
 				t.Errorf("state %v, %v, %d bytes", r.State, err, len(r.Output))
 			}
 			if d := time.Since(began); cut.name == "outage" && d < outage {
@@ -133,12 +135,14 @@ func TestBoxdKilled(t *testing.T) {
 	noError(t, syscall.Kill(pid, syscall.SIGKILL))
 	_, err = box.Execute(limit(t), "echo anyone?")
 	var lost *sandbox.LostError
-	if !errors.As(err, &lost) || lost.Cause != sandbox.LostRemoved || !strings.Contains(lost.Reason, "boxd has ended") {
+	if !errors.As(err, &lost) || lost.Cause != sandbox.LostRemoved ||
+		!strings.Contains(lost.Reason, "boxd has ended") {
 		t.Errorf("got %v", err)
 	}
 	noError(t, box.Close())
 	list, err := c.List(t.Context())
-	if err != nil || len(list) != 1 || list[0].ID != id || list[0].State != "dead" || list[0].Owner.PID != os.Getpid() {
+	if err != nil || len(list) != 1 || list[0].ID != id || list[0].State != "dead" ||
+		list[0].Owner.PID != os.Getpid() {
 		t.Errorf("got %+v, %v", list, err)
 	}
 	if left := procfs.Marked(mark); len(left) == 0 {

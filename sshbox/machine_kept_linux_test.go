@@ -16,7 +16,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A machineProgram is another program that has a box on a machine: this test's binary, executed again.
+// A machineProgram is another program that has a box on a machine: this test's binary, executed
+// again.
 type machineProgram struct {
 	Address, User, KeyFile string
 	HostKey                []byte
@@ -47,7 +48,8 @@ func (p *machineProgram) start(t *testing.T) (kill func()) {
 		stdin.Close()
 	})
 	t.Cleanup(kill)
-	if line, err := bufio.NewReader(stdout).ReadBytes('\n'); err != nil || json.Unmarshal(line, p) != nil {
+	if line, err := bufio.NewReader(stdout).ReadBytes('\n'); err != nil ||
+		json.Unmarshal(line, p) != nil {
 		t.Fatalf("the other program says %q, %v", line, err)
 	}
 	return kill
@@ -65,8 +67,9 @@ func TestBoxdProgram(t *testing.T) {
 	key, err := ssh.ParsePublicKey(p.HostKey)
 	noError(t, err)
 	box, err := Dial(t.Context(), DialConfig{
-		Address: p.Address, User: p.User, KeyFiles: []string{p.KeyFile}, HostKey: ssh.FixedHostKey(key),
-		Boxd: p.Boxd, Linger: p.Linger, Keep: p.Keep, Env: []string{"FROM=config"},
+		Address: p.Address, User: p.User, KeyFiles: []string{p.KeyFile},
+		HostKey: ssh.FixedHostKey(key),
+		Boxd:    p.Boxd, Linger: p.Linger, Keep: p.Keep, Env: []string{"FROM=config"},
 	})
 	noError(t, err)
 	_, err = box.Background(t.Context(), "echo begun; read go; seq 1000; exit 7")
@@ -86,11 +89,13 @@ func TestBoxdProgram(t *testing.T) {
 func (s *sshd) program(keep bool) *machineProgram {
 	c := s.withBoxd()
 	return &machineProgram{
-		Address: s.Address, User: s.User, KeyFile: s.KeyFile, HostKey: s.HostKey.Marshal(), Boxd: c.Boxd, Linger: time.Second, Keep: keep,
+		Address: s.Address, User: s.User, KeyFile: s.KeyFile, HostKey: s.HostKey.Marshal(),
+		Boxd: c.Boxd, Linger: time.Second, Keep: keep,
 	}
 }
 
-// When a program is killed, its boxd ends by itself; one that is kept is taken over by another program, with all that goes on.
+// When a program is killed, its boxd ends by itself; one that is kept is taken over by another
+// program, with all that goes on.
 func TestBoxdAttach(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
@@ -99,11 +104,14 @@ func TestBoxdAttach(t *testing.T) {
 	killed, kept := s.program(false), s.program(true)
 	killed.start(t)()
 	kept.start(t)()
-	waitFor(t, "the end of what is not kept", func() bool { return len(procfs.Marked(killed.Mark)) == 0 })
+	waitFor(t, "the end of what is not kept", func() bool {
+		return len(procfs.Marked(killed.Mark)) == 0
+	})
 	waitFor(t, "the end of its directory", func() bool { return filesOf(t, c) == "box boxd" })
 
 	list, err := c.List(ctx)
-	if err != nil || len(list) != 1 || list[0].ID != kept.ID || list[0].State != "running" || !list[0].Keep || list[0].Age() > time.Hour {
+	if err != nil || len(list) != 1 || list[0].ID != kept.ID || list[0].State != "running" ||
+		!list[0].Keep || list[0].Age() > time.Hour {
 		t.Fatalf("got %+v, %v", list, err)
 	}
 	if n, err := c.Reap(ctx); n != 0 || err != nil {
@@ -132,7 +140,8 @@ func TestBoxdAttach(t *testing.T) {
 	other, err := c.Attach(ctx, kept.ID)
 	noError(t, err)
 	var lost *sandbox.LostError
-	if _, err := box.Execute(ctx, "echo mine?"); !errors.As(err, &lost) || lost.Cause != sandbox.LostTaken {
+	if _, err := box.Execute(ctx, "echo mine?"); !errors.As(err, &lost) ||
+		lost.Cause != sandbox.LostTaken {
 		t.Errorf("got %v", err)
 	}
 	noError(t, box.Close())

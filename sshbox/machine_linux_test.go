@@ -55,7 +55,8 @@ func TestBoxdOnMachine(t *testing.T) {
 	c := s.withBoxd()
 	c.Env = []string{"FOO=bar baz", "HOME=" + t.TempDir()}
 	box := dialBoxd(t, c)
-	if got := tell(t, box, "cd /usr; X=remembered; echo $FOO $X; trap '' HUP; (sleep 1000 &)"); got != "bar baz remembered" {
+	if got := tell(t, box,
+		"cd /usr; X=remembered; echo $FOO $X; trap '' HUP; (sleep 1000 &)"); got != "bar baz remembered" {
 		t.Errorf("got %q", got)
 	}
 	if got := filesOf(t, c); got != "box boxd" {
@@ -76,10 +77,12 @@ func TestBoxdOnMachine(t *testing.T) {
 	}
 }
 
-// Whatever the sshd allows besides executing commands, boxd needs none of it; and its programs have what the login gives them.
+// Whatever the sshd allows besides executing commands, boxd needs none of it; and its programs have
+// what the login gives them.
 func TestBoxdRestricted(t *testing.T) {
 	t.Parallel()
-	s := startSSHD(t, "DisableForwarding yes", "Subsystem nothing /bin/false", "MaxSessions 1", `ForceCommand umask 027; ulimit -S -n 99; /bin/sh -c "$SSH_ORIGINAL_COMMAND"`)
+	s := startSSHD(t, "DisableForwarding yes", "Subsystem nothing /bin/false", "MaxSessions 1",
+		`ForceCommand umask 027; ulimit -S -n 99; /bin/sh -c "$SSH_ORIGINAL_COMMAND"`)
 	c := s.withBoxd()
 	c.Boxd += "/" + strings.Repeat("a path that is too long for a socket/", 4)
 	box := dialBoxd(t, c)
@@ -87,10 +90,12 @@ func TestBoxdRestricted(t *testing.T) {
 	noError(t, err)
 	defer plain.Close()
 	const look = `unset SSH_ORIGINAL_COMMAND; umask; ulimit -a; pwd; env | grep -v -E '^(SSH_|SANDSHELL_)' | sort`
-	if with, without := tell(t, box, look), tell(t, plain, look); with != without || !strings.HasPrefix(with, "0027\n") || !strings.Contains(with, "(-n) 99\n") {
+	if with, without := tell(t, box, look), tell(t, plain, look); with != without ||
+		!strings.HasPrefix(with, "0027\n") || !strings.Contains(with, "(-n) 99\n") {
 		t.Errorf("with boxd:\n%s\nwithout:\n%s", with, without)
 	}
-	if program, why := plain.Boxd(); program != "" || !strings.Contains(why, "NoBoxd") || plain.BoxID() != "" {
+	if program, why := plain.Boxd(); program != "" || !strings.Contains(why, "NoBoxd") ||
+		plain.BoxID() != "" {
 		t.Errorf("got %q, %q", program, why)
 	}
 	if err := plain.Detach(); !errors.Is(err, errors.ErrUnsupported) {
@@ -124,8 +129,12 @@ func TestBoxdElsewhere(t *testing.T) {
 		{"noexec", "noexec", mounted("noexec,mode=700")},
 		{"full", "No space left", mounted("size=1m,mode=700")},
 		{"read-only", "Read-only", mounted("ro,mode=700")},
-		{"others", "can be written to by others", func(t *testing.T, dir string) { noError(t, os.Chmod(dir, 0o777)) }},
-		{"another's", "is not of uid", func(t *testing.T, dir string) { noError(t, os.Chown(dir, 65534, 0)) }},
+		{"others", "can be written to by others", func(t *testing.T, dir string) {
+			noError(t, os.Chmod(dir, 0o777))
+		}},
+		{"another's", "is not of uid", func(t *testing.T, dir string) {
+			noError(t, os.Chown(dir, 65534, 0))
+		}},
 		{"a file", "cannot be made", func(t *testing.T, dir string) {
 			noError(t, os.Remove(dir))
 			noError(t, os.WriteFile(dir, nil, 0o600))
@@ -138,7 +147,8 @@ func TestBoxdElsewhere(t *testing.T) {
 			box, err := Dial(t.Context(), config)
 			noError(t, err)
 			defer box.Close()
-			if program, why := box.Boxd(); program != "" || !strings.Contains(why, c.why) || !strings.Contains(why, config.Boxd) {
+			if program, why := box.Boxd(); program != "" || !strings.Contains(why, c.why) ||
+				!strings.Contains(why, config.Boxd) {
 				t.Errorf("got %q, %q", program, why)
 			}
 			if got := tell(t, box, "echo works"); got != "works" {
@@ -148,7 +158,8 @@ func TestBoxdElsewhere(t *testing.T) {
 				t.Errorf("left behind: %v", entries)
 			}
 			config.Keep = true
-			if _, err := Dial(t.Context(), config); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), c.why) {
+			if _, err := Dial(t.Context(), config); !errors.Is(err, errors.ErrUnsupported) ||
+				!strings.Contains(err.Error(), c.why) {
 				t.Errorf("with Keep: %v", err)
 			}
 		})
@@ -164,7 +175,8 @@ func TestBoxdCopyKilled(t *testing.T) {
 	box, err := Dial(t.Context(), config)
 	noError(t, err)
 	defer box.Close()
-	if program, why := box.Boxd(); program != "" || !strings.Contains(why, "its copy ended with status ") || strings.HasSuffix(why, ": ") {
+	if program, why := box.Boxd(); program != "" ||
+		!strings.Contains(why, "its copy ended with status ") || strings.HasSuffix(why, ": ") {
 		t.Errorf("got %q, %q", program, why)
 	}
 	if got := tell(t, box, "echo works"); got != "works" {
@@ -172,7 +184,8 @@ func TestBoxdCopyKilled(t *testing.T) {
 	}
 }
 
-// Programs that bring boxd at once do not disturb each other, what is damaged is brought anew, and Prune disturbs nobody.
+// Programs that bring boxd at once do not disturb each other, what is damaged is brought anew, and
+// Prune disturbs nobody.
 func TestBoxdBrought(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
@@ -204,7 +217,8 @@ func TestBoxdBrought(t *testing.T) {
 	flipped := slices.Clone(whole)
 	flipped[len(flipped)/2] ^= 1 << 3
 	for what, damaged := range map[string][]byte{
-		"flipped": flipped, "cut": whole[:len(whole)/3], "a script": []byte("#!/bin/sh\necho ready /tmp/x\n"),
+		"flipped": flipped, "cut": whole[:len(whole)/3],
+		"a script": []byte("#!/bin/sh\necho ready /tmp/x\n"),
 	} {
 		noError(t, os.Remove(files[0])) // another file: the old one may run
 		noError(t, os.WriteFile(files[0], damaged, 0o700))
@@ -214,8 +228,10 @@ func TestBoxdBrought(t *testing.T) {
 			t.Errorf("%s: %s", what, why)
 		}
 		noError(t, box.Close())
-		if now, err := os.ReadFile(files[0]); err != nil || !bytes.Equal(now, whole) || filesOf(t, c) != "boxd" {
-			t.Errorf("%s: it has not been replaced (%v), or there is more: %q", what, err, filesOf(t, c))
+		if now, err := os.ReadFile(files[0]); err != nil || !bytes.Equal(now, whole) ||
+			filesOf(t, c) != "boxd" {
+			t.Errorf("%s: it has not been replaced (%v), or there is more: %q", what, err,
+				filesOf(t, c))
 		}
 	}
 
@@ -250,7 +266,8 @@ func TestBoxdOfOthers(t *testing.T) {
 	dir := filepath.Dir(program)
 	join := func() (string, error) {
 		cmd := exec.Command(program, "join", dir)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534,
+			Gid: 65534}}
 		in, err := cmd.StdinPipe()
 		noError(t, err)
 		defer in.Close()
@@ -265,7 +282,8 @@ func TestBoxdOfOthers(t *testing.T) {
 	for _, d := range []string{c.Boxd, dir, program, dir + "/socket"} {
 		noError(t, os.Chmod(d, 0o777))
 	}
-	if out, err := join(); strings.Contains(out, "sandshell answer") || err != nil && strings.Contains(err.Error(), "denied") {
+	if out, err := join(); strings.Contains(out, "sandshell answer") || err != nil &&
+		strings.Contains(err.Error(), "denied") {
 		t.Errorf("another user has an answer, or does not come as far: %v, %q", err, out)
 	}
 	if got := tell(t, box, "echo mine"); got != "mine" {
@@ -273,7 +291,8 @@ func TestBoxdOfOthers(t *testing.T) {
 	}
 }
 
-// A copy whose script is killed says so, and its temporary directory goes although nobody on the machine can remove it any more.
+// A copy whose script is killed says so, and its temporary directory goes although nobody on the
+// machine can remove it any more.
 func TestCopyScriptKilled(t *testing.T) {
 	t.Parallel()
 	box, err := Dial(t.Context(), startSSHD(t).config())
@@ -298,7 +317,8 @@ func TestCopyScriptKilled(t *testing.T) {
 		noError(t, syscall.Kill(pid, syscall.SIGKILL))
 	}
 	var of *fs.PathError
-	if err := <-copied; !errors.As(err, &of) || of.Path != to || !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "status 137") {
+	if err := <-copied; !errors.As(err, &of) || of.Path != to || !errors.Is(err, syscall.EIO) ||
+		!strings.Contains(err.Error(), "status 137") {
 		t.Errorf("CopyTo: %v", err)
 	}
 	if left, err := os.ReadDir(to); err != nil || len(left) > 0 {
@@ -312,7 +332,8 @@ func programsWith(t *testing.T, word string) (pids []int) {
 	noError(t, err)
 	for _, name := range commands {
 		args, _ := os.ReadFile(name)
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil && bytes.Contains(args, []byte(word)) {
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil &&
+			bytes.Contains(args, []byte(word)) {
 			pids = append(pids, pid)
 		}
 	}

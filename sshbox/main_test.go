@@ -42,7 +42,8 @@ func startSSHD(t testing.TB, lines ...string) *sshd {
 
 // config logs in, and brings no boxd.
 func (s *sshd) config() DialConfig {
-	return DialConfig{Address: s.Address, User: s.User, Signer: s.Key, HostKey: ssh.FixedHostKey(s.HostKey), Boxd: NoBoxd}
+	return DialConfig{Address: s.Address, User: s.User, Signer: s.Key,
+		HostKey: ssh.FixedHostKey(s.HostKey), Boxd: NoBoxd}
 }
 
 // withBoxd logs in, and brings boxd to a directory that goes with the server.

@@ -13,8 +13,9 @@ import (
 // A Mount is a directory or file that a container has from elsewhere.
 type Mount struct {
 	Type MountType // default: Bind
-	// Source is a path on the engine's machine (Bind), which has to exist, or the name of a volume (Volume), which is
-	// made if it does not exist; "" is a volume of its own, removed with the container.
+	// Source is a path on the engine's machine (Bind), which has to exist, or the name of a volume
+	// (Volume), which is made if it does not exist; "" is a volume of its own, removed with the
+	// container.
 	Source string
 	// Target is the absolute path in the container.
 	Target   string
@@ -41,7 +42,8 @@ func (c Config) mounts(engine string) ([]mount.Mount, map[string]string, error) 
 			m.Type = Bind
 		}
 		fail := func(format string, args ...any) error {
-			return fmt.Errorf("mount %q at %q: %s", m.Source, m.Target, fmt.Sprintf(format, args...))
+			return fmt.Errorf("mount %q at %q: %s", m.Source, m.Target,
+				fmt.Sprintf(format, args...))
 		}
 		target := path.Clean(m.Target)
 		switch {
@@ -53,15 +55,19 @@ func (c Config) mounts(engine string) ([]mount.Mount, map[string]string, error) 
 			return nil, nil, fail("there are two mounts with that target")
 		}
 		taken[target] = true
-		to := mount.Mount{Type: mount.Type(m.Type), Source: m.Source, Target: target, ReadOnly: m.ReadOnly}
+		to := mount.Mount{Type: mount.Type(m.Type), Source: m.Source, Target: target,
+			ReadOnly: m.ReadOnly}
 		switch m.Type {
 		case Bind:
 			if !path.IsAbs(m.Source) && !filepath.IsAbs(m.Source) {
-				return nil, nil, fail("the source has to be an absolute path on the engine's machine; for a volume set Type to Volume")
+				return nil, nil, fail("the source has to be an absolute path on the engine's " +
+					"machine; for a volume set Type to Volume")
 			}
 			if socket := exposes(m.Source, engine); socket != "" {
-				return nil, nil, fail("the engine's socket %s is in it: who can write to that is root on the engine's machine, "+
-					"and the sandbox is none. Mount what is needed of it, and give the sandbox another engine to talk to", socket)
+				return nil, nil, fail("the engine's socket %s is in it: who can write to that is "+
+					"root on the engine's machine, "+
+					"and the sandbox is none. Mount what is needed of it, and give the sandbox "+
+					"another engine to talk to", socket)
 			}
 		case Volume:
 		case Tmpfs:
@@ -85,12 +91,14 @@ func (c Config) mounts(engine string) ([]mount.Mount, map[string]string, error) 
 
 // exposes returns the engine's socket that is reached by way of source, if any is.
 func exposes(source, engine string) string {
-	sockets := []string{"/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock"}
+	sockets := []string{"/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock",
+		"/run/containerd/containerd.sock"}
 	if socket, ok := strings.CutPrefix(engine, "unix://"); ok {
 		sockets = append(sockets, socket)
 	}
 	sources := []string{path.Clean(source)}
-	if real, err := filepath.EvalSymlinks(source); err == nil { // if the engine's machine is this one
+	// if the engine's machine is this one
+	if real, err := filepath.EvalSymlinks(source); err == nil {
 		sources = append(sources, real)
 	}
 	for _, socket := range sockets {

@@ -6,7 +6,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A box of network "none" has no way out, whoever its programs are: no interface but the loopback, and nobody who may make one.
+// A box of network "none" has no way out, whoever its programs are: no interface but the loopback,
+// and nobody who may make one.
 func TestNoNetwork(t *testing.T) {
 	t.Parallel()
 	ways := `grep -c -v -e '|' -e lo: /proc/net/dev; tail -n +2 /proc/net/route | grep -c .; ip link add way type dummy 2>/dev/null || unshare -n true 2>/dev/null || echo none made`

@@ -58,15 +58,17 @@ func does(t testing.TB, s sandbox.Session, command string, status int, output st
 func runs(t testing.TB, box sandbox.Sandbox, script string, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: append([]string{"/bin/sh", "-c", script, "sh"}, args...), Stdout: &out, Stderr: &errs})
+	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: append(
+		[]string{"/bin/sh", "-c", script, "sh"}, args...), Stdout: &out, Stderr: &errs})
 	if code != 0 || err != nil || errs.Len() > 0 {
 		t.Fatalf("%s: %d, %v, %q, %q", script, code, err, out.String(), errs.String())
 	}
 	return out.String()
 }
 
-// census counts the processes of the box by name, without the one that counts. It takes a shell's builtins alone. Zombies do not count: busybox's
-// ash waits for a command substitution's shell of its prompt when it has the next command.
+// census counts the processes of the box by name, without the one that counts. It takes a shell's
+// builtins alone. Zombies do not count: busybox's ash waits for a command substitution's shell of
+// its prompt when it has the next command.
 func census(t testing.TB, box sandbox.Sandbox) map[string]int {
 	t.Helper()
 	all := map[string]int{}
@@ -77,7 +79,8 @@ func census(t testing.TB, box sandbox.Sandbox) map[string]int {
 	return all
 }
 
-// onlySessions waits until nothing runs but boxd, as init and as the end of the connection, and the shells of n sessions.
+// onlySessions waits until nothing runs but boxd, as init and as the end of the connection, and the
+// shells of n sessions.
 func onlySessions(t testing.TB, box sandbox.Sandbox, n int) {
 	t.Helper()
 	var got map[string]int
@@ -97,7 +100,8 @@ func onlySessions(t testing.TB, box sandbox.Sandbox, n int) {
 // wentAway expects that nothing is left of a box that was closed.
 func wentAway(t *testing.T, box *DockerSSHBox) {
 	t.Helper()
-	if _, err := testEngine(t).ContainerInspect(t.Context(), box.ContainerID(), client.ContainerInspectOptions{}); !errdefs.IsNotFound(err) {
+	if _, err := testEngine(t).ContainerInspect(t.Context(), box.ContainerID(),
+		client.ContainerInspectOptions{}); !errdefs.IsNotFound(err) {
 		t.Errorf("the container is there after Close: %v", err)
 	}
 }

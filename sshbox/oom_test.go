@@ -15,7 +15,8 @@ import (
 // hog takes more memory than the boxes of these tests have.
 const hog = `python3 -c "x = bytearray(200 << 20)"`
 
-// What the kernel killed for its memory is told from what something else killed, by the kernel's count and not by the status.
+// What the kernel killed for its memory is told from what something else killed, by the kernel's
+// count and not by the status.
 func TestOutOfMemoryResult(t *testing.T) {
 	for _, user := range []string{"root", "12345:54321"} {
 		t.Run(user, func(t *testing.T) {
@@ -29,8 +30,9 @@ func TestOutOfMemoryResult(t *testing.T) {
 	}
 }
 
-// tookShell reports whether the kernel has killed the shell that ran the command. While the memory of its first victim is still being given back (exit_mmap of
-// mm/mmap.c sets MMF_OOM_SKIP before that), it may choose a second, and there is nothing but the shell. Seen on a machine under load.
+// tookShell reports whether the kernel has killed the shell that ran the command. While the memory
+// of its first victim is still being given back (exit_mmap of mm/mmap.c sets MMF_OOM_SKIP before
+// that), it may choose a second, and there is nothing but the shell. Seen on a machine under load.
 func tookShell(r *sandbox.Result) bool { return r.OOM && r.Restarted && r.ExitCode == 137 }
 
 func oomResults(t *testing.T, box *DockerSSHBox) {
@@ -59,12 +61,13 @@ func oomResults(t *testing.T, box *DockerSSHBox) {
 		}
 	}
 	later, cancel := context.WithCancel(ctx)
-	r, err := box.Execute(later, hog+"; echo over; sleep 100", sandbox.Tee(writerFunc(func(p []byte) (int, error) {
-		if bytes.Contains(p, []byte("over")) {
-			cancel()
-		}
-		return len(p), nil
-	})), sandbox.Timeout(30*time.Second))
+	r, err := box.Execute(later, hog+"; echo over; sleep 100",
+		sandbox.Tee(writerFunc(func(p []byte) (int, error) {
+			if bytes.Contains(p, []byte("over")) {
+				cancel()
+			}
+			return len(p), nil
+		})), sandbox.Timeout(30*time.Second))
 	if err == nil && tookShell(r) {
 		t.Logf("killed later: the kernel has taken the shell, too: %+v", r)
 	} else if !errors.Is(err, context.Canceled) || r == nil || !r.OOM {
@@ -77,42 +80,48 @@ func oomResults(t *testing.T, box *DockerSSHBox) {
 	if r, err = box.Input(ctx, "y\n"); err != nil || r.OOM {
 		t.Errorf("a question: %+v, %v", r, err)
 	}
-	for command, oom := range map[string]bool{hog + "; true": true, "false": false, "exec " + hog: true} {
+	for command, oom := range map[string]bool{hog + "; true": true, "false": false,
+		"exec " + hog: true} {
 		j, err := box.Background(ctx, command)
 		noError(t, err)
 		if r, err := j.Wait(ctx); err != nil || r.OOM != oom {
 			t.Errorf("job %s: %+v, %v", command, r, err)
 		}
 		var killed bool
-		if _, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", command}, OOM: &killed}); err != nil || killed != oom {
+		if _, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", command},
+			OOM: &killed}); err != nil || killed != oom {
 			t.Errorf("run %s: %v, %v", command, killed, err)
 		}
 	}
 
 	// What is killed between two commands is of neither.
-	does(t, box, "((until [ -e /tmp/go ]; do sleep 0.01; done; "+hog+"; touch /tmp/done) &) 2>/dev/null", 0, "")
+	does(t, box, "((until [ -e /tmp/go ]; do sleep 0.01; done; "+hog+
+		"; touch /tmp/done) &) 2>/dev/null", 0, "")
 	runs(t, box, "touch /tmp/go; until [ -e /tmp/done ]; do sleep 0.01; done")
 	if r, err := box.Execute(ctx, "false"); err != nil || r.OOM {
 		t.Errorf("after one between: %+v, %v", r, err)
 	}
 }
 
-// The kernel, which may take a second victim for the memory of one that it has just killed, takes programs first, then what carries the connection, whose loss is a cut,
-// and boxd last.
+// The kernel, which may take a second victim for the memory of one that it has just killed, takes
+// programs first, then what carries the connection, whose loss is a cut, and boxd last.
 func TestVictimsInOrder(t *testing.T) {
 	t.Parallel()
 	for _, user := range []string{"root", "12345:54321"} {
 		t.Run(user, func(t *testing.T) {
 			t.Parallel()
 			box := newBox(t, Config{Image: testImage, Network: "none", User: user})
-			r, err := box.Execute(t.Context(), `X=kept; for p in /proc/[1-9]*; do echo "$(tr '\0' ' ' <$p/cmdline | cut -d ' ' -f 1-2 | sed 's|.*/||') $(cat $p/oom_score_adj)"; done 2>/dev/null | grep -E '^(boxd (serve|join)|bash)' | sort -u`)
+			r, err := box.Execute(t.Context(),
+				`X=kept; for p in /proc/[1-9]*; do echo "$(tr '\0' ' ' <$p/cmdline | cut -d ' ' -f 1-2 | sed 's|.*/||') $(cat $p/oom_score_adj)"; done 2>/dev/null | grep -E '^(boxd (serve|join)|bash)' | sort -u`)
 			noError(t, err)
 			score := map[string]int{}
 			for line := range strings.Lines(r.Output) {
-				name, text, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, "boxd ")), " ")
+				name, text, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, "boxd ")),
+					" ")
 				score[name], _ = strconv.Atoi(text[strings.LastIndex(text, " ")+1:])
 			}
-			if _, ok := score["serve"]; !ok || score["serve"] >= score["join"] || score["join"] >= score["bash"] {
+			if _, ok := score["serve"]; !ok || score["serve"] >= score["join"] ||
+				score["join"] >= score["bash"] {
 				t.Errorf("%v of\n%s", score, r.Output)
 			}
 		})

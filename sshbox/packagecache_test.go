@@ -13,13 +13,17 @@ import (
 	"github.com/sandshell/sandshell/plugin"
 )
 
-// A changed plugin finds what was downloaded for it before; setups side by side do not keep each other from apt-get.
+// A changed plugin finds what was downloaded for it before; setups side by side do not keep each
+// other from apt-get.
 func TestPackageCache(t *testing.T) {
 	testenv.NeedsAll(t, "it installs packages, twice")
 	base := keptBase(t)
 	setup := func(of string) plugin.Plugin {
-		return plugin.Plugin{Name: of, Timeout: 5 * time.Minute, Files: fstest.MapFS{"setup.sh": {Data: []byte(
-			"#!/bin/sh\nset -e\napt-get update\napt-get install -y --no-install-recommends " + of + "\n")}}}
+		return plugin.Plugin{Name: of, Timeout: 5 * time.Minute,
+			Files: fstest.MapFS{"setup.sh": {Data: []byte(
+				"#!/bin/sh\nset -e\napt-get update\napt-get install -y --no-install-recommends " +
+					of +
+					"\n")}}}
 	}
 	var out safeBuffer
 	c := Config{Image: base}
@@ -32,14 +36,17 @@ func TestPackageCache(t *testing.T) {
 			c.Plugins = append(c.Plugins, p)
 		}
 		box := newBox(t, c)
-		does(t, box, "hello; command -v tree pv; ls -A /var/lib/apt/lists /var/cache/apt/archives | grep -v -e lock -e partial", 0,
+		does(t, box, "hello; command -v tree pv; ls -A /var/lib/apt/lists "+
+			"/var/cache/apt/archives | grep -v -e lock -e partial", 0,
 			"Hello, world!\n/usr/bin/tree\n/usr/bin/pv\n/var/cache/apt/archives:\n\n/var/lib/apt/lists:\n")
 		noError(t, box.Close())
 		text := out.take()
-		if got := strings.Count(text, "Need to get 0 B/"); got != 3*i || !strings.Contains(text, "Need to get ") {
+		if got := strings.Count(text, "Need to get 0 B/"); got != 3*i ||
+			!strings.Contains(text, "Need to get ") {
 			t.Errorf("version %s: %d of 3 had all of their packages:\n%s", version, got, text)
 		}
-		if strings.Contains(text, "unsandboxed") || strings.Contains(text, "W:") || strings.Contains(text, "E:") {
+		if strings.Contains(text, "unsandboxed") || strings.Contains(text, "W:") ||
+			strings.Contains(text, "E:") {
 			t.Errorf("%s", text)
 		}
 	}
@@ -47,15 +54,18 @@ func TestPackageCache(t *testing.T) {
 
 // Nor does pip download again what it has installed once.
 func TestPackageCacheOfPip(t *testing.T) {
-	testenv.NeedsFull(t, "it makes virtual environments with pip, twice: TestPackageCache keeps what apt-get has, in make test-all, and pytool's TestRequirements runs pip every day")
+	testenv.NeedsFull(t, "it makes virtual environments with pip, twice: TestPackageCache keeps "+
+		"what apt-get has, in make test-all, and pytool's TestRequirements runs pip every day")
 	c := Config{Image: keptBase(t), Network: "none"}
 	for i, version := range []string{"1", "2"} {
 		var out safeBuffer
-		c.Plugins = []plugin.Plugin{{Name: "teapot", Files: os.DirFS("testdata/pip"), Env: []string{"VERSION=" + version}, Output: &out}}
+		c.Plugins = []plugin.Plugin{{Name: "teapot", Files: os.DirFS("testdata/pip"),
+			Env: []string{"VERSION=" + version}, Output: &out}}
 		box := newBox(t, c)
 		does(t, box, "teapot; ls -A ~/.cache 2>/dev/null", 2, "a teapot\n")
 		noError(t, box.Close())
-		if text := out.take(); strings.Count(text, "GET /simple/teapot/") != 1 || strings.Count(text, "GET /teapot-1.0-py3-none-any.whl") != 1-i {
+		if text := out.take(); strings.Count(text, "GET /simple/teapot/") != 1 ||
+			strings.Count(text, "GET /teapot-1.0-py3-none-any.whl") != 1-i {
 			t.Errorf("version %s: %s", version, text)
 		}
 	}

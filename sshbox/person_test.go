@@ -47,7 +47,8 @@ func (p *person) command(ctx context.Context, args ...string) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.WaitDelay = 5 * time.Second
-	cmd.Env = append(append(os.Environ(), "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1", "SSH_AUTH_SOCK=", "DISPLAY=",
+	cmd.Env = append(append(os.Environ(), "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1",
+		"SSH_AUTH_SOCK=", "DISPLAY=",
 		// git has a shell take this apart.
 		`GIT_SSH_COMMAND=ssh -F "`+p.config+`"`), p.env...)
 	return cmd
@@ -79,7 +80,8 @@ func (p *person) must(stdin string, args ...string) string {
 	return out
 }
 
-// starts executes it, until the test's end or stop, and gives what it prints, on standard output and error, line by line.
+// starts executes it, until the test's end or stop, and gives what it prints, on standard output
+// and error, line by line.
 func (p *person) starts(args ...string) (lines <-chan string, stop func()) {
 	p.t.Helper()
 	cmd := p.command(context.Background(), args...)

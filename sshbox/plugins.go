@@ -15,7 +15,8 @@ import (
 	"github.com/sandshell/sandshell/internal/docker"
 )
 
-// newWithPlugins makes a box that has c.Plugins: from an image in which they have been set up, which is made if there is none.
+// newWithPlugins makes a box that has c.Plugins: from an image in which they have been set up,
+// which is made if there is none.
 func newWithPlugins(ctx context.Context, c Config) (*DockerSSHBox, error) {
 	for attempt := 1; ; attempt++ {
 		kept, err := keptImage(ctx, c)
@@ -85,7 +86,8 @@ type setup struct {
 	kept   docker.Kept
 }
 
-// make implements docker.Kept.Make: it sets the plugins up in a box of that name and makes the image of it.
+// make implements docker.Kept.Make: it sets the plugins up in a box of that name and makes the
+// image of it.
 func (s *setup) make(ctx context.Context, name string) error {
 	if err := s.progress("Setting up " + s.names()); err != nil {
 		return err
@@ -95,7 +97,8 @@ func (s *setup) make(ctx context.Context, name string) error {
 		return docker.ErrTaken
 	}
 	if err != nil {
-		return fmt.Errorf("make image %q with plugins: %w", s.config.Image, err) // the container's is but the id
+		// the container's is but the id
+		return fmt.Errorf("make image %q with plugins: %w", s.config.Image, err)
 	}
 	return errors.Join(s.fill(ctx, box), box.Close())
 }
@@ -104,7 +107,8 @@ func (s *setup) make(ctx context.Context, name string) error {
 func (s *setup) boxConfig(name string) Config {
 	c := s.config
 	c.Name, c.Image, c.Pull = name, s.kept.Base.ID, PullNever
-	c.Dir, c.Env, c.ReadOnlyRoot, c.CapDrop, c.Entrypoint, c.Keep, c.Hostname, c.Labels = "", nil, false, nil, false, false, "", nil
+	c.Dir, c.Env, c.ReadOnlyRoot, c.CapDrop, c.Entrypoint, c.Keep, c.Hostname, c.Labels = "", nil,
+		false, nil, false, false, "", nil
 	c.Publish = nil
 	if c.PluginNetwork != "" {
 		c.Network = c.PluginNetwork
@@ -133,11 +137,13 @@ func (s *setup) fill(ctx context.Context, box *DockerSSHBox) error {
 	return s.engine.Commit(ctx, &s.kept, box.host.container)
 }
 
-// proxies are the variables of Env that setups get: those that docker build knows, which do not change what is set up either.
+// proxies are the variables of Env that setups get: those that docker build knows, which do not
+// change what is set up either.
 func (c Config) proxies() []string {
 	return slices.DeleteFunc(slices.Clone(c.Env), func(kv string) bool {
 		name, _, _ := strings.Cut(strings.ToUpper(kv), "=")
-		return !slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"}, name)
+		return !slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY",
+			"NO_PROXY"}, name)
 	})
 }
 

@@ -11,8 +11,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Pool has boxes ready that were made ahead, so that getting one takes milliseconds. It makes another in the background for each that it hands out. Its
-// methods may be called from several goroutines.
+// A Pool has boxes ready that were made ahead, so that getting one takes milliseconds. It makes
+// another in the background for each that it hands out. Its methods may be called from several
+// goroutines.
 type Pool struct {
 	config Config
 	boxes  *warm.Pool[*DockerSSHBox]
@@ -20,17 +21,20 @@ type Pool struct {
 
 // A Handover is what the one who gets a box of a Pool brings along.
 type Handover struct {
-	// Env is added to the environment of the main session and of all that is started later, "NAME=value". The engine does not see it.
+	// Env is added to the environment of the main session and of all that is started later,
+	// "NAME=value". The engine does not see it.
 	Env []string
 	// Files are copied into the directory where sessions start. Default: none.
 	Files fs.FS
 }
 
-// NewPool starts to make boxes of c, until size of them are ready. c.Name has to be empty: each box has a name of its own. A program that ends without Close
-// leaves its boxes to end by themselves, as New says.
+// NewPool starts to make boxes of c, until size of them are ready. c.Name has to be empty: each box
+// has a name of its own. A program that ends without Close leaves its boxes to end by themselves,
+// as New says.
 func NewPool(c Config, size int) (*Pool, error) {
 	if c.Name != "" {
-		return nil, fmt.Errorf("sshbox: the Config of a pool has the Name %q: leave it empty, one name cannot be for several boxes", c.Name)
+		return nil, fmt.Errorf("sshbox: the Config of a pool has the Name %q: leave it empty, "+
+			"one name cannot be for several boxes", c.Name)
 	}
 	if size < 0 {
 		return nil, fmt.Errorf("sshbox: a pool of %d boxes", size)
@@ -46,8 +50,9 @@ func NewPool(c Config, size int) (*Pool, error) {
 	})}, nil
 }
 
-// Get hands out a box, which is the caller's to close. It takes one that is ready and answers; one that has died meanwhile is removed. If there is none, Get
-// makes one, as New does. When Get fails, it leaves no box behind.
+// Get hands out a box, which is the caller's to close. It takes one that is ready and answers; one
+// that has died meanwhile is removed. If there is none, Get makes one, as New does. When Get fails,
+// it leaves no box behind.
 func (p *Pool) Get(ctx context.Context, h Handover) (*DockerSSHBox, error) {
 	for {
 		box, ready := p.boxes.Take()
@@ -61,12 +66,14 @@ func (p *Pool) Get(ctx context.Context, h Handover) (*DockerSSHBox, error) {
 		if err == nil {
 			return box, nil
 		}
-		died := ready && ctx.Err() == nil && (errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrTimeout))
+		died := ready && ctx.Err() == nil &&
+			(errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrTimeout))
 		removal := box.discard()
 		if !died {
 			return nil, errors.Join(fmt.Errorf("sshbox: hand over a box: %w", err), removal)
 		}
-		p.config.log().Warn("a box of the pool has died", "container", box.ContainerName(), "error", err)
+		p.config.log().Warn("a box of the pool has died", "container", box.ContainerName(), "error",
+			err)
 	}
 }
 
@@ -78,7 +85,8 @@ func (b *DockerSSHBox) discard() error {
 // Ready is how many boxes are ready.
 func (p *Pool) Ready() int { return p.boxes.Ready() }
 
-// Close removes the boxes that are ready, and makes no more. Those that were handed out stay. Get then makes each box itself.
+// Close removes the boxes that are ready, and makes no more. Those that were handed out stay. Get
+// then makes each box itself.
 func (p *Pool) Close() error {
 	p.boxes.Close()
 	return nil

@@ -35,10 +35,14 @@ func TestPool(t *testing.T) {
 	d := imageOf(t, dockertest.Busybox)
 	c := Config{Image: dockertest.Busybox, Network: "none"}
 	p := newPool(t, c, 1)
-	filled := func() { t.Helper(); waitFor(t, "the pool is filled", func() bool { return p.Ready() == 1 }) }
+	filled := func() {
+		t.Helper()
+		waitFor(t, "the pool is filled", func() bool { return p.Ready() == 1 })
+	}
 	filled()
 
-	box := get(t, p, Handover{Env: []string{"TOKEN=it's secret"}, Files: fstest.MapFS{"dir/file": {Data: []byte("mine"), Mode: 0o600}}})
+	box := get(t, p, Handover{Env: []string{"TOKEN=it's secret"},
+		Files: fstest.MapFS{"dir/file": {Data: []byte("mine"), Mode: 0o600}}})
 	does(t, box, `echo "$TOKEN $(cat dir/file)"`, 0, "it's secret mine\n")
 	session, err := box.Open(t.Context())
 	noError(t, err)
@@ -46,7 +50,8 @@ func TestPool(t *testing.T) {
 	if got := runs(t, box, `printf %s "$TOKEN"`); got != "it's secret" {
 		t.Errorf("a Run has TOKEN=%q", got)
 	}
-	inspected, err := d.ContainerInspect(t.Context(), box.ContainerID(), client.ContainerInspectOptions{})
+	inspected, err := d.ContainerInspect(t.Context(), box.ContainerID(),
+		client.ContainerInspectOptions{})
 	noError(t, err)
 	if strings.Contains(strings.Join(inspected.Container.Config.Env, " "), "secret") {
 		t.Error("the engine knows the secret")
@@ -86,7 +91,8 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// One that does not answer, since somebody has paused it, is not handed out either, and keeps nobody from closing the pool.
+// One that does not answer, since somebody has paused it, is not handed out either, and keeps
+// nobody from closing the pool.
 func TestPoolPaused(t *testing.T) {
 	testenv.NeedsAll(t, "a box has ten seconds to answer; TestPool has one that is dead")
 	d := imageOf(t, dockertest.Busybox)
@@ -126,7 +132,8 @@ func BenchmarkPool(b *testing.B) {
 	b.Run("Get", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
-			waitFor(b, "the pool is filled", func() bool { return p.Ready() == 4 }) // what is being made takes the processor
+			// what is being made takes the processor
+			waitFor(b, "the pool is filled", func() bool { return p.Ready() == 4 })
 			b.StartTimer()
 			box, err := p.Get(b.Context(), Handover{Env: []string{"A=1"}})
 			if err != nil {

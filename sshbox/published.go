@@ -8,9 +8,11 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Published says which port of 127.0.0.1 of the engine's machine each port of Config.Publish has become, by the port in the box.
+// Published says which port of 127.0.0.1 of the engine's machine each port of Config.Publish has
+// become, by the port in the box.
 func (b *DockerSSHBox) Published(ctx context.Context) (map[int]int, error) {
-	res, err := b.host.engine.ContainerInspect(ctx, b.ContainerID(), client.ContainerInspectOptions{})
+	res, err := b.host.engine.ContainerInspect(ctx, b.ContainerID(),
+		client.ContainerInspectOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("ask the engine for the published ports: %w", err)
 	}

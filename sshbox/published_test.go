@@ -17,8 +17,10 @@ import (
 func TestContainerPublish(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Busybox)
-	for _, c := range []Config{{Publish: []int{0}}, {Publish: []int{65536}}, {Publish: []int{80}, Network: "none"}} {
-		if _, err := New(t.Context(), c); err == nil || !strings.Contains(err.Error(), "Config.Publish") {
+	for _, c := range []Config{{Publish: []int{0}}, {Publish: []int{65536}},
+		{Publish: []int{80}, Network: "none"}} {
+		if _, err := New(t.Context(), c); err == nil ||
+			!strings.Contains(err.Error(), "Config.Publish") {
 			t.Errorf("%v: %v", c.Publish, err)
 		}
 	}
@@ -36,7 +38,8 @@ func TestContainerPublish(t *testing.T) {
 	_, err = box.Background(t.Context(), "while nc -l -p 8000 </tmp/hello; do :; done")
 	noError(t, err)
 	waitFor(t, "the server's answer", func() bool {
-		conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", ports[8000]), 10*time.Second)
+		conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", ports[8000]),
+			10*time.Second)
 		if err != nil {
 			return false
 		}

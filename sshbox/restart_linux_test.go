@@ -31,7 +31,8 @@ type restartable struct {
 	keys    string
 }
 
-// startOwnEngine starts an engine with the bare image in it. live: it keeps its containers while it restarts.
+// startOwnEngine starts an engine with the bare image in it. live: it keeps its containers while it
+// restarts.
 func startOwnEngine(t *testing.T, live bool) *restartable {
 	t.Helper()
 	e := &restartable{live: live}
@@ -58,7 +59,8 @@ func (e *restartable) first(t *testing.T) {
 		e.dockerd.Wait()
 		e.endShims()
 		// It mounts its root on itself, and leaves that.
-		exec.Command("sh", "-c", fmt.Sprintf("grep -o ' %s/[^ ]*' /proc/mounts | sort -r | xargs -r -n 1 umount -l", dir)).Run()
+		exec.Command("sh", "-c", fmt.Sprintf("grep -o ' %s/[^ ]*' /proc/mounts | sort -r | xargs "+
+			"-r -n 1 umount -l", dir)).Run()
 		waitFor(t, "the engine's files to be gone", func() bool { return os.RemoveAll(dir) == nil })
 	})
 	e.start(t)
@@ -80,20 +82,28 @@ func (e *restartable) start(t *testing.T) {
 	noError(t, err)
 	defer log.Close()
 	at := func(name string) string { return filepath.Join(e.dir, name) }
-	args := []string{"-c", `LISTEN_PID=$$ exec dockerd "$@"`, "sh"} // it takes a listener as systemd gives it: in its own network it has none that is reached from here
+	// it takes a listener as systemd gives it: in its own network it has none that is reached from
+	// here
+	args := []string{"-c", `LISTEN_PID=$$ exec dockerd "$@"`, "sh"}
 	if e.tcp != nil {
-		args = append(args, "-H", "fd://", "--tlsverify", "--tlscacert", filepath.Join(e.keys, "ca.pem"),
-			"--tlscert", filepath.Join(e.keys, "server-cert.pem"), "--tlskey", filepath.Join(e.keys, "server-key.pem"))
+		args = append(args, "-H", "fd://", "--tlsverify", "--tlscacert",
+			filepath.Join(e.keys, "ca.pem"),
+			"--tlscert", filepath.Join(e.keys, "server-cert.pem"), "--tlskey",
+			filepath.Join(e.keys, "server-key.pem"))
 	}
-	e.dockerd = exec.Command("sh", append(args, "--live-restore="+strconv.FormatBool(e.live), "--config-file", at("config.json"), "--data-root", at("root"), "--exec-root", at("exec"),
-		"--pidfile", at("pid"), "-H", "unix://"+at("socket"), "--bridge", "none", "--iptables=false", "--ip6tables=false", "--storage-driver", "vfs")...)
-	e.dockerd.Env = append(os.Environ(), "TMPDIR="+e.dir) // a containerd that is slow to start is killed, and writes its stacks there first
+	e.dockerd = exec.Command("sh", append(args, "--live-restore="+strconv.FormatBool(e.live),
+		"--config-file", at("config.json"), "--data-root", at("root"), "--exec-root", at("exec"),
+		"--pidfile", at("pid"), "-H", "unix://"+at("socket"), "--bridge", "none",
+		"--iptables=false", "--ip6tables=false", "--storage-driver", "vfs")...)
+	// a containerd that is slow to start is killed, and writes its stacks there first
+	e.dockerd.Env = append(os.Environ(), "TMPDIR="+e.dir)
 	if e.tcp != nil {
 		e.dockerd.ExtraFiles = []*os.File{e.tcp}
 		e.dockerd.Env = append(e.dockerd.Env, "LISTEN_FDS=1")
 	}
 	e.dockerd.Stdout, e.dockerd.Stderr = log, log
-	e.dockerd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET} // else it takes the machine's own engine its bridge away
+	// else it takes the machine's own engine its bridge away
+	e.dockerd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	noError(t, e.dockerd.Start())
 	begin := time.Now()
 	for {
@@ -103,19 +113,22 @@ func (e *restartable) start(t *testing.T) {
 		}
 		if time.Since(begin) > time.Minute {
 			said, _ := os.ReadFile(at("log"))
-			t.Fatalf("an engine of its own does not come up here: %v\n%s", err, said[max(0, len(said)-2000):])
+			t.Fatalf("an engine of its own does not come up here: %v\n%s", err,
+				said[max(0, len(said)-2000):])
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// endShims ends what an engine that was killed has lost sight of: a container that it was starting, whose shim would go on for ever.
+// endShims ends what an engine that was killed has lost sight of: a container that it was starting,
+// whose shim would go on for ever.
 func (e *restartable) endShims() {
 	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range commands {
 		args, err := os.ReadFile(name)
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		if err != nil || !strings.Contains(string(args), "containerd-shim") || !strings.Contains(string(args), e.dir+"/") {
+		if err != nil || !strings.Contains(string(args), "containerd-shim") ||
+			!strings.Contains(string(args), e.dir+"/") {
 			continue
 		}
 		for _, p := range procfs.Tree(pid) {
@@ -139,8 +152,8 @@ func (e *restartable) restart(t *testing.T, after time.Duration) {
 	e.start(t)
 }
 
-// kill kills the engine, and its containerd, which the kernel kills with it (Pdeathsig): a new engine would take the pid file of a zombie for
-// one that runs. The containers' shims go on.
+// kill kills the engine, and its containerd, which the kernel kills with it (Pdeathsig): a new
+// engine would take the pid file of a zombie for one that runs. The containers' shims go on.
 func (e *restartable) kill(t *testing.T) {
 	t.Helper()
 	noError(t, e.dockerd.Process.Kill())
@@ -150,7 +163,8 @@ func (e *restartable) kill(t *testing.T) {
 	}
 }
 
-// The engine is killed and started again: with live-restore its containers run on, and so do sessions, jobs and what they print.
+// The engine is killed and started again: with live-restore its containers run on, and so do
+// sessions, jobs and what they print.
 func TestEngineRestarts(t *testing.T) {
 	testenv.NeedsAll(t, "it starts an engine of its own, three times")
 	e := startOwnEngine(t, true)
@@ -168,7 +182,8 @@ func TestEngineRestarts(t *testing.T) {
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		r, err := box.Execute(ctx, "i=0; while [ $i -lt 50 ]; do echo line $((i+=1)); sleep 0.1; done")
+		r, err := box.Execute(ctx, "i=0; while [ $i -lt 50 ]; do echo line $((i+=1)); sleep 0.1; "+
+			"done")
 		done <- outcome{r, err}
 	}()
 	time.Sleep(500 * time.Millisecond)
@@ -188,13 +203,15 @@ func TestEngineRestarts(t *testing.T) {
 	exited(t, r, err, jobWant.String())
 
 	// An engine that does not come back: the box is lost after Linger, with the reason.
-	short, err := New(ctx, Config{Image: bareImage, Network: "none", Docker: e.client, Linger: 2 * time.Second})
+	short, err := New(ctx, Config{Image: bareImage, Network: "none", Docker: e.client,
+		Linger: 2 * time.Second})
 	noError(t, err)
 	e.kill(t)
 	begin := time.Now()
 	_, err = short.Execute(ctx, "sleep 100")
 	var lost *sandbox.LostError
-	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "engine") || lost.Cause != sandbox.LostConnection {
+	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "engine") ||
+		lost.Cause != sandbox.LostConnection {
 		t.Errorf("the engine is gone: %v (%+v)", err, lost)
 	}
 	if d := time.Since(begin); d > 20*time.Second {
@@ -205,7 +222,8 @@ func TestEngineRestarts(t *testing.T) {
 	r, err = box.Execute(ctx, "echo $X")
 	exited(t, r, err, "1\n")
 	noError(t, box.Close())
-	left, err := e.client.ContainerList(context.Background(), client.ContainerListOptions{All: true})
+	left, err := e.client.ContainerList(context.Background(),
+		client.ContainerListOptions{All: true})
 	noError(t, err)
 	if len(left.Items) > 0 {
 		t.Errorf("left: %v", left.Items)

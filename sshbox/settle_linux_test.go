@@ -13,8 +13,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// What a program has printed before it asks comes with the question, even where the looks at the program come on another connection, which is quicker: without boxd
-// there is one more for the eleventh session.
+// What a program has printed before it asks comes with the question, even where the looks at the
+// program come on another connection, which is quicker: without boxd there is one more for the
+// eleventh session.
 func TestQuestionBehindSlowOutput(t *testing.T) {
 	t.Parallel()
 	c := startSSHD(t).config()
@@ -34,7 +35,9 @@ func TestQuestionBehindSlowOutput(t *testing.T) {
 		}
 	}
 	printed := filepath.Join(t.TempDir(), "go")
-	r, err = s.Execute(t.Context(), fmt.Sprintf(`until [ -e %s ]; do sleep 0.01; done; echo before; printf 'name? '; read -r n`, printed), sandbox.Yield(time.Millisecond))
+	r, err = s.Execute(t.Context(),
+		fmt.Sprintf(`until [ -e %s ]; do sleep 0.01; done; echo before; printf 'name? '; read -r n`,
+			printed), sandbox.Yield(time.Millisecond))
 	noError(t, err)
 	if r.State != sandbox.Running {
 		t.Fatalf("%+v", r)

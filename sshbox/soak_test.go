@@ -21,18 +21,20 @@ import (
 	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
-// TestSoak has many boxes at work for long, and then makes and closes many: no byte is lost, and what the program has of descriptors, memory and goroutines
-// does not grow. "make soak" runs it.
+// TestSoak has many boxes at work for long, and then makes and closes many: no byte is lost, and
+// what the program has of descriptors, memory and goroutines does not grow. "make soak" runs it.
 func TestSoak(t *testing.T) {
 	testenv.NeedsFull(t, "it works for a quarter of an hour; make soak runs it alone")
 	testEngine(t)
-	s := &soak{t: t, boxes: number("SOAK_BOXES", 100), rounds: number("SOAK_ROUNDS", 300), length: 10 * time.Minute}
+	s := &soak{t: t, boxes: number("SOAK_BOXES", 100), rounds: number("SOAK_ROUNDS", 300),
+		length: 10 * time.Minute}
 	if text := os.Getenv("SOAK_TIME"); text != "" {
 		var err error
 		s.length, err = time.ParseDuration(text)
 		noError(t, err)
 	}
-	s.printf("%-10s %7s %9s %11s %10s %7s\n", "", "boxes", "calls", "descriptors", "goroutines", "MiB")
+	s.printf("%-10s %7s %9s %11s %10s %7s\n", "", "boxes", "calls", "descriptors", "goroutines",
+		"MiB")
 	first, err := New(t.Context(), s.config()) // what comes once
 	noError(t, err)
 	noError(t, first.Close())
@@ -140,9 +142,11 @@ func (s *soak) measure(when string, boxes int) (u usage) {
 		debug.FreeOSMemory()
 		entries, err := os.ReadDir("/proc/self/fd")
 		noError(s.t, err)
-		samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+		samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"},
+			{Name: "/memory/classes/heap/stacks:bytes"}}
 		metrics.Read(samples)
-		now := usage{len(entries), runtime.NumGoroutine(), int(samples[0].Value.Uint64() + samples[1].Value.Uint64())}
+		now := usage{len(entries), runtime.NumGoroutine(),
+			int(samples[0].Value.Uint64() + samples[1].Value.Uint64())}
 		if now.descriptors == u.descriptors && now.goroutines == u.goroutines {
 			u = now
 			break
@@ -150,7 +154,8 @@ func (s *soak) measure(when string, boxes int) (u usage) {
 		u = now
 		time.Sleep(100 * time.Millisecond)
 	}
-	s.printf("%-10s %7d %9d %11d %10d %7.1f\n", when, boxes, s.calls.Load(), u.descriptors, u.goroutines, float64(u.memory)/(1<<20))
+	s.printf("%-10s %7d %9d %11d %10d %7.1f\n", when, boxes, s.calls.Load(), u.descriptors,
+		u.goroutines, float64(u.memory)/(1<<20))
 	return u
 }
 
@@ -175,7 +180,8 @@ func (u usage) grown(after usage, boxes int) (more []string) {
 	return more
 }
 
-// work has each box at work, with pauses as between a model's calls, and returns how many calls that were.
+// work has each box at work, with pauses as between a model's calls, and returns how many calls
+// that were.
 func (s *soak) work(boxes []*DockerSSHBox, length time.Duration) int64 {
 	begin := s.calls.Load()
 	end := time.Now().Add(length)
@@ -184,7 +190,8 @@ func (s *soak) work(boxes []*DockerSSHBox, length time.Duration) int64 {
 		wg.Go(func() {
 			w := &worker{s: s, box: box, r: rand.New(rand.NewPCG(uint64(i), 1)), dir: s.t.TempDir()}
 			for first := true; first || time.Now().Before(end); first = false {
-				for _, task := range []func(context.Context) error{w.counts, w.prints, w.answers, w.runs, w.copies, w.logs, w.interrupts} {
+				for _, task := range []func(context.Context) error{w.counts, w.prints, w.answers,
+					w.runs, w.copies, w.logs, w.interrupts} {
 					ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
 					err := task(ctx)
 					cancel()
@@ -193,7 +200,8 @@ func (s *soak) work(boxes []*DockerSSHBox, length time.Duration) int64 {
 						return
 					}
 					s.calls.Add(1)
-					time.Sleep(time.Duration(w.r.IntN(200)) * time.Millisecond) // load, not synchronisation
+					// load, not synchronisation
+					time.Sleep(time.Duration(w.r.IntN(200)) * time.Millisecond)
 				}
 			}
 		})

@@ -62,7 +62,8 @@ func (w *worker) answers(ctx context.Context) error {
 	if err != nil || r.State != sandbox.Waiting {
 		return fmt.Errorf("a question: %+v, %v", r, err)
 	}
-	if r, err = w.box.Input(ctx, "you\n"); err != nil || !strings.HasSuffix(r.Output, "hello you\n") {
+	if r, err = w.box.Input(ctx, "you\n"); err != nil ||
+		!strings.HasSuffix(r.Output, "hello you\n") {
 		return fmt.Errorf("an answer: %+v, %v", r, err)
 	}
 	return nil
@@ -74,7 +75,8 @@ func (w *worker) runs(ctx context.Context) error {
 		in[i] = byte(w.r.Uint32())
 	}
 	var out bytes.Buffer
-	code, err := w.box.Run(ctx, &sandbox.Cmd{Args: []string{"cat"}, Stdin: bytes.NewReader(in), Stdout: &out})
+	code, err := w.box.Run(ctx, &sandbox.Cmd{Args: []string{"cat"}, Stdin: bytes.NewReader(in),
+		Stdout: &out})
 	if code != 0 || err != nil || !bytes.Equal(in, out.Bytes()) {
 		return fmt.Errorf("run cat: %d, %v, %d of %d bytes", code, err, out.Len(), len(in))
 	}
@@ -137,7 +139,8 @@ func (w *worker) logs(ctx context.Context) error {
 }
 
 func (w *worker) interrupts(ctx context.Context) error {
-	r, err := w.box.Execute(ctx, "echo begun; sleep 100", sandbox.Tee(io.Discard), sandbox.Yield(50*time.Millisecond))
+	r, err := w.box.Execute(ctx, "echo begun; sleep 100", sandbox.Tee(io.Discard),
+		sandbox.Yield(50*time.Millisecond))
 	if err != nil || r.State != sandbox.Running {
 		return fmt.Errorf("yield: %+v, %v", r, err)
 	}

@@ -31,11 +31,13 @@ func forwards(t *testing.T, box *DockerSSHBox) {
 		return strings.Contains(said, " .")
 	})
 	mine := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { io.Copy(c, c) })
-	dir, err := os.MkdirTemp("/tmp", "sandshell-") // a short name, with nothing in it that ssh expands
+	// a short name, with nothing in it that ssh expands
+	dir, err := os.MkdirTemp("/tmp", "sandshell-")
 	noError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	local, socket := freeAddress(t), filepath.Join(dir, "s")
-	lines, stop := p.starts("ssh", "-v", "-N", "-F", "{F}", "-o", "ExitOnForwardFailure=yes", "-L", local+":"+strings.Fields(said)[2], "-L", socket+":/tmp/socket",
+	lines, stop := p.starts("ssh", "-v", "-N", "-F", "{F}", "-o", "ExitOnForwardFailure=yes", "-L",
+		local+":"+strings.Fields(said)[2], "-L", socket+":/tmp/socket",
 		"-R", "0:"+mine.Addr().String(), "{NAME}")
 	defer stop()
 	remote := strings.Fields(next(t, lines, "Allocated port"))[2] // the last of them to be set up

@@ -32,7 +32,8 @@ func TestSSHConfig(t *testing.T) {
 	testEngine(t)
 	haveClients(t)
 	dir := oddDir(t)
-	box := newBox(t, Config{Image: testImage, User: "user", Network: "none", Env: []string{"FROM_CONFIG=yes"}})
+	box := newBox(t, Config{Image: testImage, User: "user", Network: "none",
+		Env: []string{"FROM_CONFIG=yes"}})
 	p := personOf(t, box)
 	t.Run("Command", func(t *testing.T) { commandsBySSH(t, box) })
 	t.Run("Input", func(t *testing.T) { inputBySSH(t, box) })
@@ -42,9 +43,11 @@ func TestSSHConfig(t *testing.T) {
 		tree, back := someTree(t), t.TempDir()
 		for _, legacy := range [][]string{nil, {"-O"}} {
 			p.must("", "ssh", "-F", "{F}", "{NAME}", "rm -rf /tmp/scp")
-			p.must("", append(append([]string{"scp"}, legacy...), "-q", "-r", "-F", "{F}", tree, "{NAME}:/tmp/scp")...)
+			p.must("", append(append([]string{"scp"}, legacy...), "-q", "-r", "-F", "{F}", tree,
+				"{NAME}:/tmp/scp")...)
 			os.RemoveAll(filepath.Join(back, "scp"))
-			p.must("", append(append([]string{"scp"}, legacy...), "-q", "-r", "-F", "{F}", "{NAME}:/tmp/scp", back)...)
+			p.must("", append(append([]string{"scp"}, legacy...), "-q", "-r", "-F", "{F}",
+				"{NAME}:/tmp/scp", back)...)
 			if a, b := list(t, tree), list(t, filepath.Join(back, "scp")); a != b {
 				t.Errorf("scp %v: went\n%s\ncame\n%s", legacy, a, b)
 			}
@@ -76,11 +79,14 @@ func TestSSHConfig(t *testing.T) {
 	t.Run("Refused", func(t *testing.T) { // quietly: what was asked for besides works
 		p := personOf(t, box)
 		p.env = []string{"DISPLAY=:99", "SSH_AUTH_SOCK=/nonexistent"}
-		if out := p.must("", "ssh", "-A", "-X", "-F", "{F}", "{NAME}", "echo agent=$SSH_AUTH_SOCK display=$DISPLAY"); out != "agent= display=\n" {
+		if out := p.must("", "ssh", "-A", "-X", "-F", "{F}", "{NAME}",
+			"echo agent=$SSH_AUTH_SOCK display=$DISPLAY"); out != "agent= display=\n" {
 			t.Errorf("got %q", out)
 		}
 		_, errs, code := p.does("", "ssh", "-F", "/dev/null", "-i", otherKey(t),
-			"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", "ProxyCommand="+proxyOf(t, p.config), "{NAME}", "echo in")
+			"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o",
+			"IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", "ProxyCommand="+proxyOf(t, p.config),
+			"{NAME}", "echo in")
 		if code != 255 || !strings.Contains(errs, "Permission denied") {
 			t.Errorf("another key: %d, %q", code, errs)
 		}
@@ -121,7 +127,8 @@ func commandsBySSH(t *testing.T, box *DockerSSHBox) {
 	if out != "out\n" || errs != "err\n" || code != 7 {
 		t.Errorf("got %q, %q, %d", out, errs, code)
 	}
-	if out := p.must("", "ssh", "-F", "{F}", "{NAME}", "id -un; pwd; echo $FROM_CONFIG $SHELL"); out != "user\n/home/user\nyes /bin/bash\n" {
+	if out := p.must("", "ssh", "-F", "{F}", "{NAME}",
+		"id -un; pwd; echo $FROM_CONFIG $SHELL"); out != "user\n/home/user\nyes /bin/bash\n" {
 		t.Errorf("got %q", out)
 	}
 	if _, _, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "kill -TERM $$"); code == 0 {
@@ -135,10 +142,13 @@ func commandsBySSH(t *testing.T, box *DockerSSHBox) {
 func terminalBySSH(t *testing.T, box *DockerSSHBox) {
 	p := personOf(t, box)
 	p.env = []string{"TERM=xterm-256color"}
-	if out := p.must("", "ssh", "-tt", "-F", "{F}", "{NAME}", "tty; echo $TERM; test -t 2"); !strings.HasPrefix(out, "/dev/pts/") || !strings.Contains(out, "xterm-256color\r\n") {
+	if out := p.must("", "ssh", "-tt", "-F", "{F}", "{NAME}",
+		"tty; echo $TERM; test -t 2"); !strings.HasPrefix(out, "/dev/pts/") ||
+		!strings.Contains(out, "xterm-256color\r\n") {
 		t.Errorf("got %q", out)
 	}
-	if out := p.must("echo $((6*7)) $0\nexit\n", "ssh", "-tt", "-F", "{F}", "{NAME}"); !strings.Contains(out, "42 -bash") {
+	if out := p.must("echo $((6*7)) $0\nexit\n", "ssh", "-tt", "-F", "{F}",
+		"{NAME}"); !strings.Contains(out, "42 -bash") {
 		t.Errorf("got %q", out)
 	}
 }
@@ -147,13 +157,15 @@ func inputBySSH(t *testing.T, box *DockerSSHBox) {
 	p := personOf(t, box)
 	large := strings.Repeat("0123456789abcde\n", 1<<18) // 4 MiB
 	sum := sha256.Sum256([]byte(large))
-	if out := p.must(large, "ssh", "-F", "{F}", "{NAME}", "sha256sum"); !strings.HasPrefix(out, hex.EncodeToString(sum[:])) {
+	if out := p.must(large, "ssh", "-F", "{F}", "{NAME}", "sha256sum"); !strings.HasPrefix(out,
+		hex.EncodeToString(sum[:])) {
 		t.Errorf("got %q", out)
 	}
 	if out := p.must(large, "ssh", "-F", "{F}", "{NAME}", "cat"); out != large {
 		t.Errorf("got %d bytes back", len(out))
 	}
-	if out := p.must(large, "ssh", "-F", "{F}", "{NAME}", "head -c 3"); out != "012" { // it takes but little
+	// it takes but little
+	if out := p.must(large, "ssh", "-F", "{F}", "{NAME}", "head -c 3"); out != "012" {
 		t.Errorf("got %q", out)
 	}
 }
@@ -163,7 +175,8 @@ func git(t *testing.T, box *DockerSSHBox) {
 	does(t, box, "git init -q --bare /tmp/repo.git", 0, "")
 	work := t.TempDir()
 	p.must("", "git", "clone", "-q", "{NAME}:/tmp/repo.git", work)
-	noError(t, os.WriteFile(filepath.Join(work, "file"), bytes.Repeat([]byte("content\n"), 50000), 0o644))
+	noError(t, os.WriteFile(filepath.Join(work, "file"), bytes.Repeat([]byte("content\n"), 50000),
+		0o644))
 	git := []string{"git", "-C", work, "-c", "user.name=a", "-c", "user.email=a@b"}
 	p.must("", append(git, "add", ".")...)
 	p.must("", append(git, "commit", "-q", "-m", "first")...)
@@ -191,7 +204,8 @@ func anotherHostKey(t *testing.T, box *DockerSSHBox) {
 		t.Errorf("got %d, %q, %q", code, out, errs)
 	}
 	noError(t, os.WriteFile(known, nil, 0o600)) // nor is an unknown one taken
-	if _, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "echo in"); code != 255 || !strings.Contains(errs, "Host key verification failed") {
+	if _, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "echo in"); code != 255 ||
+		!strings.Contains(errs, "Host key verification failed") {
 		t.Errorf("unknown: %d, %q", code, errs)
 	}
 	noError(t, os.WriteFile(known, before, 0o600))
@@ -212,7 +226,8 @@ func proxyOf(t *testing.T, config string) string {
 func otherKey(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "key")
-	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file).CombinedOutput(); err != nil {
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
+		file).CombinedOutput(); err != nil {
 		t.Fatalf("ssh-keygen: %v, %s", err, out)
 	}
 	return file
@@ -222,9 +237,12 @@ func otherKey(t *testing.T) string {
 func sftp(t *testing.T, p *person, dir, home string) {
 	t.Helper()
 	tree, back := someTree(t), filepath.Join(t.TempDir(), "back")
-	out := p.must(fmt.Sprintf("pwd\nmkdir %s\nput -r %s %s/up\nls -1 %s/up\nrename %s/up %s/renamed\nget -r %s/renamed %s\n", dir, quoted(tree), dir, dir, dir, dir, dir, quoted(back)),
+	out := p.must(fmt.Sprintf("pwd\nmkdir %s\nput -r %s %s/up\nls -1 %s/up\nrename %s/up "+
+		"%s/renamed\nget -r %s/renamed %s\n", dir, quoted(tree), dir, dir, dir, dir, dir,
+		quoted(back)),
 		"sftp", "-q", "-b", "-", "-F", "{F}", "{NAME}")
-	if !strings.Contains(out, "Remote working directory: "+home+"\n") || !strings.Contains(out, "/up/a name\n") {
+	if !strings.Contains(out, "Remote working directory: "+home+"\n") ||
+		!strings.Contains(out, "/up/a name\n") {
 		t.Errorf("it said %q", out)
 	}
 	if a, b := list(t, tree), list(t, back); a != b {
@@ -253,7 +271,8 @@ func TestSSHConfigOfTwoBoxes(t *testing.T) {
 	for range 3 {
 		for i, p := range people {
 			wg.Go(func() {
-				if out, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "hostname"); out != fmt.Sprintf("box%d\n", i) || code != 0 {
+				if out, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}",
+					"hostname"); out != fmt.Sprintf("box%d\n", i) || code != 0 {
 					t.Errorf("box %d: %q, %q, %d", i, out, errs, code)
 				}
 			})
@@ -264,9 +283,11 @@ func TestSSHConfigOfTwoBoxes(t *testing.T) {
 	config, err := os.ReadFile(people[0].config)
 	noError(t, err)
 	swapped := filepath.Join(t.TempDir(), "config")
-	noError(t, os.WriteFile(swapped, []byte(strings.ReplaceAll(string(config), filepath.Join(filepath.Dir(people[0].config), "key"),
+	noError(t, os.WriteFile(swapped, []byte(strings.ReplaceAll(string(config),
+		filepath.Join(filepath.Dir(people[0].config), "key"),
 		filepath.Join(filepath.Dir(people[1].config), "key"))), 0o600))
-	if _, errs, code := people[0].does("", "ssh", "-o", "BatchMode=yes", "-F", swapped, "{NAME}", "true"); code != 255 || !strings.Contains(errs, "Permission denied") {
+	if _, errs, code := people[0].does("", "ssh", "-o", "BatchMode=yes", "-F", swapped, "{NAME}",
+		"true"); code != 255 || !strings.Contains(errs, "Permission denied") {
 		t.Errorf("the other's key: %d, %q", code, errs)
 	}
 }
@@ -275,13 +296,16 @@ func TestSSHConfigOfBareImages(t *testing.T) {
 	haveClients(t, "sftp")
 	oddDir(t)
 	for image, tmp := range map[string]string{bareImage: "/tmp/sftp", shellImage: "/tmp/sftp"} {
-		box := newBox(t, Config{Image: image, User: "12345:54321", ReadOnlyRoot: true, CapDrop: []string{"ALL"}, Network: "none"})
+		box := newBox(t, Config{Image: image, User: "12345:54321", ReadOnlyRoot: true,
+			CapDrop: []string{"ALL"}, Network: "none"})
 		p := personOf(t, box)
-		out, errs, code := p.does("in\n", "ssh", "-F", "{F}", "{NAME}", "read x; echo hi $x; exit 4")
+		out, errs, code := p.does("in\n", "ssh", "-F", "{F}", "{NAME}",
+			"read x; echo hi $x; exit 4")
 		if out != "hi in\n" || errs != "" || code != 4 {
 			t.Errorf("%s: %q, %q, %d", image, out, errs, code)
 		}
-		if out := p.must("", "ssh", "-tt", "-F", "{F}", "{NAME}", "[ -t 0 ] && echo terminal"); out != "terminal\r\n" {
+		if out := p.must("", "ssh", "-tt", "-F", "{F}", "{NAME}",
+			"[ -t 0 ] && echo terminal"); out != "terminal\r\n" {
 			t.Errorf("%s: %q", image, out)
 		}
 		sftp(t, p, tmp, "/")
@@ -290,7 +314,8 @@ func TestSSHConfigOfBareImages(t *testing.T) {
 	box := newBox(t, Config{Image: shellImage, Network: "none"})
 	p := personOf(t, box)
 	p.must("rm /bin/sh\n", "sftp", "-q", "-b", "-", "-F", "{F}", "{NAME}")
-	if _, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "echo hi"); code != 127 || !strings.Contains(errs, "no shell") {
+	if _, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "echo hi"); code != 127 ||
+		!strings.Contains(errs, "no shell") {
 		t.Errorf("without a shell: %d, %q", code, errs)
 	}
 	sftp(t, p, "/sftp", "/")

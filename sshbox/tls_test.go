@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// keysForTLS makes the keys of an engine on this machine, and of who may use it, in a directory, by the names that Docker has for them. It returns their authority.
+// keysForTLS makes the keys of an engine on this machine, and of who may use it, in a directory, by
+// the names that Docker has for them. It returns their authority.
 func keysForTLS(t *testing.T) (dir string, authority *x509.Certificate) {
 	t.Helper()
 	dir = t.TempDir()
@@ -25,18 +26,22 @@ func keysForTLS(t *testing.T) (dir string, authority *x509.Certificate) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		noError(t, err)
 		template := &x509.Certificate{
-			SerialNumber: big.NewInt(number), Subject: pkix.Name{CommonName: "sandshell test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+			SerialNumber: big.NewInt(number), Subject: pkix.Name{CommonName: "sandshell test"},
+			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{use},
-			BasicConstraintsValid: true, IsCA: authority == nil, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+			BasicConstraintsValid: true, IsCA: authority == nil,
+			KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		}
 		if authority == nil {
 			authority, signer = template, key
 		}
-		signed, err := x509.CreateCertificate(rand.Reader, template, authority, key.Public(), signer)
+		signed, err := x509.CreateCertificate(rand.Reader, template, authority, key.Public(),
+			signer)
 		noError(t, err)
 		der, err := x509.MarshalECPrivateKey(key)
 		noError(t, err)
-		for name, block := range map[string]pem.Block{cert: {Type: "CERTIFICATE", Bytes: signed}, private: {Type: "EC PRIVATE KEY", Bytes: der}} {
+		for name, block := range map[string]pem.Block{cert: {Type: "CERTIFICATE", Bytes: signed},
+			private: {Type: "EC PRIVATE KEY", Bytes: der}} {
 			noError(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(&block), 0o600))
 		}
 		if authority == template {
@@ -54,12 +59,14 @@ func keysForTLS(t *testing.T) (dir string, authority *x509.Certificate) {
 func (c *cable) serveTLS(t *testing.T) (address, keys string) {
 	t.Helper()
 	keys, authority := keysForTLS(t)
-	server, err := tls.LoadX509KeyPair(filepath.Join(keys, "server-cert.pem"), filepath.Join(keys, "server-key.pem"))
+	server, err := tls.LoadX509KeyPair(filepath.Join(keys, "server-cert.pem"),
+		filepath.Join(keys, "server-key.pem"))
 	noError(t, err)
 	pool := x509.NewCertPool()
 	pool.AddCert(authority)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
-		Certificates: []tls.Certificate{server}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+		Certificates: []tls.Certificate{server}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: pool,
 	})
 	noError(t, err)
 	c.Serve(l)

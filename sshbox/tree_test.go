@@ -15,7 +15,8 @@ import (
 func copies(t *testing.T, box sandbox.Sandbox, dir string) {
 	t.Helper()
 	tree := filepath.Join(t.TempDir(), "tree")
-	for name, content := range map[string]string{"empty": "", "a name\nof two lines": "x", "deep/er/file": strings.Repeat("0123456789", 100000)} {
+	for name, content := range map[string]string{"empty": "", "a name\nof two lines": "x",
+		"deep/er/file": strings.Repeat("0123456789", 100000)} {
 		noError(t, os.MkdirAll(filepath.Dir(filepath.Join(tree, name)), 0o755))
 		noError(t, os.WriteFile(filepath.Join(tree, name), []byte(content), 0o644))
 	}
@@ -71,7 +72,8 @@ func someTree(t *testing.T) string {
 	t.Helper()
 	tree := filepath.Join(t.TempDir(), "tree")
 	noError(t, os.MkdirAll(filepath.Join(tree, "deep", "er"), 0o755))
-	for name, content := range map[string]string{"file": "content", "a name": "", "deep/large": strings.Repeat("0123456789", 300000), "deep/er/script": "#!/bin/sh\n"} {
+	for name, content := range map[string]string{"file": "content", "a name": "",
+		"deep/large": strings.Repeat("0123456789", 300000), "deep/er/script": "#!/bin/sh\n"} {
 		noError(t, os.WriteFile(filepath.Join(tree, name), []byte(content), 0o644))
 	}
 	noError(t, os.Chmod(filepath.Join(tree, "deep/er/script"), 0o755))

@@ -7,7 +7,8 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 )
 
-// What a process in a box, root even, can do to boxd, and what it cannot: as the package's doc says.
+// What a process in a box, root even, can do to boxd, and what it cannot: as the package's doc
+// says.
 func TestBoxdAgainstItsOwnRoot(t *testing.T) {
 	t.Parallel()
 	testEngine(t)
@@ -22,24 +23,31 @@ func TestBoxdAgainstItsOwnRoot(t *testing.T) {
 		return r.Output
 	}
 	said("X=1")
-	for _, sig := range []string{"KILL", "STOP", "SEGV", "QUIT", "ABRT", "BUS", "FPE", "ILL", "TRAP", "SYS", "PIPE", "ALRM", "PROF", "STKFLT", "USR1", "URG"} {
+	for _, sig := range []string{"KILL", "STOP", "SEGV", "QUIT", "ABRT", "BUS", "FPE", "ILL",
+		"TRAP", "SYS", "PIPE", "ALRM", "PROF", "STKFLT", "USR1", "URG"} {
 		said("kill -" + sig + " 1")
 	}
-	for _, path := range []string{"/proc/1/mem", "/proc/1/fd/0", "/proc/1/fd/1", "/proc/1/environ", "/proc/1/maps"} {
-		if out := said("cat " + path + " | head -c 1"); !strings.Contains(out, "Permission denied") {
+	for _, path := range []string{"/proc/1/mem", "/proc/1/fd/0", "/proc/1/fd/1", "/proc/1/environ",
+		"/proc/1/maps"} {
+		if out := said("cat " + path + " | head -c 1"); !strings.Contains(out,
+			"Permission denied") {
 			t.Errorf("%s can be read: %q", path, out)
 		}
 	}
-	if out := said("gdb -p 1 -batch -ex bt 2>&1"); !strings.Contains(out, "Operation not permitted") {
+	if out := said("gdb -p 1 -batch -ex bt 2>&1"); !strings.Contains(out,
+		"Operation not permitted") {
 		t.Errorf("gdb: %q", out)
 	}
-	if out := said("echo x >> " + wire.Path); !strings.Contains(out, "Read-only file system") && !strings.Contains(out, "Text file busy") {
+	if out := said("echo x >> " + wire.Path); !strings.Contains(out, "Read-only file system") &&
+		!strings.Contains(out, "Text file busy") {
 		t.Errorf("boxd can be written: %q", out)
 	}
-	if out := said("rm -rf " + wire.Dir + " 2>&1; mount -o remount,rw " + wire.Dir + " 2>&1; umount " + wire.Dir + " 2>&1; ls " + wire.Dir); !strings.HasSuffix(out, "boxd\n") {
+	if out := said("rm -rf " + wire.Dir + " 2>&1; mount -o remount,rw " + wire.Dir +
+		" 2>&1; umount " + wire.Dir + " 2>&1; ls " + wire.Dir); !strings.HasSuffix(out, "boxd\n") {
 		t.Errorf("boxd can be removed: %q", out)
 	}
-	out := said("{ echo 'sandshell authorize N ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl x'; sleep 2; } | " +
+	out := said("{ echo 'sandshell authorize N ssh-ed25519 " +
+		"AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl x'; sleep 2; } | " +
 		wire.Path + " join " + box.host.container.Box)
 	if strings.Contains(out, "host-key") {
 		t.Errorf("a process inside says who the owner is: %q", out)
@@ -51,7 +59,8 @@ func TestBoxdAgainstItsOwnRoot(t *testing.T) {
 	if out := said("echo $X"); out != "1\n" {
 		t.Errorf("got %q", out)
 	}
-	said("(sleep 0.1; pkill -KILL -f 'boxd join') & head -c 30000000 /dev/zero | base64 > a; cat a | tail -c 1000000 > b")
+	said("(sleep 0.1; pkill -KILL -f 'boxd join') & head -c 30000000 /dev/zero | base64 > a; cat " +
+		"a | tail -c 1000000 > b")
 	if out := said("echo $X; tail -c 5 b"); out != "1\nAAA=\n" && !strings.HasPrefix(out, "1\nAA") {
 		t.Errorf("got %q", out)
 	}

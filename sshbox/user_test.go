@@ -7,7 +7,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A session that another program takes over stays its user's, in the shells that follow too; what it leaves behind ends with the box.
+// A session that another program takes over stays its user's, in the shells that follow too; what
+// it leaves behind ends with the box.
 func TestAttachKeepsUser(t *testing.T) {
 	t.Parallel()
 	testEngine(t)

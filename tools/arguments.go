@@ -13,8 +13,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// A checker checks arguments against a schema, and says what is wrong so that a model can mend it: the validator of jsonschema stops at the first error, and
-// says it in the words of the schema's author.
+// A checker checks arguments against a schema, and says what is wrong so that a model can mend it:
+// the validator of jsonschema stops at the first error, and says it in the words of the schema's
+// author.
 type checker struct {
 	tool       string
 	schema     *jsonschema.Schema
@@ -45,7 +46,8 @@ func (c *checker) arguments(ctx context.Context, raw json.RawMessage) (json.RawM
 		if err := json.Unmarshal(text, &given); errors.As(err, &broken) {
 			return nil, c.wrong(ctx, []string{"they have to be one JSON object: " + err.Error()})
 		} else if err != nil {
-			return nil, c.wrong(ctx, []string{"they have to be one JSON object, not " + shortened(string(text))})
+			return nil, c.wrong(ctx, []string{"they have to be one JSON object, not " +
+				shortened(string(text))})
 		}
 	}
 	var problems []string
@@ -92,8 +94,10 @@ func (c *checker) rest(ctx context.Context, checked json.RawMessage) error {
 }
 
 // value checks one argument, and returns it as it can be unmarshaled.
-func (c *checker) value(name string, p *jsonschema.Schema, raw json.RawMessage) (json.RawMessage, error) {
-	misfit := fmt.Errorf("the argument %q has to be %s, not %s", name, wanted(p), shortened(string(raw)))
+func (c *checker) value(name string, p *jsonschema.Schema,
+	raw json.RawMessage) (json.RawMessage, error) {
+	misfit := fmt.Errorf("the argument %q has to be %s, not %s", name, wanted(p),
+		shortened(string(raw)))
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
 		return nil, fmt.Errorf("the argument %q: %w", name, err)
@@ -106,7 +110,8 @@ func (c *checker) value(name string, p *jsonschema.Schema, raw json.RawMessage) 
 			return nil, misfit
 		}
 	}
-	if f, ok := value.(float64); ok && allows(p, "integer") { // 3.0 is an integer to the schema, and none to Go
+	// 3.0 is an integer to the schema, and none to Go
+	if f, ok := value.(float64); ok && allows(p, "integer") {
 		if math.Abs(f) >= 1<<53 {
 			return nil, misfit
 		}
@@ -168,7 +173,8 @@ func (c *checker) wrong(ctx context.Context, problems []string) error {
 func (c *checker) unfit(ctx context.Context, err error) error {
 	problem := err.Error()
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) { // says it in Go's words
-		problem = fmt.Sprintf("the argument %q cannot be the %s that it is", wrong.Field, wrong.Value)
+		problem = fmt.Sprintf("the argument %q cannot be the %s that it is", wrong.Field,
+			wrong.Value)
 	}
 	return c.wrong(ctx, []string{problem})
 }
@@ -182,7 +188,9 @@ func closed(s *jsonschema.Schema) bool {
 func wanted(p *jsonschema.Schema) string {
 	kind := p.Type
 	if kind == "" {
-		kind = strings.Join(slices.DeleteFunc(slices.Clone(p.Types), func(t string) bool { return t == "null" }), " or ")
+		kind = strings.Join(slices.DeleteFunc(slices.Clone(p.Types), func(t string) bool {
+			return t == "null"
+		}), " or ")
 	}
 	switch {
 	case len(p.Enum) > 0:

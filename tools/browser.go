@@ -10,8 +10,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Browser returns the tools of a Chromium in a box that has the plugin browser: browser_open, browser_read, browser_click, browser_type and
-// browser_screenshot. The browser starts with the first call; one that has ended is started again.
+// Browser returns the tools of a Chromium in a box that has the plugin browser: browser_open,
+// browser_read, browser_click, browser_type and browser_screenshot. The browser starts with the
+// first call; one that has ended is started again.
 func Browser(box sandbox.Sandbox, c browser.Config, opts ...Option) *Set {
 	if isNil(box) {
 		return broken("Browser: the box is nil")
@@ -24,17 +25,19 @@ func Browser(box sandbox.Sandbox, c browser.Config, opts ...Option) *Set {
 		return b, err
 	}
 	b := &web{options: newOptions(opts), browser: lazy.New(open)}
-	return &Set{closers: []func() error{once("the browser's Close", b.browser.Close)}, tools: []Tool{
-		must(newTool("browser_open", browserOpenText, b.navigate)),
-		readOnly(must(newTool("browser_read", browserReadText, b.read))),
-		must(newTool("browser_click", browserClickText, b.click)),
-		must(newTool("browser_type", browserTypeText, b.typeText)),
-		readOnly(must(newTool("browser_screenshot", browserScreenshotText, b.screenshot))),
-	}}
+	return &Set{closers: []func() error{once("the browser's Close", b.browser.Close)},
+		tools: []Tool{
+			must(newTool("browser_open", browserOpenText, b.navigate)),
+			readOnly(must(newTool("browser_read", browserReadText, b.read))),
+			must(newTool("browser_click", browserClickText, b.click)),
+			must(newTool("browser_type", browserTypeText, b.typeText)),
+			readOnly(must(newTool("browser_screenshot", browserScreenshotText, b.screenshot))),
+		}}
 }
 
 const (
-	browserOpenText       = "Opens a URL in the browser, which sees the box's network, and shows the page as `browser_read` does."
+	browserOpenText = "Opens a URL in the browser, which sees the box's network, and shows " +
+		"the page as `browser_read` does."
 	browserReadText       = `Shows the page in the browser: a line for each element, with a ref for those that can be used.`
 	browserClickText      = `Clicks on an element of the page, waits until a page that this leads to has loaded, and shows the page.`
 	browserTypeText       = `Replaces the text of a field of the page, and shows the page.`
@@ -46,7 +49,8 @@ type web struct {
 	browser *lazy.Value[*browser.Browser]
 }
 
-// with calls f with the browser. One that has ended by itself, or whose page has closed itself, is dropped, for the next call to start another.
+// with calls f with the browser. One that has ended by itself, or whose page has closed itself, is
+// dropped, for the next call to start another.
 func (w *web) with(ctx context.Context, f func(b *browser.Browser) error) error {
 	b, err := w.browser.Get(ctx)
 	if err != nil {
@@ -54,9 +58,11 @@ func (w *web) with(ctx context.Context, f func(b *browser.Browser) error) error 
 	}
 	err = f(b)
 	var over *browser.EndedError
-	if ended := errors.As(err, &over) && over.Err == nil; ended || errors.Is(err, browser.ErrClosed) {
+	if ended := errors.As(err, &over) && over.Err == nil; ended ||
+		errors.Is(err, browser.ErrClosed) {
 		// Where the box is closed or lost, closing says so.
-		return errors.Join(fmt.Errorf("%v: %s opens another", err, named(ctx, "browser_open")), w.browser.Drop())
+		return errors.Join(fmt.Errorf("%v: %s opens another", err, named(ctx, "browser_open")),
+			w.browser.Drop())
 	}
 	return err
 }

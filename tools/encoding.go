@@ -31,7 +31,8 @@ func utf16Of(begin []byte) encoding.Encoding {
 }
 
 // decode returns a file's content as a text, and a function that makes content of a text.
-func decode(path string, content []byte) (text string, encode func(text string) ([]byte, error), err error) {
+func decode(path string,
+	content []byte) (text string, encode func(text string) ([]byte, error), err error) {
 	utf16 := utf16Of(content)
 	if utf16 == nil {
 		return string(content), func(text string) ([]byte, error) { return []byte(text), nil }, nil
@@ -43,7 +44,8 @@ func decode(path string, content []byte) (text string, encode func(text string) 
 	}
 	again, err := encode(string(decoded))
 	if err != nil || !bytes.Equal(again, content) { // half of a surrogate pair, half of a character
-		return "", nil, fmt.Errorf("%s is not valid UTF-16: an edit would change more than the text", path)
+		return "", nil,
+			fmt.Errorf("%s is not valid UTF-16: an edit would change more than the text", path)
 	}
 	return string(decoded), encode, nil
 }

@@ -25,7 +25,10 @@ func Example() {
 	set, err := tools.New(
 		tools.Shell(box),
 		tools.Files(box.Files()),
-		tools.Func("weather", "Tells the weather.", func(_ context.Context, a weather) (string, error) { return "It rains in " + a.Town + ".\n", nil }),
+		tools.Func("weather", "Tells the weather.", func(_ context.Context,
+			a weather) (string, error) {
+			return "It rains in " + a.Town + ".\n", nil
+		}),
 	)
 	if err != nil {
 		log.Fatal(err)

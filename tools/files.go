@@ -52,7 +52,8 @@ type writeArgs struct {
 }
 
 func (t *files) write(ctx context.Context, a writeArgs) (*Reply, error) {
-	if err := t.files.WriteFile(ctx, a.Path, []byte(a.Content), 0o644, sandbox.Parents()); err != nil {
+	if err := t.files.WriteFile(ctx, a.Path, []byte(a.Content), 0o644,
+		sandbox.Parents()); err != nil {
 		return nil, err
 	}
 	return &Reply{Text: fmt.Sprintf("[%s has %d bytes now]\n", a.Path, len(a.Content))}, nil
@@ -70,7 +71,8 @@ func (t *files) edit(ctx context.Context, a editArgs) (*Reply, error) {
 	case a.Old == "":
 		return nil, fmt.Errorf("the old text is empty: %s writes a new file", named(ctx, "write"))
 	case unixEnds(a.Old) == unixEnds(a.New):
-		return nil, errors.New("the new text is the old one: nothing would change, since the file keeps its line ends")
+		return nil, errors.New("the new text is the old one: nothing would change, since the " +
+			"file keeps its line ends")
 	}
 	data, err := t.files.ReadFile(ctx, a.Path, 0)
 	if err != nil {
@@ -85,7 +87,8 @@ func (t *files) edit(ctx context.Context, a editArgs) (*Reply, error) {
 	case len(lines) == 0:
 		return nil, absent(a.Path, content, a.Old)
 	case len(lines) > 1 && !a.All:
-		return nil, fmt.Errorf("the old text is in %s at %d places, from the lines %s on: give more lines around the one that is meant, or say all",
+		return nil, fmt.Errorf("the old text is in %s at %d places, from the lines %s on: give "+
+			"more lines around the one that is meant, or say all",
 			a.Path, len(lines), someNumbers(lines))
 	}
 	if data, err = encode(changed); err != nil {
@@ -98,7 +101,8 @@ func (t *files) edit(ctx context.Context, a editArgs) (*Reply, error) {
 	if err := t.files.WriteFile(ctx, a.Path, data, info.Mode().Perm()); err != nil {
 		return nil, err
 	}
-	return &Reply{Text: fmt.Sprintf("[replaced in %s at line %s]\n", a.Path, someNumbers(lines))}, nil
+	return &Reply{Text: fmt.Sprintf("[replaced in %s at line %s]\n", a.Path, someNumbers(lines))},
+		nil
 }
 
 // absent says why a text is not in a file, as far as that can be seen.
@@ -107,7 +111,8 @@ func absent(path, content, old string) error {
 	if strings.Contains(spaced(content), spaced(old)) {
 		but = ", but one that differs from it in white space only"
 	}
-	return fmt.Errorf("the old text is not in %s%s: read the file, and copy the text as it is there", path, but)
+	return fmt.Errorf(
+		"the old text is not in %s%s: read the file, and copy the text as it is there", path, but)
 }
 
 // spaced is a text with one space for all white space.

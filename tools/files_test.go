@@ -15,12 +15,17 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	box := local(t)
 	set := combined(t, Shell(box, patient...), Files(box.Files()))
-	require.Equal(t, "[src/pkg/a.go has 18 bytes now]\n", text(t, set, "write", "path", "src/pkg/a.go", "content", "one\ntwo\nthree\nü\n\n"))
+	require.Equal(t, "[src/pkg/a.go has 18 bytes now]\n",
+		text(t, set, "write", "path", "src/pkg/a.go", "content", "one\ntwo\nthree\nü\n\n"))
 	require.Equal(t, "one\ntwo\nthree\nü\n\n", text(t, set, "run", "command", "cat src/pkg/a.go"))
-	require.Equal(t, "     1\tone\n     2\ttwo\n     3\tthree\n     4\tü\n     5\t\n", text(t, set, "read", "path", "src/pkg/a.go"))
-	require.Equal(t, "     2\ttwo\n     3\tthree\n[more lines follow: read on with line 4]\n", text(t, set, "read", "path", "src/pkg/a.go", "line", 2, "lines", 2))
-	require.Contains(t, refused(t, set, "read", "path", "src/pkg/a.go", "line", 6), "has only 5 lines")
-	require.Contains(t, refused(t, set, "read", "path", "src/pkg/b.go"), "no such file or directory")
+	require.Equal(t, "     1\tone\n     2\ttwo\n     3\tthree\n     4\tü\n     5\t\n",
+		text(t, set, "read", "path", "src/pkg/a.go"))
+	require.Equal(t, "     2\ttwo\n     3\tthree\n[more lines follow: read on with line 4]\n",
+		text(t, set, "read", "path", "src/pkg/a.go", "line", 2, "lines", 2))
+	require.Contains(t, refused(t, set, "read", "path", "src/pkg/a.go", "line", 6),
+		"has only 5 lines")
+	require.Contains(t, refused(t, set, "read", "path", "src/pkg/b.go"),
+		"no such file or directory")
 	require.Contains(t, refused(t, set, "read", "path", "src"), "is a directory")
 	text(t, set, "write", "path", "empty", "content", "")
 	require.Equal(t, "[the file is empty]\n", text(t, set, "read", "path", "empty"))
@@ -39,19 +44,29 @@ func TestEdit(t *testing.T) {
 	set := combined(t, Shell(box, patient...), Files(box.Files()))
 	content := func() string { return text(t, set, "run", "command", "cat f; stat -c %a f") }
 	text(t, set, "run", "command", `printf 'a = 1\nb = 2\na = 1\n  c  = 3\n' >f; chmod 640 f`)
-	require.Equal(t, "[replaced in f at line 2]\n", text(t, set, "edit", "path", "f", "old", "b = 2", "new", "b = 5"))
+	require.Equal(t, "[replaced in f at line 2]\n", text(t, set, "edit", "path", "f", "old",
+		"b = 2", "new", "b = 5"))
 	require.Equal(t, "a = 1\nb = 5\na = 1\n  c  = 3\n640\n", content())
-	require.Equal(t, "error: the old text is in f at 2 places, from the lines 1, 3 on: give more lines around the one that is meant, or say all\n",
+	require.Equal(t, "error: the old text is in f at 2 places, from the lines 1, 3 on: give more "+
+		"lines around the one that is meant, or say all\n",
 		refused(t, set, "edit", "path", "f", "old", "a = 1", "new", "a = 2"))
-	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "a = 3", "new", ""), "the old text is not in f: read the file")
-	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "c = 3", "new", ""), "differs from it in white space only")
-	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "", "new", "x"), "the old text is empty")
-	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "x", "new", "x"), "nothing would change")
-	require.Contains(t, refused(t, set, "edit", "path", "g", "old", "x", "new", "y"), "no such file")
-	require.Equal(t, "[replaced in f at line 1, 3]\n", text(t, set, "edit", "path", "f", "old", "a = 1", "new", "a = 2", "all", true))
-	require.Equal(t, "[replaced in f at line 1]\n", text(t, set, "edit", "path", "f", "old", "a = 2\nb = 5\na = 2\n", "new", ""))
+	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "a = 3", "new", ""),
+		"the old text is not in f: read the file")
+	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "c = 3", "new", ""),
+		"differs from it in white space only")
+	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "", "new", "x"),
+		"the old text is empty")
+	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "x", "new", "x"),
+		"nothing would change")
+	require.Contains(t, refused(t, set, "edit", "path", "g", "old", "x", "new", "y"),
+		"no such file")
+	require.Equal(t, "[replaced in f at line 1, 3]\n",
+		text(t, set, "edit", "path", "f", "old", "a = 1", "new", "a = 2", "all", true))
+	require.Equal(t, "[replaced in f at line 1]\n", text(t, set, "edit", "path", "f", "old",
+		"a = 2\nb = 5\na = 2\n", "new", ""))
 	require.Equal(t, "  c  = 3\n640\n", content())
-	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "a\r\n", "new", "a\n"), "the file keeps its line ends")
+	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "a\r\n", "new", "a\n"),
+		"the file keeps its line ends")
 }
 
 // A file in UTF-16 is text, and stays in UTF-16.
@@ -60,8 +75,10 @@ func TestUTF16(t *testing.T) {
 	box := local(t)
 	set := combined(t, Files(box.Files()))
 	for name, c := range map[string]struct{ content, edited, broken string }{
-		"little": {"\xff\xfea\x00\r\x00\n\x00\xfc\x00", "\xff\xfea\x00\r\x00\n\x00\xfc\x00\r\x00\n\x00=\xd8\x00\xde", "\xff\xfea\x00\x00\xd8"},
-		"big":    {"\xfe\xff\x00a\x00\r\x00\n\x00\xfc", "\xfe\xff\x00a\x00\r\x00\n\x00\xfc\x00\r\x00\n\xd8=\xde\x00", "\xfe\xff\x00a\xd8"},
+		"little": {"\xff\xfea\x00\r\x00\n\x00\xfc\x00",
+			"\xff\xfea\x00\r\x00\n\x00\xfc\x00\r\x00\n\x00=\xd8\x00\xde", "\xff\xfea\x00\x00\xd8"},
+		"big": {"\xfe\xff\x00a\x00\r\x00\n\x00\xfc",
+			"\xfe\xff\x00a\x00\r\x00\n\x00\xfc\x00\r\x00\n\xd8=\xde\x00", "\xfe\xff\x00a\xd8"},
 	} {
 		write := func(content string) {
 			require.NoError(t, box.Files().WriteFile(t.Context(), name, []byte(content), 0o644))
@@ -72,7 +89,8 @@ func TestUTF16(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.edited, string(got))
 		write(c.broken)
-		require.Contains(t, refused(t, set, "edit", "path", name, "old", "a", "new", "b"), "is not valid UTF-16")
+		require.Contains(t, refused(t, set, "edit", "path", name, "old", "a", "new", "b"),
+			"is not valid UTF-16")
 	}
 }
 
@@ -80,14 +98,17 @@ func TestFind(t *testing.T) {
 	t.Parallel()
 	box := local(t)
 	set := combined(t, Shell(box, patient...), Files(box.Files()))
-	text(t, set, "run", "command", "mkdir -p a/b/c .git; touch a/x.go a/b/y.go a/b/c/z.go a/b/c/z.txt w.go .git/q.go")
+	text(t, set, "run", "command", "mkdir -p a/b/c .git; touch a/x.go a/b/y.go a/b/c/z.go "+
+		"a/b/c/z.txt w.go .git/q.go")
 	require.Equal(t, "w.go\n", text(t, set, "find", "pattern", "*.go"))
-	require.Equal(t, ".git/q.go\na/b/c/z.go\na/b/y.go\na/x.go\nw.go\n", text(t, set, "find", "pattern", "**/*.go"))
+	require.Equal(t, ".git/q.go\na/b/c/z.go\na/b/y.go\na/x.go\nw.go\n",
+		text(t, set, "find", "pattern", "**/*.go"))
 	require.Equal(t, "a/b/c/z.go\na/b/y.go\n", text(t, set, "find", "pattern", "a/b/**/?.go"))
 	require.Equal(t, "a/b/c/z.txt\n", text(t, set, "find", "pattern", "c/[z].*xt", "dir", "a/b"))
 	require.Equal(t, "a/b\n", text(t, set, "find", "pattern", "./a/b"))
 	require.Equal(t, "[no files]\n", text(t, set, "find", "pattern", "**/*.rs"))
-	require.Equal(t, "error: in the pattern \"b/[a\", the part \"[a\" has a [ without a ], or a \\ at its end\n", refused(t, set, "find", "pattern", "b/[a"))
+	require.Equal(t, "error: in the pattern \"b/[a\", the part \"[a\" has a [ without a ], or a "+
+		"\\ at its end\n", refused(t, set, "find", "pattern", "b/[a"))
 	require.Contains(t, refused(t, set, "find", "pattern", "*", "dir", "nowhere"), "no such file")
 	dir := strings.TrimSpace(text(t, set, "run", "command", "pwd -P"))
 	require.Equal(t, dir+"/a/b/y.go\n", text(t, set, "find", "pattern", dir+"/a/b/*.go"))
@@ -98,7 +119,9 @@ func TestLongFiles(t *testing.T) {
 	t.Parallel()
 	box := local(t)
 	set := combined(t, Shell(box, patient...), Files(box.Files(), append(patient, Budget(2048))...))
-	text(t, set, "run", "command", "seq 100000 >numbers; head -c 100000 /dev/zero | tr '\\0' x >line; head -c 8192 line >huge; truncate -s 20G huge; mkdir many; cd many; touch $(seq 1000); cd ..")
+	text(t, set, "run", "command", "seq 100000 >numbers; head -c 100000 /dev/zero | tr '\\0' x "+
+		">line; head -c 8192 line >huge; truncate -s 20G huge; mkdir many; cd many; touch $(seq "+
+		"1000); cd ..")
 	for line, seen := int64(1), 0; seen < 5; seen++ { // pages, one behind the other
 		page := text(t, set, "read", "path", "numbers", "line", line)
 		require.LessOrEqual(t, len(page), 2048)
@@ -111,14 +134,17 @@ func TestLongFiles(t *testing.T) {
 			line++
 		}
 	}
-	require.Equal(t, " 99999\t99999\n100000\t100000\n", text(t, set, "read", "path", "numbers", "line", 99999))
+	require.Equal(t, " 99999\t99999\n100000\t100000\n",
+		text(t, set, "read", "path", "numbers", "line", 99999))
 	require.Contains(t, text(t, set, "read", "path", "line"), "x [… a line of 100000 bytes]\n")
 	require.Contains(t, text(t, set, "list", "path", "many"), " more entries]\n")
 	require.Contains(t, text(t, set, "find", "pattern", "many/*"), " more files]\n")
-	require.Contains(t, refused(t, set, "edit", "path", "huge", "old", "a", "new", "b"), "21474836480 bytes, more than 16777216")
+	require.Contains(t, refused(t, set, "edit", "path", "huge", "old", "a", "new", "b"),
+		"21474836480 bytes, more than 16777216")
 
 	short := combined(t, Files(box.Files(), Yield(100*time.Millisecond)))
-	require.Equal(t, "error: not done after 100ms\n", refused(t, short, "read", "path", "huge"), "20 GB without an end of line")
+	require.Equal(t, "error: not done after 100ms\n", refused(t, short, "read", "path", "huge"),
+		"20 GB without an end of line")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -29,7 +29,8 @@ func (t *files) find(ctx context.Context, a findArgs) (*Reply, error) {
 	segments := strings.Split(pattern, "/")
 	for _, s := range segments {
 		if _, err := path.Match(s, ""); err != nil {
-			return nil, fmt.Errorf("in the pattern %q, the part %q has a [ without a ], or a \\ at its end", a.Pattern, s)
+			return nil, fmt.Errorf("in the pattern %q, the part %q has a [ without a ], or a "+
+				"\\ at its end", a.Pattern, s)
 		}
 	}
 	if _, err := t.files.Stat(ctx, dir); err != nil {
@@ -65,7 +66,8 @@ func (t *files) find(ctx context.Context, a findArgs) (*Reply, error) {
 	})
 	if errors.Is(err, errTooMany) {
 		r := t.lines(found, "files")
-		r.Text += fmt.Sprintf("[stopped after %d entries: name a directory further down]\n", mostEntries)
+		r.Text += fmt.Sprintf("[stopped after %d entries: name a directory further down]\n",
+			mostEntries)
 		return r, nil
 	}
 	if err != nil {

@@ -14,24 +14,28 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func checkName(name string) error {
 	if !validName.MatchString(name) {
-		return fmt.Errorf("the tool name %q has to be up to 64 letters, digits, \"_\" and \"-\"", name)
+		return fmt.Errorf("the tool name %q has to be up to 64 letters, digits, \"_\" and \"-\"",
+			name)
 	}
 	return nil
 }
 
-// Func makes a tool out of a function. A is a struct: its fields are the arguments, named by their json tags and described by their jsonschema tags; a field
-// with omitempty or omitzero may be left out.
+// Func makes a tool out of a function. A is a struct: its fields are the arguments, named by their
+// json tags and described by their jsonschema tags; a field with omitempty or omitzero may be left
+// out.
 //
 //	type query struct {
 //		Word  string `json:"word" jsonschema:"the word to look up"`
 //		Limit int    `json:"limit,omitempty" jsonschema:"the most answers; default: 10"`
 //	}
 //
-// f is only called with arguments that fit. It returns text, or a *Reply. An error of f is told the model, as text, unless it is sandbox.ErrClosed or
-// sandbox.ErrLost or ctx has ended. f may be called from several goroutines at once.
+// f is only called with arguments that fit. It returns text, or a *Reply. An error of f is told the
+// model, as text, unless it is sandbox.ErrClosed or sandbox.ErrLost or ctx has ended. f may be
+// called from several goroutines at once.
 //
 // The name has up to 64 letters, digits, "_" and "-". Where name or A will not do, New says so.
-func Func[A any, R string | *Reply](name, description string, f func(ctx context.Context, args A) (R, error)) *Set {
+func Func[A any, R string | *Reply](name, description string,
+	f func(ctx context.Context, args A) (R, error)) *Set {
 	if f == nil {
 		return broken("the function of the tool %s is nil", name)
 	}
@@ -55,7 +59,8 @@ func Func[A any, R string | *Reply](name, description string, f func(ctx context
 }
 
 // newTool is Func for one tool; change may change its schema.
-func newTool[A any](name, description string, f func(ctx context.Context, args A) (*Reply, error), change ...func(*jsonschema.Schema)) (Tool, error) {
+func newTool[A any](name, description string, f func(ctx context.Context, args A) (*Reply, error),
+	change ...func(*jsonschema.Schema)) (Tool, error) {
 	if err := checkName(name); err != nil {
 		return Tool{}, err
 	}
@@ -64,7 +69,8 @@ func newTool[A any](name, description string, f func(ctx context.Context, args A
 		return Tool{}, fmt.Errorf("the arguments of the tool %s: %w", name, err)
 	}
 	if schema.Type != "object" {
-		return Tool{}, fmt.Errorf("the arguments of the tool %s have to be a struct, not %T", name, *new(A))
+		return Tool{}, fmt.Errorf("the arguments of the tool %s have to be a struct, not %T", name,
+			*new(A))
 	}
 	for _, c := range change {
 		c(schema)
@@ -73,17 +79,18 @@ func newTool[A any](name, description string, f func(ctx context.Context, args A
 	if err != nil {
 		return Tool{}, fmt.Errorf("the arguments of the tool %s: %w", name, err)
 	}
-	return Tool{Name: name, Description: description, Schema: schema, call: func(ctx context.Context, raw json.RawMessage) (*Reply, error) {
-		var args A
-		checked, err := check.arguments(ctx, raw)
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(checked, &args); err != nil {
-			return nil, check.unfit(ctx, err)
-		}
-		return f(ctx, args)
-	}}, nil
+	return Tool{Name: name, Description: description, Schema: schema,
+		call: func(ctx context.Context, raw json.RawMessage) (*Reply, error) {
+			var args A
+			checked, err := check.arguments(ctx, raw)
+			if err != nil {
+				return nil, err
+			}
+			if err := json.Unmarshal(checked, &args); err != nil {
+				return nil, check.unfit(ctx, err)
+			}
+			return f(ctx, args)
+		}}, nil
 }
 
 // must is for this package's own tools, whose names and arguments are constants that tests see.

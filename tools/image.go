@@ -53,13 +53,14 @@ func newImage(data []byte) (Image, error) {
 	case err != nil:
 		return Image{}, fmt.Errorf("it is broken: %w", err)
 	case width > maxImageSide || height > maxImageSide:
-		return Image{}, fmt.Errorf("it has %d × %d pixels, and a side may have %d: scale it down", width, height, maxImageSide)
+		return Image{}, fmt.Errorf("it has %d × %d pixels, and a side may have %d: scale it down",
+			width, height, maxImageSide)
 	}
 	return Image{MIME: kind, Data: data}, nil
 }
 
-// sizeOfWebP returns the sides of a WebP. Its first chunk tells them: of a lossy picture (VP8), of a
-// lossless one (VP8L), or of the canvas of a picture with more chunks (VP8X).
+// sizeOfWebP returns the sides of a WebP. Its first chunk tells them: of a lossy picture (VP8), of
+// a lossless one (VP8L), or of the canvas of a picture with more chunks (VP8X).
 func sizeOfWebP(data []byte) (width, height int, err error) {
 	const begin = 20 // of the chunk's content
 	if len(data) < begin+10 {
@@ -69,7 +70,8 @@ func sizeOfWebP(data []byte) (width, height int, err error) {
 	switch string(data[12:16]) {
 	case "VP8 ":
 		const side = 1<<14 - 1 // the other two bits say how it may be scaled
-		return int(binary.LittleEndian.Uint16(chunk[6:])) & side, int(binary.LittleEndian.Uint16(chunk[8:])) & side, nil
+		return int(binary.LittleEndian.Uint16(chunk[6:])) & side,
+			int(binary.LittleEndian.Uint16(chunk[8:])) & side, nil
 	case "VP8L":
 		bits := binary.LittleEndian.Uint32(chunk[1:])
 		return int(bits&(1<<14-1)) + 1, int(bits>>14&(1<<14-1)) + 1, nil

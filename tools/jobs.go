@@ -24,7 +24,8 @@ func Jobs(box sandbox.Sandbox, opts ...Option) *Set {
 	if isNil(box) {
 		return broken("Jobs: the box is nil")
 	}
-	j := &jobs{box: box, options: newOptions(opts), shell: newShell(box, opts), seen: map[string]int64{}}
+	j := &jobs{box: box, options: newOptions(opts), shell: newShell(box, opts),
+		seen: map[string]int64{}}
 	return &Set{shells: []sharedShell{{shell: j.shell}}, tools: []Tool{
 		must(newTool("job_start", jobStartText, j.start)),
 		must(newTool("job_logs", jobLogsText, j.logs, atLeast(0, "offset"))),
@@ -130,7 +131,8 @@ func (j *jobs) logs(ctx context.Context, a jobLogsArgs) (*Reply, error) {
 	return &Reply{Text: ended(text) + state(job, fmt.Sprintf("read on with offset %d", next))}, nil
 }
 
-// news returns what a job has printed since the last call, and how it is. Of what is too long for a reply the end is shown.
+// news returns what a job has printed since the last call, and how it is. Of what is too long for a
+// reply the end is shown.
 func (j *jobs) news(ctx context.Context, job sandbox.Job) (string, error) {
 	how := state(job, "") // before the log is read: of a job that has ended, all is shown
 	j.mu.Lock()
@@ -158,7 +160,8 @@ func (j *jobs) news(ctx context.Context, job sandbox.Job) (string, error) {
 	}
 	note := ""
 	if from := at - int64(len(shown)); from > begin {
-		note = fmt.Sprintf("[bytes %d to %d are left out: offset %d shows them]\n", begin, from, begin)
+		note = fmt.Sprintf("[bytes %d to %d are left out: offset %d shows them]\n", begin, from,
+			begin)
 	}
 	j.mu.Lock()
 	j.seen[job.ID()] = max(j.seen[job.ID()], at)
@@ -206,7 +209,8 @@ func (j *jobs) kill(ctx context.Context, a jobArgs) (*Reply, error) {
 func (j *jobs) list(context.Context, noArgs) (*Reply, error) {
 	var b strings.Builder
 	for _, job := range j.box.Jobs() {
-		b.WriteString(shortened(strings.ReplaceAll(job.Command(), "\n", "; ")) + " " + state(job, ""))
+		b.WriteString(shortened(strings.ReplaceAll(job.Command(), "\n", "; ")) + " " +
+			state(job, ""))
 	}
 	if b.Len() == 0 {
 		return &Reply{Text: "[no jobs]\n"}, nil

@@ -16,20 +16,30 @@ func TestJobs(t *testing.T) {
 	box := local(t)
 	set := combined(t, Jobs(box, patient...), Shell(box, patient...))
 	require.Equal(t, "[no jobs]\n", text(t, set, "job_list"))
-	require.Equal(t, "error: there is no job \"x\", nor any other\n", refused(t, set, "job_logs", "job", "x"))
+	require.Equal(t, "error: there is no job \"x\", nor any other\n",
+		refused(t, set, "job_logs", "job", "x"))
 
-	require.Contains(t, refused(t, set, "job_start", "command", "pwd", "dir", "/nowhere"), "no such file or directory")
+	require.Contains(t, refused(t, set, "job_start", "command", "pwd", "dir", "/nowhere"),
+		"no such file or directory")
 
 	text(t, set, "run", "command", "mkfifo go")
-	id := strings.TrimSuffix(strings.TrimPrefix(text(t, set, "job_start", "command", `echo up; cat go; printf '\033[31mdown\033[0m'; exit 3`), "["), " started]\n")
-	require.Contains(t, refused(t, set, "job_logs", "job", "x"), "error: there is no job \"x\"; there are "+id)
+	id := strings.TrimSuffix(strings.TrimPrefix(text(t, set, "job_start", "command",
+		`echo up; cat go; printf '\033[31mdown\033[0m'; exit 3`), "["), " started]\n")
+	require.Contains(t, refused(t, set, "job_logs", "job", "x"),
+		"error: there is no job \"x\"; there are "+id)
 
-	require.Contains(t, text(t, set, "job_wait", "job", id, "seconds", 0.01), "["+id+" is running]\n")
+	require.Contains(t, text(t, set, "job_wait", "job", id, "seconds", 0.01),
+		"["+id+" is running]\n")
 	text(t, set, "run", "command", "echo word >go")
-	require.Contains(t, text(t, set, "job_wait", "job", id), "word\ndown\n["+id+" has ended with exit status 3]\n")
-	require.Equal(t, "["+id+" has ended with exit status 3]\n", text(t, set, "job_logs", "job", id), "it has been seen")
-	require.Regexp(t, `^up\nword\ndown\n\[`+id+` has ended with exit status 3; read on with offset \d+\]\n$`, text(t, set, "job_logs", "job", id, "offset", 0))
-	require.Contains(t, refused(t, set, "job_logs", "job", id, "offset", 1000), "offset 1000 is outside")
+	require.Contains(t, text(t, set, "job_wait", "job", id),
+		"word\ndown\n["+id+" has ended with exit status 3]\n")
+	require.Equal(t, "["+id+" has ended with exit status 3]\n", text(t, set, "job_logs", "job", id),
+		"it has been seen")
+	require.Regexp(t,
+		`^up\nword\ndown\n\[`+id+` has ended with exit status 3; read on with offset \d+\]\n$`,
+		text(t, set, "job_logs", "job", id, "offset", 0))
+	require.Contains(t, refused(t, set, "job_logs", "job", id, "offset", 1000),
+		"offset 1000 is outside")
 	require.Contains(t, text(t, set, "job_list"), "exit 3 ["+id+" has ended with exit status 3]\n")
 
 	text(t, set, "job_start", "command", "sleep 1000")
@@ -49,15 +59,19 @@ func TestJobStart(t *testing.T) {
 	t.Parallel()
 	box := local(t)
 	early := func(d time.Duration) Option { return func(o *options) { o.early = d } }
-	set := combined(t, Jobs(box, early(10*time.Minute)), Shell(box, patient...), Jobs(box, early(0)).Prefix("quick_"))
-	require.Equal(t, "no\n[job-1 has ended with exit status 3]\n", text(t, set, "job_start", "command", "echo no; exit 3"))
+	set := combined(t, Jobs(box, early(10*time.Minute)), Shell(box, patient...),
+		Jobs(box, early(0)).Prefix("quick_"))
+	require.Equal(t, "no\n[job-1 has ended with exit status 3]\n",
+		text(t, set, "job_start", "command", "echo no; exit 3"))
 	require.Equal(t, "[job-2 started]\n", text(t, set, "quick_job_start", "command", "sleep 1000"))
 	base := strings.TrimSpace(text(t, set, "run", "command", "mkdir -p a/b c; pwd; cd a"))
-	for dir, want := range map[string]string{"": "/a\n", "b": "/a/b\n", "../c": "/c\n", base + "/c": "/c\n"} {
+	for dir, want := range map[string]string{"": "/a\n", "b": "/a/b\n", "../c": "/c\n",
+		base + "/c": "/c\n"} {
 		require.Contains(t, text(t, set, "job_start", "command", "pwd", "dir", dir), base+want)
 	}
 	refused(t, set, "job_start", "command", "pwd", "dir", "nowhere")
-	require.Contains(t, refused(t, set, "job_start", "command", "pwd", "dir", "~/c"), "~ is not expanded here")
+	require.Contains(t, refused(t, set, "job_start", "command", "pwd", "dir", "~/c"),
+		"~ is not expanded here")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -70,7 +84,9 @@ func TestJobLogs(t *testing.T) {
 	t.Parallel()
 	box := local(t)
 	set := combined(t, Jobs(box, append(patient, Budget(2048))...))
-	text(t, set, "job_start", "command", "until [ -e go ]; do sleep 0.02; done; seq -f %09.0f 1 10000") // 10 bytes each, on a terminal without ONLCR
+	// 10 bytes each, on a terminal without ONLCR
+	text(t, set, "job_start", "command", "until [ -e go ]; do sleep 0.02; done; seq -f %09.0f 1 "+
+		"10000")
 	require.NoError(t, box.Files().WriteFile(t.Context(), "go", nil, 0o600))
 	id := box.Jobs()[0].ID()
 	got := text(t, set, "job_wait", "job", id)
@@ -102,7 +118,8 @@ func TestJobStateBesideError(t *testing.T) {
 	require.NoError(t, err)
 	_, err = job.Wait(t.Context())
 	require.ErrorContains(t, err, "panicked: oops")
-	require.Equal(t, "echo a; exit 3 [job-1 has ended with exit status 3]\n", text(t, combined(t, Jobs(box)), "job_list"))
+	require.Equal(t, "echo a; exit 3 [job-1 has ended with exit status 3]\n",
+		text(t, combined(t, Jobs(box)), "job_list"))
 }
 
 // A faulty panics at every Write.

@@ -2,14 +2,18 @@ package tools
 
 import "strings"
 
-// keys are what a terminal sends for a key, by its name. Cursor keys are as terminfo has them (of a terminal in application mode), the only ones that less and
-// programs of curses know; readline and the like know these too.
+// keys are what a terminal sends for a key, by its name. Cursor keys are as terminfo has them (of a
+// terminal in application mode), the only ones that less and programs of curses know; readline and
+// the like know these too.
 var keys = map[string]string{
-	"enter": "\n", "none": "", "tab": "\t", "escape": "\x1b", "backspace": "\x7f", "delete": "\x1b[3~",
-	"up": "\x1bOA", "down": "\x1bOB", "right": "\x1bOC", "left": "\x1bOD",
+	"enter": "\n", "none": "", "tab": "\t", "escape": "\x1b", "backspace": "\x7f",
+	"delete": "\x1b[3~",
+	"up":     "\x1bOA", "down": "\x1bOB", "right": "\x1bOC", "left": "\x1bOD",
 	"home": "\x1bOH", "end": "\x1bOF", "page-up": "\x1b[5~", "page-down": "\x1b[6~",
-	"ctrl-a": "\x01", "ctrl-c": "\x03", "ctrl-d": "\x04", "ctrl-e": "\x05", "ctrl-k": "\x0b", "ctrl-l": "\x0c", "ctrl-o": "\x0f",
-	"ctrl-r": "\x12", "ctrl-u": "\x15", "ctrl-w": "\x17", "ctrl-x": "\x18", "ctrl-z": "\x1a", "ctrl-backslash": "\x1c",
+	"ctrl-a": "\x01", "ctrl-c": "\x03", "ctrl-d": "\x04", "ctrl-e": "\x05", "ctrl-k": "\x0b",
+	"ctrl-l": "\x0c", "ctrl-o": "\x0f",
+	"ctrl-r": "\x12", "ctrl-u": "\x15", "ctrl-w": "\x17", "ctrl-x": "\x18", "ctrl-z": "\x1a",
+	"ctrl-backslash": "\x1c",
 }
 
 func keyNames() []string { return sortedKeys(keys) }

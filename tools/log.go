@@ -8,7 +8,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A log keeps the last max bytes of what the commands of a shell have printed, as their Results have it. Its offsets are those of all of it.
+// A log keeps the last max bytes of what the commands of a shell have printed, as their Results
+// have it. Its offsets are those of all of it.
 type log struct {
 	max int
 
@@ -50,8 +51,9 @@ func (l *log) write(s string) {
 	l.data = append(l.data, s...)
 }
 
-// read returns up to most bytes, whole runes, and whole lines where there are ends of them, from an offset on, or from the first byte that is kept; the offset
-// of the first byte that it returns; and how many bytes there have been.
+// read returns up to most bytes, whole runes, and whole lines where there are ends of them, from an
+// offset on, or from the first byte that is kept; the offset of the first byte that it returns; and
+// how many bytes there have been.
 func (l *log) read(offset int64, most int) (text string, from, size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +68,8 @@ func (l *log) read(offset int64, most int) (text string, from, size int64) {
 	return head(string(rest[:min(len(rest), most+utf8.UTFMax)]), most), from, l.size
 }
 
-// page is a piece of a log as text: with where it is, and where to read on. The piece begins at from, where offset was asked for.
+// page is a piece of a log as text: with where it is, and where to read on. The piece begins at
+// from, where offset was asked for.
 func page(text string, offset, from, size int64) string {
 	note := ""
 	if from > offset {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// An Option is an option of Shell, Jobs, Files, Python, Skills and Browser; each heeds those that concern it.
+// An Option is an option of Shell, Jobs, Files, Python, Skills and Browser; each heeds those that
+// concern it.
 type Option func(*options)
 
 type options struct {
@@ -29,18 +30,21 @@ const (
 // server whose port is taken.
 const earlyEnd = 300 * time.Millisecond
 
-// minBudget leaves room for what has to be said beside an output, and beside the rest of the one before.
+// minBudget leaves room for what has to be said beside an output, and beside the rest of the one
+// before.
 const minBudget = 2 << 10
 
 func newOptions(opts []Option) options {
-	o := options{budget: DefaultBudget, keep: DefaultKeep, idle: DefaultIdle, yield: DefaultYield, early: earlyEnd}
+	o := options{budget: DefaultBudget, keep: DefaultKeep, idle: DefaultIdle, yield: DefaultYield,
+		early: earlyEnd}
 	for _, opt := range opts {
 		opt(&o)
 	}
 	return o
 }
 
-// Budget bounds the text of a reply to n bytes, which is at least 2 KiB. Default, for zero or less too: 16 KiB.
+// Budget bounds the text of a reply to n bytes, which is at least 2 KiB. Default, for zero or less
+// too: 16 KiB.
 func Budget(n int) Option {
 	return func(o *options) {
 		o.budget = max(n, minBudget)
@@ -50,8 +54,9 @@ func Budget(n int) Option {
 	}
 }
 
-// Keep sets how many bytes of a shell's output are kept in memory for the tool output, the last ones. Offsets stay those of the whole output. If one command
-// prints more between two calls, only its last n/2 are. Default, for zero or less too: 16 MiB.
+// Keep sets how many bytes of a shell's output are kept in memory for the tool output, the last
+// ones. Offsets stay those of the whole output. If one command prints more between two calls, only
+// its last n/2 are. Default, for zero or less too: 16 MiB.
 func Keep(n int) Option {
 	return func(o *options) {
 		o.keep = n
@@ -61,7 +66,8 @@ func Keep(n int) Option {
 	}
 }
 
-// Idle sets after how much silence a call no longer waits for a command that runs on. Default: 15 s. Negative: silence does not count.
+// Idle sets after how much silence a call no longer waits for a command that runs on. Default: 15
+// s. Negative: silence does not count.
 func Idle(d time.Duration) Option {
 	return func(o *options) {
 		o.idle = d
@@ -71,7 +77,8 @@ func Idle(d time.Duration) Option {
 	}
 }
 
-// Yield sets how long a call waits for a command, a job or a cell, unless the model says otherwise. Default, for zero or less too: a minute.
+// Yield sets how long a call waits for a command, a job or a cell, unless the model says otherwise.
+// Default, for zero or less too: a minute.
 func Yield(d time.Duration) Option {
 	return func(o *options) {
 		o.yield = d
@@ -94,8 +101,8 @@ const maxSeconds = 86400
 
 type outputKey struct{}
 
-// WithOutput returns a context whose calls copy what commands and cells print to w, as it comes, as sandbox.Tee does: for those who watch a call that takes
-// long.
+// WithOutput returns a context whose calls copy what commands and cells print to w, as it comes, as
+// sandbox.Tee does: for those who watch a call that takes long.
 func WithOutput(ctx context.Context, w io.Writer) context.Context {
 	return context.WithValue(ctx, outputKey{}, w)
 }

@@ -15,9 +15,10 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Python returns the tools of an IPython kernel in a box that has the plugin jupyter: python and python_restart. The kernel starts with the first cell, and is
-// the box's default one, which execute_cli in the box uses too. A cell that runs longer than Yield, or than the model says, is interrupted. Figures are a
-// Reply's Images.
+// Python returns the tools of an IPython kernel in a box that has the plugin jupyter: python and
+// python_restart. The kernel starts with the first cell, and is the box's default one, which
+// execute_cli in the box uses too. A cell that runs longer than Yield, or than the model says, is
+// interrupted. Figures are a Reply's Images.
 func Python(box sandbox.Sandbox, opts ...Option) *Set {
 	if isNil(box) {
 		return broken("Python: the box is nil")
@@ -37,9 +38,12 @@ func Python(box sandbox.Sandbox, opts ...Option) *Set {
 }
 
 const (
-	pythonText = "Runs Python in a notebook's kernel: what earlier calls have defined is still there. " +
-		"The reply is what the code prints, the value of its last expression, and the traceback if it raises. " +
-		"Figures are shown. Code may use magics and await; input() raises an error; exit() ends the kernel."
+	pythonText = "Runs Python in a notebook's kernel: what earlier calls have defined is still " +
+		"there. " +
+		"The reply is what the code prints, the value of its last expression, and the traceback " +
+		"if it raises. " +
+		"Figures are shown. Code may use magics and await; input() raises an error; exit() ends " +
+		"the kernel."
 	pythonRestartText = `Starts a fresh kernel: all that was defined is gone.`
 )
 

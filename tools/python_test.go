@@ -24,13 +24,16 @@ func TestPython(t *testing.T) {
 	box := local(t)
 	require.NoError(t, box.InitPlugins(t.Context(), jupyter.Plugin()))
 	set := combined(t, Python(box, append(patient, Budget(2048))...))
-	require.Equal(t, "one\n[stderr]\ntwo\n42\n", text(t, set, "python", "code", "import sys; x = 42\nprint('one')\nprint('two', file=sys.stderr)\nx"))
-	require.Contains(t, text(t, set, "python", "code", "x / 0"), "ZeroDivisionError: division by zero\n")
+	require.Equal(t, "one\n[stderr]\ntwo\n42\n", text(t, set, "python", "code",
+		"import sys; x = 42\nprint('one')\nprint('two', file=sys.stderr)\nx"))
+	require.Contains(t, text(t, set, "python", "code", "x / 0"),
+		"ZeroDivisionError: division by zero\n")
 	long := text(t, set, "python", "code", "for i in range(100000): print(i)")
 	require.LessOrEqual(t, len(long), 2048)
 	require.Contains(t, long, "99999\n")
 	require.Contains(t, long, " bytes omitted …]\n")
-	require.Contains(t, text(t, set, "python", "code", "import time; time.sleep(1000)", "seconds", 0.2), "[interrupted after 200ms]\n")
+	require.Contains(t, text(t, set, "python", "code", "import time; time.sleep(1000)", "seconds",
+		0.2), "[interrupted after 200ms]\n")
 
 	picture := do(t, set, "python", "code", `
 import base64
@@ -40,7 +43,9 @@ Image(base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4
 	require.Equal(t, jupyter.ImagePNG, picture.Images[0].MIME)
 	require.True(t, bytes.HasPrefix(picture.Images[0].Data, []byte("\x89PNG")))
 
-	picture = do(t, set, "python", "code", fmt.Sprintf(`Image(base64.b64decode("%s"), format="jpeg")`, base64.StdEncoding.EncodeToString(pictureOf(t, "jpeg", 5, 5))))
+	picture = do(t, set, "python", "code", fmt.Sprintf(
+		`Image(base64.b64decode("%s"), format="jpeg")`,
+		base64.StdEncoding.EncodeToString(pictureOf(t, "jpeg", 5, 5))))
 	require.Len(t, picture.Images, 1)
 	require.Equal(t, jupyter.ImageJPEG, picture.Images[0].MIME)
 
@@ -61,18 +66,24 @@ display(Markdown("**answer** 42"), JSON({"answer": 43}), HTML("<p>answer 44</p>"
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var printed bytes.Buffer
-	_, err := set.Call(WithOutput(ctx, writerFunc(func(p []byte) { printed.Write(p); cancel() })), "python", args(t, "code", "print('begun')\ntime.sleep(1000)"))
+	_, err := set.Call(WithOutput(ctx, writerFunc(func(p []byte) {
+		printed.Write(p)
+		cancel()
+	})), "python", args(t, "code", "print('begun')\ntime.sleep(1000)"))
 	require.ErrorIs(t, err, context.Canceled)
 	require.Contains(t, printed.String(), "begun")
 	require.Equal(t, "42\n", text(t, set, "python", "code", "x"))
 	require.Equal(t, "[a fresh kernel]\n", text(t, set, "python_restart"))
 	require.Contains(t, text(t, set, "python", "code", "x"), "NameError")
-	require.Contains(t, refused(t, set, "python", "code", "import os; os._exit(3)"), "the kernel default has died: exit status 3")
+	require.Contains(t, refused(t, set, "python", "code", "import os; os._exit(3)"),
+		"the kernel default has died: exit status 3")
 	text(t, set, "python_restart")
 
-	require.Equal(t, "bye\n[the code has ended the kernel, by exit or quit: `python_restart` starts a fresh one]\n",
+	require.Equal(t, "bye\n[the code has ended the kernel, by exit or quit: `python_restart` "+
+		"starts a fresh one]\n",
 		text(t, set, "python", "code", "print('bye'); exit()"))
-	require.Contains(t, refused(t, set, "python", "code", "x = 5"), "Restart starts a fresh one, as the tool `python_restart` does")
+	require.Contains(t, refused(t, set, "python", "code", "x = 5"),
+		"Restart starts a fresh one, as the tool `python_restart` does")
 	text(t, set, "python_restart")
 
 	require.NoError(t, set.Close())
@@ -85,17 +96,20 @@ display(Markdown("**answer** 42"), JSON({"answer": 43}), HTML("<p>answer 44</p>"
 func TestNotInstalled(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Python(box), Skills(box, patient...).Prefix("skill_"), Shell(box, patient...), Browser(box, browser.Config{Program: "/nowhere/chromium"}))
+	set := combined(t, Python(box), Skills(box, patient...).Prefix("skill_"),
+		Shell(box, patient...), Browser(box, browser.Config{Program: "/nowhere/chromium"}))
 	_, err := set.Call(t.Context(), "python", args(t, "code", "1"))
 	require.ErrorIs(t, err, jupyter.ErrNotInstalled)
 	_, err = set.Call(t.Context(), "browser_read", nil)
 	require.ErrorIs(t, err, browser.ErrMissing)
 
-	require.NoError(t, box.Files().WriteFile(t.Context(), "bin/open", []byte("#!/bin/sh\necho ran >>ran\n"), 0o755, sandbox.Parents()))
+	require.NoError(t, box.Files().WriteFile(t.Context(), "bin/open",
+		[]byte("#!/bin/sh\necho ran >>ran\n"), 0o755, sandbox.Parents()))
 	text(t, set, "run", "command", `PATH=$PWD/bin:$PATH`)
 	_, err = set.Call(t.Context(), "skill_open", args(t, "path", "main.go"))
 	require.ErrorIs(t, err, agentskills.ErrNotInstalled)
-	require.EqualError(t, err, "call skill_open: the plugin agentskills is not installed: InitPlugins(ctx, agentskills.Plugin()) first")
+	require.EqualError(t, err, "call skill_open: the plugin agentskills is not installed: "+
+		"InitPlugins(ctx, agentskills.Plugin()) first")
 	_, err = box.Files().Stat(t.Context(), "ran")
 	require.ErrorIs(t, err, fs.ErrNotExist, "the machine's open has not run")
 	require.NoError(t, box.InitPlugins(t.Context(), agentskills.Plugin()))

@@ -63,7 +63,8 @@ func (t *files) show(ctx context.Context, f sandbox.File, a readArgs) (*Reply, e
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			size = fmt.Sprintf(", %d bytes", info.Size())
 		}
-		return nil, fmt.Errorf("%s is a binary file (%s%s), and no text to show: use a program that knows this kind", a.Path, kind, size)
+		return nil, fmt.Errorf("%s is a binary file (%s%s), and no text to show: use a program "+
+			"that knows this kind", a.Path, kind, size)
 	}
 	if bytes.HasPrefix(begin, markUTF8) {
 		if _, err := in.Discard(len(markUTF8)); err != nil {
@@ -86,7 +87,9 @@ func (t *files) show(ctx context.Context, f sandbox.File, a readArgs) (*Reply, e
 
 // picture returns a file that is a picture.
 func picture(f sandbox.File, in io.Reader, path string) (*Reply, error) {
-	why := func(err error) error { return fmt.Errorf("%s is a picture, and cannot be shown: %w", path, err) }
+	why := func(err error) error {
+		return fmt.Errorf("%s is a picture, and cannot be shown: %w", path, err)
+	}
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -102,7 +105,8 @@ func picture(f sandbox.File, in io.Reader, path string) (*Reply, error) {
 	if err != nil {
 		return nil, why(err)
 	}
-	return &Reply{Text: fmt.Sprintf("[%s is a picture (%s, %d bytes)]\n", path, i.MIME, len(data)), Images: []Image{i}}, nil
+	return &Reply{Text: fmt.Sprintf("[%s is a picture (%s, %d bytes)]\n", path, i.MIME, len(data)),
+		Images: []Image{i}}, nil
 }
 
 // kinds are binary files that http.DetectContentType does not know, by how they begin.
@@ -136,9 +140,11 @@ func binaryKind(begin []byte) string {
 // longestLine is how many bytes of a line are shown, where the budget has room for more than one.
 const longestLine = 2000
 
-// numbered returns lines with their numbers, from first on, as many as asked for (0: no limit) and fit into room bytes; the number of the line behind them; and
-// whether there is one. It reads no further than it must: a file can be a gigabyte.
-func numbered(ctx context.Context, in *bufio.Reader, first, lines, room int) (text string, next int, more bool, err error) {
+// numbered returns lines with their numbers, from first on, as many as asked for (0: no limit) and
+// fit into room bytes; the number of the line behind them; and whether there is one. It reads no
+// further than it must: a file can be a gigabyte.
+func numbered(ctx context.Context, in *bufio.Reader, first, lines,
+	room int) (text string, next int, more bool, err error) {
 	longest := min(longestLine, room/2)
 	var b strings.Builder
 	for next = 1; ; next++ {
@@ -161,7 +167,8 @@ func numbered(ctx context.Context, in *bufio.Reader, first, lines, room int) (te
 }
 
 // readLine reads a line, however long, and returns what is shown of it, and its size.
-func readLine(ctx context.Context, in *bufio.Reader, longest int) (line string, size int, err error) {
+func readLine(ctx context.Context, in *bufio.Reader,
+	longest int) (line string, size int, err error) {
 	var kept []byte
 	for {
 		if err := ctxerr.Of(ctx); err != nil { // a disk image can be one line
@@ -185,7 +192,8 @@ func readLine(ctx context.Context, in *bufio.Reader, longest int) (line string, 
 func shownLine(line string, size, longest int) string {
 	line = strings.ReplaceAll(strings.ToValidUTF8(line, "\ufffd"), "\x00", "\ufffd")
 	if len(line) > longest {
-		return strings.ToValidUTF8(line[:longest], "") + fmt.Sprintf(" [… a line of %d bytes]", size)
+		return strings.ToValidUTF8(line[:longest], "") + fmt.Sprintf(" [… a line of %d bytes]",
+			size)
 	}
 	return line
 }

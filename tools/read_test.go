@@ -40,7 +40,8 @@ func TestReadKinds(t *testing.T) {
 		return r.Text
 	}
 	for _, c := range []struct{ content, want string }{
-		{"\x7fELF\x02\x01\x00\x00", "error: f is a binary file (an ELF program or library, 8 bytes), and no text to show: use a program that knows this kind\n"},
+		{"\x7fELF\x02\x01\x00\x00", "error: f is a binary file (an ELF program or library, 8 " +
+			"bytes), and no text to show: use a program that knows this kind\n"},
 		{"PK\x03\x04\x00\x00", "error: f is a binary file (application/zip, 6 bytes), "},
 		{"%PDF-1.7\n", "error: f is a binary file (application/pdf, 9 bytes), "},
 		{"SQLite format 3\x00", "(an SQLite database, 16 bytes)"},
@@ -78,27 +79,35 @@ func TestReadPictures(t *testing.T) {
 		require.Equal(t, []Image{{MIME: "image/" + format, Data: content}}, r.Images)
 	}
 	write(pictureOf(t, "png", maxImageSide+1, 1))
-	require.Equal(t, "error: f is a picture, and cannot be shown: it has 8001 × 1 pixels, and a side may have 8000: scale it down\n", refused(t, set, "read", "path", "f"))
+	require.Equal(t, "error: f is a picture, and cannot be shown: it has 8001 × 1 pixels, and a "+
+		"side may have 8000: scale it down\n", refused(t, set, "read", "path", "f"))
 	for kind, c := range webPs {
 		begin := "RIFF\x24\x00\x00\x00WEBP" + kind + "\x18\x00\x00\x00"
 		fits := begin + c.fits + strings.Repeat("\x00", 20)
 		write([]byte(fits))
-		require.Equal(t, []Image{{MIME: "image/webp", Data: []byte(fits)}}, do(t, set, "read", "path", "f").Images, kind)
+		require.Equal(t, []Image{{MIME: "image/webp", Data: []byte(fits)}},
+			do(t, set, "read", "path", "f").Images, kind)
 		write([]byte(begin + c.large + strings.Repeat("\x00", 20)))
-		require.Contains(t, refused(t, set, "read", "path", "f"), "cannot be shown: it has 16 × 8001 pixels, and a side may have 8000", kind)
+		require.Contains(t, refused(t, set, "read", "path", "f"),
+			"cannot be shown: it has 16 × 8001 pixels, and a side may have 8000", kind)
 		write([]byte(begin + c.fits[:4]))
-		require.Contains(t, refused(t, set, "read", "path", "f"), "cannot be shown: it is broken: ", kind)
+		require.Contains(t, refused(t, set, "read", "path", "f"), "cannot be shown: it is broken: ",
+			kind)
 	}
 	content := pictureOf(t, "png", 1, 1)
 	write(content[:20])
 	require.Contains(t, refused(t, set, "read", "path", "f"), "cannot be shown: it is broken: ")
 	write(append(content, make([]byte, maxImageSize)...))
-	require.Contains(t, refused(t, set, "read", "path", "f"), "bytes, and may have 3932160: scale it down")
+	require.Contains(t, refused(t, set, "read", "path", "f"),
+		"bytes, and may have 3932160: scale it down")
 }
 
-// webPs are the begins of WebPs, by the kind of their first chunk: of 16 × 8000 pixels, and of 16 × 8001.
+// webPs are the begins of WebPs, by the kind of their first chunk: of 16 × 8000 pixels, and of 16 ×
+// 8001.
 var webPs = map[string]struct{ fits, large string }{
-	"VP8 ": {"\x30\x01\x00\x9d\x01\x2a\x10\x00\x40\x5f", "\x30\x01\x00\x9d\x01\x2a\x10\x00\x41\x5f"},
+	"VP8 ": {"\x30\x01\x00\x9d\x01\x2a\x10\x00\x40\x5f",
+		"\x30\x01\x00\x9d\x01\x2a\x10\x00\x41\x5f"},
 	"VP8L": {"\x2f\x0f\xc0\xcf\x07", "\x2f\x0f\x00\xd0\x07"},
-	"VP8X": {"\x10\x00\x00\x00\x0f\x00\x00\x3f\x1f\x00", "\x10\x00\x00\x00\x0f\x00\x00\x40\x1f\x00"},
+	"VP8X": {"\x10\x00\x00\x00\x0f\x00\x00\x3f\x1f\x00",
+		"\x10\x00\x00\x00\x0f\x00\x00\x40\x1f\x00"},
 }

@@ -38,7 +38,8 @@ func TestEditorsKeepLineEnds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for name, e := range editors {
-				require.NoError(t, box.Files().WriteFile(t.Context(), "f", []byte(c.content), 0o644))
+				require.NoError(t, box.Files().WriteFile(t.Context(), "f", []byte(c.content),
+					0o644))
 				text(t, e.set, e.tool, map[string][]any{
 					"edit":        {"path", "f", "old", c.old, "new", c.new},
 					"str_replace": {"file", "f", "old", c.old, "new", c.new},

@@ -13,8 +13,9 @@ import (
 type shell struct {
 	session sandbox.Session
 	options options
-	tools   bool                            // its set has run, wait, output and so on
-	missing func(ctx context.Context) error // what the set's commands need and is not there; nil: they need nothing
+	tools   bool // its set has run, wait, output and so on
+	// what the set's commands need and is not there; nil: they need nothing
+	missing func(ctx context.Context) error
 
 	// What is shared with the other sets of the session.
 	state atomic.Pointer[sessionState]
@@ -24,11 +25,14 @@ type shell struct {
 // is everybody's.
 type sessionState struct {
 	log  log
-	turn sync.Mutex  // of the calls that execute a command: no end of one is dropped by the next
-	left atomic.Bool // the last reply was about a command that had not ended: what has come of it since is still to be told
+	turn sync.Mutex // of the calls that execute a command: no end of one is dropped by the next
+	// the last reply was about a command that had not ended: what has come of it since is still to
+	// be told
+	left atomic.Bool
 
-	dir    atomic.Pointer[string] // where the shell was after its last command; nil: unknown
-	prefix atomic.Pointer[string] // of the names of run, wait, output and so on; nil: there are no such tools
+	dir atomic.Pointer[string] // where the shell was after its last command; nil: unknown
+	// of the names of run, wait, output and so on; nil: there are no such tools
+	prefix atomic.Pointer[string]
 }
 
 func newShell(s sandbox.Session, opts []Option) *shell {

@@ -29,8 +29,9 @@ type Tool struct {
 type Reply struct {
 	Text   string
 	Images []Image
-	// Failed says that Text is about a call that could not be done as it was made: wrong arguments, a file that is not there. A command that ran and ended with
-	// another exit status than 0 has not failed.
+	// Failed says that Text is about a call that could not be done as it was made: wrong arguments,
+	// a file that is not there. A command that ran and ended with another exit status than 0 has
+	// not failed.
 	Failed bool
 }
 
@@ -65,7 +66,8 @@ func New(sets ...*Set) (*Set, error) {
 		}
 		for _, t := range s.tools {
 			if _, ok := all.tool(t.Name); ok {
-				return nil, fmt.Errorf("tools: two tools are called %q: give one of the sets a Prefix", t.Name)
+				return nil, fmt.Errorf("tools: two tools are called %q: give one of the sets a "+
+					"Prefix", t.Name)
 			}
 			all.tools = append(all.tools, t)
 		}
@@ -84,7 +86,8 @@ func (s *Set) Prefix(prefix string) *Set {
 	if s == nil {
 		return broken("Prefix: the set is nil")
 	}
-	renamed := &Set{tools: slices.Clone(s.tools), shells: slices.Clone(s.shells), closers: s.closers, err: s.err}
+	renamed := &Set{tools: slices.Clone(s.tools), shells: slices.Clone(s.shells),
+		closers: s.closers, err: s.err}
 	for i := range renamed.tools {
 		t := &renamed.tools[i]
 		t.Name, t.prefix = prefix+t.Name, prefix+t.prefix
@@ -109,7 +112,8 @@ func (s *Set) Prefix(prefix string) *Set {
 // quotedName is the name of a tool in a description.
 var quotedName = regexp.MustCompile("`[A-Za-z0-9_-]+`")
 
-// Closing is a set without tools, whose Close calls f: New combines it with the tools of a box that is to be closed with them.
+// Closing is a set without tools, whose Close calls f: New combines it with the tools of a box that
+// is to be closed with them.
 //
 //	tools.New(tools.Shell(box), tools.Jobs(box), tools.Closing(box.Close))
 func Closing(f func() error) *Set {
@@ -140,7 +144,8 @@ func (s *Set) Do(ctx context.Context, name string, args json.RawMessage) (*Reply
 	}
 	t, ok := s.tool(name)
 	if !ok {
-		return failed(fmt.Errorf("there is no tool %q; there are %s", name, strings.Join(s.names(), ", "))), nil
+		return failed(fmt.Errorf("there is no tool %q; there are %s", name,
+			strings.Join(s.names(), ", "))), nil
 	}
 	r, err := t.do(ctx, args)
 	var panicked *PanicError

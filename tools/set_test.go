@@ -40,9 +40,11 @@ func TestFunc(t *testing.T) {
 		"in": {"type": ["null", "array"], "items": {"type": "string"}, "description": "the books"}}}`, string(schema))
 
 	require.Equal(t, "go 0 []", text(t, set, "lookup", "word", "go"))
-	require.Equal(t, "go 3 [a b]", text(t, set, "lookup", "word", "go", "limit", 3.0, "in", []string{"a", "b"}))
+	require.Equal(t, "go 3 [a b]", text(t, set, "lookup", "word", "go", "limit", 3.0, "in",
+		[]string{"a", "b"}))
 	require.Equal(t, "error: no such word\n", refused(t, set, "lookup", "word", "xyzzy"))
-	require.Equal(t, "go 3 []", call(t, set, `{"word": "go", "limit": 3.0, "in": null}`), "3.0 is an integer, and null what is left out")
+	require.Equal(t, "go 3 []", call(t, set, `{"word": "go", "limit": 3.0, "in": null}`),
+		"3.0 is an integer, and null what is left out")
 }
 
 func call(t *testing.T, s *Set, raw string) string {
@@ -53,12 +55,18 @@ func call(t *testing.T, s *Set, raw string) string {
 
 func TestWrongArguments(t *testing.T) {
 	t.Parallel()
-	set := combined(t, Func("lookup", "Looks a word up.", lookup), Func("nothing", "Does nothing.", func(context.Context, struct{}) (string, error) { return "", nil }))
-	takes := "\nIt takes:\n- word (string, required): the word to look up\n- limit (integer): the most answers\n- in (array): the books\n"
+	set := combined(t, Func("lookup", "Looks a word up.", lookup),
+		Func("nothing", "Does nothing.", func(context.Context, struct{}) (string, error) {
+			return "", nil
+		}))
+	takes := "\nIt takes:\n- word (string, required): the word to look up\n- limit (integer): " +
+		"the most answers\n- in (array): the books\n"
 	for _, c := range []struct{ args, says string }{
 		{``, "error: wrong arguments for lookup:\n- the argument \"word\" is missing" + takes},
-		{`{"Word": "a", "limits": 3}`, "- there is no argument \"Word\"\n- there is no argument \"limits\"\n- the argument \"word\" is missing" + takes},
-		{`{"word": 3, "limit": "x"}`, "- the argument \"limit\" has to be integer, not \"x\"\n- the argument \"word\" has to be string, not 3" + takes},
+		{`{"Word": "a", "limits": 3}`, "- there is no argument \"Word\"\n- there is no argument " +
+			"\"limits\"\n- the argument \"word\" is missing" + takes},
+		{`{"word": 3, "limit": "x"}`, "- the argument \"limit\" has to be integer, not \"x\"\n- " +
+			"the argument \"word\" has to be string, not 3" + takes},
 		{`{"word": "a", "limit": 2.5}`, `the argument "limit" has to be integer, not 2.5`},
 		{`{"word": "a", "limit": 1e300}`, `the argument "limit" has to be integer, not 1e300`},
 		{`{"word": null}`, `the argument "word" has to be string, not null`},
@@ -73,8 +81,10 @@ func TestWrongArguments(t *testing.T) {
 		got := call(t, set, c.args)
 		require.Contains(t, got, c.says, c.args)
 	}
-	require.Equal(t, "error: there is no tool \"look_up\"; there are lookup, nothing\n", refused(t, set, "look_up"))
-	require.Contains(t, refused(t, set, "nothing", "a", 1), "- there is no argument \"a\"\nIt takes no arguments.")
+	require.Equal(t, "error: there is no tool \"look_up\"; there are lookup, nothing\n",
+		refused(t, set, "look_up"))
+	require.Contains(t, refused(t, set, "nothing", "a", 1),
+		"- there is no argument \"a\"\nIt takes no arguments.")
 	require.Empty(t, text(t, set, "nothing"))
 
 	type small struct {
@@ -83,9 +93,13 @@ func TestWrongArguments(t *testing.T) {
 		Far  float64 `json:"far,omitempty"`
 		Name string  `json:"name,omitempty"`
 	}
-	set = combined(t, Func("small", "", func(_ context.Context, s small) (string, error) { return fmt.Sprint(s), nil }))
-	require.Equal(t, "{5 true 0.5 7}", text(t, set, "small", "n", "5", "yes", "true", "far", "0.5", "name", "7"), "in quotes, as some models have them")
-	require.Contains(t, refused(t, set, "small", "n", 5, "yes", "yes"), `the argument "yes" has to be boolean, not "yes"`)
+	set = combined(t, Func("small", "", func(_ context.Context, s small) (string, error) {
+		return fmt.Sprint(s), nil
+	}))
+	require.Equal(t, "{5 true 0.5 7}", text(t, set, "small", "n", "5", "yes", "true", "far", "0.5",
+		"name", "7"), "in quotes, as some models have them")
+	require.Contains(t, refused(t, set, "small", "n", 5, "yes", "yes"),
+		`the argument "yes" has to be boolean, not "yes"`)
 	got := refused(t, set, "small", "n", 300)
 	require.Contains(t, got, `the argument "n" `)
 	require.NotContains(t, got, "int8")
@@ -95,7 +109,8 @@ func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	one := Func("lookup", "", lookup)
 	_, err := New(one, one)
-	require.EqualError(t, err, `tools: two tools are called "lookup": give one of the sets a Prefix`)
+	require.EqualError(t, err,
+		`tools: two tools are called "lookup": give one of the sets a Prefix`)
 	both := combined(t, one, one.Prefix("my_"))
 	require.Equal(t, "a 0 []", text(t, both, "my_lookup", "word", "a"))
 	_, err = New(Func("look up", "", lookup))
@@ -113,18 +128,23 @@ func TestNewRefuses(t *testing.T) {
 func TestPrefix(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Shell(box, append(patient, Budget(2048))...).Prefix("my_").Prefix("the-"), Files(box.Files()).Prefix("my_"))
+	set := combined(t, Shell(box, append(patient, Budget(2048))...).Prefix("my_").Prefix("the-"),
+		Files(box.Files()).Prefix("my_"))
 	for _, tool := range set.Tools() {
 		if tool.Name == "the-my_run" {
-			require.Contains(t, tool.Description, "(use `the-my_wait`, `the-my_answer` or `the-my_interrupt`)")
+			require.Contains(t, tool.Description, "(use `the-my_wait`, `the-my_answer` or "+
+				"`the-my_interrupt`)")
 		}
 	}
-	require.Equal(t, "error: no command is unfinished: `the-my_run` runs one\n", refused(t, set, "the-my_wait"))
+	require.Equal(t, "error: no command is unfinished: `the-my_run` runs one\n",
+		refused(t, set, "the-my_wait"))
 	require.Contains(t, refused(t, set, "the-my_run"), "wrong arguments for the-my_run:")
 	require.Contains(t, text(t, set, "the-my_run", "command", "seq 10000"), "of `the-my_output`]")
 	text(t, set, "the-my_run", "command", "read x")
-	require.Contains(t, refused(t, set, "the-my_run", "command", "true"), "use `the-my_wait`, `the-my_answer` or `the-my_interrupt` first")
-	require.Contains(t, refused(t, set, "my_edit", "path", "f", "old", "", "new", "x"), "`my_write` writes a new file")
+	require.Contains(t, refused(t, set, "the-my_run", "command", "true"),
+		"use `the-my_wait`, `the-my_answer` or `the-my_interrupt` first")
+	require.Contains(t, refused(t, set, "my_edit", "path", "f", "old", "", "new", "x"),
+		"`my_write` writes a new file")
 	text(t, set, "the-my_answer")
 
 	own := Func("lookup", "Use `lookup` of \"lookup\", and `other`.", lookup).Prefix("x_")
@@ -140,7 +160,8 @@ func TestDescriptions(t *testing.T) {
 	t.Parallel()
 	box := local(t)
 	for _, set := range []*Set{
-		Shell(box), Jobs(box), Files(box.Files()), Python(box), Skills(box), Browser(box, browser.Config{}),
+		Shell(box), Jobs(box), Files(box.Files()), Python(box), Skills(box),
+		Browser(box, browser.Config{}),
 	} {
 		names := combined(t, set).names()
 		for _, tool := range set.Tools() {
@@ -150,7 +171,8 @@ func TestDescriptions(t *testing.T) {
 			}
 			for _, name := range names { // a name that is no word stands in quotes
 				if strings.Contains(name, "_") {
-					require.Equal(t, strings.Count(tool.Description, name), strings.Count(tool.Description, "`"+name+"`"), tool.Description)
+					require.Equal(t, strings.Count(tool.Description, name),
+						strings.Count(tool.Description, "`"+name+"`"), tool.Description)
 				}
 			}
 		}
@@ -160,8 +182,11 @@ func TestDescriptions(t *testing.T) {
 // What a model cannot mend is an error.
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	for _, cause := range []error{sandbox.ErrClosed, &sandbox.LostError{Box: "Box", Reason: "gone"}} {
-		set := combined(t, Func("f", "", func(context.Context, struct{}) (string, error) { return "", fmt.Errorf("do it: %w", cause) }))
+	for _, cause := range []error{sandbox.ErrClosed,
+		&sandbox.LostError{Box: "Box", Reason: "gone"}} {
+		set := combined(t, Func("f", "", func(context.Context, struct{}) (string, error) {
+			return "", fmt.Errorf("do it: %w", cause)
+		}))
 		_, err := set.Call(t.Context(), "f", nil)
 		require.ErrorIs(t, err, cause)
 		require.ErrorContains(t, err, "call f: do it: ")
@@ -173,7 +198,8 @@ func TestErrors(t *testing.T) {
 	}))
 	_, err := set.Call(ctx, "f", nil)
 	require.EqualError(t, err, "call f: context canceled: enough")
-	require.Equal(t, "error: context canceled\n", refused(t, set, "f"), "of a context that is not the call's")
+	require.Equal(t, "error: context canceled\n", refused(t, set, "f"),
+		"of a context that is not the call's")
 }
 
 func TestConcurrentCalls(t *testing.T) {
@@ -182,7 +208,8 @@ func TestConcurrentCalls(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 50 {
 		all.Go(func() {
-			r, err := set.Do(t.Context(), "lookup", fmt.Appendf(nil, `{"word": "w%d", "limit": %d.0}`, i, i))
+			r, err := set.Do(t.Context(), "lookup", fmt.Appendf(nil,
+				`{"word": "w%d", "limit": %d.0}`, i, i))
 			if err != nil || r.Text != fmt.Sprintf("w%d %d []", i, i) {
 				t.Error(r, err)
 			}

@@ -11,8 +11,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Shell returns the tools of a session, such as a box's main one: run, answer, wait, interrupt, look and output. The session stays usable by others; what
-// is run there by others than the tools does not get into output's log.
+// Shell returns the tools of a session, such as a box's main one: run, answer, wait, interrupt,
+// look and output. The session stays usable by others; what is run there by others than the tools
+// does not get into output's log.
 func Shell(s sandbox.Session, opts ...Option) *Set {
 	if isNil(s) {
 		return broken("Shell: the session is nil")
@@ -34,16 +35,24 @@ func Shell(s sandbox.Session, opts ...Option) *Set {
 // What the tools say of themselves. A description is read with every request to the model: as short
 // as can be. Other tools' names are in backquotes: Prefix changes them.
 const (
-	runText = "Runs a command in a shell that stays: directory, variables and activated environments are still there at the next call. " +
-		"The command may have several lines. The reply is what it prints (stdout and stderr), then notes in brackets: the exit status unless it is 0, " +
-		"or that the command waits for input (use `answer`), or that it is still running (use `wait`, `answer` or `interrupt`). " +
-		"Only one command runs at a time. Long output is shortened in the middle; `output` reads the rest."
-	answerText = "Types into the unfinished command: the answer to its question, a password, a line for a REPL, keys for a full-screen program. " +
+	runText = "Runs a command in a shell that stays: directory, variables and activated " +
+		"environments are still there at the next call. " +
+		"The command may have several lines. The reply is what it prints (stdout and stderr), " +
+		"then notes in brackets: the exit status unless it is 0, " +
+		"or that the command waits for input (use `answer`), or that it is still running (use " +
+		"`wait`, `answer` or `interrupt`). " +
+		"Only one command runs at a time. Long output is shortened in the middle; `output` reads " +
+		"the rest."
+	answerText = "Types into the unfinished command: the answer to its question, a password, a " +
+		"line for a REPL, keys for a full-screen program. " +
 		"Then waits as `run` does."
 	waitText      = "Waits on for the unfinished command, and returns what it has printed since."
-	interruptText = "Ends the unfinished command: with Ctrl-C, and if need be by killing it. The shell stays usable."
-	lookText      = "Shows the terminal's screen as a person sees it now. For full-screen programs such as editors and pagers."
-	outputText    = "Reads, from an offset in bytes, what commands of this shell have printed: all since the shell's start, one after the other. " +
+	interruptText = "Ends the unfinished command: with Ctrl-C, and if need be by killing it. The " +
+		"shell stays usable."
+	lookText = "Shows the terminal's screen as a person sees it now. For full-screen " +
+		"programs such as editors and pagers."
+	outputText = "Reads, from an offset in bytes, what commands of this shell have printed: " +
+		"all since the shell's start, one after the other. " +
 		"Offsets are in the notes of shortened output."
 )
 
@@ -64,7 +73,8 @@ func oneOf(name string, values []string) func(*jsonschema.Schema) {
 
 // exec returns the options of a call that waits. Who names a time has it, silence or not.
 func (s *shell) exec(ctx context.Context, seconds float64) []sandbox.ExecOption {
-	opts := []sandbox.ExecOption{sandbox.MaxOutput(s.options.keep), sandbox.Yield(s.options.limit(seconds))}
+	opts := []sandbox.ExecOption{sandbox.MaxOutput(s.options.keep),
+		sandbox.Yield(s.options.limit(seconds))}
 	if seconds <= 0 {
 		opts = append(opts, sandbox.Idle(max(s.options.idle, 0)))
 	}
@@ -112,7 +122,8 @@ func (s *shell) run(ctx context.Context, a runArgs) (*Reply, error) {
 	return s.reply(ctx, before, r, err)
 }
 
-// meanwhile returns what has come of the command that the last reply left, without waiting for it; nil if there is none. An Execute would drop it.
+// meanwhile returns what has come of the command that the last reply left, without waiting for it;
+// nil if there is none. An Execute would drop it.
 func (s *shell) meanwhile(ctx context.Context) *sandbox.Result {
 	if !s.state.Load().left.Load() {
 		return nil
@@ -143,7 +154,8 @@ type waitArgs struct {
 func (s *shell) wait(ctx context.Context, a waitArgs) (*Reply, error) {
 	r, err := s.session.Wait(ctx, s.exec(ctx, a.Seconds)...)
 	if err != nil && ctx.Err() != nil && r != nil {
-		// Unlike Execute, Wait leaves the command alone when ctx ends. To a model's caller all three are one thing: what the model waits for.
+		// Unlike Execute, Wait leaves the command alone when ctx ends. To a model's caller all
+		// three are one thing: what the model waits for.
 		s.state.Load().log.add(r)
 		stopping, done := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer done()
@@ -179,7 +191,8 @@ func screenText(screen *sandbox.Screen) string {
 	if text != "" {
 		text += "\n"
 	}
-	return text + fmt.Sprintf("[the cursor is at line %d, column %d of the screen]\n", screen.Row+1, screen.Col+1)
+	return text + fmt.Sprintf("[the cursor is at line %d, column %d of the screen]\n", screen.Row+1,
+		screen.Col+1)
 }
 
 type outputArgs struct {
@@ -189,13 +202,15 @@ type outputArgs struct {
 func (s *shell) output(_ context.Context, a outputArgs) (*Reply, error) {
 	text, from, size := s.state.Load().log.read(a.Offset, s.options.budget-noteRoom)
 	if a.Offset > size {
-		return nil, fmt.Errorf("the offset %d is beyond the %d bytes that there are", a.Offset, size)
+		return nil, fmt.Errorf("the offset %d is beyond the %d bytes that there are", a.Offset,
+			size)
 	}
 	return &Reply{Text: page(text, a.Offset, from, size)}, nil
 }
 
 // reply is what a model gets for a result, or an error beside one; before is said first.
-func (s *shell) reply(ctx context.Context, before string, r *sandbox.Result, err error) (*Reply, error) {
+func (s *shell) reply(ctx context.Context, before string, r *sandbox.Result,
+	err error) (*Reply, error) {
 	if r == nil && before != "" { // it is told only now
 		return nil, fmt.Errorf("%w\n%s", s.mend(err), before)
 	}
@@ -244,6 +259,7 @@ func (s *shell) mend(err error) error {
 
 // unfinished is the error for a command while another is unfinished.
 func (s *sessionState) unfinished() error {
-	return fmt.Errorf("the last command is unfinished, so this one was not run: use %s, %s or %s first",
+	return fmt.Errorf("the last command is unfinished, so this one was not run: use %s, %s or %s "+
+		"first",
 		s.named("wait"), s.named("answer"), s.named("interrupt"))
 }

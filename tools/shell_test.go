@@ -18,20 +18,25 @@ func TestShell(t *testing.T) {
 	t.Parallel()
 	set := combined(t, Shell(local(t), patient...))
 	require.Equal(t, "hi\n", text(t, set, "run", "command", "cd / && X=1; echo hi"))
-	require.Equal(t, "/ 1\n[exit status 3]\n", text(t, set, "run", "command", `echo "$PWD $X"; (exit 3)`))
+	require.Equal(t, "/ 1\n[exit status 3]\n", text(t, set, "run", "command",
+		`echo "$PWD $X"; (exit 3)`))
 	require.Contains(t, text(t, set, "run", "command", "echo 'a"), "[the command was incomplete")
 
-	asked := text(t, set, "run", "command", `read -p "name? " name; read -sp "word? " word; echo "[$name $word]"`)
+	asked := text(t, set, "run", "command",
+		`read -p "name? " name; read -sp "word? " word; echo "[$name $word]"`)
 	require.Equal(t, "name? \n[waiting for a line of input]\n", asked)
-	require.Equal(t, "error: the last command is unfinished, so this one was not run: use `wait`, `answer` or `interrupt` first\n",
+	require.Equal(t, "error: the last command is unfinished, so this one was not run: use "+
+		"`wait`, `answer` or `interrupt` first\n",
 		refused(t, set, "run", "command", "echo no"))
 	require.Contains(t, text(t, set, "answer", "text", "Ann"), "[waiting for a secret")
 	require.Contains(t, text(t, set, "answer", "text", "xyzzy"), "[Ann xyzzy]\n")
 
 	require.Contains(t, text(t, set, "run", "command", "cat"), "[waiting for a line of input]")
-	require.Equal(t, "abc\nabc\n[waiting for a line of input]\n", text(t, set, "answer", "text", "abc"))
+	require.Equal(t, "abc\nabc\n[waiting for a line of input]\n",
+		text(t, set, "answer", "text", "abc"))
 	require.Empty(t, text(t, set, "answer", "key", "ctrl-d"))
-	require.Contains(t, refused(t, set, "answer", "key", "return"), "the argument \"key\" has to be one of backspace, ctrl-a")
+	require.Contains(t, refused(t, set, "answer", "key", "return"),
+		"the argument \"key\" has to be one of backspace, ctrl-a")
 	for _, name := range []string{"answer", "wait", "interrupt"} {
 		require.Equal(t, "error: no command is unfinished: `run` runs one\n", refused(t, set, name))
 	}
@@ -53,7 +58,8 @@ func TestAnswerEndsOnce(t *testing.T) {
 		{[]any{"text", "y\n", "key", "none"}, "[y]"},
 		{nil, "[]"},
 	} {
-		text(t, set, "run", "command", `read -p "keep? " a; echo "[$a]"; read -p "delete? " b; echo "<$b>"`)
+		text(t, set, "run", "command",
+			`read -p "keep? " a; echo "[$a]"; read -p "delete? " b; echo "<$b>"`)
 		got := text(t, set, "answer", c.args...)
 		require.Contains(t, got, c.got+"\ndelete? \n[waiting for a line of input]\n", c.args)
 		require.Contains(t, text(t, set, "answer", "text", "n"), "<n>\n", c.args)
@@ -67,13 +73,15 @@ func TestAnswerEndsOnce(t *testing.T) {
 
 func TestNeverStuck(t *testing.T) {
 	t.Parallel()
-	// A busy machine may take longer than these to start a program: what is shown comes with the first reply or a later one.
+	// A busy machine may take longer than these to start a program: what is shown comes with the
+	// first reply or a later one.
 	for name, o := range map[string]struct {
 		option  Option
 		command string
 	}{
-		"Idle":  {Idle(100 * time.Millisecond), "echo begun; sleep 1000"},
-		"Yield": {Yield(300 * time.Millisecond), "while :; do echo begun; sleep 0.05; done"}, // which is never silent
+		"Idle": {Idle(100 * time.Millisecond), "echo begun; sleep 1000"},
+		// which is never silent
+		"Yield": {Yield(300 * time.Millisecond), "while :; do echo begun; sleep 0.05; done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,7 +93,8 @@ func TestNeverStuck(t *testing.T) {
 			}
 			require.Contains(t, text(t, set, "wait", "seconds", 0.05), "[still running after ")
 			require.Contains(t, text(t, set, "interrupt"), "[exit status 130]")
-			require.Equal(t, "back\n", text(t, set, "run", "command", "sleep 0.5; echo back", "seconds", 600), "what a model asks for is more than silence")
+			require.Equal(t, "back\n", text(t, set, "run", "command", "sleep 0.5; echo back",
+				"seconds", 600), "what a model asks for is more than silence")
 		})
 	}
 }
@@ -143,10 +152,15 @@ func TestLate(t *testing.T) {
 	set := combined(t, Shell(box, patient...))
 	appears := func(file string) {
 		t.Helper()
-		require.Eventually(t, func() bool { _, err := box.Files().Stat(t.Context(), file); return err == nil }, time.Minute, 5*time.Millisecond, file)
+		require.Eventually(t, func() bool {
+			_, err := box.Files().Stat(t.Context(), file)
+			return err == nil
+		}, time.Minute, 5*time.Millisecond, file)
 	}
 	leave := func() { // a command that goes on, and ends while no call waits for it
-		require.Contains(t, text(t, set, "run", "command", "until [ -e go ]; do sleep 0.02; done; echo late; rm go; touch gone; (exit 3)", "seconds", 0.05), "[still running after ")
+		require.Contains(t, text(t, set, "run", "command",
+			"until [ -e go ]; do sleep 0.02; done; echo late; rm go; touch gone; (exit 3)",
+			"seconds", 0.05), "[still running after ")
 		require.NoError(t, box.Files().WriteFile(t.Context(), "go", nil, 0o600))
 		appears("gone")
 		require.NoError(t, box.Files().Remove(t.Context(), "gone"))
@@ -158,15 +172,19 @@ func TestLate(t *testing.T) {
 		}
 	}
 	leave()
-	require.Equal(t, "[the command before has ended; this is the rest of it]\nlate\n[exit status 3]\n[this is the command that you run now]\nnext\n", text(t, set, "run", "command", "echo next"))
+	require.Equal(t, "[the command before has ended; this is the rest of it]\nlate\n[exit status "+
+		"3]\n[this is the command that you run now]\nnext\n",
+		text(t, set, "run", "command", "echo next"))
 	leave()
-	require.Equal(t, "[nothing was typed: the command has ended]\nlate\n[exit status 3]\n", text(t, set, "answer", "text", "y"))
+	require.Equal(t, "[nothing was typed: the command has ended]\nlate\n[exit status 3]\n",
+		text(t, set, "answer", "text", "y"))
 	leave()
 	require.Equal(t, "late\n[exit status 3]\n", text(t, set, "interrupt"))
 	require.Equal(t, "alone\n", text(t, set, "run", "command", "echo alone"), "once")
 	require.Contains(t, text(t, set, "output", "offset", 0), "late\nnext\nlate\nlate\nalone\n")
 
-	text(t, set, "run", "command", "until [ -e more ]; do sleep 0.02; done; echo said; touch heard; read x; echo \"<$x>\"", "seconds", 0.05)
+	text(t, set, "run", "command", "until [ -e more ]; do sleep 0.02; done; echo said; touch "+
+		"heard; read x; echo \"<$x>\"", "seconds", 0.05)
 	require.NoError(t, box.Files().WriteFile(t.Context(), "more", nil, 0o600))
 	appears("heard")
 	got := refused(t, set, "run", "command", "echo no")
@@ -181,8 +199,10 @@ func TestLate(t *testing.T) {
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Jobs(box), Shell(box, append(patient, Budget(2048), Keep(10_000))...)) // Jobs keep nothing
-	got := text(t, set, "run", "command", "seq -f %099.0f 1 1000")                            // 100 bytes each
+	// Jobs keep nothing
+	set := combined(t, Jobs(box), Shell(box, append(patient, Budget(2048), Keep(10_000))...))
+	// 100 bytes each
+	got := text(t, set, "run", "command", "seq -f %099.0f 1 1000")
 	require.LessOrEqual(t, len(got), 2048)
 	require.Contains(t, got, "[… 98,200 bytes omitted …]")
 	page := text(t, set, "output", "offset", 500)
@@ -196,7 +216,8 @@ func TestKeep(t *testing.T) {
 	require.Contains(t, page, "0021\n")
 }
 
-// The end of ctx interrupts the command, also when it is only waited for, and the shell stays usable.
+// The end of ctx interrupts the command, also when it is only waited for, and the shell stays
+// usable.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"run", "answer", "wait"} {
@@ -222,7 +243,8 @@ func TestCancel(t *testing.T) {
 				text(t, set, "run", "command", command)
 				_, err = set.Call(ctx, "answer", args(t, "text", "x"))
 			case "wait":
-				text(t, set, "run", "command", "while sleep 0.1; do echo begun; done", "seconds", 0.01)
+				text(t, set, "run", "command", "while sleep 0.1; do echo begun; done", "seconds",
+					0.01)
 				_, err = set.Call(ctx, "wait", nil)
 			}
 			require.ErrorIs(t, err, context.Canceled)
@@ -261,10 +283,13 @@ func FuzzResultText(f *testing.F) {
 		for at > 0 && at < len(output) && !utf8.RuneStart(output[at]) {
 			at--
 		}
-		r := &sandbox.Result{State: sandbox.Exited, ExitCode: 137, Restarted: true, Cwd: "/somewhere", Unread: 1 << 30,
+		r := &sandbox.Result{State: sandbox.Exited, ExitCode: 137, Restarted: true,
+			Cwd: "/somewhere", Unread: 1 << 30,
 			Output: output, OmittedAt: at, Omitted: max(omitted, 0)}
-		const budget = minBudget/2 - len(restOfBefore) - len(runNow) // the least that a part of a reply gets
-		got := resultText(r, 1<<40, "`"+strings.Repeat("x", 64)+"`", budget, strings.Repeat("a line of the screen\n", 24))
+		// the least that a part of a reply gets
+		const budget = minBudget/2 - len(restOfBefore) - len(runNow)
+		got := resultText(r, 1<<40, "`"+strings.Repeat("x", 64)+"`", budget,
+			strings.Repeat("a line of the screen\n", 24))
 		if len(got) > budget || !utf8.ValidString(got) {
 			t.Fatalf("%d bytes: %q", len(got), got)
 		}

@@ -25,8 +25,11 @@ func TestSkills(t *testing.T) {
 	require.Contains(t, text(t, set, "open", "path", "a.py", "line", 2.0), "y = 2")
 	require.Contains(t, text(t, set, "edit", "start", 2, "end", 2, "text", "y = 3"), "y = 3")
 	require.Equal(t, "x = 1\ny = 3\n", text(t, set, "run", "command", "cat a.py"))
-	require.Contains(t, refused(t, set, "open", "file", "a.py"), "- there is no argument \"file\"\n- the argument \"path\" is missing\nIt takes:\n- path (string, required): the file\n")
-	require.Contains(t, refused(t, set, "open", "path", "a.py", "line", 0), `the argument "line" has to be integer from 1, not 0`)
+	require.Contains(t, refused(t, set, "open", "file", "a.py"),
+		"- there is no argument \"file\"\n- the argument \"path\" is missing\nIt takes:\n- path "+
+			"(string, required): the file\n")
+	require.Contains(t, refused(t, set, "open", "path", "a.py", "line", 0),
+		`the argument "line" has to be integer from 1, not 0`)
 }
 
 // Tools of one session share a command that is unfinished, whatever set it is of.
@@ -35,12 +38,15 @@ func TestSkillsShareSession(t *testing.T) {
 	box := local(t)
 	require.NoError(t, box.InitPlugins(t.Context(), agentskills.Plugin()))
 	shell := Shell(box, append(patient, Budget(2048))...)
-	set := combined(t, combined(t, shell), Skills(box, append(patient, Budget(2048))...), Shell(box, patient...).Prefix("other_"))
+	set := combined(t, combined(t, shell), Skills(box, append(patient, Budget(2048))...),
+		Shell(box, patient...).Prefix("other_"))
 	leave := func(tool, command string) {
 		t.Helper()
 		command = "until [ -e go ]; do sleep 0.02; done; rm go; touch gone; " + command
-		require.Contains(t, text(t, set, tool, "command", command, "seconds", 0.05), "[still running after ")
-		require.Contains(t, refused(t, set, "create", "path", "b.txt"), "so this one was not run: use `other_wait`")
+		require.Contains(t, text(t, set, tool, "command", command, "seconds", 0.05),
+			"[still running after ")
+		require.Contains(t, refused(t, set, "create", "path", "b.txt"),
+			"so this one was not run: use `other_wait`")
 		require.NoError(t, box.Files().WriteFile(t.Context(), "go", nil, 0o600))
 	}
 	atPrompt := func() {
@@ -54,7 +60,8 @@ func TestSkillsShareSession(t *testing.T) {
 	leave("run", "echo THE RESULT; false")
 	atPrompt()
 	require.Contains(t, text(t, set, "create", "path", "a.txt", "text", "hi"),
-		"[the command before has ended; this is the rest of it]\nTHE RESULT\n[exit status 1]\n[this is the command that you run now]\n[File: ")
+		"[the command before has ended; this is the rest of it]\nTHE RESULT\n[exit status "+
+			"1]\n[this is the command that you run now]\n[File: ")
 	require.Contains(t, text(t, set, "output", "offset", 0), "THE RESULT\n")
 
 	leave("other_run", "echo ANOTHER; (exit 3)")
@@ -62,6 +69,7 @@ func TestSkillsShareSession(t *testing.T) {
 
 	text(t, set, "run", "command", "seq 2000 >long; export SANDSHELL_WINDOW=2000")
 	shown := text(t, set, "open", "path", "long")
-	page := text(t, set, "output", "offset", number(t, "begins at offset (\\d+) of `other_output`", shown))
+	page := text(t, set, "output", "offset", number(t, "begins at offset (\\d+) of `other_output`",
+		shown))
 	require.Contains(t, page, "150")
 }

@@ -26,13 +26,15 @@ func resultText(r *sandbox.Result, from int64, reader string, budget int, screen
 		first, second, omitted := cutResult(r, room)
 		shown.Output, shown.OmittedAt, shown.Omitted = first+second, len(first), omitted
 		if reader != "" {
-			screen = fmt.Sprintf("[what is omitted begins at offset %d of %s]\n", from+int64(len(first)), reader) + screen
+			screen = fmt.Sprintf("[what is omitted begins at offset %d of %s]\n",
+				from+int64(len(first)), reader) + screen
 		}
 	}
 	return shown.Text() + screen
 }
 
-// cutResult returns the head and the tail of a Result's output, and how many bytes are missing between the two.
+// cutResult returns the head and the tail of a Result's output, and how many bytes are missing
+// between the two.
 func cutResult(r *sandbox.Result, room int) (first, second string, omitted int64) {
 	first, second = r.Output, r.Output
 	if r.Omitted > 0 {

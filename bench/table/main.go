@@ -2,8 +2,8 @@
 //
 //	go test -run '^$' -bench . ./bench | go run ./bench/table
 //
-// It passes everything else on to standard error, and fails when the benchmarks failed. A number over its limit is no failure: it may
-// come from a noisy machine.
+// It passes everything else on to standard error, and fails when the benchmarks failed. A number
+// over its limit is no failure: it may come from a noisy machine.
 package main
 
 import (
@@ -43,7 +43,8 @@ type row struct {
 
 var procs = regexp.MustCompile(`-\d+$`)
 
-// read reads go test's output, and passes on to rest what it does not understand, and each result, as it comes.
+// read reads go test's output, and passes on to rest what it does not understand, and each result,
+// as it comes.
 func read(r io.Reader, rest io.Writer) (*table, error) {
 	t := &table{}
 	skipping := ""
@@ -62,7 +63,8 @@ func read(r io.Reader, rest io.Writer) (*table, error) {
 			skipping = ""
 			continue
 		}
-		failed = failed || strings.HasPrefix(trimmed, "--- FAIL") || strings.HasPrefix(line, "FAIL") || strings.HasPrefix(line, "panic:")
+		failed = failed || strings.HasPrefix(trimmed, "--- FAIL") ||
+			strings.HasPrefix(line, "FAIL") || strings.HasPrefix(line, "panic:")
 		ended = ended || strings.HasPrefix(line, "ok")
 		if row, ok := parse(line); ok {
 			t.rows = append(t.rows, row)
@@ -83,7 +85,8 @@ func parse(line string) (row, bool) {
 	if len(fields) < 4 || len(fields)%2 != 0 || !strings.HasPrefix(fields[0], "Benchmark") {
 		return row{}, false
 	}
-	r := row{procs.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), ""), map[string]float64{}}
+	r := row{procs.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), ""),
+		map[string]float64{}}
 	for i := 2; i < len(fields); i += 2 {
 		n, err := strconv.ParseFloat(fields[i], 64)
 		if err != nil {
@@ -96,7 +99,8 @@ func parse(line string) (row, bool) {
 
 func (t *table) print(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, strings.Join([]string{"what", "floor", "ours", "ratio", "at most", "", "", ""}, "\t"))
+	fmt.Fprintln(tw, strings.Join([]string{"what", "floor", "ours", "ratio", "at most", "", "", ""},
+		"\t"))
 	for _, r := range t.rows {
 		fmt.Fprintln(tw, strings.Join(r.cells(), "\t"))
 	}
@@ -132,7 +136,8 @@ func (r row) cells() []string {
 		cells[4], cells[5] = times(limit), verdict(ours <= floor*limit)
 	}
 	if limit, ok := m["max-more-"+unit]; ok {
-		cells[3], cells[4], cells[5] = more(show, ours-floor), more(show, limit), verdict(ours-floor <= limit)
+		cells[3], cells[4], cells[5] = more(show, ours-floor), more(show, limit),
+			verdict(ours-floor <= limit)
 	}
 	if n, ok := m["turns"]; ok {
 		cells[6] = fmt.Sprintf("%.0f turns", n)

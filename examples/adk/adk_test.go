@@ -17,10 +17,12 @@ import (
 	"google.golang.org/genai"
 )
 
-// A step is a call that the scripted model makes, and what its reply has to say before the model goes on.
+// A step is a call that the scripted model makes, and what its reply has to say before the model
+// goes on.
 type step struct{ tool, arguments, key, says string }
 
-// A script is a model that does its steps, one behind the other, as long as the replies are what it expects.
+// A script is a model that does its steps, one behind the other, as long as the replies are what it
+// expects.
 type script struct {
 	t     *testing.T
 	steps []step
@@ -29,8 +31,11 @@ type script struct {
 
 func (s *script) Name() string { return "script" }
 
-func (s *script) GenerateContent(_ context.Context, r *model.LLMRequest, _ bool) iter.Seq2[*model.LLMResponse, error] {
-	return func(yield func(*model.LLMResponse, error) bool) { yield(&model.LLMResponse{Content: s.next(r)}, nil) }
+func (s *script) GenerateContent(_ context.Context, r *model.LLMRequest,
+	_ bool) iter.Seq2[*model.LLMResponse, error] {
+	return func(yield func(*model.LLMResponse, error) bool) {
+		yield(&model.LLMResponse{Content: s.next(r)}, nil)
+	}
 }
 
 func (s *script) next(r *model.LLMRequest) *genai.Content {
@@ -45,7 +50,8 @@ func (s *script) next(r *model.LLMRequest) *genai.Content {
 		before := s.steps[s.done-1]
 		parts := r.Contents[len(r.Contents)-1].Parts
 		require.Len(s.t, parts, 1)
-		require.Contains(s.t, parts[0].FunctionResponse.Response[before.key], before.says, before.arguments)
+		require.Contains(s.t, parts[0].FunctionResponse.Response[before.key], before.says,
+			before.arguments)
 	}
 	if s.done == len(s.steps) {
 		return genai.NewContentFromText("It is done.", genai.RoleModel)
@@ -61,12 +67,15 @@ func (s *script) next(r *model.LLMRequest) *genai.Content {
 func does(t *testing.T, set *tools.Set, steps ...step) {
 	t.Helper()
 	m := &script{t: t, steps: steps}
-	a, err := llmagent.New(llmagent.Config{Name: "agent", Description: "does as the script says", Model: m, Tools: Tools(set)})
+	a, err := llmagent.New(llmagent.Config{Name: "agent", Description: "does as the script says",
+		Model: m, Tools: Tools(set)})
 	require.NoError(t, err)
-	r, err := runner.New(runner.Config{AppName: "test", Agent: a, SessionService: session.InMemoryService(), AutoCreateSession: true})
+	r, err := runner.New(runner.Config{AppName: "test", Agent: a,
+		SessionService: session.InMemoryService(), AutoCreateSession: true})
 	require.NoError(t, err)
 	last := ""
-	for event, err := range r.Run(t.Context(), "user", "session", genai.NewContentFromText("Do it.", genai.RoleUser), agent.RunConfig{}) {
+	for event, err := range r.Run(t.Context(), "user", "session",
+		genai.NewContentFromText("Do it.", genai.RoleUser), agent.RunConfig{}) {
 		require.NoError(t, err)
 		last = event.Content.Parts[0].Text
 	}
@@ -74,15 +83,17 @@ func does(t *testing.T, set *tools.Set, steps ...step) {
 	require.Len(t, steps, m.done)
 }
 
-// An agent finds a bug, mends it, and answers a program that asks before it takes the mended file; what it calls wrongly it is told.
+// An agent finds a bug, mends it, and answers a program that asks before it takes the mended file;
+// what it calls wrongly it is told.
 func TestTools(t *testing.T) {
 	box, err := localbox.New(t.Context(), localbox.Config{Dir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, box.Close()) })
 	files := box.Files()
 	for name, text := range map[string]string{
-		"mean.sh":    "sum=0\nfor n; do sum=$((sum + n)); done\necho $((sum / 2))\n",
-		"install.sh": "read -p 'Install mean.sh? [Y/n] ' answer\n[ \"$answer\" = Y ] && bash mean.sh 2 4 9 && echo installed\n",
+		"mean.sh": "sum=0\nfor n; do sum=$((sum + n)); done\necho $((sum / 2))\n",
+		"install.sh": "read -p 'Install mean.sh? [Y/n] ' answer\n[ \"$answer\" = Y ] && bash " +
+			"mean.sh 2 4 9 && echo installed\n",
 	} {
 		require.NoError(t, files.WriteFile(t.Context(), name, []byte(text), 0o644))
 	}
@@ -93,7 +104,8 @@ func TestTools(t *testing.T) {
 		step{"run", `{"cmd": "cat mean.sh"}`, "error", `there is no argument "cmd"`},
 		step{"read", `{"path": "means.sh"}`, "error", "means.sh"},
 		step{"run", `{"command": "cat mean.sh"}`, "output", "echo $((sum / 2))"},
-		step{"edit", `{"path": "mean.sh", "old": "sum / 2", "new": "sum / $#"}`, "output", "[replaced"},
+		step{"edit", `{"path": "mean.sh", "old": "sum / 2", "new": "sum / $#"}`, "output",
+			"[replaced"},
 		step{"run", `{"command": "bash install.sh"}`, "output", "[waiting for a line of input]"},
 		step{"answer", `{"text": "Y"}`, "output", "5\ninstalled\n"},
 	)

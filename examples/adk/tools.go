@@ -1,4 +1,5 @@
-// Package adk gives agents of Google's Agent Development Kit (google.golang.org/adk) a box as their tools ([Tools]). Copy it; the test is an agent with them.
+// Package adk gives agents of Google's Agent Development Kit (google.golang.org/adk) a box as their
+// tools ([Tools]). Copy it; the test is an agent with them.
 package adk
 
 import (
@@ -21,8 +22,9 @@ func Tools(set *tools.Set) []tool.Tool {
 	return adapted
 }
 
-// A function is a tool of a set. ADK's own functiontool would check the arguments itself, and tell the model less of what is wrong with them; what ADK calls of a
-// tool beside tool.Tool's methods are Declaration, ProcessRequest and Run.
+// A function is a tool of a set. ADK's own functiontool would check the arguments itself, and tell
+// the model less of what is wrong with them; what ADK calls of a tool beside tool.Tool's methods
+// are Declaration, ProcessRequest and Run.
 type function struct {
 	set  *tools.Set
 	tool tools.Tool
@@ -34,10 +36,12 @@ func (f *function) IsLongRunning() bool { return false }
 
 // Declaration is what the model is told.
 func (f *function) Declaration() *genai.FunctionDeclaration {
-	return &genai.FunctionDeclaration{Name: f.tool.Name, Description: f.tool.Description, ParametersJsonSchema: f.tool.Schema}
+	return &genai.FunctionDeclaration{Name: f.tool.Name, Description: f.tool.Description,
+		ParametersJsonSchema: f.tool.Schema}
 }
 
-// ProcessRequest puts the tool into a request for the model. All functions have to be in one genai.Tool.
+// ProcessRequest puts the tool into a request for the model. All functions have to be in one
+// genai.Tool.
 func (f *function) ProcessRequest(_ tool.Context, r *model.LLMRequest) error {
 	if _, there := r.Tools[f.tool.Name]; there {
 		return fmt.Errorf("two tools are called %q: give the set a Prefix", f.tool.Name)
@@ -55,12 +59,14 @@ func (f *function) ProcessRequest(_ tool.Context, r *model.LLMRequest) error {
 			return nil
 		}
 	}
-	r.Config.Tools = append(r.Config.Tools, &genai.Tool{FunctionDeclarations: []*genai.FunctionDeclaration{f.Declaration()}})
+	r.Config.Tools = append(r.Config.Tools, &genai.Tool{
+		FunctionDeclarations: []*genai.FunctionDeclaration{f.Declaration()}})
 	return nil
 }
 
-// Run does a call of the model's. ADK makes a reply of an error, too, and goes on: the model is told that the box is lost, at each call. A program that is to end
-// then cancels the run's ctx in llmagent.Config.OnToolErrorCallbacks.
+// Run does a call of the model's. ADK makes a reply of an error, too, and goes on: the model is
+// told that the box is lost, at each call. A program that is to end then cancels the run's ctx in
+// llmagent.Config.OnToolErrorCallbacks.
 func (f *function) Run(ctx tool.Context, arguments any) (map[string]any, error) {
 	raw, err := json.Marshal(arguments)
 	if err != nil {

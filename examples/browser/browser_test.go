@@ -33,7 +33,8 @@ func TestRun(t *testing.T) {
 
 func TestNoEngine(t *testing.T) {
 	t.Setenv("DOCKER_HOST", "unix:///no/such/docker.sock")
-	err := run(t.Context(), dockertest.Image, filepath.Join(t.TempDir(), "shot.png"), &bytes.Buffer{})
+	err := run(t.Context(), dockertest.Image, filepath.Join(t.TempDir(), "shot.png"),
+		&bytes.Buffer{})
 	require.ErrorContains(t, err, "docker")
 	t.Log(err)
 }

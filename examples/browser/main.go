@@ -1,8 +1,10 @@
-// Browser visits a page in a sandbox: a server runs in the box as a job, Chromium opens its page there, fills in a form, clicks, and takes a photograph.
+// Browser visits a page in a sandbox: a server runs in the box as a job, Chromium opens its page
+// there, fills in a form, clicks, and takes a photograph.
 //
 //	go run ./examples/browser [-image name] [-screenshot browser.png]
 //
-// It needs a Docker engine. The first time, Chromium is installed, which takes a minute or two and a network; the image with it is kept.
+// It needs a Docker engine. The first time, Chromium is installed, which takes a minute or two and
+// a network; the image with it is kept.
 package main
 
 import (
@@ -30,7 +32,8 @@ func main() {
 	screenshot := flag.String("screenshot", "browser.png", "where to write the photograph")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "browser: it takes no arguments but flags (-help lists them), not %q\n", flag.Args())
+		fmt.Fprintf(os.Stderr, "browser: it takes no arguments but flags (-help lists them), not "+
+			"%q\n", flag.Args())
 		os.Exit(2)
 	}
 
@@ -128,7 +131,8 @@ func serve(ctx context.Context, box sandbox.Sandbox) (url string, err error) {
 		return "", err
 	}
 	// Port 0 is any free one; the server says which.
-	job, err := box.Background(ctx, "python3 -m http.server --bind 127.0.0.1 --directory /tmp/site 0")
+	job, err := box.Background(ctx, "python3 -m http.server --bind 127.0.0.1 --directory "+
+		"/tmp/site 0")
 	if err != nil {
 		return "", err
 	}

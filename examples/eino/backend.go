@@ -14,9 +14,11 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Backend is a box as eino's file system middleware wants it: its tools ls, read_file, write_file, edit_file, glob, grep and execute work in the box. Commands
-// run in the box's main session, so that a cd is still there at the next one. One that asks something gets the end of its input, and one that is unfinished after
-// Limit is killed: the tools of eino have no way to answer. (Those of package tools have.)
+// Backend is a box as eino's file system middleware wants it: its tools ls, read_file, write_file,
+// edit_file, glob, grep and execute work in the box. Commands run in the box's main session, so
+// that a cd is still there at the next one. One that asks something gets the end of its input, and
+// one that is unfinished after Limit is killed: the tools of eino have no way to answer. (Those of
+// package tools have.)
 type Backend struct {
 	Box   sandbox.Sandbox
 	Limit time.Duration // Default: two minutes
@@ -28,23 +30,27 @@ var _ filesystem.ShellBackend = (*Backend)(nil)
 const maxOutput = 30_000
 
 // Execute implements filesystem.ShellBackend.
-func (b *Backend) Execute(ctx context.Context, r *filesystem.ExecuteRequest) (*filesystem.ExecuteResponse, error) {
+func (b *Backend) Execute(ctx context.Context,
+	r *filesystem.ExecuteRequest) (*filesystem.ExecuteResponse, error) {
 	limit := b.Limit
 	if limit <= 0 {
 		limit = 2 * time.Minute
 	}
-	res, err := b.Box.Execute(ctx, r.Command, sandbox.Timeout(limit), sandbox.AtQuestion(sandbox.EndInput), sandbox.MaxOutput(maxOutput))
+	res, err := b.Box.Execute(ctx, r.Command, sandbox.Timeout(limit),
+		sandbox.AtQuestion(sandbox.EndInput), sandbox.MaxOutput(maxOutput))
 	if err == nil && res.State == sandbox.Waiting { // it asks again
 		res, err = b.Box.Interrupt(ctx, sandbox.MaxOutput(maxOutput))
 	}
 	if err != nil && (res == nil || !errors.Is(err, sandbox.ErrTimeout) || ctx.Err() != nil) {
 		return nil, err
 	}
-	return &filesystem.ExecuteResponse{Output: res.Text(), ExitCode: &res.ExitCode, Truncated: res.Omitted > 0}, nil
+	return &filesystem.ExecuteResponse{Output: res.Text(), ExitCode: &res.ExitCode,
+		Truncated: res.Omitted > 0}, nil
 }
 
 // LsInfo implements filesystem.Backend.
-func (b *Backend) LsInfo(ctx context.Context, r *filesystem.LsInfoRequest) ([]filesystem.FileInfo, error) {
+func (b *Backend) LsInfo(ctx context.Context,
+	r *filesystem.LsInfoRequest) ([]filesystem.FileInfo, error) {
 	dir := path.Join("/", r.Path)
 	entries, err := b.Box.Files().ReadDir(ctx, dir)
 	if err != nil {
@@ -97,12 +103,16 @@ func (b *Backend) Edit(ctx context.Context, r *filesystem.EditRequest) error {
 	case n > 1 && !r.ReplaceAll:
 		return fmt.Errorf("the old string is in %s %d times", r.FilePath, n)
 	}
-	return b.Box.Files().WriteFile(ctx, r.FilePath, []byte(strings.ReplaceAll(string(data), r.OldString, r.NewString)), 0o644)
+	return b.Box.Files().WriteFile(ctx, r.FilePath, []byte(
+		strings.ReplaceAll(string(data), r.OldString, r.NewString)), 0o644)
 }
 
-// GlobInfo implements filesystem.Backend. The shell knows more patterns than path.Match: find does with ** what eino means.
-func (b *Backend) GlobInfo(ctx context.Context, r *filesystem.GlobInfoRequest) ([]filesystem.FileInfo, error) {
-	out, err := b.run(ctx, path.Join("/", r.Path), "bash", "-c", `shopt -s globstar nullglob; IFS=; printf '%s\0' $1`, "bash", r.Pattern)
+// GlobInfo implements filesystem.Backend. The shell knows more patterns than path.Match: find does
+// with ** what eino means.
+func (b *Backend) GlobInfo(ctx context.Context,
+	r *filesystem.GlobInfoRequest) ([]filesystem.FileInfo, error) {
+	out, err := b.run(ctx, path.Join("/", r.Path), "bash", "-c",
+		`shopt -s globstar nullglob; IFS=; printf '%s\0' $1`, "bash", r.Pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +126,8 @@ func (b *Backend) GlobInfo(ctx context.Context, r *filesystem.GlobInfoRequest) (
 }
 
 // GrepRaw implements filesystem.Backend.
-func (b *Backend) GrepRaw(ctx context.Context, r *filesystem.GrepRequest) ([]filesystem.GrepMatch, error) {
+func (b *Backend) GrepRaw(ctx context.Context,
+	r *filesystem.GrepRequest) ([]filesystem.GrepMatch, error) {
 	args := []string{"grep", "-rnFIZ", "-e", r.Pattern}
 	if r.Glob != "" {
 		args = append(args, "--include="+r.Glob)
@@ -143,7 +154,8 @@ func (b *Backend) run(ctx context.Context, dir string, args ...string) (string, 
 	var out, errs printed
 	code, err := b.Box.Run(ctx, &sandbox.Cmd{Args: args, Dir: dir, Stdout: &out, Stderr: &errs})
 	if err == nil && code > 1 {
-		err = fmt.Errorf("%s: exit status %d: %q", args[0], code, errs.text.String()) // %q: errors are printed
+		// %q: errors are printed
+		err = fmt.Errorf("%s: exit status %d: %q", args[0], code, errs.text.String())
 	}
 	return out.text.String(), err
 }

@@ -15,10 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A step is a call that the scripted model makes, and what its result has to say before the model goes on.
+// A step is a call that the scripted model makes, and what its result has to say before the model
+// goes on.
 type step struct{ tool, arguments, says string }
 
-// A script is a model that does its steps, one behind the other, as long as the results are what it expects.
+// A script is a model that does its steps, one behind the other, as long as the results are what it
+// expects.
 type script struct {
 	t     *testing.T
 	steps []step
@@ -34,21 +36,25 @@ func (s script) WithTools(infos []*schema.ToolInfo) (model.ToolCallingChatModel,
 	return s, nil
 }
 
-func (s script) Generate(_ context.Context, input []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+func (s script) Generate(_ context.Context, input []*schema.Message,
+	_ ...model.Option) (*schema.Message, error) {
 	n := *s.done
 	if n > 0 {
-		require.Contains(s.t, input[len(input)-1].Content, s.steps[n-1].says, s.steps[n-1].arguments)
+		require.Contains(s.t, input[len(input)-1].Content, s.steps[n-1].says,
+			s.steps[n-1].arguments)
 	}
 	if n == len(s.steps) {
 		return schema.AssistantMessage("It is done.", nil), nil
 	}
 	*s.done++
 	return schema.AssistantMessage("", []schema.ToolCall{{
-		ID: fmt.Sprint(n), Type: "function", Function: schema.FunctionCall{Name: s.steps[n].tool, Arguments: s.steps[n].arguments},
+		ID: fmt.Sprint(n), Type: "function",
+		Function: schema.FunctionCall{Name: s.steps[n].tool, Arguments: s.steps[n].arguments},
 	}}), nil
 }
 
-func (s script) Stream(ctx context.Context, input []*schema.Message, opts ...model.Option) (*schema.StreamReader[*schema.Message], error) {
+func (s script) Stream(ctx context.Context, input []*schema.Message,
+	opts ...model.Option) (*schema.StreamReader[*schema.Message], error) {
 	m, err := s.Generate(ctx, input, opts...)
 	return schema.StreamReaderFromArray([]*schema.Message{m}), err
 }
@@ -56,10 +62,12 @@ func (s script) Stream(ctx context.Context, input []*schema.Message, opts ...mod
 // does has an agent do the steps.
 func does(t *testing.T, c adk.ChatModelAgentConfig, steps ...step) {
 	t.Helper()
-	c.Name, c.Description, c.Model, c.MaxIterations = "agent", "does as the script says", script{t, steps, new(int)}, 2*len(steps)
+	c.Name, c.Description, c.Model, c.MaxIterations = "agent", "does as the script says",
+		script{t, steps, new(int)}, 2*len(steps)
 	agent, err := adk.NewChatModelAgent(t.Context(), &c)
 	require.NoError(t, err)
-	events := adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: agent}).Query(t.Context(), "Do it.")
+	events := adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: agent}).Query(t.Context(),
+		"Do it.")
 	last := ""
 	for {
 		e, ok := events.Next()
@@ -88,8 +96,11 @@ func TestTools(t *testing.T) {
 	b := box(t)
 	set, err := tools.New(tools.Shell(b), tools.Files(b.Files()))
 	require.NoError(t, err)
-	does(t, adk.ChatModelAgentConfig{ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: Tools(set)}}},
-		step{"write", `{"path": "ask.sh", "content": "read -p 'Name? ' name; echo \"Hi $name!\"\n"}`, "bytes now]"},
+	does(t, adk.ChatModelAgentConfig{ToolsConfig: adk.ToolsConfig{
+		ToolsNodeConfig: compose.ToolsNodeConfig{Tools: Tools(set)}}},
+		step{"write",
+			`{"path": "ask.sh", "content": "read -p 'Name? ' name; echo \"Hi $name!\"\n"}`,
+			"bytes now]"},
 		step{"run", `{"command": "bash ask.sh"}`, "[waiting for a line of input]"},
 		step{"answer", `{"text": "Ann"}`, "Hi Ann!"},
 		step{"run", `{"cmd": "ls"}`, `there is no argument "cmd"`},
@@ -100,16 +111,22 @@ func TestTools(t *testing.T) {
 
 func TestBackend(t *testing.T) {
 	b := box(t)
-	files, err := filesystem.NewMiddleware(t.Context(), &filesystem.Config{Backend: &Backend{Box: b}})
+	files, err := filesystem.NewMiddleware(t.Context(),
+		&filesystem.Config{Backend: &Backend{Box: b}})
 	require.NoError(t, err)
 	dir := b.Dir()
 	does(t, adk.ChatModelAgentConfig{Middlewares: []adk.AgentMiddleware{files}},
-		step{"write_file", fmt.Sprintf(`{"file_path": "%s/src/a.py", "content": "x = 1\ny = 2\n"}`, dir), ""},
-		step{"edit_file", fmt.Sprintf(`{"file_path": "%s/src/a.py", "old_string": "y = 2", "new_string": "print(x)"}`, dir), ""},
+		step{"write_file", fmt.Sprintf(`{"file_path": "%s/src/a.py", "content": "x = 1\ny = 2\n"}`,
+			dir), ""},
+		step{"edit_file",
+			fmt.Sprintf(
+				`{"file_path": "%s/src/a.py", "old_string": "y = 2", "new_string": "print(x)"}`,
+				dir), ""},
 		step{"read_file", fmt.Sprintf(`{"file_path": "%s/src/a.py"}`, dir), "print(x)"},
 		step{"ls", fmt.Sprintf(`{"path": %q}`, dir), dir + "/src"},
 		step{"glob", fmt.Sprintf(`{"pattern": "**/*.py", "path": %q}`, dir), dir + "/src/a.py"},
-		step{"grep", fmt.Sprintf(`{"pattern": "print(", "path": %q, "output_mode": "content"}`, dir), "print(x)"},
+		step{"grep", fmt.Sprintf(`{"pattern": "print(", "path": %q, "output_mode": "content"}`,
+			dir), "print(x)"},
 		step{"execute", `{"command": "cd src && python3 -B a.py"}`, "1\n"},
 		step{"execute", `{"command": "pwd; read x || echo nobody; (exit 3)"}`, "/src\nnobody\n"},
 	)

@@ -1,5 +1,6 @@
-// Package eino gives agents of github.com/cloudwego/eino a box, in the two ways that eino has: as tools ([Tools]), and as the backend of its own tools for
-// files and commands ([Backend]). Copy it; the test is an agent with each.
+// Package eino gives agents of github.com/cloudwego/eino a box, in the two ways that eino has: as
+// tools ([Tools]), and as the backend of its own tools for files and commands ([Backend]). Copy it;
+// the test is an agent with each.
 package eino
 
 import (
@@ -41,10 +42,13 @@ func (i *invokable) Info(context.Context) (*schema.ToolInfo, error) {
 	if err := json.Unmarshal(raw, parameters); err != nil {
 		return nil, fmt.Errorf("the schema of %s: %w", i.tool.Name, err)
 	}
-	return &schema.ToolInfo{Name: i.tool.Name, Desc: i.tool.Description, ParamsOneOf: schema.NewParamsOneOfByJSONSchema(parameters)}, nil
+	return &schema.ToolInfo{Name: i.tool.Name, Desc: i.tool.Description,
+		ParamsOneOf: schema.NewParamsOneOfByJSONSchema(parameters)}, nil
 }
 
-// InvokableRun implements tool.InvokableTool. The error ends the agent's run: the box is gone, or ctx has ended.
-func (i *invokable) InvokableRun(ctx context.Context, arguments string, _ ...tool.Option) (string, error) {
+// InvokableRun implements tool.InvokableTool. The error ends the agent's run: the box is gone, or
+// ctx has ended.
+func (i *invokable) InvokableRun(ctx context.Context, arguments string,
+	_ ...tool.Option) (string, error) {
 	return i.set.Call(ctx, i.tool.Name, json.RawMessage(arguments))
 }

@@ -2,9 +2,10 @@
 //
 //	go run ./examples/evalharness -agent oracle [flags] TASKS
 //
-// TASKS is a file of ours with a task a line (.jsonl), a directory with tasks in Harbor's form, or a file of InterCode's nl2bash (.json, with -image). The results
-// go into a directory (-results), with logs and report.html; the same command again goes on where an earlier one was ended or killed. The exit status is 0 if all
-// tasks have passed, 1 if not, 2 if the tasks could not be run.
+// TASKS is a file of ours with a task a line (.jsonl), a directory with tasks in Harbor's form, or
+// a file of InterCode's nl2bash (.json, with -image). The results go into a directory (-results),
+// with logs and report.html; the same command again goes on where an earlier one was ended or
+// killed. The exit status is 0 if all tasks have passed, 1 if not, 2 if the tasks could not be run.
 package main
 
 import (
@@ -57,12 +58,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status i
 	flags.Usage = func() { io.WriteString(stderr, usage); flags.PrintDefaults() }
 	flags.StringVar(&o.Name, "agent", "", "the agent's `name`")
 	flags.StringVar(&o.Dir, "results", "", "the `directory` of results (default results-AGENT)")
-	flags.IntVar(&o.Parallel, "parallel", 0, "`how many` tasks at once (default: this machine's processors)")
-	flags.IntVar(&o.Ahead, "ahead", 1, "how `many` boxes of the tasks that come next are made while there is no room for them; -1: none")
-	memory := flags.String("memory", "", "`bytes` that tasks at once may take together, as 8g (default: no bound)")
-	flags.Float64Var(&o.CPUs, "cpus", 0, "`processors` that tasks at once may take together (default: no bound)")
-	flags.DurationVar(&o.Defaults.Time, "time", harness.DefaultLimits.Time, "time of an agent whose task does not say")
-	flags.IntVar(&o.Retries, "retries", 2, "how `often` a task is tried again whose box the infrastructure has lost; -1: never")
+	flags.IntVar(&o.Parallel, "parallel", 0, "`how many` tasks at once (default: this machine's "+
+		"processors)")
+	flags.IntVar(&o.Ahead, "ahead", 1, "how `many` boxes of the tasks that come next are made "+
+		"while there is no room for them; -1: none")
+	memory := flags.String("memory", "", "`bytes` that tasks at once may take together, as 8g "+
+		"(default: no bound)")
+	flags.Float64Var(&o.CPUs, "cpus", 0, "`processors` that tasks at once may take together "+
+		"(default: no bound)")
+	flags.DurationVar(&o.Defaults.Time, "time", harness.DefaultLimits.Time,
+		"time of an agent whose task does not say")
+	flags.IntVar(&o.Retries, "retries", 2, "how `often` a task is tried again whose box the "+
+		"infrastructure has lost; -1: never")
 	image := flags.String("image", "", "the `image` for tasks of InterCode")
 	var only, again []string
 	flags.Func("only", "only tasks whose ID matches a `pattern`, as 'textwrap/*'; "+
@@ -136,9 +143,11 @@ func read(path, image string, only []string) ([]harness.Task, error) {
 	intercode := filepath.Ext(path) == ".json"
 	switch {
 	case intercode && image == "":
-		return nil, fmt.Errorf("%s: which image? A file of InterCode does not say; -image does", path)
+		return nil, fmt.Errorf("%s: which image? A file of InterCode does not say; -image does",
+			path)
 	case !intercode && image != "":
-		return nil, fmt.Errorf("-image is for a file of InterCode (.json): the tasks of %s name their images themselves", path)
+		return nil, fmt.Errorf("-image is for a file of InterCode (.json): the tasks of %s name "+
+			"their images themselves", path)
 	case intercode:
 		tasks, err = harness.ReadInterCode(path, harness.InterCode{Image: image})
 	default:
@@ -178,7 +187,8 @@ func agent(name string) (harness.Agent, error) {
 		if err != nil {
 			return nil, fmt.Errorf("-agent script: %w", err)
 		}
-		return harness.Scripted(strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), nil), nil
+		return harness.Scripted(strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), nil),
+			nil
 	case "mcp":
 		words := strings.Fields(rest)
 		if err := harness.FindProgram(words...); err != nil {

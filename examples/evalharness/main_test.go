@@ -16,7 +16,8 @@ func TestEvalHarness(t *testing.T) {
 	const tasks = "../../harness/testdata/tasks.jsonl"
 	dir := t.TempDir()
 	script := filepath.Join(dir, "script")
-	require.NoError(t, os.WriteFile(script, []byte("cd /work\nsed -i 's|1.0/5.0|1.0/6.0|' colorsys.py\n"), 0o644))
+	require.NoError(t, os.WriteFile(script, []byte("cd /work\nsed -i 's|1.0/5.0|1.0/6.0|' "+
+		"colorsys.py\n"), 0o644))
 	for _, c := range []struct {
 		agent, only string
 		status      int
@@ -30,7 +31,8 @@ func TestEvalHarness(t *testing.T) {
 	} {
 		var stdout, stderr bytes.Buffer
 		results := filepath.Join(dir, c.agent[:3])
-		status, err := run(t.Context(), []string{"-agent", c.agent, "-only", c.only, "-results", results, "-memory", "1g", tasks}, &stdout, &stderr)
+		status, err := run(t.Context(), []string{"-agent", c.agent, "-only", c.only, "-results",
+			results, "-memory", "1g", tasks}, &stdout, &stderr)
 		require.NoError(t, err)
 		require.Equal(t, c.status, status, "%s%s", &stdout, &stderr)
 		require.Contains(t, stdout.String(), c.says)
@@ -43,13 +45,18 @@ func TestEvalHarness(t *testing.T) {
 		{[]string{tasks}, "it takes -agent"},
 		{[]string{"-agent", "gpt", tasks}, "there are oracle, nop, script:FILE and mcp:PROGRAM"},
 		{[]string{"-agent", "nop", "-only", "x", tasks}, "no task has such an ID"},
-		{[]string{"-agent", "nop", "-only", "colorsys/*", "-only", "x,colorsys/sixth", tasks}, `-only "x": no task`},
-		{[]string{"-agent", "nop", "-again", "failed", "-results", filepath.Join(dir, "small"), tasks}, `Options.Again has "failed"`},
-		{[]string{"-agent", "mcp:nosuch -x", tasks}, `the agent's program: exec: "nosuch": executable file not found`},
+		{[]string{"-agent", "nop", "-only", "colorsys/*", "-only", "x,colorsys/sixth", tasks},
+			`-only "x": no task`},
+		{[]string{"-agent", "nop", "-again", "failed", "-results", filepath.Join(dir, "small"),
+			tasks}, `Options.Again has "failed"`},
+		{[]string{"-agent", "mcp:nosuch -x", tasks},
+			`the agent's program: exec: "nosuch": executable file not found`},
 		{[]string{"-agent", "mcp:", tasks}, "the agent's program: it has no name"},
 		{[]string{"-agent", "nop", "-memory", "much", tasks}, "-memory"},
-		{[]string{"-agent", "nop", "-memory", "100m", "-results", filepath.Join(dir, "small"), tasks}, "of memory, more than the 100MiB"},
-		{[]string{"-agent", "nop", "-cpus", "-1", "-results", filepath.Join(dir, "small"), tasks}, "there is nothing below"},
+		{[]string{"-agent", "nop", "-memory", "100m", "-results", filepath.Join(dir, "small"),
+			tasks}, "of memory, more than the 100MiB"},
+		{[]string{"-agent", "nop", "-cpus", "-1", "-results", filepath.Join(dir, "small"), tasks},
+			"there is nothing below"},
 		{[]string{"-agent", "nop", tasks, "-cpus", "1"}, "behind all flags"},
 		{[]string{"-agent", "nop", "-image", "x", tasks}, "-image is for a file of InterCode"},
 		{[]string{"-agent", "nop", dir + "/fs_1.json"}, "-image does"},

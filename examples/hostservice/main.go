@@ -1,11 +1,14 @@
-// Hostservice gives a box that has no network one service of this program: a store of names and values, by HTTP.
+// Hostservice gives a box that has no network one service of this program: a store of names and
+// values, by HTTP.
 //
 //	go run ./examples/hostservice [-box auto|docker|local] [-image name]
 //
-// The program listens inside the box (Sandbox.Listen) and serves with net/http, as on any listener. To the programs of the box the store is a port of their own loopback;
-// nothing else outside can be reached from there. A proxy to a package index, a model's API with the key added on this side, or a broker of secrets is
-// built the same way. It works in a Docker container where an engine answers and the image is there, else in a LocalBox; both need python3. The exit status is 0 only
-// if all is as it should be.
+// The program listens inside the box (Sandbox.Listen) and serves with net/http, as on any listener.
+// To the programs of the box the store is a port of their own loopback; nothing else outside can be
+// reached from there. A proxy to a package index, a model's API with the key added on this side, or
+// a broker of secrets is built the same way. It works in a Docker container where an engine answers
+// and the image is there, else in a LocalBox; both need python3. The exit status is 0 only if all
+// is as it should be.
 package main
 
 import (
@@ -30,11 +33,13 @@ import (
 const testImage = "sandshell-test:latest"
 
 func main() {
-	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where it can be had")
+	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where "+
+		"it can be had")
 	image := flag.String("image", testImage, "the container's image: any with python3")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "hostservice: it takes no arguments but flags (-help lists them), not %q\n", flag.Args())
+		fmt.Fprintf(os.Stderr, "hostservice: it takes no arguments but flags (-help lists them), "+
+			"not %q\n", flag.Args())
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -62,7 +67,8 @@ func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, box.Close()) }()
 
-	listener, err := box.Listen(ctx, "tcp", "127.0.0.1:0") // a port that is free: in a LocalBox, 8080 may be somebody's
+	// a port that is free: in a LocalBox, 8080 may be somebody's
+	listener, err := box.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -80,7 +86,8 @@ func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 	defer func() {
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		err = errors.Join(err, server.Shutdown(stopping), server.Close()) // the listener, too; first, requests under way are answered
+		// the listener, too; first, requests under way are answered
+		err = errors.Join(err, server.Shutdown(stopping), server.Close())
 		if end := <-served; !errors.Is(end, http.ErrServerClosed) {
 			err = errors.Join(err, end)
 		}
@@ -102,7 +109,8 @@ func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 		{"kv PUT answer \"$((6 * 7))\"", "stored\n", 0},
 		{"kv GET answer", "42\n", 0},
 		{"kv GET question", "404 there is no question\n", 1},
-		{"kv PUT large \"$(head -c 100000 /dev/zero | tr '\\0' x)\"", "413 a value has at most 65536 bytes\n", 1},
+		{"kv PUT large \"$(head -c 100000 /dev/zero | tr '\\0' x)\"",
+			"413 a value has at most 65536 bytes\n", 1},
 	} {
 		res, err := box.Execute(ctx, step.command)
 		if err != nil {
@@ -110,10 +118,12 @@ func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 		}
 		fmt.Fprintf(out, "$ %s\n%s", step.command, res.Output)
 		if res.ExitCode != step.status || res.Output != step.want {
-			return fmt.Errorf("%q printed %q, with exit status %d", step.command, res.Output, res.ExitCode)
+			return fmt.Errorf("%q printed %q, with exit status %d", step.command, res.Output,
+				res.ExitCode)
 		}
 	}
-	fmt.Fprintf(out, "== Out here, the answer is %q\n", values.get("answer")) // %q: the box has put it there
+	// %q: the box has put it there
+	fmt.Fprintf(out, "== Out here, the answer is %q\n", values.get("answer"))
 	return nil
 }
 

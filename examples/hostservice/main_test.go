@@ -42,5 +42,6 @@ func TestAutoWithoutAnEngine(t *testing.T) {
 }
 
 func TestMisuse(t *testing.T) {
-	require.ErrorContains(t, run(t.Context(), "cloud", testImage, &strings.Builder{}), `-box is "cloud": it can be auto, docker or local`)
+	require.ErrorContains(t, run(t.Context(), "cloud", testImage, &strings.Builder{}),
+		`-box is "cloud": it can be auto, docker or local`)
 }

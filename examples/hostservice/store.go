@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// A store has values by names. Its caller is a program in a sandbox, which nobody trusts: what it may take up here is bounded.
+// A store has values by names. Its caller is a program in a sandbox, which nobody trusts: what it
+// may take up here is bounded.
 type store struct {
 	mu     sync.Mutex
 	values map[string]string
@@ -43,7 +44,8 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	value, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxValue))
 	if err != nil {
-		http.Error(w, fmt.Sprintf("a value has at most %d bytes", maxValue), http.StatusRequestEntityTooLarge)
+		http.Error(w, fmt.Sprintf("a value has at most %d bytes", maxValue),
+			http.StatusRequestEntityTooLarge)
 		return
 	}
 	s.mu.Lock()
@@ -56,7 +58,8 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "stored")
 }
 
-// atMost accepts no more than n connections at once: each may hold memory here. The others wait at the box's end.
+// atMost accepts no more than n connections at once: each may hold memory here. The others wait at
+// the box's end.
 func atMost(l net.Listener, n int) net.Listener {
 	return &bounded{Listener: l, free: make(chan struct{}, n), closed: make(chan struct{})}
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// attach runs command in the session, with the keys as its input and the screen as its output, and returns its exit status.
-// It leaves a Read of keys behind, which ends with the program.
-func attach(ctx context.Context, s sandbox.Session, command string, keys io.Reader, screen io.Writer) (status int, err error) {
+// attach runs command in the session, with the keys as its input and the screen as its output, and
+// returns its exit status. It leaves a Read of keys behind, which ends with the program.
+func attach(ctx context.Context, s sandbox.Session, command string, keys io.Reader,
+	screen io.Writer) (status int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() { cancel(typing(ctx, s, keys)) }()
@@ -27,7 +28,8 @@ func attach(ctx context.Context, s sandbox.Session, command string, keys io.Read
 	return res.ExitCode, nil
 }
 
-// typing passes keys on until there are no more. It does not wait for what they cause: the call with the Tee does.
+// typing passes keys on until there are no more. It does not wait for what they cause: the call
+// with the Tee does.
 func typing(ctx context.Context, s sandbox.Session, keys io.Reader) error {
 	buf := make([]byte, 4<<10)
 	for {

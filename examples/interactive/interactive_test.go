@@ -21,7 +21,8 @@ import (
 
 const testImage = "sandshell-test:latest"
 
-// program is this test's binary, which is the program where asProgram is set: so there is one to link, not two.
+// program is this test's binary, which is the program where asProgram is set: so there is one to
+// link, not two.
 var program = os.Args[0]
 
 const asProgram = "SANDSHELL_TEST_INTERACTIVE"
@@ -82,7 +83,8 @@ func (p *person) types(keys string) {
 func (p *person) resizes(rows, cols int) {
 	p.Helper()
 	p.screen.Resize(cols, rows)
-	require.NoError(p, pty.Setsize(p.console.Tty(), &pty.Winsize{Rows: uint16(rows), Cols: uint16(cols)}))
+	require.NoError(p, pty.Setsize(p.console.Tty(), &pty.Winsize{Rows: uint16(rows),
+		Cols: uint16(cols)}))
 }
 
 func (p *person) lines() []string {
@@ -95,8 +97,8 @@ func (p *person) lines() []string {
 
 func (p *person) shown() string { return strings.TrimSpace(strings.Join(p.lines(), "\n")) }
 
-// looks looks at the screen until there is what is looked for. go-expect reads from the terminal only while it expects
-// something; what it forgets at a timeout has got to the screen all the same.
+// looks looks at the screen until there is what is looked for. go-expect reads from the terminal
+// only while it expects something; what it forgets at a timeout has got to the screen all the same.
 func (p *person) looks(what string, there func(lines []string) bool) {
 	p.Helper()
 	for end := time.Now().Add(30 * time.Second); !there(p.lines()); {
@@ -125,7 +127,8 @@ func (p *person) seesAt(row int, line string) {
 	p.looks(line, func(lines []string) bool { return row < len(lines) && lines[row] == line })
 }
 
-// leaves waits for the program's end and checks what it leaves behind: a terminal as it was, and no box.
+// leaves waits for the program's end and checks what it leaves behind: a terminal as it was, and no
+// box.
 func (p *person) leaves(status int) {
 	p.Helper()
 	ended := make(chan error, 1)
@@ -171,7 +174,8 @@ func TestShell(t *testing.T) {
 		p.sees("42 in /")
 		p.types("echo x\x7fyz\x1b[Dq\r") // backspace, and the left arrow: the shell edits its line
 		p.sees("yqz")
-		p.types("sh -c 'echo begun; exec sleep 1000'\r") // in one process: bash misses an interrupt between two
+		// in one process: bash misses an interrupt between two
+		p.types("sh -c 'echo begun; exec sleep 1000'\r")
 		p.sees("begun")
 		p.types("\x03")
 		p.sees(`\^C`)
@@ -185,7 +189,8 @@ func TestShell(t *testing.T) {
 		p.sees("two") // in the first column
 		p.types("quiet\r")
 		p.looks("answer after a secret", func(lines []string) bool {
-			return regexp.MustCompile(`(?m)^secret\? *QUIET$`).MatchString(strings.Join(lines, "\n"))
+			return regexp.MustCompile(`(?m)^secret\? *QUIET$`).MatchString(
+				strings.Join(lines, "\n"))
 		})
 		p.types("exit 3\r")
 		p.leaves(3)

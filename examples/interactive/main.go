@@ -2,12 +2,13 @@
 //
 //	go run ./examples/interactive [-box local|docker|ssh] [-image name] [user@host[:port]] [-- command]
 //
-// Without -box, the box is ssh if a machine is named, else local. The command is bash, where the box has it, or sh. The
-// terminal is in raw mode: every key goes to the session, ^C too; what the session's terminal gets is shown as it is; and the
-// session's terminal always has the size of this one. When the command ends, its exit status is the program's.
+// Without -box, the box is ssh if a machine is named, else local. The command is bash, where the
+// box has it, or sh. The terminal is in raw mode: every key goes to the session, ^C too; what the
+// session's terminal gets is shown as it is; and the session's terminal always has the size of this
+// one. When the command ends, its exit status is the program's.
 //
-// A program of the box can do to this terminal what any program on it can: set its title, clear it, perhaps write its
-// clipboard. Attach to what you would log in to.
+// A program of the box can do to this terminal what any program on it can: set its title, clear it,
+// perhaps write its clipboard. Attach to what you would log in to.
 package main
 
 import (
@@ -28,8 +29,8 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// personal sets up a session for a person instead of a program: lines end with "\r\n", as a terminal in raw mode needs; ^C is
-// shown; pagers work. The shell's own startup files do the rest.
+// personal sets up a session for a person instead of a program: lines end with "\r\n", as a
+// terminal in raw mode needs; ^C is shown; pagers work. The shell's own startup files do the rest.
 const personal = "stty onlcr echoctl; unset PAGER GIT_PAGER MANPAGER"
 
 // shell is the command if none is given.
@@ -44,7 +45,8 @@ func main() {
 	os.Exit(status)
 }
 
-// run is main with defers that run: the terminal is restored and the box closed before the program exits.
+// run is main with defers that run: the terminal is restored and the box closed before the program
+// exits.
 func run(args []string) (status int, err error) {
 	c, err := parse(args)
 	if err != nil {
@@ -52,9 +54,11 @@ func run(args []string) (status int, err error) {
 	}
 	stdin := int(os.Stdin.Fd())
 	if !term.IsTerminal(stdin) || !term.IsTerminal(int(os.Stdout.Fd())) {
-		return 2, errors.New("standard input and output have to be a terminal; for programs there is Execute")
+		return 2, errors.New("standard input and output have to be a terminal; for programs " +
+			"there is Execute")
 	}
-	// No SIGINT: ^C is a key for the session. Until the terminal is in raw mode, ^C ends this program.
+	// No SIGINT: ^C is a key for the session. Until the terminal is in raw mode, ^C ends this
+	// program.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 
@@ -111,7 +115,8 @@ func parse(args []string) (choice, error) {
 		args = args[:i]
 	}
 	flags := flag.NewFlagSet("interactive", flag.ContinueOnError)
-	flags.StringVar(&c.box, "box", "", "local, docker or ssh (default: ssh if a machine is given, else local)")
+	flags.StringVar(&c.box, "box", "", "local, docker or ssh (default: ssh if a machine is "+
+		"given, else local)")
 	flags.StringVar(&c.image, "image", "sandshell-test:latest", "the image of -box docker")
 	if err := flags.Parse(args); err != nil {
 		return c, err
@@ -138,7 +143,8 @@ func parse(args []string) (choice, error) {
 	return c, nil
 }
 
-// open opens the box. The branches look alike, but a nil *LocalBox in an interface is not a nil interface.
+// open opens the box. The branches look alike, but a nil *LocalBox in an interface is not a nil
+// interface.
 func (c choice) open(ctx context.Context) (sandbox.Sandbox, error) {
 	switch c.box {
 	case "docker":

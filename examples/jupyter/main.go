@@ -1,9 +1,11 @@
-// Jupyter runs cells in an IPython kernel in a sandbox, and brings out the figure that one of them plots, as a PNG.
+// Jupyter runs cells in an IPython kernel in a sandbox, and brings out the figure that one of them
+// plots, as a PNG.
 //
 //	go run ./examples/jupyter [-box auto|docker|local] [-image name] [-o plot.png]
 //
-// It works in a Docker container where an engine answers and the image is there, else in a LocalBox, a directory of this machine; that
-// needs a python3 with ipykernel, jupyter_client and matplotlib.
+// It works in a Docker container where an engine answers and the image is there, else in a
+// LocalBox, a directory of this machine; that needs a python3 with ipykernel, jupyter_client and
+// matplotlib.
 package main
 
 import (
@@ -33,12 +35,14 @@ const testImage = "sandshell-test:latest"
 var files embed.FS
 
 func main() {
-	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where it can be had")
+	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where "+
+		"it can be had")
 	image := flag.String("image", testImage, "the container's image, a Debian")
 	file := flag.String("o", "plot.png", "where the figure goes")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "jupyter: it takes no arguments but flags (-help lists them), not %q\n", flag.Args())
+		fmt.Fprintf(os.Stderr, "jupyter: it takes no arguments but flags (-help lists them), not "+
+			"%q\n", flag.Args())
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -92,7 +96,8 @@ plt.show()`)
 	}
 	fmt.Fprintln(out, "The plot is in", file)
 
-	// In the box there is execute_cli, for the same kernel. A cell that raises is no error of Execute: it exits with 1.
+	// In the box there is execute_cli, for the same kernel. A cell that raises is no error of
+	// Execute: it exits with 1.
 	res, err := box.Execute(ctx, "echo 'angles[1000]' | execute_cli")
 	if err != nil {
 		return err
@@ -102,7 +107,8 @@ plt.show()`)
 }
 
 // cell runs a cell that is not to raise.
-func cell(ctx context.Context, client *jupyter.Client, out io.Writer, code string) (*jupyter.Result, error) {
+func cell(ctx context.Context, client *jupyter.Client, out io.Writer,
+	code string) (*jupyter.Result, error) {
 	result, err := client.Run(ctx, code, jupyter.Stream(func(e jupyter.Event) {
 		io.WriteString(out, printable(e.Stdout+e.Stderr))
 	}))
@@ -146,7 +152,8 @@ func open(ctx context.Context, kind, image string) (sandbox.Sandbox, error) {
 		}
 		box, err := sshbox.New(ctx, c)
 		if err != nil {
-			return nil, err // not (*sshbox.DockerSSHBox)(nil), which as an interface would not be nil
+			// not (*sshbox.DockerSSHBox)(nil), which as an interface would not be nil
+			return nil, err
 		}
 		return box, nil
 	case "local":

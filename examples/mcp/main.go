@@ -1,10 +1,12 @@
-// Mcp gives an MCP client (an agent, an editor, a chat program) a sandbox: a shell that stays, files and background jobs, in a container of its own for each
-// session. The client starts it, and speaks with it by standard input and output:
+// Mcp gives an MCP client (an agent, an editor, a chat program) a sandbox: a shell that stays,
+// files and background jobs, in a container of its own for each session. The client starts it, and
+// speaks with it by standard input and output:
 //
 //	go run ./examples/mcp [-image name] [-network name] [-linger 30s] [-local] [-listen 127.0.0.1:8080]
 //
-// With -local commands run on this machine, as the user who runs it, with all that user may do. With -listen it serves any number of clients by streamable
-// HTTP at /mcp; it asks nobody who they are. The README has the configuration for a client.
+// With -local commands run on this machine, as the user who runs it, with all that user may do.
+// With -listen it serves any number of clients by streamable HTTP at /mcp; it asks nobody who they
+// are. The README has the configuration for a client.
 package main
 
 import (
@@ -42,17 +44,22 @@ func main() {
 	var s settings
 	flag.StringVar(&s.image, "image", testImage, "the image of the containers")
 	flag.StringVar(&s.network, "network", "none", "the network of the containers")
-	flag.StringVar(&s.listen, "listen", "", "the address to serve HTTP on, instead of standard input and output")
-	flag.DurationVar(&s.linger, "linger", 30*time.Second, "for how long a container goes on after this program was killed")
-	flag.BoolVar(&s.local, "local", false, "run commands on this machine, in this directory, not in a container")
+	flag.StringVar(&s.listen, "listen", "", "the address to serve HTTP on, instead of standard "+
+		"input and output")
+	flag.DurationVar(&s.linger, "linger", 30*time.Second,
+		"for how long a container goes on after this program was killed")
+	flag.BoolVar(&s.local, "local", false, "run commands on this machine, in this directory, not "+
+		"in a container")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "mcp: it takes no arguments but flags (-help lists them), not %q\n", flag.Args())
+		fmt.Fprintf(os.Stderr, "mcp: it takes no arguments but flags (-help lists them), not %q\n",
+			flag.Args())
 		os.Exit(2)
 	}
 	flag.Visit(func(f *flag.Flag) {
 		if s.local && (f.Name == "image" || f.Name == "network" || f.Name == "linger") {
-			fmt.Fprintf(os.Stderr, "mcp: -%s is about a container, and -local has none: leave out one of them\n", f.Name)
+			fmt.Fprintf(os.Stderr, "mcp: -%s is about a container, and -local has none: leave "+
+				"out one of them\n", f.Name)
 			os.Exit(2)
 		}
 	})
@@ -64,9 +71,11 @@ func main() {
 	}
 }
 
-// run serves until the client ends the session, or ctx ends. Standard output is the protocol's: all else goes to log.
+// run serves until the client ends the session, or ctx ends. Standard output is the protocol's: all
+// else goes to log.
 func run(ctx context.Context, s settings, log io.Writer) (err error) {
-	server, closeAll, err := newServer(s, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	server, closeAll, err := newServer(s, slog.New(slog.NewTextHandler(log,
+		&slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
 		return err
 	}
@@ -77,7 +86,8 @@ func run(ctx context.Context, s settings, log io.Writer) (err error) {
 	return serveHTTP(ctx, s.listen, server.Handler(), log)
 }
 
-func newServer(s settings, logger *slog.Logger) (server *mcp.Server, closeAll func() error, err error) {
+func newServer(s settings,
+	logger *slog.Logger) (server *mcp.Server, closeAll func() error, err error) {
 	open, closePool, err := boxes(s, logger)
 	if err != nil {
 		return nil, nil, err
@@ -88,7 +98,8 @@ func newServer(s settings, logger *slog.Logger) (server *mcp.Server, closeAll fu
 			if err != nil {
 				return nil, err
 			}
-			return tools.New(tools.Shell(box), tools.Files(box.Files()), tools.Jobs(box), tools.Closing(box.Close))
+			return tools.New(tools.Shell(box), tools.Files(box.Files()), tools.Jobs(box),
+				tools.Closing(box.Close))
 		}})
 	if err != nil {
 		return nil, nil, errors.Join(err, closePool())
@@ -104,8 +115,10 @@ func instructions(s settings) string {
 	return "The tools work in a container of your own, which goes when the session ends."
 }
 
-// boxes returns a function that makes a box for a session. Of containers one is made ahead of each client, where there can be several.
-func boxes(s settings, logger *slog.Logger) (open func(ctx context.Context) (sandbox.Sandbox, error), closePool func() error, err error) {
+// boxes returns a function that makes a box for a session. Of containers one is made ahead of each
+// client, where there can be several.
+func boxes(s settings,
+	logger *slog.Logger) (open func(ctx context.Context) (sandbox.Sandbox, error), closePool func() error, err error) {
 	none := func() error { return nil }
 	c := sshbox.Config{Image: s.image, Network: s.network, Linger: s.linger, Logger: logger}
 	if s.image == testImage {
@@ -118,13 +131,17 @@ func boxes(s settings, logger *slog.Logger) (open func(ctx context.Context) (san
 			return localbox.New(ctx, localbox.Config{Dir: dir})
 		}, none, err
 	case s.listen == "":
-		return func(ctx context.Context) (sandbox.Sandbox, error) { return sshbox.New(ctx, c) }, none, nil
+		return func(ctx context.Context) (sandbox.Sandbox, error) {
+			return sshbox.New(ctx, c)
+		}, none, nil
 	}
 	pool, err := sshbox.NewPool(c, 1)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func(ctx context.Context) (sandbox.Sandbox, error) { return pool.Get(ctx, sshbox.Handover{}) }, pool.Close, nil
+	return func(ctx context.Context) (sandbox.Sandbox, error) {
+		return pool.Get(ctx, sshbox.Handover{})
+	}, pool.Close, nil
 }
 
 func serveHTTP(ctx context.Context, address string, handler http.Handler, log io.Writer) error {

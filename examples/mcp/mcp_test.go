@@ -61,7 +61,8 @@ func TestPlainClient(t *testing.T) {
 	each(t, func(t *testing.T, server *exec.Cmd) {
 		dir, err := os.Getwd()
 		require.NoError(t, err)
-		cmd := exec.Command("python3", append([]string{dir + "/testdata/client.py", dir + "/testdata/task", server.Path}, server.Args[1:]...)...)
+		cmd := exec.Command("python3", append([]string{dir + "/testdata/client.py",
+			dir + "/testdata/task", server.Path}, server.Args[1:]...)...)
 		cmd.Env, cmd.Dir = server.Env, server.Dir
 		said, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(said))
@@ -77,7 +78,8 @@ type agent struct {
 
 func start(t *testing.T, cmd *exec.Cmd) agent {
 	t.Helper()
-	c, err := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil)
+	c, err := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"},
+		nil).Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	return agent{t, c}
@@ -102,10 +104,12 @@ func (a agent) calls(tool string, kv ...any) string {
 func (a agent) copies(file string) {
 	content, err := os.ReadFile("testdata/task/" + file)
 	require.NoError(a.t, err)
-	require.Contains(a.t, a.calls("write", "path", "project/"+file, "content", string(content)), "bytes now]")
+	require.Contains(a.t, a.calls("write", "path", "project/"+file, "content", string(content)),
+		"bytes now]")
 }
 
-// The SDK's client does the same, with wrong calls, a cancelled one and a server that is killed in between.
+// The SDK's client does the same, with wrong calls, a cancelled one and a server that is killed in
+// between.
 func TestSDKClient(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, server *exec.Cmd) {
@@ -113,19 +117,23 @@ func TestSDKClient(t *testing.T) {
 		a.copies("stats.py")
 		a.copies("test_stats.py")
 		a.calls("run", "command", "cd project; mkfifo going")
-		require.Contains(t, a.calls("run", "command", "python3 -B test_stats.py"), "FAILED (failures=1)")
+		require.Contains(t, a.calls("run", "command", "python3 -B test_stats.py"),
+			"FAILED (failures=1)")
 
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := a.CallTool(ctx, &sdk.CallToolParams{Name: "run", Arguments: map[string]any{"command": "echo >going; sleep 1000", "seconds": 1000}})
+			_, err := a.CallTool(ctx, &sdk.CallToolParams{Name: "run",
+				Arguments: map[string]any{"command": "echo >going; sleep 1000", "seconds": 1000}})
 			ended <- err
 		}()
 		a.calls("job_start", "command", "cat going")
 		a.calls("job_wait", "job", "job-1")
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
-		require.Eventually(t, func() bool { return strings.HasSuffix(a.calls("run", "command", "pwd"), "/project\n") }, limit, time.Millisecond,
+		require.Eventually(t, func() bool {
+			return strings.HasSuffix(a.calls("run", "command", "pwd"), "/project\n")
+		}, limit, time.Millisecond,
 			"once the command is interrupted")
 
 		require.Contains(t, a.calls("run", "comand", "pwd"), `"comand"`)
@@ -143,10 +151,14 @@ func TestSDKClient(t *testing.T) {
 		a.copies("test_stats.py")
 		a.calls("run", "command", "cd project")
 
-		require.Contains(t, a.calls("run", "command", "grep -n middle stats.py"), "13:    return (ordered[middle] + ordered[middle + 1]) / 2")
-		require.Contains(t, a.calls("edit", "path", "stats.py", "old", "middle + 1", "new", "middle"), "[replaced in stats.py at line 13]")
-		require.Contains(t, a.calls("run", "command", "python3 -B test_stats.py"), "FAILED (failures=1)", "a wrong repair")
-		require.Contains(t, a.calls("edit", "path", "stats.py", "old", "ordered[middle] + ", "new", "ordered[middle - 1] + "), "at line 13]")
+		require.Contains(t, a.calls("run", "command", "grep -n middle stats.py"),
+			"13:    return (ordered[middle] + ordered[middle + 1]) / 2")
+		require.Contains(t, a.calls("edit", "path", "stats.py", "old", "middle + 1", "new",
+			"middle"), "[replaced in stats.py at line 13]")
+		require.Contains(t, a.calls("run", "command", "python3 -B test_stats.py"),
+			"FAILED (failures=1)", "a wrong repair")
+		require.Contains(t, a.calls("edit", "path", "stats.py", "old", "ordered[middle] + ", "new",
+			"ordered[middle - 1] + "), "at line 13]")
 		require.Contains(t, a.calls("run", "command", "python3 -B test_stats.py"), "\nOK\n")
 	})
 }
@@ -157,7 +169,8 @@ func TestKilled(t *testing.T) {
 	engine := dockertest.Engine(t, dockertest.Image)
 	containers := func(cmd *exec.Cmd) int {
 		list, err := engine.ContainerList(t.Context(), client.ContainerListOptions{
-			All: true, Filters: client.Filters{}.Add("label", fmt.Sprintf("sandshell.pid=%d", cmd.Process.Pid)),
+			All: true, Filters: client.Filters{}.Add("label",
+				fmt.Sprintf("sandshell.pid=%d", cmd.Process.Pid)),
 		})
 		require.NoError(t, err)
 		return len(list.Items)
@@ -191,7 +204,8 @@ func TestHTTP(t *testing.T) {
 		_, err = fmt.Fscanf(log, "serving %s\n", &url)
 		require.NoError(t, err)
 		connect := func() agent {
-			c, err := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil).Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: url}, nil)
+			c, err := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"},
+				nil).Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: url}, nil)
 			require.NoError(t, err)
 			return agent{t, c}
 		}

@@ -8,12 +8,14 @@ import (
 	"github.com/sandshell/sandshell/plugin"
 )
 
-// A plugin is a directory with a setup.sh. This one brings two commands, by which an agent can try something and take it back.
+// A plugin is a directory with a setup.sh. This one brings two commands, by which an agent can try
+// something and take it back.
 //
 //go:embed all:checkpoint
 var files embed.FS
 
-// checkpoint returns the plugin. That is all there is to write: the rest is the shell scripts in checkpoint/.
+// checkpoint returns the plugin. That is all there is to write: the rest is the shell scripts in
+// checkpoint/.
 func checkpoint(output io.Writer) (plugin.Plugin, error) {
 	dir, err := fs.Sub(files, "checkpoint")
 	return plugin.Plugin{

@@ -1,9 +1,12 @@
-// Plugin shows how to write a plugin of one's own: something that a sandbox has to have, and is set up where it is missing.
+// Plugin shows how to write a plugin of one's own: something that a sandbox has to have, and is set
+// up where it is missing.
 //
 //	go run ./examples/plugin [-box auto|docker|local] [-image name]
 //
-// The plugin is in checkpoint.go, ten lines, and in checkpoint/, a setup.sh with two commands. It needs neither root nor network, and so works in a Docker
-// container, where an engine answers and the image is there, and in a LocalBox, a directory of this machine. The exit status is 0 only if all is as it should be.
+// The plugin is in checkpoint.go, ten lines, and in checkpoint/, a setup.sh with two commands. It
+// needs neither root nor network, and so works in a Docker container, where an engine answers and
+// the image is there, and in a LocalBox, a directory of this machine. The exit status is 0 only if
+// all is as it should be.
 package main
 
 import (
@@ -27,11 +30,13 @@ import (
 const testImage = "sandshell-test:latest"
 
 func main() {
-	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where it can be had")
+	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where "+
+		"it can be had")
 	image := flag.String("image", testImage, "the container's image: any with a shell")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "plugin: it takes no arguments but flags (-help lists them), not %q\n", flag.Args())
+		fmt.Fprintf(os.Stderr, "plugin: it takes no arguments but flags (-help lists them), not "+
+			"%q\n", flag.Args())
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -76,13 +81,15 @@ func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 		}
 		fmt.Fprintf(out, "$ %s\n%s", step.command, res.Output)
 		if res.ExitCode != 0 || res.Output != step.want {
-			return fmt.Errorf("%q printed %q, with exit status %d", step.command, res.Output, res.ExitCode)
+			return fmt.Errorf("%q printed %q, with exit status %d", step.command, res.Output,
+				res.ExitCode)
 		}
 	}
 
 	fmt.Fprintln(out, "\n== One that cannot be set up says why")
 	failing := plugin.Plugin{Name: "flying", Files: fstest.MapFS{
-		"setup.sh": {Data: []byte("#!/bin/sh\necho looking for wings\necho there are none >&2\nexit 4\n")},
+		"setup.sh": {Data: []byte("#!/bin/sh\necho looking for wings\necho there are none " +
+			">&2\nexit 4\n")},
 	}}
 	var failed *plugin.Error
 	if err := plugin.Install(ctx, box, failing); !errors.As(err, &failed) {

@@ -21,10 +21,13 @@ func take(t *testing.T, kind string, patterns ...string) {
 	err := run(t.Context(), kind, testImage, &out)
 	require.NoError(t, err, out.String())
 	transcript := out.String()
-	for _, p := range append(patterns, `^\$ checkpoint before$`, `^checkpoint before: 1 files$`, `^back at before$`, `^notes\nit works$`,
-		`^failed to install flying on .*: looking for wings\nthere are none$`, `^\(of flying, exit status 4\)$`) {
+	for _, p := range append(patterns, `^\$ checkpoint before$`, `^checkpoint before: 1 files$`,
+		`^back at before$`, `^notes\nit works$`,
+		`^failed to install flying on .*: looking for wings\nthere are none$`,
+		`^\(of flying, exit status 4\)$`) {
 		at := regexp.MustCompile("(?m)" + p).FindStringIndex(transcript)
-		require.NotNilf(t, at, "%s is not in the transcript, or not in its place:\n%s", p, out.String())
+		require.NotNilf(t, at, "%s is not in the transcript, or not in its place:\n%s", p,
+			out.String())
 		transcript = transcript[at[1]:]
 	}
 	require.Equal(t, 1, strings.Count(out.String(), "checkpoints are kept in"), "set up once")
@@ -41,7 +44,8 @@ func TestLocal(t *testing.T) {
 
 func TestDocker(t *testing.T) {
 	dockertest.Engine(t, testImage)
-	take(t, "docker", `^== Setting up, in DockerSSHBox$`, `^in DockerSSHBox, checkpoints are kept in /`)
+	take(t, "docker", `^== Setting up, in DockerSSHBox$`,
+		`^in DockerSSHBox, checkpoints are kept in /`)
 }
 
 func TestAutoWithoutAnEngine(t *testing.T) {
@@ -50,5 +54,6 @@ func TestAutoWithoutAnEngine(t *testing.T) {
 }
 
 func TestMisuse(t *testing.T) {
-	require.ErrorContains(t, run(t.Context(), "cloud", testImage, &strings.Builder{}), `-box is "cloud": it can be auto, docker or local`)
+	require.ErrorContains(t, run(t.Context(), "cloud", testImage, &strings.Builder{}),
+		`-box is "cloud": it can be auto, docker or local`)
 }

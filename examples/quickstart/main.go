@@ -1,11 +1,14 @@
-// Quickstart is a tour of sandshell: a program is built, asked, served, stopped and recorded in a sandbox.
+// Quickstart is a tour of sandshell: a program is built, asked, served, stopped and recorded in a
+// sandbox.
 //
 //	go run ./examples/quickstart [-box auto|docker|local] [-image name] [-record file]
 //
-// It works in a Docker container where an engine answers and the image is there, else in a LocalBox, a directory of this
-// machine, and says which and why. Each step checks what it gets: the exit status is 0 only if all is as it should be.
+// It works in a Docker container where an engine answers and the image is there, else in a
+// LocalBox, a directory of this machine, and says which and why. Each step checks what it gets: the
+// exit status is 0 only if all is as it should be.
 //
-// Read on in tour.go, from top to bottom; server.go is one chapter of it. How things are shown is in transcript.go.
+// Read on in tour.go, from top to bottom; server.go is one chapter of it. How things are shown is
+// in transcript.go.
 package main
 
 import (
@@ -27,17 +30,19 @@ import (
 const testImage = "sandshell-test:latest"
 
 func main() {
-	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where it can be had")
+	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where "+
+		"it can be had")
 	image := flag.String("image", testImage, "the container's image: one with make and python3")
 	record := flag.String("record", "", "a file for a recording of the tour, which asciinema plays")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "quickstart: it takes no arguments but flags (-help lists them), not %q\n", flag.Args())
+		fmt.Fprintf(os.Stderr, "quickstart: it takes no arguments but flags (-help lists them), "+
+			"not %q\n", flag.Args())
 		os.Exit(2)
 	}
 
-	// ^C ends the context, which kills the command under way and lets run close the box. A second ^C ends this program at
-	// once, as without NotifyContext.
+	// ^C ends the context, which kills the command under way and lets run close the box. A second
+	// ^C ends this program at once, as without NotifyContext.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	err := run(ctx, *kind, *image, *record)
@@ -51,7 +56,8 @@ func main() {
 	}
 }
 
-// run opens a box, takes the tour and closes the box. Close's error matters too: a container may be left.
+// run opens a box, takes the tour and closes the box. Close's error matters too: a container may be
+// left.
 func run(ctx context.Context, kind, image, record string) (err error) {
 	began := time.Now()
 	box, why, err := open(ctx, kind, image)
@@ -69,7 +75,8 @@ func run(ctx context.Context, kind, image, record string) (err error) {
 	if err != nil {
 		return err
 	}
-	recording := sandbox.Record(box, file) // it takes the box's place, and closing it closes the box
+	// it takes the box's place, and closing it closes the box
+	recording := sandbox.Record(box, file)
 	t.box = recording
 	if err := errors.Join(t.take(ctx), recording.Close(), file.Close()); err != nil {
 		return err
@@ -78,7 +85,8 @@ func run(ctx context.Context, kind, image, record string) (err error) {
 	return nil
 }
 
-// open opens a box of that kind, and says in words which it is. Whatever the box, from here on it is a sandbox.Sandbox.
+// open opens a box of that kind, and says in words which it is. Whatever the box, from here on it
+// is a sandbox.Sandbox.
 func open(ctx context.Context, kind, image string) (box sandbox.Sandbox, why string, err error) {
 	switch kind {
 	case "docker":
@@ -102,11 +110,14 @@ func open(ctx context.Context, kind, image string) (box sandbox.Sandbox, why str
 	return nil, "", fmt.Errorf("-box is %q: it can be auto, docker or local", kind)
 }
 
-// openDocker creates a container. It has no network: nothing here needs one, and Dial reaches it all the same.
+// openDocker creates a container. It has no network: nothing here needs one, and Dial reaches it
+// all the same.
 func openDocker(ctx context.Context, image string) (sandbox.Sandbox, error) {
 	c := sshbox.Config{
 		Image: image, Dir: "/tmp", Network: "none",
-		Progress: func(p sshbox.PullProgress) { fmt.Fprintln(os.Stderr, "pulling", p.Image, p.Layer, p.Status) },
+		Progress: func(p sshbox.PullProgress) {
+			fmt.Fprintln(os.Stderr, "pulling", p.Image, p.Layer, p.Status)
+		},
 	}
 	if image == testImage {
 		c.Pull = sshbox.PullNever

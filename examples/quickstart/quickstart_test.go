@@ -19,7 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program is this test's binary, which is the program where asProgram is set: so there is one to link, not two.
+// program is this test's binary, which is the program where asProgram is set: so there is one to
+// link, not two.
 var program = os.Args[0]
 
 const asProgram = "SANDSHELL_TEST_QUICKSTART"
@@ -33,7 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// take runs the program without a terminal and with a temporary directory of its own, and returns its transcript.
+// take runs the program without a terminal and with a temporary directory of its own, and returns
+// its transcript.
 func take(t *testing.T, args ...string) (transcript string, err error) {
 	t.Helper()
 	temp := t.TempDir()
@@ -41,7 +43,8 @@ func take(t *testing.T, args ...string) (transcript string, err error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it closes its box
+	// so that it closes its box
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
 	out, err := cmd.CombinedOutput()
 	t.Cleanup(func() {
@@ -67,8 +70,10 @@ func inOrder(t *testing.T, transcript string, patterns ...string) {
 
 // chapters is what each transcript has, where nothing is left out.
 var chapters = []string{
-	`^    hello from tour$`, `^    ok: 25 primes below 100$`, `^    … 40 lines …$`, `^primes is here: \d+ bytes`,
-	`waiting for a line`, `typing "y\\n"`, `answers: "hello from the box\\n"$`, `job-1 is killed`, `connection refused$`,
+	`^    hello from tour$`, `^    ok: 25 primes below 100$`, `^    … 40 lines …$`,
+	`^primes is here: \d+ bytes`,
+	`waiting for a line`, `typing "y\\n"`, `answers: "hello from the box\\n"$`, `job-1 is killed`,
+	`connection refused$`,
 	`exit status 130, .*timed out after`, `^    hello again$`, `^All as it should be`,
 }
 
@@ -126,10 +131,12 @@ func TestColours(t *testing.T) {
 		coloured    bool
 	}{{"TMPDIR=$PWD", true}, {"TMPDIR=$PWD NO_COLOR=1", false}, {"TMPDIR=$PWD TERM=dumb", false}} {
 		raw.Reset()
-		res, err := box.Execute(t.Context(), c.environment+" "+program+" -box local -record tour.cast", sandbox.Tee(&raw), sandbox.Timeout(2*time.Minute))
+		res, err := box.Execute(t.Context(), c.environment+" "+program+
+			" -box local -record tour.cast", sandbox.Tee(&raw), sandbox.Timeout(2*time.Minute))
 		require.NoError(t, err)
 		require.Zero(t, res.ExitCode, res.Output)
-		require.Equal(t, c.coloured, strings.Contains(raw.String(), "\x1b[1m== 1. The shell remembers\x1b[0m"))
+		require.Equal(t, c.coloured, strings.Contains(raw.String(),
+			"\x1b[1m== 1. The shell remembers\x1b[0m"))
 		require.Equal(t, c.coloured, strings.Contains(raw.String(), "\x1b[3"))
 		require.Contains(t, res.Output, "asciinema play tour.cast")
 		cast, err := os.ReadFile(filepath.Join(box.Dir(), "tour.cast"))
@@ -144,13 +151,15 @@ func TestAutoWithoutAnEngine(t *testing.T) {
 	t.Setenv("DOCKER_HOST", "unix://"+filepath.Join(t.TempDir(), "no-engine.sock"))
 	transcript, err := take(t)
 	require.NoError(t, err)
-	inOrder(t, transcript, `^This is LocalBox: .*There is no container because: .*no-engine.sock`, `^All as it should be`)
+	inOrder(t, transcript, `^This is LocalBox: .*There is no container because: .*no-engine.sock`,
+		`^All as it should be`)
 }
 
 func TestMisuse(t *testing.T) {
 	for _, c := range []struct{ name, says, args string }{
 		{"Box", `-box is "cloud": it can be auto, docker or local`, "-box cloud"},
-		{"Argument", `it takes no arguments but flags (-help lists them), not ["docker"]`, "docker"},
+		{"Argument", `it takes no arguments but flags (-help lists them), not ["docker"]`,
+			"docker"},
 		{"NoEngine", "no Docker engine answers at unix:///nowhere", "-box docker"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -171,7 +180,8 @@ func TestInterrupted(t *testing.T) {
 		engine := dockertest.Engine(t, testImage)
 		pid := interrupt(t, "docker", "greeting=hello")
 		list, err := engine.ContainerList(t.Context(), client.ContainerListOptions{
-			All: true, Filters: make(client.Filters).Add("label", fmt.Sprintf("sandshell.pid=%d", pid)),
+			All: true, Filters: make(client.Filters).Add("label",
+				fmt.Sprintf("sandshell.pid=%d", pid)),
 		})
 		require.NoError(t, err)
 		require.Empty(t, list.Items, "containers left behind")

@@ -18,10 +18,12 @@ var serving = regexp.MustCompile(`Serving HTTP on [0-9.]+ port (\d+)`)
 
 // serves starts a server as a job, reads its log, reaches it with an HTTP client and kills it.
 func (t *tour) serves(ctx context.Context) error {
-	if _, err := t.do(ctx, `mkdir site && echo "$greeting from the box" >site/index.html`); err != nil {
+	if _, err := t.do(ctx,
+		`mkdir site && echo "$greeting from the box" >site/index.html`); err != nil {
 		return err
 	}
-	t.say("A job has a shell and a terminal of its own, beside the session. Its log can be read from any offset.")
+	t.say("A job has a shell and a terminal of its own, beside the session. Its log can be read " +
+		"from any offset.")
 	const command = "python3 -m http.server --bind 127.0.0.1 --directory site 0"
 	t.command(command + " # in the background")
 	res, err := t.box.Execute(ctx, "pwd")
@@ -38,8 +40,10 @@ func (t *tour) serves(ctx context.Context) error {
 	}
 	t.output(match[0] + "\n")
 
-	t.say("Dial connects as from inside, also where no port is published and the box has no network.")
-	client := &http.Client{Transport: &http.Transport{DialContext: t.box.Dial}, Timeout: 10 * time.Second}
+	t.say("Dial connects as from inside, also where no port is published and the box has no " +
+		"network.")
+	client := &http.Client{Transport: &http.Transport{DialContext: t.box.Dial},
+		Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
 	url := "http://127.0.0.1:" + match[1] + "/"
 	page, err := get(ctx, client, url)
@@ -72,7 +76,8 @@ func logged(ctx context.Context, job sandbox.Job, re *regexp.Regexp) ([]string, 
 	defer cancel()
 	var log strings.Builder
 	for offset := int64(0); ; {
-		data, next, err := job.Logs(ctx, offset) // offsets are absolute: this one reads on, and 0 would read all of it again
+		// offsets are absolute: this one reads on, and 0 would read all of it again
+		data, next, err := job.Logs(ctx, offset)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +91,8 @@ func logged(ctx context.Context, job sandbox.Job, re *regexp.Regexp) ([]string, 
 		case <-job.Done():
 			return nil, fmt.Errorf("%s has ended: %q", job.ID(), log.String())
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%v is not in the log of %s: %w; it has %q", re, job.ID(), ctx.Err(), log.String())
+			return nil, fmt.Errorf("%v is not in the log of %s: %w; it has %q", re, job.ID(),
+				ctx.Err(), log.String())
 		}
 	}
 }

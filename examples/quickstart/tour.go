@@ -21,7 +21,8 @@ type tour struct {
 	leftOut []string
 }
 
-// take takes the tour. On this machine it leaves out a chapter that needs a program which is not here: an example should not install any.
+// take takes the tour. On this machine it leaves out a chapter that needs a program which is not
+// here: an example should not install any.
 func (t *tour) take(ctx context.Context) error {
 	began := time.Now()
 	for _, chapter := range []struct {
@@ -36,8 +37,10 @@ func (t *tour) take(ctx context.Context) error {
 		{"A runaway loop is stopped", "sh", t.runsAway},
 	} {
 		t.title(chapter.title)
-		// Run is for programs that need neither shell nor terminal: it keeps stdout and stderr apart, and leaves no trace in any session.
-		code, err := t.box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", `command -v "$1"`, "sh", chapter.needs}})
+		// Run is for programs that need neither shell nor terminal: it keeps stdout and stderr
+		// apart, and leaves no trace in any session.
+		code, err := t.box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", `command -v "$1"`, "sh",
+			chapter.needs}})
 		switch {
 		case err == nil && code == 0:
 			err = chapter.steps(ctx)
@@ -58,7 +61,8 @@ func (t *tour) take(ctx context.Context) error {
 	return nil
 }
 
-// do runs a command that has to succeed. To Execute a failing command is no error: its exit status is data, in the Result.
+// do runs a command that has to succeed. To Execute a failing command is no error: its exit status
+// is data, in the Result.
 func (t *tour) do(ctx context.Context, command string) (*sandbox.Result, error) {
 	t.command(command)
 	res, err := t.box.Execute(ctx, command, sandbox.Timeout(time.Minute))
@@ -95,11 +99,13 @@ func (t *tour) builds(ctx context.Context) error {
 	if err := os.CopyFS(temp, project); err != nil {
 		return err
 	}
-	t.say("CopyTo brings files and directories into the box. A relative path starts where the shell is.")
+	t.say("CopyTo brings files and directories into the box. A relative path starts where the " +
+		"shell is.")
 	if err := t.box.CopyTo(ctx, filepath.Join(temp, "project"), "."); err != nil {
 		return err
 	}
-	for _, command := range []string{"cd project && sh ./configure && make", "make check", "./primes 200"} {
+	for _, command := range []string{"cd project && sh ./configure && make", "make check",
+		"./primes 200"} {
 		if _, err := t.do(ctx, command); err != nil {
 			return err
 		}
@@ -118,7 +124,8 @@ func (t *tour) builds(ctx context.Context) error {
 
 // answers: Execute returns when a program waits for input, and says for what. Input goes on.
 func (t *tour) answers(ctx context.Context) error {
-	if t.local && runtime.GOOS != "linux" { // Until would do: return when the question is in the output
+	// Until would do: return when the question is in the output
+	if t.local && runtime.GOOS != "linux" {
 		t.leaveOut("on %s a LocalBox cannot tell that a program waits", runtime.GOOS)
 		return nil
 	}
@@ -138,7 +145,8 @@ func (t *tour) answers(ctx context.Context) error {
 
 // runsAway: Timeout kills a command, and nothing is lost but the loop.
 func (t *tour) runsAway(ctx context.Context) error {
-	t.say("Timeout ends what does not end: with ^C first, and with SIGKILL in the end. The error comes with a Result.")
+	t.say("Timeout ends what does not end: with ^C first, and with SIGKILL in the end. The error " +
+		"comes with a Result.")
 	const loop = "echo round and round; while :; do :; done"
 	t.command(loop)
 	res, err := t.box.Execute(ctx, loop, sandbox.Timeout(time.Second))

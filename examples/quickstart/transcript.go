@@ -19,7 +19,8 @@ type transcript struct {
 }
 
 func newTranscript(w *os.File) *transcript {
-	return &transcript{w: w, colours: term.IsTerminal(int(w.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	return &transcript{w: w, colours: term.IsTerminal(int(w.Fd())) && os.Getenv("NO_COLOR") == "" &&
+		os.Getenv("TERM") != "dumb"}
 }
 
 // Colours, as terminals number them.
@@ -95,7 +96,8 @@ func (t *transcript) result(res *sandbox.Result, err error) {
 	if err != nil {
 		colour, what = red, what+", "+err.Error()
 	}
-	fmt.Fprintf(t.w, "  %s\n", t.colour(colour, fmt.Sprintf("-> %s after %s", what, took(res.Duration))))
+	fmt.Fprintf(t.w, "  %s\n", t.colour(colour, fmt.Sprintf("-> %s after %s", what,
+		took(res.Duration))))
 }
 
 // took is a duration as people read it.

@@ -28,7 +28,8 @@ func (a *app) handler(token string, log *slog.Logger) http.Handler {
 	}
 	mux := http.NewServeMux()
 	api := service.Handler(a.service, service.HandlerOptions{Logger: log})
-	for _, path := range []string{"/sandboxes", "/sandboxes/", "/sandbox-specs", "/sandbox-specs/", "/openapi.json"} {
+	for _, path := range []string{"/sandboxes", "/sandboxes/", "/sandbox-specs", "/sandbox-specs/",
+		"/openapi.json"} {
 		mux.Handle(path, api)
 	}
 	mux.HandleFunc("GET /events", a.events)
@@ -36,7 +37,8 @@ func (a *app) handler(token string, log *slog.Logger) http.Handler {
 	all := loggedIn(token, http.FileServerFS(page), mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// xterm.js sets styles.
-		w.Header().Set("Content-Security-Policy", "default-src 'self'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'")
+		w.Header().Set("Content-Security-Policy", "default-src 'self'; style-src 'self' "+
+			"'unsafe-inline'; frame-ancestors 'none'")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		all.ServeHTTP(w, r)
 	})

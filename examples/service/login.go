@@ -23,12 +23,14 @@ const (
 func loggedIn(token string, page, next http.Handler) http.Handler {
 	has := func(s string) bool { return subtle.ConstantTimeCompare([]byte(s), []byte(token)) == 1 }
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && has(bearer) {
+		if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok &&
+			has(bearer) {
 			next.ServeHTTP(w, r)
 			return
 		}
 		for p := range strings.SplitSeq(r.Header.Get("Sec-WebSocket-Protocol"), ",") {
-			if given, ok := strings.CutPrefix(strings.TrimSpace(p), tokenProtocol); ok && has(given) {
+			if given, ok := strings.CutPrefix(strings.TrimSpace(p), tokenProtocol); ok &&
+				has(given) {
 				next.ServeHTTP(w, r)
 				return
 			}
@@ -37,7 +39,8 @@ func loggedIn(token string, page, next http.Handler) http.Handler {
 			page.ServeHTTP(w, r)
 			return
 		}
-		http.Error(w, "Open the address that the program has printed: it has the token.", http.StatusUnauthorized)
+		http.Error(w, "Open the address that the program has printed: it has the token.",
+			http.StatusUnauthorized)
 	})
 }
 

@@ -1,11 +1,12 @@
-// Service serves many boxes: the HTTP API of package service, the ports of the boxes, and a page on which a person starts and stops boxes, sees what they
-// use, and opens a terminal in them.
+// Service serves many boxes: the HTTP API of package service, the ports of the boxes, and a page on
+// which a person starts and stops boxes, sees what they use, and opens a terminal in them.
 //
 //	go run ./examples/service [-listen 127.0.0.1:8080] [-image name] [-specs directory] [-state directory] [-kube]
 //
-// It prints an address with a token, to open in a browser. The boxes' ports are at NAME-ID.boxes.localhost, which is this machine to a browser. Boxes outlive
-// the program, and are found again by the next run. It needs a Docker engine, or with -kube a Kubernetes
-// cluster: the current context of kubectl, and its namespace.
+// It prints an address with a token, to open in a browser. The boxes' ports are at
+// NAME-ID.boxes.localhost, which is this machine to a browser. Boxes outlive the program, and are
+// found again by the next run. It needs a Docker engine, or with -kube a Kubernetes cluster: the
+// current context of kubectl, and its namespace.
 package main
 
 import (
@@ -46,13 +47,17 @@ type settings struct {
 func main() {
 	var s settings
 	flag.StringVar(&s.listen, "listen", "127.0.0.1:8080", "the address to listen on")
-	flag.StringVar(&s.image, "image", "sandshell-test", "the image of the boxes, if there is no -specs")
+	flag.StringVar(&s.image, "image", "sandshell-test",
+		"the image of the boxes, if there is no -specs")
 	flag.StringVar(&s.specs, "specs", "", "a directory of specs, one YAML file each")
-	flag.StringVar(&s.state, "state", "", "the directory of the service's secret (default: sandshell-service among the user's settings)")
-	flag.BoolVar(&s.kube, "kube", false, "make the boxes as pods, in the current context's namespace")
+	flag.StringVar(&s.state, "state", "", "the directory of the service's secret (default: "+
+		"sandshell-service among the user's settings)")
+	flag.BoolVar(&s.kube, "kube", false, "make the boxes as pods, in the current context's "+
+		"namespace")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "service: it takes no arguments but flags (-help lists them), not %q\n", flag.Args())
+		fmt.Fprintf(os.Stderr, "service: it takes no arguments but flags (-help lists them), not "+
+			"%q\n", flag.Args())
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -85,13 +90,15 @@ func run(ctx context.Context, s settings, out io.Writer) (err error) {
 	address := listener.Addr().(*net.TCPAddr)
 	boxes := &url.URL{Scheme: "http", Host: fmt.Sprintf("boxes.localhost:%d", address.Port)}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	svc, err := service.New(service.Options{Place: s.place(), Specs: specs, Secret: secret, Name: s.name, URL: service.URLs(boxes), Logger: log})
+	svc, err := service.New(service.Options{Place: s.place(), Specs: specs, Secret: secret,
+		Name: s.name, URL: service.URLs(boxes), Logger: log})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
 
-	// The token is made of the secret, so that a browser is still logged in when the program has been started again.
+	// The token is made of the secret, so that a browser is still logged in when the program has
+	// been started again.
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("the page's token"))
 	token := base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
@@ -100,7 +107,8 @@ func run(ctx context.Context, s settings, out io.Writer) (err error) {
 	serving, end := context.WithCancel(ctx)
 	defer end()
 	server := &http.Server{
-		Handler: service.Proxy(svc, service.ProxyOptions{URL: boxes, Next: app.handler(token, log), Logger: log}),
+		Handler: service.Proxy(svc, service.ProxyOptions{URL: boxes, Next: app.handler(token, log),
+			Logger: log}),
 		// Requests end when the program is to: terminals and events would go on for ever.
 		BaseContext:       func(net.Listener) context.Context { return serving },
 		ReadHeaderTimeout: 10 * time.Second,

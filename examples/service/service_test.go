@@ -39,12 +39,15 @@ type person struct {
 	address string // of the page, with the token
 }
 
-// TestRun uses the page as a person would: boxes are started, looked at, paused, resumed and deleted; in a terminal a server is started, whose page is opened.
+// TestRun uses the page as a person would: boxes are started, looked at, paused, resumed and
+// deleted; in a terminal a server is started, whose page is opened.
 func TestRun(t *testing.T) {
-	testenv.NeedsAll(t, "a browser is started, and installed in a container if this machine has none")
+	testenv.NeedsAll(t, "a browser is started, and installed in a container if this machine has "+
+		"none")
 	box, host := chromium(t)
 	p := &person{t: t, address: serve(t, host+":0")}
-	b, err := browser.Open(t.Context(), box, browser.Config{Timeout: limit, Flags: []string{"--host-resolver-rules=MAP *.localhost " + host}})
+	b, err := browser.Open(t.Context(), box, browser.Config{Timeout: limit,
+		Flags: []string{"--host-resolver-rules=MAP *.localhost " + host}})
 	require.NoError(t, err)
 	defer b.Close()
 	p.Browser = b
@@ -58,7 +61,8 @@ func TestRun(t *testing.T) {
 	require.NoError(t, b.Fill(t.Context(), "#id", "demo"))
 	require.NoError(t, b.Click(t.Context(), "#start button"))
 	p.wait("it runs", `document.querySelector('#box-demo .status').textContent == 'RUNNING'`)
-	p.wait("its use is shown", `/^[0-9.]+ of 1024.0 MiB$/.test(document.querySelector('#box-demo .memory').textContent)`)
+	p.wait("its use is shown",
+		`/^[0-9.]+ of 1024.0 MiB$/.test(document.querySelector('#box-demo .memory').textContent)`)
 
 	p.press("demo", "Terminal")
 	p.shows("[$#] ?$")
@@ -66,7 +70,8 @@ func TestRun(t *testing.T) {
 	p.shows("42 äöü 你好")
 	p.resizes()
 	p.types("yes >/dev/null &\n")
-	p.wait("it uses the processor", `parseInt(document.querySelector('#box-demo .cpu').textContent) > 5`)
+	p.wait("it uses the processor",
+		`parseInt(document.querySelector('#box-demo .cpu').textContent) > 5`)
 	p.types("kill %1; wait\n")
 	p.visits()
 
@@ -80,21 +85,24 @@ func TestRun(t *testing.T) {
 	p.shows("the shell has ended with status 3")
 
 	p.asksAsProgram()
-	p.wait("what a program has started is shown", `document.querySelector('#box-other .status').textContent == 'RUNNING'`)
+	p.wait("what a program has started is shown",
+		`document.querySelector('#box-other .status').textContent == 'RUNNING'`)
 	for _, id := range []string{"demo", "other"} {
 		p.press(id, "Delete")
 		p.wait("it is gone", `!document.querySelector('#box-`+id+`')`)
 	}
 }
 
-// chromium returns a box that has Chromium, this machine if that has, and the address at which programs there reach this machine.
+// chromium returns a box that has Chromium, this machine if that has, and the address at which
+// programs there reach this machine.
 func chromium(t *testing.T) (box sandbox.Sandbox, host string) {
 	t.Helper()
 	if _, err := exec.LookPath("chromium"); err == nil {
 		return boxtest.Local(t), "127.0.0.1"
 	}
 	c := boxtest.Container(t, sshbox.Config{}, browser.Plugin())
-	res, err := dockertest.Engine(t).ContainerInspect(t.Context(), c.ContainerID(), client.ContainerInspectOptions{})
+	res, err := dockertest.Engine(t).ContainerInspect(t.Context(), c.ContainerID(),
+		client.ContainerInspectOptions{})
 	require.NoError(t, err)
 	return c, res.Container.NetworkSettings.Networks["bridge"].Gateway.String()
 }
@@ -103,7 +111,8 @@ func chromium(t *testing.T) (box sandbox.Sandbox, host string) {
 func serve(t *testing.T, listen string) string {
 	t.Helper()
 	dockertest.Engine(t, dockertest.Image)
-	s := settings{listen: listen, image: dockertest.Image, state: t.TempDir(), name: fmt.Sprintf("example%d", os.Getpid())}
+	s := settings{listen: listen, image: dockertest.Image, state: t.TempDir(),
+		name: fmt.Sprintf("example%d", os.Getpid())}
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	var running sync.WaitGroup
@@ -154,7 +163,8 @@ func (p *person) wait(what, expression string) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), limit)
 	defer cancel()
 	for {
-		ok, err := browser.Run(ctx, p.Tab, chromedp.Evaluate[bool]("(() => { try { return !!("+expression+") } catch { return false } })()"))
+		ok, err := browser.Run(ctx, p.Tab, chromedp.Evaluate[bool]("(() => { try { return !!("+
+			expression+") } catch { return false } })()"))
 		if err == nil && ok {
 			return
 		}
@@ -169,12 +179,14 @@ func (p *person) wait(what, expression string) {
 // press presses the button of a box.
 func (p *person) press(id, label string) {
 	p.t.Helper()
-	find := fmt.Sprintf(`[...document.querySelectorAll('#box-%s button')].find(b => b.textContent == '%s' && !b.hidden && !b.disabled)`, id, label)
+	find := fmt.Sprintf(
+		`[...document.querySelectorAll('#box-%s button')].find(b => b.textContent == '%s' && !b.hidden && !b.disabled)`, id, label)
 	p.wait(label+" can be pressed", find)
 	_, err := browser.Run(p.t.Context(), p.Tab, chromedp.Evaluate[bool](find+".id = 'press', true"))
 	require.NoError(p.t, err)
 	require.NoError(p.t, p.Click(p.t.Context(), "#press"))
-	_, err = browser.Run(p.t.Context(), p.Tab, chromedp.Evaluate[bool]("document.querySelector('#press')?.removeAttribute('id'), true"))
+	_, err = browser.Run(p.t.Context(), p.Tab, chromedp.Evaluate[bool](
+		"document.querySelector('#press')?.removeAttribute('id'), true"))
 	require.NoError(p.t, err)
 }
 
@@ -186,18 +198,22 @@ func (p *person) loggedOut() {
 	require.NoError(p.t, err)
 	require.Empty(p.t, cookies)
 	page, _, _ := strings.Cut(p.address, "#")
-	_, err = browser.Run(p.t.Context(), p.Tab, chromedp.Evaluate[bool]("localStorage.clear(), true"))
+	_, err = browser.Run(p.t.Context(), p.Tab, chromedp.Evaluate[bool](
+		"localStorage.clear(), true"))
 	require.NoError(p.t, err)
 	require.NoError(p.t, p.Navigate(p.t.Context(), page))
-	p.wait("it says what to do", `document.querySelector('#message').textContent.startsWith('Open the address that the program has printed')`)
-	require.NoError(p.t, p.Navigate(p.t.Context(), "about:blank")) // an address that differs by "#" alone loads nothing
+	p.wait("it says what to do",
+		`document.querySelector('#message').textContent.startsWith('Open the address that the program has printed')`)
+	// an address that differs by "#" alone loads nothing
+	require.NoError(p.t, p.Navigate(p.t.Context(), "about:blank"))
 	require.NoError(p.t, p.Navigate(p.t.Context(), p.address))
 }
 
 func (p *person) types(text string) {
 	p.t.Helper()
 	// The key Enter sends "\r".
-	require.NoError(p.t, p.Type(p.t.Context(), ".xterm-helper-textarea", strings.ReplaceAll(text, "\n", "\r")))
+	require.NoError(p.t, p.Type(p.t.Context(), ".xterm-helper-textarea",
+		strings.ReplaceAll(text, "\n", "\r")))
 }
 
 // screen returns what a screen reader is given of the terminal.
@@ -250,7 +266,8 @@ func (p *person) resizes() {
 // visits starts a server in the box, and opens its page by the link.
 func (p *person) visits() {
 	p.t.Helper()
-	p.types("clear; mkdir /tmp/site; cd /tmp/site; echo greetings >hello.txt; python3 -m http.server --bind 127.0.0.1 8000 >/tmp/log 2>&1 &\n")
+	p.types("clear; mkdir /tmp/site; cd /tmp/site; echo greetings >hello.txt; python3 -m " +
+		"http.server --bind 127.0.0.1 8000 >/tmp/log 2>&1 &\n")
 	p.types("until (: </dev/tcp/127.0.0.1/8000) 2>/dev/null; do sleep 0.1; done; echo it ser''ves\n")
 	p.shows("it serves")
 	require.NoError(p.t, p.Click(p.t.Context(), "#box-demo .ports a"))
@@ -268,7 +285,8 @@ func (p *person) visits() {
 	}, limit, 20*time.Millisecond, "%s", text)
 	url, err := tabs[1].URL(p.t.Context())
 	require.NoError(p.t, err)
-	require.Regexp(p.t, `^http://web-demo\.boxes\.localhost:\d+/$`, url, "the key does not stay in the address")
+	require.Regexp(p.t, `^http://web-demo\.boxes\.localhost:\d+/$`, url,
+		"the key does not stay in the address")
 	require.NoError(p.t, tabs[1].Close())
 	p.types("kill %1; cd\n")
 }
@@ -287,7 +305,8 @@ func (p *person) asksAsProgram() {
 		{[]string{"Sec-WebSocket-Protocol", "terminal, token.wrong"}, 401},
 		{[]string{"Authorization", "Bearer " + token}, 200},
 	} {
-		r, err := http.NewRequestWithContext(p.t.Context(), "POST", page+"sandboxes?sandbox_id=other", bytes.NewReader(nil))
+		r, err := http.NewRequestWithContext(p.t.Context(), "POST",
+			page+"sandboxes?sandbox_id=other", bytes.NewReader(nil))
 		require.NoError(p.t, err)
 		for i := 0; i < len(c.headers); i += 2 {
 			r.Header.Set(c.headers[i], c.headers[i+1])

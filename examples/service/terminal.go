@@ -14,21 +14,24 @@ import (
 	"github.com/sandshell/sandshell/service"
 )
 
-// A session is set up for a person: lines end with "\r\n", as xterm.js needs; ^C is shown; pagers work. The person's shell runs in a subshell, so that exit
-// and exec do not end the session's own.
+// A session is set up for a person: lines end with "\r\n", as xterm.js needs; ^C is shown; pagers
+// work. The person's shell runs in a subshell, so that exit and exec do not end the session's own.
 const (
 	personal = "stty onlcr echoctl; unset PAGER GIT_PAGER MANPAGER"
 	shell    = "(if command -v bash >/dev/null; then exec bash; else exec sh; fi\n)"
 )
 
-// attached attaches a WebSocket to a new session of a box. Binary messages are what is typed and what is shown; a text message of the page says how large the
-// terminal is. The session ends with the connection.
+// attached attaches a WebSocket to a new session of a box. Binary messages are what is typed and
+// what is shown; a text message of the page says how large the terminal is. The session ends with
+// the connection.
 func (a *app) attached(w http.ResponseWriter, r *http.Request) {
 	a.terminals.Add(1)
 	defer a.terminals.Done()
 	id := r.PathValue("id")
 	defer a.service.Used(id)()
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{terminalProtocol}}) // it refuses the pages of other hosts
+	// it refuses the pages of other hosts
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		Subprotocols: []string{terminalProtocol}})
 	if err != nil {
 		return
 	}
@@ -39,26 +42,31 @@ func (a *app) attached(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	t := &terminal{conn: conn, ctx: ctx, shown: make(chan struct{})}
 	reason := "the shell has ended"
-	status, err := a.attach(ctx, id, size{atoi(r.FormValue("rows")), atoi(r.FormValue("cols"))}, t, func(session sandbox.Session) {
-		typing.Go(func() {
-			defer cancel() // the page is gone
-			t.keys(session)
+	status, err := a.attach(ctx, id, size{atoi(r.FormValue("rows")), atoi(r.FormValue("cols"))}, t,
+		func(session sandbox.Session) {
+			typing.Go(func() {
+				defer cancel() // the page is gone
+				t.keys(session)
+			})
 		})
-	})
 	switch {
-	case errors.Is(err, service.ErrNotFound), errors.Is(err, sandbox.ErrLost), errors.Is(err, sandbox.ErrClosed): // closed: the service has let go of it first
+	case errors.Is(err, service.ErrNotFound), errors.Is(err, sandbox.ErrLost),
+		errors.Is(err, sandbox.ErrClosed):
+		// closed: the service has let go of it first
 		reason = "the box is gone"
 	case err != nil:
 		reason = err.Error()
 	case status != 0:
 		reason = fmt.Sprintf("the shell has ended with status %d", status)
 	}
-	conn.Close(websocket.StatusNormalClosure, reason[:min(len(reason), 120)]) // the protocol allows 123 bytes
+	// the protocol allows 123 bytes
+	conn.Close(websocket.StatusNormalClosure, reason[:min(len(reason), 120)])
 }
 
 type size struct{ Rows, Cols int }
 
-// allowed returns the size within the bounds of what a screen may have; what the page has not said is the usual.
+// allowed returns the size within the bounds of what a screen may have; what the page has not said
+// is the usual.
 func (s size) allowed() (rows, cols int) {
 	if s.Rows <= 0 || s.Cols <= 0 {
 		return sandbox.DefaultRows, sandbox.DefaultCols
@@ -71,8 +79,10 @@ func atoi(s string) int {
 	return n
 }
 
-// attach runs a shell in a session of the box until it ends, or ctx. begun is called with the session.
-func (a *app) attach(ctx context.Context, id string, s size, t *terminal, begun func(sandbox.Session)) (status int, err error) {
+// attach runs a shell in a session of the box until it ends, or ctx. begun is called with the
+// session.
+func (a *app) attach(ctx context.Context, id string, s size, t *terminal,
+	begun func(sandbox.Session)) (status int, err error) {
 	box, err := a.service.Open(ctx, id)
 	if err != nil {
 		return 0, err

@@ -20,7 +20,8 @@ type page struct {
 	got string
 }
 
-// TestTerminal attaches to a box over a WebSocket, as page.js does; TestRun is the same with Chromium.
+// TestTerminal attaches to a box over a WebSocket, as page.js does; TestRun is the same with
+// Chromium.
 func TestTerminal(t *testing.T) {
 	address, token, _ := strings.Cut(serve(t, "127.0.0.1:0"), "#token=")
 	ask := func(method, path string) *http.Response {
@@ -49,7 +50,8 @@ func TestTerminal(t *testing.T) {
 		for i := 0; i < len(header); i += 2 {
 			h.Set(header[i], header[i+1])
 		}
-		c, res, err := websocket.Dial(ctx, address+"terminal/"+id+"?rows=30&cols=90", &websocket.DialOptions{HTTPHeader: h})
+		c, res, err := websocket.Dial(ctx, address+"terminal/"+id+"?rows=30&cols=90",
+			&websocket.DialOptions{HTTPHeader: h})
 		if err != nil {
 			return nil, res, err
 		}

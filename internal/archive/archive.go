@@ -47,8 +47,9 @@ func ExpandHome(path, home string) string {
 	return path
 }
 
-// split returns the directory and the last element of a path, without slashes at the path's end. It does not clean the path: cleaned, "link/.." would
-// name another directory. dir is "." if the path has none; name is "" if the path is a root of the file system.
+// split returns the directory and the last element of a path, without slashes at the path's end. It
+// does not clean the path: cleaned, "link/.." would name another directory. dir is "." if the path
+// has none; name is "" if the path is a root of the file system.
 func split(path string) (dir, name string) {
 	volume := len(filepath.VolumeName(path))
 	for len(path) > volume+1 && os.IsPathSeparator(path[len(path)-1]) {

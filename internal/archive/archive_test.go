@@ -56,7 +56,8 @@ func build(t testing.TB, dir string, lines ...string) string {
 	t.Helper()
 	for _, line := range lines {
 		if name, target, ok := strings.Cut(line, "->"); ok {
-			require.NoError(t, os.Symlink(strings.ReplaceAll(target, "DIR", dir), filepath.Join(dir, name)))
+			require.NoError(t, os.Symlink(strings.ReplaceAll(target, "DIR", dir),
+				filepath.Join(dir, name)))
 		} else if name, content, ok := strings.Cut(line, "="); ok {
 			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
@@ -91,10 +92,13 @@ func TestRoundTrip(t *testing.T) {
 			dir := t.TempDir()
 			t.Cleanup(func() { unlock(must(os.OpenRoot(dir)), ".") })
 			long := strings.Repeat("long", 60)
-			src := build(t, dir+"/src", "empty/", "a=A", "\xff\xfe=not UTF-8", "\xff/\xfe/f=x", long+"/"+long+"/f=deep", "new\nline=x", "-dash=x",
-				"big="+strings.Repeat("0123456789", 50_000), "z=", "near->a", "out->../../x", "dangling->/no/such", "far->"+strings.Repeat("t", 300))
+			src := build(t, dir+"/src", "empty/", "a=A", "\xff\xfe=not UTF-8", "\xff/\xfe/f=x",
+				long+"/"+long+"/f=deep", "new\nline=x", "-dash=x",
+				"big="+strings.Repeat("0123456789", 50_000), "z=", "near->a", "out->../../x",
+				"dangling->/no/such", "far->"+strings.Repeat("t", 300))
 			require.NoError(t, os.Link(src+"/a", src+"/hard"))
-			for name, mode := range map[string]fs.FileMode{"a": 0o640, "z": 0o777, "empty": 0o700, "\xff": 0o555, "\xff/\xfe/f": 0o400, ".": 0o751, "-dash": 0o600} {
+			for name, mode := range map[string]fs.FileMode{"a": 0o640, "z": 0o777, "empty": 0o700,
+				"\xff": 0o555, "\xff/\xfe/f": 0o400, ".": 0o751, "-dash": 0o600} {
 				require.NoError(t, os.Chmod(filepath.Join(src, name), mode))
 			}
 			then := time.Date(2001, 2, 3, 4, 5, 6, 789_012_345, time.UTC)
@@ -104,7 +108,8 @@ func TestRoundTrip(t *testing.T) {
 			defer syscall.Umask(syscall.Umask(umask))
 			for _, trusted := range []bool{false, true} {
 				dst := fmt.Sprint(dir, "/dst", trusted)
-				require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, src)), dst, Options{Trusted: trusted}))
+				require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, src)), dst,
+					Options{Trusted: trusted}))
 				require.Equal(t, snapshot(t, src), snapshot(t, dst))
 				for _, name := range []string{"big", "empty", "\xff"} {
 					info, err := os.Stat(filepath.Join(dst, name))
@@ -175,7 +180,8 @@ func TestDestination(t *testing.T) {
 				to = dir + "/" + to
 			}
 			before := snapshot(t, dir)
-			err := Unpack(t.Context(), bytes.NewReader(packed(t, filepath.Join(src, c.from))), to, Options{Trusted: true})
+			err := Unpack(t.Context(), bytes.NewReader(packed(t, filepath.Join(src, c.from))), to,
+				Options{Trusted: true})
 			if errno, ok := c.want.(syscall.Errno); ok {
 				isFault(t, err, errno)
 				if !strings.HasPrefix(c.name, "Merge") { // that goes file by file
@@ -208,8 +214,10 @@ func TestSource(t *testing.T) {
 	dir := build(t, t.TempDir(), "f=F", "d/e/x=X", "l->f", "k->d/e")
 	t.Chdir(dir + "/d")
 	for _, c := range []struct{ path, first string }{
-		{dir + "/f", "f"}, {dir + "/l", "l"}, {dir + "/d", "d/"}, {dir + "/d//", "d/"}, {dir + "/d/.", "d/"},
-		{dir + "/d/e/..", "d/"}, {dir + "/k/..", "d/"}, {dir + "/k/../e", "e/"}, {dir + "/k", "k"}, {dir + "/k/.", "e/"}, {dir + "/k/", "k/"},
+		{dir + "/f", "f"}, {dir + "/l", "l"}, {dir + "/d", "d/"}, {dir + "/d//", "d/"},
+		{dir + "/d/.", "d/"},
+		{dir + "/d/e/..", "d/"}, {dir + "/k/..", "d/"}, {dir + "/k/../e", "e/"}, {dir + "/k", "k"},
+		{dir + "/k/.", "e/"}, {dir + "/k/", "k/"},
 		{".", "d/"}, {"e", "e/"}, {"../f", "f"}, {"e/..", "d/"},
 	} {
 		h, err := tar.NewReader(bytes.NewReader(packed(t, c.path))).Next()
@@ -221,7 +229,9 @@ func TestSource(t *testing.T) {
 	name, err := Name("/")
 	require.NoError(t, err)
 	require.Equal(t, ".", name)
-	for path, want := range map[string]syscall.Errno{dir + "/no": syscall.ENOENT, "": syscall.ENOENT, dir + "/f/x": syscall.ENOTDIR, dir + "/f/": syscall.ENOTDIR, dir + "/l/": syscall.ENOTDIR, dir + "/no/.": syscall.ENOENT, "/dev/null": syscall.ENOTSUP} {
+	for path, want := range map[string]syscall.Errno{dir + "/no": syscall.ENOENT,
+		"": syscall.ENOENT, dir + "/f/x": syscall.ENOTDIR, dir + "/f/": syscall.ENOTDIR,
+		dir + "/l/": syscall.ENOTDIR, dir + "/no/.": syscall.ENOENT, "/dev/null": syscall.ENOTSUP} {
 		isFault(t, Pack(io.Discard, path), want)
 	}
 	require.Equal(t, "/h", ExpandHome("~", "/h"))
@@ -256,8 +266,10 @@ func TestSpecial(t *testing.T) {
 		t.Log("without a device:", err)
 	}
 	archive := packed(t, dir+"/d")
-	require.NoError(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/trusted", Options{Trusted: true}))
-	require.Equal(t, []string{`"f" ugrwxr-xr-x 1 "F"`, `"fifo" prw-rw-rw-`}, snapshot(t, dir+"/trusted"))
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/trusted",
+		Options{Trusted: true}))
+	require.Equal(t, []string{`"f" ugrwxr-xr-x 1 "F"`, `"fifo" prw-rw-rw-`},
+		snapshot(t, dir+"/trusted"))
 	info, err := os.Stat(dir + "/trusted")
 	require.NoError(t, err)
 	require.Equal(t, fs.ModeDir|fs.ModeSticky|0o775, info.Mode())
@@ -265,15 +277,20 @@ func TestSpecial(t *testing.T) {
 	require.Equal(t, []string{`"f" -rwxr-xr-x 1 "F"`}, snapshot(t, dir+"/other"))
 
 	archive = packed(t, dir+"/d/fifo")
-	require.NoError(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/p", Options{Trusted: true}))
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/p",
+		Options{Trusted: true}))
 	isFault(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/q", Options{}), syscall.ENOTSUP)
-	isFault(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/p/x", Options{}), syscall.ENOTDIR) // it is not opened
+	// it is not opened
+	isFault(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/p/x", Options{}),
+		syscall.ENOTDIR)
 	file := packed(t, dir+"/d/f")
 	for _, to := range []string{"/p", "/d/fifo", "/d/socket"} { // is not replaced
-		isFault(t, Unpack(t.Context(), bytes.NewReader(file), dir+to, Options{Trusted: true}), fs.ErrInvalid)
+		isFault(t, Unpack(t.Context(), bytes.NewReader(file), dir+to, Options{Trusted: true}),
+			fs.ErrInvalid)
 	}
 	build(t, dir, "m/d/fifo=not for a FIFO")
-	isFault(t, Unpack(t.Context(), bytes.NewReader(packed(t, dir+"/m/d")), dir, Options{Trusted: true}), fs.ErrInvalid)
+	isFault(t, Unpack(t.Context(), bytes.NewReader(packed(t, dir+"/m/d")), dir,
+		Options{Trusted: true}), fs.ErrInvalid)
 	info, err = os.Lstat(dir + "/d/fifo")
 	require.NoError(t, err)
 	require.Equal(t, fs.ModeNamedPipe, info.Mode().Type())
@@ -282,7 +299,8 @@ func TestSpecial(t *testing.T) {
 
 // TestTruncated: an archive that is cut anywhere leaves nothing.
 func TestTruncated(t *testing.T) {
-	src := build(t, t.TempDir(), "d/a=A", "d/e/", "d/b="+strings.Repeat("b", 1500), "d/l->a", "d/"+strings.Repeat("n", 200)+"=x", "d/z=Z")
+	src := build(t, t.TempDir(), "d/a=A", "d/e/", "d/b="+strings.Repeat("b", 1500), "d/l->a",
+		"d/"+strings.Repeat("n", 200)+"=x", "d/z=Z")
 	require.NoError(t, os.Link(src+"/d/a", src+"/d/y"))
 	require.NoError(t, os.Chmod(src+"/d/e", 0o500))
 	archive := packed(t, src+"/d")
@@ -302,7 +320,9 @@ func TestTruncated(t *testing.T) {
 	require.NoError(t, err)
 	require.Error(t, u.Commit(), "before it is whole")
 	require.NoError(t, u.Close())
-	require.NoError(t, Unpack(t.Context(), io.MultiReader(bytes.NewReader(archive), bytes.NewReader(make([]byte, 10240))), dir+"/new", Options{})) // padded
+	// padded
+	require.NoError(t, Unpack(t.Context(), io.MultiReader(bytes.NewReader(archive),
+		bytes.NewReader(make([]byte, 10240))), dir+"/new", Options{}))
 }
 
 type errorReader struct{ err error }

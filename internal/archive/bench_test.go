@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// BenchmarkPack and BenchmarkUnpack measure each end by itself, with 2,000 small files and with one of 64 MiB.
+// BenchmarkPack and BenchmarkUnpack measure each end by itself, with 2,000 small files and with one
+// of 64 MiB.
 func BenchmarkPack(b *testing.B) {
 	benchmark(b, func(b *testing.B, dir string, archive []byte) {
 		if err := Pack(io.Discard, filepath.Join(dir, "x")); err != nil {
@@ -20,7 +21,8 @@ func BenchmarkPack(b *testing.B) {
 
 func BenchmarkUnpack(b *testing.B) {
 	benchmark(b, func(b *testing.B, dir string, archive []byte) {
-		if err := Unpack(b.Context(), bytes.NewReader(archive), filepath.Join(dir, "y"), Options{}); err != nil {
+		if err := Unpack(b.Context(), bytes.NewReader(archive), filepath.Join(dir, "y"),
+			Options{}); err != nil {
 			b.Fatal(err)
 		}
 		b.StopTimer()
@@ -38,7 +40,8 @@ func benchmark(b *testing.B, f func(b *testing.B, dir string, archive []byte)) {
 	}{{"2000files", 2000, 1 << 10}, {"64MiB", 1, 64 << 20}} {
 		b.Run(c.name, func(b *testing.B) {
 			dir := b.TempDir()
-			if memory, err := os.MkdirTemp("/dev/shm", "sandshell-"); err == nil { // on a disk, the disk would be measured
+			// on a disk, the disk would be measured
+			if memory, err := os.MkdirTemp("/dev/shm", "sandshell-"); err == nil {
 				dir = memory
 				b.Cleanup(func() { os.RemoveAll(memory) })
 			}
@@ -47,7 +50,8 @@ func benchmark(b *testing.B, f func(b *testing.B, dir string, archive []byte)) {
 				if err := os.MkdirAll(at, 0o755); err != nil {
 					b.Fatal(err)
 				}
-				if err := os.WriteFile(filepath.Join(at, fmt.Sprint(i)), make([]byte, c.size), 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join(at, fmt.Sprint(i)), make([]byte, c.size),
+					0o644); err != nil {
 					b.Fatal(err)
 				}
 			}

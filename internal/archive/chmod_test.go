@@ -39,7 +39,8 @@ func TestChmodRefused(t *testing.T) {
 				return errors.New("nothing refuses fchmodat2")
 			}
 			for range 2 { // the second is added to the first
-				if err := Unpack(t.Context(), bytes.NewReader(archive), dir+"/old", Options{}); err != nil {
+				if err := Unpack(t.Context(), bytes.NewReader(archive), dir+"/old",
+					Options{}); err != nil {
 					return err
 				}
 			}

@@ -51,7 +51,8 @@ func (u *Unpacker) Close() error {
 	return err
 }
 
-// add moves the contents of the directory from into the directory to. A directory that is there already is added to in the same way.
+// add moves the contents of the directory from into the directory to. A directory that is there
+// already is added to in the same way.
 func (u *Unpacker) add(from, to string) error {
 	if err := chmod(u.into, from, 0o700); err != nil { // a read-only one could not be emptied
 		return u.faultIn(to, err)
@@ -86,14 +87,16 @@ func (u *Unpacker) faultIn(to string, err error) error {
 // place moves src to a path at which there is no directory.
 func (u *Unpacker) place(src fs.FileInfo, from, to string) error {
 	mode := src.Mode()
-	locked := mode.IsDir() && mode&0o200 == 0 // to move a directory changes its "..", so it must be writable
+	// to move a directory changes its "..", so it must be writable
+	locked := mode.IsDir() && mode&0o200 == 0
 	if locked {
 		if err := chmod(u.into, from, mode|0o200); err != nil {
 			return err
 		}
 	}
 	err := u.rename(src, from, to)
-	if errors.Is(err, syscall.EXDEV) { // the destination is another file system, mounted within the directory
+	// the destination is another file system, mounted within the directory
+	if errors.Is(err, syscall.EXDEV) {
 		return transfer(u.into, src, from, to)
 	}
 	if err == nil && locked {

@@ -14,12 +14,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzPack makes a tree by a description, one entry a line: what is packed comes out as it was, whatever its names, modes, times and contents are.
+// FuzzPack makes a tree by a description, one entry a line: what is packed comes out as it was,
+// whatever its names, modes, times and contents are.
 func FuzzPack(f *testing.F) {
 	for _, seed := range []string{
-		"fa=x\nfb=", "da\nfa/b=x\nla/l=../up\nha/h=a/b", "f \x01\xff=\x00", "fm=x\nc7777m", "dro\nfro/f=x\nc0500ro", "la=a\nlb=/\nhc=a",
-		"f" + strings.Repeat("n", 255) + "=x", "f" + strings.Repeat("d", 100) + "=x\nl" + strings.Repeat("l", 120) + "=" + strings.Repeat("t", 300),
-		"fold=x\nt-1old\nffuture=x\nt9999999999future", "d.sandshell-copy-x\nf.sandshell-copy-x/f=x", "f*?[=x\nf\\=y\nf-=z",
+		"fa=x\nfb=", "da\nfa/b=x\nla/l=../up\nha/h=a/b", "f \x01\xff=\x00", "fm=x\nc7777m",
+		"dro\nfro/f=x\nc0500ro", "la=a\nlb=/\nhc=a",
+		"f" + strings.Repeat("n", 255) + "=x",
+		"f" + strings.Repeat("d", 100) + "=x\nl" + strings.Repeat("l", 120) + "=" +
+			strings.Repeat("t", 300),
+		"fold=x\nt-1old\nffuture=x\nt9999999999future",
+		"d.sandshell-copy-x\nf.sandshell-copy-x/f=x", "f*?[=x\nf\\=y\nf-=z",
 	} {
 		f.Add(seed)
 	}
@@ -41,7 +46,8 @@ func FuzzPack(f *testing.F) {
 		}
 		var archive bytes.Buffer
 		require.NoError(t, Pack(&archive, from))
-		require.NoError(t, Unpack(t.Context(), &archive, filepath.Join(dir, "to"), Options{Trusted: true}))
+		require.NoError(t, Unpack(t.Context(), &archive, filepath.Join(dir, "to"),
+			Options{Trusted: true}))
 		require.Equal(t, snapshot(t, from), snapshot(t, filepath.Join(dir, "to")))
 	})
 }
@@ -60,11 +66,14 @@ func make1(tree *os.Root, kind byte, what string) {
 	case 'h':
 		tree.Link(value, name)
 	case 'c':
-		if _, err := fmt.Sscanf(what, "%4o%s", &number, &name); err == nil && os.Geteuid() == 0 { // who is not root cannot read all of them
+		// who is not root cannot read all of them
+		if _, err := fmt.Sscanf(what, "%4o%s", &number, &name); err == nil && os.Geteuid() == 0 {
 			tree.Chmod(name, os.FileMode(number&0o777))
 		}
 	case 't':
-		if _, err := fmt.Sscanf(what, "%d%s", &number, &name); err == nil && number > -1<<33 && number < 1<<33 { // GNU's format has no more
+		// GNU's format has no more
+		if _, err := fmt.Sscanf(what, "%d%s", &number, &name); err == nil && number > -1<<33 &&
+			number < 1<<33 {
 			tree.Chtimes(name, time.Unix(number, 0), time.Unix(number, 0))
 		}
 	}

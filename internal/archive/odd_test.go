@@ -46,7 +46,9 @@ func TestChanges(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 200_000, len(bytes.TrimRight(data, "\x00")))
 	full := errors.New("full")
-	require.ErrorIs(t, Pack(writerFunc(func([]byte) (int, error) { return 0, full }), dir+"/d"), full)
+	require.ErrorIs(t, Pack(writerFunc(func([]byte) (int, error) {
+		return 0, full
+	}), dir+"/d"), full)
 }
 
 // leftOut checks what a copy has left out.
@@ -74,7 +76,8 @@ func TestUnreadable(t *testing.T) {
 	left := leftOut(t, err, "/d/no", "/d/shut")
 	require.ErrorIs(t, left.Skipped[0], fs.ErrPermission)
 	require.NoError(t, Unpack(t.Context(), &b, dir+"/new", Options{}))
-	require.Equal(t, []string{`"a" -rw-r--r-- 1 "A"`, `"shut" d---------`, `"z" -rw-r--r-- 1 "Z"`}, snapshot(t, dir+"/new"))
+	require.Equal(t, []string{`"a" -rw-r--r-- 1 "A"`, `"shut" d---------`, `"z" -rw-r--r-- 1 "Z"`},
+		snapshot(t, dir+"/new"))
 	os.Chmod(dir+"/new/shut", 0o700)
 	for _, root := range []string{"/d/no", "/d/shut"} {
 		isFault(t, asNobody(t, func() error { return Pack(io.Discard, dir+root) }), syscall.EACCES)
@@ -109,14 +112,16 @@ func asNobody(t *testing.T, f func() error) error {
 
 // TestSizeless: files that do not tell their size are copied with their content.
 func TestSizeless(t *testing.T) {
-	for _, name := range []string{"/proc/version", "/proc/self/limits", "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/kallsyms"} {
+	for _, name := range []string{"/proc/version", "/proc/self/limits",
+		"/sys/kernel/mm/transparent_hugepage/enabled", "/proc/kallsyms"} {
 		want, err := os.ReadFile(name)
 		if err != nil || len(want) > sizelessLimit {
 			t.Log("without", name, err)
 			continue
 		}
 		to := t.TempDir() + "/f"
-		require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, name)), to, Options{}), name)
+		require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, name)), to, Options{}),
+			name)
 		got, err := os.ReadFile(to)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(want, got), "%s: %d bytes, want %d", name, len(got), len(want))
@@ -126,7 +131,8 @@ func TestSizeless(t *testing.T) {
 // TestHoles: holes take no place, in the archive and in the copy, and the content is the same.
 func TestHoles(t *testing.T) {
 	const size = 1 << 40
-	dir := build(t, t.TempDir(), "all=", "x=", "many=", "zeros="+strings.Repeat("\x00", 1<<20)+"end")
+	dir := build(t, t.TempDir(), "all=", "x=", "many=",
+		"zeros="+strings.Repeat("\x00", 1<<20)+"end")
 	require.NoError(t, os.Truncate(dir+"/all", size))
 	require.NoError(t, os.Truncate(dir+"/x", size))
 	at := func(name string, offset int64, data string) {
@@ -185,7 +191,8 @@ func TestDeep(t *testing.T) {
 	}
 	require.NoError(t, root.MkdirAll(at, 0o755))
 	require.NoError(t, root.WriteFile(at+"/f", []byte("deep"), 0o644))
-	require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, dir+"/x")), dir+"/y", Options{}))
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, dir+"/x")), dir+"/y",
+		Options{}))
 	data, err := root.ReadFile("y" + at[1:] + "/f")
 	require.NoError(t, err)
 	require.Equal(t, "deep", string(data))

@@ -76,7 +76,8 @@ type packer struct {
 func newPacker(w io.Writer) *packer {
 	out := bufio.NewWriterSize(w, bufferSize)
 	return &packer{
-		out: out, tar: tar.NewWriter(out), buf: make([]byte, bufferSize), links: map[fileID]string{},
+		out: out, tar: tar.NewWriter(out), buf: make([]byte, bufferSize),
+		links: map[fileID]string{},
 	}
 }
 
@@ -209,7 +210,8 @@ func (p *packer) writeHeader(info fs.FileInfo, shown, name, target string, recor
 
 func (p *packer) writeLink(info fs.FileInfo, shown, name, first string) error {
 	return p.write(&tar.Header{
-		Format: tar.FormatGNU, Typeflag: tar.TypeLink, Name: name, Linkname: first, ModTime: info.ModTime(),
+		Format: tar.FormatGNU, Typeflag: tar.TypeLink, Name: name, Linkname: first,
+		ModTime: info.ModTime(),
 	}, shown)
 }
 

@@ -31,7 +31,8 @@ func TestSparse(t *testing.T) {
 	require.NoError(t, f.Truncate(100<<20+7))
 	require.NoError(t, f.Close())
 	for _, format := range []string{"gnu", "posix"} {
-		archive, err := exec.Command(tool, "-S", "--format="+format, "-C", dir, "-cf", "-", "holes").Output()
+		archive, err := exec.Command(tool, "-S", "--format="+format, "-C", dir, "-cf", "-",
+			"holes").Output()
 		require.NoError(t, err)
 		require.Less(t, len(archive), 1<<20)
 		require.NoError(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/"+format, Options{}))
@@ -61,7 +62,8 @@ func TestSparseCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	require.ErrorIs(t, Unpack(ctx, bytes.NewReader(archive), dir+"/to", Options{}), context.DeadlineExceeded)
+	require.ErrorIs(t, Unpack(ctx, bytes.NewReader(archive), dir+"/to", Options{}),
+		context.DeadlineExceeded)
 	require.Less(t, time.Since(begin), 10*time.Second)
 	left, err := os.ReadDir(dir + "/to")
 	require.NoError(t, err)
@@ -90,7 +92,8 @@ func TestTar(t *testing.T) {
 
 // TestMounts: a full disk, and a file system mounted within the directory to which a copy is added.
 func TestMounts(t *testing.T) {
-	src := build(t, t.TempDir(), "d/a=A", "d/m/f=F", "d/m/s/g=G", "d/m/l->f", "d/big="+strings.Repeat("b", 1<<20))
+	src := build(t, t.TempDir(), "d/a=A", "d/m/f=F", "d/m/s/g=G", "d/m/l->f",
+		"d/big="+strings.Repeat("b", 1<<20))
 	require.NoError(t, os.Chmod(src+"/d/m/s", 0o555))
 	dir := build(t, t.TempDir(), "d/m/", "small/")
 	for _, at := range []string{"/d/m", "/small"} {
@@ -99,58 +102,76 @@ func TestMounts(t *testing.T) {
 		}
 		defer unix.Unmount(dir+at, unix.MNT_DETACH)
 	}
-	isFault(t, Unpack(t.Context(), bytes.NewReader(packed(t, src+"/d")), dir+"/small", Options{}), syscall.ENOSPC)
+	isFault(t, Unpack(t.Context(), bytes.NewReader(packed(t, src+"/d")), dir+"/small", Options{}),
+		syscall.ENOSPC)
 	require.Empty(t, snapshot(t, dir+"/small"))
 	require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, src+"/d")), dir, Options{}))
 	require.Equal(t, snapshot(t, src+"/d/m"), snapshot(t, dir+"/d/m"))
 	require.FileExists(t, dir+"/d/big")
-	require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, src+"/d/m/f")), dir+"/d/m", Options{})) // again
+	// again
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, src+"/d/m/f")), dir+"/d/m",
+		Options{}))
 	require.NoError(t, unix.Mount("", dir+"/small", "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
-	isFault(t, Unpack(t.Context(), bytes.NewReader(packed(t, src+"/d")), dir+"/small", Options{}), syscall.EROFS)
+	isFault(t, Unpack(t.Context(), bytes.NewReader(packed(t, src+"/d")), dir+"/small", Options{}),
+		syscall.EROFS)
 }
 
 // TestUnprivileged: permissions, which do not bind root. Root runs it again as nobody.
 func TestUnprivileged(t *testing.T) {
 	if os.Getuid() == 0 {
-		dir, err := os.MkdirTemp("", "sandshell-unprivileged-") // not t.TempDir: others cannot enter its parents
+		// not t.TempDir: others cannot enter its parents
+		dir, err := os.MkdirTemp("", "sandshell-unprivileged-")
 		require.NoError(t, err)
 		defer os.RemoveAll(dir)
 		require.NoError(t, os.Chmod(dir, 0o777))
 		exe, err := os.ReadFile(must(os.Executable()))
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(dir+"/test", exe, 0o755))
-		cmd := exec.Command(dir+"/test", "-test.run=^(TestUnprivileged|TestRoundTrip|TestDestination|TestTruncated|TestMalicious)$", "-test.count=1")
+		cmd := exec.Command(dir+"/test",
+			"-test.run=^(TestUnprivileged|TestRoundTrip|TestDestination|TestTruncated|TestMalicious)$", "-test.count=1")
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534,
+			Gid: 65534}}
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		return
 	}
-	dir := build(t, t.TempDir(), "f=F", "d/sub/x=X", "secret/f=S", "locked/", "closed/f=C", "unreadable=U", "have/d/sub/y=Y", "file=old", "conflict/d/sub=file")
-	modes := map[string]fs.FileMode{"locked": 0o555, "closed": 0, "unreadable": 0, "secret/f": 0, "d/sub": 0o555, "d": 0o555, "file": 0o444}
+	dir := build(t, t.TempDir(), "f=F", "d/sub/x=X", "secret/f=S", "locked/", "closed/f=C",
+		"unreadable=U", "have/d/sub/y=Y", "file=old", "conflict/d/sub=file")
+	modes := map[string]fs.FileMode{"locked": 0o555, "closed": 0, "unreadable": 0, "secret/f": 0,
+		"d/sub": 0o555, "d": 0o555, "file": 0o444}
 	for name, mode := range modes {
 		require.NoError(t, os.Chmod(dir+"/"+name, mode))
 	}
 	defer unlock(must(os.OpenRoot(dir)), ".")
-	for path, at := range map[string]string{"unreadable": "unreadable", "closed": "closed", "closed/f": "closed/f"} {
+	for path, at := range map[string]string{"unreadable": "unreadable", "closed": "closed",
+		"closed/f": "closed/f"} {
 		err := Pack(io.Discard, dir+"/"+path)
 		isFault(t, err, syscall.EACCES)
 		require.ErrorContains(t, err, dir+"/"+at)
 	}
 	for _, to := range []string{"locked", "locked/new", "closed", "closed/new"} {
-		isFault(t, Unpack(t.Context(), bytes.NewReader(packed(t, dir+"/f")), dir+"/"+to, Options{}), syscall.EACCES)
+		isFault(t, Unpack(t.Context(), bytes.NewReader(packed(t, dir+"/f")), dir+"/"+to, Options{}),
+			syscall.EACCES)
 	}
-	require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, dir+"/f")), dir+"/file", Options{})) // read-only, but not its directory
+	// read-only, but not its directory
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, dir+"/f")), dir+"/file",
+		Options{}))
 	tree := packed(t, dir+"/d")
-	require.NoError(t, Unpack(t.Context(), bytes.NewReader(tree), dir+"/new", Options{})) // read-only directories, moved
+	// read-only directories, moved
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(tree), dir+"/new", Options{}))
 	info, err := os.Stat(dir + "/new")
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o555), info.Mode().Perm())
 	require.Equal(t, snapshot(t, dir+"/d"), snapshot(t, dir+"/new"))
-	require.NoError(t, Unpack(t.Context(), bytes.NewReader(tree), dir+"/have", Options{})) // and added
+	// and added
+	require.NoError(t, Unpack(t.Context(), bytes.NewReader(tree), dir+"/have", Options{}))
 	require.FileExists(t, dir+"/have/d/sub/x")
 	require.FileExists(t, dir+"/have/d/sub/y")
-	isFault(t, Unpack(t.Context(), bytes.NewReader(tree), dir+"/conflict", Options{}), syscall.ENOTDIR) // and removed
-	require.Equal(t, []string{`"d" drwxr-xr-x`, `"d/sub" -rw-r--r-- 4 "file"`}, snapshot(t, dir+"/conflict"))
+	// and removed
+	isFault(t, Unpack(t.Context(), bytes.NewReader(tree), dir+"/conflict", Options{}),
+		syscall.ENOTDIR)
+	require.Equal(t, []string{`"d" drwxr-xr-x`, `"d/sub" -rw-r--r-- 4 "file"`},
+		snapshot(t, dir+"/conflict"))
 }

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFlags are for opening files. O_NONBLOCK keeps the open from waiting for a writer if a FIFO has taken the file's place meanwhile; it also saves
-// package os the four system calls by which it finds out that a file cannot be polled.
+// openFlags are for opening files. O_NONBLOCK keeps the open from waiting for a writer if a FIFO
+// has taken the file's place meanwhile; it also saves package os the four system calls by which it
+// finds out that a file cannot be polled.
 const openFlags = syscall.O_NONBLOCK | syscall.O_NOFOLLOW
 
 type fileID struct{ dev, ino uint64 }
@@ -28,8 +29,8 @@ func hardLinked(info fs.FileInfo) (fileID, bool) {
 
 func mkfifo(path string) error { return unix.Mkfifo(path, 0o600) }
 
-// A directory makes files in a directory. It goes past package os, which needs twice as many system calls, and these are most of the time that a small
-// file takes.
+// A directory makes files in a directory. It goes past package os, which needs twice as many system
+// calls, and these are most of the time that a small file takes.
 type directory struct{ f *os.File }
 
 func openDirectory(root *os.Root, name string) (directory, error) {
@@ -39,15 +40,18 @@ func openDirectory(root *os.Root, name string) (directory, error) {
 
 func (d directory) Close() error { return d.f.Close() }
 
-// create makes a file. Its name must not be a path, and nothing of that name may exist: so no link can lead it elsewhere.
-func (d directory) create(name string, mode fs.FileMode, modified time.Time, fill func(target) error) error {
+// create makes a file. Its name must not be a path, and nothing of that name may exist: so no link
+// can lead it elsewhere.
+func (d directory) create(name string, mode fs.FileMode, modified time.Time,
+	fill func(target) error) error {
 	times, err := unix.TimeToTimespec(modified)
 	if err != nil {
 		return err
 	}
 	dir := int(d.f.Fd())
 	fd, err := again(func() (int, error) {
-		return unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		return unix.Openat(dir, name,
+			unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	})
 	if err != nil {
 		return err

@@ -27,6 +27,7 @@ func openDirectory(root *os.Root, name string) (directory, error) {
 
 func (d directory) Close() error { return d.root.Close() }
 
-func (d directory) create(name string, mode fs.FileMode, modified time.Time, fill func(target) error) error {
+func (d directory) create(name string, mode fs.FileMode, modified time.Time,
+	fill func(target) error) error {
 	return writeFile(d.root, name, mode, modified, func(f *os.File) error { return fill(f) })
 }

@@ -32,8 +32,9 @@ type Options struct {
 	Trusted bool
 }
 
-// Unpack reads an archive to its end and makes a copy of what is in it. If path is a directory, the copy is made in it, under the name in the archive;
-// if not, the copy is path itself. Whatever the archive says, nothing is written elsewhere. When ctx ends, so does Unpack, if r does not block.
+// Unpack reads an archive to its end and makes a copy of what is in it. If path is a directory, the
+// copy is made in it, under the name in the archive; if not, the copy is path itself. Whatever the
+// archive says, nothing is written elsewhere. When ctx ends, so does Unpack, if r does not block.
 func Unpack(ctx context.Context, r io.Reader, path string, o Options) error {
 	u, err := NewUnpacker(path, o)
 	if err != nil {
@@ -49,7 +50,8 @@ func Unpack(ctx context.Context, r io.Reader, path string, o Options) error {
 	return err
 }
 
-// An Unpacker is Unpack in steps, for a caller who learns only after the archive's end whether the archive is good.
+// An Unpacker is Unpack in steps, for a caller who learns only after the archive's end whether the
+// archive is good.
 type Unpacker struct {
 	trusted bool
 	parent  *os.Root // the directory in which the copy is to be
@@ -63,12 +65,13 @@ type Unpacker struct {
 	merge bool     // the copy is added to a directory
 	temp  string   // the directory in which the copy is made
 
-	root       *os.Root           // temp
-	top        string             // the name of the archive's root
-	whole      bool               // the archive has been read to its end
-	dirs       map[string]dirMode // what directories get once all files are in them
-	memory     bounded.List       // of dirs
-	within     *directory         // the directory of the last file: kept open, so that the path is not walked for each file
+	root   *os.Root           // temp
+	top    string             // the name of the archive's root
+	whole  bool               // the archive has been read to its end
+	dirs   map[string]dirMode // what directories get once all files are in them
+	memory bounded.List       // of dirs
+	// the directory of the last file: kept open, so that the path is not walked for each file
+	within     *directory
 	withinName string
 	buf        []byte
 }
@@ -76,7 +79,8 @@ type Unpacker struct {
 // dirsMax bounds the memory for the directories of an archive that is not trusted: some 90,000.
 const dirsMax = 24 << 20
 
-// A dirMode is what a directory gets in the end: no files could be made in one that is read-only from the beginning.
+// A dirMode is what a directory gets in the end: no files could be made in one that is read-only
+// from the beginning.
 type dirMode struct {
 	mode     fs.FileMode
 	modified time.Time
@@ -87,13 +91,15 @@ func NewUnpacker(path string, o Options) (*Unpacker, error) {
 	dir, name := split(path)
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		dir, name = path, ""
-	} else if name == "" || name == "." || name == ".." || endsInSlash(path) && errors.Is(err, syscall.ENOTDIR) {
+	} else if name == "" || name == "." || name == ".." || endsInSlash(path) &&
+		errors.Is(err, syscall.ENOTDIR) {
 		if err == nil {
 			err = syscall.ENOTDIR
 		}
 		return nil, fault(path, err)
 	}
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() { // a FIFO, for one, must not be opened
+	// a FIFO, for one, must not be opened
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil, fault(dir, syscall.ENOTDIR)
 	}
 	parent, err := os.OpenRoot(dir)
@@ -103,7 +109,8 @@ func NewUnpacker(path string, o Options) (*Unpacker, error) {
 	return &Unpacker{
 		trusted: o.Trusted, parent: parent, dir: dir, name: name, into: parent,
 		slash: name != "" && endsInSlash(path), rootName: o.Name,
-		dirs: map[string]dirMode{}, memory: bounded.List{What: "the list of the directories", Max: dirsMax}, buf: make([]byte, bufferSize),
+		dirs: map[string]dirMode{}, memory: bounded.List{What: "the list of the directories",
+			Max: dirsMax}, buf: make([]byte, bufferSize),
 	}, nil
 }
 
@@ -114,7 +121,8 @@ func (u *Unpacker) Root() string { return u.top }
 func (u *Unpacker) Unpack(ctx context.Context, r io.Reader) error {
 	in := &endReader{r: bufio.NewReaderSize(r, bufferSize)}
 	tr := tar.NewReader(in)
-	content := readerFunc(func(p []byte) (int, error) { // a terabyte of holes takes no place in the archive
+	// a terabyte of holes takes no place in the archive
+	content := readerFunc(func(p []byte) (int, error) {
 		if ctx.Err() != nil {
 			return 0, ctxerr.Of(ctx)
 		}
@@ -152,7 +160,8 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// An endReader knows whether its end has been read: package tar reads that far only if an archive has no trailer.
+// An endReader knows whether its end has been read: package tar reads that far only if an archive
+// has no trailer.
 type endReader struct {
 	r     io.Reader
 	ended bool
@@ -220,7 +229,8 @@ func (u *Unpacker) entry(h *tar.Header, r io.Reader) error {
 	return nil
 }
 
-// begin is called with the archive's root. It decides where the copy goes, and makes the temporary directory for it.
+// begin is called with the archive's root. It decides where the copy goes, and makes the temporary
+// directory for it.
 func (u *Unpacker) begin(top string, isDir bool) error {
 	u.top = top
 	if u.name == "" {
@@ -305,8 +315,10 @@ func (u *Unpacker) file(name string, mode fs.FileMode, h *tar.Header, r io.Reade
 	return u.within.create(filepath.Base(name), mode, h.ModTime, fill)
 }
 
-// writeFile makes a file. Its mode is set in the end: that given to OpenFile is subject to the umask.
-func writeFile(dir *os.Root, name string, mode fs.FileMode, modified time.Time, write func(*os.File) error) error {
+// writeFile makes a file. Its mode is set in the end: that given to OpenFile is subject to the
+// umask.
+func writeFile(dir *os.Root, name string, mode fs.FileMode, modified time.Time,
+	write func(*os.File) error) error {
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, 0o600)
 	if err != nil {
 		return err
@@ -324,7 +336,8 @@ func writeFile(dir *os.Root, name string, mode fs.FileMode, modified time.Time, 
 	return dir.Chtimes(name, modified, modified)
 }
 
-// fifo makes a FIFO. os.Root cannot, so it is made by a path that no name of the archive's is part of, and then moved.
+// fifo makes a FIFO. os.Root cannot, so it is made by a path that no name of the archive's is part
+// of, and then moved.
 func (u *Unpacker) fifo(name string, mode fs.FileMode) error {
 	temp := tempPrefix + rand.Text()
 	err := mkfifo(filepath.Join(u.root.Name(), temp))

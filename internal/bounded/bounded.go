@@ -26,7 +26,8 @@ type TooLargeError struct {
 
 // Error implements error.
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%s is larger than %s, which is the most that is read of it", e.What, bytesText(e.Max))
+	return fmt.Sprintf("%s is larger than %s, which is the most that is read of it", e.What,
+		bytesText(e.Max))
 }
 
 func bytesText(n int64) string {
@@ -60,7 +61,8 @@ func Line(r *bufio.Reader, what string, most int) (string, error) {
 			size--
 		}
 		if size > most {
-			return string(append(line, piece...)[:most]), &TooLargeError{What: what, Max: int64(most)}
+			return string(append(line, piece...)[:most]),
+				&TooLargeError{What: what, Max: int64(most)}
 		}
 		switch {
 		case err == bufio.ErrBufferFull:
@@ -108,7 +110,8 @@ const claimPiece = 1 << 20
 
 // Exactly reads as many bytes as a box claims to send, at most most. Memory grows with what comes.
 // If r ends before, the error is io.ErrUnexpectedEOF.
-func Exactly[N int | int32 | int64 | uint32 | uint64](r io.Reader, claimed N, what string, most int) ([]byte, error) {
+func Exactly[N int | int32 | int64 | uint32 | uint64](r io.Reader, claimed N, what string,
+	most int) ([]byte, error) {
 	size, err := Size(claimed, what, most)
 	if err != nil {
 		return nil, err
@@ -204,7 +207,8 @@ func (b *Buffer) Err() error {
 // Capture returns a Buffer for what a program of a box prints, and a context for the program's Run.
 // If the program prints more than most bytes, that context ends, with the error as its cause: so
 // Run kills the program and returns that error. The caller calls stop at the end.
-func Capture(ctx context.Context, what string, most int) (run context.Context, b *Buffer, stop func()) {
+func Capture(ctx context.Context, what string,
+	most int) (run context.Context, b *Buffer, stop func()) {
 	ctx, cancel := ctxerr.WithCancel(ctx)
 	return ctx, &Buffer{What: what, Max: most, Full: cancel}, func() { cancel(nil) }
 }

@@ -50,7 +50,9 @@ func TestLine(t *testing.T) {
 		"Line": func(r io.Reader, most int) (string, error) {
 			return bounded.Line(bufio.NewReaderSize(r, 16), "the line", most)
 		},
-		"BareLine": func(r io.Reader, most int) (string, error) { return bounded.BareLine(r, "the line", most) },
+		"BareLine": func(r io.Reader, most int) (string, error) {
+			return bounded.BareLine(r, "the line", most)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, c := range []struct {
@@ -58,7 +60,8 @@ func TestLine(t *testing.T) {
 				most       int
 				err        error
 			}{
-				{"\n", "", 0, nil}, {"abc\nd", "abc", 3, nil}, {strings.Repeat("x", 100) + "\n", strings.Repeat("x", 100), 100, nil},
+				{"\n", "", 0, nil}, {"abc\nd", "abc", 3, nil},
+				{strings.Repeat("x", 100) + "\n", strings.Repeat("x", 100), 100, nil},
 				{"", "", 3, io.EOF}, {"abc", "abc", 3, io.EOF},
 			} {
 				got, err := line(strings.NewReader(c.says), c.most)

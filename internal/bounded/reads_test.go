@@ -15,7 +15,8 @@ import (
 )
 
 // readsAll are the functions and methods that read as much as there is.
-var readsAll = []string{"ReadAll", "ReadString", "ReadBytes", "ReadFrom", "NewScanner", "Scan", "Fscan", "Fscanf", "Fscanln"}
+var readsAll = []string{"ReadAll", "ReadString", "ReadBytes", "ReadFrom", "NewScanner", "Scan",
+	"Fscan", "Fscanf", "Fscanln"}
 
 // decoders are the packages whose NewDecoder reads values of any size.
 var decoders = []string{"json", "jsonv2", "xml", "gob", "yaml", "toml"}
@@ -57,10 +58,13 @@ func unboundedReads(name string, source any) (found []string, err error) {
 			switch what := f.Sel.Name; {
 			case of == "bounded", len(n.Args) > 0 && hasBound(n.Args[0]):
 			case what == "ReadFrom" && (len(n.Args) != 1 || !grows(f.X)),
-				strings.Contains(what, "can") && what != "NewScanner" && of != "fmt": // sql's, bufio.Scanner's
-			case slices.Contains(readsAll, what), what == "NewDecoder" && slices.Contains(decoders, of):
+				// sql's, bufio.Scanner's
+				strings.Contains(what, "can") && what != "NewScanner" && of != "fmt":
+			case slices.Contains(readsAll, what), what == "NewDecoder" &&
+				slices.Contains(decoders, of):
 				find(f.Sel.Pos(), what)
-			case strings.HasPrefix(what, "Copy") && of == "io" && grows(n.Args[0]) && !(what == "CopyN" && isConstant(n.Args[2])):
+			case strings.HasPrefix(what, "Copy") && of == "io" && grows(n.Args[0]) &&
+				!(what == "CopyN" && isConstant(n.Args[2])):
 				find(f.Sel.Pos(), what)
 			}
 		case *ast.KeyValueExpr:
@@ -69,7 +73,8 @@ func unboundedReads(name string, source any) (found []string, err error) {
 			}
 		case *ast.AssignStmt:
 			for i, to := range n.Lhs {
-				if f, ok := to.(*ast.SelectorExpr); ok && len(n.Rhs) == len(n.Lhs) && (f.Sel.Name == "Stdout" || f.Sel.Name == "Stderr") && grows(n.Rhs[i]) {
+				if f, ok := to.(*ast.SelectorExpr); ok && len(n.Rhs) == len(n.Lhs) &&
+					(f.Sel.Name == "Stdout" || f.Sel.Name == "Stderr") && grows(n.Rhs[i]) {
 					find(f.Sel.Pos(), f.Sel.Name)
 				}
 			}
@@ -99,7 +104,8 @@ func isCall(e ast.Expr, functions ...string) bool {
 
 // hasBound reports whether a reader has a bound, or reads what is in memory.
 func hasBound(reader ast.Expr) bool {
-	return isCall(reader, "io.LimitReader", "io.NewSectionReader", "http.MaxBytesReader", "bytes.NewReader", "bytes.NewBufferString", "strings.NewReader")
+	return isCall(reader, "io.LimitReader", "io.NewSectionReader", "http.MaxBytesReader",
+		"bytes.NewReader", "bytes.NewBufferString", "strings.NewReader")
 }
 
 func isConstant(e ast.Expr) bool {
@@ -115,8 +121,8 @@ func isConstant(e ast.Expr) bool {
 	return constant
 }
 
-// growingVariables returns what reports whether an expression is a Builder or Buffer, or the address
-// of one. It knows variables and fields by their names alone.
+// growingVariables returns what reports whether an expression is a Builder or Buffer, or the
+// address of one. It knows variables and fields by their names alone.
 func growingVariables(file *ast.File) func(ast.Expr) bool {
 	names := map[string]bool{}
 	isType := func(e ast.Expr) bool {
@@ -134,7 +140,8 @@ func growingVariables(file *ast.File) func(ast.Expr) bool {
 		case *ast.CompositeLit:
 			return isType(e.Type)
 		case *ast.CallExpr:
-			return nameOf(e.Fun) == "new" && isType(e.Args[0]) || isCall(e, "bytes.NewBuffer", "bytes.NewBufferString")
+			return nameOf(e.Fun) == "new" && isType(e.Args[0]) ||
+				isCall(e, "bytes.NewBuffer", "bytes.NewBufferString")
 		}
 		return false
 	}
@@ -142,7 +149,8 @@ func growingVariables(file *ast.File) func(ast.Expr) bool {
 		switch n := n.(type) {
 		case *ast.ValueSpec:
 			for i, name := range n.Names {
-				names[name.Name] = names[name.Name] || n.Type != nil && isType(n.Type) || i < len(n.Values) && isValue(n.Values[i])
+				names[name.Name] = names[name.Name] || n.Type != nil && isType(n.Type) ||
+					i < len(n.Values) && isValue(n.Values[i])
 			}
 		case *ast.AssignStmt:
 			for i, to := range n.Lhs {
@@ -171,7 +179,8 @@ func growingVariables(file *ast.File) func(ast.Expr) bool {
 	}
 }
 
-// notOfBoxes are the packages whose programs read no box: tests' tools, and boxd, which runs in one.
+// notOfBoxes are the packages whose programs read no box: tests' tools, and boxd, which runs in
+// one.
 var notOfBoxes = []string{
 	"bench/...", "internal/boxd", "internal/boxd/bin", "internal/test/...", "internal/tools/...",
 	"sandbox/sandboxtest", "service/servicetest",
@@ -199,10 +208,12 @@ func TestReads(t *testing.T) {
 			return err
 		}
 		place = filepath.ToSlash(place)
-		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && place != ".") {
+		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") &&
+			place != ".") {
 			return filepath.SkipDir
 		}
-		if d.IsDir() || readsNoBox(path.Dir(place)) || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+		if d.IsDir() || readsNoBox(path.Dir(place)) || !strings.HasSuffix(file, ".go") ||
+			strings.HasSuffix(file, "_test.go") {
 			return nil
 		}
 		files++
@@ -215,7 +226,8 @@ func TestReads(t *testing.T) {
 		dir, _ := strings.CutSuffix(pattern, "/...")
 		require.DirExists(t, filepath.Join(root, filepath.FromSlash(dir)))
 	}
-	require.Empty(t, found, "use package bounded, or say why not by a comment //bounded: on the line")
+	require.Empty(t, found, "use package bounded, or say why not by a comment //bounded: on the "+
+		"line")
 }
 
 func TestReadsFinds(t *testing.T) {
@@ -254,7 +266,9 @@ func f(t *T) {
 }`)
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"f.go:4:5: ReadAll", "f.go:5:5: ReadString", "f.go:7:5: ReadAll", "f.go:8:7: NewDecoder", "f.go:11:5: ReadAll", "f.go:12:5: ReadAll", "f.go:13:5: ReadAll",
-		"f.go:18:28: Stdout", "f.go:19:6: Stderr", "f.go:22:5: Copy", "f.go:24:5: CopyN", "f.go:25:5: Copy", "f.go:27:4: ReadFrom", "f.go:30:6: Fscan",
+		"f.go:4:5: ReadAll", "f.go:5:5: ReadString", "f.go:7:5: ReadAll", "f.go:8:7: NewDecoder",
+		"f.go:11:5: ReadAll", "f.go:12:5: ReadAll", "f.go:13:5: ReadAll",
+		"f.go:18:28: Stdout", "f.go:19:6: Stderr", "f.go:22:5: Copy", "f.go:24:5: CopyN",
+		"f.go:25:5: Copy", "f.go:27:4: ReadFrom", "f.go:30:6: Fscan",
 	}, found)
 }

@@ -14,7 +14,8 @@ func TestUnmarshal(t *testing.T) {
 	var names []string
 	require.NoError(t, bounded.Unmarshal([]byte(`["a,b","{[\"","\\"]`), &names, "the names", 300))
 	require.Equal(t, []string{"a,b", `{["`, `\`}, names)
-	err := bounded.Unmarshal([]byte(`["`+strings.Repeat(`\",{[`, 1000)+`"]`), &names, "the names", 160)
+	err := bounded.Unmarshal([]byte(`["`+strings.Repeat(`\",{[`, 1000)+`"]`), &names, "the names",
+		160)
 	require.NoError(t, err, "what a string holds is no value")
 	err = bounded.Unmarshal([]byte(`[1`), &names, "the names", 300)
 	require.ErrorContains(t, err, "the names: ")
@@ -36,7 +37,8 @@ func TestUnmarshalRaw(t *testing.T) {
 	require.Equal(t, `{"x":[`+numbers+`]}`, string(d.Data["figure"]))
 	tooLarge(t, bounded.UnmarshalRaw(text, &d, "it", 1<<10, 4), "it", "1 KiB")
 	tooLarge(t, bounded.Unmarshal(text, &d, "it", 1<<10), "it", "1 KiB")
-	tooLarge(t, bounded.UnmarshalRaw([]byte(`{"data":{`+strings.Repeat(`"a":[[0,0]],`, 100)+`"a":0}}`), &d, "it", 1<<10, 2), "it", "1 KiB")
+	tooLarge(t, bounded.UnmarshalRaw([]byte(`{"data":{`+strings.Repeat(`"a":[[0,0]],`, 100)+
+		`"a":0}}`), &d, "it", 1<<10, 2), "it", "1 KiB")
 }
 
 // What Unmarshal lets through does not take much more than it has been allowed.
@@ -47,9 +49,11 @@ func TestUnmarshalMemory(t *testing.T) {
 		D, E, F string
 		G       []string
 	}
-	for piece, v := range map[string]any{"{},": new([]item), `"",`: new([]string), `[],`: new([][]byte), "1,": new([]int)} {
+	for piece, v := range map[string]any{"{},": new([]item), `"",`: new([]string),
+		`[],`: new([][]byte), "1,": new([]int)} {
 		n := 1
-		for n < most && bounded.Unmarshal([]byte("["+strings.Repeat(piece, 2*n)+"null]"), new(json.RawMessage), "it", most) == nil {
+		for n < most && bounded.Unmarshal([]byte("["+strings.Repeat(piece, 2*n)+"null]"),
+			new(json.RawMessage), "it", most) == nil {
 			n *= 2
 		}
 		text := []byte("[" + strings.Repeat(piece, n) + "null]")

@@ -10,15 +10,17 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// An attachment is a client's channel to a program. A program has one at most: a new one takes the place of the one before.
+// An attachment is a client's channel to a program. A program has one at most: a new one takes the
+// place of the one before.
 type attachment struct {
 	ch   ssh.Channel
 	over chan struct{} // closed when another takes its place, or its channel ends
 	once sync.Once
 }
 
-// serve attaches a channel to the program, and returns when the channel is closed. stdout and stderr are the offsets from which on the client wants the
-// outputs; -1 is the oldest byte that there is.
+// serve attaches a channel to the program, and returns when the channel is closed. stdout and
+// stderr are the offsets from which on the client wants the outputs; -1 is the oldest byte that
+// there is.
 func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, stderr int64) {
 	a := &attachment{ch: ch, over: make(chan struct{})}
 	p.mu.Lock()
@@ -30,7 +32,8 @@ func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, st
 	p.wakeInputs()
 
 	from := [2]int64{p.out.follow(stdout)}
-	state := wire.State{PID: uint64(p.child.pid), Input: uint64(p.in.total()), Stdout: uint64(from[0]), OutTotal: uint64(p.out.total())}
+	state := wire.State{PID: uint64(p.child.pid), Input: uint64(p.in.total()),
+		Stdout: uint64(from[0]), OutTotal: uint64(p.out.total())}
 	if p.commands != nil {
 		state.Commands = uint64(p.commands.total())
 	}
@@ -64,7 +67,8 @@ func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, st
 	go func() {
 		senders.Wait()
 		if !a.isOver() {
-			ch.SendRequest(wire.OutputEndRequest, false, ssh.Marshal(&wire.Ack{Stdout: uint64(ended[0]), Stderr: uint64(ended[1])}))
+			ch.SendRequest(wire.OutputEndRequest, false,
+				ssh.Marshal(&wire.Ack{Stdout: uint64(ended[0]), Stderr: uint64(ended[1])}))
 			ch.CloseWrite()
 		}
 	}()
@@ -73,7 +77,8 @@ func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, st
 		case <-p.child.ended:
 			exit := wire.Exit{Code: uint32(p.child.status.ExitStatus())}
 			if status := p.child.status; status.Signaled() {
-				exit = wire.Exit{Code: 128 + uint32(status.Signal()), Signal: uint32(status.Signal())}
+				exit = wire.Exit{Code: 128 + uint32(status.Signal()),
+					Signal: uint32(status.Signal())}
 			}
 			ch.SendRequest(wire.ExitRequest, false, ssh.Marshal(&exit))
 		case <-a.over:
@@ -81,7 +86,9 @@ func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, st
 	}()
 	go a.take(p.in, ch, func(taken int64) wire.Ack { return wire.Ack{Stdout: uint64(taken)} })
 	if p.commands != nil {
-		go a.take(p.commands, countedCommands{ch.Stderr(), p}, func(taken int64) wire.Ack { return wire.Ack{Stderr: uint64(taken)} })
+		go a.take(p.commands, countedCommands{ch.Stderr(), p}, func(taken int64) wire.Ack {
+			return wire.Ack{Stderr: uint64(taken)}
+		})
 	}
 	var parts wire.Parts
 	for r := range requests {
@@ -131,7 +138,8 @@ func (a *attachment) isOver() bool {
 	}
 }
 
-// send sends an output from offset on, until its end or the attachment's, and returns the offset up to which it has been sent.
+// send sends an output from offset on, until its end or the attachment's, and returns the offset up
+// to which it has been sent.
 func (a *attachment) send(o *output, w io.Writer, offset int64) int64 {
 	buf := make([]byte, 32<<10)
 	for {
@@ -146,7 +154,8 @@ func (a *attachment) send(o *output, w io.Writer, offset int64) int64 {
 	}
 }
 
-// take passes an input of the client's, which comes from r, on to the program, and acknowledges it. An offset of 0 in an Ack says nothing.
+// take passes an input of the client's, which comes from r, on to the program, and acknowledges it.
+// An offset of 0 in an Ack says nothing.
 func (a *attachment) take(in *input, r io.Reader, ack func(taken int64) wire.Ack) {
 	buf := make([]byte, 32<<10)
 	var told int64

@@ -36,7 +36,8 @@ type box struct {
 	clients []*ssh.Client
 }
 
-// startBox starts a box, and makes its key the owner's. Its user is root, whose home is dir; programs start there.
+// startBox starts a box, and makes its key the owner's. Its user is root, whose home is dir;
+// programs start there.
 func startBox(t testing.TB, env ...string) *box {
 	t.Helper()
 	return startBoxWith(t, nil, env...)
@@ -53,10 +54,13 @@ func startBoxWith(t testing.TB, command []string, env ...string) *box {
 	}
 	var id [8]byte
 	rand.Read(id[:])
-	b := &box{t: t, id: "test-" + hex.EncodeToString(id[:]), dir: t.TempDir(), log: new(safeBuffer), key: newKey(t)}
-	cmd := exec.Command(executable(t), append([]string{"serve", "-linger", "10m", b.id}, command...)...)
+	b := &box{t: t, id: "test-" + hex.EncodeToString(id[:]), dir: t.TempDir(), log: new(safeBuffer),
+		key: newKey(t)}
+	cmd := exec.Command(executable(t), append([]string{"serve", "-linger", "10m", b.id},
+		command...)...)
 	cmd.Dir = b.dir
-	cmd.Env = append([]string{actAs + "=1", dontLinger, "PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "LC_ALL=C"}, env...)
+	cmd.Env = append([]string{actAs + "=1", dontLinger, "PATH=" + os.Getenv("PATH"),
+		"HOME=" + b.dir, "LC_ALL=C"}, env...)
 	logEnd, stderr, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +161,8 @@ func (b *box) say(line string) string {
 
 // joinCommand returns the command that joins the box from outside, as the engine's exec does.
 func (b *box) joinCommand() []string {
-	return []string{"nsenter", "--target", strconv.Itoa(b.pid), "--pid", "env", actAs + "=1", dontLinger, executable(b.t), "join", b.id}
+	return []string{"nsenter", "--target", strconv.Itoa(b.pid), "--pid", "env", actAs + "=1",
+		dontLinger, executable(b.t), "join", b.id}
 }
 
 // dial connects to boxd from outside.
@@ -213,7 +218,8 @@ func (j *joined) Close() error {
 // login logs in with a key.
 func (b *box) login(key ssh.Signer) (*ssh.Client, error) {
 	auth := []ssh.AuthMethod{ssh.PublicKeys(key)}
-	return b.handshake(&ssh.ClientConfig{User: "anyone", Auth: auth, HostKeyCallback: ssh.FixedHostKey(b.hostKey)})
+	return b.handshake(&ssh.ClientConfig{User: "anyone", Auth: auth,
+		HostKeyCallback: ssh.FixedHostKey(b.hostKey)})
 }
 
 func (b *box) handshake(config *ssh.ClientConfig) (*ssh.Client, error) {
@@ -254,7 +260,8 @@ func (b *box) admit(key ssh.Signer) {
 	b.t.Helper()
 	owner := b.owner()
 	defer owner.Close()
-	if ok, _, err := owner.SendRequest(wire.GuestRequest, true, key.PublicKey().Marshal()); !ok || err != nil {
+	if ok, _, err := owner.SendRequest(wire.GuestRequest, true, key.PublicKey().Marshal()); !ok ||
+		err != nil {
 		b.t.Fatal("the guest is not let in: ", err)
 	}
 }
@@ -315,7 +322,8 @@ func (b *box) steady() level {
 func (b *box) settled(before level) {
 	b.t.Helper()
 	var now level
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(
+		20 * time.Millisecond) {
 		if now = b.level(); now.goroutines <= before.goroutines && now.fds <= before.fds {
 			return
 		}

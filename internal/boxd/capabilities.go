@@ -11,10 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropCapabilities executes this program anew without what a user other than root does not have in Docker: Podman gives the processes of such a container all
-// capabilities that are there for root, to become anybody among them. What sudo may get (the bounding set) stays. It returns if there are none to drop.
+// dropCapabilities executes this program anew without what a user other than root does not have in
+// Docker: Podman gives the processes of such a container all capabilities that are there for root,
+// to become anybody among them. What sudo may get (the bounding set) stays. It returns if there are
+// none to drop.
 //
-// A thread has capabilities of its own. That which executes the program has them for all there will be.
+// A thread has capabilities of its own. That which executes the program has them for all there will
+// be.
 func dropCapabilities() error {
 	if os.Geteuid() == 0 {
 		return nil

@@ -44,7 +44,8 @@ func TestDropCapabilities(t *testing.T) {
 		cmd := exec.Command(self, "grep", "-E", "^Cap(Inh|Prm|Eff|Amb)", "/proc/self/status")
 		cmd.Env = []string{dropsIn + "=1", dontLinger, "PATH=" + os.Getenv("PATH")}
 		cmd.SysProcAttr = &syscall.SysProcAttr{
-			Credential: &syscall.Credential{Uid: uid, Gid: uid}, AmbientCaps: []uintptr{unix.CAP_DAC_OVERRIDE, unix.CAP_SETUID},
+			Credential:  &syscall.Credential{Uid: uid, Gid: uid},
+			AmbientCaps: []uintptr{unix.CAP_DAC_OVERRIDE, unix.CAP_SETUID},
 		}
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -53,7 +54,8 @@ func TestDropCapabilities(t *testing.T) {
 		return regexp.MustCompile(`\s+`).ReplaceAllString(string(out), " ")
 	}
 	const none = "0000000000000000"
-	if got := of(12345); got != fmt.Sprintf("CapInh: %[1]s CapPrm: %[1]s CapEff: %[1]s CapAmb: %[1]s ", none) {
+	if got := of(12345); got != fmt.Sprintf("CapInh: %[1]s CapPrm: %[1]s CapEff: %[1]s CapAmb: "+
+		"%[1]s ", none) {
 		t.Errorf("a user has %q", got)
 	}
 	if got := of(0); !regexp.MustCompile("CapEff: 0*[1-9a-f]").MatchString(got) {

@@ -11,8 +11,9 @@ import (
 	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
-// Children are the programs that boxd has started. As process 1, boxd also inherits all orphans, and has to wait for each process that ends. One
-// goroutine waits, for any process, and hands each child its status. (os/exec would wait for its own child beside it, and each of the two would take
+// Children are the programs that boxd has started. As process 1, boxd also inherits all orphans,
+// and has to wait for each process that ends. One goroutine waits, for any process, and hands each
+// child its status. (os/exec would wait for its own child beside it, and each of the two would take
 // statuses that the other needs.)
 type children struct {
 	mu    sync.Mutex // held while a child is started, until it is in known
@@ -67,9 +68,12 @@ func (c *children) collect() {
 	}
 }
 
-// start starts a program on these streams, as the leader of a process session; terminal says that the outputs are that session's terminal.
+// start starts a program on these streams, as the leader of a process session; terminal says that
+// the outputs are that session's terminal.
 func (c *children) start(p *prepared, streams [3]*os.File, terminal bool) (*child, error) {
-	attr := &syscall.ProcAttr{Dir: p.dir, Env: p.env, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: terminal, Ctty: 1, Credential: p.as.Credential()}}
+	attr := &syscall.ProcAttr{Dir: p.dir, Env: p.env,
+		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: terminal, Ctty: 1,
+			Credential: p.as.Credential()}}
 	if err := programs.Give(attr.Sys.Credential, streams, terminal); err != nil {
 		return nil, err
 	}
@@ -87,8 +91,8 @@ func (c *children) start(p *prepared, streams [3]*os.File, terminal bool) (*chil
 	return child, nil
 }
 
-// signal sends a signal to the process group that the child leads. Once the child has been waited for, its number may be another process's, and
-// nothing is sent.
+// signal sends a signal to the process group that the child leads. Once the child has been waited
+// for, its number may be another process's, and nothing is sent.
 func (c *children) signal(child *child, sig syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

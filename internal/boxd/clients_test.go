@@ -28,7 +28,8 @@ type person struct {
 	dir, config string
 }
 
-// newPerson admits a person to the box. The test is skipped if one of the programs that it needs beside ssh is missing.
+// newPerson admits a person to the box. The test is skipped if one of the programs that it needs
+// beside ssh is missing.
 func newPerson(t testing.TB, programs ...string) *person {
 	t.Helper()
 	for _, program := range append(programs, "ssh") {
@@ -72,7 +73,8 @@ func (p *person) command(name string, args ...string) *exec.Cmd {
 	p.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), "GIT_SSH_COMMAND=ssh -F "+p.config, "GIT_CONFIG_GLOBAL=/dev/null", "LC_ALL=C")
+	cmd.Env = append(os.Environ(), "GIT_SSH_COMMAND=ssh -F "+p.config,
+		"GIT_CONFIG_GLOBAL=/dev/null", "LC_ALL=C")
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
 }
@@ -97,7 +99,8 @@ func TestOpenSSH(t *testing.T) {
 	}
 	for command, want := range map[string]int{"exit 3": 3, "kill -TERM $$": 255} {
 		var exit *exec.ExitError
-		if err := p.command("ssh", "-F", p.config, "box", command).Run(); !errors.As(err, &exit) || exit.ExitCode() != want {
+		if err := p.command("ssh", "-F", p.config, "box", command).Run(); !errors.As(err, &exit) ||
+			exit.ExitCode() != want {
 			t.Errorf("%s: %v", command, err)
 		}
 	}
@@ -109,7 +112,8 @@ func TestOpenSSH(t *testing.T) {
 		t.Errorf("%d bytes, %q, %v", len(out), &errs, err)
 	}
 	wrong := p.knownHosts("wrong", newKey(t).PublicKey())
-	out, err := p.command("ssh", "-F", p.config, "-o", "UserKnownHostsFile="+wrong, "box", "true").CombinedOutput()
+	out, err := p.command("ssh", "-F", p.config, "-o", "UserKnownHostsFile="+wrong, "box",
+		"true").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "Host key verification failed") {
 		t.Errorf("with a wrong host key: %v\n%s", err, out)
 	}
@@ -119,9 +123,13 @@ func TestOpenSSH(t *testing.T) {
 	if err := master.Start(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the master connection is there", func() bool { _, err := os.Stat(control); return err == nil })
+	waitFor(t, "the master connection is there", func() bool {
+		_, err := os.Stat(control)
+		return err == nil
+	})
 	for range 20 {
-		if got := p.does("ssh", "-F", p.config, "-S", control, "box", "echo shared"); got != "shared\n" {
+		if got := p.does("ssh", "-F", p.config, "-S", control, "box",
+			"echo shared"); got != "shared\n" {
 			t.Errorf("%q", got)
 		}
 	}
@@ -146,7 +154,8 @@ func TestOpenSSHForwards(t *testing.T) {
 				l.Close()
 			}
 			os.Remove(filepath.Join(p.dir, "listening"))
-			cmd := p.command("ssh", "-F", p.config, "-o", "ExitOnForwardFailure=yes", f[0], address+":"+f[1], "box", "echo up; cat")
+			cmd := p.command("ssh", "-F", p.config, "-o", "ExitOnForwardFailure=yes", f[0],
+				address+":"+f[1], "box", "echo up; cat")
 			in, _ := cmd.StdinPipe()
 			out, _ := cmd.StdoutPipe()
 			if err := cmd.Start(); err != nil {
@@ -175,9 +184,11 @@ func TestOpenSSHForwards(t *testing.T) {
 func (p *person) tree(name string) (path, sum string) {
 	p.t.Helper()
 	path = filepath.Join(p.dir, name)
-	for file, size := range map[string]int{"big": 10<<20 + 1, "empty": 0, "with a space": 10, "sub/ü": 100} {
+	for file, size := range map[string]int{"big": 10<<20 + 1, "empty": 0, "with a space": 10,
+		"sub/ü": 100} {
 		file = filepath.Join(path, file)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, randomBytes(size), 0o640)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755),
+			os.WriteFile(file, randomBytes(size), 0o640)); err != nil {
 			p.t.Fatal(err)
 		}
 	}
@@ -231,9 +242,11 @@ func TestCopiers(t *testing.T) {
 		check(there(name), back+name)
 	}
 	cmd := p.command("sftp", "-q", "-F", p.config, "-b", "-", "box")
-	cmd.Stdin = strings.NewReader(fmt.Sprintf("pwd\nput -pR %s sftp\nget -pR sftp %ssftp\n", from, back) +
+	cmd.Stdin = strings.NewReader(fmt.Sprintf("pwd\nput -pR %s sftp\nget -pR sftp %ssftp\n", from,
+		back) +
 		"ls -l sftp\nln -s sftp link\nrename sftp renamed\nmkdir d\nrmdir d\ndf\n")
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "Remote working directory: "+p.box.dir) {
+	if out, err := cmd.CombinedOutput(); err != nil ||
+		!strings.Contains(string(out), "Remote working directory: "+p.box.dir) {
 		t.Errorf("sftp: %v\n%s", err, out)
 	}
 	check(there("renamed"), back+"sftp")
@@ -254,7 +267,8 @@ func TestGit(t *testing.T) {
 	first := filepath.Join(p.dir, "first")
 	p.write("first/file", string(randomBytes(1<<20)))
 	p.does("git", "-C", first, "add", ".")
-	p.does("git", "-C", first, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "one")
+	p.does("git", "-C", first, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m",
+		"one")
 	p.does("git", "-C", first, "push", "-q", "origin", "HEAD:main")
 	p.does("git", "clone", "-q", "ssh://box"+repository, "second")
 	if sumOf(t, filepath.Join(p.dir, "second", ".git", "refs", "heads")) == "" {
@@ -311,7 +325,9 @@ func (y *typist) types(text, shows string) {
 	y.t.Helper()
 	seen := len(y.String())
 	io.WriteString(y.terminal, text)
-	waitFor(y.t, fmt.Sprintf("%q shows %q", text, shows), func() bool { return strings.Contains(y.String()[seen:], shows) })
+	waitFor(y.t, fmt.Sprintf("%q shows %q", text, shows), func() bool {
+		return strings.Contains(y.String()[seen:], shows)
+	})
 }
 
 func (y *typist) leaves(status int) {
@@ -319,7 +335,8 @@ func (y *typist) leaves(status int) {
 	select {
 	case err := <-y.ended:
 		var exit *exec.ExitError
-		if status == 0 && err != nil || status != 0 && (!errors.As(err, &exit) || exit.ExitCode() != status) {
+		if status == 0 && err != nil || status != 0 &&
+			(!errors.As(err, &exit) || exit.ExitCode() != status) {
 			y.t.Errorf("ssh ended with %v", err)
 		}
 	case <-time.After(30 * time.Second):
@@ -344,10 +361,13 @@ func TestTypist(t *testing.T) {
 	waitFor(t, "the new size arrives", func() bool {
 		seen := len(y.String())
 		y.types("stty size\r", "stty size\r\n")
-		waitFor(t, "stty answers", func() bool { return strings.Count(y.String()[seen:], "\n") > 1 })
+		waitFor(t, "stty answers", func() bool {
+			return strings.Count(y.String()[seen:], "\n") > 1
+		})
 		return strings.Contains(y.String()[seen:], "40 77")
 	})
-	y.types("echo u''p; cat\r", "up\r\n") // not its echo: what is typed before the shell has the terminal ready for cat shows otherwise
+	// not its echo: what is typed before the shell has the terminal ready for cat shows otherwise
+	y.types("echo u''p; cat\r", "up\r\n")
 	y.types("line\r", "line\r\nline\r\n")
 	y.types("\x03", prompt) // what is typed before, cat reads before it dies
 	y.types("echo st=$?\r", "st=130")
@@ -374,7 +394,8 @@ func TestFullScreenPrograms(t *testing.T) {
 	y.types("", "some line")
 	y.types("Ohello\x1b:wq\r", "written")
 	y.leaves(0)
-	if data, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(data), "hello\nsome line\n") {
+	if data, err := os.ReadFile(file); err != nil ||
+		!strings.HasPrefix(string(data), "hello\nsome line\n") {
 		t.Errorf("%.30q, %v", data, err)
 	}
 }

@@ -68,10 +68,12 @@ func newHost(t testing.TB) (*client.Host, *way) {
 
 // connect makes a host of the box, and the test its owner.
 func (w *way) connect(t testing.TB) *client.Host {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // t's has ended in a Cleanup
+	// t's has ended in a Cleanup
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	h, err := client.Connect(ctx, client.Config{
-		Name: "box", Place: w, Patience: time.Minute, Keep: true, Logger: slog.New(slog.DiscardHandler),
+		Name: "box", Place: w, Patience: time.Minute, Keep: true,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +108,8 @@ func TestDiscard(t *testing.T) {
 	hosttest.Discard(t, h)
 }
 
-// Cuts in the middle of long lines, while something is typed too: nothing is lost, and nothing comes twice.
+// Cuts in the middle of long lines, while something is typed too: nothing is lost, and nothing
+// comes twice.
 func TestCommandsCut(t *testing.T) {
 	h, w := newHost(t)
 	s := hosttest.StartShell(t, h, "bash", "--norc", "--noediting", "-i")
@@ -121,7 +124,8 @@ func TestCommandsCut(t *testing.T) {
 		})
 		s.Type(t, fmt.Sprintf("typed %d\n", i))
 		word := strings.Repeat(fmt.Sprintf("%07d ", i), 25<<10) // 200 KiB
-		s.Say(t, fmt.Sprintf("x='%s'; case $x in *[!0-9\\ ]*) echo wrong;; esac; read -r y </dev/tty; echo \"%d: ${#x} ${x:204792:7} $y\"\n", word, i))
+		s.Say(t, fmt.Sprintf("x='%s'; case $x in *[!0-9\\ ]*) echo wrong;; esac; read -r y "+
+			"</dev/tty; echo \"%d: ${#x} ${x:204792:7} $y\"\n", word, i))
 		fmt.Fprintf(&want, "%d: 204800 %07d typed %d\n", i, i, i)
 		s.Shows(t, fmt.Sprintf("\n%d: 204800", i))
 		cutting.Wait()

@@ -29,11 +29,13 @@ const (
 	guestChannels = 1000
 )
 
-// cut reports whether the connection has ended, so that the end of a channel need not be what the client has sent. It is known before any channel ends by that.
+// cut reports whether the connection has ended, so that the end of a channel need not be what the
+// client has sent. It is known before any channel ends by that.
 func (c *conn) cut() bool { return c.raw.ended.Load() }
 
-// serve serves channels and requests until the connection's end. A person's ssh asks for its listeners (-R) before its session, and does not wait for the answers:
-// a guest's channel begins when they are there. The owner waits itself, and has questions that take longer.
+// serve serves channels and requests until the connection's end. A person's ssh asks for its
+// listeners (-R) before its session, and does not wait for the answers: a guest's channel begins
+// when they are there. The owner waits itself, and has questions that take longer.
 func (c *conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 	defer c.forwards.close()
 	if c.owner {
@@ -67,7 +69,8 @@ func (c *conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 	}
 }
 
-// enter counts a channel in c.open, and reports false if there are too many. Whoever ends the channel subtracts it.
+// enter counts a channel in c.open, and reports false if there are too many. Whoever ends the
+// channel subtracts it.
 func (c *conn) enter() bool {
 	limit := int32(guestChannels)
 	if c.owner {
@@ -140,7 +143,8 @@ func (c *conn) ask(newChannel ssh.NewChannel) {
 
 func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {
 	switch kind := r.Type; {
-	case kind == "tcpip-forward", kind == "cancel-tcpip-forward", kind == "streamlocal-forward@openssh.com", kind == "cancel-streamlocal-forward@openssh.com":
+	case kind == "tcpip-forward", kind == "cancel-tcpip-forward",
+		kind == "streamlocal-forward@openssh.com", kind == "cancel-streamlocal-forward@openssh.com":
 		return c.forward(r)
 	case !c.owner: // also refuses keepalive@openssh.com, whose sender is content with any answer
 		return false, nil

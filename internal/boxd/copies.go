@@ -34,8 +34,9 @@ func (c *conn) unpack(nc ssh.NewChannel) {
 	})
 }
 
-// errUnasked is the error of a copy whose archive ended without its trailer: the client has given up, or the connection was cut. Where half of it still works,
-// the client would take an answer for the copy's own end.
+// errUnasked is the error of a copy whose archive ended without its trailer: the client has given
+// up, or the connection was cut. Where half of it still works, the client would take an answer for
+// the copy's own end.
 var errUnasked = errors.New("nobody waits for the copy any more")
 
 // copy makes a copy, and tells the client how it went.

@@ -31,7 +31,8 @@ func answers(t *testing.T, requests <-chan *ssh.Request) (said []string) {
 	}
 }
 
-// What a cut has left unfinished is not answered: the client would take boxd's own end of file for the program's, or the copy's.
+// What a cut has left unfinished is not answered: the client would take boxd's own end of file for
+// the program's, or the copy's.
 func TestCutRequest(t *testing.T) {
 	b := startBox(t)
 	before := b.steady()
@@ -74,7 +75,8 @@ func TestCutRequest(t *testing.T) {
 func TestKilledJoin(t *testing.T) {
 	b := startBox(t)
 	owner := b.owner()
-	if said, err := exec.Command("pkill", "-KILL", "-f", "join "+b.id).CombinedOutput(); err != nil {
+	if said, err := exec.Command("pkill", "-KILL", "-f",
+		"join "+b.id).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
 	ended := make(chan error, 1)

@@ -20,7 +20,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// answering listens, and answers each connection once its input has ended: with that input, and "end".
+// answering listens, and answers each connection once its input has ended: with that input, and
+// "end".
 func answering(t testing.TB, network, address string) net.Listener {
 	t.Helper()
 	l, err := net.Listen(network, address)
@@ -74,12 +75,14 @@ func TestDirect(t *testing.T) {
 	socket := filepath.Join(b.dir, "socket")
 	answering(t, "unix", socket)
 	answering(t, "unix", filepath.Join(b.dir, "@name"))
-	targets := [][2]string{{"tcp", tcp}, {"tcp", "localhost:" + port}, {"unix", socket}, {"unix", "socket"}, {"unix", "@name"}}
+	targets := [][2]string{{"tcp", tcp}, {"tcp", "localhost:" + port}, {"unix", socket},
+		{"unix", "socket"}, {"unix", "@name"}}
 	if l, err := net.Listen("tcp", "[::1]:0"); err == nil {
 		t.Cleanup(func() { l.Close() })
 		go answer(l)
 		_, port, _ := net.SplitHostPort(l.Addr().String())
-		targets = append(targets, [2]string{"tcp", "[::1]:" + port}, [2]string{"tcp", "localhost:" + port})
+		targets = append(targets, [2]string{"tcp", "[::1]:" + port},
+			[2]string{"tcp", "localhost:" + port})
 	}
 	before := b.steady()
 	for _, to := range targets {
@@ -263,7 +266,8 @@ func TestDirectRefused(t *testing.T) {
 		if err == nil {
 			conn.Close()
 		}
-		if !errors.As(err, &refused) || refused.Reason != ssh.ConnectionFailed || !strings.HasPrefix(refused.Message, c.message) {
+		if !errors.As(err, &refused) || refused.Reason != ssh.ConnectionFailed ||
+			!strings.HasPrefix(refused.Message, c.message) {
 			t.Errorf("%s: %v", c.address, err)
 		}
 	}
@@ -284,15 +288,22 @@ func TestDirectRefused(t *testing.T) {
 // TestReasons tests the words for errors that are hard to provoke.
 func TestReasons(t *testing.T) {
 	for err, want := range map[error]string{
-		&net.OpError{Err: os.NewSyscallError("connect", syscall.EACCES)}:       "Permission denied",
-		&net.OpError{Err: os.NewSyscallError("connect", syscall.ENETUNREACH)}:  "Network is unreachable",
+		&net.OpError{Err: os.NewSyscallError("connect", syscall.EACCES)}: "Permission denied",
+		&net.OpError{Err: os.NewSyscallError("connect",
+			syscall.ENETUNREACH)}: "Network is unreachable",
 		&net.OpError{Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}: "No route to host",
-		&net.OpError{Err: os.NewSyscallError("connect", syscall.ETIMEDOUT)}:    "Connection timed out",
-		&net.OpError{Err: os.NewSyscallError("s", syscall.EAFNOSUPPORT)}:       "Address family not supported by protocol",
-		&net.OpError{Err: os.ErrDeadlineExceeded}:                              "Connection timed out",
+		&net.OpError{Err: os.NewSyscallError("connect",
+			syscall.ETIMEDOUT)}: "Connection timed out",
+		&net.OpError{
+			Err: os.NewSyscallError("s", syscall.EAFNOSUPPORT)}: "Address family not supported " +
+			"by protocol",
+		&net.OpError{
+			Err: os.ErrDeadlineExceeded}: "Connection timed out",
 		context.DeadlineExceeded: "Connection timed out",
-		&net.OpError{Err: &net.DNSError{Name: "x", IsNotFound: true}}: "Name or service not known: x",
-		&net.OpError{Err: &net.DNSError{Name: "x", IsTimeout: true}}:  "Temporary failure in name resolution: x",
+		&net.OpError{
+			Err: &net.DNSError{Name: "x", IsNotFound: true}}: "Name or service not known: x",
+		&net.OpError{Err: &net.DNSError{Name: "x", IsTimeout: true}}: "Temporary failure in " +
+			"name resolution: x",
 	} {
 		if got := reason(err); got != want {
 			t.Errorf("%v: %q", err, got)
@@ -322,7 +333,8 @@ func TestFullQueue(t *testing.T) {
 	path := filepath.Join(b.dir, "socket")
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err == nil {
-		err = errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}), syscall.Listen(fd, 0))
+		err = errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}),
+			syscall.Listen(fd, 0))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -11,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A direct is a file in non-blocking mode whose system calls are made without telling Go's scheduler. The scheduler takes a call that lasts longer
-// than 20 µs for one that waits, and hands the only turn to run (GOMAXPROCS is 1) to another thread, which costs more than the call. These calls
-// never wait.
+// A direct is a file in non-blocking mode whose system calls are made without telling Go's
+// scheduler. The scheduler takes a call that lasts longer than 20 µs for one that waits, and hands
+// the only turn to run (GOMAXPROCS is 1) to another thread, which costs more than the call. These
+// calls never wait.
 type direct struct {
 	*os.File
 	conn syscall.RawConn
@@ -46,13 +47,15 @@ func (d *direct) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// call reads or writes p once. when is the RawConn's Read or Write, which waits until the file is ready.
+// call reads or writes p once. when is the RawConn's Read or Write, which waits until the file is
+// ready.
 func call(number uintptr, when func(func(fd uintptr) bool) error, p []byte) (n int, err error) {
 	var result uintptr
 	var errno unix.Errno
 	err = when(func(fd uintptr) bool {
 		for {
-			result, _, errno = unix.RawSyscall(number, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
+			result, _, errno = unix.RawSyscall(number, fd, uintptr(unsafe.Pointer(&p[0])),
+				uintptr(len(p)))
 			if errno != unix.EINTR {
 				return errno != unix.EAGAIN
 			}

@@ -11,7 +11,8 @@ import (
 	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
-// ourAccount is what the image's /etc/passwd says about boxd's user, as whom programs run. Many images have no entry, or no such file.
+// ourAccount is what the image's /etc/passwd says about boxd's user, as whom programs run. Many
+// images have no entry, or no such file.
 func ourAccount() programs.Account {
 	a, err := programs.ReadAccount("", os.Getuid())
 	if err != nil {
@@ -22,7 +23,8 @@ func ourAccount() programs.Account {
 
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment returns the environment of programs: the container's, and what a login would add for the variables that the container does not set.
+// environment returns the environment of programs: the container's, and what a login would add for
+// the variables that the container does not set.
 func environment(container []string) []string {
 	us := ourAccount()
 	env := us.Environ([]string{defaultPath})
@@ -34,15 +36,16 @@ func environment(container []string) []string {
 	return env
 }
 
-// loginEnvironment returns the environment of programs on a machine: as the login has it, but for what its shell, and an sshd that has it execute another command,
-// say of boxd itself.
+// loginEnvironment returns the environment of programs on a machine: as the login has it, but for
+// what its shell, and an sshd that has it execute another command, say of boxd itself.
 func loginEnvironment(login []string) []string {
 	return slices.DeleteFunc(slices.Clone(login), func(kv string) bool {
 		return strings.HasPrefix(kv, "_=") || strings.HasPrefix(kv, "SSH_ORIGINAL_COMMAND=")
 	})
 }
 
-// last removes all but the last value of each variable. Of several, some shells would take the first.
+// last removes all but the last value of each variable. Of several, some shells would take the
+// first.
 func last(env []string) []string {
 	at := map[string]int{}
 	var kept []string
@@ -58,7 +61,8 @@ func last(env []string) []string {
 	return kept
 }
 
-// home returns the directory in which programs start by default: the container's working directory or, if that is the root, the user's home.
+// home returns the directory in which programs start by default: the container's working directory
+// or, if that is the root, the user's home.
 func (s *server) home() string {
 	dir, err := os.Getwd()
 	if err == nil && dir != "/" {

@@ -27,7 +27,8 @@ import (
 func newSandbox(t testing.TB) (*shellbox.Box, *way) {
 	t.Helper()
 	h, w := newHost(t)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // t's has ended in a Cleanup
+	// t's has ended in a Cleanup
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	sb, err := shellbox.New(ctx, h, shellbox.Options{Dir: w.b.dir})
 	if err != nil {
@@ -43,11 +44,13 @@ func fileServers(t testing.TB, sb sandbox.Sandbox) []int {
 	return boxdPrograms(t, sb, "files")
 }
 
-// boxdPrograms are the programs of a box that have this argument. (No pipeline: the shell lists the processes before it starts grep, which has it too.)
+// boxdPrograms are the programs of a box that have this argument. (No pipeline: the shell lists the
+// processes before it starts grep, which has it too.)
 func boxdPrograms(t testing.TB, sb sandbox.Sandbox, argument string) (pids []int) {
 	t.Helper()
 	var out bytes.Buffer
-	_, err := sb.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", `mount -t proc proc /proc; grep -lxz ` + argument + ` /proc/[0-9]*/cmdline`}, Stdout: &out})
+	_, err := sb.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c",
+		`mount -t proc proc /proc; grep -lxz ` + argument + ` /proc/[0-9]*/cmdline`}, Stdout: &out})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,23 +122,28 @@ func TestFilesKilled(t *testing.T) {
 			if len(pids) != 1 {
 				t.Fatalf("file servers: %v", pids)
 			}
-			if code, err := sb.Run(t.Context(), &sandbox.Cmd{Args: []string{"kill", fmt.Sprintf("-%d", sig), strconv.Itoa(pids[0])}}); code != 0 || err != nil {
+			if code, err := sb.Run(t.Context(), &sandbox.Cmd{
+				Args: []string{"kill", fmt.Sprintf("-%d", sig),
+					strconv.Itoa(pids[0])}}); code != 0 || err != nil {
 				t.Fatal(code, err)
 			}
 			if sig == syscall.SIGSTOP {
 				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 				defer cancel()
-				if err := f.WriteFile(ctx, name, []byte("new"), 0o600); !errors.Is(err, context.DeadlineExceeded) {
+				if err := f.WriteFile(ctx, name, []byte("new"), 0o600); !errors.Is(err,
+					context.DeadlineExceeded) {
 					t.Errorf("got %v", err)
 				}
 				open.Close() // nobody needs it any more: it is killed
-			} else if err := f.WriteFile(t.Context(), name, []byte("old"), 0o600); err != nil && !errors.Is(err, sandbox.ErrCut) {
+			} else if err := f.WriteFile(t.Context(), name, []byte("old"), 0o600); err != nil &&
+				!errors.Is(err, sandbox.ErrCut) {
 				t.Errorf("got %v", err)
 			}
 			if got, err := f.ReadFile(t.Context(), name, 0); string(got) != "old" || err != nil {
 				t.Errorf("got %q, %v", got, err)
 			}
-			if _, err := open.ReadAt(make([]byte, 1), 0); sig == syscall.SIGKILL && !errors.Is(err, sandbox.ErrCut) || err == nil {
+			if _, err := open.ReadAt(make([]byte, 1), 0); sig == syscall.SIGKILL &&
+				!errors.Is(err, sandbox.ErrCut) || err == nil {
 				t.Errorf("an open file: %v", err)
 			}
 			open.Close()
@@ -143,7 +151,8 @@ func TestFilesKilled(t *testing.T) {
 				now := fileServers(t, sb)
 				return len(now) == 1 && now[0] != pids[0]
 			})
-			if left, err := filepath.Glob(filepath.Dir(name) + "/.sandshell-*"); err != nil || len(left) > 0 {
+			if left, err := filepath.Glob(filepath.Dir(name) + "/.sandshell-*"); err != nil ||
+				len(left) > 0 {
 				t.Errorf("left %v, %v", left, err)
 			}
 		})
@@ -165,7 +174,8 @@ func TestFilesKilledInTheMiddle(t *testing.T) {
 		left, _ := filepath.Glob(w.b.dir + "/.sandshell-*")
 		return len(left) > 0
 	})
-	if _, err := sb.Run(t.Context(), &sandbox.Cmd{Args: []string{"kill", "-9", strconv.Itoa(pids[0])}}); err != nil {
+	if _, err := sb.Run(t.Context(), &sandbox.Cmd{Args: []string{"kill", "-9",
+		strconv.Itoa(pids[0])}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-written; err != nil {
@@ -213,12 +223,14 @@ func TestFilesDetach(t *testing.T) {
 	if pids := fileServers(t, next); len(pids) > 0 {
 		t.Errorf("left: %v", pids)
 	}
-	if got, err := next.Files().ReadFile(t.Context(), "f", 0); string(got) != "content" || err != nil {
+	if got, err := next.Files().ReadFile(t.Context(), "f", 0); string(got) != "content" ||
+		err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
 
-// A watch loses nothing in cuts; when its program is killed it says so, and what is behind a break, a killed program and Close is nothing.
+// A watch loses nothing in cuts; when its program is killed it says so, and what is behind a break,
+// a killed program and Close is nothing.
 func TestWatchCut(t *testing.T) {
 	sb, w := newSandbox(t)
 	dir := filepath.Join(w.b.dir, "d")
@@ -249,7 +261,8 @@ func TestWatchCut(t *testing.T) {
 	}()
 	seen := 0
 	for e, err := range events {
-		if want := (sandbox.FileEvent{Op: sandbox.Created, Name: strconv.Itoa(seen)}); e != want || err != nil {
+		if want := (sandbox.FileEvent{Op: sandbox.Created, Name: strconv.Itoa(seen)}); e != want ||
+			err != nil {
 			t.Fatalf("got %v, %v, want %v", e, err, want)
 		}
 		if seen++; seen == files {
@@ -263,7 +276,8 @@ func TestWatchCut(t *testing.T) {
 	if len(pids) != 1 {
 		t.Fatalf("programs that watch: %v", pids)
 	}
-	if code, err := sb.Run(t.Context(), &sandbox.Cmd{Args: []string{"kill", "-KILL", strconv.Itoa(pids[0])}}); code != 0 || err != nil {
+	if code, err := sb.Run(t.Context(), &sandbox.Cmd{
+		Args: []string{"kill", "-KILL", strconv.Itoa(pids[0])}}); code != 0 || err != nil {
 		t.Fatal(code, err)
 	}
 	var last error

@@ -11,7 +11,9 @@ import (
 	"github.com/sandshell/sandshell/internal/fswatch"
 )
 
-// serveWatch is the program with which the owner watches files: it prints what changes in a directory, or of a file, until its input ends. It is a child like the user's programs, with their rights.
+// serveWatch is the program with which the owner watches files: it prints what changes in a
+// directory, or of a file, until its input ends. It is a child like the user's programs, with their
+// rights.
 func serveWatch(name string) error {
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
@@ -31,7 +33,8 @@ func serveWatch(name string) error {
 			break
 		}
 		for _, e := range events {
-			line.Events = append(line.Events, wire.FileEvent{Op: int(e.Op), Name: []byte(e.Name), From: []byte(e.From)})
+			line.Events = append(line.Events, wire.FileEvent{Op: int(e.Op), Name: []byte(e.Name),
+				From: []byte(e.From)})
 		}
 		err = lines.Encode(line)
 	}

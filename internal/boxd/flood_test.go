@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUnreadAnswers has a guest read nothing until boxd can write no more to it, and then go on asking.
+// TestUnreadAnswers has a guest read nothing until boxd can write no more to it, and then go on
+// asking.
 func TestUnreadAnswers(t *testing.T) {
 	b := startBox(t)
 	w := b.witness()
@@ -40,7 +41,8 @@ func TestUnreadAnswers(t *testing.T) {
 	} {
 		deaf := &deafConn{joined: b.dial()}
 		conn, channels, requests, err := ssh.NewClientConn(deaf, "box",
-			&ssh.ClientConfig{Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyCallback: ssh.FixedHostKey(b.hostKey)})
+			&ssh.ClientConfig{Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
+				HostKeyCallback: ssh.FixedHostKey(b.hostKey)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,9 +163,11 @@ func TestRequestFlood(t *testing.T) {
 	b.settled(before)
 }
 
-// TestManyCallers opens and abandons more connections from outside than boxd keeps; most stay silent.
+// TestManyCallers opens and abandons more connections from outside than boxd keeps; most stay
+// silent.
 func TestManyCallers(t *testing.T) {
-	b := startBox(t, loginLimitIn+"=1h") // none times out meanwhile, however long it takes to start them all
+	// none times out meanwhile, however long it takes to start them all
+	b := startBox(t, loginLimitIn+"=1h")
 	w := b.witness()
 	before := b.steady()
 	var silent []*joined

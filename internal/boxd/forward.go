@@ -22,17 +22,20 @@ import (
 // dialLimit is how long boxd tries to make a connection that a client asks for.
 const dialLimit = 20 * time.Second
 
-// afterCloseLimit is how long boxd goes on, after a client has closed a channel, to deliver what the client sent before.
+// afterCloseLimit is how long boxd goes on, after a client has closed a channel, to deliver what
+// the client sent before.
 const afterCloseLimit = 10 * time.Second
 
-// Forwards are the addresses that boxd listens on for one client's connection. The zero value has none.
+// Forwards are the addresses that boxd listens on for one client's connection. The zero value has
+// none.
 type forwards struct {
 	mu        sync.Mutex
 	closed    bool
 	listeners map[forwardKey][]net.Listener
 }
 
-// A forwardKey is an address in the client's words. The client cancels by these words, and is told by them where a connection has come.
+// A forwardKey is an address in the client's words. The client cancels by these words, and is told
+// by them where a connection has come.
 type forwardKey struct {
 	network, address string // network: tcp or unix
 	port             uint32
@@ -134,7 +137,8 @@ func (c *conn) listen(r *ssh.Request, key forwardKey) (ok bool, reply []byte) {
 	if chosen {
 		reply = ssh.Marshal(&struct{ Port uint32 }{key.port})
 	}
-	if r.WantReply { // here, before a connection is announced: until then the client does not know the port
+	// here, before a connection is announced: until then the client does not know the port
+	if r.WantReply {
 		r.Reply(true, reply)
 		r.WantReply = false
 	}
@@ -144,8 +148,8 @@ func (c *conn) listen(r *ssh.Request, key forwardKey) (ok bool, reply []byte) {
 	return true, nil
 }
 
-// listenTCP listens on the addresses that RFC 4254, section 7.1, gives these names: "" means all, "localhost" both loopback addresses. A machine may
-// have only one of the two.
+// listenTCP listens on the addresses that RFC 4254, section 7.1, gives these names: "" means all,
+// "localhost" both loopback addresses. A machine may have only one of the two.
 func listenTCP(address string, port int) ([]net.Listener, error) {
 	if address != "localhost" {
 		if address == "*" {
@@ -186,7 +190,8 @@ func (c *conn) listenUnix(path string) ([]net.Listener, error) {
 	return []net.Listener{l}, nil
 }
 
-// socketPath returns the absolute path of a socket. (Package net would take a relative one that begins with "@" for the name of an abstract socket.)
+// socketPath returns the absolute path of a socket. (Package net would take a relative one that
+// begins with "@" for the name of an abstract socket.)
 func (c *conn) socketPath(path string) (string, error) {
 	if path == "" || strings.Contains(path, "\x00") {
 		return "", syscall.EINVAL
@@ -253,7 +258,9 @@ func (c *conn) directTCP(newChannel ssh.NewChannel) {
 		newChannel.Reject(ssh.ConnectionFailed, "Invalid argument")
 		return
 	}
-	c.connect(newChannel, func(ctx context.Context) (net.Conn, error) { return dialTCP(ctx, to.Host, to.Port) })
+	c.connect(newChannel, func(ctx context.Context) (net.Conn, error) {
+		return dialTCP(ctx, to.Host, to.Port)
+	})
 }
 
 // directUnix connects to a socket.
@@ -294,7 +301,8 @@ func (c *conn) connect(newChannel ssh.NewChannel, dial func(context.Context) (ne
 }
 
 func dialTCP(ctx context.Context, host string, port uint32) (net.Conn, error) {
-	// Go's own resolver needs no C library, and none of the files that many images lack. But "localhost" it only knows from /etc/hosts, one of them.
+	// Go's own resolver needs no C library, and none of the files that many images lack. But
+	// "localhost" it only knows from /etc/hosts, one of them.
 	dialer := net.Dialer{Resolver: &net.Resolver{PreferGo: true}}
 	address := func(host string) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
 	if host != "" && !strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
@@ -324,7 +332,8 @@ func dialUnix(ctx context.Context, path string) (net.Conn, error) {
 	}
 }
 
-// reason says why a connection failed in the C library's words: clients get these from sshd, and sshbox reads them.
+// reason says why a connection failed in the C library's words: clients get these from sshd, and
+// sshbox reads them.
 func reason(err error) string {
 	var errno syscall.Errno
 	var name *net.DNSError
@@ -349,14 +358,16 @@ type halfCloser interface {
 	CloseWrite() error
 }
 
-// relay carries data both ways until both have ended, or the channel is closed. When the client's connection is cut, conn does not end like one that was
-// ended there: what has come is not all, and the program has to know.
+// relay carries data both ways until both have ended, or the channel is closed. When the client's
+// connection is cut, conn does not end like one that was ended there: what has come is not all, and
+// the program has to know.
 func relay(ch ssh.Channel, requests <-chan *ssh.Request, conn halfCloser, on *conn) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		ssh.DiscardRequests(requests)
-		// The client has closed the channel: it takes nothing more, but what it sent before is still to be delivered.
+		// The client has closed the channel: it takes nothing more, but what it sent before is
+		// still to be delivered.
 		now := time.Now()
 		conn.SetReadDeadline(now)
 		conn.SetWriteDeadline(now.Add(afterCloseLimit))
@@ -381,7 +392,8 @@ func relay(ch ssh.Channel, requests <-chan *ssh.Request, conn halfCloser, on *co
 	<-over
 }
 
-// reset has the other end of a TCP connection read an error in place of the end. A Unix socket knows no such thing.
+// reset has the other end of a TCP connection read an error in place of the end. A Unix socket
+// knows no such thing.
 func reset(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		tcp.SetLinger(0)

@@ -59,7 +59,8 @@ func TestForward(t *testing.T) {
 				}
 				return err != nil
 			})
-			if again, err := listen(); err != nil { // and can anew: this one the connection's end ends
+			// and can anew: this one the connection's end ends
+			if again, err := listen(); err != nil {
 				t.Error(err)
 			} else {
 				go answer(again)
@@ -67,7 +68,10 @@ func TestForward(t *testing.T) {
 		})
 	}
 	client.Close()
-	waitFor(t, "the socket is gone", func() bool { _, err := os.Lstat(socket); return os.IsNotExist(err) })
+	waitFor(t, "the socket is gone", func() bool {
+		_, err := os.Lstat(socket)
+		return os.IsNotExist(err)
+	})
 	b.settled(before)
 }
 
@@ -160,7 +164,8 @@ func listensAt(t *testing.T, ask func(kind string, payload any) (bool, uint32), 
 	}
 }
 
-// TestForwardBeforeChannel: what a client has asked to listen at is there for the channel that it opens next, without a wait for the answer.
+// TestForwardBeforeChannel: what a client has asked to listen at is there for the channel that it
+// opens next, without a wait for the answer.
 func TestForwardBeforeChannel(t *testing.T) {
 	client := startBox(t).guest()
 	dir := t.TempDir()
@@ -168,14 +173,16 @@ func TestForwardBeforeChannel(t *testing.T) {
 		var socket string
 		for n := range 10 {
 			socket = filepath.Join(dir, fmt.Sprint(round, "-", n))
-			if _, _, err := client.SendRequest("streamlocal-forward@openssh.com", false, ssh.Marshal(struct{ Path string }{socket})); err != nil {
+			if _, _, err := client.SendRequest("streamlocal-forward@openssh.com", false,
+				ssh.Marshal(struct{ Path string }{socket})); err != nil {
 				t.Fatal(err)
 			}
 		}
-		ch, requests, err := client.OpenChannel("direct-streamlocal@openssh.com", ssh.Marshal(struct {
-			Path, From string
-			Port       uint32
-		}{Path: socket}))
+		ch, requests, err := client.OpenChannel("direct-streamlocal@openssh.com",
+			ssh.Marshal(struct {
+				Path, From string
+				Port       uint32
+			}{Path: socket}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,13 +29,14 @@ func silentServer(t testing.TB) *server {
 	return s
 }
 
-// FuzzClaimBefore sends what may come before SSH on a machine. Either it is SSH, or it is a key that
-// becomes the owner's, or it is refused; and nothing of what follows is lost.
+// FuzzClaimBefore sends what may come before SSH on a machine. Either it is SSH, or it is a key
+// that becomes the owner's, or it is refused; and nothing of what follows is lost.
 func FuzzClaimBefore(f *testing.F) {
 	claim := wire.NewClaim(newKey(f).PublicKey(), false).String()
 	for _, seed := range []string{
 		"SSH-2.0-x\r\n", "", "SSH", "sandshell authorize ", claim, claim + "SSH-2.0-x\r\n",
-		strings.Replace(claim, "ssh-", "command=\"x\" ssh-", 1), "sandshell authorize \n\n", "sandshell\n",
+		strings.Replace(claim, "ssh-", "command=\"x\" ssh-", 1), "sandshell authorize \n\n",
+		"sandshell\n",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -78,7 +79,8 @@ func FuzzClaimBefore(f *testing.F) {
 
 func FuzzModes(f *testing.F) {
 	for _, seed := range []string{
-		"", "\x00", "\x01\x00\x00\x00\x03\x35\x00\x00\x00\x00\x48\x00\x00\x00\x01\x00", "\x80\x00\x00\x96\x00\x00", "\xa0", "\x0c\xff",
+		"", "\x00", "\x01\x00\x00\x00\x03\x35\x00\x00\x00\x00\x48\x00\x00\x00\x01\x00",
+		"\x80\x00\x00\x96\x00\x00", "\xa0", "\x0c\xff",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -121,7 +123,8 @@ func FuzzSessionRequest(f *testing.F) {
 			t.Errorf("%s is granted: %q", kind, s.env)
 		}
 		for _, kv := range s.env {
-			if name, value, ok := strings.Cut(kv, "="); !ok || !valid.MatchString(name) || strings.Contains(value, "\x00") {
+			if name, value, ok := strings.Cut(kv, "="); !ok || !valid.MatchString(name) ||
+				strings.Contains(value, "\x00") {
 				t.Errorf("%q", kv)
 			}
 		}
@@ -147,10 +150,12 @@ func FuzzGlobalRequest(f *testing.F) {
 	f.Add("keepalive@openssh.com", []byte{}, false)
 	f.Fuzz(func(t *testing.T, kind string, payload []byte, owner bool) {
 		switch kind {
-		case wire.SignalRequest, wire.ResetModesRequest, "tcpip-forward", "streamlocal-forward@openssh.com":
+		case wire.SignalRequest, wire.ResetModesRequest, "tcpip-forward",
+			"streamlocal-forward@openssh.com":
 			return // the first two reach this machine's processes and terminals, the others listen
 		}
-		s := &server{guests: map[string]bool{}, programs: map[string]*program{}, log: slog.New(slog.DiscardHandler)}
+		s := &server{guests: map[string]bool{}, programs: map[string]*program{},
+			log: slog.New(slog.DiscardHandler)}
 		c := &conn{s: s, owner: owner}
 		ok, reply := c.request(&ssh.Request{Type: kind, Payload: payload})
 		if (ok || len(reply) > 0 || len(s.guests) > 0) && !owner {
@@ -189,7 +194,8 @@ func FuzzProgramRequest(f *testing.F) {
 }
 
 func FuzzReadOpen(f *testing.F) {
-	start := &wire.Start{Args: [][]byte{{0xff}, nil}, Env: [][]byte{[]byte("A=b")}, Rows: 24, Cols: 80}
+	start := &wire.Start{Args: [][]byte{{0xff}, nil}, Env: [][]byte{[]byte("A=b")}, Rows: 24,
+		Cols: 80}
 	for _, o := range []*wire.Open{{ID: "a"}, {ID: "b", Stdout: -1, Start: start}} {
 		var b bytes.Buffer
 		if err := wire.WriteOpen(&b, o); err != nil {
@@ -221,7 +227,8 @@ func FuzzReadOpen(f *testing.F) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, err := range []error{unix.ENOENT, errors.New("x"), &fs.PathError{Op: "open", Path: "\xff", Err: unix.EACCES}} {
+	for _, err := range []error{unix.ENOENT, errors.New("x"),
+		&fs.PathError{Op: "open", Path: "\xff", Err: unix.EACCES}} {
 		f.Add(wire.Fail(err).Encode())
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

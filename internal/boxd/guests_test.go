@@ -74,11 +74,15 @@ func TestWrongLogins(t *testing.T) {
 	host := ssh.FixedHostKey(b.hostKey)
 	silence := func(string, string, []string, []bool) ([]string, error) { return nil, nil }
 	for name, c := range map[string]*ssh.ClientConfig{
-		"a wrong key":     {Auth: []ssh.AuthMethod{ssh.PublicKeys(stranger)}, HostKeyCallback: host},
-		"no key":          {HostKeyCallback: host},
-		"a password":      {User: "root", Auth: []ssh.AuthMethod{ssh.Password("root"), ssh.KeyboardInteractive(silence)}, HostKeyCallback: host},
-		"a wrong host":    {Auth: []ssh.AuthMethod{ssh.PublicKeys(b.key)}, HostKeyCallback: ssh.FixedHostKey(stranger.PublicKey())},
-		"a key not owned": {Auth: []ssh.AuthMethod{ssh.PublicKeys(&impostor{newKey(t), b.key.PublicKey()})}, HostKeyCallback: host},
+		"a wrong key": {Auth: []ssh.AuthMethod{ssh.PublicKeys(stranger)},
+			HostKeyCallback: host},
+		"no key": {HostKeyCallback: host},
+		"a password": {User: "root", Auth: []ssh.AuthMethod{ssh.Password("root"),
+			ssh.KeyboardInteractive(silence)}, HostKeyCallback: host},
+		"a wrong host": {Auth: []ssh.AuthMethod{ssh.PublicKeys(b.key)},
+			HostKeyCallback: ssh.FixedHostKey(stranger.PublicKey())},
+		"a key not owned": {Auth: []ssh.AuthMethod{ssh.PublicKeys(
+			&impostor{newKey(t), b.key.PublicKey()})}, HostKeyCallback: host},
 	} {
 		if client, err := b.handshake(c); err == nil {
 			client.Close()
@@ -148,7 +152,8 @@ func TestOwnersRights(t *testing.T) {
 	b := startBox(t)
 	w := b.witness()
 	guest := b.guest()
-	for _, kind := range []string{wire.ProgramChannel, wire.PackChannel, wire.UnpackChannel, "x11", "forwarded-tcpip"} {
+	for _, kind := range []string{wire.ProgramChannel, wire.PackChannel, wire.UnpackChannel, "x11",
+		"forwarded-tcpip"} {
 		_, _, err := guest.OpenChannel(kind, []byte("/etc/passwd"))
 		var refused *ssh.OpenChannelError
 		if !errors.As(err, &refused) || refused.Reason != ssh.UnknownChannelType {
@@ -157,7 +162,8 @@ func TestOwnersRights(t *testing.T) {
 	}
 	stranger := newKey(t)
 	for _, kind := range []string{
-		wire.TreeRequest, wire.AliveRequest, wire.MarkedRequest, wire.ResetModesRequest, wire.UptimeRequest, wire.SignalRequest, wire.InterruptRequest, wire.SettleRequest,
+		wire.TreeRequest, wire.AliveRequest, wire.MarkedRequest, wire.ResetModesRequest,
+		wire.UptimeRequest, wire.SignalRequest, wire.InterruptRequest, wire.SettleRequest,
 		wire.HoldRequest, wire.ListRequest, wire.GuestRequest, "no-more-sessions@openssh.com",
 	} {
 		ok, reply, err := guest.SendRequest(kind, true, stranger.PublicKey().Marshal())

@@ -17,7 +17,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A deceived place is a box in which a program takes the place of "boxd join", once for each impostor.
+// A deceived place is a box in which a program takes the place of "boxd join", once for each
+// impostor.
 type deceived struct {
 	*way
 	impostors chan client.Streams
@@ -61,13 +62,16 @@ type taken struct {
 
 func (t taken) Said() string { return t.said }
 
-// TestImpostor: whatever answers in the place of "boxd join" is a cut. It is neither boxd, nor does it
-// say whose the box is, or that boxd was restarted.
+// TestImpostor: whatever answers in the place of "boxd join" is a cut. It is neither boxd, nor does
+// it say whose the box is, or that boxd was restarted.
 func TestImpostor(t *testing.T) {
 	key := newKey(t)
 	serve := func(accept error) func(net.Conn) {
 		return func(c net.Conn) {
-			config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, accept }}
+			config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata,
+				ssh.PublicKey) (*ssh.Permissions, error) {
+				return nil, accept
+			}}
 			config.AddHostKey(key)
 			ssh.NewServerConn(c, config)
 		}
@@ -88,7 +92,8 @@ func TestImpostor(t *testing.T) {
 				Message, Tag string
 			}{1, 2, words, ""})
 			padding := 16 - (len(text)+5)%8
-			packet := append(binary.BigEndian.AppendUint32([]byte("SSH-2.0-x\r\n"), uint32(1+len(text)+padding)), byte(padding))
+			packet := append(binary.BigEndian.AppendUint32([]byte("SSH-2.0-x\r\n"),
+				uint32(1+len(text)+padding)), byte(padding))
 			c.Write(append(append(packet, text...), make([]byte, padding)...))
 		}},
 	}

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// An input is a queue between the client and the program's standard input, its terminal or the pipe of its commands. One goroutine, drain, writes to the program; take, which
-// adds to the queue, blocks while the queue is long.
+// An input is a queue between the client and the program's standard input, its terminal or the pipe
+// of its commands. One goroutine, drain, writes to the program; take, which adds to the queue,
+// blocks while the queue is long.
 type input struct {
 	mu     sync.Mutex
 	change *sync.Cond
@@ -30,7 +31,8 @@ func newInput() *input {
 	return i
 }
 
-// take adds p to the queue, and returns how many bytes have been taken in all. It fails once current reports that the client is gone.
+// take adds p to the queue, and returns how many bytes have been taken in all. It fails once
+// current reports that the client is gone.
 func (i *input) take(p []byte, current func() bool) (taken int64, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -75,7 +77,8 @@ func (i *input) given(until int64) bool {
 	return i.over || i.taken >= until && i.queued == 0
 }
 
-// drop drops what has not been written to the program of the first until bytes, those that are still to come too.
+// drop drops what has not been written to the program of the first until bytes, those that are
+// still to come too.
 func (i *input) drop(until int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -97,7 +100,8 @@ func (i *input) drop(until int64) {
 	i.change.Broadcast()
 }
 
-// past reports whether the first until bytes have come, and have been written to the program or dropped.
+// past reports whether the first until bytes have come, and have been written to the program or
+// dropped.
 func (i *input) past(until int64) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

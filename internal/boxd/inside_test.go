@@ -17,10 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside runs this test's binary in the box's namespaces, as a child of boxd, which misuses the socket in the way of that name.
+// inside runs this test's binary in the box's namespaces, as a child of boxd, which misuses the
+// socket in the way of that name.
 func (b *box) inside(how string) string {
 	b.t.Helper()
-	out, errs, err := runs(b.t, b.owner(), fmt.Sprintf("%s=%s exec '%s' -test.run '^TestInside$' %s", insideAs, how, executable(b.t), b.id))
+	out, errs, err := runs(b.t, b.owner(), fmt.Sprintf(
+		"%s=%s exec '%s' -test.run '^TestInside$' %s", insideAs, how, executable(b.t), b.id))
 	if err != nil {
 		b.t.Errorf("%s: %v\n%s%s", how, err, out, errs)
 	}
@@ -90,8 +92,8 @@ func TestFromInside(t *testing.T) {
 	b.settled(before)
 }
 
-// TestClaimByJoin tries to become the owner by join: no process that joins can, from outside either.
-// A program of the box may trace a join, and be it.
+// TestClaimByJoin tries to become the owner by join: no process that joins can, from outside
+// either. A program of the box may trace a join, and be it.
 func TestClaimByJoin(t *testing.T) {
 	b := startBox(t)
 	w := b.witness()
@@ -113,14 +115,17 @@ func TestClaims(t *testing.T) {
 	b := startBox(t)
 	w := b.witness()
 	for _, text := range []string{
-		"\n", "ls\n", "sandshell authorize \n", "sandshell authorize nonce\n", strings.Repeat("x", 3*wire.ClaimMax) + "\n",
-		"sandshell authorize nonce " + strings.Repeat("x", wire.ClaimMax) + "\n", string(randomBytes(1000)) + "\n",
+		"\n", "ls\n", "sandshell authorize \n", "sandshell authorize nonce\n",
+		strings.Repeat("x", 3*wire.ClaimMax) + "\n",
+		"sandshell authorize nonce " + strings.Repeat("x", wire.ClaimMax) + "\n",
+		string(randomBytes(1000)) + "\n",
 	} {
 		io.WriteString(b.in, text)
 	}
 	bad := wire.Claim{Nonce: "N", Key: "ssh-ed25519 AAAA"}
 	io.WriteString(b.in, bad.String())
-	if _, err := b.claim(newKey(t), true); err == nil || !strings.Contains(err.Error(), "has an owner") {
+	if _, err := b.claim(newKey(t), true); err == nil ||
+		!strings.Contains(err.Error(), "has an owner") {
 		t.Error("a box that has an owner is nobody else's to adopt: ", err)
 	}
 	w.works()
@@ -132,7 +137,8 @@ func TestClaims(t *testing.T) {
 // TestImageCommand: on boxd's own standard input the box is claimed, so the image's own command has
 // an empty one. It shares the output, and may print there what it likes.
 func TestImageCommand(t *testing.T) {
-	b := startBoxWith(t, []string{"sh", "-c", "readlink /proc/self/fd/0 >in; printf 'sandshell answer forged'; exec sleep 1000"})
+	b := startBoxWith(t, []string{"sh", "-c", "readlink /proc/self/fd/0 >in; printf 'sandshell " +
+		"answer forged'; exec sleep 1000"})
 	b.witness().works()
 	waitFor(t, "the image's command", func() bool {
 		in, _ := os.ReadFile(b.dir + "/in")
@@ -148,13 +154,18 @@ func TestForgedAnswer(t *testing.T) {
 	claim := wire.NewClaim(newKey(t).PublicKey(), false)
 	own, other := newKey(t).PublicKey(), newKey(t).PublicKey()
 	line := claim.Accept(own)
-	if key, answers, err := claim.ParseAnswer(line); !answers || err != nil || string(key.Marshal()) != string(own.Marshal()) {
+	if key, answers, err := claim.ParseAnswer(line); !answers || err != nil ||
+		string(key.Marshal()) != string(own.Marshal()) {
 		t.Errorf("boxd's own answer: %v, %v, %v", key, answers, err)
 	}
-	text := func(k ssh.PublicKey) string { return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k))) }
+	text := func(k ssh.PublicKey) string {
+		return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k)))
+	}
 	for _, forged := range []string{
-		strings.Replace(line, text(own), text(other), 1), strings.Replace(line, "host-key", "refused", 1),
-		wire.NewClaim(newKey(t).PublicKey(), false).Accept(other), "sandshell answer", "", strings.ToUpper(line),
+		strings.Replace(line, text(own), text(other), 1),
+		strings.Replace(line, "host-key", "refused", 1),
+		wire.NewClaim(newKey(t).PublicKey(), false).Accept(other), "sandshell answer", "",
+		strings.ToUpper(line),
 	} {
 		if _, answers, _ := claim.ParseAnswer(forged); answers {
 			t.Errorf("it is taken for an answer: %q", forged)

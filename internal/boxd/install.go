@@ -11,7 +11,8 @@ import (
 	"slices"
 )
 
-// install puts this program into a directory that a pod's containers share. Its client speaks with a boxd of its own version only: the sums are those of its boxds.
+// install puts this program into a directory that a pod's containers share. Its client speaks with
+// a boxd of its own version only: the sums are those of its boxds.
 func install(dir string, sums []string) error {
 	program, err := os.ReadFile("/proc/self/exe")
 	if err != nil {

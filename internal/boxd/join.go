@@ -13,20 +13,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// join hands its standard input and output to the box, and stays until the box has no more use for them: the engine closes the streams of a process
-// when it ends.
+// join hands its standard input and output to the box, and stays until the box has no more use for
+// them: the engine closes the streams of a process when it ends.
 func join(id string) error {
 	yieldMemory() // while the file is this user's
-	// Processes inside, of the same user, must not trace this one: it came from outside, and boxd trusts it.
+	// Processes inside, of the same user, must not trace this one: it came from outside, and boxd
+	// trusts it.
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	name, err := socketOf(id)
 	if err != nil {
 		return err
 	}
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: name, Net: "unix"})
-	// EAGAIN: somebody inside floods the socket, and its queue is full. ECONNREFUSED: boxd has only just been started.
-	for tries := 0; tries < joinTries && (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ECONNREFUSED)); tries++ {
-		if name == machineSocket && errors.Is(err, unix.ECONNREFUSED) { // there it listens before it has a name
+	// EAGAIN: somebody inside floods the socket, and its queue is full. ECONNREFUSED: boxd has only
+	// just been started.
+	for tries := 0; tries < joinTries && (errors.Is(err, unix.EAGAIN) ||
+		errors.Is(err, unix.ECONNREFUSED)); tries++ {
+		// there it listens before it has a name
+		if name == machineSocket && errors.Is(err, unix.ECONNREFUSED) {
 			return errNoBox
 		}
 		time.Sleep(joinPause)
@@ -37,8 +41,9 @@ func join(id string) error {
 	}
 	defer conn.Close()
 	err = handOver(conn)
-	// ETOOMANYREFS: all processes of this user's id, in whichever container, have as many descriptors on their way as one process may have open
-	// (too_many_unix_fds in net/unix): many boxes start at once.
+	// ETOOMANYREFS: all processes of this user's id, in whichever container, have as many
+	// descriptors on their way as one process may have open (too_many_unix_fds in net/unix): many
+	// boxes start at once.
 	for tries := 0; tries < joinTries && errors.Is(err, unix.ETOOMANYREFS); tries++ {
 		time.Sleep(joinPause)
 		err = handOver(conn)
@@ -47,7 +52,9 @@ func join(id string) error {
 		return fmt.Errorf("hand over the streams: %w", err)
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err == nil { // else they stay open here, and the client sees the end of a stream later than the box closes it
+	// else they stay open here, and the client sees the end of a stream later than the box closes
+	// it
+	if err == nil {
 		unix.Dup3(int(null.Fd()), 0, 0)
 		unix.Dup3(int(null.Fd()), 1, 0)
 	}
@@ -101,14 +108,15 @@ func receive(conn *net.UnixConn) (*streams, error) {
 			return nil, err
 		}
 	}
-	unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, 1<<20) // fewer turns for much output; it may fail
+	// fewer turns for much output; it may fail
+	unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, 1<<20)
 	in, inErr := newDirect(os.NewFile(uintptr(fds[0]), "input"))
 	out, outErr := newDirect(os.NewFile(uintptr(fds[1]), "output"))
 	return &streams{in, out, conn}, errors.Join(inErr, outErr)
 }
 
-// watch closes the streams when join is killed: Docker cuts the streams of an exec 2 s after its end (ProcessEvent in moby's daemon/monitor.go), and would cut short
-// what begins in between.
+// watch closes the streams when join is killed: Docker cuts the streams of an exec 2 s after its
+// end (ProcessEvent in moby's daemon/monitor.go), and would cut short what begins in between.
 func (s *streams) watch() {
 	s.joined.Read(make([]byte, 1)) // join says nothing more
 	s.Close()

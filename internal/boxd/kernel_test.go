@@ -29,14 +29,16 @@ func beforePidfds() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no new privileges: %w", err)
 	}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
 	if errno != 0 {
 		return fmt.Errorf("seccomp: %w", errno)
 	}
 	return nil
 }
 
-// Where the kernel has no pidfds of peers, boxd takes no other descriptor for one: it would close it.
+// Where the kernel has no pidfds of peers, boxd takes no other descriptor for one: it would close
+// it.
 func TestBeforePeerPidfds(t *testing.T) {
 	b := startBox(t, beforePidfdsIn+"=1")
 	b.guest()

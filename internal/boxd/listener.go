@@ -16,12 +16,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A listener is an address on which boxd listens for its owner. It is boxd's and not the connection's: when that is cut, the listener stays, and what connects
-// meanwhile waits.
+// A listener is an address on which boxd listens for its owner. It is boxd's and not the
+// connection's: when that is cut, the listener stays, and what connects meanwhile waits.
 type listener struct {
 	net.Listener
-	id   string
-	room chan struct{} // has something for each connection that is announced and neither accepted nor rejected
+	id string
+	// has something for each connection that is announced and neither accepted nor rejected
+	room chan struct{}
 	over chan struct{} // closed when it ends
 }
 
@@ -53,7 +54,8 @@ func (s *server) listenFor(payload []byte) (address string, err error) {
 		}
 		return "", err
 	}
-	l := &listener{Listener: programs.Listener{Listener: on}, id: what.ID, room: make(chan struct{}, wire.ListenBacklog), over: make(chan struct{})}
+	l := &listener{Listener: programs.Listener{Listener: on}, id: what.ID,
+		room: make(chan struct{}, wire.ListenBacklog), over: make(chan struct{})}
 	s.listeners[l.id] = l
 	go s.acceptFor(l)
 	return l.Addr().String(), nil
@@ -61,13 +63,15 @@ func (s *server) listenFor(payload []byte) (address string, err error) {
 
 var errTooMany = errors.New("too many addresses are listened on")
 
-// listenAt listens at an IP address and a port, or at a socket that only the box's user may connect to. (Programs as other users get the right with chmod.)
+// listenAt listens at an IP address and a port, or at a socket that only the box's user may connect
+// to. (Programs as other users get the right with chmod.)
 func listenAt(network, address string) (net.Listener, error) {
 	private := func(_, _ string, c syscall.RawConn) error {
 		if network != "unix" {
 			return nil
 		}
-		return c.Control(func(fd uintptr) { syscall.Fchmod(int(fd), 0o600) }) // bind takes the mode from there
+		// bind takes the mode from there
+		return c.Control(func(fd uintptr) { syscall.Fchmod(int(fd), 0o600) })
 	}
 	return (&net.ListenConfig{Control: private}).Listen(context.Background(), network, address)
 }
@@ -111,7 +115,8 @@ func (s *server) acceptFor(l *listener) {
 	}
 }
 
-// announce announces a connection to the owner, and carries its data. When the owner's connection is cut before the answer has come, it is announced on the next one.
+// announce announces a connection to the owner, and carries its data. When the owner's connection
+// is cut before the answer has come, it is announced on the next one.
 func (s *server) announce(l *listener, accepted halfCloser) {
 	defer accepted.Close()
 	who := wire.Accept{ID: l.id}
@@ -144,7 +149,8 @@ func (s *server) announce(l *listener, accepted halfCloser) {
 	relay(ch, requests, accepted, c)
 }
 
-// ownersConn waits for a connection of the owner's, other than not; nil if over is closed before there is one.
+// ownersConn waits for a connection of the owner's, other than not; nil if over is closed before
+// there is one.
 func (s *server) ownersConn(over <-chan struct{}, not *conn) *conn {
 	for {
 		s.mu.Lock()

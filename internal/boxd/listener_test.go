@@ -31,7 +31,8 @@ func TestListen(t *testing.T) {
 	w.b.settled(before)
 }
 
-// A listener stays when the connection is cut: what was open ends with an error at both ends, what comes meanwhile waits.
+// A listener stays when the connection is cut: what was open ends with an error at both ends, what
+// comes meanwhile waits.
 func TestListenCut(t *testing.T) {
 	t.Parallel()
 	h, w := newHost(t)
@@ -64,7 +65,9 @@ func TestListenCut(t *testing.T) {
 			outside.Close()
 			inside.Close()
 			ended := make(chan error, 1)
-			go func() { ended <- hosttest.Echoed(network, at, bytes.Repeat([]byte("after"), 100_000)) }()
+			go func() {
+				ended <- hosttest.Echoed(network, at, bytes.Repeat([]byte("after"), 100_000))
+			}()
 			next, err := l.Accept()
 			require.NoError(t, err)
 			hosttest.Echo(next)
@@ -97,7 +100,8 @@ func TestListenCutConnecting(t *testing.T) {
 	for i := range 50 {
 		all.Go(func() {
 			for { // a program inside that tries again gets through
-				err := hosttest.Echoed("tcp", l.Addr().String(), bytes.Repeat([]byte{byte(i)}, 1000*i))
+				err := hosttest.Echoed("tcp", l.Addr().String(),
+					bytes.Repeat([]byte{byte(i)}, 1000*i))
 				if err == nil {
 					return
 				}
@@ -125,7 +129,10 @@ func TestListenClosedInCut(t *testing.T) {
 		l := hosttest.ListenOn(t, h, "unix", socket)
 		w.cut()
 		require.NoError(t, l.Close())
-		waitFor(t, "the socket is gone", func() bool { _, err := os.Lstat(socket); return os.IsNotExist(err) })
+		waitFor(t, "the socket is gone", func() bool {
+			_, err := os.Lstat(socket)
+			return os.IsNotExist(err)
+		})
 	}
 }
 
@@ -159,9 +166,11 @@ func TestListenBacklog(t *testing.T) {
 func TestListenTaken(t *testing.T) {
 	t.Parallel()
 	h, w := newHost(t)
-	l := hosttest.ListenOn(t, h, "unix", filepath.Join(t.TempDir(), "socket")) // a port might become another program's meanwhile
+	// a port might become another program's meanwhile
+	l := hosttest.ListenOn(t, h, "unix", filepath.Join(t.TempDir(), "socket"))
 	ended := hosttest.Serve(l, hosttest.Echo)
-	next, err := client.Connect(t.Context(), client.Config{Name: "box", Place: w, Patience: time.Minute, Keep: true, Logger: slog.New(slog.DiscardHandler)})
+	next, err := client.Connect(t.Context(), client.Config{Name: "box", Place: w,
+		Patience: time.Minute, Keep: true, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer next.Close()
 	hosttest.ListenOn(t, next, "unix", l.Addr().String())

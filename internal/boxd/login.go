@@ -19,19 +19,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxCallers bounds the connections that have not logged in. One more, and the oldest is dropped: so nobody can keep others out by opening connections
-// without end.
+// maxCallers bounds the connections that have not logged in. One more, and the oldest is dropped:
+// so nobody can keep others out by opening connections without end.
 const maxCallers = 64
 
 // loginLimit is how long a connection may take to log in. Tests shorten it.
 var loginLimit = 20 * time.Second
 
-// called serves one connection to the socket. A process connects and hands over two streams, on which the client speaks SSH: see join.
+// called serves one connection to the socket. A process connects and hands over two streams, on
+// which the client speaks SSH: see join.
 //
-// A process from inside the container, or of another user of the machine, is refused before anything
-// is taken from it. No right depends on that, but it keeps the cheap floods out: no client of ours
-// comes from inside, and descriptors are not like a network. A process that has handed them over
-// still shares them, and could put them in blocking mode, in which not even Close returns.
+// A process from inside the container, or of another user of the machine, is refused before
+// anything is taken from it. No right depends on that, but it keeps the cheap floods out: no client
+// of ours comes from inside, and descriptors are not like a network. A process that has handed them
+// over still shares them, and could put them in blocking mode, in which not even Close returns.
 func (s *server) called(c *net.UnixConn) {
 	c.SetDeadline(time.Now().Add(loginLimit))
 	var joined *streams
@@ -54,7 +55,8 @@ func (s *server) called(c *net.UnixConn) {
 	s.serveStreams(joined)
 }
 
-// refused logs that a connection was refused. When there are many, it logs few of them: the log is on the engine's disk, and anyone inside may connect.
+// refused logs that a connection was refused. When there are many, it logs few of them: the log is
+// on the engine's disk, and anyone inside may connect.
 func (s *server) refused(err error) {
 	if n := s.refusals.Add(1); n <= 100 || n%1000 == 0 {
 		s.log.Warn("refused", "error", err, "refusals", n)
@@ -86,7 +88,8 @@ func (s *server) serveStreams(raw net.Conn) {
 	}
 	defer sc.Close()
 	raw.SetDeadline(time.Time{})
-	c := &conn{ServerConn: sc, raw: buffered, s: s, owner: sc.Permissions.Extensions["role"] == "owner"}
+	c := &conn{ServerConn: sc, raw: buffered, s: s,
+		owner: sc.Permissions.Extensions["role"] == "owner"}
 	if !s.arrived(c, sc.Permissions.Extensions["key"]) {
 		return
 	}
@@ -94,7 +97,8 @@ func (s *server) serveStreams(raw net.Conn) {
 	c.serve(channels, requests)
 }
 
-// waiting keeps the list of the connections that have not logged in yet: raw becomes one, or no longer is one.
+// waiting keeps the list of the connections that have not logged in yet: raw becomes one, or no
+// longer is one.
 func (s *server) waiting(raw net.Conn, begins bool) {
 	var dropped net.Conn
 	s.mu.Lock()
@@ -113,8 +117,9 @@ func (s *server) waiting(raw net.Conn, begins bool) {
 	}
 }
 
-// heed reads claims from boxd's own standard input, which only users of the engine can write to, and
-// answers on its standard output. It returns when the input ends, as it does where there is none.
+// heed reads claims from boxd's own standard input, which only users of the engine can write to,
+// and answers on its standard output. It returns when the input ends, as it does where there is
+// none.
 func (s *server) heed(in io.Reader, out io.Writer) {
 	lines := bufio.NewReaderSize(in, wire.ClaimMax)
 	for {
@@ -184,7 +189,8 @@ func (s *server) own(key string, adopts bool) (changed bool, err error) {
 	return changed, nil
 }
 
-// config has the owner's key and the guests' keys accepted, as the box's one user, whatever name the client gives.
+// config has the owner's key and the guests' keys accepted, as the box's one user, whatever name
+// the client gives.
 func (s *server) config() *ssh.ServerConfig {
 	config := &ssh.ServerConfig{
 		ServerVersion: "SSH-2.0-sandshell_boxd",
@@ -201,14 +207,16 @@ func (s *server) config() *ssh.ServerConfig {
 			default:
 				return nil, errors.New("unknown key")
 			}
-			return &ssh.Permissions{Extensions: map[string]string{"role": role, "key": string(key.Marshal())}}, nil
+			return &ssh.Permissions{Extensions: map[string]string{"role": role,
+				"key": string(key.Marshal())}}, nil
 		},
 	}
 	config.AddHostKey(s.hostKey)
 	return config
 }
 
-// arrived adds c to the connections. It reports false if c's key was the owner's when it logged in and no longer is, and once the box ends.
+// arrived adds c to the connections. It reports false if c's key was the owner's when it logged in
+// and no longer is, and once the box ends.
 func (s *server) arrived(c *conn, key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +232,8 @@ func (s *server) arrived(c *conn, key string) bool {
 	return true
 }
 
-// only closes all of the owner's connections but c. The owner has one at a time; an older one was cut, and boxd may not have noticed.
+// only closes all of the owner's connections but c. The owner has one at a time; an older one was
+// cut, and boxd may not have noticed.
 func (s *server) only(c *conn) {
 	s.mu.Lock()
 	var others []*conn
@@ -239,7 +248,8 @@ func (s *server) only(c *conn) {
 	}
 }
 
-// left removes c from the connections. Without any of the owner's, the box ends after the time that it lingers, unless it is kept.
+// left removes c from the connections. Without any of the owner's, the box ends after the time that
+// it lingers, unless it is kept.
 func (s *server) left(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,11 +264,13 @@ func (s *server) left(c *conn) {
 	}
 }
 
-// fromOutside reports whether the process at the other end came into the container from outside, as an engine's exec does: then its parent is in no
-// namespace of the container's, and its parent's id shows as 0. No process inside can get such a parent: an orphan's parent is process 1.
+// fromOutside reports whether the process at the other end came into the container from outside, as
+// an engine's exec does: then its parent is in no namespace of the container's, and its parent's id
+// shows as 0. No process inside can get such a parent: an orphan's parent is process 1.
 //
-// The process may have ended meanwhile, and its id be another process's, maybe of one from outside. Its pidfd cannot be another's, and tells whether
-// the process is still there. (Linux has pidfds of a socket's peer since 6.5.)
+// The process may have ended meanwhile, and its id be another process's, maybe of one from outside.
+// Its pidfd cannot be another's, and tells whether the process is still there. (Linux has pidfds of
+// a socket's peer since 6.5.)
 func fromOutside(c *net.UnixConn) bool {
 	conn, err := c.SyscallConn()
 	if err != nil {
@@ -267,7 +279,8 @@ func fromOutside(c *net.UnixConn) bool {
 	var cred *unix.Ucred
 	pidfd := -1
 	conn.Control(func(fd uintptr) {
-		switch peer, missing := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD); missing {
+		switch peer, missing := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET,
+			unix.SO_PEERPIDFD); missing {
 		case nil:
 			pidfd = peer
 		case unix.ENOPROTOOPT:

@@ -17,13 +17,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A box on a machine has a directory of its own, which only its user may enter. These are the files in it.
+// A box on a machine has a directory of its own, which only its user may enter. These are the files
+// in it.
 const (
-	machineSocket  = "socket"
-	machineInfo    = "info"  // a wire.Machine; boxd holds a lock on it as long as it lives
-	machineMarks   = "marks" // a line each: see mark
-	machineLog     = "log"
-	machineProgram = "boxd" // a link to the program: join needs it although another version may have taken its place, or Prune have removed it
+	machineSocket = "socket"
+	machineInfo   = "info"  // a wire.Machine; boxd holds a lock on it as long as it lives
+	machineMarks  = "marks" // a line each: see mark
+	machineLog    = "log"
+	// a link to the program: join needs it although another version may have taken its place, or
+	// Prune have removed it
+	machineProgram = "boxd"
 )
 
 // The descriptors that start hands over.
@@ -35,8 +38,9 @@ const (
 // errNoBox: boxd has ended.
 var errNoBox = errors.New("reach the box: its boxd has ended")
 
-// socketOf returns the name of a box's socket: in a container, by its id; on a machine, by its directory. That may have a longer path than a socket's name
-// may (108 bytes): so this process goes there.
+// socketOf returns the name of a box's socket: in a container, by its id; on a machine, by its
+// directory. That may have a longer path than a socket's name may (108 bytes): so this process goes
+// there.
 func socketOf(box string) (string, error) {
 	if !strings.Contains(box, "/") {
 		return wire.SocketName(box), nil
@@ -70,14 +74,18 @@ func ofOwnUser(c *net.UnixConn) bool {
 		return false
 	}
 	var cred *unix.Ucred
-	conn.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	conn.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
 	return err == nil && cred != nil && cred.Uid == uint32(os.Geteuid())
 }
 
-// mark notes by which word in their environment a box's processes are known (shellbox.Box.Mark), on a machine: when boxd is killed, what it leaves running is
-// found by it.
+// mark notes by which word in their environment a box's processes are known (shellbox.Box.Mark), on
+// a machine: when boxd is killed, what it leaves running is found by it.
 func (s *server) mark(env []string) {
-	i := slices.IndexFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "SANDSHELL_SESSION=") })
+	i := slices.IndexFunc(env, func(kv string) bool {
+		return strings.HasPrefix(kv, "SANDSHELL_SESSION=")
+	})
 	if s.dir == "" || i < 0 {
 		return
 	}
@@ -88,7 +96,8 @@ func (s *server) mark(env []string) {
 		return
 	}
 	s.marks[word] = true
-	f, err := os.OpenFile(filepath.Join(s.dir, machineMarks), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(s.dir, machineMarks), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
+		0o600)
 	if err == nil {
 		_, err = f.WriteString(word + ".\n")
 		f.Close()
@@ -98,7 +107,8 @@ func (s *server) mark(env []string) {
 	}
 }
 
-// vanish ends all programs, and removes the box's directory. Whoever calls it ends boxd then: nothing starts any more, and a second call waits for that end.
+// vanish ends all programs, and removes the box's directory. Whoever calls it ends boxd then:
+// nothing starts any more, and a second call waits for that end.
 func (s *server) vanish() {
 	s.endAll()
 	if err := os.RemoveAll(s.dir); err != nil {
@@ -106,10 +116,12 @@ func (s *server) vanish() {
 	}
 }
 
-// killLimit bounds the killing. It is reached only if a process of another user's is left, as of a program that has become root.
+// killLimit bounds the killing. It is reached only if a process of another user's is left, as of a
+// program that has become root.
 const killLimit = 5 * time.Second
 
-// endAll kills all that descends from boxd: as it is the subreaper, daemons do, too; and all that is marked.
+// endAll kills all that descends from boxd: as it is the subreaper, daemons do, too; and all that
+// is marked.
 func (s *server) endAll() {
 	s.starting.Lock() // for good
 	s.mu.Lock()
@@ -132,7 +144,8 @@ func (s *server) endAll() {
 	}
 }
 
-// killMarked kills the processes that have word in their environment, and what descends from them, and waits until they have ended.
+// killMarked kills the processes that have word in their environment, and what descends from them,
+// and waits until they have ended.
 func killMarked(word string) {
 	var left []proc.Process
 	for end := time.Now().Add(killLimit); time.Now().Before(end); time.Sleep(time.Millisecond) {

@@ -1,14 +1,16 @@
 //go:build linux
 
-// Command boxd is the SSH server that DockerSSHBox brings into its containers. It is the container's init, needs no
-// privileges, no files and no configuration, and listens on a socket that only the container's inside and the engine's
-// exec can reach. Package wire says how sshbox talks to it.
+// Command boxd is the SSH server that DockerSSHBox brings into its containers. It is the
+// container's init, needs no privileges, no files and no configuration, and listens on a socket
+// that only the container's inside and the engine's exec can reach. Package wire says how sshbox
+// talks to it.
 //
 //	boxd serve [-linger 30s] [-keep] ID [COMMAND ARGUMENT...]    be the box with that id, and start the image's own command in it
 //	boxd join ID                                                 hand the standard streams to the box with that id
 //	boxd install DIRECTORY SHA256...                             put this program there, if it is one of these: KubeBox has it done in a pod
 //
-// SSHBox brings it to machines, too. DIR is where the program lies; there, each box has a directory of its own.
+// SSHBox brings it to machines, too. DIR is where the program lies; there, each box has a directory
+// of its own.
 //
 //	boxd check SUM                                               fail unless this program's SHA-256 is that
 //	boxd start [-linger 30s] [-keep] [-owner HOST:PID] SUM DIR   start a box that outlives the login, and hand the streams to it
@@ -51,11 +53,13 @@ func run(args []string) int {
 	var err error
 	var o options
 	flags := flag.NewFlagSet("boxd "+args[0], flag.ExitOnError)
-	flags.DurationVar(&o.linger, "linger", 30*time.Second, "end when the owner has not been connected for this long")
+	flags.DurationVar(&o.linger, "linger", 30*time.Second,
+		"end when the owner has not been connected for this long")
 	flags.BoolVar(&o.keep, "keep", false, "never end by itself")
 	switch args[0] {
 	case "serve":
-		flags.StringVar(&o.dir, "dir", "", "the box's directory on a machine; the socket and the lock are descriptors 3 and 4")
+		flags.StringVar(&o.dir, "dir", "", "the box's directory on a machine; the socket and the "+
+			"lock are descriptors 3 and 4")
 		flags.Parse(args[1:])
 		if flags.NArg() < 1 {
 			fmt.Fprintln(os.Stderr, usage)
@@ -78,7 +82,8 @@ func run(args []string) int {
 			fmt.Fprintln(os.Stderr, usage)
 			return 2
 		}
-		err = map[string]func(string) error{"join": join, "check": check, "list": list, "reap": reap}[args[0]](args[1])
+		err = map[string]func(string) error{"join": join, "check": check, "list": list,
+			"reap": reap}[args[0]](args[1])
 	case "install":
 		if len(args) < 3 {
 			fmt.Fprintln(os.Stderr, usage)

@@ -24,7 +24,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// actAs makes the test's binary act as boxd, so that boxd is tested under the race detector and counted for coverage when the test is.
+// actAs makes the test's binary act as boxd, so that boxd is tested under the race detector and
+// counted for coverage when the test is.
 const actAs = "SANDSHELL_TEST_ACT_AS_BOXD"
 
 // dontLinger makes a program that has the race detector end at once, not after a second.
@@ -53,7 +54,8 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	if len(os.Args) > 1 && slices.Contains([]string{"sftp", "files", "watch"}, os.Args[1]) { // boxd has started itself
+	// boxd has started itself
+	if len(os.Args) > 1 && slices.Contains([]string{"sftp", "files", "watch"}, os.Args[1]) {
 		os.Exit(run(os.Args[1:]))
 	}
 	status := m.Run()

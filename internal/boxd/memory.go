@@ -15,7 +15,8 @@ import (
 	"github.com/sandshell/sandshell/internal/procfs"
 )
 
-// kills returns how many of the box's processes the kernel has killed because memory had run out; 0 where nothing tells.
+// kills returns how many of the box's processes the kernel has killed because memory had run out; 0
+// where nothing tells.
 func (s *server) kills() int64 {
 	if s.memory == nil {
 		return 0
@@ -32,10 +33,12 @@ func (s *server) openMemory() {
 	}
 }
 
-// A killCount is the count of kills from an offset in a shell's commands on: what it was when they came.
+// A killCount is the count of kills from an offset in a shell's commands on: what it was when they
+// came.
 type killCount struct{ offset, kills int64 }
 
-// killCounts are those of one program. Only changes are kept, and of them the latest: nobody asks for a command of long ago.
+// killCounts are those of one program. Only changes are kept, and of them the latest: nobody asks
+// for a command of long ago.
 type killCounts struct {
 	mu     sync.Mutex
 	counts []killCount
@@ -97,7 +100,8 @@ func (s *server) oomKills(ask wire.OOM) (int64, error) {
 	return s.kills() - p.killCounts.at(ask.Since), nil
 }
 
-// When memory runs out, the kernel is to kill a program, and not boxd: programs' oom_score_adj is so much above boxd's, up to the kernel's OOM_SCORE_ADJ_MAX.
+// When memory runs out, the kernel is to kill a program, and not boxd: programs' oom_score_adj is
+// so much above boxd's, up to the kernel's OOM_SCORE_ADJ_MAX.
 const (
 	programsAbove = 500
 	oomScoreMax   = 1000
@@ -111,8 +115,10 @@ type oomScore struct {
 	own, programs []byte
 }
 
-// openOOMScore is called before the file is root's, which it is once boxd is not dumpable. Kubernetes starts the processes of a pod with up to 1000: where boxd's
-// own leaves too little above it, boxd lowers it, if it may. (Below what a process with CAP_SYS_RESOURCE has set, only such a process may go.)
+// openOOMScore is called before the file is root's, which it is once boxd is not dumpable.
+// Kubernetes starts the processes of a pod with up to 1000: where boxd's own leaves too little
+// above it, boxd lowers it, if it may. (Below what a process with CAP_SYS_RESOURCE has set, only
+// such a process may go.)
 func openOOMScore() (*oomScore, error) {
 	file, err := os.OpenFile(oomScoreOf("self"), os.O_RDWR, 0)
 	if err != nil {
@@ -123,10 +129,12 @@ func openOOMScore() (*oomScore, error) {
 		file.WriteAt([]byte(itoa(oomScoreMax-programsAbove)), 0)
 		score = readScore(file)
 	}
-	return &oomScore{file, []byte(itoa(score)), []byte(itoa(min(score+programsAbove, oomScoreMax)))}, nil
+	return &oomScore{file, []byte(itoa(score)), []byte(
+		itoa(min(score+programsAbove, oomScoreMax)))}, nil
 }
 
-// lend gives boxd the programs' score while f starts one: a program inherits it, and so does what the program starts in its first moment.
+// lend gives boxd the programs' score while f starts one: a program inherits it, and so does what
+// the program starts in its first moment.
 func (o *oomScore) lend(f func() (pid int, err error)) (pid int, err error) {
 	if o == nil {
 		return f()
@@ -136,9 +144,11 @@ func (o *oomScore) lend(f func() (pid int, err error)) (pid int, err error) {
 	return f()
 }
 
-// yieldMemory has the kernel kill this process before boxd, and after the programs; not where a process begins with the highest score (in a pod without requests). The kernel may
-// look for a second victim before it has got back the memory of the first (exit_mmap of mm/mmap.c sets MMF_OOM_SKIP before it frees the last of it; seen in 1 of 1,000 kills
-// on a busy machine), and there need be no program left: a cut is mended, boxd's death is not.
+// yieldMemory has the kernel kill this process before boxd, and after the programs; not where a
+// process begins with the highest score (in a pod without requests). The kernel may look for a
+// second victim before it has got back the memory of the first (exit_mmap of mm/mmap.c sets
+// MMF_OOM_SKIP before it frees the last of it; seen in 1 of 1,000 kills on a busy machine), and
+// there need be no program left: a cut is mended, boxd's death is not.
 func yieldMemory() {
 	file, err := os.OpenFile(oomScoreOf("self"), os.O_RDWR, 0)
 	if err != nil {

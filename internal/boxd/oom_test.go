@@ -10,10 +10,12 @@ import (
 	"testing"
 )
 
-// Whatever boxd begins with (Kubernetes gives the processes of a pod up to 1000), the kernel takes the programs before it when memory runs out.
+// Whatever boxd begins with (Kubernetes gives the processes of a pod up to 1000), the kernel takes
+// the programs before it when memory runs out.
 func TestExpendable(t *testing.T) {
 	if base, err := os.ReadFile(oomScoreOf("self")); string(base) != "0\n" {
-		t.Skipf("this process begins with an oom_score_adj of %q, and may perhaps not lower it: %v", base, err)
+		t.Skipf("this process begins with an oom_score_adj of %q, and may perhaps not lower it: %v",
+			base, err)
 	}
 	for own, want := range map[int][2]int{300: {300, 800}, 999: {500, 1000}} {
 		t.Run(strconv.Itoa(own), func(t *testing.T) {
@@ -25,7 +27,9 @@ func TestExpendable(t *testing.T) {
 					t.Fatal(err)
 				}
 				text, err := os.ReadFile(oomScoreOf(strconv.Itoa(b.pid)))
-				if got := [2]string{strings.TrimSpace(string(text)), strings.TrimSpace(out)}; err != nil || got != [2]string{strconv.Itoa(want[0]), strconv.Itoa(want[1])} {
+				if got := [2]string{strings.TrimSpace(string(text)),
+					strings.TrimSpace(out)}; err != nil || got != [2]string{strconv.Itoa(want[0]),
+					strconv.Itoa(want[1])} {
 					t.Fatalf("boxd and its programs have %q, not %d: %v", got, want, err)
 				}
 			}

@@ -11,17 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An output keeps what a program has written to its standard output or error and a client may still ask for. It has one writer, and readers that
-// come and go.
+// An output keeps what a program has written to its standard output or error and a client may still
+// ask for. It has one writer, and readers that come and go.
 //
-// Mostly it is a ring in memory: what the client has acknowledged makes room, and when there is no room, the program waits, as at a full pipe. So
-// nothing is lost while no client is connected. For jobs it is a spool, a file without a name. That
-// keeps the last bytes, and while no client is connected the program never waits.
+// Mostly it is a ring in memory: what the client has acknowledged makes room, and when there is no
+// room, the program waits, as at a full pipe. So nothing is lost while no client is connected. For
+// jobs it is a spool, a file without a name. That keeps the last bytes, and while no client is
+// connected the program never waits.
 type output struct {
-	mu      sync.Mutex
-	change  *sync.Cond
-	ring    []byte // the byte at offset i is at ring[i % len(ring)]
-	history int    // how many acknowledged bytes are kept all the same, for a client that has seen none of them
+	mu     sync.Mutex
+	change *sync.Cond
+	ring   []byte // the byte at offset i is at ring[i % len(ring)]
+	// how many acknowledged bytes are kept all the same, for a client that has seen none of them
+	history int
 	spool   *os.File
 	most    int64 // bytes that the spool keeps: the byte at offset i is at (i-base) % most
 	base    int64
@@ -36,7 +38,8 @@ type output struct {
 const (
 	ringFirst = 4 << 10
 	ringMax   = 512 << 10
-	// terminalHistory is how much of a session's past output a client can read that takes the box over: as much as a screen is rendered from.
+	// terminalHistory is how much of a session's past output a client can read that takes the box
+	// over: as much as a screen is rendered from.
 	terminalHistory = 256 << 10
 )
 
@@ -237,8 +240,8 @@ func (o *output) grow(size int) {
 	o.ring = ring
 }
 
-// read copies what there is from offset on; if there is nothing yet, it waits. It returns io.EOF at the output's end. To end a read, close over and
-// call wake: it then returns 0 and no error.
+// read copies what there is from offset on; if there is nothing yet, it waits. It returns io.EOF at
+// the output's end. To end a read, close over and call wake: it then returns 0 and no error.
 func (o *output) read(p []byte, offset int64, over <-chan struct{}) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -266,7 +269,8 @@ func (o *output) read(p []byte, offset int64, over <-chan struct{}) (int, error)
 	return n, nil
 }
 
-// wake has all blocked readers look again whether they are to end, and a blocked writer whether there is room.
+// wake has all blocked readers look again whether they are to end, and a blocked writer whether
+// there is room.
 func (o *output) wake() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -56,7 +56,8 @@ func TestSpoolOnFullDisk(t *testing.T) {
 		require.NoError(t, err)
 		o.ack(int64(room / 2))
 		require.True(t, o.write(behind))
-		require.Equal(t, string(before[room/2:])+string(behind), string(spooled(t, o, int64(room/2))))
+		require.Equal(t, string(before[room/2:])+string(behind),
+			string(spooled(t, o, int64(room/2))))
 		o.free()
 	}
 }

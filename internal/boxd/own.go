@@ -18,9 +18,9 @@ func (p *prepared) openStreams() (ours, theirs [3]*os.File, err error) {
 	return programs.OpenPipes()
 }
 
-// openSockets is OpenPipes with pairs of sockets. Another program of the same user can open a pipe by
-// /proc/PID/fd, and then answer in the place of the program that serves the files; it cannot open a
-// socket.
+// openSockets is OpenPipes with pairs of sockets. Another program of the same user can open a pipe
+// by /proc/PID/fd, and then answer in the place of the program that serves the files; it cannot
+// open a socket.
 func openSockets() (ours, theirs [3]*os.File, err error) {
 	for i := range ours {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -35,7 +35,8 @@ func openSockets() (ours, theirs [3]*os.File, err error) {
 		}
 		unix.Shutdown(fds[0], unused)
 		unix.SetNonblock(fds[0], true)
-		ours[i], theirs[i] = os.NewFile(uintptr(fds[0]), "socket"), os.NewFile(uintptr(fds[1]), "socket")
+		ours[i], theirs[i] = os.NewFile(uintptr(fds[0]), "socket"),
+			os.NewFile(uintptr(fds[1]), "socket")
 	}
 	return ours, theirs, nil
 }

@@ -86,18 +86,20 @@ func (s *server) terminals(request string, payload []byte) (answer any, known bo
 	return answer, true, err
 }
 
-// settleLimit bounds each of the two waits of settle. A program that does not read what is typed is never given it, and one that prints without end is never
-// settled.
+// settleLimit bounds each of the two waits of settle. A program that does not read what is typed is
+// never given it, and one that prints without end is never settled.
 const settleLimit = 20 * time.Millisecond
 
-// settle waits until a program has been given its input and its terminal has no output that has not been taken.
+// settle waits until a program has been given its input and its terminal has no output that has not
+// been taken.
 func (s *server) settle(ask wire.Settle) (settled wire.Settled, err error) {
 	p, err := s.onTerminal(ask.ID)
 	if err != nil {
 		return settled, err
 	}
 	given := tty.Within(settleLimit, func() bool { return p.in.given(ask.Input) })
-	taken := tty.Within(settleLimit, func() bool { // output that was taken from the terminal is counted a moment later: hence the same total twice
+	// output that was taken from the terminal is counted a moment later: hence the same total twice
+	taken := tty.Within(settleLimit, func() bool {
 		before := settled.Output
 		settled.Output = p.out.total()
 		return !tty.Readable(p.master) && settled.Output == before
@@ -156,8 +158,8 @@ func environmentOf(pid int) (e wire.Environment) {
 	return e
 }
 
-// discardLimit bounds discard. It is reached only if input that was sent does not come, or if the terminal cannot be opened and something is being
-// typed on it.
+// discardLimit bounds discard. It is reached only if input that was sent does not come, or if the
+// terminal cannot be opened and something is being typed on it.
 const discardLimit = time.Second
 
 // discarded is what the last Discard has dropped.
@@ -166,8 +168,9 @@ type discarded struct {
 	bytes int
 }
 
-// discard drops the input of a program's terminal that no program has read: what is on its way from the client, what is queued, what is being typed and
-// what the terminal holds. It returns how many bytes these were.
+// discard drops the input of a program's terminal that no program has read: what is on its way from
+// the client, what is queued, what is being typed and what the terminal holds. It returns how many
+// bytes these were.
 func (s *server) discard(ask wire.Discard) (dropped int, err error) {
 	p, err := s.onTerminal(ask.ID)
 	if err != nil {

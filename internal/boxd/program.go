@@ -16,7 +16,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A program is one that the owner has started. It goes on when the owner's connection is cut, and waits for the next.
+// A program is one that the owner has started. It goes on when the owner's connection is cut, and
+// waits for the next.
 type program struct {
 	s      *server
 	id     string
@@ -53,7 +54,9 @@ func (c *conn) program(newChannel ssh.NewChannel) {
 	var p *program
 	if err == nil {
 		p, err = c.s.program(open)
-	} else if unfinished(err) { // a cut: the client asks again. Where half of the connection still works, an answer would be the program's
+	} else if unfinished(err) {
+		// a cut: the client asks again. Where half of the connection still works, an answer would
+		// be the program's
 		go ssh.DiscardRequests(requests)
 		return
 	}
@@ -66,11 +69,14 @@ func (c *conn) program(newChannel ssh.NewChannel) {
 }
 
 // unfinished reports whether what was read ended before it was whole.
-func unfinished(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
+func unfinished(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
 
 // program returns the program of that id, and starts it if there is none and the client says how.
 func (s *server) program(open *wire.Open) (*program, error) {
-	s.starting.Lock() // a client whose connection was cut may ask again before its first request has been dealt with
+	// a client whose connection was cut may ask again before its first request has been dealt with
+	s.starting.Lock()
 	defer s.starting.Unlock()
 	s.mu.Lock()
 	p := s.programs[open.ID]
@@ -104,7 +110,8 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 	if len(args) == 0 {
 		return nil, syscall.EINVAL
 	}
-	prepared, err := s.prepare(request{args: args, dir: string(start.Dir), env: texts(start.Env), user: start.User, replaceEnv: start.ReplaceEnv})
+	prepared, err := s.prepare(request{args: args, dir: string(start.Dir), env: texts(start.Env),
+		user: start.User, replaceEnv: start.ReplaceEnv})
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +181,9 @@ func (p *program) onTerminal(what *prepared, commands bool) error {
 	go p.in.drain(p.keyboard)
 	if commands {
 		child := p.child
-		go p.out.fill(&programs.Guard{Terminal: master, PID: child.pid, Kill: func() { p.s.children.signal(child, syscall.SIGKILL) }})
+		go p.out.fill(&programs.Guard{Terminal: master, PID: child.pid, Kill: func() {
+			p.s.children.signal(child, syscall.SIGKILL)
+		}})
 		p.commands, p.pipe = newInput(), pipe
 		go p.commands.drain(pipe)
 	} else {
@@ -197,7 +206,8 @@ func openCommands() (theirs *os.File, ours *direct, err error) {
 	return theirs, ours, nil
 }
 
-// onPipes starts the program on three pipes, or what is in their place. If joined, nobody gets the third.
+// onPipes starts the program on three pipes, or what is in their place. If joined, nobody gets the
+// third.
 func (p *program) onPipes(what *prepared, joined bool) error {
 	p.err = newOutput(0)
 	ours, theirs, err := what.openStreams()
@@ -261,7 +271,8 @@ func (p *program) request(r *ssh.Request) {
 	}
 }
 
-// release says that the owner no longer wants the program: its terminal hangs up, its pipes are closed, and boxd forgets it at its end.
+// release says that the owner no longer wants the program: its terminal hangs up, its pipes are
+// closed, and boxd forgets it at its end.
 func (p *program) release() {
 	p.mu.Lock()
 	p.released = true
@@ -303,8 +314,8 @@ func (p *program) forget() {
 	}
 }
 
-// readLater reports whether the program's output is kept although its owner has let go: it is a job's log, in a box that outlives its owner, and the
-// next owner may read it.
+// readLater reports whether the program's output is kept although its owner has let go: it is a
+// job's log, in a box that outlives its owner, and the next owner may read it.
 func (p *program) readLater() bool { return p.out.spool != nil && p.s.keep && !p.forgotten }
 
 // forget releases a program, and keeps nothing of its output. The owner asks once a job's command
@@ -345,7 +356,8 @@ func (s *server) list() []wire.Program {
 	for _, p := range s.programs {
 		p.mu.Lock()
 		if !p.released || p.readLater() {
-			list = append(list, wire.Program{ID: p.id, PID: p.child.pid, Rows: p.rows, Cols: p.cols, Commands: p.commands != nil})
+			list = append(list, wire.Program{ID: p.id, PID: p.child.pid, Rows: p.rows, Cols: p.cols,
+				Commands: p.commands != nil})
 		}
 		p.mu.Unlock()
 	}

@@ -19,7 +19,8 @@ import (
 // list prints a line for each box of this machine, as JSON.
 func list(parent string) error {
 	err := eachBox(parent, func(_ string, box *wire.Machine) error {
-		if box.Boot != "" && (box.Ended || box.Boot == bootID()) { // else it runs on another machine with the same home
+		// else it runs on another machine with the same home
+		if box.Boot != "" && (box.Ended || box.Boot == bootID()) {
 			return json.NewEncoder(os.Stdout).Encode(box)
 		}
 		return nil
@@ -39,7 +40,8 @@ func reap(parent string) error {
 	return err
 }
 
-// reapAll removes what is left of boxes whose boxd was killed: programs that still run, and the directory.
+// reapAll removes what is left of boxes whose boxd was killed: programs that still run, and the
+// directory.
 func reapAll(parent string) (removed int, err error) {
 	err = eachBox(parent, func(dir string, box *wire.Machine) error {
 		if !box.Ended {
@@ -60,7 +62,8 @@ func reapAll(parent string) (removed int, err error) {
 // halfMade is how old a directory is that nobody will go on making.
 const halfMade = time.Minute
 
-// eachBox calls f for each box in parent: one that runs, and one whose boxd has ended and that is this process's meanwhile.
+// eachBox calls f for each box in parent: one that runs, and one whose boxd has ended and that is
+// this process's meanwhile.
 func eachBox(parent string, f func(dir string, box *wire.Machine) error) error {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -71,7 +74,8 @@ func eachBox(parent string, f func(dir string, box *wire.Machine) error) error {
 		if !ok || !e.IsDir() || kind != "box" && kind != "new" {
 			continue
 		}
-		if info, err := e.Info(); kind == "new" && (err != nil || time.Since(info.ModTime()) < halfMade) {
+		if info, err := e.Info(); kind == "new" &&
+			(err != nil || time.Since(info.ModTime()) < halfMade) {
 			continue // its boxd is being started
 		}
 		if err := withBox(filepath.Join(parent, e.Name()), id, f); err != nil {

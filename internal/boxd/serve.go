@@ -89,16 +89,21 @@ func serve(o options, log *slog.Logger) error {
 		}
 	}
 	var score *oomScore
-	if o.dir == "" { // on a machine, where the kernel may choose among others' programs too, nobody's is to be put first
+	// on a machine, where the kernel may choose among others' programs too, nobody's is to be put
+	// first
+	if o.dir == "" {
 		var err error
 		if score, err = openOOMScore(); err != nil {
-			log.Info("the kernel may kill boxd before the programs when memory runs out", "error", err)
+			log.Info("the kernel may kill boxd before the programs when memory runs out", "error",
+				err)
 		}
 	}
-	// Other processes of the same user must not read boxd's memory: the keys are in it, and what programs print.
+	// Other processes of the same user must not read boxd's memory: the keys are in it, and what
+	// programs print.
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)    // for when it is not process 1
-	unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) // the programs must not get what the engine may have left open
+	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // for when it is not process 1
+	// the programs must not get what the engine may have left open
+	unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	s, err := newServer(o, log)
 	if err != nil {
 		return err
@@ -108,8 +113,8 @@ func serve(o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	// Go programs end when they write to a standard stream that nobody reads any more, as when the engine has lost the log. A handled SIGPIPE
-	// prevents that.
+	// Go programs end when they write to a standard stream that nobody reads any more, as when the
+	// engine has lost the log. A handled SIGPIPE prevents that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	s.openMemory()
 	go s.children.reap()
@@ -122,7 +127,8 @@ func serve(o options, log *slog.Logger) error {
 		}
 	}
 	s.mu.Lock()
-	s.alone = time.AfterFunc(o.linger+30*time.Second, s.abandoned) // the first owner may be slow to come
+	// the first owner may be slow to come
+	s.alone = time.AfterFunc(o.linger+30*time.Second, s.abandoned)
 	if o.keep {
 		s.alone.Stop()
 	}
@@ -139,11 +145,13 @@ func serve(o options, log *slog.Logger) error {
 	}
 }
 
-// reservedThreads is how many threads boxd has from the start: more than it has in blocking calls at a time.
+// reservedThreads is how many threads boxd has from the start: more than it has in blocking calls
+// at a time.
 const reservedThreads = 16
 
-// reserve has Go's runtime make that many threads. It keeps those that it has, and ends the program when the kernel refuses it one more: programs of the box
-// may take all that the container may have (Config.PIDs).
+// reserve has Go's runtime make that many threads. It keeps those that it has, and ends the program
+// when the kernel refuses it one more: programs of the box may take all that the container may have
+// (Config.PIDs).
 func reserve(threads int) {
 	var made sync.WaitGroup
 	enough := make(chan struct{})
@@ -160,9 +168,10 @@ func reserve(threads int) {
 	close(enough)
 }
 
-// Threads sets how many of boxd's threads run Go code at a time. Mostly it is one: boxd hands small pieces of data from one goroutine to the next, and
-// where no second thread has to be woken for that, it takes half the processor time, and a command is a fifth faster. While there are copies, which
-// have work for two, it is two.
+// Threads sets how many of boxd's threads run Go code at a time. Mostly it is one: boxd hands small
+// pieces of data from one goroutine to the next, and where no second thread has to be woken for
+// that, it takes half the processor time, and a command is a fifth faster. While there are copies,
+// which have work for two, it is two.
 type threads struct {
 	mu   sync.Mutex
 	busy int
@@ -182,7 +191,8 @@ func (t *threads) more(n int) {
 	}
 }
 
-// abandoned ends the box: as boxd is process 1, the kernel ends all others with it. In a box that is kept, it turns those away who wait for the owner.
+// abandoned ends the box: as boxd is process 1, the kernel ends all others with it. In a box that
+// is kept, it turns those away who wait for the owner.
 func (s *server) abandoned() {
 	if s.keep {
 		s.unlisten(func(*listener) bool { return true })
@@ -208,17 +218,20 @@ func (s *server) listen() (*net.UnixListener, error) {
 	return net.ListenUnix("unix", &net.UnixAddr{Name: wire.SocketName(s.id), Net: "unix"})
 }
 
-// stopLimit is how long programs may take to end when the box is stopped. It is less than the 10 s after which docker stop kills.
+// stopLimit is how long programs may take to end when the box is stopped. It is less than the 10 s
+// after which docker stop kills.
 const stopLimit = 8 * time.Second
 
-// obey ends the box when it is told to stop, and passes all other signals on to the image's command.
+// obey ends the box when it is told to stop, and passes all other signals on to the image's
+// command.
 func (s *server) obey() {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals) // all of them: at kill -SEGV 1, for one, Go's runtime would end the box
 	stopping := false
 	for sig := range signals {
 		switch sig {
-		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPIPE: // sent to boxd by the kernel and Go's runtime
+		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPIPE:
+			// sent to boxd by the kernel and Go's runtime
 		case syscall.SIGTERM, syscall.SIGINT:
 			if !stopping {
 				stopping = true
@@ -233,8 +246,9 @@ func (s *server) obey() {
 	}
 }
 
-// stop ends the box. All programs are asked to end before; those that have not within stopLimit are killed with it. The connections end first: that the box's end has ended
-// its command nobody is to take for the command's own result, nor to start another in what is left of the box.
+// stop ends the box. All programs are asked to end before; those that have not within stopLimit are
+// killed with it. The connections end first: that the box's end has ended its command nobody is to
+// take for the command's own result, nor to start another in what is left of the box.
 func (s *server) stop() {
 	s.mu.Lock()
 	s.stopping = true
@@ -244,7 +258,8 @@ func (s *server) stop() {
 		c.Close()
 	}
 	s.children.each(func(pid int) {
-		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGCONT} { // interactive shells ignore SIGTERM
+		// interactive shells ignore SIGTERM
+		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGCONT} {
 			syscall.Kill(-pid, sig)
 		}
 	})
@@ -273,7 +288,8 @@ func (s *server) startCommand() error {
 	s.main = child
 	go func() {
 		<-child.ended
-		s.log.Info("the image's command has ended", "status", child.status.ExitStatus(), "signal", child.status.Signal())
+		s.log.Info("the image's command has ended", "status", child.status.ExitStatus(), "signal",
+			child.status.Signal())
 	}()
 	return nil
 }

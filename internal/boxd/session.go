@@ -20,8 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A session is a session channel of plain SSH, as people's own clients open it. Its program belongs to the channel: when the channel is closed, the
-// terminal hangs up, or the pipes are closed. Only the goroutine that handles the channel's requests uses the fields.
+// A session is a session channel of plain SSH, as people's own clients open it. Its program belongs
+// to the channel: when the channel is closed, the terminal hangs up, or the pipes are closed. Only
+// the goroutine that handles the channel's requests uses the fields.
 type session struct {
 	c       *conn
 	ch      ssh.Channel
@@ -57,8 +58,8 @@ func (c *conn) session(newChannel ssh.NewChannel) {
 	s.hangUp()
 }
 
-// hangUp closes the terminal, or the pipes that the program writes to. Its standard input, if that is a pipe, still gets what the client has sent, and
-// then its end.
+// hangUp closes the terminal, or the pipes that the program writes to. Its standard input, if that
+// is a pipe, still gets what the client has sent, and then its end.
 func (s *session) hangUp() {
 	for _, f := range append(s.outputs, s.tty, s.master) {
 		if f != nil {
@@ -67,7 +68,8 @@ func (s *session) hangUp() {
 	}
 }
 
-// request handles one request. Unknown ones are refused: agents, X11, and keepalives, whose sender is content with any answer.
+// request handles one request. Unknown ones are refused: agents, X11, and keepalives, whose sender
+// is content with any answer.
 func (s *session) request(r *ssh.Request) bool {
 	switch r.Type {
 	case "env":
@@ -78,7 +80,8 @@ func (s *session) request(r *ssh.Request) bool {
 		return ssh.Unmarshal(r.Payload, &want) == nil && s.openTerminal(&want)
 	case "window-change":
 		var w wire.Window
-		return ssh.Unmarshal(r.Payload, &w) == nil && s.master != nil && setWindow(s.master, w) == nil
+		return ssh.Unmarshal(r.Payload, &w) == nil && s.master != nil &&
+			setWindow(s.master, w) == nil
 	case "signal":
 		var signal struct{ Name string }
 		return ssh.Unmarshal(r.Payload, &signal) == nil && s.signal(signal.Name)
@@ -86,15 +89,19 @@ func (s *session) request(r *ssh.Request) bool {
 		return s.begin(r, func() { s.runShell() })
 	case "exec":
 		var exec struct{ Command string }
-		return ssh.Unmarshal(r.Payload, &exec) == nil && s.begin(r, func() { s.runShell("-c", exec.Command) })
+		return ssh.Unmarshal(r.Payload, &exec) == nil && s.begin(r, func() {
+			s.runShell("-c", exec.Command)
+		})
 	case "subsystem":
 		var subsystem struct{ Name string }
-		return ssh.Unmarshal(r.Payload, &subsystem) == nil && subsystem.Name == "sftp" && s.begin(r, s.runFiles)
+		return ssh.Unmarshal(r.Payload, &subsystem) == nil && subsystem.Name == "sftp" &&
+			s.begin(r, s.runFiles)
 	}
 	return false
 }
 
-// begin answers a request for a program, and starts it. The answer goes first: some clients take output that comes before it for an error.
+// begin answers a request for a program, and starts it. The answer goes first: some clients take
+// output that comes before it for an error.
 func (s *session) begin(r *ssh.Request, start func()) bool {
 	if s.begun {
 		return false
@@ -110,7 +117,8 @@ func (s *session) begin(r *ssh.Request, start func()) bool {
 
 func (s *session) setenv(name, value string) bool {
 	size := len(name) + len(value)
-	if s.begun || !validName(name) || strings.Contains(value, "\x00") || len(s.env) >= maxEnv || s.envSize+size > maxEnvSize {
+	if s.begun || !validName(name) || strings.Contains(value, "\x00") || len(s.env) >= maxEnv ||
+		s.envSize+size > maxEnvSize {
 		return false
 	}
 	s.env = append(s.env, name+"="+value)
@@ -131,13 +139,15 @@ func validName(name string) bool {
 	return name != ""
 }
 
-// signal sends a signal to the program's process group. Its name is one of RFC 4254's, or any other of this system's, without SIG.
+// signal sends a signal to the program's process group. Its name is one of RFC 4254's, or any other
+// of this system's, without SIG.
 func (s *session) signal(name string) bool {
 	signal := unix.SignalNum("SIG" + name)
 	return signal != 0 && s.child != nil && s.c.s.children.signal(s.child, signal) == nil
 }
 
-// Shells return these statuses for a program that does not exist, and for one that cannot be started.
+// Shells return these statuses for a program that does not exist, and for one that cannot be
+// started.
 const (
 	statusNotFound   = 127
 	statusNotStarted = 126
@@ -147,7 +157,8 @@ const (
 func (s *session) runShell(args ...string) {
 	p := s.findShell(args)
 	if p == nil {
-		s.fail(statusNotFound, "the image has no shell: there is neither /bin/sh nor bash. sftp works")
+		s.fail(statusNotFound, "the image has no shell: there is neither /bin/sh nor bash. sftp "+
+			"works")
 		return
 	}
 	if err := s.start(p); err != nil {
@@ -155,7 +166,8 @@ func (s *session) runShell(args ...string) {
 	}
 }
 
-// findShell prepares the account's shell. If that is missing, or is one that only keeps people out (nologin, false), it prepares /bin/sh, or bash.
+// findShell prepares the account's shell. If that is missing, or is one that only keeps people out
+// (nologin, false), it prepares /bin/sh, or bash.
 func (s *session) findShell(args []string) *prepared {
 	for _, shell := range []string{ourAccount().Shell, "/bin/sh", "bash"} {
 		name := path.Base(shell)
@@ -213,8 +225,9 @@ func (s *session) start(p *prepared) error {
 	return nil
 }
 
-// feed passes the client's input on to the program. When the program reads no more, the rest is thrown away, and the client is told so in OpenSSH's
-// way: a client that waits until all of its input is taken would otherwise wait for ever.
+// feed passes the client's input on to the program. When the program reads no more, the rest is
+// thrown away, and the client is told so in OpenSSH's way: a client that waits until all of its
+// input is taken would otherwise wait for ever.
 func (s *session) feed(in *os.File) {
 	_, err := io.Copy(in, s.ch)
 	if in != s.master { // the end of a terminal's input is a character
@@ -226,8 +239,9 @@ func (s *session) feed(in *os.File) {
 	}
 }
 
-// deliver sends the program's output, and then how the program ended. Like sshd, it waits for the end of the output, which children of the program
-// may hold open after its end. On a terminal it does not wait for them: the terminal hangs up when its first program ends.
+// deliver sends the program's output, and then how the program ended. Like sshd, it waits for the
+// end of the output, which children of the program may hold open after its end. On a terminal it
+// does not wait for them: the terminal hangs up when its first program ends.
 func (s *session) deliver(child *child) {
 	var outputs sync.WaitGroup
 	for i, f := range s.outputs {
@@ -259,13 +273,16 @@ func (s *session) deliver(child *child) {
 	s.exit(uint32(child.status.ExitStatus()))
 }
 
-// drain sends what is left in a terminal when its first program has ended. It stops at as much as a terminal holds: other programs may go on writing
-// without end.
+// drain sends what is left in a terminal when its first program has ended. It stops at as much as a
+// terminal holds: other programs may go on writing without end.
 func drain(w io.Writer, master *os.File) {
 	buf := make([]byte, 128<<10)
 	for left := len(buf); left > 0; {
 		var n int
-		if tty.Control(master, func(fd int) (err error) { n, err = unix.Read(fd, buf[:left]); return err }) != nil || n <= 0 {
+		if tty.Control(master, func(fd int) (err error) {
+			n, err = unix.Read(fd, buf[:left])
+			return err
+		}) != nil || n <= 0 {
 			return
 		}
 		left -= n
@@ -277,8 +294,9 @@ func drain(w io.Writer, master *os.File) {
 
 func (s *session) exit(status uint32) { s.end("exit-status", &struct{ Status uint32 }{status}) }
 
-// end says how the program ended, and closes the channel. All output has been sent. The output's end is told last: a client that has sent all of its
-// input closes the channel when it comes, and could be told nothing after it.
+// end says how the program ended, and closes the channel. All output has been sent. The output's
+// end is told last: a client that has sent all of its input closes the channel when it comes, and
+// could be told nothing after it.
 func (s *session) end(kind string, how any) {
 	s.ch.SendRequest(kind, false, ssh.Marshal(how))
 	s.ch.CloseWrite()
@@ -286,9 +304,11 @@ func (s *session) end(kind string, how any) {
 }
 
 // standardSignals are the names of RFC 4254, section 6.10.
-var standardSignals = []string{"ABRT", "ALRM", "FPE", "HUP", "ILL", "INT", "KILL", "PIPE", "QUIT", "SEGV", "TERM", "USR1", "USR2"}
+var standardSignals = []string{"ABRT", "ALRM", "FPE", "HUP", "ILL", "INT", "KILL", "PIPE", "QUIT",
+	"SEGV", "TERM", "USR1", "USR2"}
 
-// signalName returns a signal's name as RFC 4254 wants it: a name that is not in it has its inventor's behind an "@".
+// signalName returns a signal's name as RFC 4254 wants it: a name that is not in it has its
+// inventor's behind an "@".
 func signalName(sig syscall.Signal) string {
 	name := strings.TrimPrefix(unix.SignalName(sig), "SIG")
 	if name == "" {

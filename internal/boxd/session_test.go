@@ -50,7 +50,8 @@ func TestExec(t *testing.T) {
 		{"ls /proc/self/fd", "0\n1\n2\n3\n", "", ""}, // 3 is the directory itself
 		{"ps -o ppid= -p $$ | tr -d ' '", "1\n", "", ""},
 		{"no-such-program 2>/dev/null", "", "", "Process exited with status 127"},
-		{"echo ${SSH_TTY-none} ${SSH_CONNECTION-none} $(printenv TERM || echo none)", "none none none\n", "", ""},
+		{"echo ${SSH_TTY-none} ${SSH_CONNECTION-none} $(printenv TERM || echo none)",
+			"none none none\n", "", ""},
 	} {
 		stdout, stderr, err := runs(t, client, c.command)
 		ended := ""
@@ -66,13 +67,15 @@ func TestExec(t *testing.T) {
 func TestSessionEnvironment(t *testing.T) {
 	client := startBox(t).guest()
 	s := newSession(t, client)
-	for _, kv := range [][2]string{{"LANG", "C.UTF-8"}, {"_a1", "x y\nz"}, {"PATH", "/usr/bin:/bin"}} {
+	for _, kv := range [][2]string{{"LANG", "C.UTF-8"}, {"_a1", "x y\nz"},
+		{"PATH", "/usr/bin:/bin"}} {
 		if err := s.Setenv(kv[0], kv[1]); err != nil {
 			t.Error(err)
 		}
 	}
 	big := strings.Repeat("x", maxEnvSize)
-	for _, kv := range [][2]string{{"", "x"}, {"1a", "x"}, {"a=b", "x"}, {"a b", "x"}, {"a", "\x00"}, {"big", big}} {
+	for _, kv := range [][2]string{{"", "x"}, {"1a", "x"}, {"a=b", "x"}, {"a b", "x"},
+		{"a", "\x00"}, {"big", big}} {
 		if s.Setenv(kv[0], kv[1]) == nil {
 			t.Errorf("%.20q is taken", kv)
 		}
@@ -110,20 +113,23 @@ func TestSessionRefuses(t *testing.T) {
 	}
 	type text struct{ Text string }
 	for _, kind := range []string{
-		"auth-agent-req@openssh.com", "x11-req", "keepalive@openssh.com", "exit-status", "exec", "env", "pty-req", "window-change", "signal",
+		"auth-agent-req@openssh.com", "x11-req", "keepalive@openssh.com", "exit-status", "exec",
+		"env", "pty-req", "window-change", "signal",
 	} {
 		if ask(kind, nil) {
 			t.Error(kind, " is granted")
 		}
 	}
-	if ask("subsystem", &text{"netconf"}) || ask("signal", &text{"TERM"}) || ask("signal", &text{""}) {
+	if ask("subsystem", &text{"netconf"}) || ask("signal", &text{"TERM"}) ||
+		ask("signal", &text{""}) {
 		t.Error("it has no such subsystem, and no program")
 	}
 	if !ask("exec", &text{"cat"}) {
 		t.Fatal("exec is refused")
 	}
 	if ask("exec", &text{"id"}) || ask("shell", nil) || ask("subsystem", &text{"sftp"}) ||
-		ask("env", &struct{ Name, Value string }{"a", "b"}) || ask("pty-req", &ptyRequest{Term: "xterm"}) {
+		ask("env", &struct{ Name, Value string }{"a", "b"}) ||
+		ask("pty-req", &ptyRequest{Term: "xterm"}) {
 		t.Error("a second program is granted")
 	}
 	if ask("signal", &text{"NONE"}) || !ask("signal", &text{"TERM"}) {
@@ -144,7 +150,8 @@ func TestSubsystemStreams(t *testing.T) {
 	out, errs, err := runs(t, client, `mount -t proc proc /proc
 		set -- /proc/[0-9]*/cmdline # before there is a grep
 		for p in $(grep -lxz sftp "$@"); do ls -l ${p%/*}/fd; done`)
-	if n := strings.Count(out, "-> socket:["); n != 3 || strings.Contains(out, "pipe:[") || errs != "" || err != nil {
+	if n := strings.Count(out, "-> socket:["); n != 3 || strings.Contains(out, "pipe:[") ||
+		errs != "" || err != nil {
 		t.Errorf("%d sockets of 3: %s%s%v", n, out, errs, err)
 	}
 }
@@ -170,7 +177,8 @@ func TestSignalReachesTheGroup(t *testing.T) {
 	}
 	rest, _ := io.ReadAll(out)
 	var exit *ssh.ExitError
-	if err := s.Wait(); !errors.As(err, &exit) || exit.ExitStatus() != 7 || string(rest) != "child\nparent\n" {
+	if err := s.Wait(); !errors.As(err, &exit) || exit.ExitStatus() != 7 ||
+		string(rest) != "child\nparent\n" {
 		t.Errorf("%q, %v", rest, err)
 	}
 }
@@ -205,7 +213,8 @@ func TestHalfClose(t *testing.T) {
 
 func TestUnreadInput(t *testing.T) {
 	client := startBox(t).guest()
-	for _, command := range []string{"exec <&-; head -c 3000000 /dev/zero", "head -c 3000000 /dev/zero"} {
+	for _, command := range []string{"exec <&-; head -c 3000000 /dev/zero",
+		"head -c 3000000 /dev/zero"} {
 		s := newSession(t, client)
 		in, err := s.StdinPipe()
 		if err != nil {
@@ -234,7 +243,8 @@ func TestLargeOutput(t *testing.T) {
 	s := newSession(t, client)
 	out, _ := s.StdoutPipe()
 	s.Stderr = io.Discard
-	if err := s.Start(`head -c 104857600 /dev/zero & head -c 104857600 /dev/zero >&2; wait`); err != nil {
+	if err := s.Start(
+		`head -c 104857600 /dev/zero & head -c 104857600 /dev/zero >&2; wait`); err != nil {
 		t.Fatal(err)
 	}
 	// While this session waits for its reader, others go on.
@@ -300,14 +310,19 @@ func TestLoginShell(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Fprintf(in, "echo $((40+2)) $0 ${SHELL##*/}; stty size\n")
-	waitFor(t, "the shell answers", func() bool { return strings.Contains(screen.String(), "42 -") && screen.has("24 80")() })
+	waitFor(t, "the shell answers", func() bool {
+		return strings.Contains(screen.String(), "42 -") && screen.has("24 80")()
+	})
 	if err := s.WindowChange(50, 132); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the size changes", func() bool { // a request and what is typed do not keep their order
+	// a request and what is typed do not keep their order
+	waitFor(t, "the size changes", func() bool {
 		seen := strings.Count(screen.String(), "\n")
 		fmt.Fprintln(in, "stty size")
-		waitFor(t, "stty answers", func() bool { return strings.Count(screen.String(), "\n") >= seen+2 })
+		waitFor(t, "stty answers", func() bool {
+			return strings.Count(screen.String(), "\n") >= seen+2
+		})
 		return screen.has("50 132")()
 	})
 	fmt.Fprintln(in, "sleep 1000; echo status=$?")
@@ -317,7 +332,8 @@ func TestLoginShell(t *testing.T) {
 	})
 	in.Write([]byte{3})
 	waitFor(t, "^C ends it", func() bool {
-		return strings.Contains(screen.String(), "status=130") || strings.Contains(screen.String(), "^C")
+		return strings.Contains(screen.String(), "status=130") ||
+			strings.Contains(screen.String(), "^C")
 	})
 	fmt.Fprintln(in, "exit 5")
 	var exit *ssh.ExitError
@@ -344,9 +360,11 @@ func TestBareImage(t *testing.T) {
 		}
 		err := s.Run("echo hi")
 		var exit *ssh.ExitError
-		if !errors.As(err, &exit) || exit.ExitStatus() != 127 || !strings.Contains(errs.String(), "the image has no shell") {
+		if !errors.As(err, &exit) || exit.ExitStatus() != 127 ||
+			!strings.Contains(errs.String(), "the image has no shell") {
 			t.Errorf("%q, %v", errs.String(), err)
 		}
 	}
-	// sftp works there too, but not here: this binary, unlike boxd, needs libraries. See sshbox's tests of images.
+	// sftp works there too, but not here: this binary, unlike boxd, needs libraries. See sshbox's
+	// tests of images.
 }

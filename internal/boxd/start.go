@@ -61,8 +61,9 @@ func check(want string) error {
 	return nil
 }
 
-// start makes the box's directory, opens the socket and hands it to a process of its own session. Until all of that is done the directory has another name:
-// whoever finds box-ID finds one that listens, or one that has ended.
+// start makes the box's directory, opens the socket and hands it to a process of its own session.
+// Until all of that is done the directory has another name: whoever finds box-ID finds one that
+// listens, or one that has ended.
 func (s *starting) start() (err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -71,7 +72,8 @@ func (s *starting) start() (err error) {
 	if _, err := reapAll(s.parent); err != nil {
 		return err
 	}
-	unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) // boxd must not get what the login's shell may have left open
+	// boxd must not get what the login's shell may have left open
+	unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	s.id = strings.ToLower(rand.Text()[:16])
 	making := filepath.Join(s.parent, "new-"+s.id)
 	if err := os.Mkdir(making, 0o700); err != nil {
@@ -106,7 +108,8 @@ func (s *starting) start() (err error) {
 	return s.detach(listener, lock)
 }
 
-// lock writes down what the box is, and locks that. The lock is the open file's: boxd gets it with the descriptor.
+// lock writes down what the box is, and locks that. The lock is the open file's: boxd gets it with
+// the descriptor.
 func (s *starting) lock(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, machineInfo), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
@@ -114,9 +117,11 @@ func (s *starting) lock(dir string) (*os.File, error) {
 	}
 	colon := max(strings.LastIndexByte(s.owner, ':'), 0) // the name may have one, too
 	host, pid := s.owner[:colon], strings.TrimPrefix(s.owner[colon:], ":")
-	info := wire.Machine{ID: s.id, Created: time.Now(), Linger: s.linger, Keep: s.keep, Host: host, Boot: bootID()}
+	info := wire.Machine{ID: s.id, Created: time.Now(), Linger: s.linger, Keep: s.keep, Host: host,
+		Boot: bootID()}
 	info.Process, _ = strconv.Atoi(pid)
-	err = errors.Join(json.NewEncoder(f).Encode(&info), unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB))
+	err = errors.Join(json.NewEncoder(f).Encode(&info),
+		unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -130,7 +135,8 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// listenIn listens on the box's socket: from within the directory, whose path may be too long for a socket's name.
+// listenIn listens on the box's socket: from within the directory, whose path may be too long for a
+// socket's name.
 func listenIn(dir string) (*os.File, error) {
 	back, err := os.Open(".")
 	if err != nil {
@@ -149,9 +155,11 @@ func listenIn(dir string) (*os.File, error) {
 	return l.File()
 }
 
-// detach starts boxd in a process session of its own, without the login's streams: so it has neither its terminal nor its hang-up.
+// detach starts boxd in a process session of its own, without the login's streams: so it has
+// neither its terminal nor its hang-up.
 func (s *starting) detach(listener, lock *os.File) error {
-	log, err := os.OpenFile(filepath.Join(s.dir, machineLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(filepath.Join(s.dir, machineLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
+		0o600)
 	if err != nil {
 		return err
 	}
@@ -166,7 +174,8 @@ func (s *starting) detach(listener, lock *os.File) error {
 		args = append(args, "-keep")
 	}
 	_, err = syscall.ForkExec("/proc/self/exe", append(args, s.id), &syscall.ProcAttr{
-		Env: os.Environ(), Files: []uintptr{null.Fd(), null.Fd(), log.Fd(), listener.Fd(), lock.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
+		Env: os.Environ(), Files: []uintptr{null.Fd(), null.Fd(), log.Fd(), listener.Fd(),
+			lock.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	return err
 }

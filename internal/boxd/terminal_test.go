@@ -21,7 +21,8 @@ func TestTerminal(t *testing.T) {
 	}
 	text := string(out)
 	for _, want := range []string{
-		"33 111\r\n", " onlcr", " echoctl", " icanon", "isig ", " echo ", "intr = ^C", "iutf8", "vt220\r\n", "/dev/pts/", "err\r\n",
+		"33 111\r\n", " onlcr", " echoctl", " icanon", "isig ", " echo ", "intr = ^C", "iutf8",
+		"vt220\r\n", "/dev/pts/", "err\r\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in %q", want, text)
@@ -30,7 +31,8 @@ func TestTerminal(t *testing.T) {
 
 	s = newSession(t, client)
 	modes := ssh.TerminalModes{
-		ssh.ECHO: 0, ssh.ONLCR: 0, ssh.ICRNL: 0, ssh.ECHOCTL: 0, ssh.VINTR: 1, ssh.VEOF: 255, ssh.TTY_OP_ISPEED: 9600, ssh.CS8: 1, ssh.IXANY: 1,
+		ssh.ECHO: 0, ssh.ONLCR: 0, ssh.ICRNL: 0, ssh.ECHOCTL: 0, ssh.VINTR: 1, ssh.VEOF: 255,
+		ssh.TTY_OP_ISPEED: 9600, ssh.CS8: 1, ssh.IXANY: 1,
 		42: 0, // IUTF8
 	}
 	if err := s.RequestPty("dumb", 0, 0, modes); err != nil {
@@ -41,7 +43,8 @@ func TestTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	text = string(out)
-	for _, want := range []string{"-echo ", "-onlcr", "-icrnl", "-echoctl", "intr = ^A", "eof = <undef>", " ixany", "-iutf8", " cs8"} {
+	for _, want := range []string{"-echo ", "-onlcr", "-icrnl", "-echoctl", "intr = ^A",
+		"eof = <undef>", " ixany", "-iutf8", " cs8"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in %q", want, text)
 		}
@@ -68,8 +71,9 @@ func TestTerminalOutputIsWhole(t *testing.T) {
 
 func TestParseModes(t *testing.T) {
 	for text, want := range map[string]int{
-		"": 0, "\x00": 0, "\x01\x00\x00\x00\x03\x00": 1, "\x01\x00\x00\x00\x03\x35\x00\x00\x00\x01": 2,
-		"\x01\x00\x00\x00\x03\xa0rest": 1, "\x01\x00\x00": -1, "\x01": -1,
+		"": 0, "\x00": 0, "\x01\x00\x00\x00\x03\x00": 1,
+		"\x01\x00\x00\x00\x03\x35\x00\x00\x00\x01": 2,
+		"\x01\x00\x00\x00\x03\xa0rest":             1, "\x01\x00\x00": -1, "\x01": -1,
 	} {
 		changes, ok := parseModes([]byte(text))
 		if ok != (want >= 0) || ok && len(changes) != want {

@@ -12,13 +12,15 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// TestClientVanishes cuts a client's connection in each of the states in which boxd then has something to end.
+// TestClientVanishes cuts a client's connection in each of the states in which boxd then has
+// something to end.
 func TestClientVanishes(t *testing.T) {
 	b := startBox(t)
 	watcher := b.owner()
 	before := b.steady()
 	for name, command := range map[string]string{
-		"terminal":          "trap 'echo hup > $0.hup; exit' HUP; echo ready; while :; do sleep 0.01; done",
+		"terminal": "trap 'echo hup > $0.hup; exit' HUP; echo ready; while :; do sleep " +
+			"0.01; done",
 		"terminal's output": "echo ready; yes",
 		"input":             "echo ready; cat > /dev/null; echo > $0.eof",
 		"output":            "echo ready; yes; echo > $0.pipe",
@@ -50,7 +52,8 @@ func TestClientVanishes(t *testing.T) {
 			}
 			client.Close()
 			waitFor(t, "its processes are gone", func() bool {
-				out, _, err := runs(t, watcher, "ps -eo args | grep -v grep | grep -c -e 'ready.*"+b.dir+"' -e '^yes' -e '^cat'")
+				out, _, err := runs(t, watcher, "ps -eo args | grep -v grep | grep -c -e 'ready.*"+
+					b.dir+"' -e '^yes' -e '^cat'")
 				return strings.TrimSpace(out) == "0" && err != nil
 			})
 		})
@@ -60,7 +63,8 @@ func TestClientVanishes(t *testing.T) {
 	for _, m := range marks {
 		names = append(names, filepath.Base(m))
 	}
-	if got, want := strings.Join(names, ","), "input.eof,output.pipe,outputs reader.error,terminal.hup"; got != want {
+	if got, want := strings.Join(names, ","), "input.eof,output.pipe,outputs "+
+		"reader.error,terminal.hup"; got != want {
 		t.Errorf("they noticed %s", got)
 	}
 	b.settled(before)

@@ -24,8 +24,9 @@ import (
 	"github.com/sandshell/sandshell/internal/printable"
 )
 
-// A built image is named builtRepository:KEY, where KEY is a digest of its Dockerfile and of all that is beside it. What has the same content has the same
-// name, so it is built once; that two programs build it at the same time costs time and changes nothing.
+// A built image is named builtRepository:KEY, where KEY is a digest of its Dockerfile and of all
+// that is beside it. What has the same content has the same name, so it is built once; that two
+// programs build it at the same time costs time and changes nothing.
 
 const (
 	builtRepository = "sandshell-built"
@@ -89,9 +90,11 @@ func (e *Engine) build(ctx context.Context, b Build, path, name, key string) err
 		r.CloseWithError(context.Canceled) // the engine need not have read all of it
 		<-packed
 	}()
-	// The engine's own builder, not BuildKit: that one tells of its steps in a form that only BuildKit's client reads.
+	// The engine's own builder, not BuildKit: that one tells of its steps in a form that only
+	// BuildKit's client reads.
 	res, err := e.ImageBuild(ctx, r, client.ImageBuildOptions{
-		Tags: []string{name}, Dockerfile: b.Dockerfile, Remove: true, ForceRemove: true, Labels: map[string]string{builtLabel: key, versionLabel: owner.Version()},
+		Tags: []string{name}, Dockerfile: b.Dockerfile, Remove: true, ForceRemove: true,
+		Labels: map[string]string{builtLabel: key, versionLabel: owner.Version()},
 	})
 	if err == nil {
 		err = readBuild(res.Body, b.Log, path)
@@ -111,7 +114,8 @@ func (e *Engine) build(ctx context.Context, b Build, path, name, key string) err
 	return fmt.Errorf("build %s: %w", path, err)
 }
 
-// writeContext packs the directory. The same content gives the same bytes: without owners and times, in the order of names.
+// writeContext packs the directory. The same content gives the same bytes: without owners and
+// times, in the order of names.
 func writeContext(w io.Writer, dir string) error {
 	t := tar.NewWriter(w)
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -135,7 +139,8 @@ func pack(t *tar.Writer, dir, path string, entry fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	h := &tar.Header{Name: filepath.ToSlash(name), Mode: int64(info.Mode().Perm()), Typeflag: tar.TypeReg, Size: info.Size()}
+	h := &tar.Header{Name: filepath.ToSlash(name), Mode: int64(info.Mode().Perm()),
+		Typeflag: tar.TypeReg, Size: info.Size()}
 	switch {
 	case info.IsDir():
 		h.Name, h.Typeflag, h.Size = h.Name+"/", tar.TypeDir, 0

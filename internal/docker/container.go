@@ -22,15 +22,17 @@ import (
 	"github.com/sandshell/sandshell/internal/owner"
 )
 
-// A Spec says which container to make. Config and Host are as users want them: Start adds boxd, labels, and what follows from Keep.
+// A Spec says which container to make. Config and Host are as users want them: Start adds boxd,
+// labels, and what follows from Keep.
 type Spec struct {
 	Name     string // "": one of its own
 	Platform *ocispec.Platform
 	Config   container.Config
 	Host     container.HostConfig
 
-	Boxd    *bin.Binary
-	OwnBoxd bool          // boxd is not shared with other containers: processes in this one may change its mounts
+	Boxd *bin.Binary
+	// boxd is not shared with other containers: processes in this one may change its mounts
+	OwnBoxd bool
 	Linger  time.Duration // how long boxd goes on without an owner
 	Keep    bool          // boxd goes on without an owner for ever
 	Command []string      // runs beside boxd, with the container's streams; none: nothing runs
@@ -38,8 +40,8 @@ type Spec struct {
 	Logger *slog.Logger
 }
 
-// A Container is a container of this package, from before its creation until after its removal. Once it has been started, its methods may be called
-// from several goroutines.
+// A Container is a container of this package, from before its creation until after its removal.
+// Once it has been started, its methods may be called from several goroutines.
 type Container struct {
 	ID   string // "" until it is known
 	Name string
@@ -58,9 +60,11 @@ func (e *Engine) newContainer(s Spec) *Container {
 	return c
 }
 
-// create creates the container. Even if create fails, there may be a container: call Remove in any case.
+// create creates the container. Even if create fails, there may be a container: call Remove in any
+// case.
 //
-// The end of ctx does not cut the creation short: the engine may finish a cancelled creation after Remove has found nothing to remove.
+// The end of ctx does not cut the creation short: the engine may finish a cancelled creation after
+// Remove has found nothing to remove.
 func (c *Container) create(ctx context.Context, liveRestore bool) error {
 	if err := ctxerr.Of(ctx); err != nil {
 		return err
@@ -75,18 +79,20 @@ func (c *Container) create(ctx context.Context, liveRestore bool) error {
 		Config: &config, HostConfig: &host, Platform: c.Platform, Name: c.Name,
 	})
 	if err != nil {
-		allOrphans.add(c.Box) // if it is the answer that was lost, there may be one, or come to be one after Remove
+		// if it is the answer that was lost, there may be one, or come to be one after Remove
+		allOrphans.add(c.Box)
 		return c.explainCreate(err)
 	}
 	c.ID = created.ID
 	for _, warning := range created.Warnings {
-		c.Logger.Warn("the engine warns about the container", "container", c.Name, "warning", warning)
+		c.Logger.Warn("the engine warns about the container", "container", c.Name, "warning",
+			warning)
 	}
 	return c.checkRuntime(creation)
 }
 
-// checkRuntime fails if the engine did not heed which runtime was asked for, as Podman does not. Who asks for one may trust it to keep a program from the
-// machine's kernel.
+// checkRuntime fails if the engine did not heed which runtime was asked for, as Podman does not.
+// Who asks for one may trust it to keep a program from the machine's kernel.
 func (c *Container) checkRuntime(ctx context.Context) error {
 	if c.Host.Runtime == "" {
 		return nil
@@ -96,7 +102,8 @@ func (c *Container) checkRuntime(ctx context.Context) error {
 		return fmt.Errorf("create container: ask for its runtime: %w", err)
 	}
 	if host := inspected.Container.HostConfig; host == nil || host.Runtime != c.Host.Runtime {
-		return fmt.Errorf("create container: the engine does not heed the runtime %q that Config.Runtime asks for; Podman has one for all containers, "+
+		return fmt.Errorf("create container: the engine does not heed the runtime %q that "+
+			"Config.Runtime asks for; Podman has one for all containers, "+
 			"which its containers.conf names", c.Host.Runtime)
 	}
 	return nil
@@ -104,8 +111,9 @@ func (c *Container) checkRuntime(ctx context.Context) error {
 
 // boxd makes boxd the main process.
 //
-// An engine that keeps containers while it restarts (live-restore) nevertheless ends those with AutoRemove (seen with Docker 20.10.24). On such an
-// engine the container has no AutoRemove: after the box has ended by itself, it stays until somebody calls Reap, as New does.
+// An engine that keeps containers while it restarts (live-restore) nevertheless ends those with
+// AutoRemove (seen with Docker 20.10.24). On such an engine the container has no AutoRemove: after
+// the box has ended by itself, it stays until somebody calls Reap, as New does.
 //
 // Its standard input is open for clients that claim the box. It outlives each of them: StdinOnce is
 // false.
@@ -125,10 +133,13 @@ func (c *Container) boxd(config *container.Config, host *container.HostConfig, l
 		boxd = ownMount()
 	}
 	host.Mounts = append(slices.Clone(host.Mounts), boxd)
-	host.LogConfig = container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "1m"}} // bounded: boxes live for hours
+	// bounded: boxes live for hours
+	host.LogConfig = container.LogConfig{Type: "json-file",
+		Config: map[string]string{"max-size": "1m"}}
 }
 
-// The labels of a container say who owns it, and what another program needs to know after the owner has ended. None of them is secret.
+// The labels of a container say who owns it, and what another program needs to know after the owner
+// has ended. None of them is secret.
 const (
 	versionLabel = "sandshell"        // this library's version
 	boxLabel     = "sandshell.box"    // tells the box from any other
@@ -163,15 +174,19 @@ func (c *Container) labels(more map[string]string) map[string]string {
 func (c *Container) explainCreate(err error) error {
 	text := err.Error()
 	switch {
-	case strings.Contains(text, c.Name) && (errdefs.IsConflict(err) || strings.Contains(text, "already in use")): // Docker, Podman
+	case strings.Contains(text, c.Name) &&
+		(errdefs.IsConflict(err) || strings.Contains(text, "already in use")):
+		// Docker, Podman
 		if !errdefs.IsConflict(err) {
 			err = errdefs.ErrConflict.WithMessage(text)
 		}
-		return fmt.Errorf("create container: the name %q is taken: give another Config.Name, or remove the other container (docker rm -f %s): %w",
+		return fmt.Errorf("create container: the name %q is taken: give another Config.Name, or "+
+			"remove the other container (docker rm -f %s): %w",
 			c.Name, c.Name, err)
 	case strings.Contains(text, "bind source path does not exist"):
 		_, source, _ := strings.Cut(text, "bind source path does not exist: ")
-		return fmt.Errorf("create container: %w", &fs.PathError{Op: "mount", Path: source, Err: missingSource{err}})
+		return fmt.Errorf("create container: %w", &fs.PathError{Op: "mount", Path: source,
+			Err: missingSource{err}})
 	case noNetwork(text):
 		return fmt.Errorf("create container: %w", missingNetwork{err})
 	case strings.Contains(text, "names must match"): // Podman does not say which
@@ -191,9 +206,10 @@ func (e missingSource) Error() string {
 func (e missingSource) Is(target error) bool { return target == fs.ErrNotExist }
 func (e missingSource) Unwrap() error        { return e.err }
 
-// Remove removes the container, with what runs in it and its anonymous volumes, and waits until it is gone. It is no
-// error if there is none. Remove does not end with ctx, which has often ended already, but has limits of its own. After an error, a later Reap of this
-// process removes the container.
+// Remove removes the container, with what runs in it and its anonymous volumes, and waits until it
+// is gone. It is no error if there is none. Remove does not end with ctx, which has often ended
+// already, but has limits of its own. After an error, a later Reap of this process removes the
+// container.
 func (c *Container) Remove(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	err := c.remove(ctx)
@@ -209,7 +225,9 @@ func (c *Container) Remove(ctx context.Context) error {
 
 func (c *Container) remove(ctx context.Context) error {
 	id := c.ID
-	if id == "" { // the engine's answer to the creation was lost, or there was none: find the container by its label
+	// the engine's answer to the creation was lost, or there was none: find the container by its
+	// label
+	if id == "" {
 		asked, cancel := context.WithTimeout(ctx, removeLimit)
 		defer cancel()
 		inspected, err := c.engine.ContainerInspect(asked, c.Name, client.ContainerInspectOptions{})
@@ -218,7 +236,8 @@ func (c *Container) remove(ctx context.Context) error {
 			return nil
 		case err != nil:
 			return err
-		case inspected.Container.Config == nil || inspected.Container.Config.Labels[boxLabel] != c.Box:
+		case inspected.Container.Config == nil ||
+			inspected.Container.Config.Labels[boxLabel] != c.Box:
 			return nil
 		}
 		id = inspected.Container.ID

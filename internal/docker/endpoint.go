@@ -16,14 +16,16 @@ import (
 
 // An endpoint is where an engine is, and how it is reached.
 type endpoint struct {
-	address string   // as docker context ls shows it: unix://…, tcp://…, ssh://…
-	context string   // the name of the docker command's context; "": none
-	flags   []string // with which the docker command reaches it, whatever its environment and its configuration are
+	address string // as docker context ls shows it: unix://…, tcp://…, ssh://…
+	context string // the name of the docker command's context; "": none
+	// with which the docker command reaches it, whatever its environment and its configuration are
+	flags   []string
 	options []client.Opt
 }
 
-// currentEndpoint finds the engine that the docker command would use: DOCKER_HOST names it; else DOCKER_CONTEXT names a context; else the one that "docker
-// context use" has made the current one; else it is this machine's.
+// currentEndpoint finds the engine that the docker command would use: DOCKER_HOST names it; else
+// DOCKER_CONTEXT names a context; else the one that "docker context use" has made the current one;
+// else it is this machine's.
 func currentEndpoint() (*endpoint, error) {
 	if address := os.Getenv(client.EnvOverrideHost); address != "" {
 		return hostEndpoint(address)
@@ -41,7 +43,8 @@ func currentEndpoint() (*endpoint, error) {
 	}
 	e, err := contextEndpoint(dir, name)
 	if err != nil {
-		return nil, fmt.Errorf("docker context %q: %w; docker context ls shows those there are, DOCKER_HOST or DOCKER_CONTEXT=default names another engine", name, err)
+		return nil, fmt.Errorf("docker context %q: %w; docker context ls shows those there are, "+
+			"DOCKER_HOST or DOCKER_CONTEXT=default names another engine", name, err)
 	}
 	return e, nil
 }
@@ -103,7 +106,8 @@ func hostEndpoint(address string) (*endpoint, error) {
 		if os.Getenv(client.EnvTLSVerify) != "" {
 			verify = "--tlsverify"
 		}
-		e.flags = append(e.flags, verify, "--tlscacert", filepath.Join(dir, "ca.pem"), "--tlscert", filepath.Join(dir, "cert.pem"),
+		e.flags = append(e.flags, verify, "--tlscacert", filepath.Join(dir, "ca.pem"), "--tlscert",
+			filepath.Join(dir, "cert.pem"),
 			"--tlskey", filepath.Join(dir, "key.pem"))
 	}
 	return e, nil
@@ -112,11 +116,14 @@ func hostEndpoint(address string) (*endpoint, error) {
 // contextEndpoint is the engine of a context of the docker command.
 func contextEndpoint(dir, name string) (*endpoint, error) {
 	if dir == "" {
-		return nil, errors.New("there is no home directory, and no DOCKER_CONFIG, in which it could be")
+		return nil, errors.New("there is no home directory, and no DOCKER_CONFIG, in which it " +
+			"could be")
 	}
 	contexts := store.New(filepath.Join(dir, "contexts"), store.NewConfig(
 		func() any { return &map[string]any{} },
-		store.EndpointTypeGetter(dockercontext.DockerEndpoint, func() any { return &dockercontext.EndpointMeta{} }),
+		store.EndpointTypeGetter(dockercontext.DockerEndpoint, func() any {
+			return &dockercontext.EndpointMeta{}
+		}),
 	))
 	metadata, err := contexts.GetMetadata(name)
 	if err != nil {
@@ -133,13 +140,15 @@ func contextEndpoint(dir, name string) (*endpoint, error) {
 	if meta.Host == "" {
 		full.Host = client.DefaultDockerHost
 	}
-	e := &endpoint{address: full.Host, context: name, flags: []string{"--config", dir, "--context", name}}
+	e := &endpoint{address: full.Host, context: name,
+		flags: []string{"--config", dir, "--context", name}}
 	e.options, err = full.ClientOpts()
 	return e, err
 }
 
-// givenEndpoint is the engine of a client that the user has made. What it needs of keys the client does not tell: the docker command is given those of the
-// environment or the context, if they are for that address.
+// givenEndpoint is the engine of a client that the user has made. What it needs of keys the client
+// does not tell: the docker command is given those of the environment or the context, if they are
+// for that address.
 func givenEndpoint(c *client.Client) *endpoint {
 	address := c.DaemonHost()
 	if e, err := currentEndpoint(); err == nil && e.address == address {

@@ -10,14 +10,16 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// An Engine is a Docker engine, or one that speaks its API: 1.41 (Docker 20.10) is the oldest that is tested.
+// An Engine is a Docker engine, or one that speaks its API: 1.41 (Docker 20.10) is the oldest that
+// is tested.
 type Engine struct {
 	*client.Client
 	endpoint *endpoint
 	ours     bool // to be closed
 }
 
-// Open connects to given or, if that is nil, to the engine that the docker command would use, and agrees with it on an API version.
+// Open connects to given or, if that is nil, to the engine that the docker command would use, and
+// agrees with it on an API version.
 func Open(ctx context.Context, given *client.Client) (*Engine, error) {
 	e := &Engine{Client: given}
 	if given == nil {
@@ -47,7 +49,8 @@ func (e *Engine) Close() {
 	}
 }
 
-// rest closes connections that are kept for further calls: a box that has started rarely has any, and two goroutines go with each.
+// rest closes connections that are kept for further calls: a box that has started rarely has any,
+// and two goroutines go with each.
 func (e *Engine) rest() {
 	if e.ours {
 		e.Client.Close() // which is that, and no more
@@ -59,7 +62,8 @@ func (e *Engine) unreachable(err error) error {
 	advice := "start one, or set DOCKER_HOST or DOCKER_CONTEXT to where it is; " +
 		"without an engine there are localbox, and sshbox.Dial to another machine"
 	if errors.Is(err, fs.ErrPermission) {
-		advice = "this user may not use it: add the user to its group (usually docker), or use an engine of the user's own (rootless)"
+		advice = "this user may not use it: add the user to its group (usually docker), or use " +
+			"an engine of the user's own (rootless)"
 	}
 	where := e.Address()
 	if e.endpoint.context != "" {
@@ -68,10 +72,12 @@ func (e *Engine) unreachable(err error) error {
 	return fmt.Errorf("no Docker engine answers at %s: %w; %s", where, err, advice)
 }
 
-// Address is where the engine is: unix://…, tcp://…, ssh://…. The client's own DaemonHost does not tell of ssh.
+// Address is where the engine is: unix://…, tcp://…, ssh://…. The client's own DaemonHost does not
+// tell of ssh.
 func (e *Engine) Address() string { return e.endpoint.address }
 
-// DockerFlags are the flags with which the docker command reaches the engine, whatever its environment is.
+// DockerFlags are the flags with which the docker command reaches the engine, whatever its
+// environment is.
 func (e *Engine) DockerFlags() []string { return e.endpoint.flags }
 
 // liveRestores caches liveRestore's answers by the engine's address.

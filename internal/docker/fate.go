@@ -23,7 +23,8 @@ var _ boxd.Controller = (*Container)(nil)
 // Join executes boxd join in the container: its streams are a connection to boxd.
 func (c *Container) Join(ctx context.Context) (boxd.Streams, error) {
 	created, err := c.engine.ExecCreate(ctx, c.ID, client.ExecCreateOptions{
-		AttachStdin: true, AttachStdout: true, AttachStderr: true, Cmd: []string{wire.Path, "join", c.Box},
+		AttachStdin: true, AttachStdout: true, AttachStderr: true,
+		Cmd: []string{wire.Path, "join", c.Box},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("execute boxd join in the container: %w", err)
@@ -37,7 +38,8 @@ func (c *Container) Join(ctx context.Context) (boxd.Streams, error) {
 
 // Control implements boxd.Controller: boxd is the container's first process.
 func (c *Container) Control(ctx context.Context) (boxd.Streams, error) {
-	r, err := c.engine.ContainerAttach(ctx, c.ID, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true})
+	r, err := c.engine.ContainerAttach(ctx, c.ID, client.ContainerAttachOptions{Stream: true,
+		Stdin: true, Stdout: true})
 	if err != nil {
 		return nil, fmt.Errorf("attach to the container: %w", err)
 	}
@@ -57,12 +59,14 @@ func (c *Container) Fate(ctx context.Context) boxd.Fate {
 	return boxd.Fate{}
 }
 
-// end says how a container has ended. If the engine has removed it already, the engine's events still tell, which also say who ended it.
+// end says how a container has ended. If the engine has removed it already, the engine's events
+// still tell, which also say who ended it.
 func (c *Container) end(ctx context.Context) boxd.Fate {
 	inspected, err := c.engine.ContainerInspect(ctx, c.ID, client.ContainerInspectOptions{})
 	state := inspected.Container.State
 	if err == nil && state != nil && state.Running {
-		return boxd.Fate{Lost: "the container was restarted: what ran in it has ended", Cause: sandbox.LostRemoved}
+		return boxd.Fate{Lost: "the container was restarted: what ran in it has ended",
+			Cause: sandbox.LostRemoved}
 	}
 	since := time.Now().Add(-10 * time.Minute) // the engine's clock need not be ours
 	if err == nil && state != nil {
@@ -81,10 +85,13 @@ func (c *Container) end(ctx context.Context) boxd.Fate {
 	}
 	switch {
 	case oom && code == 137 && !told.killed: // oom may be about a program of long ago
-		return boxd.Fate{Lost: "out of memory: the container used up " + limit + " and was killed", Cause: sandbox.LostMemory}
+		return boxd.Fate{Lost: "out of memory: the container used up " + limit + " and was killed",
+			Cause: sandbox.LostMemory}
 	case code == 137 && told.died && !told.killed && !c.engine.saysNoKills(ctx):
-		// Nobody inside can kill process 1. containerd loses what the kernel says of memory if the control group is gone by then.
-		return boxd.Fate{Lost: "the container was killed, and the engine does not say by whom: the kernel, for want of memory (" + limit + "), or somebody on the engine's machine"}
+		// Nobody inside can kill process 1. containerd loses what the kernel says of memory if the
+		// control group is gone by then.
+		return boxd.Fate{Lost: "the container was killed, and the engine does not say by whom: " +
+			"the kernel, for want of memory (" + limit + "), or somebody on the engine's machine"}
 	case died && code == 137:
 		return boxd.Fate{Lost: "the container was killed or removed", Cause: sandbox.LostRemoved}
 	case died:
@@ -94,7 +101,8 @@ func (c *Container) end(ctx context.Context) boxd.Fate {
 		} else if told.died {
 			cause = sandbox.LostEnded
 		}
-		return boxd.Fate{Lost: fmt.Sprintf("the container ended with status %d", code), Cause: cause}
+		return boxd.Fate{Lost: fmt.Sprintf("the container ended with status %d", code),
+			Cause: cause}
 	}
 	return boxd.Fate{Lost: "the container was removed", Cause: sandbox.LostRemoved}
 }
@@ -124,12 +132,14 @@ func (c *Container) lastEvents(ctx context.Context, since time.Time) (e ending) 
 		Since:   fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()),
 		Filters: client.Filters{}.Add("container", c.ID).Add("type", "container"),
 	}))
-	e.killed = e.killed || e.gone && ctx.Err() == nil // an engine that is being stopped ends its containers
+	// an engine that is being stopped ends its containers
+	e.killed = e.killed || e.gone && ctx.Err() == nil
 	return e
 }
 
-// whoLimit is how long behind a container's end its events may say that it was the engine's doing. Docker sends the signal before it says so, and boxd may
-// have ended by then; docker stop has its own event when all is done.
+// whoLimit is how long behind a container's end its events may say that it was the engine's doing.
+// Docker sends the signal before it says so, and boxd may have ended by then; docker stop has its
+// own event when all is done.
 const whoLimit = 500 * time.Millisecond
 
 // readEnding reads a container's events up to its end.
@@ -153,19 +163,23 @@ func readEnding(events client.EventsResult) (e ending) {
 		case <-who:
 			return e
 		case err := <-events.Err:
-			e.gone = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || client.IsErrConnectionFailed(err) // not: it refuses to say
+			// not: it refuses to say
+			e.gone = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+				client.IsErrConnectionFailed(err)
 			return e
 		}
 	}
 }
 
-// PostMortem says why boxd has not answered, as far as the container's last words tell. err is the error of joining it.
+// PostMortem says why boxd has not answered, as far as the container's last words tell. err is the
+// error of joining it.
 func (c *Container) PostMortem(ctx context.Context, err error) error {
 	if !c.words.ended(ctx) {
 		return err
 	}
 	said := c.words.Said()
-	if said == "" { // some engines do not pass on the message about a program that the machine cannot run
+	// some engines do not pass on the message about a program that the machine cannot run
+	if said == "" {
 		if v, err := c.engine.ServerVersion(ctx, client.ServerVersionOptions{}); err == nil {
 			if b := bin.For(v.Arch); b != nil && b.Arch != c.Boxd.Arch {
 				said = "exec format error"
@@ -182,14 +196,16 @@ func (c *Container) PostMortem(ctx context.Context, err error) error {
 	return fmt.Errorf("it ended before boxd answered: %w", err)
 }
 
-// wrongArchitecture explains the message of a container that ended, or did not start, because its machine cannot run boxd.
-// For any other message it returns nil.
+// wrongArchitecture explains the message of a container that ended, or did not start, because its
+// machine cannot run boxd. For any other message it returns nil.
 func (c *Container) wrongArchitecture(said string) error {
 	if !strings.Contains(strings.ToLower(said), "exec format error") {
 		return nil
 	}
-	return fmt.Errorf("image %q says that it is for linux/%s, and the engine's machine does not run programs for that (exec format error): "+
-		"use an image for the machine's own architecture (Config.Platform chooses), or have the machine emulate this one (binfmt_misc with qemu)",
+	return fmt.Errorf("image %q says that it is for linux/%s, and the engine's machine does not "+
+		"run programs for that (exec format error): "+
+		"use an image for the machine's own architecture (Config.Platform chooses), or have the "+
+		"machine emulate this one (binfmt_misc with qemu)",
 		c.Config.Image, c.Boxd.Arch)
 }
 
@@ -201,11 +217,13 @@ type lastWords struct {
 
 // listen is to be called before the container starts.
 func (c *Container) listen(ctx context.Context) (*lastWords, error) {
-	r, err := c.engine.ContainerAttach(ctx, c.ID, client.ContainerAttachOptions{Stream: true, Stderr: true})
+	r, err := c.engine.ContainerAttach(ctx, c.ID, client.ContainerAttachOptions{Stream: true,
+		Stderr: true})
 	if err != nil {
 		return nil, fmt.Errorf("attach to container: %w", err)
 	}
-	w := &lastWords{newAttached(r.Conn, r.Reader, slog.New(slog.DiscardHandler)), make(chan struct{})}
+	w := &lastWords{newAttached(r.Conn, r.Reader, slog.New(slog.DiscardHandler)),
+		make(chan struct{})}
 	go func() {
 		io.Copy(io.Discard, w)
 		close(w.done)
@@ -213,7 +231,8 @@ func (c *Container) listen(ctx context.Context) (*lastWords, error) {
 	return w, nil
 }
 
-// ended waits a while for the container's end. (When a container ends, an exec in it fails before the engine notices the end.)
+// ended waits a while for the container's end. (When a container ends, an exec in it fails before
+// the engine notices the end.)
 func (w *lastWords) ended(ctx context.Context) bool {
 	if w == nil {
 		return false

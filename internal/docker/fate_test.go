@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Docker's events tell who has ended a container, in whichever order they come: docker stop sends the signal first, and says so afterwards.
+// Docker's events tell who has ended a container, in whichever order they come: docker stop sends
+// the signal first, and says so afterwards.
 func TestOrderOfEvents(t *testing.T) {
 	killed, ended := ending{killed: true, died: true, code: 7}, ending{died: true, code: 7}
 	for _, c := range []struct {
@@ -22,13 +23,20 @@ func TestOrderOfEvents(t *testing.T) {
 		want   ending
 		took   time.Duration
 	}{
-		{"FromInside", []events.Action{"start", "die"}, "7", ended, 100*time.Millisecond + whoLimit},
-		{"Stop", []events.Action{"start", "kill", "die", "stop"}, "7", killed, 200 * time.Millisecond},
-		{"KillSaidLate", []events.Action{"start", "die", "kill", "stop"}, "7", killed, 200 * time.Millisecond},
-		{"OnlyStopSaid", []events.Action{"start", "die", "destroy", "stop"}, "7", killed, 300 * time.Millisecond},
-		{"OutOfMemory", []events.Action{"start", "oom", "die"}, "137", ending{oom: true, died: true, code: 137}, 200*time.Millisecond + whoLimit},
-		{"OutOfMemoryLongAgo", []events.Action{"oom", "die", "kill"}, "137", ending{killed: true, oom: true, died: true, code: 137}, 200 * time.Millisecond},
-		{"OutOfMemoryBefore", []events.Action{"oom", "die", "kill"}, "7", ending{killed: true, oom: true, died: true, code: 7}, 200 * time.Millisecond},
+		{"FromInside", []events.Action{"start", "die"}, "7", ended,
+			100*time.Millisecond + whoLimit},
+		{"Stop", []events.Action{"start", "kill", "die", "stop"}, "7", killed,
+			200 * time.Millisecond},
+		{"KillSaidLate", []events.Action{"start", "die", "kill", "stop"}, "7", killed,
+			200 * time.Millisecond},
+		{"OnlyStopSaid", []events.Action{"start", "die", "destroy", "stop"}, "7", killed,
+			300 * time.Millisecond},
+		{"OutOfMemory", []events.Action{"start", "oom", "die"}, "137",
+			ending{oom: true, died: true, code: 137}, 200*time.Millisecond + whoLimit},
+		{"OutOfMemoryLongAgo", []events.Action{"oom", "die", "kill"}, "137",
+			ending{killed: true, oom: true, died: true, code: 137}, 200 * time.Millisecond},
+		{"OutOfMemoryBefore", []events.Action{"oom", "die", "kill"}, "7",
+			ending{killed: true, oom: true, died: true, code: 7}, 200 * time.Millisecond},
 		{"Forgotten", []events.Action{"start"}, "", ending{gone: true}, time.Second},
 		{"Refused", nil, "", ending{}, time.Second},
 		{"Unreachable", nil, "", ending{gone: true}, time.Second},
@@ -44,12 +52,14 @@ func TestOrderOfEvents(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				messages, errs := make(chan events.Message, len(c.events)), make(chan error, 1)
 				for i, action := range c.events {
-					m := events.Message{Action: action, Actor: events.Actor{Attributes: map[string]string{"exitCode": c.code}}}
+					m := events.Message{Action: action, Actor: events.Actor{
+						Attributes: map[string]string{"exitCode": c.code}}}
 					time.AfterFunc(time.Duration(i)*100*time.Millisecond, func() { messages <- m })
 				}
 				defer time.AfterFunc(time.Second, func() { errs <- end }).Stop()
 				began := time.Now()
-				require.Equal(t, c.want, readEnding(client.EventsResult{Messages: messages, Err: errs}))
+				require.Equal(t, c.want, readEnding(client.EventsResult{Messages: messages,
+					Err: errs}))
 				require.Equal(t, c.took, time.Since(began))
 			})
 		})

@@ -63,7 +63,8 @@ func (e *Engine) Image(ctx context.Context, s Source) (*Image, error) {
 	}
 	switch {
 	case errdefs.IsNotFound(err):
-		return nil, fmt.Errorf("image %q is not there, and Pull does not allow to pull it: make it, docker pull %s, or choose another policy: %w", s.Name, s.Name, err)
+		return nil, fmt.Errorf("image %q is not there, and Pull does not allow to pull it: make "+
+			"it, docker pull %s, or choose another policy: %w", s.Name, s.Name, err)
 	case err != nil:
 		return nil, fmt.Errorf("image %q: %w", s.Name, err)
 	case inspected.Config == nil:
@@ -71,7 +72,8 @@ func (e *Engine) Image(ctx context.Context, s Source) (*Image, error) {
 	}
 	config := inspected.Config
 	return &Image{
-		ID: inspected.ID, User: config.User, WorkDir: config.WorkingDir, Env: config.Env, OS: inspected.Os, Arch: inspected.Architecture,
+		ID: inspected.ID, User: config.User, WorkDir: config.WorkingDir, Env: config.Env,
+		OS: inspected.Os, Arch: inspected.Architecture,
 		Entrypoint: config.Entrypoint, Command: config.Cmd,
 	}, nil
 }
@@ -92,8 +94,10 @@ func (e *Engine) inspectImage(ctx context.Context, s Source) (client.ImageInspec
 	if err != nil {
 		return inspected, err
 	}
-	if inspected.Os != p.OS || inspected.Architecture != p.Architecture || p.Variant != "" && inspected.Variant != p.Variant {
-		return inspected, errdefs.ErrNotFound.WithMessage("it is there for another platform: " + inspected.Os + "/" + inspected.Architecture)
+	if inspected.Os != p.OS || inspected.Architecture != p.Architecture || p.Variant != "" &&
+		inspected.Variant != p.Variant {
+		return inspected, errdefs.ErrNotFound.WithMessage("it is there for another platform: " +
+			inspected.Os + "/" + inspected.Architecture)
 	}
 	return inspected, nil
 }
@@ -104,7 +108,8 @@ func (e *Engine) pull(ctx context.Context, s Source) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("pull image %q: %w", s.Name, ctxerr.Of(ctx))
 		}
-		return fmt.Errorf("pull image %q: %w (is the name right, is the registry reachable from the engine, does it want Config.RegistryAuth?)",
+		return fmt.Errorf("pull image %q: %w (is the name right, is the registry reachable from "+
+			"the engine, does it want Config.RegistryAuth?)",
 			s.Name, err)
 	}
 	fail = notFoundOr(fail)
@@ -170,7 +175,8 @@ func (e missingImage) Unwrap() error { return e.error }
 func ParsePlatform(s string) (*ocispec.Platform, error) {
 	parts := strings.Split(s, "/")
 	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[1] == "" {
-		return nil, fmt.Errorf("platform %q: it is to be \"os/arch\" or \"os/arch/variant\", as linux/arm64", s)
+		return nil, fmt.Errorf("platform %q: it is to be \"os/arch\" or \"os/arch/variant\", as "+
+			"linux/arm64", s)
 	}
 	p := &ocispec.Platform{OS: parts[0], Architecture: parts[1]}
 	if len(parts) == 3 {

@@ -23,8 +23,9 @@ import (
 	"github.com/sandshell/sandshell/internal/owner"
 )
 
-// An image that is kept for later boxes is named keptRepository:KEY, where KEY is a digest of what it is made of. A program that finds no such image
-// makes it, in a container whose name holds KEY. The engine gives that name to one container only, so other programs wait until it is gone.
+// An image that is kept for later boxes is named keptRepository:KEY, where KEY is a digest of what
+// it is made of. A program that finds no such image makes it, in a container whose name holds KEY.
+// The engine gives that name to one container only, so other programs wait until it is gone.
 
 const keptRepository = "sandshell-plugins"
 
@@ -35,7 +36,8 @@ const (
 	keptImageLabel = "sandshell.image"   // the base image's name
 )
 
-// CacheDir is where the volume for downloads is mounted in a container that makes such an image; cacheLabel is the volume's label.
+// CacheDir is where the volume for downloads is mounted in a container that makes such an image;
+// cacheLabel is the volume's label.
 const (
 	CacheDir   = "/var/cache/sandshell"
 	cacheLabel = "sandshell.cache"
@@ -57,8 +59,9 @@ var ErrTaken = errors.New("another program makes it")
 // Name is the image's name.
 func (k *Kept) Name() string { return keptRepository + ":" + k.Key }
 
-// Keep makes sure that the image is there. If it is not, Make makes it: Make gets a name, creates a container of that name, and calls Commit. Many calls
-// at once, even in many programs, make the image once.
+// Keep makes sure that the image is there. If it is not, Make makes it: Make gets a name, creates a
+// container of that name, and calls Commit. Many calls at once, even in many programs, make the
+// image once.
 func (e *Engine) Keep(ctx context.Context, k *Kept) error {
 	for {
 		_, err := e.ImageInspect(ctx, k.Name())
@@ -74,8 +77,8 @@ func (e *Engine) Keep(ctx context.Context, k *Kept) error {
 	}
 }
 
-// A making is one call of Make in this process. Other calls that want the same image wait for it and share its error: otherwise a
-// hundred boxes would try a failing setup one after the other.
+// A making is one call of Make in this process. Other calls that want the same image wait for it
+// and share its error: otherwise a hundred boxes would try a failing setup one after the other.
 type making struct {
 	done chan struct{}
 	err  error
@@ -86,8 +89,8 @@ var makings = struct {
 	of map[string]*making
 }{of: map[string]*making{}}
 
-// makeOrWait makes the image, or waits until another call or program has made it, failed or given up. After that, either the image is there or
-// makeOrWait must be called again.
+// makeOrWait makes the image, or waits until another call or program has made it, failed or given
+// up. After that, either the image is there or makeOrWait must be called again.
 func (e *Engine) makeOrWait(ctx context.Context, k *Kept) error {
 	id := e.Address() + " " + k.Key
 	makings.Lock()
@@ -140,7 +143,8 @@ func (e *Engine) waitFor(ctx context.Context, k *Kept, name string) error {
 			const what = "wait for container %s, in which another program sets up the plugins: %w"
 			return fmt.Errorf(what, name, ctxerr.Of(ctx))
 		}
-		if err != nil && !errdefs.IsNotFound(err) { // Podman fails to list containers when one goes meanwhile
+		// Podman fails to list containers when one goes meanwhile
+		if err != nil && !errdefs.IsNotFound(err) {
 			return err
 		}
 		select {
@@ -150,27 +154,32 @@ func (e *Engine) waitFor(ctx context.Context, k *Kept, name string) error {
 	}
 }
 
-// Commit makes the image out of a container. The engine takes what Config does not set from the container; so Config sets user, directory, main process
-// and labels, which in the container are the box's.
+// Commit makes the image out of a container. The engine takes what Config does not set from the
+// container; so Config sets user, directory, main process and labels, which in the container are
+// the box's.
 func (e *Engine) Commit(ctx context.Context, k *Kept, c *Container) error {
 	config := &container.Config{
 		User: k.Base.User, WorkingDir: k.Base.WorkDir,
 		Entrypoint: append([]string{}, k.Base.Entrypoint...), Cmd: k.Base.Command,
-		Labels: map[string]string{keptLabel: k.Key, keptBaseLabel: k.Base.ID, keptImageLabel: k.BaseName},
+		Labels: map[string]string{keptLabel: k.Key, keptBaseLabel: k.Base.ID,
+			keptImageLabel: k.BaseName},
 	}
 	for label := range c.labels(nil) {
 		if label != versionLabel {
 			config.Labels[label] = ""
 		}
 	}
-	if err := e.CommitAs(ctx, c.ID, k.Name(), "sandshell: "+k.BaseName+" with plugins", config); err != nil {
+	if err := e.CommitAs(ctx, c.ID, k.Name(), "sandshell: "+k.BaseName+" with plugins",
+		config); err != nil {
 		return fmt.Errorf("keep the image with the plugins: %w", err)
 	}
 	return nil
 }
 
-// CommitAs makes an image of that name and configuration out of a container. What the configuration does not set is the container's.
-func (e *Engine) CommitAs(ctx context.Context, id, name, comment string, config *container.Config) error {
+// CommitAs makes an image of that name and configuration out of a container. What the configuration
+// does not set is the container's.
+func (e *Engine) CommitAs(ctx context.Context, id, name, comment string,
+	config *container.Config) error {
 	o := client.ContainerCommitOptions{Reference: name, Comment: comment, Config: config}
 	podman, err := e.isPodman(ctx)
 	if err != nil {
@@ -186,11 +195,14 @@ func (e *Engine) CommitAs(ctx context.Context, id, name, comment string, config 
 // isPodman reports whether the engine is Podman, which speaks Docker's API.
 func (e *Engine) isPodman(ctx context.Context) (bool, error) {
 	version, err := e.ServerVersion(ctx, client.ServerVersionOptions{})
-	return slices.ContainsFunc(version.Components, func(c system.ComponentVersion) bool { return c.Name == "Podman Engine" }), err
+	return slices.ContainsFunc(version.Components, func(c system.ComponentVersion) bool {
+		return c.Name == "Podman Engine"
+	}), err
 }
 
-// changes says of an image's configuration what Podman takes only in this form: it passes over ContainerCommitOptions.Config. What is empty it cannot be told, but
-// for the main process; and that Docker cannot be told so, which takes it from the container.
+// changes says of an image's configuration what Podman takes only in this form: it passes over
+// ContainerCommitOptions.Config. What is empty it cannot be told, but for the main process; and
+// that Docker cannot be told so, which takes it from the container.
 func changes(c *container.Config) []string {
 	list := func(of []string) string {
 		text, _ := json.Marshal(append([]string{}, of...)) // never null
@@ -209,7 +221,8 @@ func changes(c *container.Config) []string {
 	return changes
 }
 
-// CacheMount mounts the volume of that name, for what setups download. FillCache puts into it what setups expect there.
+// CacheMount mounts the volume of that name, for what setups download. FillCache puts into it what
+// setups expect there.
 func (k *Kept) CacheMount(volume string) mount.Mount {
 	return mount.Mount{
 		Type: mount.TypeVolume, Source: volume, Target: CacheDir,
@@ -219,7 +232,8 @@ func (k *Kept) CacheMount(volume string) mount.Mount {
 	}
 }
 
-// FillCache makes the directories that a new cache has. Any user may write to them, since a setup may run as any user.
+// FillCache makes the directories that a new cache has. Any user may write to them, since a setup
+// may run as any user.
 func (e *Engine) FillCache(ctx context.Context, c *Container) error {
 	var cache bytes.Buffer
 	w := tar.NewWriter(&cache)
@@ -228,7 +242,8 @@ func (e *Engine) FillCache(ctx context.Context, c *Container) error {
 		err = w.Close()
 	}
 	if err == nil {
-		_, err = e.CopyToContainer(ctx, c.ID, client.CopyToContainerOptions{DestinationPath: CacheDir, Content: &cache})
+		_, err = e.CopyToContainer(ctx, c.ID, client.CopyToContainerOptions{
+			DestinationPath: CacheDir, Content: &cache})
 	}
 	if err != nil {
 		return fmt.Errorf("prepare the package cache: %w", err)

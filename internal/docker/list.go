@@ -28,18 +28,21 @@ type Listed struct {
 
 // List finds the boxes on the engine, and what is left of them, the youngest first.
 func (e *Engine) List(ctx context.Context) ([]Listed, error) {
-	list, err := e.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", boxLabel)})
+	list, err := e.ContainerList(ctx, client.ContainerListOptions{All: true,
+		Filters: client.Filters{}.Add("label", boxLabel)})
 	if err != nil {
 		return nil, fmt.Errorf("list boxes: %w", err)
 	}
 	var boxes []Listed
 	for _, c := range list.Items {
-		if c.Labels[boxLabel] == "" { // not a box, but made of a kept image, which has some of our labels
+		// not a box, but made of a kept image, which has some of our labels
+		if c.Labels[boxLabel] == "" {
 			continue
 		}
 		box := Listed{
-			ID: c.ID, Image: c.Image, State: string(c.State), Created: time.Unix(c.Created, 0), Labels: c.Labels,
-			Keep: c.Labels[keepLabel] != "", Host: c.Labels[hostLabel],
+			ID: c.ID, Image: c.Image, State: string(c.State), Created: time.Unix(c.Created, 0),
+			Labels: c.Labels,
+			Keep:   c.Labels[keepLabel] != "", Host: c.Labels[hostLabel],
 		}
 		box.PID, _ = strconv.Atoi(c.Labels[pidLabel])
 		if len(c.Names) > 0 {
@@ -56,9 +59,13 @@ func (e *Engine) Find(ctx context.Context, id string, log *slog.Logger) (*Contai
 	c := inspected.Container
 	switch {
 	case errdefs.IsNotFound(err):
-		return nil, &sandbox.LostError{Box: "DockerSSHBox", Reason: "there is no such container; sshbox.List shows the boxes there are", Cause: sandbox.LostRemoved, Err: err}
-	case errdefs.Resolve(err) == errdefs.ErrUnknown: // no answer, or half of one: what the engine answers has a kind
-		return nil, &sandbox.LostError{Box: "DockerSSHBox", Reason: "the engine does not answer", Cause: sandbox.LostConnection, Err: err}
+		return nil, &sandbox.LostError{Box: "DockerSSHBox",
+			Reason: "there is no such container; sshbox.List shows the boxes there are",
+			Cause:  sandbox.LostRemoved, Err: err}
+	case errdefs.Resolve(err) == errdefs.ErrUnknown:
+		// no answer, or half of one: what the engine answers has a kind
+		return nil, &sandbox.LostError{Box: "DockerSSHBox", Reason: "the engine does not answer",
+			Cause: sandbox.LostConnection, Err: err}
 	case err != nil:
 		return nil, err
 	case c.Config == nil || c.Config.Labels[boxLabel] == "":
@@ -73,7 +80,8 @@ func (e *Engine) Find(ctx context.Context, id string, log *slog.Logger) (*Contai
 	}
 	found := &Container{
 		ID: c.ID, Name: c.Name[1:], Box: c.Config.Labels[boxLabel], engine: e,
-		Spec: Spec{Config: container.Config{Image: c.Config.Image}, Keep: c.Config.Labels[keepLabel] != "", Logger: log},
+		Spec: Spec{Config: container.Config{Image: c.Config.Image},
+			Keep: c.Config.Labels[keepLabel] != "", Logger: log},
 	}
 	if found.Linger, err = time.ParseDuration(c.Config.Labels[lingerLabel]); err != nil {
 		return nil, fmt.Errorf("its label %s: %w", lingerLabel, err)
@@ -96,13 +104,16 @@ func (e *Engine) RemoveBox(ctx context.Context, id string) error {
 	case c.Config == nil || c.Config.Labels[boxLabel] == "":
 		return fmt.Errorf("remove box %q: it is a container, but not one of sandshell's", id)
 	}
-	return (&Container{ID: c.ID, Name: c.Name[1:], Box: c.Config.Labels[boxLabel], engine: e}).Remove(ctx)
+	return (&Container{ID: c.ID, Name: c.Name[1:], Box: c.Config.Labels[boxLabel],
+		engine: e}).Remove(ctx)
 }
 
-// ServiceLabel is a label of boxes that package service has made. One of them that has ended is still somebody's: only the service removes it.
+// ServiceLabel is a label of boxes that package service has made. One of them that has ended is
+// still somebody's: only the service removes it.
 const ServiceLabel = "sandshell-service"
 
-// reapAge applies to a container that was never started and whose owner is on another machine: once it is so old, the owner will not start it.
+// reapAge applies to a container that was never started and whose owner is on another machine: once
+// it is so old, the owner will not start it.
 const reapAge = 10 * time.Minute
 
 // now is the engine's time: its clock need not be ours.
@@ -118,8 +129,9 @@ func (e *Engine) now(ctx context.Context) (time.Time, error) {
 	return now, nil
 }
 
-// Reap removes what is left of boxes whose owners have ended: containers that have ended too, or that were never started, of a service's only the latter; and
-// containers that this process could not remove when it wanted to. It returns how many containers it has removed.
+// Reap removes what is left of boxes whose owners have ended: containers that have ended too, or
+// that were never started, of a service's only the latter; and containers that this process could
+// not remove when it wanted to. It returns how many containers it has removed.
 func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err error) {
 	boxes, err := e.List(ctx)
 	if err != nil {
@@ -149,10 +161,12 @@ func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err e
 			continue
 		}
 		if log != nil {
-			log.Debug("removing what is left of a box", "container", b.ID, "name", b.Name, "host", b.Host, "pid", b.PID)
+			log.Debug("removing what is left of a box", "container", b.ID, "name", b.Name, "host",
+				b.Host, "pid", b.PID)
 		}
 		// Not Force, else: it has ended.
-		_, err := e.ContainerRemove(ctx, b.ID, client.ContainerRemoveOptions{RemoveVolumes: true, Force: orphan})
+		_, err := e.ContainerRemove(ctx, b.ID, client.ContainerRemoveOptions{RemoveVolumes: true,
+			Force: orphan})
 		switch {
 		case err == nil:
 			removed++

@@ -22,14 +22,17 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// otherwise opens the engine as one that answers some requests in another way: those of which answer returns true.
-func otherwise(t *testing.T, d *client.Client, answer func(w http.ResponseWriter, r *http.Request) bool) *Engine {
+// otherwise opens the engine as one that answers some requests in another way: those of which
+// answer returns true.
+func otherwise(t *testing.T, d *client.Client, answer func(w http.ResponseWriter,
+	r *http.Request) bool) *Engine {
 	t.Helper()
 	socket, ok := strings.CutPrefix(d.DaemonHost(), "unix://")
 	if !ok {
 		t.Skipf("the engine at %s is not reached through a socket", d.DaemonHost())
 	}
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _,
+		_ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -37,11 +40,12 @@ func otherwise(t *testing.T, d *client.Client, answer func(w http.ResponseWriter
 	proxy.Transport, proxy.ErrorLog = transport, log.New(io.Discard, "", 0)
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
 	noError(t, err)
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !answer(w, r) {
-			proxy.ServeHTTP(w, r)
-		}
-	}))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			if !answer(w, r) {
+				proxy.ServeHTTP(w, r)
+			}
+		}))
 	server.Listener.Close()
 	server.Listener = l
 	server.Start()
@@ -54,7 +58,8 @@ func otherwise(t *testing.T, d *client.Client, answer func(w http.ResponseWriter
 	return e
 }
 
-// Podman attaches to no container whose volume has no boxd yet: it answers 409, and soon removes the container. With boxd, it starts.
+// Podman attaches to no container whose volume has no boxd yet: it answers 409, and soon removes
+// the container. With boxd, it starts.
 func TestEngineThatDoesNotAttach(t *testing.T) {
 	d := docker(t)
 	refused := 0
@@ -64,19 +69,24 @@ func TestEngineThatDoesNotAttach(t *testing.T) {
 			return false
 		}
 		if refused++; refused == 1 {
-			_, err := d.ContainerRemove(r.Context(), path.Base(id), client.ContainerRemoveOptions{Force: true})
+			_, err := d.ContainerRemove(r.Context(), path.Base(id),
+				client.ContainerRemoveOptions{Force: true})
 			noError(t, err)
 		}
 		w.WriteHeader(http.StatusConflict)
 		return true
 	})
-	said, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH)), nil))
+	said, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH)),
+		nil))
 	noError(t, err)
 	intact(t, said, "0 0")
 	if refused == 0 {
 		t.Error("nothing was attached to")
 	}
-	if _, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH)), func(s *Spec) { s.Host.NetworkMode = "no-such-network" })); err == nil || !strings.Contains(err.Error(), "no-such-network") {
+	if _, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH)),
+		func(s *Spec) {
+			s.Host.NetworkMode = "no-such-network"
+		})); err == nil || !strings.Contains(err.Error(), "no-such-network") {
 		t.Errorf("another trouble: %v", err)
 	}
 	noContainers(t)
@@ -95,7 +105,8 @@ func TestEngineThatIgnoresTheRuntime(t *testing.T) {
 		}
 		return false
 	})
-	_, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH)), func(s *Spec) { s.Host.Runtime = "runsc" }))
+	_, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH)),
+		func(s *Spec) { s.Host.Runtime = "runsc" }))
 	if err == nil || !strings.Contains(err.Error(), `does not heed the runtime "runsc"`) {
 		t.Errorf("got %v", err)
 	}
@@ -105,19 +116,24 @@ func TestEngineThatIgnoresTheRuntime(t *testing.T) {
 func TestWordsOfPodman(t *testing.T) {
 	c := &Container{Name: "mine"}
 	for said, want := range map[string]string{
-		"creating container storage: the container name \"mine\" is already in use by 1481b7a93d48. You have to remove that container": "docker rm -f mine",
-		"running container create option: names must match [a-zA-Z0-9][a-zA-Z0-9_.-]*: invalid argument":                               `"mine"`,
-		"container create: unable to find network with name or ID elsewhere: network not found":                                        "docker network ls",
+		"creating container storage: the container name \"mine\" is already in use by " +
+			"1481b7a93d48. You have to remove that container": "docker rm -f mine",
+		"running container create option: names must match [a-zA-Z0-9][a-zA-Z0-9_.-]*: invalid " +
+			"argument": `"mine"`,
+		"container create: unable to find network with name or ID elsewhere: network not found": "docker network ls",
 	} {
 		err := c.explainCreate(errors.New(said))
 		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), said) {
 			t.Errorf("%q is explained as %v", said, err)
 		}
-		if taken := strings.Contains(said, "in use"); errdefs.IsConflict(err) != taken { // for whom it is: another program sets the same plugins up
+		// for whom it is: another program sets the same plugins up
+		if taken := strings.Contains(said, "in use"); errdefs.IsConflict(err) != taken {
 			t.Errorf("a conflict: %v", err)
 		}
 	}
-	for tag, want := range map[string]bool{"sandshell-built:1": true, "localhost/sandshell-built:1": true, "docker.io/library/sandshell-built:1": true, "registry.example/sandshell-built:1": false} {
+	for tag, want := range map[string]bool{"sandshell-built:1": true,
+		"localhost/sandshell-built:1": true, "docker.io/library/sandshell-built:1": true,
+		"registry.example/sandshell-built:1": false} {
 		if tagged([]string{"other:1", tag}, "sandshell-built:1") != want {
 			t.Errorf("%s: not %v", tag, want)
 		}

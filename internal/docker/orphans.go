@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Orphans are containers of this process's that it could not remove, or does not know to be there: the engine was away. Their labels say that they are
-// this process's, which goes on, so Reap would leave them alone; it looks here too.
+// Orphans are containers of this process's that it could not remove, or does not know to be there:
+// the engine was away. Their labels say that they are this process's, which goes on, so Reap would
+// leave them alone; it looks here too.
 type orphans struct {
 	mu  sync.Mutex
 	box map[string]time.Time // by Container.Box: since when
@@ -36,7 +37,8 @@ func (o *orphans) has(box string) bool {
 	return ok
 }
 
-// forget drops those that an engine has been seen without, so long after they were to be made that none will be.
+// forget drops those that an engine has been seen without, so long after they were to be made that
+// none will be.
 func (o *orphans) forget(seen map[string]bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -47,5 +49,6 @@ func (o *orphans) forget(seen map[string]bool) {
 	}
 }
 
-// orphanAge is for programs that use several engines: one that is not on this engine may be on another, which is asked less often.
+// orphanAge is for programs that use several engines: one that is not on this engine may be on
+// another, which is asked less often.
 const orphanAge = 24 * time.Hour

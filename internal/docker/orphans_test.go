@@ -36,8 +36,9 @@ func (f *failing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// A start that fails together with its engine leaves nothing once the engine is back, wherever in the start that is: a Reap of the same process takes what
-// there is, and a container that runs, and is kept, too.
+// A start that fails together with its engine leaves nothing once the engine is back, wherever in
+// the start that is: a Reap of the same process takes what there is, and a container that runs, and
+// is kept, too.
 func TestStartFailsWithEngine(t *testing.T) {
 	d := docker(t)
 	socket, ok := strings.CutPrefix(d.DaemonHost(), "unix://")
@@ -48,14 +49,16 @@ func TestStartFailsWithEngine(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}
 	t.Cleanup(plain.CloseIdleConnections)
-	first, err := ownEngine(t).Start(t.Context(), guestSpec(bin.For(runtime.GOARCH), nil)) // fills boxd's volume, if need be
+	// fills boxd's volume, if need be
+	first, err := ownEngine(t).Start(t.Context(), guestSpec(bin.For(runtime.GOARCH), nil))
 	noError(t, err)
 	first.Answered()
 	noError(t, first.Remove(t.Context()))
 	for _, request := range []string{"/containers/create", "/start"} {
 		for _, keep := range []bool{false, true} {
 			way := &failing{RoundTripper: plain, request: request}
-			c, err := client.New(client.WithHost(d.DaemonHost()), client.WithHTTPClient(&http.Client{Transport: way}))
+			c, err := client.New(client.WithHost(d.DaemonHost()),
+				client.WithHTTPClient(&http.Client{Transport: way}))
 			noError(t, err)
 			e, err := Open(t.Context(), c)
 			noError(t, err)

@@ -11,8 +11,9 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/bin"
 )
 
-// After Unpause the engine does not tell of the pause again, however late containerd's word of it is: where several containers are paused and unpaused at once, it
-// is later than the engine's own unpause one time in twenty.
+// After Unpause the engine does not tell of the pause again, however late containerd's word of it
+// is: where several containers are paused and unpaused at once, it is later than the engine's own
+// unpause one time in twenty.
 func TestUnpauseSettled(t *testing.T) {
 	e := ownEngine(t)
 	var containers []*Container
@@ -31,9 +32,12 @@ func TestUnpauseSettled(t *testing.T) {
 				if err == nil {
 					err = Unpause(t.Context(), e.Client, c.ID)
 				}
-				for end := time.Now().Add(50 * time.Millisecond); err == nil && time.Now().Before(end); {
+				for end := time.Now().Add(50 * time.Millisecond); err == nil &&
+					time.Now().Before(end); {
 					var now client.ContainerInspectResult
-					if now, err = e.ContainerInspect(t.Context(), c.ID, client.ContainerInspectOptions{}); err == nil && now.Container.State.Paused {
+					if now, err = e.ContainerInspect(t.Context(), c.ID,
+						client.ContainerInspectOptions{}); err == nil &&
+						now.Container.State.Paused {
 						t.Error("it counts as paused")
 						return
 					}

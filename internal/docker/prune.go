@@ -17,8 +17,10 @@ type Pruned struct {
 	Volumes []string // package caches, and boxd of other versions
 }
 
-// Prune removes what is kept for later boxes: images with plugins, built images, package caches, and volumes with boxd of other versions. If images are
-// given, base images by name or id, it removes only what was made for those; a built image, only if it is given itself. It leaves what a container uses.
+// Prune removes what is kept for later boxes: images with plugins, built images, package caches,
+// and volumes with boxd of other versions. If images are given, base images by name or id, it
+// removes only what was made for those; a built image, only if it is given itself. It leaves what a
+// container uses.
 func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 	var pruned Pruned
 	wanted := slices.Clone(images)
@@ -28,7 +30,8 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 		}
 	}
 	want := func(labels map[string]string, base string) bool {
-		return len(images) == 0 || slices.Contains(wanted, labels[base]) || slices.Contains(wanted, labels[keptImageLabel])
+		return len(images) == 0 || slices.Contains(wanted, labels[base]) ||
+			slices.Contains(wanted, labels[keptImageLabel])
 	}
 	var errs []error
 	remove := func(list *[]string, name string, err error) {
@@ -41,18 +44,21 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 		}
 	}
 
-	built, err := e.ImageList(ctx, client.ImageListOptions{Filters: client.Filters{}.Add("label", builtLabel)})
+	built, err := e.ImageList(ctx, client.ImageListOptions{
+		Filters: client.Filters{}.Add("label", builtLabel)})
 	if err != nil {
 		return pruned, fmt.Errorf("list built images: %w", err)
 	}
 	for _, image := range built.Items {
 		name := builtRepository + ":" + image.Labels[builtLabel]
-		if tagged(image.RepoTags, name) && (len(images) == 0 || slices.Contains(wanted, name) || slices.Contains(wanted, image.ID)) {
+		if tagged(image.RepoTags, name) && (len(images) == 0 || slices.Contains(wanted, name) ||
+			slices.Contains(wanted, image.ID)) {
 			_, err := e.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
 			remove(&pruned.Images, name, err)
 		}
 	}
-	kept, err := e.ImageList(ctx, client.ImageListOptions{Filters: client.Filters{}.Add("label", keptLabel)})
+	kept, err := e.ImageList(ctx, client.ImageListOptions{
+		Filters: client.Filters{}.Add("label", keptLabel)})
 	if err != nil {
 		return pruned, fmt.Errorf("list images with plugins: %w", err)
 	}
@@ -65,13 +71,15 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 		}
 	}
 	for _, label := range []string{cacheLabel, boxdLabel} {
-		volumes, err := e.VolumeList(ctx, client.VolumeListOptions{Filters: client.Filters{}.Add("label", label)})
+		volumes, err := e.VolumeList(ctx, client.VolumeListOptions{
+			Filters: client.Filters{}.Add("label", label)})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("list volumes: %w", err))
 			continue
 		}
 		for _, v := range volumes.Items {
-			if label == boxdLabel && (len(images) > 0 || current(v.Labels[boxdLabel])) || label == cacheLabel && !want(v.Labels, cacheLabel) {
+			if label == boxdLabel && (len(images) > 0 || current(v.Labels[boxdLabel])) ||
+				label == cacheLabel && !want(v.Labels, cacheLabel) {
 				continue
 			}
 			_, err := e.VolumeRemove(ctx, v.Name, client.VolumeRemoveOptions{})
@@ -81,12 +89,16 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 	return pruned, errors.Join(errs...)
 }
 
-// tagged reports whether an image has that name. Podman adds a registry to one without: its own when it builds an image, Docker's when it makes one of a container.
+// tagged reports whether an image has that name. Podman adds a registry to one without: its own
+// when it builds an image, Docker's when it makes one of a container.
 func tagged(tags []string, name string) bool {
-	return slices.Contains(tags, name) || slices.Contains(tags, "localhost/"+name) || slices.Contains(tags, "docker.io/library/"+name)
+	return slices.Contains(tags, name) || slices.Contains(tags, "localhost/"+name) ||
+		slices.Contains(tags, "docker.io/library/"+name)
 }
 
 // current reports whether a boxd is this library's.
 func current(sum string) bool {
-	return slices.ContainsFunc(bin.Architectures, func(arch string) bool { return bin.For(arch).Sum == sum })
+	return slices.ContainsFunc(bin.Architectures, func(arch string) bool {
+		return bin.For(arch).Sum == sum
+	})
 }

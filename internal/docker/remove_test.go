@@ -16,7 +16,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// What was paused when the engine had just killed it does not end: Docker waits for it, for 12 s, and gives up.
+// What was paused when the engine had just killed it does not end: Docker waits for it, for 12 s,
+// and gives up.
 func TestRemovePausedMeanwhile(t *testing.T) {
 	d := docker(t)
 	removals := 0
@@ -27,10 +28,13 @@ func TestRemovePausedMeanwhile(t *testing.T) {
 		if removals++; removals > 1 {
 			return false
 		}
-		http.Error(w, `{"message": "Could not kill running container, cannot remove - tried to kill container, but did not receive an exit event"}`, http.StatusInternalServerError)
+		http.Error(w,
+			`{"message": "Could not kill running container, cannot remove - tried to kill container, but did not receive an exit event"}`, http.StatusInternalServerError)
 		return true
 	})
-	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{Image: "sandshell-busybox", Cmd: []string{"sleep", "1000"}}, HostConfig: &container.HostConfig{NetworkMode: "none"}})
+	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{
+		Config:     &container.Config{Image: "sandshell-busybox", Cmd: []string{"sleep", "1000"}},
+		HostConfig: &container.HostConfig{NetworkMode: "none"}})
 	noError(t, err)
 	_, err = d.ContainerStart(t.Context(), created.ID, client.ContainerStartOptions{})
 	noError(t, err)
@@ -39,13 +43,15 @@ func TestRemovePausedMeanwhile(t *testing.T) {
 	if removals != 2 {
 		t.Errorf("%d removals", removals)
 	}
-	if _, err := d.ContainerInspect(t.Context(), created.ID, client.ContainerInspectOptions{}); !errdefs.IsNotFound(err) {
+	if _, err := d.ContainerInspect(t.Context(), created.ID,
+		client.ContainerInspectOptions{}); !errdefs.IsNotFound(err) {
 		t.Errorf("it is still there: %v", err)
 	}
 	noError(t, Remove(t.Context(), e.Client, created.ID)) // there is none any more
 }
 
-// A removal that takes longer than the engine may take to begin it is waited for: deleting what was installed takes a slow disk a minute.
+// A removal that takes longer than the engine may take to begin it is waited for: deleting what was
+// installed takes a slow disk a minute.
 func TestRemoveSlowly(t *testing.T) {
 	d := docker(t)
 	const limit = 200 * time.Millisecond
@@ -55,7 +61,9 @@ func TestRemoveSlowly(t *testing.T) {
 	}{{container.StateRemoving, true}, {container.StateRunning, false}} {
 		t.Run(string(c.state), func(t *testing.T) {
 			t.Parallel()
-			created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{Image: "sandshell-busybox"}, HostConfig: &container.HostConfig{NetworkMode: "none"}})
+			created, err := d.ContainerCreate(t.Context(),
+				client.ContainerCreateOptions{Config: &container.Config{Image: "sandshell-busybox"},
+					HostConfig: &container.HostConfig{NetworkMode: "none"}})
 			noError(t, err)
 			t.Cleanup(func() { noError(t, Remove(context.Background(), d, created.ID)) })
 			var removals atomic.Int32
@@ -74,11 +82,13 @@ func TestRemoveSlowly(t *testing.T) {
 			err = removeWithin(t.Context(), e.Client, created.ID, limit)
 			if c.removed {
 				noError(t, err)
-				_, err = d.ContainerInspect(t.Context(), created.ID, client.ContainerInspectOptions{})
+				_, err = d.ContainerInspect(t.Context(), created.ID,
+					client.ContainerInspectOptions{})
 				if !errdefs.IsNotFound(err) {
 					t.Errorf("it is still there: %v", err)
 				}
-			} else if !errors.Is(err, context.DeadlineExceeded) || removals.Load() != 1 || !strings.Contains(err.Error(), "the engine has not begun to in 200ms") {
+			} else if !errors.Is(err, context.DeadlineExceeded) || removals.Load() != 1 ||
+				!strings.Contains(err.Error(), "the engine has not begun to in 200ms") {
 				t.Errorf("%d removals: %v", removals.Load(), err)
 			}
 		})

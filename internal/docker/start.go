@@ -10,8 +10,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Start creates and starts a container. When Start fails, no container is left. When it returns, the container runs, but boxd perhaps does not: join
-// boxd, then call Answered or PostMortem.
+// Start creates and starts a container. When Start fails, no container is left. When it returns,
+// the container runs, but boxd perhaps does not: join boxd, then call Answered or PostMortem.
 func (e *Engine) Start(ctx context.Context, s Spec) (*Container, error) {
 	c := e.newContainer(s)
 	up := c.withSharedBoxd
@@ -47,8 +47,9 @@ func (c *Container) withOwnBoxd(ctx context.Context, liveRestore bool) error {
 	return c.start(ctx)
 }
 
-// withSharedBoxd starts the container with the volume that containers share. If the volume turns out to be empty, withSharedBoxd fills it and makes the
-// container again: the engine removes a container that did not start like one that has ended (AutoRemove).
+// withSharedBoxd starts the container with the volume that containers share. If the volume turns
+// out to be empty, withSharedBoxd fills it and makes the container again: the engine removes a
+// container that did not start like one that has ended (AutoRemove).
 func (c *Container) withSharedBoxd(ctx context.Context, liveRestore bool) error {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
@@ -89,20 +90,27 @@ func (c *Container) start(ctx context.Context) error {
 	}
 	text := err.Error()
 	switch {
-	case strings.Contains(text, "unable to find user"), strings.Contains(text, "unable to find group"), strings.Contains(text, "no matching entries in"):
-		return fmt.Errorf("start container: image %q has no entry of that name in its /etc/passwd or /etc/group: set Config.User to "+
-			"a name that is there, or to numbers, \"uid\" or \"uid:gid\", which need none: %w", c.Config.Image, err)
+	case strings.Contains(text, "unable to find user"),
+		strings.Contains(text, "unable to find group"),
+		strings.Contains(text, "no matching entries in"):
+		return fmt.Errorf("start container: image %q has no entry of that name in its "+
+			"/etc/passwd or /etc/group: set Config.User to "+
+			"a name that is there, or to numbers, \"uid\" or \"uid:gid\", which need none: %w",
+			c.Config.Image, err)
 	case noNetwork(text):
 		return fmt.Errorf("start container: %w", missingNetwork{err})
 	}
 	return fmt.Errorf("start container: %w", err)
 }
 
-// notReady reports whether an engine did not attach to a container because it cannot be started. Podman prepares a container for that, and answers 409 if it
-// has no boxd yet, among other things. What it is, only the start says, if it is asked in time: Podman is about to remove such a container (AutoRemove).
+// notReady reports whether an engine did not attach to a container because it cannot be started.
+// Podman prepares a container for that, and answers 409 if it has no boxd yet, among other things.
+// What it is, only the start says, if it is asked in time: Podman is about to remove such a
+// container (AutoRemove).
 func notReady(err error) bool { return err != nil && strings.Contains(err.Error(), "received 409") }
 
-// noNetwork reports whether an engine says that a container's network is not there: Docker when it starts the container, Podman when it creates it.
+// noNetwork reports whether an engine says that a container's network is not there: Docker when it
+// starts the container, Podman when it creates it.
 func noNetwork(text string) bool {
 	return strings.Contains(text, "network") && strings.Contains(text, "not found")
 }
@@ -111,7 +119,8 @@ func noNetwork(text string) bool {
 type missingNetwork struct{ err error }
 
 func (e missingNetwork) Error() string {
-	return "there is no such network; docker network ls shows those there are, docker network create makes one: " + e.err.Error()
+	return "there is no such network; docker network ls shows those there are, docker network " +
+		"create makes one: " + e.err.Error()
 }
 func (e missingNetwork) Unwrap() error { return e.err }
 

@@ -17,8 +17,8 @@ import (
 
 // attached is the standard streams of a process in a container, as a net.Conn.
 //
-// The engine sends both outputs on one stream, in frames. Read returns standard output. Standard error, on which boxd
-// reports its troubles, is logged and kept.
+// The engine sends both outputs on one stream, in frames. Read returns standard output. Standard
+// error, on which boxd reports its troubles, is logged and kept.
 type attached struct {
 	net.Conn // the engine's connection: written to as it is
 	r        *bufio.Reader
@@ -29,13 +29,15 @@ type attached struct {
 	stderr headtail.Buffer
 }
 
-// saidMax is how many bytes of the standard error are kept. The head matters as much as the tail: when Go's runtime is out of threads, it first says so
-// and then prints its stacks.
+// saidMax is how many bytes of the standard error are kept. The head matters as much as the tail:
+// when Go's runtime is out of threads, it first says so and then prints its stacks.
 const saidMax = 2 << 10
 
-// newAttached reads through a small buffer, for the frames' headers: the rest of a frame goes straight to a reader with a large one.
+// newAttached reads through a small buffer, for the frames' headers: the rest of a frame goes
+// straight to a reader with a large one.
 func newAttached(conn net.Conn, r io.Reader, log *slog.Logger) *attached {
-	return &attached{Conn: conn, r: bufio.NewReaderSize(r, 4<<10), log: log, stderr: headtail.Buffer{Max: saidMax}}
+	return &attached{Conn: conn, r: bufio.NewReaderSize(r, 4<<10), log: log,
+		stderr: headtail.Buffer{Max: saidMax}}
 }
 
 func (a *attached) Read(p []byte) (int, error) {

@@ -12,7 +12,8 @@ type Sweeper struct {
 	done   chan struct{}
 }
 
-// Sweep starts a Sweeper, which calls also besides. Its Stop is to be called before the engine is closed.
+// Sweep starts a Sweeper, which calls also besides. Its Stop is to be called before the engine is
+// closed.
 func (e *Engine) Sweep(ctx context.Context, log *slog.Logger, also func()) *Sweeper {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Sweeper{cancel, make(chan struct{})}

@@ -64,7 +64,8 @@ func compileGuest(t *testing.T, arch string) []byte {
 			return nil, err
 		}
 		cmd := exec.Command("go", "build", "-trimpath", "-o", "guest", "main.go")
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GO111MODULE=off", "GOFLAGS=", "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GO111MODULE=off", "GOFLAGS=", "GOOS=linux",
+			"GOARCH="+arch, "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("go build: %w\n%s", err, out)
 		}
@@ -77,8 +78,8 @@ func compileGuest(t *testing.T, arch string) []byte {
 
 var guests sync.Map // by architecture
 
-// fresh carries a program that no volume holds yet: what follows an ELF file is nothing to the kernel. The test's end
-// removes the volume.
+// fresh carries a program that no volume holds yet: what follows an ELF file is nothing to the
+// kernel. The test's end removes the volume.
 func fresh(t testing.TB, arch string, program []byte) *bin.Binary {
 	t.Helper()
 	program = append(bytes.Clone(program), rand.Text()...)
@@ -112,12 +113,14 @@ func ownEngine(t *testing.T) *Engine {
 	return e
 }
 
-// guestSpec is a container that is to run the program in place of boxd: it stays when it has ended, to be asked what it said.
+// guestSpec is a container that is to run the program in place of boxd: it stays when it has ended,
+// to be asked what it said.
 func guestSpec(b *bin.Binary, change func(*Spec)) Spec {
 	s := Spec{
 		Config: container.Config{Image: testImage},
-		Host:   container.HostConfig{NetworkMode: "none", SecurityOpt: []string{"no-new-privileges"}},
-		Boxd:   b, Linger: time.Minute, Keep: true, Logger: slog.New(slog.DiscardHandler),
+		Host: container.HostConfig{NetworkMode: "none",
+			SecurityOpt: []string{"no-new-privileges"}},
+		Boxd: b, Linger: time.Minute, Keep: true, Logger: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
 		change(&s)
@@ -136,7 +139,8 @@ func runGuest(t *testing.T, e *Engine, s Spec) (string, error) {
 		noError(t, c.Remove(context.Background()))
 	}()
 	ended(t, e, c.ID)
-	r, err := e.ContainerLogs(t.Context(), c.ID, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true})
+	r, err := e.ContainerLogs(t.Context(), c.ID, client.ContainerLogsOptions{ShowStdout: true,
+		ShowStderr: true})
 	noError(t, err)
 	defer r.Close()
 	var out bytes.Buffer
@@ -147,7 +151,8 @@ func runGuest(t *testing.T, e *Engine, s Spec) (string, error) {
 
 func ended(t *testing.T, e *Engine, id string) {
 	t.Helper()
-	waiting := e.ContainerWait(t.Context(), id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+	waiting := e.ContainerWait(t.Context(), id, client.ContainerWaitOptions{
+		Condition: container.WaitConditionNotRunning})
 	select {
 	case <-waiting.Result:
 	case err := <-waiting.Error:
@@ -162,7 +167,8 @@ func intact(t *testing.T, said, owner string) {
 	if head != boxdPath+" drwxr-xr-x "+owner+" <nil>" {
 		t.Errorf("it is not as it should be: %q", said)
 	}
-	if n := strings.Count(errors, "read-only file system"); n != 4 && !(n == 1 && strings.Count(errors, "operation not permitted") == 3) {
+	if n := strings.Count(errors, "read-only file system"); n != 4 &&
+		!(n == 1 && strings.Count(errors, "operation not permitted") == 3) {
 		t.Errorf("something could be written: %q", errors)
 	}
 }
@@ -194,7 +200,8 @@ func TestBoxdVolumeTogether(t *testing.T) {
 	}
 	v, err := engines[0].VolumeInspect(t.Context(), volumeOf(b), client.VolumeInspectOptions{})
 	noError(t, err)
-	if labels := v.Volume.Labels; labels["sandshell.boxd"] != b.Sum || labels["sandshell"] != owner.Version() {
+	if labels := v.Volume.Labels; labels["sandshell.boxd"] != b.Sum ||
+		labels["sandshell"] != owner.Version() {
 		t.Errorf("labels %v", labels)
 	}
 }
@@ -208,7 +215,8 @@ func TestBoxdVolumeConfined(t *testing.T) {
 			s.Config.User, s.Host.ReadonlyRootfs, s.Host.CapDrop = user, true, []string{"ALL"}
 		}
 	}
-	for owner, change := range map[string]func(*Spec){"0 0": nil, "12345 54321": confined("12345:54321"), "0 54321": confined("0:54321")} {
+	for owner, change := range map[string]func(*Spec){"0 0": nil,
+		"12345 54321": confined("12345:54321"), "0 54321": confined("0:54321")} {
 		said, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, program), change))
 		noError(t, err)
 		intact(t, said, owner)
@@ -255,14 +263,16 @@ func TestMissingBoxd(t *testing.T) {
 		t.Errorf("taken for a missing boxd: %v", err)
 	}
 	for _, text := range []string{
-		`crun: executable file ` + "`/.sandshell/boxd`" + ` not found in $PATH: No such file or directory: OCI runtime attempted to invoke a command that was not found`,
+		`crun: executable file ` + "`/.sandshell/boxd`" +
+			` not found in $PATH: No such file or directory: OCI runtime attempted to invoke a command that was not found`,
 		`fork/exec /.sandshell/boxd: text file busy`,
 	} {
 		if !missingBoxd(errors.New(text)) {
 			t.Errorf("not recognised: %s", text)
 		}
 	}
-	if missingBoxd(nil) || missingBoxd(errors.New("no such file or directory")) || missingBoxd(errors.New(`exec: "/.sandshell/boxd": permission denied`)) {
+	if missingBoxd(nil) || missingBoxd(errors.New("no such file or directory")) ||
+		missingBoxd(errors.New(`exec: "/.sandshell/boxd": permission denied`)) {
 		t.Error("taken for a missing boxd")
 	}
 }
@@ -283,7 +293,8 @@ func TestBoxdOfAnotherArchitecture(t *testing.T) {
 	}
 	t.Log(err)
 	if strings.Contains(err.Error(), "status 0") {
-		t.Skip("this machine runs programs for " + arch + " (binfmt_misc): the error shows on one that does not")
+		t.Skip("this machine runs programs for " + arch +
+			" (binfmt_misc): the error shows on one that does not")
 	}
 	for _, want := range []string{testImage, "linux/" + arch, "Platform"} {
 		if !strings.Contains(err.Error(), want) {
@@ -297,7 +308,8 @@ func TestBoxdOfAnotherArchitecture(t *testing.T) {
 
 // Whenever it ends, no helper is left.
 func TestBoxdVolumeCancelled(t *testing.T) {
-	testenv.NeedsAll(t, "it fills volumes again and again: TestBoxdVolumeRemoved and TestBoxdVolumeTogether do every day")
+	testenv.NeedsAll(t, "it fills volumes again and again: TestBoxdVolumeRemoved and "+
+		"TestBoxdVolumeTogether do every day")
 	e := ownEngine(t)
 	program := compileGuest(t, runtime.GOARCH)
 	for _, after := range []time.Duration{0, 20 * time.Millisecond, 80 * time.Millisecond} {
@@ -315,11 +327,13 @@ func TestBoxdVolumeCancelled(t *testing.T) {
 	b := fresh(t, runtime.GOARCH, program)
 	b.Compressed = b.Compressed[:100]
 	c := e.newContainer(guestSpec(b, nil))
-	if err := e.fillBoxd(t.Context(), c, 0); err == nil || !strings.Contains(err.Error(), volumeOf(b)) {
+	if err := e.fillBoxd(t.Context(), c, 0); err == nil ||
+		!strings.Contains(err.Error(), volumeOf(b)) {
 		t.Errorf("a damaged program: %v", err)
 	}
 	c.Config.Image = "no-such-image"
-	if err := e.fillBoxd(t.Context(), c, 0); err == nil || !strings.Contains(err.Error(), "no-such-image") {
+	if err := e.fillBoxd(t.Context(), c, 0); err == nil ||
+		!strings.Contains(err.Error(), "no-such-image") {
 		t.Errorf("no image: %v", err)
 	}
 	noContainers(t)
@@ -327,15 +341,19 @@ func TestBoxdVolumeCancelled(t *testing.T) {
 
 // What the image has where boxd is to be neither comes into the volume nor in its way.
 func TestBoxdVolumeOverImage(t *testing.T) {
-	testenv.NeedsAll(t, "it makes an image, and fills a volume once more: TestImageWithOurDirectory has such an image every day")
+	testenv.NeedsAll(t, "it makes an image, and fills a volume once more: "+
+		"TestImageWithOurDirectory has such an image every day")
 	e := ownEngine(t)
-	created, err := e.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{
-		Image:      testImage,
-		Entrypoint: []string{"sh", "-c", "mkdir /.sandshell && chmod 700 /.sandshell && echo '#!/bin/sh' >/.sandshell/boxd && chmod 755 /.sandshell/boxd"},
-	}})
+	created, err := e.ContainerCreate(t.Context(), client.ContainerCreateOptions{
+		Config: &container.Config{
+			Image: testImage,
+			Entrypoint: []string{"sh", "-c", "mkdir /.sandshell && chmod 700 /.sandshell && echo " +
+				"'#!/bin/sh' >/.sandshell/boxd && chmod 755 /.sandshell/boxd"},
+		}})
 	noError(t, err)
 	t.Cleanup(func() {
-		e.ContainerRemove(context.Background(), created.ID, client.ContainerRemoveOptions{Force: true})
+		e.ContainerRemove(context.Background(), created.ID,
+			client.ContainerRemoveOptions{Force: true})
 	})
 	_, err = e.ContainerStart(t.Context(), created.ID, client.ContainerStartOptions{})
 	noError(t, err)

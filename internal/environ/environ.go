@@ -27,7 +27,8 @@ func Check(env []string) error {
 
 func outOfPlace(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
-// Merge returns the variables of all lists, sorted by name. Of several with the same name the last counts.
+// Merge returns the variables of all lists, sorted by name. Of several with the same name the last
+// counts.
 func Merge(lists ...[]string) []string {
 	last := map[string]string{}
 	for _, kv := range slices.Concat(lists...) {

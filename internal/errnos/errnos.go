@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// texts are Linux's words for its errors, in the C locale and in small letters: as libc has them, and Go.
+// texts are Linux's words for its errors, in the C locale and in small letters: as libc has them,
+// and Go.
 var texts = map[string]syscall.Errno{
 	"file exists":                       syscall.EEXIST,
 	"is a directory":                    syscall.EISDIR,
@@ -34,10 +35,13 @@ var texts = map[string]syscall.Errno{
 	"broken pipe":                       syscall.EPIPE,
 }
 
-// Of returns the error that a message tells, the last if there are several; 0 if it tells none. It stands between colons, or in ksh's brackets:
-// "cat: f: Permission denied", "sh: f: cannot create [Permission denied]", "zsh:1: permission denied: f".
+// Of returns the error that a message tells, the last if there are several; 0 if it tells none. It
+// stands between colons, or in ksh's brackets: "cat: f: Permission denied", "sh: f: cannot create
+// [Permission denied]", "zsh:1: permission denied: f".
 func Of(message string) syscall.Errno {
-	for _, piece := range slices.Backward(strings.FieldsFunc(message, func(r rune) bool { return strings.ContainsRune(":[]\n", r) })) {
+	for _, piece := range slices.Backward(strings.FieldsFunc(message, func(r rune) bool {
+		return strings.ContainsRune(":[]\n", r)
+	})) {
 		if errno := texts[strings.ToLower(strings.TrimSpace(piece))]; errno != 0 {
 			return errno
 		}

@@ -1,4 +1,5 @@
-// Package fsuser looks at files, and at /proc, with another user's rights, and goes on with its own.
+// Package fsuser looks at files, and at /proc, with another user's rights, and goes on with its
+// own.
 package fsuser
 
 // IDs are what the rights to files follow from.

@@ -10,12 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becoming is held while a thread has another user's ids, for the process's dumpable attribute changes with them.
+// becoming is held while a thread has another user's ids, for the process's dumpable attribute
+// changes with them.
 var becoming sync.Mutex
 
-// As calls f with these file system ids, on a thread that has them for so long; what f starts in other goroutines has them not. It reports whether f was
-// called: not if this process may not take them on, which root may, with CAP_SETUID and CAP_SETGID. It has root's rights to files (CAP_DAC_OVERRIDE)
-// no more with another user's id. access(2) and what else asks for the real ids is not to be used in f.
+// As calls f with these file system ids, on a thread that has them for so long; what f starts in
+// other goroutines has them not. It reports whether f was called: not if this process may not take
+// them on, which root may, with CAP_SETUID and CAP_SETGID. It has root's rights to files
+// (CAP_DAC_OVERRIDE) no more with another user's id. access(2) and what else asks for the real ids
+// is not to be used in f.
 func As(ids IDs, f func()) (called bool) {
 	done := make(chan struct{})
 	go func() {
@@ -30,8 +33,9 @@ func As(ids IDs, f func()) (called bool) {
 	return called
 }
 
-// become calls f with those ids, and reports whether the thread has its own again. The kernel makes the process undumpable when they change, which hides
-// it from its own user, and makes its /proc root's.
+// become calls f with those ids, and reports whether the thread has its own again. The kernel makes
+// the process undumpable when they change, which hides it from its own user, and makes its /proc
+// root's.
 func become(ids IDs, f func()) (called, restored bool) {
 	becoming.Lock()
 	defer becoming.Unlock()
@@ -61,7 +65,8 @@ func become(ids IDs, f func()) (called, restored bool) {
 
 // fileSystemIDs sets the thread's file system ids. give undoes that, and reports whether it could.
 func fileSystemIDs(ids IDs) (taken bool, give func() bool) {
-	// Both calls return the id that was there before, and no error; with no id (-1) they only tell. The group goes first: it takes root's right.
+	// Both calls return the id that was there before, and no error; with no id (-1) they only tell.
+	// The group goes first: it takes root's right.
 	set := func(call, id uintptr) int {
 		before, _, _ := unix.RawSyscall(call, id, 0, 0)
 		return int(before)
@@ -80,8 +85,9 @@ func fileSystemIDs(ids IDs) (taken bool, give func() bool) {
 	}
 }
 
-// effectiveIDs sets the thread's effective ids, which the file system ids follow: for gVisor, which has no calls for those alone. The saved ids stay, so that
-// they can be had back. (unix.Setresuid sets all threads'.)
+// effectiveIDs sets the thread's effective ids, which the file system ids follow: for gVisor, which
+// has no calls for those alone. The saved ids stay, so that they can be had back. (unix.Setresuid
+// sets all threads'.)
 func effectiveIDs(ids IDs) (taken bool, give func() bool) {
 	set := func(call uintptr, id int) bool {
 		const same = ^uintptr(0)
@@ -112,6 +118,7 @@ func setGroups(ids []int) bool {
 	for i, id := range ids {
 		list[i] = uint32(id)
 	}
-	_, _, errno := unix.RawSyscall(setgroups, uintptr(len(ids)), uintptr(unsafe.Pointer(&list[0])), 0)
+	_, _, errno := unix.RawSyscall(setgroups, uintptr(len(ids)), uintptr(unsafe.Pointer(&list[0])),
+		0)
 	return errno == 0
 }

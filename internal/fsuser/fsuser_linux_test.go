@@ -13,8 +13,8 @@ import (
 
 const withoutIn = "SANDSHELL_TEST_WITHOUT_SETFSUID"
 
-// TestAs: f has the other user's rights to files, what it makes is that user's, and behind it this process has its own rights again; also where the kernel has
-// no file system ids, as gVisor's.
+// TestAs: f has the other user's rights to files, what it makes is that user's, and behind it this
+// process has its own rights again; also where the kernel has no file system ids, as gVisor's.
 func TestAs(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root becomes other users: run it as root")
@@ -37,7 +37,8 @@ func TestAs(t *testing.T) {
 }
 
 func asAnother(t *testing.T) {
-	dir, err := os.MkdirTemp("/tmp", "sandshell-fsuser-") // not t.TempDir: others cannot enter its parents
+	// not t.TempDir: others cannot enter its parents
+	dir, err := os.MkdirTemp("/tmp", "sandshell-fsuser-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,8 @@ func asAnother(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	secret, shared, made := filepath.Join(dir, "secret"), filepath.Join(dir, "shared"), filepath.Join(dir, "made")
+	secret, shared, made := filepath.Join(dir, "secret"), filepath.Join(dir, "shared"),
+		filepath.Join(dir, "made")
 	for name, mode := range map[string]os.FileMode{secret: 0o600, shared: 0o640} {
 		if err := os.WriteFile(name, nil, mode); err != nil {
 			t.Fatal(err)
@@ -56,7 +58,9 @@ func asAnother(t *testing.T) {
 	}
 	dumpable, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	for range 3 {
-		if !As(IDs{UID: 12345, GID: 12346, Groups: []int{12346, 54321}}, func() { another(t, secret, shared, made) }) {
+		if !As(IDs{UID: 12345, GID: 12346, Groups: []int{12346, 54321}}, func() {
+			another(t, secret, shared, made)
+		}) {
 			t.Fatal("it may not")
 		}
 		var stat unix.Stat_t

@@ -15,8 +15,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Watch is an inotify instance that watches one directory: also for a file, because whoever replaces a file makes another inode, which a watch of the first one
-// would not see.
+// A Watch is an inotify instance that watches one directory: also for a file, because whoever
+// replaces a file makes another inode, which a watch of the first one would not see.
 type Watch struct {
 	file *os.File
 	only string // the entry that is told of; "": all
@@ -24,7 +24,9 @@ type Watch struct {
 	over bool // the directory is gone
 
 	movedFrom string // the name in the last event of an entry that was moved away,
-	cookie    uint32 // which says where the event belongs that has the new name. 0: none. Nothing is renamed in the directory between these two
+	// which says where the event belongs that has the new name. 0: none. Nothing is renamed in the
+	// directory between these two
+	cookie uint32
 }
 
 const (
@@ -48,9 +50,11 @@ func New(name string) (*Watch, error) {
 		}
 		dir, w.only = filepath.Split(file)
 	}
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK) // Close frees Next only if it does not block
+	// Close frees Next only if it does not block
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if errors.Is(err, unix.EMFILE) {
-		err = fmt.Errorf("%w: end other watches, or raise the limit fs.inotify.max_user_instances", err)
+		err = fmt.Errorf("%w: end other watches, or raise the limit fs.inotify.max_user_instances",
+			err)
 	}
 	if err != nil {
 		return nil, err
@@ -58,7 +62,8 @@ func New(name string) (*Watch, error) {
 	w.file = os.NewFile(uintptr(fd), "inotify")
 	_, err = unix.InotifyAddWatch(fd, dir, mask)
 	if errors.Is(err, unix.ENOSPC) {
-		err = fmt.Errorf("%w for watches: end others, or raise the limit fs.inotify.max_user_watches", err)
+		err = fmt.Errorf("%w for watches: end others, or raise the limit "+
+			"fs.inotify.max_user_watches", err)
 	}
 	if err != nil {
 		w.file.Close()
@@ -67,8 +72,8 @@ func New(name string) (*Watch, error) {
 	return w, nil
 }
 
-// Next waits for events, and returns them in the kernel's order. Its error is fs.ErrNotExist once the directory is gone, and fs.ErrClosed after Close. Calls
-// come one after the other.
+// Next waits for events, and returns them in the kernel's order. Its error is fs.ErrNotExist once
+// the directory is gone, and fs.ErrClosed after Close. Calls come one after the other.
 func (w *Watch) Next() ([]sandbox.FileEvent, error) {
 	for !w.over {
 		n, err := w.file.Read(w.buf)

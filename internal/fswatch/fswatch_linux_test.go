@@ -48,7 +48,8 @@ func TestOverflow(t *testing.T) {
 		got = append(got, events...)
 	}
 	for i, e := range got[:limit] {
-		if want := (sandbox.FileEvent{Op: sandbox.Attributes, Name: filepath.Base(names[i%2])}); e != want {
+		if want := (sandbox.FileEvent{Op: sandbox.Attributes,
+			Name: filepath.Base(names[i%2])}); e != want {
 			t.Fatalf("event %d is %v", i, e)
 		}
 	}
@@ -58,12 +59,14 @@ func TestOverflow(t *testing.T) {
 		noError(t, err)
 		got = append(got, events...)
 	}
-	if rest := got[limit:]; !slices.Equal(rest, []sandbox.FileEvent{{Op: sandbox.Overflow}, {Op: sandbox.Removed, Name: "a"}}) {
+	if rest := got[limit:]; !slices.Equal(rest, []sandbox.FileEvent{{Op: sandbox.Overflow},
+		{Op: sandbox.Removed, Name: "a"}}) {
 		t.Errorf("then: %v", rest)
 	}
 }
 
-// TestGone: what happened before a directory was removed is told before its end is, and so is a file's.
+// TestGone: what happened before a directory was removed is told before its end is, and so is a
+// file's.
 func TestGone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	noError(t, os.Mkdir(dir, 0o700))
@@ -78,7 +81,8 @@ func TestGone(t *testing.T) {
 	noError(t, os.RemoveAll(dir))
 	for _, w := range watches {
 		events, err := w.Next()
-		if !slices.Equal(events, []sandbox.FileEvent{{Op: sandbox.Removed, Name: "f"}}) || err != nil {
+		if !slices.Equal(events, []sandbox.FileEvent{{Op: sandbox.Removed, Name: "f"}}) ||
+			err != nil {
 			t.Errorf("got %v, %v", events, err)
 		}
 		for range 2 {

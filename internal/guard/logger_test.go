@@ -15,12 +15,13 @@ func TestLogger(t *testing.T) {
 	guard.Logger(nil).Error("nobody hears it")
 
 	var out bytes.Buffer
-	l := guard.Logger(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}})))
+	l := guard.Logger(slog.New(slog.NewTextHandler(&out,
+		&slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}})))
 	l.With("a", 1).WithGroup("g").Info("text", "b", 2)
 	l.Debug("not wanted")
 	require.Equal(t, "level=INFO msg=text a=1 g.b=2\n", out.String())

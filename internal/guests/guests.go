@@ -1,4 +1,5 @@
-// Package guests writes what a person's own SSH clients need to reach a box, beside the program that has it: boxd takes a key of theirs as a guest's.
+// Package guests writes what a person's own SSH clients need to reach a box, beside the program
+// that has it: boxd takes a key of theirs as a guest's.
 package guests
 
 import (
@@ -20,7 +21,8 @@ import (
 
 // A Host is a box with boxd.
 type Host interface {
-	// AddGuest lets the holder of a key log in as a guest, and returns the key that boxd is known by.
+	// AddGuest lets the holder of a key log in as a guest, and returns the key that boxd is known
+	// by.
 	AddGuest(ctx context.Context, key ssh.PublicKey) (hostKey ssh.PublicKey, err error)
 }
 
@@ -161,7 +163,8 @@ func (g *Config) Close() {
 	}
 }
 
-// Reap removes the directories of programs that were killed: private keys are in them, even if no box takes those any more.
+// Reap removes the directories of programs that were killed: private keys are in them, even if no
+// box takes those any more.
 func Reap(log *slog.Logger) error {
 	removed, err := tempdir.Reap(prefix, func(string) error { return nil })
 	if removed > 0 || err != nil {

@@ -11,11 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzSSHConfigQuoting gives what is quoted to OpenSSH itself: a ProxyCommand is called with the words it was made of, and the paths are those that were
-// meant.
+// FuzzSSHConfigQuoting gives what is quoted to OpenSSH itself: a ProxyCommand is called with the
+// words it was made of, and the paths are those that were meant.
 func FuzzSSHConfigQuoting(f *testing.F) {
 	for _, word := range []string{
-		`unix:///tmp/a\`, `unix:///tmp/a\'b`, `it's`, `"`, `\"`, ` `, "\t", "#", "a #b", "%h%%d", "$HOME ${HOME} `id` $(id)", "~", "~root", "é", "\xff", "a;b&c|d<e>f(g)", "*?[a]{b,c}", "!", "=", "-x", "\x01\x7f",
+		`unix:///tmp/a\`, `unix:///tmp/a\'b`, `it's`, `"`, `\"`, ` `, "\t", "#", "a #b", "%h%%d",
+		"$HOME ${HOME} `id` $(id)", "~", "~root", "é", "\xff", "a;b&c|d<e>f(g)", "*?[a]{b,c}", "!",
+		"=", "-x", "\x01\x7f",
 		`C:\Users\me\.docker`, `\\`, `\\\`, "a  b", " a", "b ",
 	} {
 		f.Add(word)
@@ -36,17 +38,21 @@ func FuzzSSHConfigQuoting(f *testing.F) {
 		if err != nil || pathErr != nil {
 			return
 		}
-		text := fmt.Sprintf("Host box\n\tHostName nowhere\n\tProxyCommand %s\n\tIdentityFile %s\n\tUserKnownHostsFile %s\n", proxy, file, file)
+		text := fmt.Sprintf("Host box\n\tHostName nowhere\n\tProxyCommand %s\n\tIdentityFile "+
+			"%s\n\tUserKnownHostsFile %s\n", proxy, file, file)
 		require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 		require.NoError(t, os.RemoveAll(got))
 
-		said, _ := openSSH(t, ssh, "-F", config, "-o", "BatchMode=yes", "box") // it fails: who is called is no sshd
+		// it fails: who is called is no sshd
+		said, _ := openSSH(t, ssh, "-F", config, "-o", "BatchMode=yes", "box")
 		if called, err := os.ReadFile(got); err != nil || string(called) != word {
 			t.Errorf("%q: the command is called with %q, %v\n%s%s", word, called, err, text, said)
 		}
 		said, err = openSSH(t, ssh, "-G", "-F", config, "box")
 		require.NoError(t, err)
-		for _, line := range []string{"identityfile " + strings.ReplaceAll(path, "%", "%%"), "userknownhostsfile " + path} { // the tokens of the one are replaced later
+		// the tokens of the one are replaced later
+		for _, line := range []string{"identityfile " + strings.ReplaceAll(path, "%", "%%"),
+			"userknownhostsfile " + path} {
 			if !strings.Contains(said, "\n"+line+"\n") {
 				t.Errorf("%q: no %q in\n%s", word, line, said)
 			}

@@ -1,4 +1,5 @@
-// Package handover gives a box that was made for anybody to somebody: with the environment and the files that are theirs.
+// Package handover gives a box that was made for anybody to somebody: with the environment and the
+// files that are theirs.
 package handover
 
 import (
@@ -27,7 +28,8 @@ type Box interface {
 
 var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Check says which variable cannot be set: a running shell takes only names of letters, digits and "_".
+// Check says which variable cannot be set: a running shell takes only names of letters, digits and
+// "_".
 func Check(env []string) error {
 	if err := environ.Check(env); err != nil {
 		return err
@@ -40,16 +42,18 @@ func Check(env []string) error {
 	return nil
 }
 
-// limit bounds the command that sets the variables: a box that takes longer does not answer. A container that somebody has paused keeps even the killing of
-// a command from ending, so the limit is not left to Execute; grace is what that may take.
+// limit bounds the command that sets the variables: a box that takes longer does not answer. A
+// container that somebody has paused keeps even the killing of a command from ending, so the limit
+// is not left to Execute; grace is what that may take.
 const (
 	limit = 10 * time.Second
 	grace = 3 * time.Second
 )
 
-// To sets the variables, "NAME=value", in the main session and for all that is started later, and copies the files into the main session's directory, which
-// it returns. The main session has to be at its prompt. If the box does not answer, the error is sandbox.ErrTimeout or ErrLost; the box is to be removed then, so
-// that the command ends.
+// To sets the variables, "NAME=value", in the main session and for all that is started later, and
+// copies the files into the main session's directory, which it returns. The main session has to be
+// at its prompt. If the box does not answer, the error is sandbox.ErrTimeout or ErrLost; the box is
+// to be removed then, so that the command ends.
 func To(ctx context.Context, box Box, env []string, files fs.FS) (dir string, err error) {
 	if err := Check(env); err != nil {
 		return "", err
@@ -68,7 +72,8 @@ func To(ctx context.Context, box Box, env []string, files fs.FS) (dir string, er
 		return "", fmt.Errorf("the main session does not answer: %w", unquoted(err))
 	}
 	if res.State != sandbox.Exited || res.ExitCode != 0 {
-		return "", fmt.Errorf("set the variables: exit status %d: %s", res.ExitCode, lastlines.Of(res.Output))
+		return "", fmt.Errorf("set the variables: exit status %d: %s", res.ExitCode,
+			lastlines.Of(res.Output))
 	}
 	if len(env) > 0 {
 		box.AddEnv(env...)
@@ -110,7 +115,8 @@ func execute(ctx context.Context, box Box, command string) (*sandbox.Result, err
 	return nil, ctxerr.Of(executing)
 }
 
-// unquoted returns the error without Execute's words, which have the command in them, and so the values.
+// unquoted returns the error without Execute's words, which have the command in them, and so the
+// values.
 func unquoted(err error) error {
 	var lost *sandbox.LostError
 	if errors.As(err, &lost) {

@@ -1,4 +1,5 @@
-// Package headtail keeps the beginning and the end of an output that may be longer than memory should hold.
+// Package headtail keeps the beginning and the end of an output that may be longer than memory
+// should hold.
 package headtail
 
 import (
@@ -6,19 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// A Buffer keeps the head and the tail of what is written to it, up to Max bytes in all, and counts the bytes in between. It is for one
-// goroutine at a time. The zero value with a Max is ready for use.
+// A Buffer keeps the head and the tail of what is written to it, up to Max bytes in all, and counts
+// the bytes in between. It is for one goroutine at a time. The zero value with a Max is ready for
+// use.
 //
-// It cuts between runes: a rune that would be kept in part is left out as a whole. Bytes that are not UTF-8 are kept too, except that on each side of
-// the cut up to three of them may be left out.
+// It cuts between runes: a rune that would be kept in part is left out as a whole. Bytes that are
+// not UTF-8 are kept too, except that on each side of the cut up to three of them may be left out.
 type Buffer struct {
-	// Max is how many bytes Text returns: the first Max/2 as the head, the rest as the tail. It may be changed at any time: a larger Max
-	// applies to what is written from then on, a smaller one also to what is there.
+	// Max is how many bytes Text returns: the first Max/2 as the head, the rest as the tail. It may
+	// be changed at any time: a larger Max applies to what is written from then on, a smaller one
+	// also to what is there.
 	Max int
 
 	head    []byte
-	omitted int64  // bytes between head and tail
-	tail    []byte // up to twice what is kept, then the older half is dropped: each byte is moved once at most
+	omitted int64 // bytes between head and tail
+	// up to twice what is kept, then the older half is dropped: each byte is moved once at most
+	tail []byte
 }
 
 // Write implements io.Writer. It takes all of p, and never fails.
@@ -63,8 +67,8 @@ func (b *Buffer) Len() int { return len(b.head) + len(b.tail) }
 // Bytes returns a copy of the bytes that there are for Next to take.
 func (b *Buffer) Bytes() []byte { return slices.Concat(b.head, b.tail) }
 
-// Next removes the first n bytes from b and returns them as a Buffer of the same Max. The bytes omitted before the last of those n
-// are counted in the returned Buffer.
+// Next removes the first n bytes from b and returns them as a Buffer of the same Max. The bytes
+// omitted before the last of those n are counted in the returned Buffer.
 func (b *Buffer) Next(n int) Buffer {
 	if n < len(b.head) {
 		first := Buffer{Max: b.Max, head: b.head[:n:n]}
@@ -84,10 +88,12 @@ func (b *Buffer) Reset() { *b = Buffer{Max: b.Max} }
 
 // Clone returns a copy of b.
 func (b *Buffer) Clone() Buffer {
-	return Buffer{Max: b.Max, head: slices.Clone(b.head), omitted: b.omitted, tail: slices.Clone(b.tail)}
+	return Buffer{Max: b.Max, head: slices.Clone(b.head), omitted: b.omitted,
+		tail: slices.Clone(b.tail)}
 }
 
-// Text returns head and tail as one string, and how many bytes are omitted between the two. An output of at most Max bytes is returned whole.
+// Text returns head and tail as one string, and how many bytes are omitted between the two. An
+// output of at most Max bytes is returned whole.
 func (b *Buffer) Text() (text string, omitted int64) {
 	head, tail, omitted := b.HeadTail()
 	return head + tail, omitted

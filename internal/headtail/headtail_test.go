@@ -62,7 +62,8 @@ func TestMaxChanges(t *testing.T) {
 	b.Max = 100
 	b.WriteString("ijk")
 	text, omitted = b.Text()
-	require.Equal(t, "0123456789ghijk", text, "of what was written under the smaller Max, no more is there")
+	require.Equal(t, "0123456789ghijk", text, "of what was written under the smaller Max, no "+
+		"more is there")
 	require.EqualValues(t, 6, omitted)
 }
 
@@ -147,10 +148,12 @@ func FuzzText(f *testing.F) {
 			return
 		}
 		require.LessOrEqual(t, len(text), most)
-		require.GreaterOrEqual(t, len(text), min(most, len(written))-2*(utf8.UTFMax-1), "what is eaten of either side")
+		require.GreaterOrEqual(t, len(text), min(most, len(written))-2*(utf8.UTFMax-1),
+			"what is eaten of either side")
 		for head := range len(text) + 1 { // the cut is somewhere
 			tail := len(text) - head
-			if head <= most/2 && strings.HasPrefix(written, text[:head]) && strings.HasSuffix(written, text[head:]) &&
+			if head <= most/2 && strings.HasPrefix(written, text[:head]) &&
+				strings.HasSuffix(written, text[head:]) &&
 				between(written, head) && between(written, len(written)-tail) {
 				return
 			}
@@ -162,7 +165,8 @@ func FuzzText(f *testing.F) {
 // between reports whether there is no rune of s before and after i.
 func between(s string, i int) bool {
 	for start := max(i-utf8.UTFMax+1, 0); start < i; start++ {
-		if r, size := utf8.DecodeRuneInString(s[start:]); (r != utf8.RuneError || size > 1) && start+size > i {
+		if r, size := utf8.DecodeRuneInString(s[start:]); (r != utf8.RuneError || size > 1) &&
+			start+size > i {
 			return false
 		}
 	}

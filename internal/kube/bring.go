@@ -17,8 +17,8 @@ import (
 // waitPause is how often the container looks whether boxd has been brought.
 const waitPause = 50 * time.Millisecond
 
-// waitForBoxd is what the container runs until then: it becomes boxd. $1 is how often it looks; the rest is boxd's command line. Some shells' sleep takes whole
-// seconds only.
+// waitForBoxd is what the container runs until then: it becomes boxd. $1 is how often it looks; the
+// rest is boxd's command line. Some shells' sleep takes whole seconds only.
 const waitForBoxd = `trap 'exit 0' TERM
 n=$1; shift
 until [ -x "$1" ]; do
@@ -27,9 +27,11 @@ until [ -x "$1" ]; do
 done
 exec "$@"`
 
-// bringBoxd takes boxd on its standard input, verifies it, and becomes "boxd join". $1 is wire.Dir, $2 the box. It says the machine and whether it can uncompress, reads
-// the length and the checksum of what comes, and says "ok" when that is in place: until then nothing more comes, so whoever reads ahead reads nothing else.
-// Nobody but the directory's owner may put another program there from then on.
+// bringBoxd takes boxd on its standard input, verifies it, and becomes "boxd join". $1 is wire.Dir,
+// $2 the box. It says the machine and whether it can uncompress, reads the length and the checksum
+// of what comes, and says "ok" when that is in place: until then nothing more comes, so whoever
+// reads ahead reads nothing else. Nobody but the directory's owner may put another program there
+// from then on.
 const bringBoxd = `fail() { echo "$*" >&2; exit 1; }
 new=$1/boxd.$$
 z=; command -v gzip >/dev/null 2>&1 && z=gzip
@@ -45,7 +47,8 @@ mv -f "$new" "$1/boxd" || exit 1
 echo ok
 exec "$1/boxd" join "$2"`
 
-// Join implements client.Place: it executes "boxd join" in the pod, whose streams are a connection to boxd. The first time it brings boxd by the same exec.
+// Join implements client.Place: it executes "boxd join" in the pod, whose streams are a connection
+// to boxd. The first time it brings boxd by the same exec.
 func (p *Pod) Join(ctx context.Context) (client.Streams, error) {
 	if p.brought.Load() {
 		return p.join(ctx, wire.Path, "join", p.Box)
@@ -74,7 +77,8 @@ func (p *Pod) Join(ctx context.Context) (client.Streams, error) {
 func (p *Pod) Control(ctx context.Context) (client.Streams, error) {
 	s, err := p.cluster.attach(ctx, p.Name)
 	if err != nil {
-		return nil, fmt.Errorf("attach to the pod: %w", p.cluster.explain(err, "attach", "pods", p.Name))
+		return nil, fmt.Errorf("attach to the pod: %w",
+			p.cluster.explain(err, "attach", "pods", p.Name))
 	}
 	return s, nil
 }
@@ -82,7 +86,8 @@ func (p *Pod) Control(ctx context.Context) (client.Streams, error) {
 func (p *Pod) join(ctx context.Context, command ...string) (client.Streams, error) {
 	s, err := p.cluster.exec(ctx, p.Name, command)
 	if err != nil {
-		return nil, fmt.Errorf("execute boxd join in the pod: %w", p.cluster.explain(err, "exec", "pods", p.Name))
+		return nil, fmt.Errorf("execute boxd join in the pod: %w",
+			p.cluster.explain(err, "exec", "pods", p.Name))
 	}
 	return s, nil
 }
@@ -96,7 +101,8 @@ func bring(s io.ReadWriter) error {
 	machine, z, _ := strings.Cut(line, " ")
 	b := bin.For(machine)
 	if b == nil {
-		return fmt.Errorf("boxd is there for linux/amd64 and linux/arm64 only, and the node is %q: set Config.NodeSelector, as kubernetes.io/arch=amd64", machine)
+		return fmt.Errorf("boxd is there for linux/amd64 and linux/arm64 only, and the node is "+
+			"%q: set Config.NodeSelector, as kubernetes.io/arch=amd64", machine)
 	}
 	program := b.Compressed
 	if z == "" {

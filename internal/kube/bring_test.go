@@ -25,7 +25,8 @@ type pipes struct {
 	io.Writer
 }
 
-// Boxd is brought as a pod's exec brings it, in real shells: verified, with and without something that uncompresses.
+// Boxd is brought as a pod's exec brings it, in real shells: verified, with and without something
+// that uncompresses.
 func TestBring(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the script is for Linux")
@@ -39,9 +40,11 @@ func TestBring(t *testing.T) {
 					t.Skip("no " + shell[0] + " here: make prepare installs it, on Debian")
 				}
 				dir := t.TempDir()
-				cmd := exec.CommandContext(t.Context(), path, append(shell[1:], "-c", bringBoxd, "sh", dir, "box")...)
+				cmd := exec.CommandContext(t.Context(), path,
+					append(shell[1:], "-c", bringBoxd, "sh", dir, "box")...)
 				if few {
-					cmd.Env = []string{"PATH=" + tools(t, "uname", "head", "sha256sum", "chmod", "mv")}
+					cmd.Env = []string{"PATH=" + tools(t, "uname", "head", "sha256sum", "chmod",
+						"mv")}
 					if name == "busybox" {
 						t.Skip("its tools are its own")
 					}
@@ -55,7 +58,8 @@ func TestBring(t *testing.T) {
 				require.NoError(t, cmd.Start())
 				require.NoError(t, bring(pipes{out, in}), &said)
 				require.Error(t, cmd.Wait())
-				require.Contains(t, said.String(), "reach the box") // boxd itself says so: there is no box
+				// boxd itself says so: there is no box
+				require.Contains(t, said.String(), "reach the box")
 				got, err := os.ReadFile(filepath.Join(dir, "boxd"))
 				require.NoError(t, err)
 				want, err := bin.For(runtime.GOARCH).Program()
@@ -103,11 +107,13 @@ func TestWaitForBoxd(t *testing.T) {
 			}
 			boxd := filepath.Join(t.TempDir(), "boxd")
 			wait := append(shell[1:], "-c", waitForBoxd, "sh")
-			out, err := exec.CommandContext(t.Context(), path, append(wait, "2", boxd, "serve")...).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), path,
+				append(wait, "2", boxd, "serve")...).CombinedOutput()
 			require.Error(t, err)
 			require.Equal(t, "nobody has brought boxd\n", string(out))
 			require.NoError(t, os.WriteFile(boxd, []byte("#!/bin/sh\necho \"$@\"\n"), 0o755))
-			out, err = exec.CommandContext(t.Context(), path, append(wait, "2", boxd, "serve", "a b")...).CombinedOutput()
+			out, err = exec.CommandContext(t.Context(), path,
+				append(wait, "2", boxd, "serve", "a b")...).CombinedOutput()
 			require.NoError(t, err)
 			require.Equal(t, "serve a b\n", string(out))
 		})

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A serverClock tells the API server's time, which timestamps of objects are of: its clock need not be this machine's. It learns it from the answers that it passes on.
+// A serverClock tells the API server's time, which timestamps of objects are of: its clock need not
+// be this machine's. It learns it from the answers that it passes on.
 type serverClock struct {
 	next  http.RoundTripper
 	ahead atomic.Int64 // of this machine's clock, in nanoseconds

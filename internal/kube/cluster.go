@@ -58,10 +58,12 @@ var kinds = sync.OnceValue(func() *runtime.Scheme {
 func Open(e Endpoint, log *slog.Logger) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = e.Kubeconfig
-	from := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: e.Context})
+	from := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: e.Context})
 	config, err := from.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the cluster (kubectl config get-contexts shows the contexts there are, KUBECONFIG or Config.Kubeconfig names a file): %w", err)
+		return nil, fmt.Errorf("find the cluster (kubectl config get-contexts shows the contexts "+
+			"there are, KUBECONFIG or Config.Kubeconfig names a file): %w", err)
 	}
 	if e.Namespace == "" {
 		if e.Namespace, _, err = from.Namespace(); err != nil {
@@ -83,7 +85,8 @@ func Open(e Endpoint, log *slog.Logger) (*Cluster, error) {
 	return c, nil
 }
 
-// Kubectl is the kubectl command with what makes it use this namespace of this cluster, whatever its environment is.
+// Kubectl is the kubectl command with what makes it use this namespace of this cluster, whatever
+// its environment is.
 func (c *Cluster) Kubectl() []string {
 	var command []string
 	if len(c.files) > 0 {
@@ -124,24 +127,32 @@ func open(e Endpoint, config *rest.Config, log *slog.Logger) (*Cluster, error) {
 	return &Cluster{
 		Endpoint: e, log: log, config: config, core: core, clock: clock,
 		Pods: gentype.NewClientWithList("pods", core, codec, e.Namespace,
-			func() *corev1.Pod { return &corev1.Pod{} }, func() *corev1.PodList { return &corev1.PodList{} }),
+			func() *corev1.Pod {
+				return &corev1.Pod{}
+			}, func() *corev1.PodList { return &corev1.PodList{} }),
 		Events: gentype.NewClientWithList("events", core, codec, e.Namespace,
-			func() *corev1.Event { return &corev1.Event{} }, func() *corev1.EventList { return &corev1.EventList{} }),
-		ConfigMaps: gentype.NewClient("configmaps", core, codec, e.Namespace, func() *corev1.ConfigMap { return &corev1.ConfigMap{} }),
+			func() *corev1.Event {
+				return &corev1.Event{}
+			}, func() *corev1.EventList { return &corev1.EventList{} }),
+		ConfigMaps: gentype.NewClient("configmaps", core, codec, e.Namespace,
+			func() *corev1.ConfigMap { return &corev1.ConfigMap{} }),
 		Policies: gentype.NewClient("networkpolicies", networking, codec, e.Namespace,
 			func() *networkingv1.NetworkPolicy { return &networkingv1.NetworkPolicy{} }),
 	}, nil
 }
 
-func restClient(config *rest.Config, client *http.Client, v schema.GroupVersion, path string) (*rest.RESTClient, error) {
+func restClient(config *rest.Config, client *http.Client, v schema.GroupVersion,
+	path string) (*rest.RESTClient, error) {
 	c := rest.CopyConfig(config)
 	c.GroupVersion, c.APIPath = &v, path
-	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+
+		","+runtime.ContentTypeJSON
 	c.NegotiatedSerializer = serializer.NewCodecFactory(kinds()).WithoutConversion()
 	return rest.RESTClientForConfigAndClient(c, client)
 }
 
-// Close closes the connections that nobody uses. Whoever else uses the same cluster makes new ones then.
+// Close closes the connections that nobody uses. Whoever else uses the same cluster makes new ones
+// then.
 func (c *Cluster) Close() { utilnet.CloseIdleConnectionsFor(c.clock.next) }
 
 // Host is the API server's address.

@@ -23,7 +23,9 @@ func TestHostileStatus(t *testing.T) {
 }
 
 func FuzzStatus(f *testing.F) {
-	for _, seed := range []string{`{"status":"Success"}`, `{"status":"Failure","message":"m\u001b[0m","details":{"causes":[null,{}]}}`, "null", "[]", "text\x1b", ""} {
+	for _, seed := range []string{`{"status":"Success"}`,
+		`{"status":"Failure","message":"m\u001b[0m","details":{"causes":[null,{}]}}`, "null", "[]",
+		"text\x1b", ""} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, says string) {

@@ -27,7 +27,8 @@ func (p *Pod) Fate(ctx context.Context) client.Fate {
 	return p.fateOf(pod)
 }
 
-// FateOf is what has become of a box, by its pod; of one that is kept, only as far as its node is heard of.
+// FateOf is what has become of a box, by its pod; of one that is kept, only as far as its node is
+// heard of.
 func FateOf(pod *corev1.Pod) client.Fate { return new(Pod).fateOf(pod) }
 
 // fateOf is what has become of the box, by the pod.
@@ -58,7 +59,8 @@ func (p *Pod) fateOf(pod *corev1.Pod) client.Fate {
 		}
 		switch c.Reason {
 		case "DeletionByTaintManager", "DeletionByPodGC":
-			return lost(sandbox.LostNode, "the pod's node is gone, or may not have it any more: %s", c.Message)
+			return lost(sandbox.LostNode, "the pod's node is gone, or may not have it any more: %s",
+				c.Message)
 		default:
 			return lost(sandbox.LostEvicted, "the pod was evicted: %s: %s", c.Reason, c.Message)
 		}
@@ -68,24 +70,30 @@ func (p *Pod) fateOf(pod *corev1.Pod) client.Fate {
 		return lost(sandbox.LostEvicted, "the pod was evicted: %s", pod.Status.Message)
 	case over && pod.Status.Reason == "DeadlineExceeded":
 		return lost(sandbox.LostRemoved, "the pod's time was up: %s", pod.Status.Message)
-	case over && (pod.Status.Reason == "Terminated" || pod.Status.Reason == "NodeShutdown" || pod.Status.Reason == "NodeLost"):
+	case over && (pod.Status.Reason == "Terminated" || pod.Status.Reason == "NodeShutdown" ||
+		pod.Status.Reason == "NodeLost"):
 		return lost(sandbox.LostNode, "the pod's node was shut down: %s", pod.Status.Message)
 	case pod.DeletionTimestamp != nil:
 		return lost(sandbox.LostRemoved, "the pod was deleted")
 	case ended != nil && ended.ExitCode == 137: // nobody inside can kill process 1
 		return lost(sandbox.LostRemoved, "the pod's container was killed: %s", ended.Message)
 	case ended != nil:
-		return lost(sandbox.LostEnded, "the pod's container ended with status %d %s", ended.ExitCode, ended.Message)
+		return lost(sandbox.LostEnded, "the pod's container ended with status %d %s",
+			ended.ExitCode, ended.Message)
 	case over:
-		return lost(sandbox.LostUnknown, "the pod has ended: %s %s", pod.Status.Reason, pod.Status.Message)
+		return lost(sandbox.LostUnknown, "the pod has ended: %s %s", pod.Status.Reason,
+			pod.Status.Message)
 	case pod.Status.Phase == corev1.PodUnknown, nodeSilent(pod) && !p.Keep:
-		return lost(sandbox.LostNode, "the pod's node %s does not answer the cluster any more", pod.Spec.NodeName)
+		return lost(sandbox.LostNode, "the pod's node %s does not answer the cluster any more",
+			pod.Spec.NodeName)
 	}
 	return client.Fate{}
 }
 
-// nodeSilent reports whether the cluster has not heard of the pod's node for long (40 or 50 s by default): then the node's controller says, without a reason, that
-// the pod is not ready, though the last that the node has said is that its containers are. Unless the box is kept, boxd has ended by then.
+// nodeSilent reports whether the cluster has not heard of the pod's node for long (40 or 50 s by
+// default): then the node's controller says, without a reason, that the pod is not ready, though
+// the last that the node has said is that its containers are. Unless the box is kept, boxd has
+// ended by then.
 func nodeSilent(pod *corev1.Pod) bool {
 	var silent, ready bool
 	for _, c := range pod.Status.Conditions {

@@ -14,24 +14,32 @@ import (
 func running() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "pod", UID: "1"},
-		Spec: corev1.PodSpec{NodeName: "node1", Containers: []corev1.Container{{Name: container, Resources: corev1.ResourceRequirements{
-			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}}}},
+		Spec: corev1.PodSpec{NodeName: "node1", Containers: []corev1.Container{
+			{Name: container, Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}}}},
 		Status: corev1.PodStatus{
-			Phase:             corev1.PodRunning,
-			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: container, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+			Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady,
+				Status: corev1.ConditionTrue}, {Type: corev1.ContainersReady,
+				Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{
+				{Name: container, Ready: true, State: corev1.ContainerState{
+					Running: &corev1.ContainerStateRunning{}}}},
 		},
 	}
 }
 
 func ends(pod *corev1.Pod, phase corev1.PodPhase, code int32, reason string) {
 	pod.Status.Phase = phase
-	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}}
+	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}}
 }
 
 func disrupted(pod *corev1.Pod, reason string) {
 	pod.DeletionTimestamp = &metav1.Time{}
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: "words"})
+	pod.Status.Conditions = append(pod.Status.Conditions,
+		corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+			Reason: reason, Message: "words"})
 }
 
 func TestFate(t *testing.T) {
@@ -41,30 +49,57 @@ func TestFate(t *testing.T) {
 		lost   string
 		cause  sandbox.LostCause
 	}{
-		"works":    {func(*corev1.Pod) {}, false, "", ""},
-		"replaced": {func(p *corev1.Pod) { p.UID = "2" }, false, "the pod was deleted, and another has its name now", sandbox.LostRemoved},
-		"deleted":  {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, false, "the pod was deleted", sandbox.LostRemoved},
-		"out of memory": {func(p *corev1.Pod) { ends(p, corev1.PodFailed, 137, "OOMKilled") }, false,
+		"works": {func(*corev1.Pod) {}, false, "", ""},
+		"replaced": {func(p *corev1.Pod) {
+			p.UID = "2"
+		}, false, "the pod was deleted, and another has its name now", sandbox.LostRemoved},
+		"deleted": {func(p *corev1.Pod) {
+			p.DeletionTimestamp = &metav1.Time{}
+		}, false, "the pod was deleted", sandbox.LostRemoved},
+		"out of memory": {func(p *corev1.Pod) {
+			ends(p, corev1.PodFailed, 137, "OOMKilled")
+		}, false,
 			"out of memory: the pod used up its 64Mi and was killed", sandbox.LostMemory},
-		"evicted by the API": {func(p *corev1.Pod) { disrupted(p, "EvictionByEvictionAPI") }, false, "the pod was evicted: EvictionByEvictionAPI: words", sandbox.LostEvicted},
-		"preempted":          {func(p *corev1.Pod) { disrupted(p, "PreemptionByScheduler") }, false, "the pod was evicted: PreemptionByScheduler: words", sandbox.LostEvicted},
+		"evicted by the API": {func(p *corev1.Pod) {
+			disrupted(p, "EvictionByEvictionAPI")
+		}, false, "the pod was evicted: EvictionByEvictionAPI: words", sandbox.LostEvicted},
+		"preempted": {func(p *corev1.Pod) {
+			disrupted(p, "PreemptionByScheduler")
+		}, false, "the pod was evicted: PreemptionByScheduler: words", sandbox.LostEvicted},
 		"tainted": {func(p *corev1.Pod) { disrupted(p, "DeletionByTaintManager") }, false,
 			"the pod's node is gone, or may not have it any more: words", sandbox.LostNode},
 		"evicted by the kubelet": {func(p *corev1.Pod) {
 			ends(p, corev1.PodFailed, 137, "Error")
 			p.Status.Reason, p.Status.Message = "Evicted", "low on ephemeral-storage"
 		}, false, "the pod was evicted: low on ephemeral-storage", sandbox.LostEvicted},
-		"time up":      {func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "DeadlineExceeded" }, false, "the pod's time was up:", sandbox.LostRemoved},
-		"shut down":    {func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Terminated" }, false, "the pod's node was shut down:", sandbox.LostNode},
-		"killed":       {func(p *corev1.Pod) { ends(p, corev1.PodFailed, 137, "Error") }, false, "the pod's container was killed:", sandbox.LostRemoved},
-		"ended":        {func(p *corev1.Pod) { ends(p, corev1.PodSucceeded, 0, "Completed") }, false, "the pod's container ended with status 0", sandbox.LostEnded},
-		"unknown":      {func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }, true, "the pod's node node1 does not answer the cluster any more", sandbox.LostNode},
-		"silent":       {func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }, false, "the pod's node node1 does not answer the cluster any more", sandbox.LostNode},
-		"silent, kept": {func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }, true, "", ""},
+		"time up": {func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.Reason = corev1.PodFailed, "DeadlineExceeded"
+		}, false, "the pod's time was up:", sandbox.LostRemoved},
+		"shut down": {func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Terminated"
+		}, false, "the pod's node was shut down:", sandbox.LostNode},
+		"killed": {func(p *corev1.Pod) {
+			ends(p, corev1.PodFailed, 137, "Error")
+		}, false, "the pod's container was killed:", sandbox.LostRemoved},
+		"ended": {func(p *corev1.Pod) {
+			ends(p, corev1.PodSucceeded, 0, "Completed")
+		}, false, "the pod's container ended with status 0", sandbox.LostEnded},
+		"unknown": {func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodUnknown
+		}, true, "the pod's node node1 does not answer the cluster any more", sandbox.LostNode},
+		"silent": {func(p *corev1.Pod) {
+			p.Status.Conditions[0].Status = corev1.ConditionFalse
+		}, false, "the pod's node node1 does not answer the cluster any more", sandbox.LostNode},
+		"silent, kept": {func(p *corev1.Pod) {
+			p.Status.Conditions[0].Status = corev1.ConditionFalse
+		}, true, "", ""},
 		"ending": {func(p *corev1.Pod) {
-			p.Status.Conditions[0].Status, p.Status.Conditions[0].Reason = corev1.ConditionFalse, "PodFailed"
+			p.Status.Conditions[0].Status, p.Status.Conditions[0].Reason = corev1.ConditionFalse,
+				"PodFailed"
 		}, false, "", ""},
-		"not there yet": {func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodPending} }, false, "", ""},
+		"not there yet": {func(p *corev1.Pod) {
+			p.Status = corev1.PodStatus{Phase: corev1.PodPending}
+		}, false, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := running()
@@ -81,7 +116,8 @@ func TestStuck(t *testing.T) {
 	waiting := func(reason, message string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].Image = "image"
-			p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+			p.Status.ContainerStatuses[0].State = corev1.ContainerState{
+				Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 		}
 	}
 	for name, c := range map[string]struct {
@@ -93,18 +129,25 @@ func TestStuck(t *testing.T) {
 		"first pull":  {waiting("ErrImagePull", "unauthorized"), "", ""},
 		"later pulls": {waiting("ImagePullBackOff", "unauthorized"), NoImage, "Config.PullSecrets"},
 		"never":       {waiting("ErrImageNeverPull", "not present"), NoImage, "Config.Pull"},
-		"root":        {waiting("CreateContainerConfigError", "container has runAsNonRoot and image will run as root"), NotStarted, "Config.User"},
-		"no secret":   {waiting("CreateContainerConfigError", `secret "s" not found`), NotStarted, "Config.Mounts"},
+		"root": {waiting("CreateContainerConfigError",
+			"container has runAsNonRoot and image will run as root"), NotStarted, "Config.User"},
+		"no secret": {waiting("CreateContainerConfigError", `secret "s" not found`), NotStarted,
+			"Config.Mounts"},
 		"no shell": {func(p *corev1.Pod) {
 			ends(p, corev1.PodFailed, 128, "StartError")
 			p.Status.ContainerStatuses[0].State.Terminated.Message = `exec: "sh": executable file not found in $PATH`
 		}, NotStarted, "Config.BoxdImage"},
 		"old boxd": {func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodFailed
-			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "boxd", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-				ExitCode: 1, Message: "this boxd is of another version than the client's"}}}}
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{
+				{Name: "boxd", State: corev1.ContainerState{
+					Terminated: &corev1.ContainerStateTerminated{
+						ExitCode: 1,
+						Message:  "this boxd is of another version than the client's"}}}}
 		}, NotStarted, "Config.BoxdImage"},
-		"evicted": {func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"} }, Ended, ""},
+		"evicted": {func(p *corev1.Pod) {
+			p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}
+		}, Ended, ""},
 		"deleted": {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, Ended, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,9 +15,11 @@ import (
 // followPause is how long follow waits before it asks an API server again that does not answer.
 const followPause = 200 * time.Millisecond
 
-// follow calls see with what the pod of that name is, and again after each change; with nil if there is none. It ends with the error that see returns, with ctx, or
-// when the API server refuses it. While the server is away it waits. version is the pod's that see knows already; "": none.
-func (c *Cluster) follow(ctx context.Context, name, version string, see func(*corev1.Pod) error) error {
+// follow calls see with what the pod of that name is, and again after each change; with nil if
+// there is none. It ends with the error that see returns, with ctx, or when the API server refuses
+// it. While the server is away it waits. version is the pod's that see knows already; "": none.
+func (c *Cluster) follow(ctx context.Context, name, version string,
+	see func(*corev1.Pod) error) error {
 	for {
 		var err error
 		if version == "" {
@@ -63,8 +65,10 @@ func (c *Cluster) follow(ctx context.Context, name, version string, see func(*co
 type seenError struct{ error }
 
 // watch sees changes until the server ends the watch, which it does after some minutes.
-func (c *Cluster) watch(ctx context.Context, name string, version *string, see func(*corev1.Pod) error) error {
-	w, err := c.Pods.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: *version})
+func (c *Cluster) watch(ctx context.Context, name string, version *string,
+	see func(*corev1.Pod) error) error {
+	w, err := c.Pods.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name,
+		ResourceVersion: *version})
 	if err != nil {
 		return err
 	}
@@ -88,10 +92,12 @@ func (c *Cluster) watch(ctx context.Context, name string, version *string, see f
 	return nil
 }
 
-// Changes calls see with each change of the pods that have the labels of selector, since version of a list, until ctx or the server ends the watch. deleted pods are as
-// they were last.
-func (c *Cluster) Changes(ctx context.Context, selector, version string, see func(pod *corev1.Pod, deleted bool)) error {
-	w, err := c.Pods.Watch(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: version})
+// Changes calls see with each change of the pods that have the labels of selector, since version of
+// a list, until ctx or the server ends the watch. deleted pods are as they were last.
+func (c *Cluster) Changes(ctx context.Context, selector, version string,
+	see func(pod *corev1.Pod, deleted bool)) error {
+	w, err := c.Pods.Watch(ctx, metav1.ListOptions{LabelSelector: selector,
+		ResourceVersion: version})
 	if err != nil {
 		return c.explain(err, "watch", "pods", "")
 	}

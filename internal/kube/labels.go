@@ -10,8 +10,9 @@ import (
 	"github.com/sandshell/sandshell/internal/owner"
 )
 
-// The labels and annotations of a pod say who owns it, and what another program needs to know after the owner has ended. None of them is secret. What need
-// not be a label's value, which is of 63 letters, digits, "-", "_" and ".", is an annotation.
+// The labels and annotations of a pod say who owns it, and what another program needs to know after
+// the owner has ended. None of them is secret. What need not be a label's value, which is of 63
+// letters, digits, "-", "_" and ".", is an annotation.
 const (
 	VersionLabel = "sandshell"         // this library's version, as far as a label can hold it
 	BoxLabel     = "sandshell.box"     // tells the box from any other
@@ -28,7 +29,8 @@ const (
 	ClaimLabel = "sandshell.claim"
 )
 
-// ServiceLabel is a label of boxes that package service has made. One of them that has ended is still somebody's: only the service removes it.
+// ServiceLabel is a label of boxes that package service has made. One of them that has ended is
+// still somebody's: only the service removes it.
 const ServiceLabel = "sandshell-service"
 
 // What ClaimLabel says.

@@ -21,15 +21,18 @@ type Listed struct {
 	UID         types.UID
 	Name, Image string
 	Node        string
-	State       string // "Pending", "Running", "Succeeded", "Failed", "Unknown", as the cluster has it, or "Terminating"
-	Created     time.Time
-	Keep        bool
-	Host        string // where the process is that made it, as owner.Host has it there
-	PID         int    // that process's id on Host
-	Labels      map[string]string
+	// "Pending", "Running", "Succeeded", "Failed", "Unknown", as the cluster has it, or
+	// "Terminating"
+	State   string
+	Created time.Time
+	Keep    bool
+	Host    string // where the process is that made it, as owner.Host has it there
+	PID     int    // that process's id on Host
+	Labels  map[string]string
 }
 
-// List finds the boxes in the namespace, and what is left of them. selector narrows them down by their labels; "" does not.
+// List finds the boxes in the namespace, and what is left of them. selector narrows them down by
+// their labels; "" does not.
 func (c *Cluster) List(ctx context.Context, selector string) ([]Listed, error) {
 	if selector != "" {
 		selector = "," + selector
@@ -42,8 +45,10 @@ func (c *Cluster) List(ctx context.Context, selector string) ([]Listed, error) {
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		box := Listed{
-			UID: pod.UID, Name: pod.Name, Image: pod.Spec.Containers[0].Image, Node: pod.Spec.NodeName, State: string(pod.Status.Phase),
-			Created: pod.CreationTimestamp.Time, Labels: pod.Labels, Keep: pod.Labels[KeepLabel] != "", Host: pod.Annotations[hostNote],
+			UID: pod.UID, Name: pod.Name, Image: pod.Spec.Containers[0].Image,
+			Node: pod.Spec.NodeName, State: string(pod.Status.Phase),
+			Created: pod.CreationTimestamp.Time, Labels: pod.Labels,
+			Keep: pod.Labels[KeepLabel] != "", Host: pod.Annotations[hostNote],
 		}
 		if pod.DeletionTimestamp != nil {
 			box.State = "Terminating"
@@ -61,7 +66,9 @@ func (c *Cluster) Find(ctx context.Context, id string, log *slog.Logger) (*Pod, 
 	case err != nil:
 		return nil, err
 	case pod == nil:
-		return nil, &sandbox.LostError{Box: "KubeBox", Reason: "there is no such pod; kubebox.List shows the boxes there are", Cause: sandbox.LostRemoved}
+		return nil, &sandbox.LostError{Box: "KubeBox",
+			Reason: "there is no such pod; kubebox.List shows the boxes there are",
+			Cause:  sandbox.LostRemoved}
 	case pod.Labels[BoxLabel] == "":
 		return nil, errors.New("it is a pod, but not one of sandshell's")
 	}
@@ -91,7 +98,8 @@ func (c *Cluster) find(ctx context.Context, id string) (*corev1.Pod, error) {
 	case !apierrors.IsNotFound(err):
 		return nil, c.explain(err, "get", "pods", id)
 	}
-	pods, err := c.Pods.List(ctx, metav1.ListOptions{LabelSelector: BoxLabel}) // no field selector knows a UID
+	// no field selector knows a UID
+	pods, err := c.Pods.List(ctx, metav1.ListOptions{LabelSelector: BoxLabel})
 	if err != nil {
 		return nil, c.explain(err, "list", "pods", id)
 	}
@@ -117,11 +125,13 @@ func (c *Cluster) RemoveBox(ctx context.Context, id string) error {
 	return (&Pod{Name: pod.Name, UID: pod.UID, Box: pod.Labels[BoxLabel], cluster: c}).Remove(ctx)
 }
 
-// reapAge applies to a pod that does not run yet and whose owner is on another machine: once it is so old, the owner has given it up.
+// reapAge applies to a pod that does not run yet and whose owner is on another machine: once it is
+// so old, the owner has given it up.
 const reapAge = 10 * time.Minute
 
-// Reap removes what is left of boxes whose owners have ended: pods that have ended too, or have not begun to run; and pods that this process could not remove when
-// it wanted to. It returns how many it has removed.
+// Reap removes what is left of boxes whose owners have ended: pods that have ended too, or have not
+// begun to run; and pods that this process could not remove when it wanted to. It returns how many
+// it has removed.
 func (c *Cluster) Reap(ctx context.Context, log *slog.Logger) (removed int, err error) {
 	boxes, err := c.List(ctx, "")
 	if err != nil {

@@ -32,22 +32,27 @@ func TestReapByServersClock(t *testing.T) {
 			pod := corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{
 					Name: "p", UID: "u", CreationTimestamp: metav1.NewTime(now.Add(-k.age)),
-					Labels: map[string]string{BoxLabel: "b", PIDLabel: "1"}, Annotations: map[string]string{hostNote: "another"},
+					Labels:      map[string]string{BoxLabel: "b", PIDLabel: "1"},
+					Annotations: map[string]string{hostNote: "another"},
 				},
 				Spec:   corev1.PodSpec{Containers: []corev1.Container{{Image: "i"}}},
 				Status: corev1.PodStatus{Phase: corev1.PodPending},
 			}
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
-				w.Header().Set("Content-Type", "application/json")
-				if r.Method == http.MethodGet {
-					json.NewEncoder(w).Encode(corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{pod}})
-				} else {
-					json.NewEncoder(w).Encode(pod)
-				}
-			}))
+			server := httptest.NewServer(http.HandlerFunc(
+				func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
+					w.Header().Set("Content-Type", "application/json")
+					if r.Method == http.MethodGet {
+						json.NewEncoder(w).Encode(corev1.PodList{
+							TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"},
+							Items:    []corev1.Pod{pod}})
+					} else {
+						json.NewEncoder(w).Encode(pod)
+					}
+				}))
 			defer server.Close()
-			c, err := open(Endpoint{Namespace: "ns"}, &rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
+			c, err := open(Endpoint{Namespace: "ns"}, &rest.Config{Host: server.URL},
+				slog.New(slog.DiscardHandler))
 			require.NoError(t, err)
 			defer c.Close()
 			removed, err := c.Reap(t.Context(), slog.New(slog.DiscardHandler))

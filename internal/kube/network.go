@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// policyName is the namespace's one policy: it denies all to the pods that have NetworkLabel. One for each pod would cost each node that enforces them.
+// policyName is the namespace's one policy: it denies all to the pods that have NetworkLabel. One
+// for each pod would cost each node that enforces them.
 const policyName = "sandshell-none"
 
 // DenyNetwork sees to it that the namespace has the policy.
@@ -19,10 +20,13 @@ func (c *Cluster) DenyNetwork(ctx context.Context) error {
 	if apierrors.IsNotFound(err) {
 		verb = "create"
 		_, err = c.Policies.Create(ctx, &networkingv1.NetworkPolicy{
-			ObjectMeta: metav1.ObjectMeta{Name: policyName, Labels: map[string]string{VersionLabel: ""}},
+			ObjectMeta: metav1.ObjectMeta{Name: policyName,
+				Labels: map[string]string{VersionLabel: ""}},
 			Spec: networkingv1.NetworkPolicySpec{
-				PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{NetworkLabel: "none"}},
-				PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+				PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{
+					NetworkLabel: "none"}},
+				PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress,
+					networkingv1.PolicyTypeEgress},
 			},
 		}, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {

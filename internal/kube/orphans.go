@@ -2,8 +2,9 @@ package kube
 
 import "sync"
 
-// Orphans are pods of this process's that it could not remove, or does not know to be there: the API server was away. Their labels say that they are this
-// process's, which goes on, so Reap would leave them alone; it looks here too.
+// Orphans are pods of this process's that it could not remove, or does not know to be there: the
+// API server was away. Their labels say that they are this process's, which goes on, so Reap would
+// leave them alone; it looks here too.
 type orphans struct {
 	mu  sync.Mutex
 	box map[string]bool // by Pod.Box

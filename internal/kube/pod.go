@@ -21,12 +21,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Spec says which pod to make. Pod is as users want it, with one container: Create adds boxd, labels, and what follows from Keep.
+// A Spec says which pod to make. Pod is as users want it, with one container: Create adds boxd,
+// labels, and what follows from Keep.
 type Spec struct {
 	Name string // "": one of its own
 	Pod  corev1.Pod
 
-	BoxdImage string                            // an image that has boxd; "": boxd is brought by exec, and the image has a shell
+	// an image that has boxd; "": boxd is brought by exec, and the image has a shell
+	BoxdImage string
 	Linger    time.Duration                     // how long boxd goes on without an owner
 	Keep      bool                              // boxd goes on without an owner for ever
 	Patience  time.Duration                     // how long the pod waits for boxd to be brought
@@ -34,7 +36,8 @@ type Spec struct {
 	Logger    *slog.Logger
 }
 
-// A Pod is a pod of this package, from before its creation until after its removal. Once Create has returned, its methods may be called from several goroutines.
+// A Pod is a pod of this package, from before its creation until after its removal. Once Create has
+// returned, its methods may be called from several goroutines.
 type Pod struct {
 	Name string
 	UID  types.UID // "" until it is known
@@ -70,9 +73,11 @@ func (c *Cluster) newPod(s Spec) *Pod {
 	return p
 }
 
-// Create creates a pod. Even if Create fails, there may be one: call Remove in any case where the Pod is not nil. Ready waits for it.
+// Create creates a pod. Even if Create fails, there may be one: call Remove in any case where the
+// Pod is not nil. Ready waits for it.
 //
-// The end of ctx does not cut the creation short: the API server may finish a cancelled creation after Remove has found nothing to remove.
+// The end of ctx does not cut the creation short: the API server may finish a cancelled creation
+// after Remove has found nothing to remove.
 func (c *Cluster) Create(ctx context.Context, s Spec) (*Pod, error) {
 	if err := ctxerr.Of(ctx); err != nil {
 		return nil, err
@@ -82,7 +87,8 @@ func (c *Cluster) Create(ctx context.Context, s Spec) (*Pod, error) {
 	p := c.newPod(s)
 	created, err := c.Pods.Create(creation, p.object(), metav1.CreateOptions{})
 	if err != nil {
-		if _, answered := err.(apierrors.APIStatus); !answered { // there may be one, or come to be one after Remove
+		// there may be one, or come to be one after Remove
+		if _, answered := err.(apierrors.APIStatus); !answered {
 			allOrphans.add(p.Box)
 		}
 		return p, c.explain(err, "create", "pods", p.Name)
@@ -97,7 +103,8 @@ func (p *Pod) object() *corev1.Pod {
 	o.Name = p.Name
 	o.Labels, o.Annotations = p.mark(o.Labels, o.Annotations)
 	o.Spec.RestartPolicy = corev1.RestartPolicyNever
-	o.Spec.TerminationGracePeriodSeconds = new(int64(1)) // boxd ends all that runs; what does not end is killed
+	// boxd ends all that runs; what does not end is killed
+	o.Spec.TerminationGracePeriodSeconds = new(int64(1))
 	c := &o.Spec.Containers[0]
 	c.Name = container
 	c.Stdin, c.StdinOnce, c.TTY = true, false, false // for clients that claim the box
@@ -107,15 +114,20 @@ func (p *Pod) object() *corev1.Pod {
 	}
 	serve = append(serve, p.Box)
 	const volume = "sandshell"
-	o.Spec.Volumes = append(o.Spec.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	o.Spec.Volumes = append(o.Spec.Volumes, corev1.Volume{Name: volume,
+		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	mount := corev1.VolumeMount{Name: volume, MountPath: wire.Dir}
 	if p.BoxdImage == "" {
-		c.Command = slices.Concat([]string{"sh", "-c", waitForBoxd, "sh", strconv.Itoa(int(p.Patience / waitPause))}, serve)
+		c.Command = slices.Concat([]string{"sh", "-c", waitForBoxd, "sh",
+			strconv.Itoa(int(p.Patience / waitPause))}, serve)
 	} else {
 		o.Spec.InitContainers = append(o.Spec.InitContainers, corev1.Container{
-			Name: "boxd", Image: p.BoxdImage, ImagePullPolicy: c.ImagePullPolicy, SecurityContext: initContext(c.SecurityContext),
-			Resources: *c.Resources.DeepCopy(), // a quota wants to know, and what is as much as the box's costs nothing more
-			Command:   slices.Concat([]string{"/boxd", "install", wire.Dir}, sums()), VolumeMounts: []corev1.VolumeMount{mount},
+			Name: "boxd", Image: p.BoxdImage, ImagePullPolicy: c.ImagePullPolicy,
+			SecurityContext: initContext(c.SecurityContext),
+			// a quota wants to know, and what is as much as the box's costs nothing more
+			Resources:                *c.Resources.DeepCopy(),
+			Command:                  slices.Concat([]string{"/boxd", "install", wire.Dir}, sums()),
+			VolumeMounts:             []corev1.VolumeMount{mount},
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		})
 		c.Command = serve
@@ -129,7 +141,8 @@ func (p *Pod) object() *corev1.Pod {
 func initContext(of *corev1.SecurityContext) *corev1.SecurityContext {
 	s := of.DeepCopy()
 	if s != nil {
-		s.ReadOnlyRootFilesystem, s.Capabilities = new(true), &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+		s.ReadOnlyRootFilesystem, s.Capabilities = new(true),
+			&corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 	}
 	return s
 }
@@ -142,11 +155,13 @@ func sums() (all []string) {
 	return all
 }
 
-// removeLimit bounds a removal; after half of it, the kubelet does not answer, and its word is not waited for.
+// removeLimit bounds a removal; after half of it, the kubelet does not answer, and its word is not
+// waited for.
 const removeLimit = 30 * time.Second
 
-// Remove removes the pod, with what runs in it, and waits until it is gone. It is no error if there is none. Remove does not end with ctx, which has often ended
-// already, but has a limit of its own. After an error, a later Reap of this process removes the pod.
+// Remove removes the pod, with what runs in it, and waits until it is gone. It is no error if there
+// is none. Remove does not end with ctx, which has often ended already, but has a limit of its own.
+// After an error, a later Reap of this process removes the pod.
 func (p *Pod) Remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()
@@ -186,9 +201,11 @@ func (p *Pod) remove(ctx context.Context) error {
 
 // delete deletes the pod of that id, and waits until it is gone.
 func (c *Cluster) delete(ctx context.Context, name string, uid types.UID, grace int64) error {
-	err := c.Pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &uid}})
+	err := c.Pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace,
+		Preconditions: &metav1.Preconditions{UID: &uid}})
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is gone, or another has its name by now
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		// it is gone, or another has its name by now
 		return nil
 	case err != nil:
 		return c.explain(err, "delete", "pods", name)

@@ -15,7 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Ready waits until the pod's container runs. Its errors are *Error, and those of ctx: where ctx has a deadline of the pod's, an *Error still says what is waited for.
+// Ready waits until the pod's container runs. Its errors are *Error, and those of ctx: where ctx
+// has a deadline of the pod's, an *Error still says what is waited for.
 func (p *Pod) Ready(ctx context.Context) (err error) {
 	stop := p.tell(ctx)
 	defer func() {
@@ -52,15 +53,19 @@ func (p *Pod) Ready(ctx context.Context) (err error) {
 	return err
 }
 
-// warning is the last that the cluster's events warn of; "" if there is nothing, or the account may not read them.
+// warning is the last that the cluster's events warn of; "" if there is nothing, or the account may
+// not read them.
 func (p *Pod) warning(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	events, err := p.cluster.Events.List(ctx, metav1.ListOptions{FieldSelector: "type=Warning,involvedObject.uid=" + string(p.UID)})
+	events, err := p.cluster.Events.List(ctx, metav1.ListOptions{
+		FieldSelector: "type=Warning,involvedObject.uid=" + string(p.UID)})
 	if err != nil || len(events.Items) == 0 {
 		return ""
 	}
-	last := slices.MaxFunc(events.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	last := slices.MaxFunc(events.Items, func(a, b corev1.Event) int {
+		return a.LastTimestamp.Compare(b.LastTimestamp.Time)
+	})
 	return last.Reason + ": " + last.Message
 }
 
@@ -74,9 +79,11 @@ func (p *Pod) tell(ctx context.Context) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var telling sync.WaitGroup
 	telling.Go(func() {
-		w, err := p.cluster.Events.Watch(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(p.UID)})
+		w, err := p.cluster.Events.Watch(ctx, metav1.ListOptions{
+			FieldSelector: "involvedObject.uid=" + string(p.UID)})
 		if err != nil {
-			p.Logger.Debug("watch the pod's events", "error", err) // the right to is not needed otherwise
+			// the right to is not needed otherwise
+			p.Logger.Debug("watch the pod's events", "error", err)
 			return
 		}
 		defer w.Stop()
@@ -113,18 +120,21 @@ func boxStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 
 // stuck says why the pod will not run, nil if it may.
 func (p *Pod) stuck(pod *corev1.Pod) *Error {
-	for _, of := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+	for _, of := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses,
+		pod.Status.ContainerStatuses} {
 		for _, s := range of {
 			if w := s.State.Waiting; w != nil {
 				switch w.Reason {
-				case "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
+				case "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName",
+					"ImageInspectError", "RegistryUnavailable":
 					return noImage(s.Image, w)
 				case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
 					return &Error{Reason: NotStarted, Said: w.Message, Do: p.advice(w.Message)}
 				}
 			}
 			if t := s.State.Terminated; t != nil && (s.Name == container || t.ExitCode != 0) {
-				said := fmt.Sprintf("container %s ended with status %d (%s)", s.Name, t.ExitCode, t.Reason)
+				said := fmt.Sprintf("container %s ended with status %d (%s)", s.Name, t.ExitCode,
+					t.Reason)
 				if t.Message != "" {
 					said += ": " + strings.TrimSpace(t.Message)
 				}
@@ -132,7 +142,8 @@ func (p *Pod) stuck(pod *corev1.Pod) *Error {
 			}
 		}
 	}
-	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded || pod.DeletionTimestamp != nil {
+	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded ||
+		pod.DeletionTimestamp != nil {
 		fate := p.fateOf(pod)
 		return &Error{Reason: Ended, Said: fate.Lost}
 	}
@@ -140,8 +151,10 @@ func (p *Pod) stuck(pod *corev1.Pod) *Error {
 }
 
 func noImage(image string, w *corev1.ContainerStateWaiting) *Error {
-	return &Error{Reason: NoImage, Said: fmt.Sprintf("image %q: %s: %s", image, w.Reason, w.Message),
-		Do: "see that the name is right and that the nodes may pull it (Config.PullSecrets), or that they have it (Config.Pull)"}
+	return &Error{Reason: NoImage, Said: fmt.Sprintf("image %q: %s: %s", image, w.Reason,
+		w.Message),
+		Do: "see that the name is right and that the nodes may pull it (Config.PullSecrets), or " +
+			"that they have it (Config.Pull)"}
 }
 
 // advice says what to do when a container does not start.
@@ -164,11 +177,13 @@ func (p *Pod) waits(pod *corev1.Pod) *Error {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			return &Error{Reason: Unschedulable, Said: "no node takes the pod: " + c.Message,
-				Do: "ask for less (Config.CPUs, Memory, EphemeralStorage), correct NodeSelector and Tolerations, or add a node"}
+				Do: "ask for less (Config.CPUs, Memory, EphemeralStorage), correct NodeSelector " +
+					"and Tolerations, or add a node"}
 		}
 	}
 	state := string(pod.Status.Phase)
-	for _, of := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+	for _, of := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses,
+		pod.Status.ContainerStatuses} {
 		for _, s := range of {
 			w := s.State.Waiting
 			if w == nil {
@@ -180,6 +195,8 @@ func (p *Pod) waits(pod *corev1.Pod) *Error {
 			state = w.Reason
 		}
 	}
-	return &Error{Reason: NotStarted, Said: "the pod was still " + state + " at the end of Config.StartTimeout",
-		Do: "see that what Config.Mounts names is there, and that the image, which takes longer to pull the first time, had the time"}
+	return &Error{Reason: NotStarted, Said: "the pod was still " + state +
+		" at the end of Config.StartTimeout",
+		Do: "see that what Config.Mounts names is there, and that the image, which takes longer " +
+			"to pull the first time, had the time"}
 }

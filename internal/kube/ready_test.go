@@ -16,10 +16,12 @@ import (
 
 // A Progress that panics is an error of who waits for the pod.
 func TestProgressPanics(t *testing.T) {
-	event := &corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, Reason: "Scheduled"}
+	event := &corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+		Reason: "Scheduled"}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Object: event}})
+		json.NewEncoder(w).Encode(metav1.WatchEvent{Type: "ADDED",
+			Object: runtime.RawExtension{Object: event}})
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	}))

@@ -32,7 +32,8 @@ func (c *Cluster) overSPDY(ctx context.Context, url string) (client.Streams, err
 	if err != nil {
 		return nil, err
 	}
-	conn, _, err := spdy.NegotiateStreaming(upgrader, &http.Client{Transport: trip}, request, "v4.channel.k8s.io")
+	conn, _, err := spdy.NegotiateStreaming(upgrader, &http.Client{Transport: trip}, request,
+		"v4.channel.k8s.io")
 	if err != nil {
 		return nil, err
 	}

@@ -26,21 +26,24 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// exec executes a command in the pod's container. Its streams come over a websocket, and over SPDY where something on the way lets none through. client-go's
-// executors copy between streams of their own, with goroutines, on each of which a byte waits: this is the bare stream.
+// exec executes a command in the pod's container. Its streams come over a websocket, and over SPDY
+// where something on the way lets none through. client-go's executors copy between streams of their
+// own, with goroutines, on each of which a byte waits: this is the bare stream.
 func (c *Cluster) exec(ctx context.Context, pod string, command []string) (client.Streams, error) {
 	return c.stream(ctx, pod, "exec", &corev1.PodExecOptions{
 		Container: container, Command: command, Stdin: true, Stdout: true, Stderr: true,
 	})
 }
 
-// attach connects to the standard streams of the container's first process. All three, as exec: a server
-// that was not asked for one of them lets nobody open its stream over SPDY.
+// attach connects to the standard streams of the container's first process. All three, as exec: a
+// server that was not asked for one of them lets nobody open its stream over SPDY.
 func (c *Cluster) attach(ctx context.Context, pod string) (client.Streams, error) {
-	return c.stream(ctx, pod, "attach", &corev1.PodAttachOptions{Container: container, Stdin: true, Stdout: true, Stderr: true})
+	return c.stream(ctx, pod, "attach", &corev1.PodAttachOptions{Container: container, Stdin: true,
+		Stdout: true, Stderr: true})
 }
 
-func (c *Cluster) stream(ctx context.Context, pod, subresource string, o runtime.Object) (client.Streams, error) {
+func (c *Cluster) stream(ctx context.Context, pod, subresource string,
+	o runtime.Object) (client.Streams, error) {
 	url := c.core.Get().Resource("pods").Namespace(c.Namespace).Name(pod).SubResource(subresource).
 		VersionedParams(o, runtime.NewParameterCodec(kinds())).URL().String()
 	if !c.spdy.Load() {
@@ -48,7 +51,8 @@ func (c *Cluster) stream(ctx context.Context, pod, subresource string, o runtime
 		if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) {
 			return s, err
 		}
-		// An older API server wants the right to get for a websocket, and to create for SPDY; some proxies let nothing but SPDY through.
+		// An older API server wants the right to get for a websocket, and to create for SPDY; some
+		// proxies let nothing but SPDY through.
 		over, spdyErr := c.overSPDY(ctx, url)
 		if spdyErr != nil {
 			return nil, err
@@ -111,17 +115,20 @@ func (c *Cluster) overWebsocket(ctx context.Context, url string) (client.Streams
 	if err != nil {
 		return nil, err
 	}
-	ws, err := clientwebsocket.Negotiate(trip, holder, request, "v5.channel.k8s.io", "v4.channel.k8s.io")
+	ws, err := clientwebsocket.Negotiate(trip, holder, request, "v5.channel.k8s.io",
+		"v4.channel.k8s.io")
 	if err != nil {
 		return nil, refusal(err)
 	}
 	return &socket{said: newSaid(c.log), ws: ws}, nil
 }
 
-// refusal is what the API server has answered instead of an upgrade, if it is that: the error around it does not unwrap.
+// refusal is what the API server has answered instead of an upgrade, if it is that: the error
+// around it does not unwrap.
 func refusal(err error) error {
 	var failed *httpstream.UpgradeFailureError
-	if errors.As(err, &failed) && apierrors.ReasonForError(failed.Cause) != metav1.StatusReasonUnknown {
+	if errors.As(err, &failed) && apierrors.ReasonForError(
+		failed.Cause) != metav1.StatusReasonUnknown {
 		return failed.Cause
 	}
 	return err
@@ -179,7 +186,8 @@ func ended(r io.Reader) error {
 	return fmt.Errorf("the pod's exec: %s", printable.Text(status.Message))
 }
 
-// messageMax is how much one message carries: with the channel's byte it fits in the connection's buffer.
+// messageMax is how much one message carries: with the channel's byte it fits in the connection's
+// buffer.
 const messageMax = 32 << 10
 
 // Write writes to standard input.

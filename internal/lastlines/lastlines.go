@@ -29,7 +29,8 @@ func Of(output string) string {
 	return printable.Text(strings.ToValidUTF8(text, ""))
 }
 
-// A Writer keeps the end of what is written to it. The zero value is ready for use, by several goroutines.
+// A Writer keeps the end of what is written to it. The zero value is ready for use, by several
+// goroutines.
 type Writer struct {
 	mu   sync.Mutex
 	text []byte

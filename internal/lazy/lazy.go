@@ -10,8 +10,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Value is opened when it is first needed: a kernel or a browser takes a second and some megabytes, which nobody may ever use. Its methods may be called from
-// several goroutines.
+// A Value is opened when it is first needed: a kernel or a browser takes a second and some
+// megabytes, which nobody may ever use. Its methods may be called from several goroutines.
 type Value[T interface{ Close() error }] struct {
 	open func(ctx context.Context) (T, error)
 

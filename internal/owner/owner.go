@@ -1,4 +1,5 @@
-// Package owner says who a process is to others: what boxes are marked with, so that another process knows whether their owner is still there.
+// Package owner says who a process is to others: what boxes are marked with, so that another
+// process knows whether their owner is still there.
 package owner
 
 import (
@@ -11,8 +12,9 @@ import (
 // hostPIDs is what /proc/self/ns/pid says outside of all containers (PROC_PID_INIT_INO).
 const hostPIDs = "pid:[4026531836]"
 
-// Host is where this process's id means this process: the machine's name and, in a container, the container's processes. A program in a container that has the
-// engine's socket, and the host's network, has the machine's name; but its process ids are its own.
+// Host is where this process's id means this process: the machine's name and, in a container, the
+// container's processes. A program in a container that has the engine's socket, and the host's
+// network, has the machine's name; but its process ids are its own.
 func Host() string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -24,7 +26,8 @@ func Host() string {
 	return name
 }
 
-// Gone reports whether there is certainly no process of that id. A later process with the same id counts as the same one.
+// Gone reports whether there is certainly no process of that id. A later process with the same id
+// counts as the same one.
 func Gone(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {

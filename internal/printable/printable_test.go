@@ -29,7 +29,8 @@ func TestText(t *testing.T) {
 }
 
 func FuzzText(f *testing.F) {
-	for s := range strings.SplitSeq("a\r\r\n|\x1b[31m|\u202e|\xe2\x80\x1b\xae|\xc2\x07\x9b|\\x1b", "|") {
+	for s := range strings.SplitSeq("a\r\r\n|\x1b[31m|\u202e|\xe2\x80\x1b\xae|\xc2\x07\x9b|\\x1b",
+		"|") {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

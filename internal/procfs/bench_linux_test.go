@@ -14,14 +14,17 @@ import (
 func benchmarkLook(b *testing.B, command string) {
 	s := startSession(b)
 	s.run(command)
-	s.until(func(l proc.Look) bool { return l.Reads == "" && len(Tree(s.pid)) > 1 && len(l.Waits) == 0 })
+	s.until(func(l proc.Look) bool {
+		return l.Reads == "" && len(Tree(s.pid)) > 1 && len(l.Waits) == 0
+	})
 	var before, after unix.Rusage
 	unix.Getrusage(unix.RUSAGE_SELF, &before)
 	for b.Loop() {
 		Look(s.pid)
 	}
 	unix.Getrusage(unix.RUSAGE_SELF, &after)
-	used := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
+	used := time.Duration(
+		after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
 	b.ReportMetric(float64(used.Microseconds())/float64(b.N), "cpu-µs/op")
 }
 

@@ -5,7 +5,8 @@ var native map[int]kind
 
 // narrow has the calls of 32-bit programs: arch/arm/tools/syscall.tbl of the kernel.
 var narrow = map[int]kind{
-	3: reads, 145: reads, 180: reads, 361: reads, 392: reads, // read, readv, pread64, preadv, preadv2
+	// read, readv, pread64, preadv, preadv2
+	3: reads, 145: reads, 180: reads, 361: reads, 392: reads,
 	340: reads, 187: sends, 239: sends, // splice, sendfile, sendfile64
 	168: polls, 336: ppolls, 414: ppolls, // poll, ppoll, ppoll_time64
 	142: selects, 335: selects, 413: selects, // _newselect, pselect6, pselect6_time64

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A census knows the machine's processes, for all looks. To list them, and even more to ask each, takes too long to do for each look.
+// A census knows the machine's processes, for all looks. To list them, and even more to ask each,
+// takes too long to do for each look.
 type census struct {
 	mu     sync.Mutex
 	listed time.Time
@@ -26,19 +27,22 @@ type resident struct {
 	kernel  bool   // a thread of the kernel
 	since   time.Time
 	next    time.Time // when it is to be asked again, at the latest
-	waited  time.Time // when it was last found to wait for a terminal. What wakes it may be nothing to it
-	at      pts       // the terminal of a look that it was last found to wait for
+	// when it was last found to wait for a terminal. What wakes it may be nothing to it
+	waited time.Time
+	at     pts // the terminal of a look that it was last found to wait for
 }
 
 // everyone holds nothing but what can be found again.
 var everyone census
 
 const (
-	tick       = time.Second / proc.TicksPerSecond
-	listShare  = 50                    // listing takes at most this part of the time
-	listOften  = 10 * time.Millisecond // at most
-	askAtLeast = time.Second           // and list: a busy machine makes a listing last, which costs nothing
-	lately     = 10 * time.Second      // who waited for a terminal is asked at each look for so long
+	tick      = time.Second / proc.TicksPerSecond
+	listShare = 50                    // listing takes at most this part of the time
+	listOften = 10 * time.Millisecond // at most
+	// and list: a busy machine makes a listing last, which costs nothing
+	askAtLeast = time.Second
+	// who waited for a terminal is asked at each look for so long
+	lately = 10 * time.Second
 )
 
 // members returns the processes that may be of the view's session.
@@ -68,17 +72,19 @@ func (c *census) list(r *reader) {
 			known[pid] = p
 		} else if s, ok := r.stat(pid); ok {
 			age := max(0, now-time.Duration(s.Start)*tick)
-			known[pid] = &resident{inode: inode, session: s.Session, kernel: s.kernel, since: begin.Add(-age)}
+			known[pid] = &resident{inode: inode, session: s.Session, kernel: s.kernel,
+				since: begin.Add(-age)}
 		}
 	}
 	c.known, c.listed = known, time.Now()
 	c.took = c.listed.Sub(begin)
 }
 
-// strangers returns those processes outside the view that wait for the terminal: of a gpg-agent, a tmux server, a daemon that the shell has left behind.
+// strangers returns those processes outside the view that wait for the terminal: of a gpg-agent, a
+// tmux server, a daemon that the shell has left behind.
 //
-// A process that has waited for no terminal lately is asked again after as long as it has been there, but at least once a second: new processes
-// often, and all others hardly ever.
+// A process that has waited for no terminal lately is asked again after as long as it has been
+// there, but at least once a second: new processes often, and all others hardly ever.
 func (c *census) strangers(v *view, t pts) (found []*process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +101,8 @@ func (c *census) strangers(v *view, t pts) (found []*process) {
 		}
 		if len(p.waits) > 0 {
 			known.waited = now
-		} else if waited && known.at == t { // it may wait again: a pinentry that has drawn its window anew
+		} else if waited && known.at == t {
+			// it may wait again: a pinentry that has drawn its window anew
 			v.threads(p)
 			v.stirs = v.stirs || p.active > 0
 		}
@@ -123,7 +130,9 @@ func (v *view) stranger(pid int) *process {
 // inodes returns the directories in a directory whose names are numbers, with their inodes.
 func (r *reader) inodes(dir string) map[int]uint64 {
 	found := map[int]uint64{}
-	fd, err := ignoringEINTR(func() (int, error) { return unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) })
+	fd, err := ignoringEINTR(func() (int, error) {
+		return unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	})
 	if err != nil {
 		return found
 	}
@@ -133,7 +142,8 @@ func (r *reader) inodes(dir string) map[int]uint64 {
 		if err != nil || n <= 0 {
 			return found
 		}
-		// struct linux_dirent64: 8 bytes inode, 8 offset, 2 length of the record, 1 type, the name and a zero byte
+		// struct linux_dirent64: 8 bytes inode, 8 offset, 2 length of the record, 1 type, the name
+		// and a zero byte
 		for entries := r.buf[:n]; len(entries) > 19; {
 			size := int(binary.NativeEndian.Uint16(entries[16:]))
 			name, _, _ := bytes.Cut(entries[19:size], []byte{0})

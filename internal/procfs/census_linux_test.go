@@ -9,7 +9,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// A machine so busy that to list its processes took a second: who is nobody's child is found soon after nevertheless.
+// A machine so busy that to list its processes took a second: who is nobody's child is found soon
+// after nevertheless.
 func TestListedSlowly(t *testing.T) {
 	s := startSession(t)
 	s.run("mkfifo f; sh -c '(sh -c \"read x </dev/tty; echo >f\" &); read y <f'; :")

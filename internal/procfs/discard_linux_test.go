@@ -41,7 +41,9 @@ func termios(t *testing.T, f *os.File) unix.Termios {
 	conn, err := f.SyscallConn()
 	require.NoError(t, err)
 	var m *unix.Termios
-	require.NoError(t, conn.Control(func(fd uintptr) { m, err = unix.IoctlGetTermios(int(fd), unix.TCGETS) }))
+	require.NoError(t, conn.Control(func(fd uintptr) {
+		m, err = unix.IoctlGetTermios(int(fd), unix.TCGETS)
+	}))
 	require.NoError(t, err)
 	return *m
 }
@@ -60,7 +62,8 @@ func TestDiscard(t *testing.T) {
 		{"one\n\x04", 4, 5},
 		{"wrong\x7f\x7f\x15right", 0, 5},
 		{"lit\x16\x03eral\n", 9, 9},
-		{strings.Repeat("0123456789abcde\n", 350), 4096, 5600}, // more than the line discipline holds
+		// more than the line discipline holds
+		{strings.Repeat("0123456789abcde\n", 350), 4096, 5600},
 	} {
 		t.Run(fmt.Sprintf("%.20q", c.typed), func(t *testing.T) {
 			master, end, tty := openTerminal(t)
@@ -71,7 +74,8 @@ func TestDiscard(t *testing.T) {
 				if c.unread < 4096 {
 					require.Equal(t, c.unread, unread(tty))
 				} else {
-					require.Eventually(t, func() bool { // the kernel hands so much on in several pieces
+					// the kernel hands so much on in several pieces
+					require.Eventually(t, func() bool {
 						n := unread(tty)
 						return n >= c.unread-64 && n <= c.unread
 					}, 20*time.Second, time.Millisecond)
@@ -113,7 +117,8 @@ func TestDiscardWakesNobody(t *testing.T) {
 		{name: "read", command: "bash -c 'IFS= read -r x; echo \"got $x\" >out'"},
 		{name: "cat", command: "cat >out"},
 		{name: "select", needs: python, command: untilGiven("select.select([0],[],[])")},
-		{name: "poll", needs: python, command: untilGiven("p=select.poll(); p.register(0,1); p.poll()")},
+		{name: "poll", needs: python, command: untilGiven(
+			"p=select.poll(); p.register(0,1); p.poll()")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.needs != "" {
@@ -141,10 +146,14 @@ func TestDiscardWakesNobody(t *testing.T) {
 	}
 }
 
-// untilGiven is a program that waits for input as said, until there is a line, and writes all that it was given. Linux may say once in 10,000 times that there
-// is input, and there is none (BUGS in select(2)); the read after it may then come at the moment when a later Discard has taken canonical mode away.
+// untilGiven is a program that waits for input as said, until there is a line, and writes all that
+// it was given. Linux may say once in 10,000 times that there is input, and there is none (BUGS in
+// select(2)); the read after it may then come at the moment when a later Discard has taken
+// canonical mode away.
 func untilGiven(wait string) string {
-	return py("import os,select\nos.set_blocking(0,False); got=[]\nwhile not (got and got[-1].endswith(b'\\n')):\n  " + wait + "\n  try: got.append(os.read(0,99))\n  except BlockingIOError: pass\nopen('out','wb').write(b'|'.join(got))")
+	return py("import os,select\nos.set_blocking(0,False); got=[]\nwhile not (got and " +
+		"got[-1].endswith(b'\\n')):\n  " + wait + "\n  try: got.append(os.read(0,99))\n  except " +
+		"BlockingIOError: pass\nopen('out','wb').write(b'|'.join(got))")
 }
 
 func BenchmarkDiscard(b *testing.B) {
@@ -159,7 +168,8 @@ func BenchmarkDiscard(b *testing.B) {
 	}
 }
 
-// unread returns how many bytes a program that read the terminal would be given at once: in canonical mode, lines that are complete.
+// unread returns how many bytes a program that read the terminal would be given at once: in
+// canonical mode, lines that are complete.
 func unread(tty int) (n int) {
 	withTerminal(tty, func(fd int) {
 		settle(fd)

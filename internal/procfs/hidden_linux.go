@@ -7,8 +7,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// hidden reports whether a process of the view hides what it waits for, and the modes of its terminal. Of several it is the one that was found last: the
-// farthest from the shell.
+// hidden reports whether a process of the view hides what it waits for, and the modes of its
+// terminal. Of several it is the one that was found last: the farthest from the shell.
 func (v *view) hidden() (found bool, m proc.Modes) {
 	for _, p := range v.processes {
 		if !p.hidden || v.hiddenRelay(p) {
@@ -23,8 +23,9 @@ func (v *view) hidden() (found bool, m proc.Modes) {
 	return found, m
 }
 
-// hiddenRelay reports whether the process, which hides what it waits for, is taken for a relay: its terminal is raw, and it has descendants on another one.
-// sudo is such a one: it hides itself from root too, where root may not trace.
+// hiddenRelay reports whether the process, which hides what it waits for, is taken for a relay: its
+// terminal is raw, and it has descendants on another one. sudo is such a one: it hides itself from
+// root too, where root may not trace.
 func (v *view) hiddenRelay(p *process) bool {
 	return p.tty.number != 0 && v.modesOf(p.tty, p.PID).Raw && len(v.inner(p)) > 0
 }
@@ -39,9 +40,11 @@ func (v *view) hiddenRelays(t pts) (found []*process) {
 	return found
 }
 
-// inferShell finds out what the view's process, a shell, waits for where the kernel has no file that tells it (gVisor). One that sleeps and has no child reads its
-// standard input, which is the terminal while it executes a command, and else the pipe of its commands. What else it may wait for then, as for somebody who opens a
-// FIFO, is rare: so the wait is not said to be for the terminal alone.
+// inferShell finds out what the view's process, a shell, waits for where the kernel has no file
+// that tells it (gVisor). One that sleeps and has no child reads its standard input, which is the
+// terminal while it executes a command, and else the pipe of its commands. What else it may wait
+// for then, as for somebody who opens a FIFO, is rare: so the wait is not said to be for the
+// terminal alone.
 func (v *view) inferShell(p *process, task string) {
 	if p.threadCount != 1 || len(v.r.children(nil, task)) > 0 {
 		return

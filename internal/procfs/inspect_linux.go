@@ -18,7 +18,8 @@ func Tree(pids ...int) []proc.Process {
 	r := newReader()
 	var parents map[int][]int
 	self := strconv.Itoa(os.Getpid())
-	if unix.Access("/proc/self/task/"+self+"/children", unix.F_OK) != nil { // a kernel without CONFIG_PROC_CHILDREN
+	// a kernel without CONFIG_PROC_CHILDREN
+	if unix.Access("/proc/self/task/"+self+"/children", unix.F_OK) != nil {
 		parents = r.parents()
 	}
 	return r.tree(pids, parents)
@@ -35,7 +36,8 @@ func (r *reader) parents() map[int][]int {
 	return parents
 }
 
-// tree goes through the processes breadth first. parents says who descends from whom; if it is nil, the kernel is asked.
+// tree goes through the processes breadth first. parents says who descends from whom; if it is nil,
+// the kernel is asked.
 func (r *reader) tree(pids []int, parents map[int][]int) []proc.Process {
 	var ps []proc.Process
 	seen := map[int]bool{}
@@ -76,7 +78,8 @@ func (r *reader) children(pids []int, dir string) []int {
 	return pids
 }
 
-// parseCall returns the system call in the words of /proc/PID/syscall; nil if there is none: "running", or -1 in place of its number.
+// parseCall returns the system call in the words of /proc/PID/syscall; nil if there is none:
+// "running", or -1 in place of its number.
 func parseCall(words []string) *sysCall {
 	call := new(sysCall)
 	if len(words) <= len(call.Args) {
@@ -120,8 +123,9 @@ func Alive(pids ...int) []proc.Process {
 	return ps
 }
 
-// MarkedTree returns, as far as they have not ended, the processes that are Marked with word, what descends from them, and those of before: for whoever ends
-// them, since one that is ending has no environment any more while it still has its files.
+// MarkedTree returns, as far as they have not ended, the processes that are Marked with word, what
+// descends from them, and those of before: for whoever ends them, since one that is ending has no
+// environment any more while it still has its files.
 func MarkedTree(word string, before []proc.Process) []proc.Process {
 	var pids []int
 	for _, p := range before {
@@ -144,7 +148,8 @@ func Marked(word string) []int {
 	var found []int
 	for _, pid := range numbers("/proc") {
 		env, whole, shown := r.environ(pid)
-		for begin := time.Now(); shown && !whole && time.Since(begin) < execLimit; env, whole, shown = r.environ(pid) {
+		for begin := time.Now(); shown && !whole &&
+			time.Since(begin) < execLimit; env, whole, shown = r.environ(pid) {
 			time.Sleep(100 * time.Microsecond)
 		}
 		if shown && bytes.Contains(env, []byte(word)) {
@@ -154,10 +159,12 @@ func Marked(word string) []int {
 	return found
 }
 
-// execLimit is how long the end of an exec is waited for. It takes less than a millisecond, on a very busy machine some hundred.
+// execLimit is how long the end of an exec is waited for. It takes less than a millisecond, on a
+// very busy machine some hundred.
 const execLimit = 500 * time.Millisecond
 
-// environ returns the environment of a process; not the whole of it if the process is in the middle of an exec. shown: it is not gone, nor hidden from us.
+// environ returns the environment of a process; not the whole of it if the process is in the middle
+// of an exec. shown: it is not gone, nor hidden from us.
 func (r *reader) environ(pid int) (env []byte, whole, shown bool) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	var err error
@@ -177,7 +184,8 @@ func (r *reader) environ(pid int) (env []byte, whole, shown bool) {
 	return env, s.envEnd == 0 || uint64(len(env)) == s.envEnd-s.envStart, shown
 }
 
-// Uptime asks the kernel's clock, from which start times come; lxcfs replaces /proc/uptime by the container's.
+// Uptime asks the kernel's clock, from which start times come; lxcfs replaces /proc/uptime by the
+// container's.
 func Uptime() (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
@@ -186,7 +194,8 @@ func Uptime() (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// Signal sends each process each signal, and returns how many were sent. The error says that there is no such signal; then none was sent.
+// Signal sends each process each signal, and returns how many were sent. The error says that there
+// is no such signal; then none was sent.
 func Signal(pids []int, signals ...proc.Signal) (sent int, err error) {
 	numbers := make([]unix.Signal, len(signals))
 	for i, sig := range signals {
@@ -209,7 +218,8 @@ func Signal(pids []int, signals ...proc.Signal) (sent int, err error) {
 	return sent, nil
 }
 
-// Interrupt sends SIGINT to the foreground process group of the terminal of the process, and reports whether it was sent.
+// Interrupt sends SIGINT to the foreground process group of the terminal of the process, and
+// reports whether it was sent.
 func Interrupt(pid int) bool {
 	s, ok := newReader().stat(pid)
 	return ok && s.Foreground > 1 && unix.Kill(-s.Foreground, unix.SIGINT) == nil

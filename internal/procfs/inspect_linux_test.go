@@ -23,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// startShell starts bash on a terminal with a script, and returns its id and the terminal's other side.
+// startShell starts bash on a terminal with a script, and returns its id and the terminal's other
+// side.
 func startShell(t testing.TB, script string) (int, *os.File) {
 	t.Helper()
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -75,7 +76,8 @@ func TestTreeByParents(t *testing.T) {
 func TestVanishing(t *testing.T) {
 	pid, ptm := startShell(t, "while :; do sleep 0 | sleep 0 | (sleep 0 & sleep 0); done")
 	for begin := time.Now(); time.Since(begin) < 500*time.Millisecond; {
-		for _, ps := range [][]proc.Process{Tree(pid), newReader().tree([]int{pid}, newReader().parents())} {
+		for _, ps := range [][]proc.Process{Tree(pid),
+			newReader().tree([]int{pid}, newReader().parents())} {
 			for _, p := range ps {
 				require.Positive(t, p.PID)
 				require.Positive(t, p.Start)
@@ -100,10 +102,12 @@ func TestParseStat(t *testing.T) {
 	for _, name := range []string{"cat", "", ")", "a) S 1 (", " b  c ", "x\ny", `\`} {
 		s, ok := parseStat([]byte("42 (" + name + ")" + rest + "\n"))
 		require.True(t, ok)
-		want := proc.Process{Name: name, State: "S", Parent: 1, Group: 2, Session: 3, TTY: 34816, Foreground: -1, Start: 20, Image: "24"}
+		want := proc.Process{Name: name, State: "S", Parent: 1, Group: 2, Session: 3, TTY: 34816,
+			Foreground: -1, Start: 20, Image: "24"}
 		require.Equal(t, stat{Process: want, threadCount: 5}, s)
 	}
-	for _, line := range []string{"", "42", "42 (cat)", "42 (cat) S 1", ") (" + rest, "42 cat" + rest} {
+	for _, line := range []string{"", "42", "42 (cat)", "42 (cat) S 1", ") (" + rest,
+		"42 cat" + rest} {
 		_, ok := parseStat([]byte(line))
 		require.False(t, ok, line)
 	}
@@ -114,7 +118,8 @@ func FuzzParseStat(f *testing.F) {
 	own, err := os.ReadFile("/proc/self/stat")
 	require.NoError(f, err)
 	f.Add(own)
-	f.Add([]byte("42 (a) b (\\n\\\\) S 1 2 3 34816 -1 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24"))
+	f.Add([]byte("42 (a) b (\\n\\\\) S 1 2 3 34816 -1 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 " +
+		"22 23 24"))
 	f.Add([]byte(") ("))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		s, ok := parseStat(line)
@@ -165,7 +170,8 @@ func TestMarkedDuringExec(t *testing.T) {
 	}
 }
 
-// A process that is ending has no environment any more, but still its files: whoever ends processes by their mark waits for it, too. This one gives its mark up.
+// A process that is ending has no environment any more, but still its files: whoever ends processes
+// by their mark waits for it, too. This one gives its mark up.
 func TestMarkedTree(t *testing.T) {
 	mark := "SANDSHELL_TEST=" + rand.Text()
 	cmd := exec.Command("sh", "-c", "read line; exec env -i sleep 1000")
@@ -180,14 +186,19 @@ func TestMarkedTree(t *testing.T) {
 
 	_, err = io.WriteString(stdin, "\n")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return len(MarkedTree(mark, nil)) == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return len(MarkedTree(mark, nil)) == 0
+	}, 20*time.Second, time.Millisecond)
 	require.Len(t, MarkedTree(mark, marked), 1)
 	stranger := marked[0]
 	stranger.Start++
 	require.Empty(t, MarkedTree(mark, []proc.Process{stranger}))
 
 	require.NoError(t, cmd.Process.Kill())
-	require.Eventually(t, func() bool { return len(MarkedTree(mark, marked)) == 0 }, 20*time.Second, time.Millisecond) // a zombie
+	// a zombie
+	require.Eventually(t, func() bool {
+		return len(MarkedTree(mark, marked)) == 0
+	}, 20*time.Second, time.Millisecond)
 	cmd.Wait()
 	require.Empty(t, MarkedTree(mark, marked))
 }

@@ -49,13 +49,16 @@ func TestAnotherUser(t *testing.T) {
 	needRoot(t)
 	need(t, "su", "setpriv")
 	if os.Getenv(withoutPtrace) == "" {
-		asIfIn(t, "--bounding-set=-sys_ptrace,-sys_admin,-dac_override,-dac_read_search", "--inh-caps=-all")
+		asIfIn(t, "--bounding-set=-sys_ptrace,-sys_admin,-dac_override,-dac_read_search",
+			"--inh-caps=-all")
 	}
 	before := dumpable(t)
 	for _, c := range []waiting{
 		{name: "su", command: "su nobody -s /bin/sh -c 'read x; :'"},
-		{name: "setpriv", command: "setpriv --reuid 65534 --regid 65534 --clear-groups bash -c 'read x; :'", waits: "bash"},
-		{name: "select", command: "setpriv --reuid 65534 --regid 65534 --clear-groups " + py("import select; select.select([0],[],[])")},
+		{name: "setpriv", command: "setpriv --reuid 65534 --regid 65534 --clear-groups bash -c " +
+			"'read x; :'", waits: "bash"},
+		{name: "select", command: "setpriv --reuid 65534 --regid 65534 --clear-groups " +
+			py("import select; select.select([0],[],[])")},
 	} {
 		t.Run(c.name, func(t *testing.T) { startSession(t).await(c) })
 	}
@@ -76,11 +79,13 @@ func TestAnotherUser(t *testing.T) {
 	}
 }
 
-// Where no way leads to another user's process, the look says so; but not of a process that is not asked.
+// Where no way leads to another user's process, the look says so; but not of a process that is not
+// asked.
 func TestHidden(t *testing.T) {
 	needRoot(t)
 	if os.Getenv(withoutPtrace) == "" {
-		asIfIn(t, "--bounding-set=-sys_ptrace,-sys_admin,-dac_override,-dac_read_search,-setpcap", "--inh-caps=-all")
+		asIfIn(t, "--bounding-set=-sys_ptrace,-sys_admin,-dac_override,-dac_read_search,-setpcap",
+			"--inh-caps=-all")
 		return
 	}
 	s := startSession(t)
@@ -92,7 +97,8 @@ func TestHidden(t *testing.T) {
 	require.Positive(t, l.Total)
 }
 
-// sudo hides itself from root without the right to trace. It is a relay all the same: what is behind it counts.
+// sudo hides itself from root without the right to trace. It is a relay all the same: what is
+// behind it counts.
 func TestHiddenRelay(t *testing.T) {
 	needRoot(t)
 	need(t, "sudo", "bash")
@@ -102,13 +108,17 @@ func TestHiddenRelay(t *testing.T) {
 	}
 	inRelay := func(l proc.Look) bool { return l.Modes.Raw && !l.Runs }
 	for _, c := range []waiting{
-		{name: "line", command: "sudo -u nobody bash -c 'read x; :'", waits: "bash", modes: line, together: true},
-		{name: "secret", command: "sudo -u nobody bash -c 'read -s x; :'", waits: "bash", modes: secret, together: true},
+		{name: "line", command: "sudo -u nobody bash -c 'read x; :'", waits: "bash", modes: line,
+			together: true},
+		{name: "secret", command: "sudo -u nobody bash -c 'read -s x; :'", waits: "bash",
+			modes: secret, together: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := startSession(t)
 			s.run(c.command)
-			l := s.until(func(l proc.Look) bool { return inRelay(l) && len(l.Waits) == 1 && l.Waits[0].Modes == c.modes })
+			l := s.until(func(l proc.Look) bool {
+				return inRelay(l) && len(l.Waits) == 1 && l.Waits[0].Modes == c.modes
+			})
 			if l.Waits[0].Alone {
 				t.Skip("sudo shows itself here")
 			}
@@ -128,8 +138,11 @@ func TestHiddenRelay(t *testing.T) {
 	})
 	t.Run("hidden behind it", func(t *testing.T) {
 		s := startSession(t)
-		s.run("sudo " + py("import os,termios; t=termios.tcgetattr(0); t[3]&=~termios.ECHO; termios.tcsetattr(0,0,t); os.setresuid(65534,65534,0); os.read(0,1)"))
-		l := s.until(func(l proc.Look) bool { return inRelay(l) && l.Hidden && l.HiddenModes.NoEcho && !l.HiddenModes.Raw })
+		s.run("sudo " + py("import os,termios; t=termios.tcgetattr(0); t[3]&=~termios.ECHO; "+
+			"termios.tcsetattr(0,0,t); os.setresuid(65534,65534,0); os.read(0,1)"))
+		l := s.until(func(l proc.Look) bool {
+			return inRelay(l) && l.Hidden && l.HiddenModes.NoEcho && !l.HiddenModes.Raw
+		})
 		require.Empty(t, l.Waits)
 		require.True(t, l.HiddenModes.Known)
 	})
@@ -137,7 +150,9 @@ func TestHiddenRelay(t *testing.T) {
 
 // slept reports whether a sleep descends from the process, and sleeps.
 func slept(pid int) bool {
-	return slices.ContainsFunc(Tree(pid), func(p proc.Process) bool { return p.Name == "sleep" && p.State == "S" })
+	return slices.ContainsFunc(Tree(pid), func(p proc.Process) bool {
+		return p.Name == "sleep" && p.State == "S"
+	})
 }
 
 // A plain user sees the own processes, and that there are others.

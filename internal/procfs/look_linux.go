@@ -10,10 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Look looks at the process, the leader of a terminal's session, and at whoever waits for that terminal.
+// Look looks at the process, the leader of a terminal's session, and at whoever waits for that
+// terminal.
 //
-// It asks the process's descendants and the other processes of its session, each time. If none of them waits, it asks all other processes too, the
-// longer one has been there the more rarely, but at least once a second (see census).
+// It asks the process's descendants and the other processes of its session, each time. If none of
+// them waits, it asks all other processes too, the longer one has been there the more rarely, but
+// at least once a second (see census).
 func Look(pid int) proc.Look {
 	v := &view{r: newReader(), pid: pid, byID: map[int]*process{}, modes: map[pts]modes{}}
 	s, ok := v.r.stat(pid)
@@ -25,7 +27,8 @@ func Look(pid int) proc.Look {
 	v.session = s.Session
 	v.tty = v.terminalOf(s)
 	look := proc.Look{
-		Stopped: s.State == "T", Foreground: max(s.Foreground, 0), Image: s.Image, TTY: v.tty.number,
+		Stopped: s.State == "T", Foreground: max(s.Foreground, 0), Image: s.Image,
+		TTY:  v.tty.number,
 		Args: v.r.args("/proc/" + strconv.Itoa(pid)),
 	}
 	if v.tty.dev == v.devpts {
@@ -83,8 +86,9 @@ func deviceOf(path string) uint64 {
 	return uint64(st.Dev)
 }
 
-// terminalOf returns the controlling terminal of a process. If the kernel says that there is none (gVisor; or another process has taken the terminal,
-// as setsid -c does), that of the view's process is the one that it has open.
+// terminalOf returns the controlling terminal of a process. If the kernel says that there is none
+// (gVisor; or another process has taken the terminal, as setsid -c does), that of the view's
+// process is the one that it has open.
 func (v *view) terminalOf(s stat) pts {
 	dir := "/proc/" + strconv.Itoa(s.PID)
 	if s.TTY == 0 && s.PID == v.pid {
@@ -127,7 +131,8 @@ func (r *reader) args(dir string) []string {
 func (v *view) family(pid int, others []int) {
 	var parents map[int][]int
 	self := strconv.Itoa(os.Getpid())
-	if unix.Access("/proc/self/task/"+self+"/children", unix.F_OK) != nil { // a kernel without CONFIG_PROC_CHILDREN
+	// a kernel without CONFIG_PROC_CHILDREN
+	if unix.Access("/proc/self/task/"+self+"/children", unix.F_OK) != nil {
 		parents = v.r.parents()
 	}
 	for pids := []int{pid}; len(pids) > 0; {
@@ -166,7 +171,8 @@ func (v *view) add(pid int) *process {
 	v.byID[pid] = p
 	v.processes = append(v.processes, p)
 	v.threads(p)
-	// A process that is not in the foreground would be stopped if it read its own terminal, and does not if it polls it.
+	// A process that is not in the foreground would be stopped if it read its own terminal, and
+	// does not if it polls it.
 	if p.background() && pid != v.pid {
 		return p
 	}
@@ -174,7 +180,9 @@ func (v *view) add(pid int) *process {
 	return p
 }
 
-func (p *process) background() bool { return p.TTY != 0 && p.Foreground > 0 && p.Group != p.Foreground }
+func (p *process) background() bool {
+	return p.TTY != 0 && p.Foreground > 0 && p.Group != p.Foreground
+}
 
 // threads counts the turns of the process's threads, and those that run.
 func (v *view) threads(p *process) {
@@ -205,7 +213,8 @@ func (v *view) state(p *process, task string) string {
 	return s.State
 }
 
-// see finds out what the process's sleeping threads wait for; as its user, if the kernel shows it to nobody else.
+// see finds out what the process's sleeping threads wait for; as its user, if the kernel shows it
+// to nobody else.
 func (v *view) see(p *process) {
 	if v.seeNow(p); p.hidden {
 		as("/proc/"+strconv.Itoa(p.PID), func() { v.seeNow(p) })
@@ -222,8 +231,10 @@ func (v *view) seeNow(p *process) {
 		}
 		line, err := v.r.read(task + "/syscall")
 		if err != nil {
-			// Where it is not the process that is gone, the kernel does not tell (EPERM, EACCES), or has no such file.
-			p.hidden = p.hidden || !errors.Is(err, unix.ESRCH) && unix.Access(task, unix.F_OK) == nil
+			// Where it is not the process that is gone, the kernel does not tell (EPERM, EACCES),
+			// or has no such file.
+			p.hidden = p.hidden || !errors.Is(err, unix.ESRCH) &&
+				unix.Access(task, unix.F_OK) == nil
 			if p.hidden && tid == v.pid && errors.Is(err, unix.ENOENT) {
 				v.inferShell(p, task)
 			}
@@ -240,7 +251,8 @@ func (v *view) seeNow(p *process) {
 	}
 }
 
-// wait returns what a thread waits for, given what its syscall file says, if it waits for a terminal.
+// wait returns what a thread waits for, given what its syscall file says, if it waits for a
+// terminal.
 func (v *view) wait(p *process, task string, line []byte) (w wait, ok bool) {
 	call := parseCall(words(line))
 	if call == nil {
@@ -274,7 +286,9 @@ func (v *view) source(task string, line []byte) string {
 		return ""
 	}
 	q := request{input: call.Args[:1]}
-	if w := q.resolve(task, func() pts { return v.tty }); len(w.inputs) == 1 && w.inputs[0] == v.tty {
+	if w := q.resolve(task, func() pts {
+		return v.tty
+	}); len(w.inputs) == 1 && w.inputs[0] == v.tty {
 		return ""
 	}
 	name, _ := os.Readlink(task + "/fd/" + strconv.FormatUint(call.Args[0], 10))

@@ -63,7 +63,8 @@ func startSession(t testing.TB) *session {
 	return s
 }
 
-// everyoneOn returns the processes that have the file open: that one, not one of the same name in a container.
+// everyoneOn returns the processes that have the file open: that one, not one of the same name in a
+// container.
 func everyoneOn(path string) (pids []int) {
 	file, err := os.Stat(path)
 	if err != nil {
@@ -72,7 +73,8 @@ func everyoneOn(path string) (pids []int) {
 	for _, pid := range numbers("/proc") {
 		dir := fmt.Sprintf("/proc/%d/fd", pid)
 		for _, fd := range numbersAndZero(dir) {
-			if open, err := os.Stat(filepath.Join(dir, fd)); err == nil && os.SameFile(open, file) && pid != os.Getpid() {
+			if open, err := os.Stat(filepath.Join(dir, fd)); err == nil &&
+				os.SameFile(open, file) && pid != os.Getpid() {
 				pids = append(pids, pid)
 				break
 			}
@@ -169,7 +171,10 @@ func TestLookGone(t *testing.T) {
 	require.Equal(t, proc.Look{Gone: true}, Look(1<<22+1))
 	cmd := exec.Command("sh", "-c", ":")
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return Look(cmd.Process.Pid).Gone }, patience, time.Millisecond) // not reaped yet
+	// not reaped yet
+	require.Eventually(t, func() bool {
+		return Look(cmd.Process.Pid).Gone
+	}, patience, time.Millisecond)
 	cmd.Wait()
 }
 
@@ -177,7 +182,8 @@ func TestLookImage(t *testing.T) {
 	s := startSession(t)
 	l := s.idle()
 	s.run("exec cat")
-	now := s.until(func(now proc.Look) bool { return len(now.Waits) == 1 && now.Image != l.Image }) // a look takes its time, in which an exec may fall
+	// a look takes its time, in which an exec may fall
+	now := s.until(func(now proc.Look) bool { return len(now.Waits) == 1 && now.Image != l.Image })
 	require.Equal(t, []string{"cat"}, now.Args)
 	require.Equal(t, s.pid, now.Waits[0].PID)
 }
@@ -220,20 +226,34 @@ var waitingPrograms = []waiting{
 	{name: "busybox", needs: "busybox", command: "busybox sh -c 'read x; :'", waits: "busybox"},
 	{name: "busybox cat", needs: "busybox", command: "busybox cat", waits: "busybox"},
 	{name: "/dev/tty", command: "bash -c 'read x </dev/tty' </dev/null"},
-	{name: "min 0 time 200", command: "stty -icanon -echo min 0 time 200; cat", modes: keys, together: true},
+	{name: "min 0 time 200", command: "stty -icanon -echo min 0 time 200; cat", modes: keys,
+		together: true},
 	{name: "input", needs: python, command: py("input()")},
 	{name: "select", needs: python, command: py("import select; select.select([0],[],[])")},
-	{name: "select with exceptions", needs: python, command: py("import select; select.select([0],[],[0])")},
-	{name: "select with a limit", needs: python, command: py("import select; select.select([0],[],[],60)"), together: true},
-	{name: "select with a pipe", needs: python, command: py("import os,select; select.select([0,os.pipe()[0]],[],[])"), together: true},
-	{name: "high descriptor", needs: python, command: py("import os,select; os.dup2(0,200); os.dup2(0,64); select.select([200,64],[],[])")},
-	{name: "poll", needs: python, command: py("import select; p=select.poll(); p.register(0,1); p.poll()")},
-	{name: "poll two numbers", needs: python, command: py("import os,select; p=select.poll(); p.register(0,1); p.register(os.dup(0),1); p.poll()")},
-	{name: "poll with a limit", needs: python, command: py("import select; p=select.poll(); p.register(0,1); p.poll(60000)"), together: true},
-	{name: "epoll", needs: python, command: py("import select; p=select.epoll(); p.register(0,1); p.poll()")},
-	{name: "epoll in epoll in select", needs: python, command: py("import select; p,q=select.epoll(),select.epoll(); p.register(0,1); q.register(p,1); select.select([q],[],[])")},
-	{name: "epoll in select, and a pipe", needs: python, command: py("import os,select; p=select.epoll(); p.register(0,1); p.register(os.pipe()[0],1); select.select([p],[],[])"), together: true},
-	{name: "epoll with a limit", needs: python, command: py("import select; p=select.epoll(); p.register(0,1); p.poll(60)"), together: true},
+	{name: "select with exceptions", needs: python, command: py(
+		"import select; select.select([0],[],[0])")},
+	{name: "select with a limit", needs: python, command: py(
+		"import select; select.select([0],[],[],60)"), together: true},
+	{name: "select with a pipe", needs: python, command: py(
+		"import os,select; select.select([0,os.pipe()[0]],[],[])"), together: true},
+	{name: "high descriptor", needs: python, command: py(
+		"import os,select; os.dup2(0,200); os.dup2(0,64); select.select([200,64],[],[])")},
+	{name: "poll", needs: python, command: py("import select; p=select.poll(); p.register(0,1); " +
+		"p.poll()")},
+	{name: "poll two numbers", needs: python, command: py(
+		"import os,select; p=select.poll(); p.register(0,1); p.register(os.dup(0),1); p.poll()")},
+	{name: "poll with a limit", needs: python, command: py(
+		"import select; p=select.poll(); p.register(0,1); p.poll(60000)"), together: true},
+	{name: "epoll", needs: python, command: py("import select; p=select.epoll(); " +
+		"p.register(0,1); p.poll()")},
+	{name: "epoll in epoll in select", needs: python,
+		command: py("import select; p,q=select.epoll(),select.epoll(); p.register(0,1); " +
+			"q.register(p,1); select.select([q],[],[])")},
+	{name: "epoll in select, and a pipe", needs: python,
+		command: py("import os,select; p=select.epoll(); p.register(0,1); " +
+			"p.register(os.pipe()[0],1); select.select([p],[],[])"), together: true},
+	{name: "epoll with a limit", needs: python, command: py(
+		"import select; p=select.epoll(); p.register(0,1); p.poll(60)"), together: true},
 	{name: "asyncio", needs: python, together: true, command: py(`import asyncio
 async def main():
     asyncio.get_running_loop().add_reader(0, print)
@@ -252,17 +272,24 @@ os.read(0,9)`)},
 threading.Thread(target=lambda: os.read(0,9)).start()
 ctypes.CDLL(None).syscall(60 if os.uname().machine=="x86_64" else 93, 0)`)},
 	{name: "setsid", needs: "setsid", command: "setsid -w sh -c 'read x; :'"},
-	{name: "left behind", needs: "setsid", command: "(setsid sh -c 'read x; :' <$TERMINAL & sleep 0.1); sleep 60"},
-	{name: "left behind in the group", command: "sh -c '(sh -c \"read x; :\" <$TERMINAL &) ; sleep 60'"},
+	{name: "left behind", needs: "setsid", command: "(setsid sh -c 'read x; :' <$TERMINAL & " +
+		"sleep 0.1); sleep 60"},
+	{name: "left behind in the group", command: "sh -c '(sh -c \"read x; :\" <$TERMINAL &) ; " +
+		"sleep 60'"},
 	{name: "script", needs: "script", command: "script -qc cat /dev/null", waits: "cat"},
-	{name: "script in script", needs: "script", command: `script -qc "script -qc cat /dev/null" /dev/null`, waits: "cat"},
-	{name: "vim in script in script", needs: "vim", modes: keys, command: `script -qc "script -qc 'vim -u NONE' /dev/null" /dev/null`, waits: "vim"},
+	{name: "script in script", needs: "script",
+		command: `script -qc "script -qc cat /dev/null" /dev/null`, waits: "cat"},
+	{name: "vim in script in script", needs: "vim", modes: keys,
+		command: `script -qc "script -qc 'vim -u NONE' /dev/null" /dev/null`, waits: "vim"},
 	{name: "sudo", needs: "sudo", command: "sudo sh -c 'read x; :'"},
 	{name: "vim", needs: "vim", command: "TERM=xterm vim -u NONE", modes: keys, waits: "vim"},
-	{name: "socat", needs: "socat", command: "socat -,raw,echo=0 EXEC:cat,pty,setsid,ctty", waits: "cat", modes: line},
-	{name: "socat in lines", needs: "socat", command: "socat - EXEC:cat,pty,setsid,ctty", waits: "cat", modes: line},
+	{name: "socat", needs: "socat", command: "socat -,raw,echo=0 EXEC:cat,pty,setsid,ctty",
+		waits: "cat", modes: line},
+	{name: "socat in lines", needs: "socat", command: "socat - EXEC:cat,pty,setsid,ctty",
+		waits: "cat", modes: line},
 	{name: "pty.spawn", needs: python, command: py("import pty; pty.spawn(['cat'])"), waits: "cat"},
-	{name: "tmux", needs: "tmux", command: "TERM=xterm tmux -L ss$$ -f /dev/null new-session cat", waits: "cat"},
+	{name: "tmux", needs: "tmux", command: "TERM=xterm tmux -L ss$$ -f /dev/null new-session cat",
+		waits: "cat"},
 	{name: "screen", needs: "screen", command: "TERM=xterm screen -c /dev/null cat", waits: "cat"},
 }
 
@@ -273,8 +300,10 @@ func (s *session) await(c waiting) {
 	}
 	s.run(c.command)
 	in := 0
-	s.until(func(l proc.Look) bool { // three in a row, for a program that starts reads other things too
-		if len(l.Waits) == 1 && !l.Hidden && (c.waits == "" || l.Waits[0].Name == c.waits) && l.Waits[0].Alone == !c.together &&
+	// three in a row, for a program that starts reads other things too
+	s.until(func(l proc.Look) bool {
+		if len(l.Waits) == 1 && !l.Hidden && (c.waits == "" || l.Waits[0].Name == c.waits) &&
+			l.Waits[0].Alone == !c.together &&
 			l.Waits[0].Modes == c.modes && l.Waits[0].Turns > 0 && l.Waits[0].TID > 0 {
 			in++
 		} else {
@@ -300,7 +329,8 @@ func TestWaiting(t *testing.T) {
 func TestWaitingAgain(t *testing.T) {
 	need(t, python)
 	s := startSession(t)
-	s.await(waiting{command: py("import select; p=select.poll(); p.register(0,1); p.poll(60000)"), together: true})
+	s.await(waiting{command: py("import select; p=select.poll(); p.register(0,1); p.poll(60000)"),
+		together: true})
 	s.terminal.Write([]byte{'Z' & 0x1f})
 	s.idle()
 	require.Empty(t, Look(s.pid).Waits)
@@ -313,15 +343,18 @@ var neverWaiting = []struct{ name, needs, command string }{
 	{"pipe", "", "bash -c 'read x < <(sleep 60)'"},
 	{"pipe with a limit", "", "read -t 60 x < <(sleep 60)"},
 	{"fifo", "", "mkfifo f; exec 5<>f; bash -c 'read x <f'"},
-	{"raw, select of a pipe", python, "stty -icanon -echo; " + py("import os,select; select.select([os.pipe()[0]],[],[])")},
+	{"raw, select of a pipe", python, "stty -icanon -echo; " +
+		py("import os,select; select.select([os.pipe()[0]],[],[])")},
 	{"poll for hang-up", python, py("import select; p=select.poll(); p.register(0,0); p.poll()")},
-	{"poll in the background", python, py("import select; p=select.poll(); p.register(0,1); p.poll()") + " & sleep 60"},
+	{"poll in the background", python, py("import select; p=select.poll(); p.register(0,1); "+
+		"p.poll()") + " & sleep 60"},
 	{"background", "", "cat & sleep 60"},
 	{"script", "script", "script -qc 'sleep 60' /dev/null"},
 	{"sudo", "sudo", "sudo sleep 60"},
 	{"socat", "socat", "socat - EXEC:'sleep 60',pty,setsid,ctty"},
 	{"tmux", "tmux", "TERM=xterm tmux -L ss$$ -f /dev/null new-session 'sleep 60'"},
-	{"master without anybody", python, py("import os,tty; tty.setraw(0); m=os.open('/dev/ptmx',os.O_RDWR); os.read(0,1)")},
+	{"master without anybody", python, py("import os,tty; tty.setraw(0); " +
+		"m=os.open('/dev/ptmx',os.O_RDWR); os.read(0,1)")},
 }
 
 func TestNeverWaiting(t *testing.T) {

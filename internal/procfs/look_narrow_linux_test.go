@@ -17,8 +17,10 @@ import (
 
 const narrowBase = 0x08048000
 
-// narrowProgram writes a static i386 program that makes one system call, with the data at the sixth argument's place, and ends.
-func narrowProgram(t *testing.T, number uint32, args func(data uint32) [5]uint32, data []byte) string {
+// narrowProgram writes a static i386 program that makes one system call, with the data at the sixth
+// argument's place, and ends.
+func narrowProgram(t *testing.T, number uint32, args func(data uint32) [5]uint32,
+	data []byte) string {
 	t.Helper()
 	const header, segment, instruction = 52, 32, 5
 	dataAt := uint32(header + segment + 6*instruction + 2 + instruction + 2)
@@ -29,9 +31,13 @@ func narrowProgram(t *testing.T, number uint32, args func(data uint32) [5]uint32
 		}
 	}
 	size := dataAt + 64
-	put([]byte("\x7fELF\x01\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00"), uint16(2), uint16(3), uint32(1), uint32(narrowBase+header+segment),
-		uint32(header), uint32(0), uint32(0), uint16(header), uint16(segment), uint16(1), uint16(40), uint16(0), uint16(0))
-	put(uint32(1), uint32(0), uint32(narrowBase), uint32(narrowBase), size, size, uint32(7), uint32(0x1000)) // PT_LOAD, all rights
+	put([]byte("\x7fELF\x01\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00"), uint16(2), uint16(3),
+		uint32(1), uint32(narrowBase+header+segment),
+		uint32(header), uint32(0), uint32(0), uint16(header), uint16(segment), uint16(1),
+		uint16(40), uint16(0), uint16(0))
+	// PT_LOAD, all rights
+	put(uint32(1), uint32(0), uint32(narrowBase), uint32(narrowBase), size, size, uint32(7),
+		uint32(0x1000))
 	a := args(narrowBase + dataAt)
 	for i, move := range []byte{0xbb, 0xb9, 0xba, 0xbe, 0xbf} { // mov ebx, ecx, edx, esi, edi
 		put(move, a[i])
@@ -61,11 +67,21 @@ func TestNarrow(t *testing.T) {
 		alone  bool
 	}{
 		{"read", 3, func(d uint32) [5]uint32 { return [5]uint32{0, d, 1} }, nil, true, true},
-		{"poll", 168, func(d uint32) [5]uint32 { return [5]uint32{d, 1, forever} }, pollfd, true, true},
-		{"poll with a limit", 168, func(d uint32) [5]uint32 { return [5]uint32{d, 1, 60000} }, pollfd, true, false},
-		{"select", 142, func(d uint32) [5]uint32 { return [5]uint32{1, d, 0, 0, 0} }, []byte{1}, true, true},
-		{"waitpid as poll", 7, func(d uint32) [5]uint32 { return [5]uint32{d, 1, forever} }, pollfd, false, false},
-		{"nanosleep", 162, func(d uint32) [5]uint32 { return [5]uint32{d, 0} }, []byte{60, 0, 0, 0, 0, 0, 0, 0}, false, false},
+		{"poll", 168, func(d uint32) [5]uint32 {
+			return [5]uint32{d, 1, forever}
+		}, pollfd, true, true},
+		{"poll with a limit", 168, func(d uint32) [5]uint32 {
+			return [5]uint32{d, 1, 60000}
+		}, pollfd, true, false},
+		{"select", 142, func(d uint32) [5]uint32 {
+			return [5]uint32{1, d, 0, 0, 0}
+		}, []byte{1}, true, true},
+		{"waitpid as poll", 7, func(d uint32) [5]uint32 {
+			return [5]uint32{d, 1, forever}
+		}, pollfd, false, false},
+		{"nanosleep", 162, func(d uint32) [5]uint32 {
+			return [5]uint32{d, 0}
+		}, []byte{60, 0, 0, 0, 0, 0, 0, 0}, false, false},
 		{"pause", 29, func(d uint32) [5]uint32 { return [5]uint32{0, d, 1} }, nil, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -74,11 +90,14 @@ func TestNarrow(t *testing.T) {
 			s.run(path + "; sleep 60")
 			if c.waits {
 				s.until(func(l proc.Look) bool {
-					return len(l.Waits) == 1 && l.Waits[0].Name == "narrow" && l.Waits[0].Alone == c.alone
+					return len(l.Waits) == 1 && l.Waits[0].Name == "narrow" &&
+						l.Waits[0].Alone == c.alone
 				})
 				return
 			}
-			s.until(func(l proc.Look) bool { return l.Reads == "" && len(Tree(s.pid)) > 1 && !l.Runs })
+			s.until(func(l proc.Look) bool {
+				return l.Reads == "" && len(Tree(s.pid)) > 1 && !l.Runs
+			})
 			for range 100 {
 				require.Empty(t, Look(s.pid).Waits, s.describe())
 			}

@@ -14,14 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An OOMCounter tells how many processes of this process's own cgroup the kernel has killed because memory had run out: the cgroup's, or the machine's.
-// Its method may be called from several goroutines.
+// An OOMCounter tells how many processes of this process's own cgroup the kernel has killed because
+// memory had run out: the cgroup's, or the machine's. Its method may be called from several
+// goroutines.
 type OOMCounter struct {
 	file *os.File // keeps fd open
 	fd   uintptr
 }
 
-// OpenOOMCounter opens the counter of this process's cgroup, of version 1 or 2. Where there is none, as in gVisor, it is an error.
+// OpenOOMCounter opens the counter of this process's cgroup, of version 1 or 2. Where there is
+// none, as in gVisor, it is an error.
 func OpenOOMCounter() (*OOMCounter, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -46,8 +48,10 @@ func OpenOOMCounter() (*OOMCounter, error) {
 	return nil, err
 }
 
-// oomFiles returns the files that may hold the counter, by what /proc/self/mountinfo and /proc/self/cgroup say. In a cgroup namespace, or where an engine
-// has mounted the container's own cgroup only, the cgroup is the mount's root. On a machine with both versions, one of them has the memory.
+// oomFiles returns the files that may hold the counter, by what /proc/self/mountinfo and
+// /proc/self/cgroup say. In a cgroup namespace, or where an engine has mounted the container's own
+// cgroup only, the cgroup is the mount's root. On a machine with both versions, one of them has the
+// memory.
 func oomFiles(mounts, groups string) []string {
 	paths := map[string]string{} // by controller; "": version 2
 	for line := range strings.Lines(groups) {
@@ -60,7 +64,8 @@ func oomFiles(mounts, groups string) []string {
 	var files []string
 	for line := range strings.Lines(mounts) {
 		mount, source, _ := strings.Cut(line, " - ")
-		where, what := strings.Fields(mount), strings.Fields(source) // see proc(5): … root, mount point, …; type, source, options
+		// see proc(5): … root, mount point, …; type, source, options
+		where, what := strings.Fields(mount), strings.Fields(source)
 		if len(where) < 5 || len(what) < 3 {
 			continue
 		}
@@ -84,11 +89,14 @@ func oomFiles(mounts, groups string) []string {
 	return files
 }
 
-// Kills returns the count. It only grows. boxd asks for each command: the call is made without telling Go's scheduler, which would wake its monitor's thread for it, and
-// that then looks around for a while, on the processor that the command is to have. The kernel answers from memory, and waits for nothing.
+// Kills returns the count. It only grows. boxd asks for each command: the call is made without
+// telling Go's scheduler, which would wake its monitor's thread for it, and that then looks around
+// for a while, on the processor that the command is to have. The kernel answers from memory, and
+// waits for nothing.
 func (c *OOMCounter) Kills() (int64, error) {
 	var buf [1 << 10]byte // both files are shorter
-	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, c.fd, uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)), 0, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, c.fd, uintptr(unsafe.Pointer(&buf[0])),
+		uintptr(len(buf)), 0, 0, 0)
 	runtime.KeepAlive(c)
 	if errno != 0 {
 		return 0, errno

@@ -13,15 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A reader reads files of /proc into a buffer that it uses again. It uses plain system calls: an os.File would register each file with
-// the poller, which takes as long as reading it.
+// A reader reads files of /proc into a buffer that it uses again. It uses plain system calls: an
+// os.File would register each file with the poller, which takes as long as reading it.
 type reader struct{ buf []byte }
 
 func newReader() *reader { return &reader{make([]byte, 4096)} }
 
-// read returns the file's content, valid until the next read. A file of a process that ends meanwhile gives ENOENT or ESRCH.
+// read returns the file's content, valid until the next read. A file of a process that ends
+// meanwhile gives ENOENT or ESRCH.
 func (r *reader) read(path string) ([]byte, error) {
-	fd, err := ignoringEINTR(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	fd, err := ignoringEINTR(func() (int, error) {
+		return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +63,8 @@ func ignoringEINTR(f func() (int, error)) (int, error) {
 	}
 }
 
-// numbers returns the names in the directory that are numbers: processes in /proc, threads in /proc/PID/task.
+// numbers returns the names in the directory that are numbers: processes in /proc, threads in
+// /proc/PID/task.
 func numbers(dir string) []int {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -105,7 +109,8 @@ func (r *reader) stat(pid int) (stat, bool) {
 	return s, ok
 }
 
-// withImage returns p with its Image, where the kernel tells that only to the process's own user, or in another way.
+// withImage returns p with its Image, where the kernel tells that only to the process's own user,
+// or in another way.
 func (r *reader) withImage(p proc.Process) proc.Process {
 	if p.Image == "" && p.State != "Z" && p.State != "X" {
 		dir := "/proc/" + strconv.Itoa(p.PID)
@@ -121,7 +126,8 @@ func (r *reader) withImage(p proc.Process) proc.Process {
 	return p
 }
 
-// vector stands for the addresses that stat does not tell in gVisor: it is made of those that the kernel handed to the program when it was executed.
+// vector stands for the addresses that stat does not tell in gVisor: it is made of those that the
+// kernel handed to the program when it was executed.
 func (r *reader) vector(dir string) string {
 	addresses, err := r.read(dir + "/auxv")
 	if err != nil || len(addresses) == 0 {
@@ -142,7 +148,8 @@ func (s *stat) threads(dir string) []int {
 	return ids
 }
 
-// parseStat takes the line apart at the last parenthesis, since the command's name may hold any byte.
+// parseStat takes the line apart at the last parenthesis, since the command's name may hold any
+// byte.
 func parseStat(line []byte) (s stat, ok bool) {
 	open, end := bytes.IndexByte(line, '('), bytes.LastIndex(line, []byte(") "))
 	if open < 0 || end < open {
@@ -158,7 +165,8 @@ func parseStat(line []byte) (s stat, ok bool) {
 		return n
 	}
 	s.Name, s.State = string(line[open+1:end]), word(0)
-	s.Parent, s.Group, s.Session, s.TTY, s.Foreground = number(1), number(2), number(3), number(4), number(5)
+	s.Parent, s.Group, s.Session, s.TTY, s.Foreground = number(1), number(2), number(3), number(4),
+		number(5)
 	s.threadCount = number(17)
 	const kernelThread = 0x00200000 // PF_KTHREAD
 	s.kernel = number(6)&kernelThread != 0
@@ -167,8 +175,9 @@ func parseStat(line []byte) (s stat, ok bool) {
 		s.envStart, _ = strconv.ParseUint(word(47), 10, 64)
 		s.envEnd, _ = strconv.ParseUint(word(48), 10, 64)
 	}
-	// The address of the program's code; 0: a zombie, 1: it is not for us to see. A static program that is not position-independent (busybox) lies
-	// where it lay before when it executes itself; its stack does not.
+	// The address of the program's code; 0: a zombie, 1: it is not for us to see. A static program
+	// that is not position-independent (busybox) lies where it lay before when it executes itself;
+	// its stack does not.
 	if code := word(23); len(code) > 1 {
 		s.Image = code
 		if len(words) > 25 {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Program returns the working directory and the environment, as it was when the program was executed, of a process; "" and nil where the kernel does
-// not tell.
+// Program returns the working directory and the environment, as it was when the program was
+// executed, of a process; "" and nil where the kernel does not tell.
 func Program(pid int) (dir string, env []string) {
 	process := "/proc/" + strconv.Itoa(pid)
 	look := func() {

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waits returns who waits for the terminal. A relay does not wait itself: it brings its input to another terminal, and whoever waits for that one waits.
-// turns are those of the relays that led here; no terminal is visited twice, for a program may hold its own terminal's master.
+// waits returns who waits for the terminal. A relay does not wait itself: it brings its input to
+// another terminal, and whoever waits for that one waits. turns are those of the relays that led
+// here; no terminal is visited twice, for a program may hold its own terminal's master.
 func (v *view) waits(t pts, turns int64, visited map[pts]bool) []proc.Wait {
 	if visited[t] {
 		return nil
@@ -61,7 +62,8 @@ func (v *view) waiting(t pts) []*process {
 	return found
 }
 
-// waitsFor reports whether the process waits for the terminal. One that is in the background of that terminal does not: it would not be given the input.
+// waitsFor reports whether the process waits for the terminal. One that is in the background of
+// that terminal does not: it would not be given the input.
 func (p *process) waitsFor(t pts) bool {
 	if p.tty == t && p.background() {
 		return false
@@ -69,8 +71,9 @@ func (p *process) waitsFor(t pts) bool {
 	return slices.ContainsFunc(p.waits, func(w wait) bool { return slices.Contains(w.inputs, t) })
 }
 
-// behind returns the terminals to which a process that waits for t may bring its input: those that it holds the masters of, and those of its
-// descendants. It is a relay if t is in raw mode (script, sudo), or if it asks for such a master in the same call (socat).
+// behind returns the terminals to which a process that waits for t may bring its input: those that
+// it holds the masters of, and those of its descendants. It is a relay if t is in raw mode (script,
+// sudo), or if it asks for such a master in the same call (socat).
 func (v *view) behind(p *process, w wait, t pts, m modes) []pts {
 	if !m.Raw && !w.masters {
 		return nil
@@ -89,7 +92,8 @@ func (v *view) inner(p *process) (found []pts) {
 		return nil
 	}
 	for _, q := range v.processes {
-		if q.tty.number != 0 && q.tty != p.tty && v.descends(q, p) && !slices.Contains(found, q.tty) {
+		if q.tty.number != 0 && q.tty != p.tty && v.descends(q, p) &&
+			!slices.Contains(found, q.tty) {
 			found = append(found, q.tty)
 		}
 	}
@@ -116,7 +120,8 @@ func (v *view) masters(p *process) (found []pts) {
 		for _, tid := range p.stat.threads(dir) {
 			task := dir + "/task/" + strconv.Itoa(tid)
 			for _, fd := range numbers(task + "/fd") {
-				if t, ok := v.master(dir, task, strconv.Itoa(fd)); ok && !slices.Contains(found, t) {
+				if t, ok := v.master(dir, task, strconv.Itoa(fd)); ok &&
+					!slices.Contains(found, t) {
 					found = append(found, t)
 				}
 			}
@@ -131,7 +136,8 @@ func (v *view) masters(p *process) (found []pts) {
 	return found
 }
 
-// master returns the terminal of a descriptor that is a master. Its fdinfo tells the terminal since Linux 4.14 ("tty-index:").
+// master returns the terminal of a descriptor that is a master. Its fdinfo tells the terminal since
+// Linux 4.14 ("tty-index:").
 func (v *view) master(dir, task, fd string) (t pts, ok bool) {
 	var st unix.Stat_t
 	if unix.Stat(task+"/fd/"+fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR ||
@@ -146,7 +152,8 @@ func (v *view) master(dir, task, fd string) (t pts, ok bool) {
 	if err != nil {
 		return t, false
 	}
-	// /dev/ptmx is a file of its own, or a link to pts/ptmx: the terminal is in the devpts beside it.
+	// /dev/ptmx is a file of its own, or a link to pts/ptmx: the terminal is in the devpts beside
+	// it.
 	if t.dev = deviceOf(dir + "/root/dev/pts"); t.dev == 0 {
 		t.dev = v.devpts
 	}
@@ -154,14 +161,15 @@ func (v *view) master(dir, task, fd string) (t pts, ok bool) {
 	return t, true
 }
 
-// modes are a terminal's, and whether a read of it ends after some time without input (VMIN 0, VTIME).
+// modes are a terminal's, and whether a read of it ends after some time without input (VMIN 0,
+// VTIME).
 type modes struct {
 	proc.Modes
 	timed bool
 }
 
-// modesOf returns the modes of a terminal that is in the devpts of the process. The process must have it open: closing the last descriptor of a
-// terminal hangs up its master.
+// modesOf returns the modes of a terminal that is in the devpts of the process. The process must
+// have it open: closing the last descriptor of a terminal hangs up its master.
 func (v *view) modesOf(t pts, pid int) modes {
 	if m, ok := v.modes[t]; ok {
 		return m

@@ -27,8 +27,8 @@ var (
 	multiplexer = device{5, 2} // /dev/ptmx, and what opening it gives
 )
 
-// withTerminal calls f with the pseudoterminal of that number, if there is one and we may open it. Opening does not wait for a carrier,
-// nor does it make the terminal ours.
+// withTerminal calls f with the pseudoterminal of that number, if there is one and we may open it.
+// Opening does not wait for a carrier, nor does it make the terminal ours.
 func withTerminal(number int, f func(fd int)) { withTerminalIn("/dev/pts", number, f) }
 
 // withTerminalIn does so where devpts is in another directory.
@@ -48,7 +48,8 @@ func withTerminalIn(dir string, number int, f func(fd int)) {
 	f(fd)
 }
 
-// Modes returns the modes of the terminal of that number. What was typed before has passed the line discipline then, so that its echo is there.
+// Modes returns the modes of the terminal of that number. What was typed before has passed the line
+// discipline then, so that its echo is there.
 func Modes(tty int) (m proc.Modes) {
 	withTerminal(tty, func(fd int) {
 		settle(fd)
@@ -57,8 +58,8 @@ func Modes(tty int) (m proc.Modes) {
 	return m
 }
 
-// settle passes what was typed through the line discipline: the kernel does that in its own time (flush_to_ldisc), unless somebody polls the terminal
-// for input (n_tty_poll).
+// settle passes what was typed through the line discipline: the kernel does that in its own time
+// (flush_to_ldisc), unless somebody polls the terminal for input (n_tty_poll).
 func settle(fd int) { unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) }
 
 func modesNow(fd int) (m modes) {
@@ -87,16 +88,20 @@ func order(m *unix.Termios) {
 	set(&m.Cflag, unix.CREAD, 0)
 	set(&m.Iflag, unix.BRKINT|unix.ICRNL|unix.IMAXBEL,
 		unix.IGNBRK|unix.INLCR|unix.IGNCR|unix.IXOFF|unix.IUCLC|unix.IXANY|unix.IUTF8)
-	set(&m.Oflag, unix.OPOST, unix.ONLCR|unix.OLCUC|unix.OCRNL|unix.ONOCR|unix.ONLRET|unix.OFILL|unix.OFDEL|
-		unix.NLDLY|unix.CRDLY|unix.TABDLY|unix.BSDLY|unix.VTDLY|unix.FFDLY)
+	set(&m.Oflag, unix.OPOST,
+		unix.ONLCR|unix.OLCUC|unix.OCRNL|unix.ONOCR|unix.ONLRET|unix.OFILL|unix.OFDEL|
+			unix.NLDLY|unix.CRDLY|unix.TABDLY|unix.BSDLY|unix.VTDLY|unix.FFDLY)
 	set(&m.Lflag, unix.ISIG|unix.ICANON|unix.IEXTEN|unix.ECHO|unix.ECHOE|unix.ECHOK|unix.ECHOKE,
 		unix.ECHOCTL|unix.ECHONL|unix.NOFLSH|unix.XCASE|unix.TOSTOP|unix.ECHOPRT|unix.FLUSHO|unix.EXTPROC)
 	control := func(key byte) byte { return key &^ 0x60 }
 	for i, c := range map[int]byte{
-		unix.VINTR: control('C'), unix.VQUIT: control('\\'), unix.VERASE: 0x7f, unix.VKILL: control('U'), unix.VEOF: control('D'),
-		unix.VEOL: 0, unix.VEOL2: 0, unix.VSWTC: 0, unix.VSTART: control('Q'), unix.VSTOP: control('S'), unix.VSUSP: control('Z'),
-		unix.VREPRINT: control('R'), unix.VWERASE: control('W'), unix.VLNEXT: control('V'), unix.VDISCARD: control('O'),
-		unix.VMIN: 1, unix.VTIME: 0,
+		unix.VINTR: control('C'), unix.VQUIT: control('\\'), unix.VERASE: 0x7f,
+		unix.VKILL: control('U'), unix.VEOF: control('D'),
+		unix.VEOL: 0, unix.VEOL2: 0, unix.VSWTC: 0, unix.VSTART: control('Q'),
+		unix.VSTOP: control('S'), unix.VSUSP: control('Z'),
+		unix.VREPRINT: control('R'), unix.VWERASE: control('W'), unix.VLNEXT: control('V'),
+		unix.VDISCARD: control('O'),
+		unix.VMIN:     1, unix.VTIME: 0,
 	} {
 		m.Cc[i] = c
 	}

@@ -12,11 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxDescriptors bounds what is believed of a poll or select: the kernel's default for fs.nr_open is 1 << 20, programs with more than this do not
-// read terminals.
+// maxDescriptors bounds what is believed of a poll or select: the kernel's default for fs.nr_open
+// is 1 << 20, programs with more than this do not read terminals.
 const maxDescriptors = 1 << 16
 
-// A pts is a pseudoterminal. A container, or another mount of devpts, has terminals of the same numbers.
+// A pts is a pseudoterminal. A container, or another mount of devpts, has terminals of the same
+// numbers.
 type pts struct {
 	dev    uint64 // of the file system (devpts) that it is in
 	number int    // as in /proc/PID/stat
@@ -39,7 +40,8 @@ type request struct {
 	more  bool     // something else
 }
 
-// request returns what the call of the thread with that directory asks for. only, if it is not 0, leaves out what epoll says is in another file system.
+// request returns what the call of the thread with that directory asks for. only, if it is not 0,
+// leaves out what epoll says is in another file system.
 func (r *reader) request(thread string, k kind, call *sysCall, only uint64) (q request, ok bool) {
 	switch k {
 	case reads:
@@ -66,7 +68,9 @@ func memory(thread string, address uint64, into []byte) bool {
 	if address > 1<<63-1 {
 		return false
 	}
-	fd, err := ignoringEINTR(func() (int, error) { return unix.Open(thread+"/mem", unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	fd, err := ignoringEINTR(func() (int, error) {
+		return unix.Open(thread+"/mem", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	})
 	if err != nil {
 		return false
 	}
@@ -98,7 +102,8 @@ func polled(thread string, call *sysCall) (q request, ok bool) {
 		return q, false
 	}
 	for entry := range slices.Chunk(array, size) {
-		fd, events := int32(binary.NativeEndian.Uint32(entry)), binary.NativeEndian.Uint16(entry[4:])
+		fd, events := int32(binary.NativeEndian.Uint32(entry)),
+			binary.NativeEndian.Uint16(entry[4:])
 		if fd >= 0 {
 			q.add(uint64(fd), uint64(events))
 		}
@@ -113,7 +118,8 @@ func selected(thread string, call *sysCall) (q request, ok bool) {
 	}
 	set := func(address uint64) (fds []uint64) {
 		words := make([]byte, (n+63)/64*8)
-		// A 32-bit program has words of 32 bits: the same bits, except on big-endian machines, whose 32-bit programs are not known here.
+		// A 32-bit program has words of 32 bits: the same bits, except on big-endian machines,
+		// whose 32-bit programs are not known here.
 		if address == 0 || !memory(thread, address, words[:(n+31)/32*4]) {
 			return nil
 		}
@@ -130,8 +136,8 @@ func selected(thread string, call *sysCall) (q request, ok bool) {
 	return q, true
 }
 
-// epolled reads the set of an epoll: lines such as "tfd:  5 events:  19 data:  5  pos:0 ino:3 sdev:16" (fs/eventpoll.c), without pos, ino and sdev
-// before Linux 4.13.
+// epolled reads the set of an epoll: lines such as "tfd: 5 events: 19 data: 5 pos:0 ino:3 sdev:16"
+// (fs/eventpoll.c), without pos, ino and sdev before Linux 4.13.
 func (r *reader) epolled(thread string, set, only uint64) (q request, ok bool) {
 	info, err := r.read(thread + "/fdinfo/" + strconv.FormatUint(set, 10))
 	if err != nil {
@@ -156,7 +162,8 @@ func (r *reader) epolled(thread string, set, only uint64) (q request, ok bool) {
 	return q, true
 }
 
-// maxNests is how deep the kernel lets epolls be within each other (EP_MAX_NESTS, and the outermost).
+// maxNests is how deep the kernel lets epolls be within each other (EP_MAX_NESTS, and the
+// outermost).
 const maxNests = 5
 
 // within puts what an epoll asks for in its place, where it is itself asked for input.
@@ -178,19 +185,22 @@ func (r *reader) within(thread string, q request, only uint64, depth int) reques
 	return q
 }
 
-// foreign reports whether the word says another file system. The kernel prints its own form of a device's number: 12 bits and 20.
+// foreign reports whether the word says another file system. The kernel prints its own form of a
+// device's number: 12 bits and 20.
 func foreign(word string, dev uint64) bool {
 	hex, found := strings.CutPrefix(word, "sdev:")
 	n, err := strconv.ParseUint(hex, 16, 32)
 	return found && err == nil && unix.Mkdev(uint32(n>>20), uint32(n&(1<<20-1))) != dev
 }
 
-// resolve turns a request into a wait: it looks at what the descriptors are. controlling is the process's own terminal, which /dev/tty stands for.
+// resolve turns a request into a wait: it looks at what the descriptors are. controlling is the
+// process's own terminal, which /dev/tty stands for.
 func (q request) resolve(thread string, controlling func() pts) (w wait) {
 	w.alone = !q.more
 	for i, fd := range slices.Concat(q.input, q.rest) {
 		var st unix.Stat_t
-		if unix.Stat(thread+"/fd/"+strconv.FormatUint(fd, 10), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR {
+		if unix.Stat(thread+"/fd/"+strconv.FormatUint(fd, 10), &st) != nil ||
+			st.Mode&unix.S_IFMT != unix.S_IFCHR {
 			w.alone = false
 			continue
 		}

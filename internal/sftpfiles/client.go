@@ -1,4 +1,5 @@
-// Package sftpfiles is a [shellbox.FileClient] over SFTP: it reaches the files of a box through a file server in it, boxd's own or any sshd's.
+// Package sftpfiles is a [shellbox.FileClient] over SFTP: it reaches the files of a box through a
+// file server in it, boxd's own or any sshd's.
 package sftpfiles
 
 import (
@@ -79,7 +80,8 @@ func New(ctx context.Context, server Server) (*Client, error) {
 	begun := make(chan error, 1)
 	c.running.Go(func() {
 		var err error
-		c.sftp, err = sftp.NewClientPipe(c.answers, names{server.In}, sftp.MaxPacketChecked(packet), sftp.UseConcurrentWrites(true))
+		c.sftp, err = sftp.NewClientPipe(c.answers, names{server.In}, sftp.MaxPacketChecked(packet),
+			sftp.UseConcurrentWrites(true))
 		begun <- err
 	})
 	var err error
@@ -211,7 +213,8 @@ func (c *Client) Chown(name string, like fs.FileInfo) error {
 	return c.explain("chown", name, c.sftp.Chown(name, int(stat.UID), int(stat.GID)))
 }
 
-// Rename implements shellbox.FileClient. Of SFTP's own rename it is left open whether it replaces a file.
+// Rename implements shellbox.FileClient. Of SFTP's own rename it is left open whether it replaces a
+// file.
 func (c *Client) Rename(from, to string) error {
 	return c.explainRename(from, to, c.sftp.PosixRename(from, to))
 }
@@ -221,8 +224,8 @@ func (c *Client) Remove(name string) error {
 	return c.explain("remove", name, c.sftp.Remove(name))
 }
 
-// Create implements shellbox.FileClient. SFTP's client sends no permissions: boxd's server makes files that are their owner's alone, another one as its umask has it,
-// until they are set here.
+// Create implements shellbox.FileClient. SFTP's client sends no permissions: boxd's server makes
+// files that are their owner's alone, another one as its umask has it, until they are set here.
 func (c *Client) Create(name string) (io.WriteCloser, error) {
 	file, err := c.sftp.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
@@ -252,7 +255,8 @@ func (f *newFile) Write(p []byte) (int, error) {
 
 func (f *newFile) Close() error { return f.client.explain("write", f.name, f.file.Close()) }
 
-// packets are bytes that are read from memory. (Of a bytes.Reader the client asks for more than it is to give.)
+// packets are bytes that are read from memory. (Of a bytes.Reader the client asks for more than it
+// is to give.)
 type packets struct{ rest []byte }
 
 func (p *packets) Len() int { return len(p.rest) }
@@ -266,7 +270,8 @@ func (p *packets) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Open implements shellbox.FileClient. It looks first: to open a FIFO would have the server wait, and with it all other calls.
+// Open implements shellbox.FileClient. It looks first: to open a FIFO would have the server wait,
+// and with it all other calls.
 func (c *Client) Open(name string) (sandbox.File, error) {
 	info, err := c.Stat(name)
 	switch {

@@ -14,7 +14,8 @@ import (
 	"github.com/sandshell/sandshell/internal/errnos"
 )
 
-// SFTP has eight errors. boxd's server is Go's: its message ends with the kernel's word. OpenSSH's says "Failure": what that may mean is looked up.
+// SFTP has eight errors. boxd's server is Go's: its message ends with the kernel's word. OpenSSH's
+// says "Failure": what that may mean is looked up.
 
 // explain returns the error of an operation as package os would.
 func (c *Client) explain(op, name string, err error) error {
@@ -69,7 +70,8 @@ func (c *Client) explainRename(from, to string, err error) error {
 	return c.explain("rename", to, err)
 }
 
-// said returns the error that a message ends with; 0 if it tells none. The message is quoted, and the status is behind it.
+// said returns the error that a message ends with; 0 if it tells none. The message is quoted, and
+// the status is behind it.
 func said(status *sftp.StatusError) syscall.Errno {
 	text := status.Error()
 	if end := strings.LastIndex(text, `" (`); end >= 0 {
@@ -78,7 +80,8 @@ func said(status *sftp.StatusError) syscall.Errno {
 	return errnos.Of(strings.Trim(text, `"`))
 }
 
-// isFile reports whether what is said not to exist does, or is below what is no directory: a server says so of ENOTDIR.
+// isFile reports whether what is said not to exist does, or is below what is no directory: a server
+// says so of ENOTDIR.
 func (c *Client) isFile(op, name string) bool {
 	if op == "readdir" {
 		if info, err := c.sftp.Stat(name); err == nil && !info.IsDir() {

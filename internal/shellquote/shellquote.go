@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Quote returns s as one word that means s to any POSIX shell: in single quotes, within which nothing is special. A shell cannot hold a zero byte.
+// Quote returns s as one word that means s to any POSIX shell: in single quotes, within which
+// nothing is special. A shell cannot hold a zero byte.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // plain is a word that means itself and is no option.

@@ -11,9 +11,12 @@ import (
 // Each word is itself again when a shell has read it.
 func TestShells(t *testing.T) {
 	words := []string{
-		"", "plain", "a b", "it's", "''", `back\slash`, `\'`, "$HOME", "`x`", "$(x)", "*", "~", "#no", "!", "-n", "{a,b}", "(", "a;b", "a\nb", "\n", "\t", "ü €", "\xff\xfe", "a=b", "a/b.c:1",
+		"", "plain", "a b", "it's", "''", `back\slash`, `\'`, "$HOME", "`x`", "$(x)", "*", "~",
+		"#no", "!", "-n", "{a,b}", "(", "a;b", "a\nb", "\n", "\t", "ü €", "\xff\xfe", "a=b",
+		"a/b.c:1",
 	}
-	for _, shell := range [][]string{{"sh"}, {"bash"}, {"dash"}, {"busybox", "ash"}, {"zsh"}, {"mksh"}} {
+	for _, shell := range [][]string{{"sh"}, {"bash"}, {"dash"}, {"busybox", "ash"}, {"zsh"},
+		{"mksh"}} {
 		t.Run(strings.Join(shell, " "), func(t *testing.T) {
 			if _, err := exec.LookPath(shell[0]); err != nil {
 				t.Skipf("no %s here: make prepare installs it, on Debian", shell[0])
@@ -32,7 +35,8 @@ func TestShells(t *testing.T) {
 }
 
 func TestReadable(t *testing.T) {
-	for s, want := range map[string]string{"main.go": "main.go", "a/b:1": "a/b:1", "a b": "'a b'", "-n": "'-n'", "": "''", "a=b": "'a=b'", "it's": `'it'\''s'`} {
+	for s, want := range map[string]string{"main.go": "main.go", "a/b:1": "a/b:1", "a b": "'a b'",
+		"-n": "'-n'", "": "''", "a=b": "'a=b'", "it's": `'it'\''s'`} {
 		require.Equal(t, want, Readable(s))
 	}
 }

@@ -98,7 +98,8 @@ func decode(n *yaml.Node, v reflect.Value, key string, isSize bool) error {
 	case v.Type() == duration:
 		d, err := time.ParseDuration(n.Value)
 		if err != nil || n.Tag != "!!str" {
-			return wrong("%q is not a duration: write it with its unit, as 90s, 20m or 12h", n.Value)
+			return wrong("%q is not a duration: write it with its unit, as 90s, 20m or 12h",
+				n.Value)
 		}
 		v.SetInt(int64(d))
 	case isSize:
@@ -127,7 +128,8 @@ func decodeStruct(n *yaml.Node, v reflect.Value, key string) error {
 		}
 	}
 	if n.Kind != yaml.MappingNode {
-		return &Error{Line: n.Line, Key: key, Reason: fmt.Sprintf("%s: it has to have keys: %s", said(n), strings.Join(keys, ", "))}
+		return &Error{Line: n.Line, Key: key, Reason: fmt.Sprintf("%s: it has to have keys: %s",
+			said(n), strings.Join(keys, ", "))}
 	}
 	seen := map[string]bool{}
 	for i := 0; i < len(n.Content); i += 2 {
@@ -157,7 +159,8 @@ func decodeStruct(n *yaml.Node, v reflect.Value, key string) error {
 
 func decodeMap(n *yaml.Node, v reflect.Value, key string) error {
 	if n.Kind != yaml.MappingNode {
-		return &Error{Line: n.Line, Key: key, Reason: said(n) + ": it has to have keys of your own, as {name: value}"}
+		return &Error{Line: n.Line, Key: key, Reason: said(n) +
+			": it has to have keys of your own, as {name: value}"}
 	}
 	v.Set(reflect.MakeMap(v.Type()))
 	for i := 0; i < len(n.Content); i += 2 {

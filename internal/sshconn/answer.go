@@ -15,7 +15,8 @@ const (
 
 var errFlood = errors.New("the server asks on and on, and takes no answers")
 
-// Answer runs f, which answers a message of that size, and does not wait for it. If the server leaves too much unanswered, it ends the connection.
+// Answer runs f, which answers a message of that size, and does not wait for it. If the server
+// leaves too much unanswered, it ends the connection.
 func (c *Conn) Answer(size int, f func()) {
 	cost := int64(size) + answerCost
 	if c.answers.Add(cost) > answersMax {
@@ -31,5 +32,6 @@ func (c *Conn) Reject(ch ssh.NewChannel, reason ssh.RejectionReason, why string)
 	c.Answer(len(ch.ExtraData()), func() { ch.Reject(reason, why) })
 }
 
-// extraMax is how long the description of a channel may be that the server opens: it names two addresses.
+// extraMax is how long the description of a channel may be that the server opens: it names two
+// addresses.
 const extraMax = 4 << 10

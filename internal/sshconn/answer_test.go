@@ -39,48 +39,50 @@ func (s *stuck) Close() error {
 // A server that opens channels on and on, and takes no answers.
 func TestHostileChannels(t *testing.T) {
 	for name, extra := range map[string]string{"Small": "", "Long": strings.Repeat("A", 100<<10)} {
-		hostiletest.Case{Name: name, Says: errFlood.Error(), Call: func(ctx context.Context, t *testing.T) error {
-			near, far := pair(t)
-			signer := hostKey(t)
-			opening := make(chan error, 1)
-			wire := &stuck{Conn: near, begun: make(chan struct{}), closed: make(chan struct{})}
-			go func() {
-				config := &ssh.ServerConfig{NoClientAuth: true}
-				config.AddHostKey(signer)
-				c, channels, requests, err := ssh.NewServerConn(far, config)
-				if err != nil {
-					opening <- err
-					return
-				}
-				go ssh.DiscardRequests(requests)
+		hostiletest.Case{Name: name, Says: errFlood.Error(),
+			Call: func(ctx context.Context, t *testing.T) error {
+				near, far := pair(t)
+				signer := hostKey(t)
+				opening := make(chan error, 1)
+				wire := &stuck{Conn: near, begun: make(chan struct{}), closed: make(chan struct{})}
 				go func() {
-					for ch := range channels {
-						ch.Reject(ssh.Prohibited, "")
+					config := &ssh.ServerConfig{NoClientAuth: true}
+					config.AddHostKey(signer)
+					c, channels, requests, err := ssh.NewServerConn(far, config)
+					if err != nil {
+						opening <- err
+						return
 					}
+					go ssh.DiscardRequests(requests)
+					go func() {
+						for ch := range channels {
+							ch.Reject(ssh.Prohibited, "")
+						}
+					}()
+					<-wire.begun
+					var all sync.WaitGroup
+					for range answersMax * 5 / 4 / (answerCost + len(extra)) {
+						all.Go(func() { c.OpenChannel("x", []byte(extra)) })
+					}
+					all.Wait()
+					c.Close()
+					opening <- nil
 				}()
-				<-wire.begun
-				var all sync.WaitGroup
-				for range answersMax * 5 / 4 / (answerCost + len(extra)) {
-					all.Go(func() { c.OpenChannel("x", []byte(extra)) })
+				conn, err := Handshake(ctx, wire, "box", &ssh.ClientConfig{
+					HostKeyCallback: ssh.FixedHostKey(signer.PublicKey())}, nil)
+				require.NoError(t, err)
+				close(wire.begun)
+				select {
+				case <-conn.Gone():
+				case <-ctx.Done():
+					err = errors.New("it goes on")
 				}
-				all.Wait()
-				c.Close()
-				opening <- nil
-			}()
-			conn, err := Handshake(ctx, wire, "box", &ssh.ClientConfig{HostKeyCallback: ssh.FixedHostKey(signer.PublicKey())}, nil)
-			require.NoError(t, err)
-			close(wire.begun)
-			select {
-			case <-conn.Gone():
-			case <-ctx.Done():
-				err = errors.New("it goes on")
-			}
-			conn.Close()
-			require.NoError(t, soon(t, "the server's end", opening))
-			if err != nil {
-				return err
-			}
-			return conn.Err()
-		}}.Run(t)
+				conn.Close()
+				require.NoError(t, soon(t, "the server's end", opening))
+				if err != nil {
+					return err
+				}
+				return conn.Err()
+			}}.Run(t)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// PreferredCiphers puts ChaCha20 first where the processor has no instructions for AES: it is several times as fast
-// there. With them AES-GCM is, and comes first by default.
+// PreferredCiphers puts ChaCha20 first where the processor has no instructions for AES: it is
+// several times as fast there. With them AES-GCM is, and comes first by default.
 func PreferredCiphers() []string {
 	hasAES := true
 	switch runtime.GOARCH {

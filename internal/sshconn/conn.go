@@ -16,7 +16,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Conn is one SSH connection, and what runs on it. All methods may be called from several goroutines.
+// A Conn is one SSH connection, and what runs on it. All methods may be called from several
+// goroutines.
 type Conn struct {
 	*Group
 	Client   ssh.Conn // its channels and global requests
@@ -34,12 +35,15 @@ type Conn struct {
 	then  func() // to be called at the end; nil if nothing is
 }
 
-// Handshake makes an SSH connection out of a byte stream, which it owns from now on. It ends with ctx:
-// x/crypto sets no limit of its own, and a server may accept the connection and then say nothing for ever.
+// Handshake makes an SSH connection out of a byte stream, which it owns from now on. It ends with
+// ctx: x/crypto sets no limit of its own, and a server may accept the connection and then say
+// nothing for ever.
 //
-// announce is called with each channel that the server opens, one after the other: it accepts the channel or rejects it, then or later. If it is nil, the
-// server may open those that Conn.Listen asks for.
-func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.ClientConfig, announce func(*Conn, ssh.NewChannel)) (*Conn, error) {
+// announce is called with each channel that the server opens, one after the other: it accepts the
+// channel or rejects it, then or later. If it is nil, the server may open those that Conn.Listen
+// asks for.
+func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.ClientConfig,
+	announce func(*Conn, ssh.NewChannel)) (*Conn, error) {
 	line := &meter{Conn: raw}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -66,7 +70,8 @@ func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.Cl
 	}
 	line.carries(c)
 	gone := make(chan struct{})
-	conn := &Conn{Group: NewGroup(), Client: client{c, gone}, line: line, announce: announce, keeps: make(chan keeper, 1), gone: gone}
+	conn := &Conn{Group: NewGroup(), Client: client{c, gone}, line: line, announce: announce,
+		keeps: make(chan keeper, 1), gone: gone}
 	conn.Run(func() { conn.serve(channels, requests) })
 	return conn, nil
 }
@@ -74,8 +79,8 @@ func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.Cl
 // ErrNoHandshake is the cause of a context that bounds a handshake and has ended.
 var ErrNoHandshake = errors.New("no SSH handshake")
 
-// An UnwelcomeError says that the server hung up without a word. OpenSSH does so when too many connections have not
-// logged in yet (MaxStartups).
+// An UnwelcomeError says that the server hung up without a word. OpenSSH does so when too many
+// connections have not logged in yet (MaxStartups).
 type UnwelcomeError struct{ err error }
 
 func (e *UnwelcomeError) Error() string {
@@ -83,8 +88,8 @@ func (e *UnwelcomeError) Error() string {
 }
 func (e *UnwelcomeError) Unwrap() error { return e.err }
 
-// serve answers the server, and asks it for signs of life, until the connection's end. Nothing in it waits for the network. (An ssh.Client would have three
-// goroutines for a part of that.)
+// serve answers the server, and asks it for signs of life, until the connection's end. Nothing in
+// it waits for the network. (An ssh.Client would have three goroutines for a part of that.)
 func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 	var keep keeper
 	tick := new(time.Ticker) // none, until there is a keeper
@@ -103,7 +108,8 @@ func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 		case r, ok := <-requests:
 			if !ok {
 				requests = nil
-			} else if r.WantReply { // the server asks for a sign of life, with a request that nobody knows
+			} else if r.WantReply {
+				// the server asks for a sign of life, with a request that nobody knows
 				c.Answer(len(r.Payload), func() { r.Reply(false, nil) })
 			}
 		case keep = <-c.keeps:
@@ -131,8 +137,9 @@ func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 	}
 }
 
-// Then has f called when the connection has ended, at once if it has. f must not wait for anything. Unlike one that waits for Gone, it costs no goroutine. A
-// second Then before the end takes the place of the first.
+// Then has f called when the connection has ended, at once if it has. f must not wait for anything.
+// Unlike one that waits for Gone, it costs no goroutine. A second Then before the end takes the
+// place of the first.
 func (c *Conn) Then(f func()) {
 	c.mu.Lock()
 	ended := c.Ended()
@@ -163,7 +170,8 @@ func (c *Conn) Close() {
 // Gone is closed when the connection has ended.
 func (c *Conn) Gone() <-chan struct{} { return c.gone }
 
-// Err returns why the connection has ended: net.ErrClosed if this side closed it. It may be called once Gone is closed.
+// Err returns why the connection has ended: net.ErrClosed if this side closed it. It may be called
+// once Gone is closed.
 func (c *Conn) Err() error { return c.why }
 
 // Ended reports whether the connection is gone.
@@ -176,11 +184,13 @@ func (c *Conn) Ended() bool {
 	}
 }
 
-// Broken reports whether the connection is gone or about to be, as far as this side knows: a channel's io.EOF is then perhaps not its end.
+// Broken reports whether the connection is gone or about to be, as far as this side knows: a
+// channel's io.EOF is then perhaps not its end.
 func (c *Conn) Broken() bool { return c.line.broken.Load() || c.Ended() }
 
-// Ends reports whether the connection has ended or is about to. Its channels and writes fail a moment before Gone is closed, with various errors.
-// So Ends asks the server: if it answers, the connection has not ended. If ctx ends first, Ends returns false.
+// Ends reports whether the connection has ended or is about to. Its channels and writes fail a
+// moment before Gone is closed, with various errors. So Ends asks the server: if it answers, the
+// connection has not ended. If ctx ends first, Ends returns false.
 func (c *Conn) Ends(ctx context.Context) bool {
 	if c.Ended() {
 		return true
@@ -198,7 +208,8 @@ func (c *Conn) Ends(ctx context.Context) bool {
 func (c *Conn) Ask() <-chan struct{} {
 	answer := make(chan struct{})
 	c.Run(func() {
-		// Every server answers a global request that wants a reply, even one that it does not know: then with a refusal.
+		// Every server answers a global request that wants a reply, even one that it does not know:
+		// then with a refusal.
 		if _, _, err := c.Client.SendRequest("keepalive@openssh.com", true, nil); err == nil {
 			close(answer)
 		}
@@ -224,9 +235,11 @@ func (c *Conn) Request(ctx context.Context, name string, payload []byte) (reply 
 	return c.RequestOrUndo(ctx, name, payload, nil)
 }
 
-// RequestOrUndo is Request, but if ctx ends before the server has answered, it calls undo when the server has granted the request nevertheless. undo runs in
-// a goroutine of the connection's; nil is nothing.
-func (c *Conn) RequestOrUndo(ctx context.Context, name string, payload []byte, undo func(reply []byte)) (reply []byte, err error) {
+// RequestOrUndo is Request, but if ctx ends before the server has answered, it calls undo when the
+// server has granted the request nevertheless. undo runs in a goroutine of the connection's; nil is
+// nothing.
+func (c *Conn) RequestOrUndo(ctx context.Context, name string, payload []byte,
+	undo func(reply []byte)) (reply []byte, err error) {
 	type answer struct {
 		reply []byte
 		err   error
@@ -258,8 +271,10 @@ func (c *Conn) RequestOrUndo(ctx context.Context, name string, payload []byte, u
 	}
 }
 
-// OpenChannel opens a channel. It does not wait for a server that does not answer: it returns when ctx ends, and closes the channel when that is there.
-func (c *Conn) OpenChannel(ctx context.Context, kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
+// OpenChannel opens a channel. It does not wait for a server that does not answer: it returns when
+// ctx ends, and closes the channel when that is there.
+func (c *Conn) OpenChannel(ctx context.Context, kind string,
+	extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
 	o := c.obtain(ctx.Done(), func() opened {
 		ch, requests, err := c.Client.OpenChannel(kind, extra)
 		return opened{ch, requests, err}
@@ -280,7 +295,8 @@ type opened struct {
 // errGivenUp: this side has stopped waiting.
 var errGivenUp = errors.New("given up")
 
-// obtain calls open, and returns when it does or when done is closed: then it closes the channel when that is there.
+// obtain calls open, and returns when it does or when done is closed: then it closes the channel
+// when that is there.
 func (c *Conn) obtain(done <-chan struct{}, open func() opened) opened {
 	got := make(chan opened)
 	if !c.Run(func() {
@@ -322,7 +338,8 @@ func (c *Conn) Reason() (string, error) {
 	return "connection broken", c.why
 }
 
-// A meter counts what comes. It reads much in large pieces, where x/crypto reads 4 KiB at a time; while little comes, it holds no buffer.
+// A meter counts what comes. It reads much in large pieces, where x/crypto reads 4 KiB at a time;
+// while little comes, it holds no buffer.
 type meter struct {
 	net.Conn
 	large    *[meterSize]byte // nil while little comes

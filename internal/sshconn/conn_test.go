@@ -58,7 +58,8 @@ func TestKeep(t *testing.T) {
 	c, s := connect(t)
 	c.Keep(time.Millisecond, 1000)
 	for range 5 {
-		require.NoError(t, soon(t, "a question", s.requests).Reply(false, nil)) // a refusal is a sign of life
+		// a refusal is a sign of life
+		require.NoError(t, soon(t, "a question", s.requests).Reply(false, nil))
 	}
 	require.False(t, c.Ended())
 }
@@ -157,7 +158,10 @@ func TestHandshakeRefused(t *testing.T) {
 	near, far = net.Pipe() // a server that never says a word
 	defer far.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	handshake := async(func() error { _, err := Handshake(ctx, near, "test", config, nil); return err })
+	handshake := async(func() error {
+		_, err := Handshake(ctx, near, "test", config, nil)
+		return err
+	})
 	far.Read(make([]byte, 1)) // it has begun
 	cancel(ErrNoHandshake)
 	require.ErrorIs(t, soon(t, "the handshake", handshake), ErrNoHandshake)

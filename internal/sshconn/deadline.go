@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A deadline is a moment that can be moved, as net.Conn's are. (net.Pipe has the same; it is not exported.)
+// A deadline is a moment that can be moved, as net.Conn's are. (net.Pipe has the same; it is not
+// exported.)
 type deadline struct {
 	mu    *sync.Mutex
 	state *deadlineState

@@ -16,16 +16,20 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Dial has the server connect to an address, as the user that has logged in. With "tcp4" and "tcp6" it is an IP
-// address of that kind, or "localhost"; the server resolves other names as it likes. Errors are *net.OpError. They wrap
-// the system's error where the server names one (syscall.ECONNREFUSED, fs.ErrNotExist, …). explain improves the server's refusals.
-// lost returns the error of reads and writes after this connection has ended.
-func (c *Conn) Dial(ctx context.Context, network, address string, explain func(error) error, lost func() error) (net.Conn, error) {
+// Dial has the server connect to an address, as the user that has logged in. With "tcp4" and "tcp6"
+// it is an IP address of that kind, or "localhost"; the server resolves other names as it likes.
+// Errors are *net.OpError. They wrap the system's error where the server names one
+// (syscall.ECONNREFUSED, fs.ErrNotExist, …). explain improves the server's refusals. lost returns
+// the error of reads and writes after this connection has ended.
+func (c *Conn) Dial(ctx context.Context, network, address string, explain func(error) error,
+	lost func() error) (net.Conn, error) {
 	kind, extra, remote, err := forwarding(network, address)
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
-	fail := func(err error) error { return &net.OpError{Op: "dial", Net: network, Addr: remote, Err: err} }
+	fail := func(err error) error {
+		return &net.OpError{Op: "dial", Net: network, Addr: remote, Err: err}
+	}
 	if err := ctxerr.Of(ctx); err != nil {
 		return nil, fail(err)
 	}
@@ -36,8 +40,10 @@ func (c *Conn) Dial(ctx context.Context, network, address string, explain func(e
 	return c.carry(ch, requests, localAddr(network), remote, lost), nil
 }
 
-// carry makes a connection of a channel. lost returns the error of its reads and writes after the SSH connection has ended.
-func (c *Conn) carry(ch ssh.Channel, requests <-chan *ssh.Request, local, remote net.Addr, lost func() error) net.Conn {
+// carry makes a connection of a channel. lost returns the error of its reads and writes after the
+// SSH connection has ended.
+func (c *Conn) carry(ch ssh.Channel, requests <-chan *ssh.Request, local, remote net.Addr,
+	lost func() error) net.Conn {
 	f := &forwarded{Stream: NewStream(ch, c.Group), local: local, remote: remote}
 	if KnowsCredit(string(c.Client.ServerVersion())) {
 		f.Credit = FirstCredit
@@ -59,7 +65,8 @@ func forwarding(network, address string) (kind string, extra []byte, remote net.
 			Reserved string
 			Port     uint32
 		}{Path: address})
-		return "direct-streamlocal@openssh.com", extra, &net.UnixAddr{Name: address, Net: "unix"}, nil
+		return "direct-streamlocal@openssh.com", extra, &net.UnixAddr{Name: address, Net: "unix"},
+			nil
 	case "tcp", "tcp4", "tcp6":
 	default:
 		return "", nil, nil, net.UnknownNetworkError(network)
@@ -70,7 +77,8 @@ func forwarding(network, address string) (kind string, extra []byte, remote net.
 	}
 	port, err := strconv.ParseUint(service, 10, 16)
 	if err != nil {
-		return "", nil, nil, &net.AddrError{Err: "the port is not a number from 0 to 65535", Addr: address}
+		return "", nil, nil, &net.AddrError{Err: "the port is not a number from 0 to 65535",
+			Addr: address}
 	}
 	if name == "" {
 		name = "localhost"
@@ -83,7 +91,8 @@ func forwarding(network, address string) (kind string, extra []byte, remote net.
 			name = "::1"
 		}
 	}
-	if ip := net.ParseIP(name); ip != nil && (network == "tcp4" && ip.To4() == nil || network == "tcp6" && ip.To4() != nil) {
+	if ip := net.ParseIP(name); ip != nil &&
+		(network == "tcp4" && ip.To4() == nil || network == "tcp6" && ip.To4() != nil) {
 		return "", nil, nil, &net.AddrError{Err: "not an address of " + network, Addr: address}
 	}
 	// RFC 4254, section 7.2
@@ -182,7 +191,8 @@ func (f *forwarded) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// A breakable is a forwarded connection that knows which of the two has ended: itself, or the SSH connection that carries it.
+// A breakable is a forwarded connection that knows which of the two has ended: itself, or the SSH
+// connection that carries it.
 type breakable struct {
 	*forwarded
 	on   *Conn
@@ -199,8 +209,8 @@ func (b *breakable) Write(p []byte) (int, error) {
 	return n, b.why("write", err)
 }
 
-// why returns the cause of an error. When the SSH connection ends, the forwarded one seems to end by itself for a moment. If the server still
-// answers, the SSH connection has not ended.
+// why returns the cause of an error. When the SSH connection ends, the forwarded one seems to end
+// by itself for a moment. If the server still answers, the SSH connection has not ended.
 func (b *breakable) why(op string, err error) error {
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err

@@ -2,7 +2,8 @@ package sshconn
 
 import "sync"
 
-// A Group owns goroutines. Once it has been stopped, no new ones begin, and Wait waits for those that run.
+// A Group owns goroutines. Once it has been stopped, no new ones begin, and Wait waits for those
+// that run.
 type Group struct {
 	mu      sync.Mutex
 	wg      sync.WaitGroup

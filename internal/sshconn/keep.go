@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Keep has the server asked every interval for a sign of life, from now on. When nothing at all has come from the server for misses intervals after a
-// question, the connection is ended. It may be called once.
+// Keep has the server asked every interval for a sign of life, from now on. When nothing at all has
+// come from the server for misses intervals after a question, the connection is ended. It may be
+// called once.
 func (c *Conn) Keep(interval time.Duration, misses int) {
 	c.keeps <- keeper{interval: interval, misses: misses}
 }

@@ -19,7 +19,9 @@ type Forward struct {
 	on   *Conn
 	lost func() error
 	kind string // of the request: tcpip-forward or streamlocal-forward@openssh.com
-	host string // in this side's words, by which the server tells where a connection has come; or the socket's path
+	// in this side's words, by which the server tells where a connection has come; or the socket's
+	// path
+	host string
 	port uint32
 }
 
@@ -29,7 +31,8 @@ type forwards struct {
 	all   []*Forward
 	ended bool
 
-	// The server may announce a connection before this side has seen the answer that tells the port.
+	// The server may announce a connection before this side has seen the answer that tells the
+	// port.
 	asking int // requests under way
 	early  []ssh.NewChannel
 }
@@ -55,11 +58,13 @@ type (
 	forwardedUnix struct{ Path, Reserved string }
 )
 
-// Listen has the server listen on an address, as the user that has logged in: an IP address, "" (all of them) or a name and a port, where port 0 is one that
-// the server chooses; with "unix" the absolute path of a socket. A server that refuses is a *RefusedError; it does not say why. lost returns the error of
-// Accept, and of the connections, after this connection has ended. If ctx ends and the server listens all the same, it is told to stop, and then cancelled is
-// called.
-func (c *Conn) Listen(ctx context.Context, network, address string, lost func() error, cancelled func()) (*Forward, error) {
+// Listen has the server listen on an address, as the user that has logged in: an IP address, ""
+// (all of them) or a name and a port, where port 0 is one that the server chooses; with "unix" the
+// absolute path of a socket. A server that refuses is a *RefusedError; it does not say why. lost
+// returns the error of Accept, and of the connections, after this connection has ended. If ctx ends
+// and the server listens all the same, it is told to stop, and then cancelled is called.
+func (c *Conn) Listen(ctx context.Context, network, address string, lost func() error,
+	cancelled func()) (*Forward, error) {
 	f := &Forward{on: c, lost: lost, kind: forwardUnix, host: address}
 	if network != "unix" {
 		host, service, err := net.SplitHostPort(address)
@@ -68,7 +73,8 @@ func (c *Conn) Listen(ctx context.Context, network, address string, lost func() 
 		}
 		port, err := strconv.ParseUint(service, 10, 16)
 		if err != nil {
-			return nil, &net.AddrError{Err: "the port is not a number from 0 to 65535", Addr: address}
+			return nil, &net.AddrError{Err: "the port is not a number from 0 to 65535",
+				Addr: address}
 		}
 		f.kind, f.host, f.port = forwardTCP, host, uint32(port)
 	}
@@ -127,7 +133,8 @@ func Address(network, address string) net.Addr {
 	return hostPort{network, address}
 }
 
-// ask notes that a request to listen begins or ends. When none is under way any more, it returns the channels that have come too early.
+// ask notes that a request to listen begins or ends. When none is under way any more, it returns
+// the channels that have come too early.
 func (f *forwards) ask(n int) []ssh.NewChannel {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -170,7 +177,8 @@ func (c *Conn) announced(ch ssh.NewChannel) {
 	}
 }
 
-// of finds the listener of a channel. If there may be one soon, it keeps the channel and returns nil.
+// of finds the listener of a channel. If there may be one soon, it keeps the channel and returns
+// nil.
 func (f *forwards) of(ch ssh.NewChannel) (*Forward, net.Addr, error) {
 	var where func(*Forward) bool
 	var remote net.Addr
@@ -180,7 +188,9 @@ func (f *forwards) of(ch ssh.NewChannel) (*Forward, net.Addr, error) {
 		if err := ssh.Unmarshal(ch.ExtraData(), &to); err != nil {
 			return nil, nil, err
 		}
-		where = func(l *Forward) bool { return l.kind == forwardTCP && l.host == to.Host && l.port == to.Port }
+		where = func(l *Forward) bool {
+			return l.kind == forwardTCP && l.host == to.Host && l.port == to.Port
+		}
 		remote = &net.TCPAddr{IP: net.ParseIP(to.Origin), Port: int(to.OriginPort)}
 	case "forwarded-streamlocal@openssh.com":
 		var to forwardedUnix
@@ -207,7 +217,8 @@ func (f *forwards) of(ch ssh.NewChannel) (*Forward, net.Addr, error) {
 // cancelLimit bounds the wait for a server that is to stop listening.
 const cancelLimit = 5 * time.Second
 
-// Close has the server stop listening, and waits until it does: then the address is free. Connections that were accepted go on. Closing again does nothing.
+// Close has the server stop listening, and waits until it does: then the address is free.
+// Connections that were accepted go on. Closing again does nothing.
 func (f *Forward) Close() error {
 	if !f.End(net.ErrClosed) {
 		return nil

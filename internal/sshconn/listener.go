@@ -7,11 +7,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Listener hands out connections that a server has announced: each a channel that the server has opened and that nobody has accepted yet. Until
-// it is accepted, the server sends nothing on it, so a connection that waits here costs little.
+// A Listener hands out connections that a server has announced: each a channel that the server has
+// opened and that nobody has accepted yet. Until it is accepted, the server sends nothing on it, so
+// a connection that waits here costs little.
 type Listener struct {
-	Address net.Addr     // where the server listens: to be set before Accept is called
-	lost    func() error // the error of a connection's reads and writes after its SSH connection has ended
+	Address net.Addr // where the server listens: to be set before Accept is called
+	// the error of a connection's reads and writes after its SSH connection has ended
+	lost func() error
 
 	mu      sync.Mutex
 	change  *sync.Cond // broadcast when waiting or err changes
@@ -27,7 +29,8 @@ type announced struct {
 	remote net.Addr
 }
 
-// Backlog is how many connections wait for Accept. The server has to turn further ones away, or to let them wait at its end.
+// Backlog is how many connections wait for Accept. The server has to turn further ones away, or to
+// let them wait at its end.
 const Backlog = 128
 
 // NewListener makes a Listener to which nothing has been announced yet.
@@ -37,7 +40,8 @@ func NewListener(addr net.Addr, lost func() error) *Listener {
 	return l
 }
 
-// Announce adds a connection, or rejects it: when the Listener has ended, or when too many wait. remote is who has connected.
+// Announce adds a connection, or rejects it: when the Listener has ended, or when too many wait.
+// remote is who has connected.
 func (l *Listener) Announce(on *Conn, ch ssh.NewChannel, remote net.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,8 +98,8 @@ func (l *Listener) next() (announced, error) {
 	return a, nil
 }
 
-// End ends the Listener, unless it has ended: Accept returns err, and what waits is turned away. Connections that were accepted go on. It reports whether
-// this was the first call.
+// End ends the Listener, unless it has ended: Accept returns err, and what waits is turned away.
+// Connections that were accepted go on. It reports whether this was the first call.
 func (l *Listener) End(err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

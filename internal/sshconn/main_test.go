@@ -68,7 +68,8 @@ func (s *stoppable) Read(p []byte) (int, error) {
 // pair returns both ends of a wire.
 func pair(t testing.TB) (near, far net.Conn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // net.Pipe has no buffer: two ends that write to each other would both wait
+	// net.Pipe has no buffer: two ends that write to each other would both wait
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
 	near, err = net.Dial("tcp", l.Addr().String())
@@ -94,7 +95,8 @@ func connect(t testing.TB) (*Conn, *server) {
 	signer := hostKey(t)
 	config := &ssh.ServerConfig{NoClientAuth: true}
 	config.AddHostKey(signer)
-	s := &server{raw: &stoppable{Conn: near, silent: make(chan struct{})}, far: far.(*net.TCPConn), requests: make(chan *ssh.Request), channels: make(chan ssh.NewChannel)}
+	s := &server{raw: &stoppable{Conn: near, silent: make(chan struct{})}, far: far.(*net.TCPConn),
+		requests: make(chan *ssh.Request), channels: make(chan ssh.NewChannel)}
 	ended, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -129,7 +131,8 @@ func connect(t testing.TB) (*Conn, *server) {
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, err := Handshake(ctx, s.raw, "test", &ssh.ClientConfig{HostKeyCallback: ssh.FixedHostKey(signer.PublicKey())}, nil)
+	c, err := Handshake(ctx, s.raw, "test", &ssh.ClientConfig{
+		HostKeyCallback: ssh.FixedHostKey(signer.PublicKey())}, nil)
 	if err != nil {
 		near.Close()
 		<-ended

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// At a connection's end x/crypto forgets its channels, and refuses to open another only once a write has failed; and of the first write that fails it says nothing. For
-// a channel that is opened in between it waits for ever. So a write has to fail before x/crypto learns of the end.
+// At a connection's end x/crypto forgets its channels, and refuses to open another only once a
+// write has failed; and of the first write that fails it says nothing. For a channel that is opened
+// in between it waits for ever. So a write has to fail before x/crypto learns of the end.
 
 // fail has the connection's writes fail, before x/crypto learns that a read has.
 func (m *meter) fail() {
@@ -25,7 +26,8 @@ func (m *meter) fail() {
 	}()
 	select {
 	case <-failed:
-	case <-time.After(forgotten): // keys are being exchanged, and it waits for what the other end does not say any more
+	case <-time.After(forgotten):
+		// keys are being exchanged, and it waits for what the other end does not say any more
 	}
 }
 
@@ -51,7 +53,8 @@ const messageMax = 255 << 10
 // fits returns syscall.E2BIG, in words, for a payload that is too long.
 func fits(payload []byte) error {
 	if len(payload) > messageMax {
-		return fmt.Errorf("a message of %d bytes is too long for SSH: %w", len(payload), syscall.E2BIG)
+		return fmt.Errorf("a message of %d bytes is too long for SSH: %w", len(payload),
+			syscall.E2BIG)
 	}
 	return nil
 }
@@ -81,7 +84,8 @@ type client struct {
 	gone <-chan struct{}
 }
 
-// forgotten is how long behind the connection's end an OpenChannel may take to return: all others do so at once.
+// forgotten is how long behind the connection's end an OpenChannel may take to return: all others
+// do so at once.
 const forgotten = time.Second
 
 func (c client) OpenChannel(kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {

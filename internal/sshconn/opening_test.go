@@ -11,7 +11,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Channels that are opened while the connection ends are refused, each: x/crypto alone left one waiting at the end of one in thirty connections.
+// Channels that are opened while the connection ends are refused, each: x/crypto alone left one
+// waiting at the end of one in thirty connections.
 func TestOpenAtTheEnd(t *testing.T) {
 	for range 200 {
 		c, s := connect(t)

@@ -8,16 +8,17 @@ import (
 	"sync"
 )
 
-// pumpSize is how much one read takes from a channel: the payload of the largest packet that x/crypto lets a server
-// send.
+// pumpSize is how much one read takes from a channel: the payload of the largest packet that
+// x/crypto lets a server send.
 const pumpSize = 32 << 10
 
 // A Pump reads an SSH channel on behalf of a reader that may go away.
 //
-// A read of an ssh.Channel ends only when the server says so: not when the channel is closed on this side, and not
-// while the network is silent. A Close that has to free a reader would hang with it. So a goroutine, started by the
-// first Read and waited for by the connection, does the reading, two buffers ahead at most. The buffers are small, until one is filled: most channels are
-// silent most of the time.
+// A read of an ssh.Channel ends only when the server says so: not when the channel is closed on
+// this side, and not while the network is silent. A Close that has to free a reader would hang with
+// it. So a goroutine, started by the first Read and waited for by the connection, does the reading,
+// two buffers ahead at most. The buffers are small, until one is filled: most channels are silent
+// most of the time.
 type Pump struct {
 	src    io.Reader
 	on     *Group          // waits for the goroutine; when it is stopped, the stream ends
@@ -42,7 +43,8 @@ type piece struct {
 	large *[pumpSize]byte // what data is in, if it was too much for that
 }
 
-// smallSize is the size of the buffers for little. A channel that has read has two of them for good, also in the many boxes that are idle.
+// smallSize is the size of the buffers for little. A channel that has read has two of them for
+// good, also in the many boxes that are idle.
 const smallSize = 1 << 10
 
 var pumpBuffers = sync.Pool{New: func() any { return new([pumpSize]byte) }}
@@ -95,7 +97,8 @@ func (r *Pump) run() {
 	}
 }
 
-// Read reads what there is. It returns io.EOF at the stream's end, and net.ErrClosed once this side has let go.
+// Read reads what there is. It returns io.EOF at the stream's end, and net.ErrClosed once this side
+// has let go.
 func (r *Pump) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -163,9 +166,9 @@ func (r *Pump) take(n int) {
 	}
 }
 
-// SkipPast drops everything up to and including mark, and returns the rest of mark's line. What follows the line
-// stays to be read. If the stream ends first, SkipPast returns the error and the end of what it has dropped, some 4 KiB
-// at most.
+// SkipPast drops everything up to and including mark, and returns the rest of mark's line. What
+// follows the line stays to be read. If the stream ends first, SkipPast returns the error and the
+// end of what it has dropped, some 4 KiB at most.
 func (r *Pump) SkipPast(mark []byte) (line, dropped []byte, err error) {
 	r.reading <- struct{}{}
 	defer func() { <-r.reading }()

@@ -22,7 +22,8 @@ func TestSkipPast(t *testing.T) {
 		{"in pieces", []string{"hel", "lo=ma", "rk=1", "2", "\nre", "st"}, "12", "rest", ""},
 		{"after much", []string{long, long, "=mark=\n"}, "", "", ""},
 		{"cut by what is dropped", []string{long + "=ma", "rk=12\nrest"}, "12", "rest", ""},
-		{"not there", []string{"This account ", "is not available\n"}, "", "", "This account is not available\n"},
+		{"not there", []string{"This account ", "is not available\n"}, "", "",
+			"This account is not available\n"},
 		{"no end of line", []string{"=mark=12"}, "", "", "=mark=12"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -10,14 +10,15 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Stream is an SSH channel whose reads and writes return as soon as it is closed on this side, whatever the server
-// does: x/crypto's go on until the server has answered, which it does not do while a program leaves its input unread,
-// or when it is no longer there.
+// A Stream is an SSH channel whose reads and writes return as soon as it is closed on this side,
+// whatever the server does: x/crypto's go on until the server has answered, which it does not do
+// while a program leaves its input unread, or when it is no longer there.
 type Stream struct {
 	Channel  ssh.Channel
 	Out, Err *Pump  // what comes on the channel, and on its standard error
 	LetGo    func() // called by Close; nil is nothing
-	// Credit is how many bytes more are sure to fit into the server's window: set it, if at all, before the first Write.
+	// Credit is how many bytes more are sure to fit into the server's window: set it, if at all,
+	// before the first Write.
 	Credit int
 
 	on       *Group // waits for the stream's goroutines
@@ -28,26 +29,31 @@ type Stream struct {
 	deadline deadline      // of writes
 }
 
-// FirstCredit is half of the window that OpenSSH's server (CHAN_SES_WINDOW_DEFAULT, CHAN_TCP_WINDOW_DEFAULT) and
-// x/crypto's give a channel. What fits into it is written without a goroutine that might be left behind, which makes
-// a short line some 15 µs faster. Most sessions type less than that in all. x/crypto does not tell how much of the window
-// the server has given back.
+// FirstCredit is half of the window that OpenSSH's server (CHAN_SES_WINDOW_DEFAULT,
+// CHAN_TCP_WINDOW_DEFAULT) and x/crypto's give a channel. What fits into it is written without a
+// goroutine that might be left behind, which makes a short line some 15 µs faster. Most sessions
+// type less than that in all. x/crypto does not tell how much of the window the server has given
+// back.
 const FirstCredit = 1 << 20
 
 // KnowsCredit reports whether a server is one of those.
 func KnowsCredit(version string) bool {
-	return strings.HasPrefix(version, "SSH-2.0-OpenSSH_") || strings.HasPrefix(version, "SSH-2.0-Go")
+	return strings.HasPrefix(version, "SSH-2.0-OpenSSH_") ||
+		strings.HasPrefix(version, "SSH-2.0-Go")
 }
 
-// NewStream makes a stream of a channel. on waits for the stream's goroutines; when on is stopped, the stream ends.
+// NewStream makes a stream of a channel. on waits for the stream's goroutines; when on is stopped,
+// the stream ends.
 func NewStream(ch ssh.Channel, on *Group) *Stream {
-	s := &Stream{Channel: ch, on: on, closed: make(chan struct{}), writing: make(chan struct{}, 1), deadline: makeDeadline()}
+	s := &Stream{Channel: ch, on: on, closed: make(chan struct{}), writing: make(chan struct{}, 1),
+		deadline: makeDeadline()}
 	s.Out = newPump(ch, on, s.closed)
 	s.Err = newPump(ch.Stderr(), on, s.closed)
 	return s
 }
 
-// Write writes all of p, in packets. After an error or a deadline, nobody knows how many of the bytes the server gets.
+// Write writes all of p, in packets. After an error or a deadline, nobody knows how many of the
+// bytes the server gets.
 func (s *Stream) Write(p []byte) (n int, err error) {
 	for {
 		chunk := p[n:min(n+pumpSize, len(p))]
@@ -59,7 +65,8 @@ func (s *Stream) Write(p []byte) (n int, err error) {
 	}
 }
 
-// writeBuffers are used again: without them, each 100 MB written would be 100 MB for the garbage collector.
+// writeBuffers are used again: without them, each 100 MB written would be 100 MB for the garbage
+// collector.
 var writeBuffers = sync.Pool{New: func() any { return new([pumpSize]byte) }}
 
 // write writes at most pumpSize bytes.
@@ -93,7 +100,8 @@ func (s *Stream) write(p []byte) (int, error) {
 		err error
 	}
 	done := make(chan result, 1)
-	buf := writeBuffers.Get().(*[pumpSize]byte) // the caller has p back before the write ends, if this side lets go
+	// the caller has p back before the write ends, if this side lets go
+	buf := writeBuffers.Get().(*[pumpSize]byte)
 	length := copy(buf[:], p)
 	if !s.on.Run(func() {
 		n, err := s.Channel.Write(buf[:length])
@@ -124,7 +132,8 @@ func closedPipe(err error) error {
 	return err
 }
 
-// CloseWrite sends the end of input, after the write under way if there is one, without waiting for it.
+// CloseWrite sends the end of input, after the write under way if there is one, without waiting for
+// it.
 func (s *Stream) CloseWrite() error {
 	end := func() {
 		if !s.ended {
@@ -154,11 +163,12 @@ func (s *Stream) CloseWrite() error {
 // Closed is closed by Close.
 func (s *Stream) Closed() <-chan struct{} { return s.closed }
 
-// Close lets go: reads and writes return. A goroutine tells the server, because sending blocks as long as the network
-// does.
+// Close lets go: reads and writes return. A goroutine tells the server, because sending blocks as
+// long as the network does.
 func (s *Stream) Close() { s.CloseAfter(func() {}) }
 
-// CloseAfter is Close, but say may send something to the server first. It runs in the goroutine that closes the channel.
+// CloseAfter is Close, but say may send something to the server first. It runs in the goroutine
+// that closes the channel.
 func (s *Stream) CloseAfter(say func()) {
 	s.once.Do(func() {
 		close(s.closed)

@@ -72,7 +72,8 @@ func TestCloseFreesWrite(t *testing.T) {
 	c, server := connect(t)
 	s, far := open(t, c, server)
 	defer far.Close()
-	_, err := s.Write(make([]byte, 2<<20)) // the window that x/crypto's server gives: channelWindowSize
+	// the window that x/crypto's server gives: channelWindowSize
+	_, err := s.Write(make([]byte, 2<<20))
 	require.NoError(t, err)
 	wrote := async(func() error { _, err := s.Write([]byte("x")); return err })
 	for end := time.Now().Add(patience); len(s.writing) == 0; time.Sleep(time.Millisecond) {

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// benchmarkHost measures a host beside x/crypto's own sessions on the same connection, which are its floor.
+// benchmarkHost measures a host beside x/crypto's own sessions on the same connection, which are
+// its floor.
 func benchmarkHost(b *testing.B, h *Host) {
 	client := &ssh.Client{Conn: h.first().Client}
 	b.Run("Start", func(b *testing.B) {

@@ -12,18 +12,20 @@ import (
 
 // A command is what the server is asked to execute so that a program runs.
 //
-// SSH knows neither arguments, nor directories, nor process ids: it hands one string to the user's login shell,
-// whichever that is. The string makes the login shell execute a POSIX shell in its place. The POSIX shell goes to the
-// directory, finds the program, prints its own process id behind a mark that nobody can guess, and executes the program
-// in its place. All of this is one process. Whatever a startup file of the login shell prints comes before the mark and
-// is dropped.
+// SSH knows neither arguments, nor directories, nor process ids: it hands one string to the user's
+// login shell, whichever that is. The string makes the login shell execute a POSIX shell in its
+// place. The POSIX shell goes to the directory, finds the program, prints its own process id behind
+// a mark that nobody can guess, and executes the program in its place. All of this is one process.
+// Whatever a startup file of the login shell prints comes before the mark and is dropped.
 type command struct {
-	line  string // for the login shell
-	input string // the first line of the program's standard input, which the shell reads; "" is none
+	line string // for the login shell
+	// the first line of the program's standard input, which the shell reads; "" is none
+	input string
 }
 
-// maxLine is the longest string for the login shell, which gets the string as one argument. Linux takes at most 128 KiB
-// in one argument (MAX_ARG_STRLEN). A longer string goes over the standard input.
+// maxLine is the longest string for the login shell, which gets the string as one argument. Linux
+// takes at most 128 KiB in one argument (MAX_ARG_STRLEN). A longer string goes over the standard
+// input.
 const maxLine = 100 << 10
 
 // nameMax is the longest path that a system with an sshd takes: Linux's PATH_MAX, which counts the
@@ -52,7 +54,8 @@ func makeCommand(p shellbox.Program, env []string, mark string) (command, error)
 	for _, list := range [][]string{p.Args, env, {p.Dir, p.User}} {
 		for _, s := range list {
 			if strings.IndexByte(s, 0) >= 0 {
-				return command{}, fmt.Errorf("start %q: a NUL byte in %.60q: %w", p.Args[0], s, syscall.EINVAL)
+				return command{}, fmt.Errorf("start %q: a NUL byte in %.60q: %w", p.Args[0], s,
+					syscall.EINVAL)
 			}
 		}
 	}
@@ -70,18 +73,21 @@ func makeCommand(p shellbox.Program, env []string, mark string) (command, error)
 	}
 	if p.Terminal != nil {
 		// A terminal cuts lines at 4,096 bytes, and shows them.
-		return command{}, fmt.Errorf("start %q on a terminal: arguments and environment of more than %d bytes: %w",
+		return command{}, fmt.Errorf("start %q on a terminal: arguments and environment of more "+
+			"than %d bytes: %w",
 			p.Args[0], maxLine, syscall.E2BIG)
 	}
-	// The shell's read takes single bytes from a stream that cannot seek, so the program's input stays untouched.
+	// The shell's read takes single bytes from a stream that cannot seek, so the program's input
+	// stays untouched.
 	return command{
 		line:  "exec /bin/sh -c " + quoteForAnyShell(`IFS= read -r __s && eval "$__s"`),
 		input: script + "\n",
 	}, nil
 }
 
-// To csh a string ends with the line, and so does the line to a shell that reads one: a newline in a quoted string of the script is a variable, which
-// gets its value from IFS, the third of whose characters it is (the fourth, which zsh has, goes).
+// To csh a string ends with the line, and so does the line to a shell that reads one: a newline in
+// a quoted string of the script is a variable, which gets its value from IFS, the third of whose
+// characters it is (the fourth, which zsh has, goes).
 const (
 	newline    = `'"$__n"'`
 	setNewline = `__n=${IFS#??}; __n=${__n%"${__n#?}"}; `
@@ -91,8 +97,11 @@ const (
 func makeScript(p shellbox.Program, env []string, mark string) string {
 	quote := func(s string) string { return strings.ReplaceAll(shellquote.Quote(s), "\n", newline) }
 	var b strings.Builder
-	// If nobody reads any more, printf fails or SIGPIPE kills the shell, and the program is not started.
-	fmt.Fprintf(&b, `__say() { printf "\036%s %%s\n" "$1" || exit 1; }; __no() { __say "$1"; exit 126; }; `, mark)
+	// If nobody reads any more, printf fails or SIGPIPE kills the shell, and the program is not
+	// started.
+	fmt.Fprintf(&b,
+		`__say() { printf "\036%s %%s\n" "$1" || exit 1; }; __no() { __say "$1"; exit 126; }; `,
+		mark)
 	if p.User != "" {
 		b.WriteString(isLogin(p.User, quote))
 	}
@@ -125,9 +134,11 @@ func makeScript(p shellbox.Program, env []string, mark string) string {
 	}
 	// The lookup that execvp does. command -v would find builtins too, and fork.
 	b.WriteString(`; __at=; case $1 in ` +
-		`*/*) [ -d "$1" ] && __no ` + programIsFolder + `; [ -e "$1" ] || __no ` + noProgram + `; [ -x "$1" ] || __no ` + notExecutable + `;; ` +
+		`*/*) [ -d "$1" ] && __no ` + programIsFolder + `; [ -e "$1" ] || __no ` + noProgram +
+		`; [ -x "$1" ] || __no ` + notExecutable + `;; ` +
 		`*) set -f; IFS=:; for __d in $PATH; do [ -f "${__d:-.}/$1" ] || continue; __at=1; [ -x "${__d:-.}/$1" ] && { __at=2; break; }; done; ` +
-		`case $__at in "") __no ` + noProgram + `;; 1) __no ` + notExecutable + `;; esac;; esac; unset __at __d; `)
+		`case $__at in "") __no ` + noProgram + `;; 1) __no ` + notExecutable +
+		`;; esac;; esac; unset __at __d; `)
 	if p.Terminal == nil {
 		fmt.Fprintf(&b, `printf "\036%s\n" >&2; `, mark)
 	}
@@ -136,7 +147,8 @@ func makeScript(p shellbox.Program, env []string, mark string) string {
 	return b.String()
 }
 
-// changeTo goes to the directory. Each shell's cd has its own words for why it failed: so look for the first parent that is there.
+// changeTo goes to the directory. Each shell's cd has its own words for why it failed: so look for
+// the first parent that is there.
 func changeTo(dir string, quote func(string) string) string {
 	word := quote(dir)
 	if dir[0] != '/' {
@@ -145,7 +157,8 @@ func changeTo(dir string, quote func(string) string) string {
 	return "set -- " + word + `; unset CDPATH; cd -- "$1" >/dev/null 2>&1 || { ` +
 		`[ -d "$1" ] && __no ` + noPermission + `; [ -e "$1" ] && __no ` + notADirectory + `; ` +
 		`while [ -n "$1" ] && ! [ -e "$1" ]; do set -- "${1%/*}"; done; [ -d "${1:-/}" ] && ! [ -x "${1:-/}" ] && __no ` + noPermission + `; ` +
-		`[ -e "$1" ] && ! [ -d "$1" ] && __no ` + notADirectory + `; __no ` + noDirectory + `; }; unset OLDPWD; `
+		`[ -e "$1" ] && ! [ -d "$1" ] && __no ` + notADirectory + `; __no ` + noDirectory +
+		`; }; unset OLDPWD; `
 }
 
 // execute puts the program in the shell's place, with the variables that env has to set.
@@ -172,14 +185,15 @@ func execute(p *shellbox.Program, env []string, quote func(string) string) strin
 	return b.String()
 }
 
-// quoteForAnyShell quotes s, which has no newline, for sh, bash, zsh, ksh, fish, csh and tcsh. In fish a
-// backslash before a backslash or a quote is special inside single quotes, and in csh an exclamation mark is: all
-// three stand outside.
+// quoteForAnyShell quotes s, which has no newline, for sh, bash, zsh, ksh, fish, csh and tcsh. In
+// fish a backslash before a backslash or a quote is special inside single quotes, and in csh an
+// exclamation mark is: all three stand outside.
 var anyShell = strings.NewReplacer(`'`, `'\''`, `\`, `'\\'`, `!`, `'\!'`)
 
 func quoteForAnyShell(s string) string { return "'" + anyShell.Replace(s) + "'" }
 
-// isLogin returns the part of the script that goes on only if user, a name, a number or two, is the login's own.
+// isLogin returns the part of the script that goes on only if user, a name, a number or two, is the
+// login's own.
 func isLogin(user string, quote func(string) string) string {
 	name, gid, grouped := strings.Cut(user, ":")
 	check := `[ "$(id -un 2>/dev/null)" = ` + quote(name) + ` ]`
@@ -202,12 +216,15 @@ func lastOf(name string, env []string) (value string) {
 	return value
 }
 
-// settable reports whether a shell can export a variable of that name: it is a name, and not one that some shell
-// keeps to itself (bash refuses UID, which images do set, and leaves a script for it), nor one of ours.
+// settable reports whether a shell can export a variable of that name: it is a name, and not one
+// that some shell keeps to itself (bash refuses UID, which images do set, and leaves a script for
+// it), nor one of ours.
 func settable(name string) bool {
 	switch name {
-	case "", "_", "UID", "EUID", "GID", "PPID", "GROUPS", "IFS", "OPTIND", "OPTARG", "LINENO", "RANDOM", "SRANDOM", "SECONDS",
-		"SHELLOPTS", "DIRSTACK", "FUNCNAME", "FUNCNEST", "PIPESTATUS", "HISTCMD", "EPOCHSECONDS", "EPOCHREALTIME", "CDPATH":
+	case "", "_", "UID", "EUID", "GID", "PPID", "GROUPS", "IFS", "OPTIND", "OPTARG", "LINENO",
+		"RANDOM", "SRANDOM", "SECONDS",
+		"SHELLOPTS", "DIRSTACK", "FUNCNAME", "FUNCNEST", "PIPESTATUS", "HISTCMD", "EPOCHSECONDS",
+		"EPOCHREALTIME", "CDPATH":
 		return false
 	}
 	if strings.HasPrefix(name, "BASH") || strings.HasPrefix(name, "__") {

@@ -10,8 +10,10 @@ import (
 
 // The line that a server is asked to execute means the same to every login shell.
 func TestAnyLoginShell(t *testing.T) {
-	args := []string{"", "a b", "it's", `back\slash`, `\\'\`, `\'`, "!boom!", "$HOME", "`x`", "*", "~", "ümlaut €", "\"", "#no", "{a,b}", "%s", "(", "^x", "end\\", "new\nline", "\n"}
-	for _, login := range [][]string{{"sh"}, {"bash"}, {"dash"}, {"busybox", "ash"}, {"zsh"}, {"fish"}, {"tcsh"}, {"bash", "--posix"}} {
+	args := []string{"", "a b", "it's", `back\slash`, `\\'\`, `\'`, "!boom!", "$HOME", "`x`", "*",
+		"~", "ümlaut €", "\"", "#no", "{a,b}", "%s", "(", "^x", "end\\", "new\nline", "\n"}
+	for _, login := range [][]string{{"sh"}, {"bash"}, {"dash"}, {"busybox", "ash"}, {"zsh"},
+		{"fish"}, {"tcsh"}, {"bash", "--posix"}} {
 		t.Run(strings.Join(login, " "), func(t *testing.T) {
 			if _, err := exec.LookPath(login[0]); err != nil {
 				t.Skipf("no %s here: install the package of that name", login[0])
@@ -21,7 +23,8 @@ func TestAnyLoginShell(t *testing.T) {
 				args = append(args[:len(args):len(args)], "\xff\xfe broken")
 			}
 			for _, long := range []bool{false, true} {
-				p := shellbox.Program{Args: append([]string{"printf", `%s\0`}, args...), Dir: "/usr/lib"}
+				p := shellbox.Program{Args: append([]string{"printf", `%s\0`}, args...),
+					Dir: "/usr/lib"}
 				env := []string{"A='b'\\ !", "UID=5"}
 				if long {
 					env = append(env, "LONG="+strings.Repeat("x", maxLine))
@@ -31,7 +34,8 @@ func TestAnyLoginShell(t *testing.T) {
 				if (cmd.input != "") != long {
 					t.Fatalf("over the standard input: %v", !long)
 				}
-				c := exec.Command(login[0], append(login[1:len(login):len(login)], "-c", cmd.line)...)
+				c := exec.Command(login[0], append(login[1:len(login):len(login)], "-c",
+					cmd.line)...)
 				c.Stdin = strings.NewReader(cmd.input)
 				out, err := c.Output()
 				if err != nil {

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Dial implements shellbox.Host; see sshconn.Conn.Dial. After the connection to the server has ended, reads and writes return a *sandbox.LostError.
+// Dial implements shellbox.Host; see sshconn.Conn.Dial. After the connection to the server has
+// ended, reads and writes return a *sandbox.LostError.
 func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	explain := func(err error) error {
 		if network == "unix" {
@@ -31,7 +32,8 @@ func (h *Host) socketRefusal(ctx context.Context, path string, err error) error 
 		return sshconn.Refusal(err)
 	}
 	p, startErr := h.Start(ctx, shellbox.Program{Args: []string{
-		"/bin/sh", "-c", `[ -e "$1" ] || exit 2; [ -S "$1" ] || exit 3; [ -w "$1" ] || exit 4`, "sh", path}})
+		"/bin/sh", "-c", `[ -e "$1" ] || exit 2; [ -S "$1" ] || exit 3; [ -w "$1" ] || exit 4`,
+		"sh", path}})
 	if startErr != nil {
 		return sshconn.Refusal(err)
 	}
@@ -48,5 +50,6 @@ func (h *Host) socketRefusal(ctx context.Context, path string, err error) error 
 	case 4:
 		return os.NewSyscallError("connect", syscall.EACCES)
 	}
-	return fmt.Errorf("%w (or the server does not forward to sockets: AllowStreamLocalForwarding)", os.NewSyscallError("connect", syscall.ECONNREFUSED))
+	return fmt.Errorf("%w (or the server does not forward to sockets: AllowStreamLocalForwarding)",
+		os.NewSyscallError("connect", syscall.ECONNREFUSED))
 }

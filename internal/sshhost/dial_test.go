@@ -38,13 +38,15 @@ func TestDial(t *testing.T) {
 			if c.network == "unix" {
 				hosttest.Listen(t, "unix", address, echo)
 			} else {
-				_, port, _ := net.SplitHostPort(hosttest.Listen(t, c.network, c.listen, echo).Addr().String())
+				_, port, _ := net.SplitHostPort(hosttest.Listen(t, c.network, c.listen,
+					echo).Addr().String())
 				address = net.JoinHostPort(c.address, port)
 			}
 			conn, err := h.Dial(t.Context(), c.network, address)
 			noError(t, err)
 			defer conn.Close()
-			if got := conn.RemoteAddr(); got.Network() != c.network || c.address != "localhost" && got.String() != address {
+			if got := conn.RemoteAddr(); got.Network() != c.network || c.address != "localhost" &&
+				got.String() != address {
 				t.Errorf("remote address is %s %s", got.Network(), got)
 			}
 			if conn.LocalAddr() == nil || conn.LocalAddr().String() == "" && c.network != "unix" {
@@ -97,18 +99,21 @@ func TestDialRefused(t *testing.T) {
 	} {
 		conn, err := h.Dial(t.Context(), c.network, c.address)
 		var op *net.OpError
-		if conn != nil || !errors.As(err, &op) || c.want != nil && !errors.Is(err, c.want) || op.Addr == nil && !strings.Contains(err.Error(), c.address) && c.network != "udp" {
+		if conn != nil || !errors.As(err, &op) || c.want != nil && !errors.Is(err, c.want) ||
+			op.Addr == nil && !strings.Contains(err.Error(), c.address) && c.network != "udp" {
 			t.Errorf("%s %s: got %v, want %v", c.network, c.address, err, c.want)
 		}
 	}
 }
 
 func TestDialForbidden(t *testing.T) {
-	h := hostOf(t, sshdtest.Start(t, "AllowTcpForwarding no", "AllowStreamLocalForwarding no"), Config{})
+	h := hostOf(t, sshdtest.Start(t, "AllowTcpForwarding no", "AllowStreamLocalForwarding no"),
+		Config{})
 	socket := filepath.Join(t.TempDir(), "socket")
 	hosttest.Listen(t, "unix", socket, echo)
 	for network, address := range map[string]string{"tcp": "127.0.0.1:1", "unix": socket} {
-		if _, err := h.Dial(t.Context(), network, address); err == nil || !strings.Contains(err.Error(), "does not forward") {
+		if _, err := h.Dial(t.Context(), network, address); err == nil ||
+			!strings.Contains(err.Error(), "does not forward") {
 			t.Errorf("%s: got %v", network, err)
 		}
 	}
@@ -153,7 +158,8 @@ func TestDialDeadlines(t *testing.T) {
 		t.Errorf("after the deadlines: %v", err)
 	}
 	// A deadline that moves frees a read under way.
-	conn2, err := h.Dial(t.Context(), "tcp", hosttest.Listen(t, "tcp", "127.0.0.1:0", echo).Addr().String())
+	conn2, err := h.Dial(t.Context(), "tcp", hosttest.Listen(t, "tcp", "127.0.0.1:0",
+		echo).Addr().String())
 	noError(t, err)
 	defer conn2.Close()
 	done := make(chan error)
@@ -188,7 +194,8 @@ func TestDialMany(t *testing.T) {
 
 func TestDialClose(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t), Config{})
-	conn, err := h.Dial(t.Context(), "tcp", hosttest.Listen(t, "tcp", "127.0.0.1:0", echo).Addr().String())
+	conn, err := h.Dial(t.Context(), "tcp", hosttest.Listen(t, "tcp", "127.0.0.1:0",
+		echo).Addr().String())
 	noError(t, err)
 	done := make(chan error)
 	go func() { _, err := conn.Read(make([]byte, 1)); done <- err }()

@@ -18,7 +18,8 @@ import (
 
 // in has sessions begin with a TMPDIR of the test's own, and with more lines of a script.
 func in(tmp, more string) string {
-	return "ForceCommand TMPDIR=" + tmp + "; export TMPDIR; " + more + ` eval "$SSH_ORIGINAL_COMMAND"`
+	return "ForceCommand TMPDIR=" + tmp + "; export TMPDIR; " + more +
+		` eval "$SSH_ORIGINAL_COMMAND"`
 }
 
 // nothingIn requires that no FIFO and no feeder is left.
@@ -38,7 +39,9 @@ func nothingIn(t *testing.T, h *Host, tmp string) {
 		}
 		return true
 	})
-	waitFor(t, "the processes to end", func() bool { return exec.Command("pgrep", "-f", tmp).Run() != nil })
+	waitFor(t, "the processes to end", func() bool {
+		return exec.Command("pgrep", "-f", tmp).Run() != nil
+	})
 }
 
 func TestCommands(t *testing.T) {
@@ -62,11 +65,13 @@ func TestCommandsLeaveNothing(t *testing.T) {
 	require.Empty(t, names)
 	s.Say(t, "set | grep ^__; trap; ls -l /proc/$$/fd | grep -c 'in (deleted)'; echo up\n")
 	s.Shows(t, "up\n")
-	require.Equal(t, "1\nup\n", s.Shown(), "variables, traps, or more descriptors of the FIFO than one")
+	require.Equal(t, "1\nup\n", s.Shown(), "variables, traps, or more descriptors of the FIFO "+
+		"than one")
 }
 
 func TestCommandsNoPlace(t *testing.T) {
-	shell := shellbox.Program{Args: []string{"/bin/sh", "-i"}, Terminal: &shellbox.Terminal{Rows: 24, Cols: 80, Commands: true}}
+	shell := shellbox.Program{Args: []string{"/bin/sh", "-i"},
+		Terminal: &shellbox.Terminal{Rows: 24, Cols: 80, Commands: true}}
 	t.Run("NoMkdir", func(t *testing.T) {
 		h := hostOf(t, sshdtest.Start(t, in("/none", "PATH=/none;")), Config{})
 		_, err := h.Start(t.Context(), shell)
@@ -102,7 +107,9 @@ func TestCommandsNoPlace(t *testing.T) {
 	})
 	t.Run("NoFeeder", func(t *testing.T) {
 		tmp := t.TempDir()
-		h := hostOf(t, sshdtest.Start(t, in(tmp, `case $SSH_ORIGINAL_COMMAND in *"exec cat"*) echo "no cat here" >&2; exit 9;; esac;`)), Config{})
+		h := hostOf(t,
+			sshdtest.Start(t,
+				in(tmp, `case $SSH_ORIGINAL_COMMAND in *"exec cat"*) echo "no cat here" >&2; exit 9;; esac;`)), Config{})
 		_, err := h.Start(t.Context(), shell)
 		require.ErrorContains(t, err, "status 9")
 		require.ErrorContains(t, err, "no cat here")
@@ -110,7 +117,9 @@ func TestCommandsNoPlace(t *testing.T) {
 	})
 	t.Run("LateFeeder", func(t *testing.T) {
 		tmp := t.TempDir()
-		h := hostOf(t, sshdtest.Start(t, in(tmp, `case $SSH_ORIGINAL_COMMAND in *"exec cat"*) read -r x;; esac;`)), Config{})
+		h := hostOf(t,
+			sshdtest.Start(t,
+				in(tmp, `case $SSH_ORIGINAL_COMMAND in *"exec cat"*) read -r x;; esac;`)), Config{})
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		_, err := h.Start(ctx, shell)
@@ -119,7 +128,8 @@ func TestCommandsNoPlace(t *testing.T) {
 	})
 }
 
-// Whoever is told that there is no FIFO closes the session at once: the SIGHUP for that comes at any moment of the removal.
+// Whoever is told that there is no FIFO closes the session at once: the SIGHUP for that comes at
+// any moment of the removal.
 func TestCommandsHangUp(t *testing.T) {
 	tmp, bin := t.TempDir(), t.TempDir()
 	for _, name := range []string{"mkdir", "rm"} {
@@ -127,7 +137,8 @@ func TestCommandsHangUp(t *testing.T) {
 		noError(t, err)
 		hosttest.Execute(t, "ln", "-s", path, bin)
 	}
-	c, err := makeCommand(shellbox.Program{Args: []string{"sh"}, Terminal: &shellbox.Terminal{Commands: true}}, nil, "mark")
+	c, err := makeCommand(shellbox.Program{Args: []string{"sh"},
+		Terminal: &shellbox.Terminal{Commands: true}}, nil, "mark")
 	noError(t, err)
 	for _, sh := range []string{"dash", "bash", "busybox sh"} {
 		args := strings.Fields(sh)
@@ -136,7 +147,8 @@ func TestCommandsHangUp(t *testing.T) {
 			t.Logf("no %s here", args[0])
 			continue
 		}
-		line := strings.Replace(c.line, "/bin/sh", strings.Join(append([]string{path}, args[1:]...), " "), 1)
+		line := strings.Replace(c.line, "/bin/sh", strings.Join(append([]string{path}, args[1:]...),
+			" "), 1)
 		for i := range 100 {
 			cmd := exec.Command("/bin/sh", "-c", line)
 			cmd.Env = []string{"PATH=" + bin, "TMPDIR=" + tmp}
@@ -145,7 +157,8 @@ func TestCommandsHangUp(t *testing.T) {
 			said, err := bufio.NewReader(terminal).ReadString('\n')
 			noError(t, err)
 			require.Equal(t, "\x1emark no-fifo\r\n", said, sh)
-			for end := time.Now().Add(time.Duration(i) * 10 * time.Microsecond); time.Now().Before(end); {
+			for end := time.Now().Add(time.Duration(i) * 10 * time.Microsecond); time.Now().Before(
+				end); {
 			}
 			terminal.Close()
 			cmd.Wait()
@@ -158,7 +171,8 @@ func TestCommandsHangUp(t *testing.T) {
 
 // The lines of the script and of the feeder mean the same to every login shell.
 func TestFIFOForAnyLoginShell(t *testing.T) {
-	for _, login := range [][]string{{"sh"}, {"bash"}, {"dash"}, {"busybox", "ash"}, {"zsh"}, {"fish"}, {"tcsh"}} {
+	for _, login := range [][]string{{"sh"}, {"bash"}, {"dash"}, {"busybox", "ash"}, {"zsh"},
+		{"fish"}, {"tcsh"}} {
 		t.Run(strings.Join(login, " "), func(t *testing.T) {
 			if _, err := exec.LookPath(login[0]); err != nil {
 				t.Skipf("no %s here: install the package of that name", login[0])
@@ -166,14 +180,17 @@ func TestFIFOForAnyLoginShell(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "it's !1")
 			hosttest.Execute(t, "mkdir", dir)
 			hosttest.Execute(t, "mkfifo", dir+"/in")
-			reader := exec.Command("sh", "-c", `exec 3<>"$1" 4<"$1"; echo open; read -r x <&4; exec 3>&-; exec cat <&4`, "sh", dir+"/in")
+			reader := exec.Command("sh", "-c",
+				`exec 3<>"$1" 4<"$1"; echo open; read -r x <&4; exec 3>&-; exec cat <&4`, "sh",
+				dir+"/in")
 			out, err := reader.StdoutPipe()
 			noError(t, err)
 			noError(t, reader.Start())
 			b := make([]byte, 100)
 			n, _ := out.Read(b)
 			require.Equal(t, "open\n", string(b[:n]))
-			feeder := exec.Command(login[0], append(login[1:len(login):len(login)], "-c", feedLine(dir+"/in"))...)
+			feeder := exec.Command(login[0], append(login[1:len(login):len(login)], "-c",
+				feedLine(dir+"/in"))...)
 			feeder.Stdin = strings.NewReader("a line\n")
 			said, err := feeder.CombinedOutput()
 			require.NoError(t, err, "%s", said)

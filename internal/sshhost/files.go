@@ -80,7 +80,8 @@ func (h *Host) startFiles(ctx context.Context) (*process, error) {
 	proc := newProcess(s, shellbox.Program{})
 	ok, err := s.SendRequest("subsystem", true, ssh.Marshal(&struct{ Name string }{"sftp"}))
 	if err == nil && !ok {
-		err = fmt.Errorf("%w: the server has no subsystem sftp: have one in its sshd_config (Subsystem sftp internal-sftp)", errors.ErrUnsupported)
+		err = fmt.Errorf("%w: the server has no subsystem sftp: have one in its sshd_config "+
+			"(Subsystem sftp internal-sftp)", errors.ErrUnsupported)
 	}
 	if err != nil {
 		proc.Close()

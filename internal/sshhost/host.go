@@ -32,18 +32,21 @@ var _ shellbox.Host = (*Host)(nil)
 type Config struct {
 	// Dial makes one more connection.
 	Dial func(ctx context.Context) (*sshconn.Conn, error)
-	// MaxSessions is how many programs share a connection. Default: 10. If the server takes fewer, the Host finds out.
+	// MaxSessions is how many programs share a connection. Default: 10. If the server takes fewer,
+	// the Host finds out.
 	MaxSessions int
 	// Env is given to every program, before its own: "NAME=value".
 	Env []string
 }
 
-// New makes a Host of the first connection. The Host owns it from then on, and the connections that it makes later.
+// New makes a Host of the first connection. The Host owns it from then on, and the connections that
+// it makes later.
 func New(first *sshconn.Conn, c Config) *Host {
 	if c.MaxSessions <= 0 {
 		c.MaxSessions = DefaultMaxSessions
 	}
-	return &Host{pool: newPool(first, c.MaxSessions, c.Dial), env: c.Env, starts: sshconn.NewGroup(), closed: make(chan struct{})}
+	return &Host{pool: newPool(first, c.MaxSessions, c.Dial), env: c.Env,
+		starts: sshconn.NewGroup(), closed: make(chan struct{})}
 }
 
 // String names the kind of sandbox.
@@ -56,11 +59,13 @@ func (h *Host) Lost(ctx context.Context) error {
 		return nil
 	}
 	reason, err := c.Reason()
-	return &sandbox.LostError{Box: h.String(), Reason: reason, Cause: sandbox.LostConnection, Err: err}
+	return &sandbox.LostError{Box: h.String(), Reason: reason, Cause: sandbox.LostConnection,
+		Err: err}
 }
 
-// explain makes err say that the host is gone or closed, if it is. It asks the server, unless err is an answer of the server's: at a connection's end x/crypto
-// returns whatever has ended it, a moment before it is known to have ended.
+// explain makes err say that the host is gone or closed, if it is. It asks the server, unless err
+// is an answer of the server's: at a connection's end x/crypto returns whatever has ended it, a
+// moment before it is known to have ended.
 func (h *Host) explain(ctx context.Context, err error) error {
 	select {
 	case <-h.starts.Stopped():
@@ -81,7 +86,8 @@ func (h *Host) explain(ctx context.Context, err error) error {
 // gone is explain for a connection that is known to have ended.
 func (h *Host) gone() error { return h.explain(context.Background(), sshconn.ErrGone) }
 
-// answered reports whether err is what the server has answered, or the program that was started there.
+// answered reports whether err is what the server has answered, or the program that was started
+// there.
 func answered(err error) bool {
 	var channel *ssh.OpenChannelError
 	var request *sshconn.RefusedError

@@ -44,9 +44,11 @@ func TestStatus(t *testing.T) {
 
 func TestPID(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t), Config{})
-	for name, terminal := range map[string]*shellbox.Terminal{"pipes": nil, "terminal": {Rows: 10, Cols: 40}} {
+	for name, terminal := range map[string]*shellbox.Terminal{"pipes": nil,
+		"terminal": {Rows: 10, Cols: 40}} {
 		t.Run(name, func(t *testing.T) {
-			p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"cat", "/proc/self/stat", "/proc/self/cmdline"}, Terminal: terminal})
+			p, err := h.Start(t.Context(), shellbox.Program{
+				Args: []string{"cat", "/proc/self/stat", "/proc/self/cmdline"}, Terminal: terminal})
 			noError(t, err)
 			r := finish(p)
 			fields := strings.Fields(r.Stdout[:strings.LastIndexByte(r.Stdout, '\n')])
@@ -56,7 +58,8 @@ func TestPID(t *testing.T) {
 			if fields[5] != fields[0] {
 				t.Errorf("the program %s does not lead a session: %s", fields[0], fields[5])
 			}
-			if _, args, _ := strings.Cut(r.Stdout, "\n"); args != "cat\x00/proc/self/stat\x00/proc/self/cmdline\x00" {
+			if _, args, _ := strings.Cut(r.Stdout,
+				"\n"); args != "cat\x00/proc/self/stat\x00/proc/self/cmdline\x00" {
 				t.Errorf("arguments are %q", args)
 			}
 		})
@@ -65,8 +68,10 @@ func TestPID(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t), Config{})
-	args := []string{"", "a b", "it's", `back\slash`, `\\'\`, "new\nline", "\n", "tab\t", "!boom!", "$HOME", "`x`", "*", "~", "-n", "--",
-		"\"", "ümlaut €", "\xff\xfe broken", "\x01\x1b\x7f", strings.Repeat("'", 100), "a;b&c|d", "#no", "{a,b}", "%s", "=x", "end\n"}
+	args := []string{"", "a b", "it's", `back\slash`, `\\'\`, "new\nline", "\n", "tab\t", "!boom!",
+		"$HOME", "`x`", "*", "~", "-n", "--",
+		"\"", "ümlaut €", "\xff\xfe broken", "\x01\x1b\x7f", strings.Repeat("'", 100), "a;b&c|d",
+		"#no", "{a,b}", "%s", "=x", "end\n"}
 	for name, more := range map[string]int{"short": 0, "long": 300 << 10} {
 		t.Run(name, func(t *testing.T) {
 			args := args
@@ -74,7 +79,8 @@ func TestArguments(t *testing.T) {
 				args = append(args[:len(args):len(args)], strings.Repeat("x'\n", 341))
 			}
 			r := run(t, h, shellbox.Program{Args: append([]string{"printf", `%s\0`}, args...)})
-			if got := strings.Split(r.Stdout, "\x00"); strings.Join(got, "\x00") != strings.Join(args, "\x00")+"\x00" {
+			if got := strings.Split(r.Stdout, "\x00"); strings.Join(got,
+				"\x00") != strings.Join(args, "\x00")+"\x00" {
 				for i := range args {
 					if i < len(got) && got[i] != args[i] {
 						t.Errorf("argument %d: got %q, want %q", i, got[i], args[i])
@@ -85,7 +91,8 @@ func TestArguments(t *testing.T) {
 		})
 	}
 	t.Run("long, with input", func(t *testing.T) {
-		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sh", "-c", "cat; exit 3", strings.Repeat("x", 120<<10)}})
+		p, err := h.Start(t.Context(), shellbox.Program{
+			Args: []string{"sh", "-c", "cat; exit 3", strings.Repeat("x", 120<<10)}})
 		noError(t, err)
 		fmt.Fprint(p.Stdin(), "first\nsecond")
 		p.Stdin().Close()
@@ -104,14 +111,17 @@ func TestArguments(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t), Config{Env: []string{"A=host", "B=host"}})
 	r := run(t, h, shellbox.Program{Args: []string{"env", "-0"}, Env: []string{
-		"A=1", "A=2", "MULTI=a\nb'c\\", "EMPTY=", "UID=77", "odd.name=x y", "IFS=q", "__x=under", "LC_ALL=C", "PATH=/usr/bin:/bin", "n=1", "BASH_FUNC_f%%=() { :; }"}})
+		"A=1", "A=2", "MULTI=a\nb'c\\", "EMPTY=", "UID=77", "odd.name=x y", "IFS=q", "__x=under",
+		"LC_ALL=C", "PATH=/usr/bin:/bin", "n=1", "BASH_FUNC_f%%=() { :; }"}})
 	env := map[string]string{}
 	for kv := range strings.SplitSeq(r.Stdout, "\x00") {
 		name, value, _ := strings.Cut(kv, "=")
 		env[name] = value
 	}
-	for name, want := range map[string]string{"A": "2", "B": "host", "MULTI": "a\nb'c\\", "EMPTY": "", "UID": "77", "odd.name": "x y", "IFS": "q",
-		"__x": "under", "LC_ALL": "C", "PATH": "/usr/bin:/bin", "n": "1", "BASH_FUNC_f%%": "() { :; }"} {
+	for name, want := range map[string]string{"A": "2", "B": "host", "MULTI": "a\nb'c\\",
+		"EMPTY": "", "UID": "77", "odd.name": "x y", "IFS": "q",
+		"__x": "under", "LC_ALL": "C", "PATH": "/usr/bin:/bin", "n": "1",
+		"BASH_FUNC_f%%": "() { :; }"} {
 		if got, ok := env[name]; got != want || !ok {
 			t.Errorf("%s is %q (%v), want %q", name, got, ok, want)
 		}
@@ -129,7 +139,8 @@ func TestEnvironment(t *testing.T) {
 func TestDirectory(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t), Config{})
 	base := t.TempDir()
-	for _, name := range []string{"a b", "quote's", "new\nline", "-dash", "ümlaut", "\x1b]133;D\a", `back\slash`, "~", "$HOME", "trailing\n"} {
+	for _, name := range []string{"a b", "quote's", "new\nline", "-dash", "ümlaut", "\x1b]133;D\a",
+		`back\slash`, "~", "$HOME", "trailing\n"} {
 		dir := filepath.Join(base, name)
 		noError(t, os.Mkdir(dir, 0o755))
 		p := sh(`pwd; printf %s "${OLDPWD-unset}"`)
@@ -159,7 +170,8 @@ func TestProgramNotFound(t *testing.T) {
 	dir := t.TempDir()
 	noError(t, os.WriteFile(filepath.Join(dir, "plain"), []byte("#!/bin/sh\n"), 0o644))
 	noError(t, os.Mkdir(filepath.Join(dir, "folder"), 0o755))
-	noError(t, os.WriteFile(filepath.Join(dir, "script"), []byte("#!/bin/sh\necho script $0\n"), 0o755))
+	noError(t, os.WriteFile(filepath.Join(dir, "script"), []byte("#!/bin/sh\necho script $0\n"),
+		0o755))
 	env := []string{"PATH=" + dir + ":/usr/bin:/bin"}
 	for _, c := range []struct {
 		program string
@@ -177,7 +189,8 @@ func TestProgramNotFound(t *testing.T) {
 		{"", []error{syscall.EINVAL}},
 	} {
 		for _, terminal := range []*shellbox.Terminal{nil, {Rows: 24, Cols: 80}} {
-			_, err := h.Start(t.Context(), shellbox.Program{Args: []string{c.program}, Env: env, Terminal: terminal})
+			_, err := h.Start(t.Context(), shellbox.Program{Args: []string{c.program}, Env: env,
+				Terminal: terminal})
 			for _, want := range c.want {
 				if !errors.Is(err, want) {
 					t.Errorf("%q: got %v, want %v", c.program, err, want)
@@ -186,7 +199,8 @@ func TestProgramNotFound(t *testing.T) {
 		}
 	}
 	for _, program := range []string{"script", "./script"} {
-		if r := run(t, h, shellbox.Program{Args: []string{program}, Env: env, Dir: dir}); !strings.HasPrefix(r.Stdout, "script ") {
+		if r := run(t, h, shellbox.Program{Args: []string{program}, Env: env,
+			Dir: dir}); !strings.HasPrefix(r.Stdout, "script ") {
 			t.Errorf("%s: got %q, %q", program, r.Stdout, r.Stderr)
 		}
 	}
@@ -199,7 +213,9 @@ func TestProgramNotFound(t *testing.T) {
 
 // What a startup file prints, on either stream, is not the program's.
 func TestStartupFileThatPrints(t *testing.T) {
-	h := hostOf(t, sshdtest.Start(t, `ForceCommand echo noise; echo more noise >&2; printf 'no newline'; printf 'here either' >&2; eval "$SSH_ORIGINAL_COMMAND"`), Config{})
+	h := hostOf(t,
+		sshdtest.Start(t,
+			`ForceCommand echo noise; echo more noise >&2; printf 'no newline'; printf 'here either' >&2; eval "$SSH_ORIGINAL_COMMAND"`), Config{})
 	if r := run(t, h, sh("echo out; echo err >&2")); r.Stdout != "out\n" || r.Stderr != "err\n" {
 		t.Errorf("got %q and %q", r.Stdout, r.Stderr)
 	}
@@ -211,9 +227,11 @@ func TestStartupFileThatPrints(t *testing.T) {
 }
 
 func TestLoginShellThatRefuses(t *testing.T) {
-	h := hostOf(t, sshdtest.Start(t, "ForceCommand echo This account is not available; exit 5"), Config{})
+	h := hostOf(t, sshdtest.Start(t, "ForceCommand echo This account is not available; exit 5"),
+		Config{})
 	_, err := h.Start(t.Context(), sh("true"))
-	if err == nil || !strings.Contains(err.Error(), "status 5") || !strings.Contains(err.Error(), "This account is not available") {
+	if err == nil || !strings.Contains(err.Error(), "status 5") ||
+		!strings.Contains(err.Error(), "This account is not available") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -236,11 +254,13 @@ func TestUser(t *testing.T) {
 	noError(t, err)
 	for name, want := range map[string]error{
 		own.Username: nil, own.Uid: nil, own.Uid + ":" + own.Gid: nil,
-		"nobody": errors.ErrUnsupported, "no'such": errors.ErrUnsupported, "12345": errors.ErrUnsupported, own.Uid + ":12345": errors.ErrUnsupported,
+		"nobody": errors.ErrUnsupported, "no'such": errors.ErrUnsupported,
+		"12345": errors.ErrUnsupported, own.Uid + ":12345": errors.ErrUnsupported,
 		":": errors.ErrUnsupported,
 	} {
 		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"true"}, User: name})
-		if !errors.Is(err, want) || err != nil && !strings.Contains(err.Error(), "log in as that user") {
+		if !errors.Is(err, want) || err != nil &&
+			!strings.Contains(err.Error(), "log in as that user") {
 			t.Errorf("%s: got %v, want %v", name, err, want)
 		}
 		if err == nil {

@@ -32,7 +32,8 @@ type listener struct {
 // Listen implements shellbox.Listener, with SSH's remote forwarding.
 func (h *Host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
-		return nil, &net.OpError{Op: "listen", Net: network, Addr: sshconn.Address(network, address), Err: h.explain(ctx, err)}
+		return nil, &net.OpError{Op: "listen", Net: network,
+			Addr: sshconn.Address(network, address), Err: h.explain(ctx, err)}
 	}
 	l := &listener{host: h}
 	if network == "unix" {
@@ -97,7 +98,8 @@ func (h *Host) socketPath(ctx context.Context, p string) (string, error) {
 	return path.Join(home, p[1:]), nil
 }
 
-// listenRefusal finds out why the server does not listen: it does not say. /proc tells of others who listen on a port, on Linux.
+// listenRefusal finds out why the server does not listen: it does not say. /proc tells of others
+// who listen on a port, on Linux.
 func (h *Host) listenRefusal(ctx context.Context, network, address string, refused error) error {
 	const socket = `[ -e "$1" ] || [ -L "$1" ] && exit 2; d=${1%/*}; d=${d:-/}; [ -e "$d" ] || exit 3; [ -d "$d" ] || exit 4; [ -w "$d" ] || exit 5`
 	const port = `
@@ -106,7 +108,8 @@ hex=$(printf %04X "$1")
 cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | while read -r n local remote state rest; do
 	case $local.$state in *:$hex.0A) exit 2;; esac
 done`
-	why := map[int]syscall.Errno{2: syscall.EADDRINUSE, 3: syscall.ENOENT, 4: syscall.ENOTDIR, 5: syscall.EACCES}
+	why := map[int]syscall.Errno{2: syscall.EADDRINUSE, 3: syscall.ENOENT, 4: syscall.ENOTDIR,
+		5: syscall.EACCES}
 	script, argument := socket, address
 	if network != "unix" {
 		_, service, _ := net.SplitHostPort(address)
@@ -124,16 +127,20 @@ done`
 	return forbidden(refused)
 }
 
-// pathMax is how long a socket's path may be (sun_path, without the 0 at its end): Linux's; elsewhere it is less.
+// pathMax is how long a socket's path may be (sun_path, without the 0 at its end): Linux's;
+// elsewhere it is less.
 const pathMax = 107
 
 func forbidden(err error) error {
-	return fmt.Errorf("%w (AllowTcpForwarding, AllowStreamLocalForwarding, PermitListen; or there is no such address?)", err)
+	return fmt.Errorf("%w (AllowTcpForwarding, AllowStreamLocalForwarding, PermitListen; or "+
+		"there is no such address?)", err)
 }
 
 // script runs a script of sh and returns what it prints.
-func (h *Host) script(ctx context.Context, script string, args ...string) (output string, status int, err error) {
-	p, err := h.Start(ctx, shellbox.Program{Args: append([]string{"/bin/sh", "-c", script, "sh"}, args...)})
+func (h *Host) script(ctx context.Context, script string,
+	args ...string) (output string, status int, err error) {
+	p, err := h.Start(ctx, shellbox.Program{Args: append([]string{"/bin/sh", "-c", script, "sh"},
+		args...)})
 	if err != nil {
 		return "", 0, err
 	}

@@ -32,15 +32,17 @@ func TestListenHome(t *testing.T) {
 
 func TestListenForbidden(t *testing.T) {
 	t.Parallel()
-	h := hostOf(t, sshdtest.Start(t, "AllowTcpForwarding no", "AllowStreamLocalForwarding no"), Config{})
-	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "socket")} {
+	h := hostOf(t, sshdtest.Start(t, "AllowTcpForwarding no", "AllowStreamLocalForwarding no"),
+		Config{})
+	for network, address := range map[string]string{"tcp": "127.0.0.1:0",
+		"unix": filepath.Join(t.TempDir(), "socket")} {
 		_, err := h.Listen(t.Context(), network, address)
 		require.ErrorContains(t, err, "AllowTcpForwarding", network)
 	}
 }
 
-// Addr says where the server listens, whatever it was asked; an address that was asked for in vain is
-// an error.
+// Addr says where the server listens, whatever it was asked; an address that was asked for in vain
+// is an error.
 func TestListenAddress(t *testing.T) {
 	t.Parallel()
 	loopback := hostOf(t, sshdtest.Start(t), Config{})
@@ -76,7 +78,8 @@ func TestListenAddress(t *testing.T) {
 	}
 }
 
-// The listener ends with the connection: Accept, and what it has returned, say that the host is lost.
+// The listener ends with the connection: Accept, and what it has returned, say that the host is
+// lost.
 func TestListenLost(t *testing.T) {
 	t.Parallel()
 	there, wire := sshdtest.Start(t).Through(t)
@@ -120,5 +123,8 @@ func TestListenGivenUp(t *testing.T) {
 			require.ErrorIs(t, err, syscall.EADDRINUSE) // the last one's socket is about to go
 		}
 	}
-	waitFor(t, "the socket is gone", func() bool { _, err := os.Lstat(socket); return os.IsNotExist(err) })
+	waitFor(t, "the socket is gone", func() bool {
+		_, err := os.Lstat(socket)
+		return os.IsNotExist(err)
+	})
 }

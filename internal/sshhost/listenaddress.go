@@ -16,7 +16,8 @@ import (
 	"github.com/sandshell/sandshell/internal/sshconn"
 )
 
-// Addr implements net.Listener. It is where the server listens, which need not be what it was asked.
+// Addr implements net.Listener. It is where the server listens, which need not be what it was
+// asked.
 func (l *listener) Addr() net.Addr {
 	if l.addr != nil {
 		return l.addr
@@ -24,10 +25,10 @@ func (l *listener) Addr() net.Addr {
 	return l.Forward.Addr()
 }
 
-// checkAddress looks where the server listens. OpenSSH takes only the port from the request, and does
-// not say so: with GatewayPorts no it listens on loopback, with GatewayPorts yes on all addresses. Who
-// asked for all addresses learns from Addr that it is loopback; who asked for another address gets an
-// error, so that no service is where its owner does not expect it.
+// checkAddress looks where the server listens. OpenSSH takes only the port from the request, and
+// does not say so: with GatewayPorts no it listens on loopback, with GatewayPorts yes on all
+// addresses. Who asked for all addresses learns from Addr that it is loopback; who asked for
+// another address gets an error, so that no service is where its owner does not expect it.
 func (l *listener) checkAddress(ctx context.Context, network string) error {
 	host, service, err := net.SplitHostPort(l.Forward.Addr().String())
 	if err != nil {
@@ -54,13 +55,15 @@ func (l *listener) checkAddress(ctx context.Context, network string) error {
 	case len(at) == 0: // nothing is known
 	case !anyLoopback && (slices.Contains(at, ip) || ip.IsUnspecified() && everywhere):
 	case everywhere:
-		return fmt.Errorf("%w: the server listens on all its addresses whatever it is asked (GatewayPorts yes); if that is meant, give no address but only a port, \":%d\"",
+		return fmt.Errorf("%w: the server listens on all its addresses whatever it is asked "+
+			"(GatewayPorts yes); if that is meant, give no address but only a port, \":%d\"",
 			unavailable, port)
 	case loopback < 0: // others listen on this port, and nothing is known
 	case anyLoopback || ip.IsUnspecified():
 		l.addr = sshconn.Address(network, netip.AddrPortFrom(at[loopback], uint16(port)).String())
 	default:
-		return fmt.Errorf("%w: the server listens on its loopback address only, whatever it is asked (GatewayPorts no)", unavailable)
+		return fmt.Errorf("%w: the server listens on its loopback address only, whatever it is "+
+			"asked (GatewayPorts no)", unavailable)
 	}
 	return nil
 }

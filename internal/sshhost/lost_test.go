@@ -16,7 +16,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A call that is cut at any moment, or gets what was changed on the way, says that the host is lost.
+// A call that is cut at any moment, or gets what was changed on the way, says that the host is
+// lost.
 func TestCut(t *testing.T) {
 	s := sshdtest.Start(t, "LogLevel QUIET")
 	nothing := hosttest.Listen(t, "tcp", "127.0.0.1:0", func(net.Conn) {}).Addr().String()
@@ -28,7 +29,8 @@ func TestCut(t *testing.T) {
 	}
 	calls := map[string]func(*Host) error{
 		"Start": func(h *Host) error {
-			p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sh", "-i"}, Terminal: &shellbox.Terminal{Rows: 24, Cols: 80, Commands: true}})
+			p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sh", "-i"},
+				Terminal: &shellbox.Terminal{Rows: 24, Cols: 80, Commands: true}})
 			return shut(p, err)
 		},
 		"Dial": func(h *Host) error {
@@ -44,7 +46,8 @@ func TestCut(t *testing.T) {
 			return shut(f, err)
 		},
 	}
-	faults := map[string]func(*sshdtest.Proxy){"cut": (*sshdtest.Proxy).Cut, "changed": (*sshdtest.Proxy).Corrupt}
+	faults := map[string]func(*sshdtest.Proxy){"cut": (*sshdtest.Proxy).Cut,
+		"changed": (*sshdtest.Proxy).Corrupt}
 	for name, call := range calls {
 		for fault, strike := range faults {
 			t.Run(name+" "+fault, func(t *testing.T) {
@@ -109,7 +112,8 @@ func TestLost(t *testing.T) {
 		defer cancel()
 		err := h.Lost(ctx)
 		var e *sandbox.LostError
-		if !errors.As(err, &e) || !errors.Is(err, sandbox.ErrLost) || e.Box != "SSHBox" || !strings.Contains(err.Error(), want) {
+		if !errors.As(err, &e) || !errors.Is(err, sandbox.ErrLost) || e.Box != "SSHBox" ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("Lost: %v", err)
 		}
 		if _, err := h.Start(ctx, sh("true")); !errors.Is(err, sandbox.ErrLost) {
@@ -122,7 +126,8 @@ func TestLost(t *testing.T) {
 	}
 	sleep := func(t *testing.T, h *Host) shellbox.Process {
 		t.Helper()
-		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sleep", "30"}, Terminal: &shellbox.Terminal{Rows: 24, Cols: 80}})
+		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sleep", "30"},
+			Terminal: &shellbox.Terminal{Rows: 24, Cols: 80}})
 		noError(t, err)
 		return p
 	}
@@ -147,7 +152,8 @@ func TestLost(t *testing.T) {
 		if !errors.Is(err, sandbox.ErrLost) {
 			t.Errorf("write: %v", err)
 		}
-		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, sandbox.ErrLost) { // io.EOF would say that all has come
+		// io.EOF would say that all has come
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, sandbox.ErrLost) {
 			t.Errorf("read: %v", err)
 		}
 		for err = nil; err == nil; {
@@ -163,7 +169,8 @@ func TestLost(t *testing.T) {
 		h := hostOf(t, there, Config{})
 		p := sleep(t, h)
 		wire.Silence()
-		h.first().Run(func() { h.first().Keep(50*time.Millisecond, 2) }) // not before: a busy machine's server may start a program for longer
+		// not before: a busy machine's server may start a program for longer
+		h.first().Run(func() { h.first().Keep(50*time.Millisecond, 2) })
 		lost(t, h, p, "does not answer: no answer for 100ms")
 	})
 	t.Run("close of a silent one", func(t *testing.T) {
@@ -180,7 +187,8 @@ func TestLost(t *testing.T) {
 	})
 	t.Run("the server's process killed", func(t *testing.T) {
 		h := hostOf(t, s, Config{})
-		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sh", "-c", "echo $PPID; sleep 30"}})
+		p, err := h.Start(t.Context(), shellbox.Program{
+			Args: []string{"sh", "-c", "echo $PPID; sleep 30"}})
 		noError(t, err)
 		b := make([]byte, 20)
 		n, err := p.Stdout().Read(b)

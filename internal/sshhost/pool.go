@@ -16,20 +16,22 @@ import (
 // DefaultMaxSessions is OpenSSH's MaxSessions unless its configuration says otherwise.
 const DefaultMaxSessions = 10
 
-// relearn is how long the pool believes a limit that it learned from a refusal. The limit can grow again: a program that
-// outlives its channel holds a session of the server's until it ends.
+// relearn is how long the pool believes a limit that it learned from a refusal. The limit can grow
+// again: a program that outlives its channel holds a session of the server's until it ends.
 const relearn = 30 * time.Second
 
 // idleConnection is how long a connection other than the first is kept without a session.
 const idleConnection = time.Minute
 
-// A pool is the connections to one server. It begins with one, opens one more when a session is asked for and all are
-// full, and closes those that have long been idle. The first one stays, and its end is the pool's.
+// A pool is the connections to one server. It begins with one, opens one more when a session is
+// asked for and all are full, and closes those that have long been idle. The first one stays, and
+// its end is the pool's.
 type pool struct {
 	dial        func(context.Context) (*sshconn.Conn, error) // one more connection
 	maxSessions int
 
-	dialing chan struct{} // held while dialing: a server that drops many newcomers (MaxStartups) sees one at a time
+	// held while dialing: a server that drops many newcomers (MaxStartups) sees one at a time
+	dialing chan struct{}
 
 	mu          sync.Mutex
 	connections []*member
@@ -47,8 +49,10 @@ type member struct {
 	idle     time.Time // when a session was last let go of
 }
 
-func newPool(first *sshconn.Conn, maxSessions int, dial func(context.Context) (*sshconn.Conn, error)) *pool {
-	return &pool{dial: dial, maxSessions: maxSessions, dialing: make(chan struct{}, 1), connections: []*member{{Conn: first}}}
+func newPool(first *sshconn.Conn, maxSessions int,
+	dial func(context.Context) (*sshconn.Conn, error)) *pool {
+	return &pool{dial: dial, maxSessions: maxSessions, dialing: make(chan struct{}, 1),
+		connections: []*member{{Conn: first}}}
 }
 
 // first is the connection whose end is the pool's.
@@ -66,8 +70,9 @@ type session struct {
 	pool     *pool
 }
 
-// session opens a session channel, on a new connection if need be, and once more if it finds that a connection other than the first has broken. Call ended once the
-// server has closed the channel, and letGo once nobody will read from it any more.
+// session opens a session channel, on a new connection if need be, and once more if it finds that a
+// connection other than the first has broken. Call ended once the server has closed the channel,
+// and letGo once nobody will read from it any more.
 func (p *pool) session(ctx context.Context) (*session, error) {
 	for broken := false; ; {
 		on, err := p.reserve(ctx)
@@ -173,8 +178,9 @@ func (p *pool) room() (*member, error) {
 
 var errClosed = errors.New("closed")
 
-// learn notes that the server has refused c one more session. It reports whether c has never had one: then another connection would fare no better. (A server
-// that allows one session counts one that has been closed until its program is gone.)
+// learn notes that the server has refused c one more session. It reports whether c has never had
+// one: then another connection would fare no better. (A server that allows one session counts one
+// that has been closed until its program is gone.)
 func (p *pool) learn(c *member) (hopeless bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,8 +188,8 @@ func (p *pool) learn(c *member) (hopeless bool) {
 	return c.limit == 0 && !c.used
 }
 
-// prune closes connections, other than the first, that nobody has used for a while. It returns when only the first is
-// left.
+// prune closes connections, other than the first, that nobody has used for a while. It returns when
+// only the first is left.
 func (p *pool) prune() {
 	first := p.first()
 	tick := time.NewTicker(idleConnection / 4)
@@ -197,7 +203,8 @@ func (p *pool) prune() {
 		var idle []*member
 		p.mu.Lock()
 		p.connections = slices.DeleteFunc(p.connections, func(c *member) bool {
-			old := c != first && c.sessions == 0 && c.held == 0 && (c.Ended() || time.Since(c.idle) > idleConnection)
+			old := c != first && c.sessions == 0 && c.held == 0 &&
+				(c.Ended() || time.Since(c.idle) > idleConnection)
 			if old {
 				idle = append(idle, c)
 			}

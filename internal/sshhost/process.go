@@ -18,8 +18,9 @@ import (
 
 // A process is a program on a channel of its own.
 //
-// Read both outputs, unless the program prints little: they share the channel's window of 2 MiB, so a standard error
-// that nobody reads at last blocks the standard output too. Unread output of one channel blocks no other channel.
+// Read both outputs, unless the program prints little: they share the channel's window of 2 MiB, so
+// a standard error that nobody reads at last blocks the standard output too. Unread output of one
+// channel blocks no other channel.
 type process struct {
 	*sshconn.Stream
 	on       *sshconn.Conn
@@ -40,7 +41,8 @@ var _ shellbox.SettledProcess = (*process)(nil)
 
 // newProcess takes over a session.
 func newProcess(s *session, p shellbox.Program) *process {
-	proc := &process{Stream: sshconn.NewStream(s, s.on.Group), on: s.on.Conn, terminal: p.Terminal != nil, ended: make(chan struct{})}
+	proc := &process{Stream: sshconn.NewStream(s, s.on.Group), on: s.on.Conn,
+		terminal: p.Terminal != nil, ended: make(chan struct{})}
 	proc.LetGo = s.letGo
 	if proc.terminal {
 		proc.keyboard = programs.NewKeyboard(proc.Stream, proc.shown.Load)
@@ -87,7 +89,8 @@ func (p *process) Stdout() io.Reader {
 	return whole{p.Out, p.on}
 }
 
-// Commands is the feeder's standard input. When the program has ended, writing fails once the feeder has noticed it, by a write.
+// Commands is the feeder's standard input. When the program has ended, writing fails once the
+// feeder has noticed it, by a write.
 func (p *process) Commands() io.WriteCloser {
 	if p.feeder == nil {
 		return nil
@@ -95,17 +98,20 @@ func (p *process) Commands() io.WriteCloser {
 	return stdin{p.feeder}
 }
 
-// resizeLimit bounds the wait for the answer to a window-change. RFC 4254 does not ask for one; OpenSSH and Dropbear give it when they are asked.
+// resizeLimit bounds the wait for the answer to a window-change. RFC 4254 does not ask for one;
+// OpenSSH and Dropbear give it when they are asked.
 const resizeLimit = time.Second
 
-// Resize returns when the server has applied the size: a shell's next command comes on another channel, and would overtake it.
+// Resize returns when the server has applied the size: a shell's next command comes on another
+// channel, and would overtake it.
 func (p *process) Resize(rows, cols int) error {
 	if !p.terminal {
 		return errors.New("resize: the program has no terminal")
 	}
 	answer := make(chan error, 1)
 	go func() {
-		_, err := p.Channel.SendRequest("window-change", true, ssh.Marshal(&windowSize{Cols: uint32(cols), Rows: uint32(rows)}))
+		_, err := p.Channel.SendRequest("window-change", true,
+			ssh.Marshal(&windowSize{Cols: uint32(cols), Rows: uint32(rows)}))
 		answer <- err
 	}()
 	select {
@@ -121,8 +127,9 @@ func (p *process) Resize(rows, cols int) error {
 // settleLimit bounds Settle.
 const settleLimit = time.Second
 
-// Settle implements shellbox.SettledProcess: a server sends on one connection what it has to send. OpenSSH looks for output, and then for requests; it may answer one
-// before it sends the output that it has found in the same turn (server_loop2 in its serverloop.c), but not the next one.
+// Settle implements shellbox.SettledProcess: a server sends on one connection what it has to send.
+// OpenSSH looks for output, and then for requests; it may answer one before it sends the output
+// that it has found in the same turn (server_loop2 in its serverloop.c), but not the next one.
 func (p *process) Settle(ctx context.Context) (busy bool, err error) {
 	limit := time.NewTimer(settleLimit)
 	defer limit.Stop()
@@ -162,7 +169,8 @@ func (p *process) Wait() (shellbox.Status, error) {
 	}
 }
 
-// Close closes the channel and the feeder's. A program without a terminal goes on, without its streams.
+// Close closes the channel and the feeder's. A program without a terminal goes on, without its
+// streams.
 func (p *process) Close() error {
 	p.Stream.Close()
 	if p.feeder != nil {
@@ -186,8 +194,8 @@ func (s screen) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// afterMark reads a stream from the line after mark on: the lines before come from the login shell's startup files, not
-// from the program.
+// afterMark reads a stream from the line after mark on: the lines before come from the login
+// shell's startup files, not from the program.
 type afterMark struct {
 	r    *sshconn.Pump
 	mark []byte
@@ -203,7 +211,8 @@ func (a *afterMark) Read(p []byte) (int, error) {
 	return a.r.Read(p)
 }
 
-// A whole stream ends with io.EOF only if all has come: x/crypto ends all channels so, too, when the connection breaks.
+// A whole stream ends with io.EOF only if all has come: x/crypto ends all channels so, too, when
+// the connection breaks.
 type whole struct {
 	r  io.Reader
 	on *sshconn.Conn
@@ -217,7 +226,8 @@ func (w whole) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ends asks the server: it may have ended the connection, or this side a moment ago because of a byte that was changed on the way.
+// ends asks the server: it may have ended the connection, or this side a moment ago because of a
+// byte that was changed on the way.
 func (w whole) ends() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -42,19 +42,22 @@ func TestStreams(t *testing.T) {
 			io.Copy(p.Stdin(), in)
 			p.Stdin().Close()
 		}()
-		if r := finish(p); !strings.HasPrefix(r.Stdout, fmt.Sprintf("%x", sum.Sum(nil))) || r.Stderr != "done\n" {
+		if r := finish(p); !strings.HasPrefix(r.Stdout, fmt.Sprintf("%x", sum.Sum(nil))) ||
+			r.Stderr != "done\n" {
 			t.Errorf("got %q, %q", r.Stdout, r.Stderr)
 		}
 	})
 	t.Run("much out on both", func(t *testing.T) {
-		p, err := h.Start(t.Context(), sh(fmt.Sprintf("head -c %d /dev/zero & head -c %[1]d /dev/zero >&2; wait", much)))
+		p, err := h.Start(t.Context(), sh(fmt.Sprintf(
+			"head -c %d /dev/zero & head -c %[1]d /dev/zero >&2; wait", much)))
 		noError(t, err)
 		if r := finish(p); len(r.Stdout) != much || len(r.Stderr) != much {
 			t.Errorf("got %d and %d bytes", len(r.Stdout), len(r.Stderr))
 		}
 	})
 	t.Run("end of input at once", func(t *testing.T) {
-		if r := run(t, h, shellbox.Program{Args: []string{"cat"}}); r.Stdout != "" || r.Status.Code != 0 {
+		if r := run(t, h, shellbox.Program{Args: []string{"cat"}}); r.Stdout != "" ||
+			r.Status.Code != 0 {
 			t.Errorf("got %q, %+v", r.Stdout, r.Status)
 		}
 	})
@@ -102,11 +105,15 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestCloseFreesReadsAndWrites(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t), Config{})
-	p, err := h.Start(t.Context(), sh("exec sleep 60")) // reads nothing: the channel's window fills, and the server does not even answer the close
+	// reads nothing: the channel's window fills, and the server does not even answer the close
+	p, err := h.Start(t.Context(), sh("exec sleep 60"))
 	noError(t, err)
 	var wg sync.WaitGroup
 	var given atomic.Int64
-	input := io.TeeReader(&pattern{}, writerFunc(func(b []byte) (int, error) { given.Add(int64(len(b))); return len(b), nil }))
+	input := io.TeeReader(&pattern{}, writerFunc(func(b []byte) (int, error) {
+		given.Add(int64(len(b)))
+		return len(b), nil
+	}))
 	for _, f := range []func() error{
 		func() error { _, err := p.Stdout().Read(make([]byte, 1)); return err },
 		func() error { _, err := p.Stderr().Read(make([]byte, 1)); return err },
@@ -145,7 +152,8 @@ func TestTerminal(t *testing.T) {
 			t.Errorf("got %q", r.Stdout)
 		}
 		modes := strings.Fields(r.Stdout)
-		for _, mode := range []string{"echo", "-onlcr", "icanon", "isig", "icrnl", "iutf8", "opost"} {
+		for _, mode := range []string{"echo", "-onlcr", "icanon", "isig", "icrnl", "iutf8",
+			"opost"} {
 			if !slices.Contains(modes, mode) {
 				t.Errorf("no %q in %s", mode, r.Stdout)
 			}
@@ -170,7 +178,10 @@ func TestTerminal(t *testing.T) {
 		}
 	})
 	t.Run("echo and resize", func(t *testing.T) {
-		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sh", "-c", `trap 'stty size; exit' WINCH; echo ready; while read x; do echo "got $x"; done`}, Terminal: terminal})
+		p, err := h.Start(t.Context(), shellbox.Program{
+			Args: []string{"sh", "-c",
+				`trap 'stty size; exit' WINCH; echo ready; while read x; do echo "got $x"; done`},
+			Terminal: terminal})
 		noError(t, err)
 		if p.Stderr() != nil {
 			t.Error("a terminal has no standard error apart")
@@ -193,19 +204,23 @@ func TestTerminal(t *testing.T) {
 		// The shell's read goes on after the signal in some shells: give it a line.
 		fmt.Fprint(p.Stdin(), "\n")
 		until("50 132\n")
-		if out.String() != "ready\nhällo\ngot hällo\n\n50 132\n" && out.String() != "ready\nhällo\ngot hällo\n50 132\n" && out.String() != "ready\nhällo\ngot hällo\n\ngot \n50 132\n" {
+		if out.String() != "ready\nhällo\ngot hällo\n\n50 132\n" &&
+			out.String() != "ready\nhällo\ngot hällo\n50 132\n" &&
+			out.String() != "ready\nhällo\ngot hällo\n\ngot \n50 132\n" {
 			t.Errorf("got %q", out.String())
 		}
 		finish(p)
 	})
 	t.Run("hangup", func(t *testing.T) {
-		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sleep", "60"}, Terminal: terminal})
+		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sleep", "60"},
+			Terminal: terminal})
 		noError(t, err)
 		noError(t, p.Close())
 		waitFor(t, "SIGHUP", func() bool { return !alive(p.PID()) })
 	})
 	t.Run("too long", func(t *testing.T) {
-		p := shellbox.Program{Args: []string{"echo", strings.Repeat("x", 200<<10)}, Terminal: terminal}
+		p := shellbox.Program{Args: []string{"echo", strings.Repeat("x", 200<<10)},
+			Terminal: terminal}
 		if _, err := h.Start(t.Context(), p); !errors.Is(err, syscall.E2BIG) {
 			t.Errorf("got %v", err)
 		}
@@ -214,7 +229,8 @@ func TestTerminal(t *testing.T) {
 
 // More sessions than a connection may have, at a server with its defaults.
 func TestFiftySessions(t *testing.T) {
-	for name, lines := range map[string][]string{"default": nil, "MaxSessions 3": {"MaxSessions 3"}} {
+	for name, lines := range map[string][]string{"default": nil,
+		"MaxSessions 3": {"MaxSessions 3"}} {
 		t.Run(name, func(t *testing.T) {
 			h := hostOf(t, sshdtest.Start(t, lines...), Config{})
 			var wg sync.WaitGroup
@@ -249,7 +265,8 @@ func TestFiftySessions(t *testing.T) {
 
 func TestNoSessionsAtAll(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t, "MaxSessions 0"), Config{})
-	if _, err := h.Start(t.Context(), sh("true")); err == nil || !strings.Contains(err.Error(), "refuses") {
+	if _, err := h.Start(t.Context(), sh("true")); err == nil ||
+		!strings.Contains(err.Error(), "refuses") {
 		t.Errorf("got %v", err)
 	}
 }

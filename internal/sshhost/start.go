@@ -24,14 +24,15 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// abandonGrace is how long Start, after its ctx has ended, waits until what it began is undone. It is undone in any
-// case, later if need be.
+// abandonGrace is how long Start, after its ctx has ended, waits until what it began is undone. It
+// is undone in any case, later if need be.
 const abandonGrace = time.Second
 
 // Start starts a program on a channel of its own: two round trips, and the login shell's start.
 //
-// Errors about the directory and the program are *fs.PathError. Start checks only that the program exists and is
-// executable: a script without its interpreter starts, and ends with status 126 or 127 and the shell's message.
+// Errors about the directory and the program are *fs.PathError. Start checks only that the program
+// exists and is executable: a script without its interpreter starts, and ends with status 126 or
+// 127 and the shell's message.
 func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
 	if err := ctxerr.Of(ctx); err != nil {
 		return nil, err
@@ -113,7 +114,8 @@ func (a *attempt) start(ctx context.Context, cmd command, term string) (*process
 	return proc, nil
 }
 
-func (a *attempt) exec(ctx context.Context, s *session, proc *process, cmd command, term string) error {
+func (a *attempt) exec(ctx context.Context, s *session, proc *process, cmd command,
+	term string) error {
 	name := a.program.Args[0]
 	if t := a.program.Terminal; t != nil {
 		// Not worth a round trip of its own: the script sees whether there is a terminal.
@@ -163,9 +165,10 @@ type ptyRequest struct {
 	Modes                     string
 }
 
-// terminalModes changes these of the server's defaults (RFC 4254, section 8): ECHO is on. ONLCR is off: it costs a byte a
-// line, and on OpenSSH three quarters of the speed. ECHOCTL is off, so that the interrupt key does not show as ^C in the
-// output. IUTF8 is on, so that erasing takes whole characters.
+// terminalModes changes these of the server's defaults (RFC 4254, section 8): ECHO is on. ONLCR is
+// off: it costs a byte a line, and on OpenSSH three quarters of the speed. ECHOCTL is off, so that
+// the interrupt key does not show as ^C in the output. IUTF8 is on, so that erasing takes whole
+// characters.
 var terminalModes = string([]byte{
 	ssh.ECHO, 0, 0, 0, 1,
 	ssh.ONLCR, 0, 0, 0, 0,
@@ -187,8 +190,12 @@ func termOf(env []string) string {
 
 // answer is the error that the script reports.
 func (a *attempt) answer(code string) error {
-	dir := func(err error) error { return &fs.PathError{Op: "chdir", Path: a.program.Dir, Err: err} }
-	program := func(err error) error { return &fs.PathError{Op: "exec", Path: a.program.Args[0], Err: err} }
+	dir := func(err error) error {
+		return &fs.PathError{Op: "chdir", Path: a.program.Dir, Err: err}
+	}
+	program := func(err error) error {
+		return &fs.PathError{Op: "exec", Path: a.program.Args[0], Err: err}
+	}
 	code, why, _ := strings.Cut(code, " ")
 	switch code {
 	case noDirectory:
@@ -204,13 +211,16 @@ func (a *attempt) answer(code string) error {
 	case programIsFolder:
 		return program(isFolder{})
 	case noTerminal:
-		return fmt.Errorf("start %q: the server gives no terminal (PermitTTY, or out of pseudo-terminals?)", a.program.Args[0])
+		return fmt.Errorf("start %q: the server gives no terminal (PermitTTY, or out of "+
+			"pseudo-terminals?)", a.program.Args[0])
 	case noPlace:
 		return fmt.Errorf("start %q: no place for a FIFO: %s", a.program.Args[0], why)
 	case noFIFO:
-		return fmt.Errorf("start %q: no FIFO can be made there: neither mkfifo nor mknod does it", a.program.Args[0])
+		return fmt.Errorf("start %q: no FIFO can be made there: neither mkfifo nor mknod does it",
+			a.program.Args[0])
 	case otherUser:
-		return fmt.Errorf("start %q as %s: %w over a plain sshd: log in as that user", a.program.Args[0], a.program.User, errors.ErrUnsupported)
+		return fmt.Errorf("start %q as %s: %w over a plain sshd: log in as that user",
+			a.program.Args[0], a.program.User, errors.ErrUnsupported)
 	}
 	return fmt.Errorf("start %q: unexpected answer %q", a.program.Args[0], code)
 }
@@ -218,8 +228,10 @@ func (a *attempt) answer(code string) error {
 // notFound is the error for a program that is not there: both exec.ErrNotFound and fs.ErrNotExist.
 type notFound struct{}
 
-func (notFound) Error() string        { return "executable file not found" }
-func (notFound) Is(target error) bool { return target == exec.ErrNotFound || target == fs.ErrNotExist }
+func (notFound) Error() string { return "executable file not found" }
+func (notFound) Is(target error) bool {
+	return target == exec.ErrNotFound || target == fs.ErrNotExist
+}
 
 // isFolder is the error for executing a directory: EACCES, in words that help.
 type isFolder struct{}
@@ -227,7 +239,8 @@ type isFolder struct{}
 func (isFolder) Error() string { return "is a directory" }
 func (isFolder) Unwrap() error { return syscall.EACCES }
 
-// silent is the error for a channel that ended before the shell said anything: the login shell does not execute commands.
+// silent is the error for a channel that ended before the shell said anything: the login shell does
+// not execute commands.
 func (a *attempt) silent(proc *process, dropped []byte, err error) error {
 	if !errors.Is(err, io.EOF) {
 		return err
@@ -242,11 +255,13 @@ func (a *attempt) silent(proc *process, dropped []byte, err error) error {
 	}
 	said, _ := bounded.ReadAll(proc.Err, "its standard error", 4<<10)
 	said = append(dropped, said...)
-	return fmt.Errorf("the user's login shell ended with status %d and did not execute it; it said %q (is the account allowed to log in?)",
+	return fmt.Errorf("the user's login shell ended with status %d and did not execute it; it "+
+		"said %q (is the account allowed to log in?)",
 		status.Code, strings.TrimSpace(string(said)))
 }
 
-// abort gives the attempt up, whatever it has reached. A shell that reports later finds no reader, and ends.
+// abort gives the attempt up, whatever it has reached. A shell that reports later finds no reader,
+// and ends.
 func (a *attempt) abort() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -270,7 +285,8 @@ func (a *attempt) kill(proc *process) {
 	killer := newProcess(s, shellbox.Program{})
 	defer killer.Close()
 	line := fmt.Sprintf("exec /bin/sh -c 'kill -KILL -%d; kill -KILL %d'", proc.pid, proc.pid)
-	if ok, err := s.SendRequest("exec", true, ssh.Marshal(&struct{ Command string }{line})); err != nil || !ok {
+	if ok, err := s.SendRequest("exec", true, ssh.Marshal(
+		&struct{ Command string }{line})); err != nil || !ok {
 		return
 	}
 	select {

@@ -10,16 +10,18 @@ import (
 // errNoStatus: the channel ended before an exit status came.
 var errNoStatus = errors.New("the server told no exit status")
 
-// signals are the names of RFC 4254, section 6.10, and those that other servers are known to send, with Linux's
-// numbers. OpenSSH names the thirteen of the RFC; any other is "SIG@openssh.com".
+// signals are the names of RFC 4254, section 6.10, and those that other servers are known to send,
+// with Linux's numbers. OpenSSH names the thirteen of the RFC; any other is "SIG@openssh.com".
 var signals = map[string]int{
-	"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9, "USR1": 10, "SEGV": 11, "USR2": 12,
-	"PIPE": 13, "ALRM": 14, "TERM": 15, "STKFLT": 16, "STOP": 19, "TSTP": 20, "XCPU": 24, "XFSZ": 25, "VTALRM": 26, "PROF": 27,
+	"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9,
+	"USR1": 10, "SEGV": 11, "USR2": 12,
+	"PIPE": 13, "ALRM": 14, "TERM": 15, "STKFLT": 16, "STOP": 19, "TSTP": 20, "XCPU": 24,
+	"XFSZ": 25, "VTALRM": 26, "PROF": 27,
 	"IO": 29, "PWR": 30, "SYS": 31,
 }
 
-// parseStatus reads the request in which a server tells how a program ended. For a signal without a known name, Code is
-// 128 and Signal is -1.
+// parseStatus reads the request in which a server tells how a program ended. For a signal without a
+// known name, Code is 128 and Signal is -1.
 func parseStatus(r *ssh.Request) (shellbox.Status, bool) {
 	switch r.Type {
 	case "exit-status":

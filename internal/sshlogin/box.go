@@ -36,10 +36,13 @@ type Box struct {
 
 var _ client.Place = (*Box)(nil)
 
-// Start starts a box. h is a login that has the environment that the box's programs are to have; it is the box's from then on. If there can be no boxd, the
-// error is an *UnfitError, and h stays the caller's, as with any error. Owner is HOST:PID of this program.
-func (m *Machine) Start(ctx context.Context, h *sshhost.Host, linger time.Duration, keep bool, owner string) (*Box, error) {
-	p, line, dir, err := m.run(ctx, h, "start", "-linger", linger.String(), fmt.Sprintf("-keep=%t", keep), "-owner", owner)
+// Start starts a box. h is a login that has the environment that the box's programs are to have; it
+// is the box's from then on. If there can be no boxd, the error is an *UnfitError, and h stays the
+// caller's, as with any error. Owner is HOST:PID of this program.
+func (m *Machine) Start(ctx context.Context, h *sshhost.Host, linger time.Duration, keep bool,
+	owner string) (*Box, error) {
+	p, line, dir, err := m.run(ctx, h, "start", "-linger", linger.String(),
+		fmt.Sprintf("-keep=%t", keep), "-owner", owner)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +62,8 @@ func (m *Machine) box(dir, id string, linger time.Duration, keep bool) *Box {
 	return b
 }
 
-// Join implements client.Place: it logs in, and executes boxd join. A new login each time, since nobody knows what has become of the last.
+// Join implements client.Place: it logs in, and executes boxd join. A new login each time, since
+// nobody knows what has become of the last.
 func (b *Box) Join(ctx context.Context) (client.Streams, error) {
 	b.mu.Lock()
 	first, h, refused := b.first, b.login, b.refused
@@ -105,9 +109,11 @@ func (b *Box) Fate(context.Context) client.Fate {
 	defer b.mu.Unlock()
 	switch {
 	case b.ended:
-		return client.Fate{Lost: "its boxd has ended: it was killed, or the machine was restarted", Cause: sandbox.LostRemoved}
+		return client.Fate{Lost: "its boxd has ended: it was killed, or the machine was restarted",
+			Cause: sandbox.LostRemoved}
 	case b.refused != nil:
-		return client.Fate{Lost: b.machine.Refused(b.refused), Cause: sandbox.LostConnection, Err: b.refused}
+		return client.Fate{Lost: b.machine.Refused(b.refused), Cause: sandbox.LostConnection,
+			Err: b.refused}
 	}
 	return client.Fate{}
 }

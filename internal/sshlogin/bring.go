@@ -28,7 +28,8 @@ type Machine struct {
 	Login func(ctx context.Context) (*sshhost.Host, error)
 	// Refused says why an error of Login is one for good; "" if another attempt may succeed.
 	Refused func(err error) string
-	// Dir is the directory for boxd and its boxes. "" is $XDG_CACHE_HOME/sandshell or ~/.cache/sandshell.
+	// Dir is the directory for boxd and its boxes. "" is $XDG_CACHE_HOME/sandshell or
+	// ~/.cache/sandshell.
 	Dir    string
 	Logger *slog.Logger
 }
@@ -41,7 +42,8 @@ func (e *UnfitError) Error() string { return "no boxd there: " + e.Why }
 // unfit returns the error. What the machine says may be in why.
 func unfit(why string) error { return &UnfitError{printable.Line(why)} }
 
-// Scripts for /bin/sh, which leave no variable in the environment of what they execute. See their comments.
+// Scripts for /bin/sh, which leave no variable in the environment of what they execute. See their
+// comments.
 var (
 	//go:embed run.sh
 	runScript string
@@ -51,9 +53,11 @@ var (
 	pruneScript string
 )
 
-// run executes boxd with these arguments, and brings it if it is not there or damaged. It returns the process, the first line that boxd prints, and the
-// directory. Its errors are *UnfitError and those of the connection.
-func (m *Machine) run(ctx context.Context, h *sshhost.Host, args ...string) (p shellbox.Process, line, dir string, err error) {
+// run executes boxd with these arguments, and brings it if it is not there or damaged. It returns
+// the process, the first line that boxd prints, and the directory. Its errors are *UnfitError and
+// those of the connection.
+func (m *Machine) run(ctx context.Context, h *sshhost.Host,
+	args ...string) (p shellbox.Process, line, dir string, err error) {
 	script := []string{"/bin/sh", "-c", runScript, "sh"}
 	bySum := map[string]*bin.Binary{}
 	for _, arch := range bin.Architectures {
@@ -84,7 +88,8 @@ func (m *Machine) run(ctx context.Context, h *sshhost.Host, args ...string) (p s
 				return nil, "", "", err
 			}
 			if brought {
-				return nil, "", "", unfit(fmt.Sprintf("it does not run in %s: it said %q", words[2], line))
+				return nil, "", "", unfit(fmt.Sprintf("it does not run in %s: it said %q", words[2],
+					line))
 			}
 			if p, words, err = m.ask(ctx, h, append(slices.Clip(script), "again")); err != nil {
 				return nil, "", "", err
@@ -101,8 +106,10 @@ func (m *Machine) run(ctx context.Context, h *sshhost.Host, args ...string) (p s
 	}
 }
 
-// ask starts a script and returns the three words of the first line that it prints. The third may have spaces.
-func (m *Machine) ask(ctx context.Context, h *sshhost.Host, args []string) (shellbox.Process, []string, error) {
+// ask starts a script and returns the three words of the first line that it prints. The third may
+// have spaces.
+func (m *Machine) ask(ctx context.Context, h *sshhost.Host,
+	args []string) (shellbox.Process, []string, error) {
 	p, err := h.Start(ctx, shellbox.Program{Args: args})
 	if err != nil {
 		return nil, nil, err
@@ -117,7 +124,8 @@ func (m *Machine) ask(ctx context.Context, h *sshhost.Host, args []string) (shel
 		return nil, nil, ctxerr.Of(ctx)
 	}
 	if err == nil || errors.Is(err, io.EOF) || errors.As(err, new(*bounded.TooLargeError)) {
-		return nil, nil, unfit(fmt.Sprintf("its shell does not do what it is told: it said %.1000q", line))
+		return nil, nil, unfit(fmt.Sprintf("its shell does not do what it is told: it said %.1000q",
+			line))
 	}
 	return nil, nil, err
 }
@@ -137,7 +145,8 @@ func (m *Machine) bring(ctx context.Context, h *sshhost.Host, b *bin.Binary, dir
 		return err
 	}
 	p, err := h.Start(ctx, shellbox.Program{Args: []string{
-		"/bin/sh", "-c", bringScript, "sh", dir, b.Sum, "upload-" + rand.Text(), fmt.Sprint(len(program)),
+		"/bin/sh", "-c", bringScript, "sh", dir, b.Sum, "upload-" + rand.Text(),
+		fmt.Sprint(len(program)),
 	}})
 	if err != nil {
 		return err
@@ -166,7 +175,8 @@ func (m *Machine) bring(ctx context.Context, h *sshhost.Host, b *bin.Binary, dir
 		return err
 	}
 	if answer := strings.TrimSpace(string(said)); answer != "brought" {
-		return unfit(fmt.Sprintf("it cannot be put into %s: %s", dir, cmp.Or(strings.Join(strings.Fields(answer), " "), "it said nothing")))
+		return unfit(fmt.Sprintf("it cannot be put into %s: %s", dir,
+			cmp.Or(strings.Join(strings.Fields(answer), " "), "it said nothing")))
 	}
 	return nil
 }

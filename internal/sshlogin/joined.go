@@ -33,7 +33,8 @@ type joined struct {
 const saidMax = 2 << 10
 
 func newJoined(p shellbox.Process, h *sshhost.Host, box *Box) *joined {
-	j := &joined{p: p, in: p.Stdin(), out: p.Stdout(), h: h, box: box, said: headtail.Buffer{Max: saidMax}}
+	j := &joined{p: p, in: p.Stdin(), out: p.Stdout(), h: h, box: box,
+		said: headtail.Buffer{Max: saidMax}}
 	j.reading.Go(func() {
 		buf := make([]byte, 512)
 		for {
@@ -58,7 +59,8 @@ func (j *joined) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// statusLimit is how long after its output's end the server may take to tell how a program has ended.
+// statusLimit is how long after its output's end the server may take to tell how a program has
+// ended.
 const statusLimit = 2 * time.Second
 
 // status returns the exit code, -1 if nobody tells.

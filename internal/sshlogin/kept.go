@@ -24,7 +24,8 @@ func (m *Machine) List(ctx context.Context, h *sshhost.Host) ([]wire.Machine, er
 const listMax = 4 << 20
 
 // list returns the directory, too.
-func (m *Machine) list(ctx context.Context, h *sshhost.Host) (boxes []wire.Machine, dir string, err error) {
+func (m *Machine) list(ctx context.Context,
+	h *sshhost.Host) (boxes []wire.Machine, dir string, err error) {
 	p, line, dir, err := m.run(ctx, h, "list")
 	if err != nil {
 		return nil, "", err
@@ -56,7 +57,8 @@ func readList(line string, lines *bufio.Reader) (boxes []wire.Machine, err error
 	return boxes, nil
 }
 
-// Find returns a box that runs, for Join. h is the box's from then on; with an error it stays the caller's. A box that is not there is a *NoBoxError.
+// Find returns a box that runs, for Join. h is the box's from then on; with an error it stays the
+// caller's. A box that is not there is a *NoBoxError.
 func (m *Machine) Find(ctx context.Context, h *sshhost.Host, id string) (*Box, error) {
 	boxes, dir, err := m.list(ctx, h)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 
 func TestHostileList(t *testing.T) {
 	for _, c := range []struct{ name, says, want string }{
-		{"Endless", "A", "64 KiB"}, {"Boxes", "{}\n", "4 MiB"}, {"Nonsense", "\n", "boxd list says"},
+		{"Endless", "A", "64 KiB"}, {"Boxes", "{}\n", "4 MiB"},
+		{"Nonsense", "\n", "boxd list says"},
 	} {
 		hostiletest.Case{Name: c.name, Says: c.want, Call: func(context.Context, *testing.T) error {
 			_, err := readList("{}", bufio.NewReader(hostiletest.Endless(c.says)))

@@ -16,7 +16,8 @@ func own(path string) (*os.File, error) {
 		return nil, err
 	}
 	for {
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR { // it waits for a Reap that looks at it
+		// it waits for a Reap that looks at it
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR {
 			break
 		}
 	}
@@ -37,7 +38,8 @@ func abandoned(path string) *os.File {
 		return nil
 	}
 	var stat unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &stat) == nil && int(stat.Uid) == os.Geteuid() && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && same(f, path) {
+	if unix.Fstat(int(f.Fd()), &stat) == nil && int(stat.Uid) == os.Geteuid() &&
+		unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && same(f, path) {
 		return f
 	}
 	f.Close()

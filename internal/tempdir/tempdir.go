@@ -1,6 +1,7 @@
-// Package tempdir makes temporary directories that another process can take away once their owner has ended, however it has: the owner holds a lock
-// (flock) on its directory, which the kernel drops at the process's end. An id would say less: it may be another process's by then, or another pid
-// namespace's. Where there is no such lock (Windows), nothing is taken away.
+// Package tempdir makes temporary directories that another process can take away once their owner
+// has ended, however it has: the owner holds a lock (flock) on its directory, which the kernel
+// drops at the process's end. An id would say less: it may be another process's by then, or another
+// pid namespace's. Where there is no such lock (Windows), nothing is taken away.
 package tempdir
 
 import (
@@ -28,7 +29,8 @@ func Make(prefix string) (*Dir, error) {
 		if err == nil {
 			return &Dir{path, lock}, nil
 		}
-		if !errors.Is(err, fs.ErrNotExist) { // else Reap was faster, which took it for one that nobody owns
+		// else Reap was faster, which took it for one that nobody owns
+		if !errors.Is(err, fs.ErrNotExist) {
 			os.Remove(path)
 			return nil, err
 		}
@@ -44,8 +46,8 @@ func (d *Dir) Remove() error {
 	return err
 }
 
-// Reap calls take for each directory with that prefix whose owner has ended, and then removes it, unless take fails. It returns how many it has removed.
-// It leaves what is another user's.
+// Reap calls take for each directory with that prefix whose owner has ended, and then removes it,
+// unless take fails. It returns how many it has removed. It leaves what is another user's.
 func Reap(prefix string, take func(path string) error) (removed int, err error) {
 	entries, err := os.ReadDir(os.TempDir())
 	if err != nil {
@@ -75,7 +77,8 @@ func Reap(prefix string, take func(path string) error) (removed int, err error) 
 	return removed, errors.Join(errs...)
 }
 
-// RemoveAll removes dir although there may be read-only directories in it, as Go's module cache has them.
+// RemoveAll removes dir although there may be read-only directories in it, as Go's module cache has
+// them.
 func RemoveAll(dir string) error {
 	err := os.RemoveAll(dir)
 	if errors.Is(err, fs.ErrPermission) {

@@ -34,7 +34,10 @@ func TestReap(t *testing.T) {
 	require.NoError(t, os.Symlink(other.Path, filepath.Join(os.TempDir(), "box-link")))
 
 	trouble := errors.New("not yet")
-	n, err := Reap("box-", func(path string) error { require.Equal(t, left.Path, path); return trouble })
+	n, err := Reap("box-", func(path string) error {
+		require.Equal(t, left.Path, path)
+		return trouble
+	})
 	require.Zero(t, n)
 	require.ErrorIs(t, err, trouble)
 	n, err = Reap("box-", func(string) error { return nil })

@@ -31,10 +31,12 @@ func benchmarkOutputs() map[string][]byte {
 		"Short":  fill(func(int) string { return "y\n" }),
 		"OneRow": fill(func(int) string { return text }),
 		"Coloured": fill(func(i int) string {
-			return fmt.Sprintf("\x1b[01m\x1b[Kmain.c:%d:5:\x1b[m\x1b[K \x1b[01;31m\x1b[Kerror: \x1b[m\x1b[Kexpected expression before token\n", i)
+			return fmt.Sprintf("\x1b[01m\x1b[Kmain.c:%d:5:\x1b[m\x1b[K \x1b[01;31m\x1b[Kerror: "+
+				"\x1b[m\x1b[Kexpected expression before token\n", i)
 		}),
 		"Progress": fill(func(i int) string {
-			return fmt.Sprintf("\r%3d%%|%-50s| %d/1000 [00:01<00:02, 99.5it/s]", i%100, strings.Repeat("#", i%50), i%1000)
+			return fmt.Sprintf("\r%3d%%|%-50s| %d/1000 [00:01<00:02, 99.5it/s]", i%100,
+				strings.Repeat("#", i%50), i%1000)
 		}),
 		"Random": random,
 		"Screen": fill(func(i int) string {
@@ -43,7 +45,8 @@ func benchmarkOutputs() map[string][]byte {
 	}
 }
 
-var benchmarkNames = []string{"Plain", "CRLF", "UTF8", "Short", "OneRow", "Coloured", "Progress", "Random", "Screen"}
+var benchmarkNames = []string{"Plain", "CRLF", "UTF8", "Short", "OneRow", "Coloured", "Progress",
+	"Random", "Screen"}
 
 // BenchmarkCleaner reads output in pieces of 32 KiB. The floor beside it copies them.
 func BenchmarkCleaner(b *testing.B) {

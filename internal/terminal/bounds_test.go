@@ -17,7 +17,8 @@ func TestLongLine(t *testing.T) {
 		long := []byte(strings.Repeat(unit, 5*maxLine/len(unit)))
 		edited := append([]byte("abX\bc"), long...)
 		require.True(t, bytes.Equal(long, clean(long)), "%q", unit)
-		require.True(t, bytes.Equal(append([]byte("abc"), long...), clean(edited)), "%q on an edited line", unit)
+		require.True(t, bytes.Equal(append([]byte("abc"), long...), clean(edited)),
+			"%q on an edited line", unit)
 
 		for _, raw := range [][]byte{
 			append(bytes.Clone(long), "\rREWRITTEN\x1b7\x1b[9000CEND\x1b8\x1b[Pq\nnext"...),
@@ -45,7 +46,8 @@ func TestLongLineIsGivenOut(t *testing.T) {
 		assert.Len(t, out, maxLine/2)
 		assert.Len(t, c.Line(), maxLine/2)
 		out = c.Append(out, []byte("\rX\n"))
-		assert.Equal(t, strings.Repeat("a", maxLine/2)+"X"+strings.Repeat("a", maxLine/2-2)+"b\n", string(out))
+		assert.Equal(t, strings.Repeat("a", maxLine/2)+"X"+strings.Repeat("a", maxLine/2-2)+"b\n",
+			string(out))
 	}
 }
 

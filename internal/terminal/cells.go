@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// A cell is one column of an edited line. A wide rune takes two cells, a tab up to eight: the first holds it, and the
-// others are spanned.
+// A cell is one column of an edited line. A wide rune takes two cells, a tab up to eight: the first
+// holds it, and the others are spanned.
 type cell struct {
 	r     rune   // or blank, or spanned
 	marks string // combining marks, at most maxMarks bytes
@@ -34,7 +34,8 @@ func appendCells(dst []byte, cells []cell) []byte {
 	return dst
 }
 
-// put writes the first character of s at the cursor, or all ASCII that s begins with, and returns how many bytes it wrote.
+// put writes the first character of s at the cursor, or all ASCII that s begins with, and returns
+// how many bytes it wrote.
 func (l *line) put(s []byte) int {
 	if n := min(asciiLen(s), max(maxLine-l.col, 1)); n > 0 {
 		l.claim(n)
@@ -86,7 +87,8 @@ func (l *line) mark(m []byte) bool {
 	return true
 }
 
-// tab moves the cursor to the next tab stop. If that is beyond the line's end, the line also gets a tab there.
+// tab moves the cursor to the next tab stop. If that is beyond the line's end, the line also gets a
+// tab there.
 func (l *line) tab() {
 	stop := (l.col/tabWidth + 1) * tabWidth
 	if end := len(l.cells); stop > end {
@@ -97,7 +99,8 @@ func (l *line) tab() {
 	l.col = stop
 }
 
-// claim makes sure that the n cells from the cursor on exist, and that no character is partly in them and partly outside.
+// claim makes sure that the n cells from the cursor on exist, and that no character is partly in
+// them and partly outside.
 func (l *line) claim(n int) {
 	end := l.col + n
 	l.split(l.col)
@@ -109,8 +112,8 @@ func (l *line) claim(n int) {
 	}
 }
 
-// split blanks a character that has cells both before cell i and from it on: a terminal does so with a wide rune when one
-// half of it is overwritten.
+// split blanks a character that has cells both before cell i and from it on: a terminal does so
+// with a wide rune when one half of it is overwritten.
 func (l *line) split(i int) {
 	if i <= 0 || i >= len(l.cells) || l.cells[i].r != spanned {
 		return
@@ -122,7 +125,8 @@ func (l *line) split(i int) {
 	l.blank(from)
 }
 
-// untab turns the tabs from cell i on into blanks: they are about to be moved, and would change their width.
+// untab turns the tabs from cell i on into blanks: they are about to be moved, and would change
+// their width.
 func (l *line) untab(i int) {
 	for ; i < len(l.cells); i++ {
 		if l.cells[i].r == '\t' {

@@ -38,8 +38,9 @@ type Cleaner struct {
 // them, show that nobody draws there any more. The largest screens have less.
 const maxBehind = 64 << 10
 
-// Append takes the next bytes of the stream, and appends to dst the text that can no longer change: complete lines, each
-// with a "\n" at its end, and the begin of a line that has got too long to be kept.
+// Append takes the next bytes of the stream, and appends to dst the text that can no longer change:
+// complete lines, each with a "\n" at its end, and the begin of a line that has got too long to be
+// kept.
 func (c *Cleaner) Append(dst, raw []byte) []byte {
 	c.line.out = dst
 	c.chunk, c.queries = len(raw), c.queries[:0]
@@ -190,7 +191,8 @@ func (c *Cleaner) screen(alt bool) {
 	c.alt, c.drawn = alt, false
 }
 
-// finishRune completes the incomplete rune, or finds that it is broken, and returns the rest of raw.
+// finishRune completes the incomplete rune, or finds that it is broken, and returns the rest of
+// raw.
 func (c *Cleaner) finishRune(raw []byte) []byte {
 	if len(c.rune) == 0 {
 		return raw
@@ -230,7 +232,8 @@ func (c *Cleaner) text(s []byte) {
 	c.check()
 }
 
-// sequence gives bytes to the open sequence, obeys it once it is complete, and returns how many bytes it took.
+// sequence gives bytes to the open sequence, obeys it once it is complete, and returns how many
+// bytes it took.
 func (c *Cleaner) sequence(raw []byte) int {
 	n, e := c.seq.scan(raw)
 	c.left = len(raw) - n
@@ -330,7 +333,8 @@ func (c *Cleaner) csi() {
 		if !l.restore() {
 			c.row()
 		}
-	// CUU, CUD, CNL, CPL, CUP, HVP, VPA, VPR; IL, DL, SU, SD, which move the line away; DECSTBM, which homes the cursor
+	// CUU, CUD, CNL, CPL, CUP, HVP, VPA, VPR; IL, DL, SU, SD, which move the line away; DECSTBM,
+	// which homes the cursor
 	case 'A', 'B', 'E', 'F', 'H', 'f', 'd', 'e', 'L', 'M', 'S', 'T', 'r':
 		c.row()
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clean returns the text that a Cleaner makes of pieces of a stream, with the unfinished line at its end.
+// clean returns the text that a Cleaner makes of pieces of a stream, with the unfinished line at
+// its end.
 func clean(pieces ...[]byte) []byte {
 	var c Cleaner
 	var text []byte
@@ -42,7 +43,8 @@ var cleanerTests = []struct{ name, raw, want string }{
 	{"broken UTF-8", "a\xff\xfeb\xc3\n\xe2\x82\n\x80\xf0\x9f\x98", "a�b�\n�\n�"},
 	{"8-bit bytes are not controls", "\x9b31m\x90x\x9c\x85\n", "�31m�x�\n"},
 	{"C1 controls in UTF-8", "\u009b31mred\u009dx\u0085\u0080y\n", "31mredxy\n"},
-	{"directions", "a\u202eb\u202a\u202cc\u2066d\u2069e\u200f\u2060\u2065\n", "abcde\u200f\u2060\u2065\n"},
+	{"directions", "a\u202eb\u202a\u202cc\u2066d\u2069e\u200f\u2060\u2065\n",
+		"abcde\u200f\u2060\u2065\n"},
 	{"controls inside controls", "\xc2\a\x9bx\xe2\x80\x1b[m\xaey\xe2\u0085\x80\xae\n", "�x�y�\n"},
 	{"broken bytes, moved together", "\xe2\x80x\b\xae\n\xc2x\x9b\x1b[2D\x1b[P\n", "��\n��\n"},
 	{"NUL, BEL, SO, SI, DEL", "a\x00b\ac\x0ed\x0fe\x7ff\x05\x1c\n", "abcdef\n"},
@@ -166,26 +168,33 @@ var cleanerTests = []struct{ name, raw, want string }{
 	{"alternate screen, 47 and 1047", "\x1b[?47hx\x1b[?47la\x1b[?1047hx\x1b[?1047lb\n", "ab\n"},
 	{"alternate screen among modes", "\x1b[?1;1049;25hx\r\n\x1b[?1;1049la\n", "a\n"},
 	{"alternate screen on a line", "ab\x1b[?1049hx\n\r\b\ty\x1b[?1049lc\n", "abc\n"},
-	{"alternate screen, not left", "ab\n\x1b[?1049h\x1b[Hmenu\x1b[2;2Hkilled\nrc 137", "ab\nkilled\nrc 137"},
-	{"alternate screen, not left, nothing drawn", "ab\x1b[?1049hTraceback\nboom\n", "ab\nTraceback\nboom\n"},
+	{"alternate screen, not left", "ab\n\x1b[?1049h\x1b[Hmenu\x1b[2;2Hkilled\nrc 137",
+		"ab\nkilled\nrc 137"},
+	{"alternate screen, not left, nothing drawn", "ab\x1b[?1049hTraceback\nboom\n",
+		"ab\nTraceback\nboom\n"},
 	{"alternate screen, not left, nothing behind", "ab\x1b[?1049hmenu\x1b[H\x1b[J", "ab"},
 	{"alternate screen, not left, on a line", "\x1b[?1049h\x1b[Hmenu 9%\rrc 1\x1b[K", "rc 1"},
-	{"alternate screen, entered again", "\x1b[?1049hmenu\x1b[2;2Hrc 137\nx\x1b[?1049hless\x1b[?1049lend\n", "rc 137\nxend\n"},
-	{"alternate screen, scrolled away", "\x1b[?1049hmenu\x1b[H" + strings.Repeat("make\n", maxBehind/5+1) + "\x1b[Hend\n",
+	{"alternate screen, entered again", "\x1b[?1049hmenu\x1b[2;2Hrc " +
+		"137\nx\x1b[?1049hless\x1b[?1049lend\n", "rc 137\nxend\n"},
+	{"alternate screen, scrolled away", "\x1b[?1049hmenu\x1b[H" +
+		strings.Repeat("make\n", maxBehind/5+1) + "\x1b[Hend\n",
 		strings.Repeat("make\n", maxBehind/5+1) + "end\n"},
 	{"alternate screen, left by RIS", "ab\x1b[?1049hx\ny\x1bcc", "ab\nc"},
 	{"a request for its mode", "\x1b[?1049$pa\n", "a\n"},
 
-	{"parameters are clamped", "a\x1b[4000000000Cb\x1b[99999999999999999999Gc\n", "a" + strings.Repeat(" ", maxGap-1) + "bc\n"},
+	{"parameters are clamped", "a\x1b[4000000000Cb\x1b[99999999999999999999Gc\n",
+		"a" + strings.Repeat(" ", maxGap-1) + "bc\n"},
 	{"a negative one is none", "a\x1b[-5Pb\n", "ab\n"},
-	{"apt's progress bar", "\x1b7\x1b[24;0f\x1b[42mProgress: [ 50%]\x1b[49m\x1b8Unpacking\n", "Progress: [ 50%]\nUnpacking\n"},
+	{"apt's progress bar", "\x1b7\x1b[24;0f\x1b[42mProgress: [ 50%]\x1b[49m\x1b8Unpacking\n",
+		"Progress: [ 50%]\nUnpacking\n"},
 }
 
 func TestCleaner(t *testing.T) {
 	for _, test := range cleanerTests {
 		t.Run(test.name, func(t *testing.T) {
 			assert.Equal(t, test.want, string(clean([]byte(test.raw))))
-			assert.Equal(t, test.want, string(clean(slices.Collect(slices.Chunk([]byte(test.raw), 1))...)), "byte by byte")
+			assert.Equal(t, test.want, string(clean(slices.Collect(
+				slices.Chunk([]byte(test.raw), 1))...)), "byte by byte")
 		})
 	}
 }
@@ -219,7 +228,8 @@ func TestCleanerKeepsWhatIsNotFinal(t *testing.T) {
 
 func TestCleanerPassesPlainText(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	letters := []string{"a", " ", "\n", "\t", "ż", "漢", "\u0301", "😀", "\x80", "\xff", "\xe2\x82", "word", "  ", "\n\n"}
+	letters := []string{"a", " ", "\n", "\t", "ż", "漢", "\u0301", "😀", "\x80", "\xff", "\xe2\x82",
+		"word", "  ", "\n\n"}
 	for range 500 {
 		var text []byte
 		for range r.IntN(200) {
@@ -243,13 +253,20 @@ func TestCleanerDoesNotMindPieces(t *testing.T) {
 // randomOutput returns n random pieces of output, of kinds that affect each other.
 func randomOutput(r *rand.Rand, n int) (raw []byte) {
 	kinds := []string{
-		"\r", "\n", "\r\n", "\b", "\t", "abc", "word and word", "漢字", "e\u0301", "\u0301", "\xff", "\xe2\x82", "\xf0\x9f\x98", "\x80",
-		"\x1b[31m", "\x1b[K", "\x1b[1K", "\x1b[2K", "\x1b[3C", "\x1b[2D", "\x1b[5G", "\x1b[2P", "\x1b[2@", "\x1b[3X", "\x1b[4b",
-		"\x1b7", "\x1b8", "\x1b[I", "\x1b[Z", "\x1b[A", "\x1b[H", "\x1b[J", "\x1b[2J", "\x1b]0;t", "\a", "\x1b\\", "\x1bP", "\x1b[",
-		"\x1b", "\x18", "\x00", "\x7f", "\x1b[?1049h", "\x1b[?1049l", "\x1b[?47h", "\x1b[?47l", "\x1bc", "\x1bM", "\v",
-		"\x1b(0", "\x1b(B", "\x0e", "\x0f", "\x1b[4h", "\x1b[4l", "\x1b[?7l", "\x1b[?7h", "\x1b[?6h", "\x1b[?6l", "\x1b[3;9r", "\x1b[r",
-		"\x1b[5;70H", "\x1b[24;80H", "\x1b[2L", "\x1b[2M", "\x1b[2S", "\x1b[2T", "\x1b[1J", "\x1bH", "\x1b[g", "\x1b[3g", "\x1b#8",
-		"\u009b", "\u202e", "\xc2", "\x9b", "\xae", "\x1bPq", "\x1bP1;", "\x1b[-5P", "\x1b[4000000000I", "\x1b[;0H", "\U0010fffd", "\U0010ffff",
+		"\r", "\n", "\r\n", "\b", "\t", "abc", "word and word", "漢字", "e\u0301", "\u0301", "\xff",
+		"\xe2\x82", "\xf0\x9f\x98", "\x80",
+		"\x1b[31m", "\x1b[K", "\x1b[1K", "\x1b[2K", "\x1b[3C", "\x1b[2D", "\x1b[5G", "\x1b[2P",
+		"\x1b[2@", "\x1b[3X", "\x1b[4b",
+		"\x1b7", "\x1b8", "\x1b[I", "\x1b[Z", "\x1b[A", "\x1b[H", "\x1b[J", "\x1b[2J", "\x1b]0;t",
+		"\a", "\x1b\\", "\x1bP", "\x1b[",
+		"\x1b", "\x18", "\x00", "\x7f", "\x1b[?1049h", "\x1b[?1049l", "\x1b[?47h", "\x1b[?47l",
+		"\x1bc", "\x1bM", "\v",
+		"\x1b(0", "\x1b(B", "\x0e", "\x0f", "\x1b[4h", "\x1b[4l", "\x1b[?7l", "\x1b[?7h",
+		"\x1b[?6h", "\x1b[?6l", "\x1b[3;9r", "\x1b[r",
+		"\x1b[5;70H", "\x1b[24;80H", "\x1b[2L", "\x1b[2M", "\x1b[2S", "\x1b[2T", "\x1b[1J", "\x1bH",
+		"\x1b[g", "\x1b[3g", "\x1b#8",
+		"\u009b", "\u202e", "\xc2", "\x9b", "\xae", "\x1bPq", "\x1bP1;", "\x1b[-5P",
+		"\x1b[4000000000I", "\x1b[;0H", "\U0010fffd", "\U0010ffff",
 	}
 	for range n {
 		raw = append(raw, kinds[r.IntN(len(kinds))]...)

@@ -7,13 +7,14 @@ import (
 	"github.com/hinshun/vt10x"
 )
 
-// A filter stands before a vt10x terminal and protects it from its input: vt10x panics at a negative parameter, a large
-// one keeps it busy for minutes, it stops at a broken rune, and it mistakes private sequences for others with the same
-// last byte. The filter passes text, and the sequences that vt10x knows, with sane parameters. It drops all others, and
-// colours, which nobody sees here.
+// A filter stands before a vt10x terminal and protects it from its input: vt10x panics at a
+// negative parameter, a large one keeps it busy for minutes, it stops at a broken rune, and it
+// mistakes private sequences for others with the same last byte. The filter passes text, and the
+// sequences that vt10x knows, with sane parameters. It drops all others, and colours, which nobody
+// sees here.
 //
-// The filter also does what vt10x lacks or does wrong: wide runes, combining marks, insert mode, REP, SO and SI, RIS,
-// ED 1 on the second row, and a switch to the screen that is on already.
+// The filter also does what vt10x lacks or does wrong: wide runes, combining marks, insert mode,
+// REP, SO and SI, RIS, ED 1 on the second row, and a switch to the screen that is on already.
 type filter struct {
 	vt         vt10x.Terminal
 	rows, cols int
@@ -30,9 +31,10 @@ type filter struct {
 	numbers  map[string]rune
 }
 
-// A glyph is a character as vt10x knows it, and its width in columns. In vt10x each rune takes one cell. So a wide rune
-// is followed by secondHalf, and for a character of several runes a number stands in plane 16 of Unicode: firstCluster
-// plus its index in clusters. Runes that really are in that plane, which is for private use, get such numbers too.
+// A glyph is a character as vt10x knows it, and its width in columns. In vt10x each rune takes one
+// cell. So a wide rune is followed by secondHalf, and for a character of several runes a number
+// stands in plane 16 of Unicode: firstCluster plus its index in clusters. Runes that really are in
+// that plane, which is for private use, get such numbers too.
 type glyph struct {
 	r     rune
 	width int
@@ -177,7 +179,8 @@ func (f *filter) put(g glyph) {
 	}
 }
 
-// sequence gives bytes to the open sequence, passes it if it is complete, and returns how many bytes it took.
+// sequence gives bytes to the open sequence, passes it if it is complete, and returns how many
+// bytes it took.
 func (f *filter) sequence(raw []byte) int {
 	n, e := f.seq.scan(raw)
 	switch e {
@@ -252,7 +255,8 @@ func (f *filter) csi() {
 		return
 	}
 	switch s.final {
-	case 'A', 'B', 'C', 'D', 'E', 'F', 'G', 'I', 'L', 'M', 'P', 'S', 'X', 'Z', '@', '`', 'a', 'd', 'e':
+	case 'A', 'B', 'C', 'D', 'E', 'F', 'G', 'I', 'L', 'M', 'P', 'S', 'X', 'Z', '@', '`', 'a', 'd',
+		'e':
 		f.passCSI(s.final, s.arg(0, 1))
 	case 'T':
 		if len(s.params) < 2 { // else it is about the mouse
@@ -275,7 +279,8 @@ func (f *filter) csi() {
 	}
 }
 
-// csiState passes a control sequence that changes no character: tab stops, modes, margins, the saved cursor.
+// csiState passes a control sequence that changes no character: tab stops, modes, margins, the
+// saved cursor.
 func (f *filter) csiState() {
 	s := &f.seq
 	switch s.final {
@@ -306,7 +311,8 @@ func (f *filter) eraseScreen(mode int) {
 	if mode > 2 {
 		return
 	}
-	if cur := f.cursor(); mode == 1 && cur.Y == 1 && cur.State&originMode == 0 { // vt10x forgets the row above
+	// vt10x forgets the row above
+	if cur := f.cursor(); mode == 1 && cur.Y == 1 && cur.State&originMode == 0 {
 		f.pass("\x1b[1;1H\x1b[2K")
 		f.passCSI('H', 2, cur.X+1)
 	}
@@ -329,8 +335,8 @@ func (f *filter) privateModes() {
 	}
 }
 
-// screen switches between the normal and the alternate screen. (vt10x, when asked to leave the alternate screen while it
-// is on the normal one, enters it.)
+// screen switches between the normal and the alternate screen. (vt10x, when asked to leave the
+// alternate screen while it is on the normal one, enters it.)
 func (f *filter) screen(on bool, mode int) {
 	if on == f.alt {
 		return

@@ -7,8 +7,9 @@ import (
 )
 
 const (
-	maxLine  = 64 << 10 // how many bytes, or cells, of a line can still be written over
-	maxGap   = 4096     // columns: how far beyond the end of the line the cursor, or an edit, can get
+	maxLine = 64 << 10 // how many bytes, or cells, of a line can still be written over
+	// columns: how far beyond the end of the line the cursor, or an edit, can get
+	maxGap   = 4096
 	tabWidth = 8
 )
 
@@ -70,8 +71,8 @@ func (l *line) write(s []byte) (n int) {
 	return n
 }
 
-// shorten moves the older part of a line that has got too long to out. At which lengths depends on the line alone, not on
-// the pieces in which it came.
+// shorten moves the older part of a line that has got too long to out. At which lengths depends on
+// the line alone, not on the pieces in which it came.
 func (l *line) shorten() {
 	const cut = maxLine / 2
 	for len(l.text) >= maxLine {
@@ -163,7 +164,8 @@ func (l *line) column() int {
 	return l.col
 }
 
-// moveTo moves the cursor to a column, but not farther than column maxGap or the line's end, whichever is farther.
+// moveTo moves the cursor to a column, but not farther than column maxGap or the line's end,
+// whichever is farther.
 func (l *line) moveTo(col int) {
 	l.edit()
 	l.col = min(max(col, 0), max(len(l.cells), maxGap))
@@ -234,7 +236,8 @@ func (l *line) insertCells(n int) {
 	}
 }
 
-// section edits the line, and returns the range of the n cells from the cursor on. No character crosses its borders.
+// section edits the line, and returns the range of the n cells from the cursor on. No character
+// crosses its borders.
 func (l *line) section(n int) (from, to int) {
 	l.edit()
 	l.split(l.col)

@@ -32,7 +32,8 @@ type program struct {
 	changed chan struct{} // gets a value after raw has grown
 }
 
-// start runs a shell script, with "$1" and so on. The test is skipped if one of the programs it needs is missing.
+// start runs a shell script, with "$1" and so on. The test is skipped if one of the programs it
+// needs is missing.
 func start(t *testing.T, needs []string, script string, args ...string) *program {
 	t.Helper()
 	for _, name := range append(needs, "sh", "stty") {
@@ -41,7 +42,8 @@ func start(t *testing.T, needs []string, script string, args ...string) *program
 		}
 	}
 	cmd := exec.Command("sh", append([]string{"-c", "stty -onlcr; " + script, "sh"}, args...)...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=xterm", "LC_ALL=C.UTF-8"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=xterm",
+		"LC_ALL=C.UTF-8"}
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
 	require.NoError(t, err)
 	p := &program{t: t, tty: tty, changed: make(chan struct{}, 1)}
@@ -51,7 +53,8 @@ func start(t *testing.T, needs []string, script string, args ...string) *program
 		p.read()
 	}()
 	t.Cleanup(func() {
-		// With all that it has started: the terminal is in blocking mode, where Close frees no Read, and only the end of its last program does.
+		// With all that it has started: the terminal is in blocking mode, where Close frees no
+		// Read, and only the end of its last program does.
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		cmd.Wait()
 		tty.Close()
@@ -132,7 +135,8 @@ func numbered(t *testing.T, n int) (name string, lines []string) {
 
 func TestVim(t *testing.T) {
 	name, lines := numbered(t, 100)
-	p := start(t, []string{"vim"}, `echo before; vim --cmd 'set scrolloff=0' -c 'set scrolloff=0' "$1"; echo after; cat`, name)
+	p := start(t, []string{"vim"},
+		`echo before; vim --cmd 'set scrolloff=0' -c 'set scrolloff=0' "$1"; echo after; cat`, name)
 	p.shows(0, 0, lines[:23]...)
 
 	p.keys("10\x05") // scrolls
@@ -188,7 +192,8 @@ func TestTop(t *testing.T) {
 				header = i
 			}
 		}
-		// A process below the header, with its columns under it, and nothing left over from another line.
+		// A process below the header, with its columns under it, and nothing left over from another
+		// line.
 		return strings.HasPrefix(lines[0], "top - ") && header > 0 &&
 			strings.HasPrefix(lines[1], "Tasks:") && len(strings.Fields(lines[header+1])) >= 12
 	}

@@ -10,15 +10,17 @@ import (
 
 const maxSize = 1024 // rows, columns: vt10x has 32 bytes for each cell
 
-// Render returns what a terminal of that size shows after raw: one line for each row, from the top, without trailing
-// spaces; and where its cursor is, from 0. Sizes below 1 mean 1, those above 1024 mean 1024.
+// Render returns what a terminal of that size shows after raw: one line for each row, from the top,
+// without trailing spaces; and where its cursor is, from 0. Sizes below 1 mean 1, those above 1024
+// mean 1024.
 //
-// Raw may be the end of a longer stream, as a Tail keeps it: what is shown is right if the program has drawn the whole
-// screen within raw. A partial rune at its begin is dropped. If raw leaves the alternate screen before it enters it, it
-// starts there.
+// Raw may be the end of a longer stream, as a Tail keeps it: what is shown is right if the program
+// has drawn the whole screen within raw. A partial rune at its begin is dropped. If raw leaves the
+// alternate screen before it enters it, it starts there.
 //
-// A "\n" goes to the begin of the next line: the terminal has ONLCR off, but programs that print lines expect that. On the
-// alternate screen it goes straight down: programs there set the modes that they expect.
+// A "\n" goes to the begin of the next line: the terminal has ONLCR off, but programs that print
+// lines expect that. On the alternate screen it goes straight down: programs there set the modes
+// that they expect.
 func Render(raw []byte, rows, cols int) (lines []string, row, col int) {
 	rows, cols = min(max(rows, 1), maxSize), min(max(cols, 1), maxSize)
 	f := filter{

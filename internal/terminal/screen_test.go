@@ -29,7 +29,8 @@ func TestRender(t *testing.T) {
 		{"no wrapping", "\x1b[?7labcdefg", 3, 5, "abcdg", 0, 4},
 		{"tabs", "a\tb", 1, 20, "a       b", 0, 9},
 		{"progress", "10%\r50%\r", 1, 9, "50%", 0, 0},
-		{"addressing", "\x1b[2;3Hx\x1b[Hy\x1b[3;1fz\x1b[4Gw\x1b[1dv", 3, 9, "y   v\n  x\nz  w", 0, 5},
+		{"addressing", "\x1b[2;3Hx\x1b[Hy\x1b[3;1fz\x1b[4Gw\x1b[1dv", 3, 9, "y   v\n  x\nz  w", 0,
+			5},
 		{"VT and FF go straight down", "a\vb\fc", 3, 9, "a\n b\n  c", 2, 3},
 
 		{"size of nothing", "a", 0, -3, "a", 0, 0},
@@ -37,8 +38,10 @@ func TestRender(t *testing.T) {
 
 		{"newline on the alternate screen", "\x1b[?1049h\x1b[Ha\nb", 2, 5, "a\n b", 1, 2},
 		{"the normal screen comes back", "ab\x1b[?1049h\x1b[2;2Hvi\x1b[?1049lc", 2, 5, "abc", 0, 3},
-		{"the alternate screen is new each time", "\x1b[?1049h\x1b[Hold\x1b[?1049l\x1b[?1049hx", 2, 5, "x", 0, 1},
-		{"left without having been entered", "x\x1b[?1049hy\x1b[?1049l\x1b[?1049lz", 2, 5, "xz", 0, 2},
+		{"the alternate screen is new each time", "\x1b[?1049h\x1b[Hold\x1b[?1049l\x1b[?1049hx", 2,
+			5, "x", 0, 1},
+		{"left without having been entered", "x\x1b[?1049hy\x1b[?1049l\x1b[?1049lz", 2, 5, "xz", 0,
+			2},
 		{"left before it is entered", "half of vi\x1b[?1049l$ ls\n", 2, 9, "$ ls", 1, 0},
 		{"newline, left before it is entered", "half\nof vi", 3, 9, "half\nof vi", 1, 5},
 		{"entered twice", "x\x1b[?1049hy\x1b[?1049hz\x1b[?1049lw", 2, 5, "xw", 0, 2},
@@ -58,7 +61,8 @@ func TestRender(t *testing.T) {
 		{"marks on nothing", "\u0301\u0302a", 1, 9, "a", 0, 1},
 		{"emoji of several runes", "👩\u200d👧\ufe0f!", 1, 9, "👩\u200d👧\ufe0f!", 0, 5},
 		{"C1 controls in UTF-8", "a\u0085\u009bb", 1, 9, "ab", 0, 2},
-		{"private use", "a\U00100000\U0010ffff\U0010fffdb\ue0b0", 1, 9, "a\U00100000\U0010ffff\U0010fffdb\ue0b0", 0, 6},
+		{"private use", "a\U00100000\U0010ffff\U0010fffdb\ue0b0", 1, 9,
+			"a\U00100000\U0010ffff\U0010fffdb\ue0b0", 0, 6},
 		{"broken UTF-8", "a\xffb\xe2\x82", 1, 9, "a\ufffdb\ufffd\ufffd", 0, 5},
 		{"half a rune at the begin", "\x82\xac€", 1, 9, "€", 0, 1},
 
@@ -76,7 +80,8 @@ func TestRender(t *testing.T) {
 		{"RI", "1\n2\x1b[H\x1bMx", 3, 5, "x\n1\n2", 0, 1},
 		{"IND, NEL", "a\x1bDb\x1bEc", 3, 5, "a\n b\nc", 2, 1},
 		{"origin mode", "\x1b[2;3r\x1b[?6h\x1b[1;1Hx\x1b[?6l\x1b[1;1Hy", 3, 5, "y\nx", 0, 1},
-		{"save and restore", "ab\x1b7\x1b[3;3Hc\x1b8d\x1b[s\x1b[H\x1b[ue", 3, 5, "abde\n\n  c", 0, 4},
+		{"save and restore", "ab\x1b7\x1b[3;3Hc\x1b8d\x1b[s\x1b[H\x1b[ue", 3, 5, "abde\n\n  c", 0,
+			4},
 		{"ED 0", "abc\ndef\nghi\x1b[2;2H\x1b[J", 3, 5, "abc\nd", 1, 1},
 		{"ED 1", "abc\ndef\nghi\x1b[2;2H\x1b[1J", 3, 5, "\n  f\nghi", 1, 1},
 		{"ED 1 further down", "abc\ndef\nghi\x1b[3;2H\x1b[1J", 3, 5, "\n\n  i", 2, 1},
@@ -87,17 +92,25 @@ func TestRender(t *testing.T) {
 		{"DECALN", "\x1b#8", 2, 3, "EEE\nEEE", 0, 0},
 		{"RIS", "abcdef\nghi\x1b[?7l\x1b(0\x1b[4h\x1bcq", 2, 9, "q", 0, 1},
 
-		{"C1 controls and directions", "a\u009b1mb\u202ec\u2066\x9b\u0301", 1, 9, "a1mbc�\u0301", 0, 6},
+		{"C1 controls and directions", "a\u009b1mb\u202ec\u2066\x9b\u0301", 1, 9, "a1mbc�\u0301", 0,
+			6},
 		{"colours", "\x1b[1;31ma\x1b[38;2;1;2;3mb\x1b[4:3mc\x1b[m", 1, 9, "abc", 0, 3},
-		{"strings", "a\x1b]0;t\ab\x1bP1$r\x1b\\c\x1b_G\x1b\\d\x1bktitle\x1b\\e", 1, 9, "abcde", 0, 5},
-		{"queries", "\x1b[6n\x1b[5n\x1b[c\x1b[>c\x1b]11;?\a\x1b]4;1;?\a\x1b[?6n\x1bZa", 1, 9, "a", 0, 1},
-		{"private sequences that look like others", "ab\x1b[?1s\x1b[>1u\x1b[?J\x1b[>4;2m\x1b[=1;1H\x1b[2 @c", 1, 9, "abc", 0, 3},
+		{"strings", "a\x1b]0;t\ab\x1bP1$r\x1b\\c\x1b_G\x1b\\d\x1bktitle\x1b\\e", 1, 9, "abcde", 0,
+			5},
+		{"queries", "\x1b[6n\x1b[5n\x1b[c\x1b[>c\x1b]11;?\a\x1b]4;1;?\a\x1b[?6n\x1bZa", 1, 9, "a",
+			0, 1},
+		{"private sequences that look like others",
+			"ab\x1b[?1s\x1b[>1u\x1b[?J\x1b[>4;2m\x1b[=1;1H\x1b[2 @c", 1, 9, "abc", 0, 3},
 		{"modes", "\x1b[?25l\x1b[?2004h\x1b[?1h\x1b=\x1b[20h\x1b[?3ha\vb", 2, 9, "a\n b", 1, 2},
 		{"unfinished", "a\x1b[3", 1, 9, "a", 0, 1},
 
 		{"vt10x would panic", "abc\x1b[-5P\x1b[-1@\x1b[-3X\x1b[-2I\x1b[0P", 1, 9, "abc", 0, 3},
-		{"vt10x would hang", "a\x1b[4000000000I\x1b[4000000000Z\x1b[4000000000b\x1b[99999999999999999999Ab", 1, 9, "aaaaaaaab", 0, 8},
-		{"large parameters", "a\x1b[4000000000;4000000000H\x1b[4000000000L\x1b[4000000000P\x1b[4000000000@b", 2, 5, "a\n    b", 1, 4},
+		{"vt10x would hang",
+			"a\x1b[4000000000I\x1b[4000000000Z\x1b[4000000000b\x1b[99999999999999999999Ab", 1, 9,
+			"aaaaaaaab", 0, 8},
+		{"large parameters",
+			"a\x1b[4000000000;4000000000H\x1b[4000000000L\x1b[4000000000P\x1b[4000000000@b", 2, 5,
+			"a\n    b", 1, 4},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -127,7 +140,8 @@ func checkRender(t *testing.T, raw []byte, rows, cols int) {
 	lines, row, col := Render(raw, rows, cols)
 	require.Less(t, time.Since(begin), 10*time.Second, "%q", raw)
 	require.Len(t, lines, rows)
-	require.True(t, 0 <= row && row < rows && 0 <= col && col < cols, "cursor %d, %d of %q", row, col, raw)
+	require.True(t, 0 <= row && row < rows && 0 <= col && col < cols, "cursor %d, %d of %q", row,
+		col, raw)
 	for _, line := range lines {
 		require.Equal(t, strings.TrimRight(line, " "), line, "%q", raw)
 		width := 0

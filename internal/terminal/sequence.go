@@ -19,8 +19,9 @@ const (
 // broken sequence must not swallow the rest of the output. So strings other than sixel images,
 // which have lines, end with the line, and all strings after maxString bytes.
 //
-// The decoder of charmbracelet/x/ansi, as of v0.11.9, cannot be used: it panics at the 33rd parameter, lets large
-// parameters overflow, mistakes bytes of UTF-8 for 8-bit controls, and needs each sequence in one piece.
+// The decoder of charmbracelet/x/ansi, as of v0.11.9, cannot be used: it panics at the 33rd
+// parameter, lets large parameters overflow, mistakes bytes of UTF-8 for 8-bit controls, and needs
+// each sequence in one piece.
 type sequence struct {
 	state  sequenceState
 	prefix byte  // private marker of a CSI, one of "<=>?", or 0
@@ -36,10 +37,11 @@ const (
 	ground sequenceState = iota // in no sequence
 	escape                      // after ESC
 	csi                         // after ESC [
-	broken                      // in a CSI that makes no sense: it ends like any other, without effect
-	str                         // in a string that ends with the line, such as an OSC
-	dcs                         // in a DCS, in the parameters that it begins with
-	sixel                       // in a DCS that holds a sixel image
+	// in a CSI that makes no sense: it ends like any other, without effect
+	broken
+	str   // in a string that ends with the line, such as an OSC
+	dcs   // in a DCS, in the parameters that it begins with
+	sixel // in a DCS that holds a sixel image
 )
 
 const (
@@ -52,10 +54,11 @@ const (
 type event uint8
 
 const (
-	none     event = iota // nothing to do
-	control               // the last byte is a C0 control, to be obeyed at once, also inside a sequence
-	escEnded              // an escape sequence is complete: inter, final
-	csiEnded              // a control sequence is complete: prefix, params, inter, final
+	none event = iota // nothing to do
+	// the last byte is a C0 control, to be obeyed at once, also inside a sequence
+	control
+	escEnded // an escape sequence is complete: inter, final
+	csiEnded // a control sequence is complete: prefix, params, inter, final
 )
 
 func (s *sequence) open() bool { return s.state != ground }
@@ -65,8 +68,8 @@ func (s *sequence) begin() {
 	*s = sequence{state: escape, params: s.params[:0]}
 }
 
-// scan gives bytes to the open sequence until there is something to do, and returns how many it took. A byte that
-// cannot be part of a sequence ends it, and is not taken.
+// scan gives bytes to the open sequence until there is something to do, and returns how many it
+// took. A byte that cannot be part of a sequence ends it, and is not taken.
 func (s *sequence) scan(b []byte) (n int, e event) {
 	for n < len(b) && s.open() {
 		switch c := b[n]; {
@@ -194,7 +197,8 @@ func (s *sequence) param(c byte) {
 	}
 }
 
-// arg returns a parameter, or def if it was omitted or is 0: wherever there is a default, these mean the same.
+// arg returns a parameter, or def if it was omitted or is 0: wherever there is a default, these
+// mean the same.
 func (s *sequence) arg(i, def int) int {
 	if i < len(s.params) && s.params[i] > 0 {
 		return s.params[i]
@@ -202,7 +206,8 @@ func (s *sequence) arg(i, def int) int {
 	return def
 }
 
-// switches reports whether a control sequence chooses the screen, and whether it chooses the alternate one.
+// switches reports whether a control sequence chooses the screen, and whether it chooses the
+// alternate one.
 func (s *sequence) switches() (on, ok bool) {
 	if s.prefix != '?' || s.inter != 0 || s.final != 'h' && s.final != 'l' {
 		return false, false

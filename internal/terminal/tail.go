@@ -10,7 +10,8 @@ type Tail struct {
 // NewTail returns a Tail that keeps n bytes; its memory grows as they come.
 func NewTail(n int) *Tail { return &Tail{max: max(n, 0)} }
 
-// Write adds p, and drops the oldest bytes if there are more than n now. It takes all of p, and never fails.
+// Write adds p, and drops the oldest bytes if there are more than n now. It takes all of p, and
+// never fails.
 func (t *Tail) Write(p []byte) (int, error) {
 	written := len(p)
 	if len(p) >= t.max {

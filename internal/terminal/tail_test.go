@@ -25,7 +25,8 @@ func TestTail(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, len(p), written)
 			all = append(all, p...)
-			require.Equal(t, string(all[max(len(all)-max(n, 0), 0):]), string(tail.Bytes()), "%d", n)
+			require.Equal(t, string(all[max(len(all)-max(n, 0), 0):]), string(tail.Bytes()), "%d",
+				n)
 		}
 		tail.Reset()
 		assert.Empty(t, tail.Bytes())

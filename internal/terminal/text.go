@@ -14,14 +14,15 @@ const (
 	high = 0x80 * ones
 )
 
-// textLen returns how many bytes of b come before the first control; "\n" and "\t" are text. Ordinary output spends most
-// of its time here, so eight bytes are looked at at once.
+// textLen returns how many bytes of b come before the first control; "\n" and "\t" are text.
+// Ordinary output spends most of its time here, so eight bytes are looked at at once.
 func textLen(b []byte) int {
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])
 		d := w ^ del*ones
-		// The high bit of each byte that is below ' ' or is DEL. A borrow may set too many of them, never too few.
+		// The high bit of each byte that is below ' ' or is DEL. A borrow may set too many of them,
+		// never too few.
 		suspects := ((w-' '*ones)&^w | (d-ones)&^d) & high
 		for ; suspects != 0; suspects &= suspects - 1 {
 			if j := i + bits.TrailingZeros64(suspects)/8; isControl(b[j]) {
@@ -99,8 +100,9 @@ func wholeRunes(b []byte) int {
 	return len(b)
 }
 
-// runeWidth returns how many columns r takes: 0 for combining marks and the like, 2 for wide runes. It looks at runes one
-// by one, as wcwidth(3) does, by which programs count: a family of emoji is as wide as its members together.
+// runeWidth returns how many columns r takes: 0 for combining marks and the like, 2 for wide runes.
+// It looks at runes one by one, as wcwidth(3) does, by which programs count: a family of emoji is
+// as wide as its members together.
 func runeWidth(r rune) int {
 	switch {
 	case r < 0x80, r >= 0xa0 && r < 0x300: // no marks and nothing wide before U+0300

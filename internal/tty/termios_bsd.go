@@ -9,5 +9,6 @@ const (
 	ioctlSetTermios = unix.TIOCSETA
 )
 
-// IUTF8 is the input mode in which the erase key erases whole characters of UTF-8: 0 where the system does not have it.
+// IUTF8 is the input mode in which the erase key erases whole characters of UTF-8: 0 where the
+// system does not have it.
 const IUTF8 = 0

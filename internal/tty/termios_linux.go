@@ -7,5 +7,6 @@ const (
 	ioctlSetTermios = unix.TCSETS
 )
 
-// IUTF8 is the input mode in which the erase key erases whole characters of UTF-8: 0 where the system does not have it.
+// IUTF8 is the input mode in which the erase key erases whole characters of UTF-8: 0 where the
+// system does not have it.
 const IUTF8 = unix.IUTF8

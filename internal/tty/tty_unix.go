@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Control calls do with the descriptor of f, and returns the error of do. (os.File.Fd would put f in blocking mode, in which Close does not
-// free a Read.)
+// Control calls do with the descriptor of f, and returns the error of do. (os.File.Fd would put f
+// in blocking mode, in which Close does not free a Read.)
 func Control(f syscall.Conn, do func(fd int) error) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -30,7 +30,8 @@ func ChangeModes(f syscall.Conn, change func(*unix.Termios)) error {
 			return os.NewSyscallError("get terminal modes", err)
 		}
 		change(modes)
-		return os.NewSyscallError("set terminal modes", unix.IoctlSetTermios(fd, ioctlSetTermios, modes))
+		return os.NewSyscallError("set terminal modes",
+			unix.IoctlSetTermios(fd, ioctlSetTermios, modes))
 	})
 }
 
@@ -45,8 +46,8 @@ func Echoes(f syscall.Conn) bool {
 	return echo
 }
 
-// Readable reports whether the terminal has shown something that nobody has read from its master yet. (Linux's poll first has what was
-// written pass through the line discipline: n_tty_poll.)
+// Readable reports whether the terminal has shown something that nobody has read from its master
+// yet. (Linux's poll first has what was written pass through the line discipline: n_tty_poll.)
 func Readable(master syscall.Conn) bool {
 	ready := false
 	Control(master, func(fd int) error {

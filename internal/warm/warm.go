@@ -11,10 +11,11 @@ import (
 
 // Config says what a Pool holds.
 type Config[T any] struct {
-	Size   int                                  // how many are kept ready
-	Make   func(ctx context.Context) (T, error) // makes one
-	Close  func(T)                              // ends one that is not wanted
-	MaxAge time.Duration                        // one that has waited longer is closed, and another made. 0: any age
+	Size  int                                  // how many are kept ready
+	Make  func(ctx context.Context) (T, error) // makes one
+	Close func(T)                              // ends one that is not wanted
+	// one that has waited longer is closed, and another made. 0: any age
+	MaxAge time.Duration
 	Logger *slog.Logger
 }
 
@@ -63,7 +64,8 @@ func (p *Pool[T]) Take() (thing T, ok bool) {
 	return thing, true
 }
 
-// Drop takes those that are gone for good, or somebody else's by now, and has each closed by end. Others are made for them.
+// Drop takes those that are gone for good, or somebody else's by now, and has each closed by end.
+// Others are made for them.
 func (p *Pool[T]) Drop(gone func(T) bool, end func(T)) {
 	p.mu.Lock()
 	var dropped []T

@@ -129,7 +129,9 @@ func TestFailures(t *testing.T) {
 // What is somebody else's by now is dropped, and made anew.
 func TestDrop(t *testing.T) {
 	var n atomic.Int64
-	p := New(Config[int64]{Size: 2, Make: func(context.Context) (int64, error) { return n.Add(1), nil }, Close: func(int64) {}, Logger: slog.New(slog.DiscardHandler)})
+	p := New(Config[int64]{Size: 2, Make: func(context.Context) (int64, error) {
+		return n.Add(1), nil
+	}, Close: func(int64) {}, Logger: slog.New(slog.DiscardHandler)})
 	defer p.Close()
 	require.Eventually(t, func() bool { return p.Ready() == 2 }, 10*time.Second, time.Millisecond)
 	var ended []int64

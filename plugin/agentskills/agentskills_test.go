@@ -35,9 +35,11 @@ func each(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
 	})
 }
 
-// kinds runs a long test with each kind of programs that the commands are made of: those of this machine, and busybox alone.
+// kinds runs a long test with each kind of programs that the commands are made of: those of this
+// machine, and busybox alone.
 func kinds(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
-	testenv.NeedsAll(t, "it starts hundreds of programs: shorter tests of each command run every day")
+	testenv.NeedsAll(t, "it starts hundreds of programs: shorter tests of each command run every "+
+		"day")
 	t.Run("LocalBox", func(t *testing.T) {
 		t.Parallel()
 		test(t, boxtest.Local(t, agentskills.Plugin()))
@@ -50,7 +52,8 @@ func kinds(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
 
 // busybox is a container of boxd with nothing else, and no root.
 func busybox(t *testing.T) boxtest.Box {
-	return boxtest.Container(t, sshbox.Config{Image: "sandshell-busybox", User: "12345:12345", Network: "none", Dir: "/tmp"}, agentskills.Plugin())
+	return boxtest.Container(t, sshbox.Config{Image: "sandshell-busybox", User: "12345:12345",
+		Network: "none", Dir: "/tmp"}, agentskills.Plugin())
 }
 
 // enter makes a directory and goes there.

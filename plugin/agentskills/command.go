@@ -14,8 +14,9 @@ import (
 	"github.com/sandshell/sandshell/internal/shellquote"
 )
 
-// Command returns the command to Execute for a model's call of a tool; args is a JSON object. An error is written for the model, to correct the
-// call, so it does not begin with this package's name.
+// Command returns the command to Execute for a model's call of a tool; args is a JSON object. An
+// error is written for the model, to correct the call, so it does not begin with this package's
+// name.
 func Command(name string, args json.RawMessage) (string, error) {
 	if !slices.Contains(names, name) {
 		return "", fmt.Errorf("there is no tool %q; there are %s", name, strings.Join(names, ", "))
@@ -28,8 +29,9 @@ func Command(name string, args json.RawMessage) (string, error) {
 	panic("unreachable")
 }
 
-// Command returns the command to Execute for a call of the tool. args is a JSON object, which is checked against Parameters; an error is written
-// for the model. An optional argument that is null or empty counts as left out.
+// Command returns the command to Execute for a call of the tool. args is a JSON object, which is
+// checked against Parameters; an error is written for the model. An optional argument that is null
+// or empty counts as left out.
 func (t Tool) Command(args json.RawMessage) (string, error) {
 	if t.Name == "" {
 		return "", errors.New("a Tool that is none of Tools")
@@ -105,7 +107,8 @@ func (t Tool) values(args json.RawMessage) (map[string]string, error) {
 			if len(known) == 0 {
 				return nil, fmt.Errorf("there is no argument %q; it takes none", name)
 			}
-			return nil, fmt.Errorf("there is no argument %q; there are: %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("there is no argument %q; there are: %s", name,
+				strings.Join(known, ", "))
 		}
 	}
 	return values, nil
@@ -126,7 +129,8 @@ func (p *parameter) value(raw json.RawMessage) (string, error) {
 	switch v := value.(type) {
 	case string:
 		if strings.Contains(v, "\x00") {
-			return "", fmt.Errorf("the argument %q has a zero byte, which neither names nor texts can have", p.name)
+			return "", fmt.Errorf("the argument %q has a zero byte, which neither names nor "+
+				"texts can have", p.name)
 		}
 		if p.kind == "string" {
 			return v, nil
@@ -140,7 +144,8 @@ func (p *parameter) value(raw json.RawMessage) (string, error) {
 			break
 		}
 		if p.from != nil && v < float64(*p.from) || v >= 1e9 {
-			return "", fmt.Errorf("the argument %q is a number from %d, not %s", p.name, *p.from, raw)
+			return "", fmt.Errorf("the argument %q is a number from %d, not %s", p.name, *p.from,
+				raw)
 		}
 		return strconv.Itoa(int(v)), nil
 	}
@@ -148,7 +153,8 @@ func (p *parameter) value(raw json.RawMessage) (string, error) {
 	if p.kind == "integer" {
 		article = "an"
 	}
-	return "", fmt.Errorf("the argument %q has to be %s %s, not %.100s", p.name, article, p.kind, raw)
+	return "", fmt.Errorf("the argument %q has to be %s %s, not %.100s", p.name, article, p.kind,
+		raw)
 }
 
 // hereDocument returns " <<'END'", the text and "END", or another word if the text has a line END.

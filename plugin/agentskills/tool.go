@@ -60,7 +60,8 @@ func Tools() []Tool {
 }
 
 // parameterLine describes an argument in the comment at a script's top.
-var parameterLine = regexp.MustCompile(`^([A-Z]+|--[a-z]+) \((string|integer|boolean)(?: from (\d+))?(, optional)?\): (.+)$`)
+var parameterLine = regexp.MustCompile(
+	`^([A-Z]+|--[a-z]+) \((string|integer|boolean)(?: from (\d+))?(, optional)?\): (.+)$`)
 
 // parse reads the comment at a script's top: the usage, what it does, and its arguments.
 func parse(name, script string) Tool {
@@ -85,7 +86,8 @@ func parse(name, script string) Tool {
 			about = append(about, line)
 		default:
 			p := parameter{
-				name: strings.ToLower(strings.TrimPrefix(m[1], "--")), argument: m[1], kind: m[2], optional: m[4] != "", description: m[5],
+				name: strings.ToLower(strings.TrimPrefix(m[1], "--")), argument: m[1], kind: m[2],
+				optional: m[4] != "", description: m[5],
 			}
 			if from, err := strconv.Atoi(m[3]); err == nil {
 				p.from = &from
@@ -101,7 +103,8 @@ func parse(name, script string) Tool {
 	return t
 }
 
-// schema returns the JSON schema of the parameters, in their order: models fill them in as they come.
+// schema returns the JSON schema of the parameters, in their order: models fill them in as they
+// come.
 func (t *Tool) schema() json.RawMessage {
 	var properties []string
 	required := []string{}
@@ -123,5 +126,8 @@ func (t *Tool) schema() json.RawMessage {
 	if err != nil {
 		panic(err)
 	}
-	return json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{%s},"required":%s,"additionalProperties":false}`, strings.Join(properties, ","), list))
+	return json.RawMessage(
+		fmt.Sprintf(
+			`{"type":"object","properties":{%s},"required":%s,"additionalProperties":false}`,
+			strings.Join(properties, ","), list))
 }

@@ -20,7 +20,8 @@ func TestTools(t *testing.T) {
 	for _, tool := range tools {
 		require.True(t, strings.HasPrefix(tool.Usage, tool.Name), tool.Usage)
 		require.Greater(t, len(tool.Description), 20, tool.Name)
-		require.NotContains(t, tool.Description, "string)", "a line about an argument that is not understood")
+		require.NotContains(t, tool.Description, "string)",
+			"a line about an argument that is not understood")
 		require.NotContains(t, tool.Description, "\n")
 		require.Contains(t, prompt, "\n"+tool.Help)
 		var schema struct {
@@ -33,7 +34,9 @@ func TestTools(t *testing.T) {
 		require.Equal(t, "object", schema.Type)
 		require.NotNil(t, schema.Required)
 		require.False(t, *schema.AdditionalProperties)
-		words := strings.FieldsFunc(tool.Usage, func(c rune) bool { return strings.ContainsRune(" :[]<-", c) })
+		words := strings.FieldsFunc(tool.Usage, func(c rune) bool {
+			return strings.ContainsRune(" :[]<-", c)
+		})
 		require.Len(t, schema.Properties, len(words)-1, tool.Name)
 		told := tool.Description + string(tool.Parameters) // in words for calls, not for a shell
 		require.NotContains(t, told, "here-document")
@@ -64,7 +67,8 @@ func TestCommand(t *testing.T) {
 		{"create", `{"path": "~/a"}`, "create '~/a'"},
 		{"create", `{"path": "a", "text": "x"}`, "create a <<'END'\nx\nEND"},
 		{"edit", `{"start": 1, "end": 2, "text": ""}`, "edit 1:2 <<'END'\nEND"},
-		{"edit", `{"start": 1, "end": 2, "text": "a\nEND\nEND2\nb\n", "file": "f"}`, "edit 1:2 f <<'END3'\na\nEND\nEND2\nb\nEND3"},
+		{"edit", `{"start": 1, "end": 2, "text": "a\nEND\nEND2\nb\n", "file": "f"}`,
+			"edit 1:2 f <<'END3'\na\nEND\nEND2\nb\nEND3"},
 		{"insert", `{"line": 0, "text": "END"}`, "insert 0 <<'END2'\nEND\nEND2"},
 		{"str_replace", `{"old": "a\n", "new": ""}`, "str_replace 'a\n' ''"},
 	} {
@@ -77,13 +81,16 @@ func TestCommand(t *testing.T) {
 		{"open", `{}`, `open: the argument "path" is missing: the file`},
 		{"open", `{"path": null}`, `open: the argument "path" is missing`},
 		{"open", `{"path": 3}`, `open: the argument "path" has to be a string, not 3`},
-		{"open", `{"path": "a", "line": "3x"}`, `open: the argument "line" has to be an integer, not "3x"`},
-		{"open", `{"path": "a", "line": "0"}`, `open: the argument "line" is a number from 1, not "0"`},
+		{"open", `{"path": "a", "line": "3x"}`,
+			`open: the argument "line" has to be an integer, not "3x"`},
+		{"open", `{"path": "a", "line": "0"}`,
+			`open: the argument "line" is a number from 1, not "0"`},
 		{"open", `{"path": "a", "line": 2.5}`, `has to be an integer, not 2.5`},
 		{"open", `{"path": "a", "line": 0}`, `open: the argument "line" is a number from 1, not 0`},
 		{"open", `{"path": "a", "line": 1e300}`, `is a number from 1, not 1e300`},
 		{"open", `{"path": "a\u0000"}`, `the argument "path" has a zero byte`},
-		{"open", `{"path": "a", "lines": 3}`, `open: there is no argument "lines"; there are: path, line`},
+		{"open", `{"path": "a", "lines": 3}`,
+			`open: there is no argument "lines"; there are: path, line`},
 		{"open", `["a"]`, `open: the arguments have to be a JSON object, not ["a"]`},
 		{"open", `"main.go"`, `open: the arguments have to be a JSON object, not "main.go"`},
 		{"open", `{"path": "a"`, `open: the arguments have to be a JSON object`},

@@ -54,10 +54,13 @@ func TestWindow(t *testing.T) {
 		}
 
 		do(t, b, `: >empty; printf 'a\tb\r\n\033[31mred\302\233x\007\177\r\nlast' >odd; printf 'a\0b\n' >binary; mkdir dir; mkfifo fifo`)
-		require.Equal(t, fmt.Sprintf("[File: %s/empty (0 lines total)]\n(The file is empty: insert 0 writes to it.)\n", here), do(t, b, "open empty"))
-		require.Equal(t, fmt.Sprintf("[File: %s/odd (3 lines total, which end with CRLF)]\n1:a\tb\n2:^[[31mred?x^G^?\n3:last\n", here), do(t, b, "open odd"))
+		require.Equal(t, fmt.Sprintf("[File: %s/empty (0 lines total)]\n(The file is empty: "+
+			"insert 0 writes to it.)\n", here), do(t, b, "open empty"))
+		require.Equal(t, fmt.Sprintf("[File: %s/odd (3 lines total, which end with "+
+			"CRLF)]\n1:a\tb\n2:^[[31mred?x^G^?\n3:last\n", here), do(t, b, "open odd"))
 		do(t, b, `awk 'BEGIN { for (i = 0; i < 999; i++) printf "x"; for (i = 0; i < 1000; i++) printf "\303\244" }' >long`)
-		require.Contains(t, do(t, b, "open long"), "1:"+strings.Repeat("x", 999)+"… (2000 more bytes)\n")
+		require.Contains(t, do(t, b, "open long"), "1:"+strings.Repeat("x", 999)+
+			"… (2000 more bytes)\n")
 		refused(t, b, 1, "open none", "There is no file "+here+"/none.")
 		refused(t, b, 1, "open dir", "dir is a directory.")
 		refused(t, b, 1, "open fifo", "fifo is a device, a socket or a pipe")
@@ -75,7 +78,8 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// The open file belongs to the session: not to the other one, not to a Run, not to the shell that comes after.
+// The open file belongs to the session: not to the other one, not to a Run, not to the shell that
+// comes after.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
@@ -94,15 +98,18 @@ func TestSessions(t *testing.T) {
 		require.Equal(t, "2", strings.TrimSpace(do(t, b, count)))
 
 		var out, errs bytes.Buffer
-		code, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"open", "two", "20"}, Dir: here, Stdout: &out, Stderr: &errs})
+		code, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"open", "two", "20"}, Dir: here,
+			Stdout: &out, Stderr: &errs})
 		require.NoError(t, err)
 		require.Zero(t, code, errs.String())
 		require.Contains(t, out.String(), "20:line 20\n")
-		code, err = b.Run(t.Context(), &sandbox.Cmd{Args: []string{"goto", "1"}, Dir: here, Stderr: &errs})
+		code, err = b.Run(t.Context(), &sandbox.Cmd{Args: []string{"goto", "1"}, Dir: here,
+			Stderr: &errs})
 		require.NoError(t, err)
 		require.Equal(t, 1, code)
 		require.Contains(t, errs.String(), "No file is open in this session")
-		code, err = b.Run(t.Context(), &sandbox.Cmd{Args: []string{"edit", "2:9", "one"}, Dir: here, Stdin: strings.NewReader("x\n"), Stderr: &errs})
+		code, err = b.Run(t.Context(), &sandbox.Cmd{Args: []string{"edit", "2:9", "one"}, Dir: here,
+			Stdin: strings.NewReader("x\n"), Stderr: &errs})
 		require.NoError(t, err)
 		require.Zero(t, code, errs.String())
 		require.Equal(t, "line 1\nx\nline 10\n", do(t, b, "cat one"))
@@ -127,11 +134,16 @@ func TestLarge(t *testing.T) {
 		began := time.Now()
 		for _, c := range []struct{ command, last string }{
 			{"open file 999999", "1000000:line 1000000\n"},
-			{"search_file 'line 99999'", "99999:line 99999\n999990:line 999990\n999991:line 999991\n999992:line 999992\n999993:line 999993\n" +
-				"999994:line 999994\n999995:line 999995\n999996:line 999996\n999997:line 999997\n999998:line 999998\n999999:line 999999\n"},
-			{"search_file line", "100:line 100\n(999900 more of 1000000 matches: give more of the text)\n"},
-			{"search_dir line", "./file:100: line 100\n(999900 more matches, 1000000 in 1 files: give more of the text, or a directory)\n"},
-			{"edit 500000:500000 <<'END'\nnew\nEND", "500010:line 500010\n(499990 more lines below)\n"},
+			{"search_file 'line 99999'", "99999:line 99999\n999990:line 999990\n999991:line " +
+				"999991\n999992:line 999992\n999993:line 999993\n" +
+				"999994:line 999994\n999995:line 999995\n999996:line 999996\n999997:line " +
+				"999997\n999998:line 999998\n999999:line 999999\n"},
+			{"search_file line", "100:line 100\n(999900 more of 1000000 matches: give more of " +
+				"the text)\n"},
+			{"search_dir line", "./file:100: line 100\n(999900 more matches, 1000000 in 1 files: " +
+				"give more of the text, or a directory)\n"},
+			{"edit 500000:500000 <<'END'\nnew\nEND", "500010:line 500010\n(499990 more lines " +
+				"below)\n"},
 			{"str_replace 'line 999999\n' ''", "999999:line 1000000\n"},
 		} {
 			output := do(t, b, c.command)

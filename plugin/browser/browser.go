@@ -18,22 +18,23 @@ import (
 type Config struct {
 	// Width and Height are the size of a page in pixels. Default: 1280 × 720.
 	Width, Height int
-	// Timeout bounds calls that wait for a page: to load, to have an element, to begin a download. Default: 30 s. If it is negative, only
-	// each call's context bounds it.
+	// Timeout bounds calls that wait for a page: to load, to have an element, to begin a download.
+	// Default: 30 s. If it is negative, only each call's context bounds it.
 	Timeout time.Duration
-	// DownloadDir is the directory in the box for downloads, an absolute path. It is made if need be, and stays. Default: a directory that
-	// goes with the browser.
+	// DownloadDir is the directory in the box for downloads, an absolute path. It is made if need
+	// be, and stays. Default: a directory that goes with the browser.
 	DownloadDir string
-	// Dialog answers the dialogs of a page: alert, confirm, prompt, and the question on leaving it. It is called from a goroutine of the
-	// tab, one call at a time; the page stands still meanwhile. If it panics, the dialog is dismissed,
-	// and the tab's calls return an error until Navigate. Default: all are accepted, prompts with
-	// the text that they propose.
+	// Dialog answers the dialogs of a page: alert, confirm, prompt, and the question on leaving it.
+	// It is called from a goroutine of the tab, one call at a time; the page stands still
+	// meanwhile. If it panics, the dialog is dismissed, and the tab's calls return an error until
+	// Navigate. Default: all are accepted, prompts with the text that they propose.
 	Dialog func(Dialog) Answer
-	// Program is the browser's program in the box. Default: the first that is there of chromium-headless-shell, chrome-headless-shell,
-	// headless-shell, chromium, chromium-browser, google-chrome and google-chrome-stable.
+	// Program is the browser's program in the box. Default: the first that is there of
+	// chromium-headless-shell, chrome-headless-shell, headless-shell, chromium, chromium-browser,
+	// google-chrome and google-chrome-stable.
 	Program string
-	// Flags are further flags for Chromium: "--proxy-server=…", "--lang=de", "--ignore-certificate-errors". A --disable-features adds to the
-	// package's own.
+	// Flags are further flags for Chromium: "--proxy-server=…", "--lang=de",
+	// "--ignore-certificate-errors". A --disable-features adds to the package's own.
 	Flags []string
 	// Env are variables of Chromium's, "NAME=value", added to the box's.
 	Env []string
@@ -41,7 +42,8 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Width < 0 || c.Height < 0 {
-		return c, fmt.Errorf("Config.Width and Config.Height: a page of %d × %d pixels", c.Width, c.Height)
+		return c, fmt.Errorf("Config.Width and Config.Height: a page of %d × %d pixels", c.Width,
+			c.Height)
 	}
 	if c.Width == 0 {
 		c.Width = 1280
@@ -61,7 +63,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// A Browser is Chromium in a box. Its methods beside its own are those of its first Tab. Open makes one.
+// A Browser is Chromium in a box. Its methods beside its own are those of its first Tab. Open makes
+// one.
 type Browser struct {
 	*Tab
 	config  Config
@@ -77,8 +80,8 @@ type Browser struct {
 	tabs []*Tab
 }
 
-// Open starts Chromium in the box, with a profile of its own. ctx is for the start only: Close ends the browser, as does the end of the box. Without
-// Chromium in the box the error is ErrMissing.
+// Open starts Chromium in the box, with a profile of its own. ctx is for the start only: Close ends
+// the browser, as does the end of the box. Without Chromium in the box the error is ErrMissing.
 func Open(ctx context.Context, box sandbox.Sandbox, c Config) (*Browser, error) {
 	b, err := open(ctx, box, c)
 	if err != nil {
@@ -100,9 +103,11 @@ func open(ctx context.Context, box sandbox.Sandbox, c Config) (*Browser, error) 
 	}
 	// The browser lives on after ctx, with its values.
 	all, cancelAll := chromedp.NewAllocatorContext(context.WithoutCancel(ctx), allocator{p})
-	root, cancelRoot := chromedp.NewContext(all, chromedp.WithLogf(discard), chromedp.WithErrorf(discard))
+	root, cancelRoot := chromedp.NewContext(all, chromedp.WithLogf(discard),
+		chromedp.WithErrorf(discard))
 	b := &Browser{
-		config: c, process: p, ctx: root, closed: make(chan struct{}), download: make(chan struct{}, 1),
+		config: c, process: p, ctx: root, closed: make(chan struct{}),
+		download: make(chan struct{}, 1),
 	}
 	b.close = sync.OnceValue(func() error {
 		close(b.closed)
@@ -112,7 +117,8 @@ func open(ctx context.Context, box sandbox.Sandbox, c Config) (*Browser, error) 
 		b.work.Wait()
 		return err
 	})
-	stop := context.AfterFunc(ctx, func() { p.cancel() }) // chromedp binds the browser's life to the context of its first call
+	// chromedp binds the browser's life to the context of its first call
+	stop := context.AfterFunc(ctx, func() { p.cancel() })
 	err = b.start(ctx)
 	if !stop() || err != nil {
 		if ctx.Err() != nil {
@@ -131,9 +137,11 @@ func (b *Browser) start(ctx context.Context) error {
 		return err
 	}
 	behavior := browser.SetDownloadBehaviorParams{
-		Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: b.downloadDir(), EventsEnabled: new(true),
+		Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: b.downloadDir(),
+		EventsEnabled: new(true),
 	}
-	if _, err := cdp.Call(b.ctx, chromedp.FromContext(b.ctx).Browser, browser.SetDownloadBehavior, behavior); err != nil {
+	if _, err := cdp.Call(b.ctx, chromedp.FromContext(b.ctx).Browser, browser.SetDownloadBehavior,
+		behavior); err != nil {
 		return err
 	}
 	tab, err := b.NewTab(ctx)
@@ -141,8 +149,8 @@ func (b *Browser) start(ctx context.Context) error {
 	return err
 }
 
-// Close ends the browser with all its processes and tabs, and removes its profile and the downloads that went nowhere else. Calls under way return
-// ErrClosed. Closing again does nothing.
+// Close ends the browser with all its processes and tabs, and removes its profile and the downloads
+// that went nowhere else. Calls under way return ErrClosed. Closing again does nothing.
 func (b *Browser) Close() error {
 	if err := b.close(); err != nil {
 		return fmt.Errorf("close browser: %w", err)
@@ -176,7 +184,8 @@ func gone(err error) bool {
 // An allocator has chromedp use the process that is there.
 type allocator struct{ process *process }
 
-func (a allocator) Allocate(ctx context.Context, opts ...chromedp.BrowserOption) (*chromedp.Browser, error) {
+func (a allocator) Allocate(ctx context.Context,
+	opts ...chromedp.BrowserOption) (*chromedp.Browser, error) {
 	return chromedp.NewBrowserTransport(ctx, a.process.transport(), opts...)
 }
 

@@ -44,7 +44,8 @@ func TestVisit(t *testing.T) {
 	t.Run("AsksNobody", func(t *testing.T) { require.Empty(t, asked()) })
 	t.Run("NothingListens", func(t *testing.T) {
 		// The page's server and the name server do, and nothing else; in hexadecimal, 0A is LISTEN.
-		out := run(t, box, `cat /proc/net/tcp /proc/net/tcp6 | grep ' 0A ' | awk '{print $2}'; cat /proc/net/udp /proc/net/udp6 | grep -v local_address | awk '{print $2, $3}'`)
+		out := run(t, box,
+			`cat /proc/net/tcp /proc/net/tcp6 | grep ' 0A ' | awk '{print $2}'; cat /proc/net/udp /proc/net/udp6 | grep -v local_address | awk '{print $2, $3}'`)
 		port, err := strconv.Atoi(url[strings.LastIndex(url, ":")+1:])
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprintf("0100007F:%04X\n0100007F:0035 00000000:0000\n", port), out)
@@ -65,12 +66,14 @@ func testClick(t *testing.T, b *browser.Browser) {
 	// So is what goes away that is in front of it: a click would meet that.
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	require.EqualError(t, b.Click(ctx, "#behind"), `click "#behind": element "#behind": another element is in front of it: <span id="banner" class="x">`)
+	require.EqualError(t, b.Click(ctx, "#behind"),
+		`click "#behind": element "#behind": another element is in front of it: <span id="banner" class="x">`)
 	require.Contains(t, text(t, b.Tab), "Ordered: late")
 	require.NoError(t, b.Click(t.Context(), "#banner"))
 	require.NoError(t, b.Click(t.Context(), "#behind"))
 	require.Contains(t, text(t, b.Tab), "Ordered: behind")
-	// A label in front of its field is the field, and what gets the clicks of an element that lets them through is that.
+	// A label in front of its field is the field, and what gets the clicks of an element that lets
+	// them through is that.
 	require.NoError(t, b.Click(t.Context(), "#green"))
 	require.Contains(t, text(t, b.Tab), "Ordered: green")
 	require.NoError(t, b.Click(t.Context(), "#inner"))
@@ -81,12 +84,14 @@ func testClick(t *testing.T, b *browser.Browser) {
 }
 
 func testPhotograph(t *testing.T, b *browser.Browser, url string) {
-	red, green, blue, white := color.RGBA{255, 0, 0, 255}, color.RGBA{0, 128, 0, 255}, color.RGBA{0, 0, 255, 255}, color.RGBA{255, 255, 255, 255}
+	red, green, blue, white := color.RGBA{255, 0, 0, 255}, color.RGBA{0, 128, 0, 255},
+		color.RGBA{0, 0, 255, 255}, color.RGBA{255, 255, 255, 255}
 	require.NoError(t, b.Navigate(t.Context(), url))
 	shot, err := b.Screenshot(t.Context())
 	require.NoError(t, err)
 	img := decode(t, shot)
-	require.Equal(t, "1000x600", strings.Trim(strings.ReplaceAll(img.Bounds().Max.String(), ",", "x"), "()"))
+	require.Equal(t, "1000x600", strings.Trim(strings.ReplaceAll(img.Bounds().Max.String(), ",",
+		"x"), "()"))
 	require.Equal(t, red, color.RGBAModel.Convert(img.At(50, 25)))
 	require.Equal(t, red, color.RGBAModel.Convert(img.At(99, 49)))
 	require.Equal(t, white, color.RGBAModel.Convert(img.At(102, 51)))
@@ -138,7 +143,8 @@ func testForm(t *testing.T, b *browser.Browser, url string) {
 	require.NotContains(t, tree, "Hidden")
 	require.NoError(t, b.Fill(t.Context(), "textarea", ""))
 	require.NoError(t, b.Type(t.Context(), "[name=name]", "!\n"))
-	require.Equal(t, "Thank you\n\nname is Zoë O'Hara ✓!, notes is , sugar is on, size is Small", strings.TrimSpace(text(t, b.Tab)))
+	require.Equal(t, "Thank you\n\nname is Zoë O'Hara ✓!, notes is , sugar is on, size is Small",
+		strings.TrimSpace(text(t, b.Tab)))
 }
 
 // Click returns when the page that it leads to is there.
@@ -168,10 +174,12 @@ func refOf(t *testing.T, tab *browser.Tab, line string) string {
 	return ""
 }
 
-// Without a network, as a user that the image does not know, and with a root that cannot be written.
+// Without a network, as a user that the image does not know, and with a root that cannot be
+// written.
 func TestConfined(t *testing.T) {
 	box := container(t, sshbox.Config{
-		Image: imageWith(t), User: "12345:12345", Network: "none", PluginNetwork: "none", ReadOnlyRoot: true,
+		Image: imageWith(t), User: "12345:12345", Network: "none", PluginNetwork: "none",
+		ReadOnlyRoot: true,
 	})
 	require.NotEmpty(t, run(t, box, "printf 'Grüße\n' >/tmp/note.txt; touch /x 2>&1"))
 	b := open(t, box, browser.Config{})
@@ -208,16 +216,22 @@ func TestDownload(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(content, got))
 	}
-	_, err := b.Download(t.Context(), func(ctx context.Context) error { return b.Click(ctx, "#order") })
+	_, err := b.Download(t.Context(), func(ctx context.Context) error {
+		return b.Click(ctx, "#order")
+	})
 	require.ErrorContains(t, err, "none has begun")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	_, err = b.Download(t.Context(), func(ctx context.Context) error { return b.Click(ctx, "#nowhere") })
+	_, err = b.Download(t.Context(), func(ctx context.Context) error {
+		return b.Click(ctx, "#nowhere")
+	})
 	var element *browser.ElementError
 	require.ErrorAs(t, err, &element)
 
 	kept := open(t, box, browser.Config{DownloadDir: "/tmp/kept/here"})
 	require.NoError(t, kept.Navigate(t.Context(), url))
-	d, err := kept.Download(t.Context(), func(ctx context.Context) error { return kept.Click(ctx, "[download]") })
+	d, err := kept.Download(t.Context(), func(ctx context.Context) error {
+		return kept.Click(ctx, "[download]")
+	})
 	require.NoError(t, err)
 	require.Equal(t, "/tmp/kept/here/menu.bin", d.Path)
 	require.NoError(t, kept.Close())
@@ -239,7 +253,9 @@ func TestDialogs(t *testing.T) {
 		{Type: "prompt", Message: "How many?", Default: "two", URL: url + "/"},
 	}, b.Dialogs())
 	require.Empty(t, b.Dialogs())
-	require.NoError(t, b.Navigate(t.Context(), `data:text/html,<body><script>alert(1); document.body.append("loaded"); onbeforeunload = e => e.preventDefault()</script>`))
+	require.NoError(t,
+		b.Navigate(t.Context(),
+			`data:text/html,<body><script>alert(1); document.body.append("loaded"); onbeforeunload = e => e.preventDefault()</script>`))
 	require.Equal(t, "loaded", text(t, b.Tab))
 	require.NoError(t, b.Navigate(t.Context(), url))
 
@@ -250,8 +266,11 @@ func TestDialogs(t *testing.T) {
 	require.NoError(t, other.Click(t.Context(), "#ask"))
 	require.Contains(t, text(t, other.Tab), "Ordered: false seven")
 
-	panics := open(t, box, browser.Config{Dialog: func(browser.Dialog) browser.Answer { panic("oops") }})
-	require.NoError(t, panics.Navigate(t.Context(), "data:text/html,<button onclick='alert(1)'>Ask</button>"))
+	panics := open(t, box, browser.Config{Dialog: func(browser.Dialog) browser.Answer {
+		panic("oops")
+	}})
+	require.NoError(t, panics.Navigate(t.Context(), "data:text/html,<button "+
+		"onclick='alert(1)'>Ask</button>"))
 	require.ErrorContains(t, panics.Click(t.Context(), "button"), "Config.Dialog panicked: oops")
 	require.NoError(t, panics.Navigate(t.Context(), url))
 	require.Contains(t, text(t, panics.Tab), "Ordered: 0")

@@ -32,7 +32,8 @@ func (t *Tab) Dialogs() []Dialog {
 	return answered
 }
 
-// answer answers dialogs until the end of the tab. A page with an open dialog stands still, and calls that wait for the page with it.
+// answer answers dialogs until the end of the tab. A page with an open dialog stands still, and
+// calls that wait for the page with it.
 func (t *Tab) answer() {
 	for {
 		select {

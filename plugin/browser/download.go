@@ -13,16 +13,19 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// A Download is a file that the browser has downloaded into the box. The box's CopyFrom brings it out.
+// A Download is a file that the browser has downloaded into the box. The box's CopyFrom brings it
+// out.
 type Download struct {
 	Path string // in the box
 	URL  string // that it came from
 	Size int64  // bytes
 }
 
-// Download calls start, which makes the browser begin a download by a Click or a Navigate, and waits until the file is complete. A browser has one
-// Download under way at a time; others wait. Files that pages download by themselves go to Config.DownloadDir too.
-func (t *Tab) Download(ctx context.Context, start func(ctx context.Context) error) (*Download, error) {
+// Download calls start, which makes the browser begin a download by a Click or a Navigate, and
+// waits until the file is complete. A browser has one Download under way at a time; others wait.
+// Files that pages download by themselves go to Config.DownloadDir too.
+func (t *Tab) Download(ctx context.Context, start func(
+	ctx context.Context) error) (*Download, error) {
 	d, err := t.browser.await(ctx, start)
 	if err != nil {
 		return nil, fmt.Errorf("download: %w", err)
@@ -30,7 +33,8 @@ func (t *Tab) Download(ctx context.Context, start func(ctx context.Context) erro
 	return d, nil
 }
 
-func (b *Browser) await(ctx context.Context, start func(ctx context.Context) error) (*Download, error) {
+func (b *Browser) await(ctx context.Context, start func(
+	ctx context.Context) error) (*Download, error) {
 	select {
 	case b.download <- struct{}{}:
 		defer func() { <-b.download }()
@@ -48,7 +52,8 @@ func (b *Browser) await(ctx context.Context, start func(ctx context.Context) err
 		case *browser.EventDownloadWillBegin:
 			once.Do(func() { begin = e; close(began) })
 		case *browser.EventDownloadProgress:
-			if begin != nil && e.GUID == begin.GUID && e.State != browser.DownloadProgressStateInProgress {
+			if begin != nil && e.GUID == begin.GUID &&
+				e.State != browser.DownloadProgressStateInProgress {
 				select {
 				case ended <- e:
 				default:
@@ -60,7 +65,8 @@ func (b *Browser) await(ctx context.Context, start func(ctx context.Context) err
 		return nil, b.reason(ctx, call, err)
 	}
 	var aborted *NavigateError // a navigation that turns into a download ends with this error
-	if err := start(ctx); err != nil && !(errors.As(err, &aborted) && aborted.Reason == "net::ERR_ABORTED") {
+	if err := start(ctx); err != nil && !(errors.As(err, &aborted) &&
+		aborted.Reason == "net::ERR_ABORTED") {
 		return nil, err
 	}
 	if err := b.begins(ctx, call, began); err != nil {

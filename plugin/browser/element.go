@@ -15,16 +15,19 @@ import (
 
 // find has chromedp find the element that a selector means.
 func find(selector string) chromedp.QueryOption {
-	return chromedp.ByFunc(func(ctx context.Context, target *chromedp.Target, root *chromedp.Node) (ids []cdp.NodeID, err error) {
+	return chromedp.ByFunc(func(ctx context.Context, target *chromedp.Target,
+		root *chromedp.Node) (ids []cdp.NodeID, err error) {
 		if ref, ok := refOf(selector); ok {
-			params := dom.PushNodesByBackendIDsToFrontendParams{BackendNodeIDs: []cdp.BackendNodeID{ref}}
+			params := dom.PushNodesByBackendIDsToFrontendParams{
+				BackendNodeIDs: []cdp.BackendNodeID{ref}}
 			res, err := cdp.Call(ctx, target, dom.PushNodesByBackendIDsToFrontend, params)
 			if err != nil {
 				return nil, err
 			}
 			ids = res.NodeIDs
 		} else {
-			res, err := cdp.Call(ctx, target, dom.QuerySelector, dom.QuerySelectorParams{NodeID: root.NodeID, Selector: selector})
+			res, err := cdp.Call(ctx, target, dom.QuerySelector,
+				dom.QuerySelectorParams{NodeID: root.NodeID, Selector: selector})
 			if err != nil {
 				return nil, err
 			}
@@ -44,7 +47,8 @@ func refOf(selector string) (cdp.BackendNodeID, bool) {
 	return cdp.BackendNodeID(n), ok && err == nil
 }
 
-// checkRef finds refs of another page, or of an element that the page no longer has. Such an element will not come back: no call waits for it.
+// checkRef finds refs of another page, or of an element that the page no longer has. Such an
+// element will not come back: no call waits for it.
 func checkRef(ctx context.Context, target *chromedp.Target, selector string) error {
 	ref, ok := refOf(selector)
 	if !ok {
@@ -53,7 +57,8 @@ func checkRef(ctx context.Context, target *chromedp.Target, selector string) err
 	connected := false
 	object, err := cdp.Call(ctx, target, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: ref})
 	if err == nil {
-		connected, err = chromedp.CallFunctionOn[bool]("function() { return this.isConnected }", on(object.Object))(ctx, target)
+		connected, err = chromedp.CallFunctionOn[bool]("function() { return this.isConnected }",
+			on(object.Object))(ctx, target)
 	}
 	if err := ctxerr.Of(ctx); err != nil {
 		return err
@@ -65,15 +70,19 @@ func checkRef(ctx context.Context, target *chromedp.Target, selector string) err
 }
 
 // resolve returns the element that a selector means, or the state that says why there is none.
-func resolve(ctx context.Context, target *chromedp.Target, selector string) (*runtime.RemoteObject, ElementState, error) {
+func resolve(ctx context.Context, target *chromedp.Target,
+	selector string) (*runtime.RemoteObject, ElementState, error) {
 	if ref, ok := refOf(selector); ok {
-		res, err := cdp.Call(ctx, target, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: ref})
+		res, err := cdp.Call(ctx, target, dom.ResolveNode,
+			dom.ResolveNodeParams{BackendNodeID: ref})
 		if err != nil {
 			return nil, Stale, ctxerr.Of(ctx)
 		}
 		return res.Object, "", nil
 	}
-	res, err := cdp.Call(ctx, target, runtime.Evaluate, runtime.EvaluateParams{Expression: "document.querySelector(" + strconv.Quote(selector) + ")"})
+	res, err := cdp.Call(ctx, target, runtime.Evaluate,
+		runtime.EvaluateParams{Expression: "document.querySelector(" + strconv.Quote(selector) +
+			")"})
 	switch {
 	case err != nil:
 		return nil, Unusable, err
@@ -85,11 +94,14 @@ func resolve(ctx context.Context, target *chromedp.Target, selector string) (*ru
 	return res.Result, "", nil
 }
 
-// state returns the state of an element that cannot be used, and for Covered the element in front of it; "" if it can be used.
+// state returns the state of an element that cannot be used, and for Covered the element in front
+// of it; "" if it can be used.
 func (t *Tab) state(ctx context.Context, selector string) (state ElementState, cover string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // also when the caller's time is over
+	// also when the caller's time is over
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	state, err := run(ctx, t, func(ctx context.Context, target *chromedp.Target) (ElementState, error) {
+	state, err := run(ctx, t, func(ctx context.Context,
+		target *chromedp.Target) (ElementState, error) {
 		object, state, err := resolve(ctx, target, selector)
 		if state != "" || err != nil {
 			return state, err
@@ -126,7 +138,8 @@ func (t *Tab) state(ctx context.Context, selector string) (state ElementState, c
 // a click into its middle would hit instead; "" if it would hit that one, an element inside or
 // around it, or its label. What is in view can be behind a header or footer that stays while the
 // page scrolls: then coverOf scrolls the element to the middle.
-func coverOf(ctx context.Context, target *chromedp.Target, element *runtime.RemoteObject) (string, error) {
+func coverOf(ctx context.Context, target *chromedp.Target,
+	element *runtime.RemoteObject) (string, error) {
 	return chromedp.CallFunctionOn[string](`function() {
 		const cover = () => {
 			const box = this.getClientRects()[0];
@@ -145,7 +158,8 @@ func coverOf(ctx context.Context, target *chromedp.Target, element *runtime.Remo
 	}`, on(element))(ctx, target)
 }
 
-// coverPoll is the time between two looks at an element that is covered, for example by a dialog that fades away.
+// coverPoll is the time between two looks at an element that is covered, for example by a dialog
+// that fades away.
 const coverPoll = 50 * time.Millisecond
 
 // uncovered waits until nothing is in front of an element.

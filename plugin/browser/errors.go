@@ -13,8 +13,10 @@ var (
 	// ErrClosed: the browser or the tab has been closed. It is sandbox.ErrClosed too.
 	ErrClosed = fmt.Errorf("browser closed: %w", sandbox.ErrClosed)
 	// ErrMissing: there is no Chromium in the box. Install Plugin.
-	ErrMissing = errors.New("there is no Chromium in the box: install it, with box.InitPlugins(ctx, browser.Plugin())")
-	// ErrCrashed: the process that shows the page has ended: a bug of the browser, a kill, no memory. Navigate starts another.
+	ErrMissing = errors.New("there is no Chromium in the box: install it, with " +
+		"box.InitPlugins(ctx, browser.Plugin())")
+	// ErrCrashed: the process that shows the page has ended: a bug of the browser, a kill, no
+	// memory. Navigate starts another.
 	ErrCrashed = errors.New("the page has crashed: navigate again")
 )
 

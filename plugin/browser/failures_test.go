@@ -21,16 +21,20 @@ func TestMissing(t *testing.T) {
 	box := boxtest.Container(t, sshbox.Config{Network: "none", User: "12345"})
 	_, err := browser.Open(t.Context(), box, browser.Config{})
 	require.ErrorIs(t, err, browser.ErrMissing)
-	require.EqualError(t, err, "browser: open in DockerSSHBox: there is no Chromium in the box: install it, with box.InitPlugins(ctx, browser.Plugin())")
+	require.EqualError(t, err, "browser: open in DockerSSHBox: there is no Chromium in the box: "+
+		"install it, with box.InitPlugins(ctx, browser.Plugin())")
 	err = box.InitPlugins(t.Context(), browser.Plugin())
 	var failed *plugin.Error
 	require.ErrorAs(t, err, &failed)
-	require.ErrorContains(t, err, "there is no Chromium, and packages may not be installed here: install chromium, or use an image that has it")
+	require.ErrorContains(t, err, "there is no Chromium, and packages may not be installed here: "+
+		"install chromium, or use an image that has it")
 
 	offline := boxtest.Container(t, sshbox.Config{Network: "none"})
-	require.ErrorContains(t, offline.InitPlugins(t.Context(), browser.Plugin()), "apt-get could not install chromium (is there a network?)")
+	require.ErrorContains(t, offline.InitPlugins(t.Context(), browser.Plugin()),
+		"apt-get could not install chromium (is there a network?)")
 
-	for _, c := range []browser.Config{{Width: -1}, {DownloadDir: "here"}, {Program: "/no/such"}, {Program: "false"}} {
+	for _, c := range []browser.Config{{Width: -1}, {DownloadDir: "here"}, {Program: "/no/such"},
+		{Program: "false"}} {
 		_, err := browser.Open(t.Context(), offline, c)
 		require.Error(t, err)
 		t.Log(err)
@@ -45,7 +49,8 @@ func TestFailures(t *testing.T) {
 	box := container(t, sshbox.Config{})
 	url := serve(t, box)
 	b := open(t, box, browser.Config{})
-	hasty := open(t, box, browser.Config{Timeout: time.Second}) // for what is not to come true: on a slow machine a page takes longer
+	// for what is not to come true: on a slow machine a page takes longer
+	hasty := open(t, box, browser.Config{Timeout: time.Second})
 	require.NoError(t, b.Navigate(t.Context(), url))
 
 	t.Run("Navigate", func(t *testing.T) {
@@ -53,8 +58,10 @@ func TestFailures(t *testing.T) {
 			"http://127.0.0.2:45678/": "net::ERR_CONNECTION_REFUSED",
 			"http://nowhere.invalid/": "net::ERR_NAME_NOT_RESOLVED",
 			"file:///no/such":         "net::ERR_FILE_NOT_FOUND",
-			"no url":                  "Cannot navigate to invalid URL (a URL is whole: http://host/, file:///path)",
-			"":                        "Cannot navigate to invalid URL (a URL is whole: http://host/, file:///path)",
+			"no url": "Cannot navigate to invalid URL (a URL is whole: " +
+				"http://host/, file:///path)",
+			"": "Cannot navigate to invalid URL (a URL is whole: " +
+				"http://host/, file:///path)",
 		} {
 			var failed *browser.NavigateError
 			err := b.Navigate(t.Context(), at)
@@ -67,7 +74,9 @@ func TestFailures(t *testing.T) {
 			require.NoError(t, b.Navigate(t.Context(), url))
 			require.Contains(t, text(t, b.Tab), "Open every day")
 			require.NoError(t, b.Navigate(t.Context(), url+"/#there"))
-			require.NoError(t, b.Navigate(t.Context(), "data:text/html,<script>location.replace('data:text/plain,moved')</script>"))
+			require.NoError(t,
+				b.Navigate(t.Context(),
+					"data:text/html,<script>location.replace('data:text/plain,moved')</script>"))
 			require.NoError(t, b.Navigate(t.Context(), url))
 		}
 		require.NoError(t, b.Navigate(t.Context(), url+"/nothing")) // a page that says 404
@@ -79,7 +88,8 @@ func TestFailures(t *testing.T) {
 		stale := refOf(t, hasty.Tab, `button "Order a pot"`)
 		require.NoError(t, hasty.Do(t.Context(), load))
 		for selector, state := range map[string]browser.ElementState{
-			"#nowhere": browser.NotThere, "#hidden": browser.NotVisible, "#off": browser.Disabled, "#a:b(": browser.Invalid, "": browser.Invalid,
+			"#nowhere": browser.NotThere, "#hidden": browser.NotVisible, "#off": browser.Disabled,
+			"#a:b(": browser.Invalid, "": browser.Invalid,
 			stale: browser.Stale, "ref=99999999": browser.Stale,
 		} {
 			for _, act := range []func() error{
@@ -97,13 +107,15 @@ func TestFailures(t *testing.T) {
 		defer cancel()
 		err := hasty.Click(ctx, "#nowhere")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.EqualError(t, err, `click "#nowhere": element "#nowhere": nothing in the page matches`)
+		require.EqualError(t, err,
+			`click "#nowhere": element "#nowhere": nothing in the page matches`)
 	})
 	t.Run("Covered", func(t *testing.T) {
 		// The button is in view, behind a bar that stays where it is while the page scrolls.
 		page := func(bar, button string) string {
 			return `data:text/html,<body style="margin:0;height:5000px"><div style="left:0;right:0;z-index:1;` + bar + `">bar</div>` +
-				`<button style="position:absolute;top:` + button + `" onclick="this.textContent='clicked'">b</button><script>scrollTo(0,1000)</script>`
+				`<button style="position:absolute;top:` + button +
+				`" onclick="this.textContent='clicked'">b</button><script>scrollTo(0,1000)</script>`
 		}
 		for bar, button := range map[string]string{
 			"position:sticky;top:0;height:80px":   "1020px",
@@ -113,22 +125,27 @@ func TestFailures(t *testing.T) {
 			require.NoError(t, b.Click(t.Context(), "button"), bar)
 			require.Contains(t, text(t, b.Tab), "clicked", bar)
 		}
-		require.NoError(t, hasty.Do(t.Context(), chromedp.Navigate(page("position:fixed;top:0;bottom:0", "1020px"))))
+		require.NoError(t, hasty.Do(t.Context(), chromedp.Navigate(
+			page("position:fixed;top:0;bottom:0", "1020px"))))
 		var failed *browser.ElementError
 		require.ErrorAs(t, hasty.Click(t.Context(), "button"), &failed)
 		require.Equal(t, browser.Covered, failed.State)
 	})
 	t.Run("Cancel", func(t *testing.T) {
-		port := listen(t, box, `python3 -c 'import socket, time; s = socket.create_server(("127.0.0.1", 0)); print("port", s.getsockname()[1], flush=True); time.sleep(1000)'`)
+		port := listen(t, box,
+			`python3 -c 'import socket, time; s = socket.create_server(("127.0.0.1", 0)); print("port", s.getsockname()[1], flush=True); time.sleep(1000)'`)
 		hangs := "http://127.0.0.1:" + port
 		err := hasty.Navigate(t.Context(), hangs)
 		require.EqualError(t, err, "navigate to "+hangs+": it has not loaded in time")
 		for name, act := range map[string]func(ctx context.Context) error{
 			"Navigate": func(ctx context.Context) error { return b.Navigate(ctx, hangs) },
 			"Click":    func(ctx context.Context) error { return b.Click(ctx, "#nowhere") },
-			"Run":      func(ctx context.Context) error { return b.Do(ctx, chromedp.Sleep(time.Hour)) },
+			"Run": func(ctx context.Context) error {
+				return b.Do(ctx, chromedp.Sleep(time.Hour))
+			},
 			"Evaluate": func(ctx context.Context) error {
-				_, err := browser.Run(ctx, b.Tab, chromedp.Evaluate[bool]("new Promise(() => {})", chromedp.EvalAwaitPromise))
+				_, err := browser.Run(ctx, b.Tab, chromedp.Evaluate[bool]("new Promise(() => {})",
+					chromedp.EvalAwaitPromise))
 				return err
 			},
 			"Download": func(ctx context.Context) error {
@@ -152,10 +169,11 @@ func TestFailures(t *testing.T) {
 		second, err := b.NewTab(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, second.Navigate(t.Context(), url))
-		require.ErrorIs(t, b.Do(t.Context(), chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-			_, err := cdp.Call(ctx, target, page.Crash, cdp.Empty{})
-			return err
-		})), browser.ErrCrashed)
+		require.ErrorIs(t, b.Do(t.Context(), chromedp.Func(
+			func(ctx context.Context, target *chromedp.Target) error {
+				_, err := cdp.Call(ctx, target, page.Crash, cdp.Empty{})
+				return err
+			})), browser.ErrCrashed)
 		_, err = b.Text(t.Context())
 		require.ErrorIs(t, err, browser.ErrCrashed)
 		require.NoError(t, b.Navigate(t.Context(), url))

@@ -33,8 +33,10 @@ type hostileChromium struct {
 }
 
 var honest = map[string]string{
-	"Target.getTargets": `{"targetInfos":[]}`, "Target.createTarget": `{"targetId":"t"}`, "Target.attachToTarget": `{"sessionId":"s"}`,
-	"Target.setDiscoverTargets": `{}`, "Page.getFrameTree": `{"frameTree":{"frame":{"id":"t"}}}`, "DOM.getDocument": `{"root":{"nodeId":1}}`,
+	"Target.getTargets": `{"targetInfos":[]}`, "Target.createTarget": `{"targetId":"t"}`,
+	"Target.attachToTarget":     `{"sessionId":"s"}`,
+	"Target.setDiscoverTargets": `{}`, "Page.getFrameTree": `{"frameTree":{"frame":{"id":"t"}}}`,
+	"DOM.getDocument":  `{"root":{"nodeId":1}}`,
 	"Runtime.evaluate": `{"result":{"type":"object","className":"Window"}}`,
 }
 
@@ -99,7 +101,10 @@ func (b *hostileChromium) Run(ctx context.Context, cmd *sandbox.Cmd) (int, error
 
 // What Chromium says, which a page may have taken over.
 func TestHostileChromium(t *testing.T) {
-	tree := func(ctx context.Context, b *Browser) error { _, err := b.AccessibilityTree(ctx); return err }
+	tree := func(ctx context.Context, b *Browser) error {
+		_, err := b.AccessibilityTree(ctx)
+		return err
+	}
 	address := func(ctx context.Context, b *Browser) error { _, err := b.URL(ctx); return err }
 	with := func(method, result string) *hostileChromium {
 		return &hostileChromium{results: map[string]string{method: result}}
@@ -108,7 +113,10 @@ func TestHostileChromium(t *testing.T) {
 		return &hostileChromium{
 			results: map[string]string{"Accessibility.getFullAXTree": `{"nodes":null}`},
 			events: func() io.Reader {
-				return io.MultiReader(hostiletest.Times(event+"\x00", 100), strings.NewReader(`{"sessionId":"s","method":"DOM.documentUpdated","params":{}}`+"\x00"), hostiletest.Times(event+"\x00", 100))
+				return io.MultiReader(hostiletest.Times(event+"\x00", 100),
+					strings.NewReader(
+						`{"sessionId":"s","method":"DOM.documentUpdated","params":{}}`+"\x00"),
+					hostiletest.Times(event+"\x00", 100))
 			},
 		}
 	}
@@ -123,50 +131,68 @@ func TestHostileChromium(t *testing.T) {
 		says string
 		time time.Duration
 	}{
-		{"Honest", says(`{"sessionId":"s","method":"Page.loadEventFired","params":{"timestamp":1}}`), tree, "no error", 0},
+		{"Honest", says(
+			`{"sessionId":"s","method":"Page.loadEventFired","params":{"timestamp":1}}`), tree,
+			"no error", 0},
 		{"Silence", with("Target.getTargets", "-"), tree, "deadline", 100 * time.Millisecond},
 		{"SilentTree", with("Accessibility.getFullAXTree", "-"), tree, "deadline", time.Second},
 		{"NoTarget", with("Target.createTarget", "{}"), tree, "", 0},
 		{"NoSession", with("Target.attachToTarget", "{}"), tree, "", 0},
 		{"NoFrames", with("Page.getFrameTree", "{}"), tree, "lacks FrameTree", 0},
 		{"NoFrame", with("Page.getFrameTree", `{"frameTree":{}}`), tree, "lacks Frame", 0},
-		{"NullFrame", with("Page.getFrameTree", `{"frameTree":{"frame":{"id":"t"},"childFrames":[null]}}`), tree, "null", 0},
-		{"NullNodes", with("Accessibility.getFullAXTree", nodes+`null,null,{"properties":[null]}]}`), tree, "no error", 0},
-		{"ManyNodes", with("Accessibility.getFullAXTree", nodes+strings.Repeat("{},", 1_000_000)+"{}]}"), tree, "12 MiB", 0},
-		{"LargeNode", with("Accessibility.getFullAXTree", nodes+`{"properties":[`+strings.Repeat("{},", 1_000_000)+"{}]}]}"), tree, "12 MiB", 0},
+		{"NullFrame",
+			with("Page.getFrameTree", `{"frameTree":{"frame":{"id":"t"},"childFrames":[null]}}`),
+			tree, "null", 0},
+		{"NullNodes", with("Accessibility.getFullAXTree",
+			nodes+`null,null,{"properties":[null]}]}`), tree, "no error", 0},
+		{"ManyNodes", with("Accessibility.getFullAXTree",
+			nodes+strings.Repeat("{},", 1_000_000)+"{}]}"), tree, "12 MiB", 0},
+		{"LargeNode", with("Accessibility.getFullAXTree",
+			nodes+`{"properties":[`+strings.Repeat("{},", 1_000_000)+"{}]}]}"), tree, "12 MiB", 0},
 		{"NoNodes", with("Accessibility.getFullAXTree", `{"nodes":{}}`), tree, "no error", 0},
 		{"NoResult", with("Runtime.evaluate", "{}"), address, "lacks Result", 0},
 		{"NoURL", with("Runtime.evaluate", `{"result":{"value":{}}}`), address, "", 0},
-		{"NoDocument", &hostileChromium{results: map[string]string{"DOM.getDocument": "{}"}, events: says(event("DOM.documentUpdated", "{}")).events}, tree, "no error", 0},
+		{"NoDocument", &hostileChromium{results: map[string]string{"DOM.getDocument": "{}"},
+			events: says(event("DOM.documentUpdated", "{}")).events}, tree, "no error", 0},
 		{"NavigatedNowhere", says(event("Page.frameNavigated", "{}")), tree, "no error", 0},
 		{"NoContext", says(event("Runtime.executionContextCreated", "{}")), tree, "no error", 0},
-		{"NullChildren", says(event("DOM.setChildNodes", `{"parentId":1,"nodes":[null]}`)), tree, "no error", 0},
-		{"NoChild", says(event("DOM.childNodeInserted", `{"parentNodeId":1}`)), tree, "no error", 0},
-		{"NoTargetInfo", says(`{"method":"Target.targetCreated","params":{}}`), tree, "no error", 0},
-		{"BothAnswerAndEvent", says(`{"id":7,"method":"Target.targetInfoChanged","params":{}}`), tree, "no error", 0},
-		{"LongEvent", says(event("DOM.setChildNodes", `{"parentId":1,"nodes":[`+strings.Repeat("{},", 100_000)+"{}]}")), tree, "no error", 0},
-		{"Endless", &hostileChromium{endless: true, events: func() io.Reader { return hostiletest.Endless("A") }}, tree, "", 0},
+		{"NullChildren", says(event("DOM.setChildNodes", `{"parentId":1,"nodes":[null]}`)), tree,
+			"no error", 0},
+		{"NoChild", says(event("DOM.childNodeInserted", `{"parentNodeId":1}`)), tree, "no error",
+			0},
+		{"NoTargetInfo", says(`{"method":"Target.targetCreated","params":{}}`), tree, "no error",
+			0},
+		{"BothAnswerAndEvent", says(`{"id":7,"method":"Target.targetInfoChanged","params":{}}`),
+			tree, "no error", 0},
+		{"LongEvent", says(event("DOM.setChildNodes", `{"parentId":1,"nodes":[`+
+			strings.Repeat("{},", 100_000)+"{}]}")), tree, "no error", 0},
+		{"Endless", &hostileChromium{endless: true, events: func() io.Reader {
+			return hostiletest.Endless("A")
+		}}, tree, "", 0},
 		{"EndlessEvents", &hostileChromium{
 			endless: true,
 			results: map[string]string{"DOM.getDocument": "-", "Accessibility.getFullAXTree": "-"},
 			events: func() io.Reader {
 				return io.MultiReader(
-					strings.NewReader(event("Page.frameNavigated", `{"frame":{"id":"t"}}`)+"\x00"+event("DOM.documentUpdated", "{}")+"\x00"),
-					hostiletest.Endless(event("DOM.setChildNodes", `{"parentId":1,"nodes":[`+strings.Repeat("{},", 1000)+"{}]}")+"\x00"))
+					strings.NewReader(event("Page.frameNavigated", `{"frame":{"id":"t"}}`)+"\x00"+
+						event("DOM.documentUpdated", "{}")+"\x00"),
+					hostiletest.Endless(event("DOM.setChildNodes",
+						`{"parentId":1,"nodes":[`+strings.Repeat("{},", 1000)+"{}]}")+"\x00"))
 			},
 		}, tree, "", 5 * time.Second},
 	} {
-		hostiletest.Case{Name: c.name, Says: c.says, Time: c.time, Call: func(ctx context.Context, t *testing.T) error {
-			b, err := Open(ctx, c.box, Config{})
-			if err != nil {
-				return err
-			}
-			defer b.Close()
-			if err := c.call(ctx, b); err != nil {
-				return err
-			}
-			return errors.New("no error")
-		}}.Run(t)
+		hostiletest.Case{Name: c.name, Says: c.says, Time: c.time,
+			Call: func(ctx context.Context, t *testing.T) error {
+				b, err := Open(ctx, c.box, Config{})
+				if err != nil {
+					return err
+				}
+				defer b.Close()
+				if err := c.call(ctx, b); err != nil {
+					return err
+				}
+				return errors.New("no error")
+			}}.Run(t)
 	}
 }
 
@@ -176,20 +202,24 @@ func FuzzMessages(f *testing.F) {
 		f.Add([]byte(fmt.Sprintf(`{"id":1,"result":%s}`, result)), method)
 	}
 	for _, seed := range []string{
-		`{"method":"Page.frameNavigated","params":{"frame":{"id":"t"}}}`, `{"method":"DOM.setChildNodes","params":{"nodes":[{"children":[null]}]}}`,
-		`{"method":"Page.frameNavigated","params":{}}`, `{"id":1,"error":{"code":1}}`, `{"id":1,"result":null}`, `null`, `[]`, `{"method":"X.y"}`,
+		`{"method":"Page.frameNavigated","params":{"frame":{"id":"t"}}}`,
+		`{"method":"DOM.setChildNodes","params":{"nodes":[{"children":[null]}]}}`,
+		`{"method":"Page.frameNavigated","params":{}}`, `{"id":1,"error":{"code":1}}`,
+		`{"id":1,"result":null}`, `null`, `[]`, `{"method":"X.y"}`,
 	} {
 		f.Add([]byte(seed), "DOM.getDocument")
 	}
 	f.Fuzz(func(t *testing.T, says []byte, method string) {
-		conn := newTransport(chromedp.NewPipeConn(io.NopCloser(&messages{r: bytes.NewReader(append(says, 0))}), nil))
+		conn := newTransport(chromedp.NewPipeConn(io.NopCloser(
+			&messages{r: bytes.NewReader(append(says, 0))}), nil))
 		conn.asked[1] = command{method: cdproto.MethodType(method)}
 		var m cdproto.Message
 		if conn.Read(t.Context(), &m) != nil || m.Error != nil {
 			return
 		}
 		switch m.Method {
-		case "Page.frameNavigated", "DOM.childNodeInserted", "Target.targetCreated", "Runtime.executionContextCreated":
+		case "Page.frameNavigated", "DOM.childNodeInserted", "Target.targetCreated",
+			"Runtime.executionContextCreated":
 			event, err := cdproto.UnmarshalMessage(&m, chromedp.DefaultUnmarshalOptions)
 			require.NoError(t, err)
 			require.NoError(t, complete(reflect.ValueOf(event)))
@@ -200,12 +230,15 @@ func FuzzMessages(f *testing.F) {
 // An answer may be large, and may lack what it need not have. A target that has gone owes nothing.
 func TestTransport(t *testing.T) {
 	says := func(all ...string) *transport {
-		return newTransport(chromedp.NewPipeConn(io.NopCloser(&messages{r: strings.NewReader(strings.Join(all, "\x00") + "\x00")}), nil))
+		return newTransport(chromedp.NewPipeConn(io.NopCloser(
+			&messages{r: strings.NewReader(strings.Join(all, "\x00") + "\x00")}), nil))
 	}
 	for method, result := range map[cdproto.MethodType]string{
 		"CSS.getMatchedStylesForNode": `{}`,
-		"Runtime.evaluate":            `{"result":{"type":"object","value":[` + strings.Repeat("1,", 300_000) + `1]}}`,
-		"Accessibility.getFullAXTree": `{"nodes":[` + strings.Repeat(`{"properties":[{},{}]},`, 100_000) + `{}]}`,
+		"Runtime.evaluate": `{"result":{"type":"object","value":[` +
+			strings.Repeat("1,", 300_000) + `1]}}`,
+		"Accessibility.getFullAXTree": `{"nodes":[` + strings.Repeat(`{"properties":[{},{}]},`,
+			100_000) + `{}]}`,
 	} {
 		conn := says(fmt.Sprintf(`{"id":1,"result":%s}`, result))
 		conn.asked[1] = command{method: method}
@@ -216,7 +249,8 @@ func TestTransport(t *testing.T) {
 
 	event := `{"sessionId":"other","method":"DOM.setChildNodes","params":{"parentId":1,"nodes":[{"nodeId":2,"nodeValue":"` + strings.Repeat("A", 1<<20) + `"}]}}`
 	detached := `{"method":"Target.detachedFromTarget","params":{"sessionId":"s"}}`
-	conn := says(slices.Concat([]string{detached}, slices.Repeat([]string{event}, 20), []string{`{"method":"Target.targetDestroyed","params":{"targetId":"t"}}`})...)
+	conn := says(slices.Concat([]string{detached}, slices.Repeat([]string{event}, 20),
+		[]string{`{"method":"Target.targetDestroyed","params":{"targetId":"t"}}`})...)
 	conn.asked[1] = command{"DOM.getDocument", "s"}
 	conn.framed["other"] = true
 	for {
@@ -235,7 +269,8 @@ func node(id string, name string, children ...accessibility.NodeID) *accessibili
 		text, _ := json.Marshal(s)
 		return &accessibility.Value{Value: text}
 	}
-	return &accessibility.Node{NodeID: accessibility.NodeID(id), Role: value("button"), Name: value(name), ChildIDs: children}
+	return &accessibility.Node{NodeID: accessibility.NodeID(id), Role: value("button"),
+		Name: value(name), ChildIDs: children}
 }
 
 // Nodes that are in themselves, in each other, very deep, or too many.

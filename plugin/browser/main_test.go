@@ -39,7 +39,8 @@ func imageWith(t *testing.T) string {
 	engine, err := client.New(client.FromEnv)
 	require.NoError(t, err)
 	defer engine.Close()
-	res, err := engine.ContainerInspect(t.Context(), b.ContainerID(), client.ContainerInspectOptions{})
+	res, err := engine.ContainerInspect(t.Context(), b.ContainerID(),
+		client.ContainerInspectOptions{})
 	require.NoError(t, err)
 	return res.Container.Config.Image
 }
@@ -52,7 +53,8 @@ func open(t *testing.T, box sandbox.Sandbox, c browser.Config) *browser.Browser 
 	return b
 }
 
-// serve has a job of the box serve testdata/site, with more files of names and contents in turn, and returns its URL.
+// serve has a job of the box serve testdata/site, with more files of names and contents in turn,
+// and returns its URL.
 func serve(t *testing.T, box sandbox.Sandbox, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -62,7 +64,8 @@ func serve(t *testing.T, box sandbox.Sandbox, files ...string) string {
 	}
 	require.NoError(t, box.CopyTo(t.Context(), dir, "/tmp/site"))
 	t.Cleanup(func() { run(t, box, "rm -rf /tmp/site") })
-	return "http://127.0.0.1:" + listen(t, box, "python3 -m http.server --bind 127.0.0.1 --directory /tmp/site 0")
+	return "http://127.0.0.1:" + listen(t, box, "python3 -m http.server --bind 127.0.0.1 "+
+		"--directory /tmp/site 0")
 }
 
 // listen starts a job that prints the port on which it listens, and returns that.
@@ -84,7 +87,8 @@ func listen(t *testing.T, box sandbox.Sandbox, command string) (port string) {
 	return port
 }
 
-// nameServer makes a job of the box its only name server, which knows no name, and returns what it has been asked for.
+// nameServer makes a job of the box its only name server, which knows no name, and returns what it
+// has been asked for.
 func nameServer(t *testing.T, box sandbox.Sandbox) (asked func() []string) {
 	t.Helper()
 	require.NoError(t, box.CopyTo(t.Context(), "testdata/nameserver.py", "/tmp/nameserver.py"))
@@ -95,7 +99,9 @@ func nameServer(t *testing.T, box sandbox.Sandbox) (asked func() []string) {
 		return run(t, box, "getent hosts control.invalid") == "" && len(names(t, job)) > 0
 	}, 30*time.Second, 10*time.Millisecond)
 	return func() []string {
-		return slices.DeleteFunc(names(t, job), func(s string) bool { return s == "control.invalid" })
+		return slices.DeleteFunc(names(t, job), func(s string) bool {
+			return s == "control.invalid"
+		})
 	}
 }
 
@@ -109,7 +115,8 @@ func names(t *testing.T, job sandbox.Job) []string {
 func run(t *testing.T, box sandbox.Sandbox, script string) string {
 	t.Helper()
 	var out strings.Builder
-	_, err := box.Run(context.Background(), &sandbox.Cmd{Args: []string{"sh", "-c", script}, Stdout: &out, Stderr: &out})
+	_, err := box.Run(context.Background(), &sandbox.Cmd{Args: []string{"sh", "-c", script},
+		Stdout: &out, Stderr: &out})
 	require.NoError(t, err)
 	return out.String()
 }
@@ -118,10 +125,12 @@ func run(t *testing.T, box sandbox.Sandbox, script string) string {
 func requireNothingLeft(t *testing.T, box sandbox.Sandbox) {
 	t.Helper()
 	look := func() string {
-		return run(t, box, `for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline 2>/dev/null | grep -E '^[^ ]*/chrom'; done; ls -d /tmp/sandshell-browser* /tmp/.org.chrom* /tmp/Crash* 2>/dev/null; ls -A ~ | grep -E '^.(config|cache|pki|local)'`)
+		return run(t, box,
+			`for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline 2>/dev/null | grep -E '^[^ ]*/chrom'; done; ls -d /tmp/sandshell-browser* /tmp/.org.chrom* /tmp/Crash* 2>/dev/null; ls -A ~ | grep -E '^.(config|cache|pki|local)'`)
 	}
 	left := look()
-	for began := time.Now(); left != "" && time.Since(began) < time.Minute; left = look() { // crash handlers end when they see that nobody is left
+	// crash handlers end when they see that nobody is left
+	for began := time.Now(); left != "" && time.Since(began) < time.Minute; left = look() {
 		time.Sleep(50 * time.Millisecond)
 	}
 	require.Empty(t, left)

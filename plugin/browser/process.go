@@ -19,9 +19,11 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// script starts Chromium, waits for its end, and removes its directory, into which all its files go: its name ends in the script's first argument. The
-// script prints the directory, with a zero byte behind it. From then on its input and output are Chromium's file descriptors 3 and 4, for
-// --remote-debugging-pipe. They are made before the "&", which would replace the input by /dev/null.
+// script starts Chromium, waits for its end, and removes its directory, into which all its files
+// go: its name ends in the script's first argument. The script prints the directory, with a zero
+// byte behind it. From then on its input and output are Chromium's file descriptors 3 and 4, for
+// --remote-debugging-pipe. They are made before the "&", which would replace the input by
+// /dev/null.
 const script = findProgram + `
 [ -n "$BROWSER_PROGRAM" ] && program=$BROWSER_PROGRAM
 command -v "$program" >/dev/null 2>&1 || exit 127
@@ -47,23 +49,31 @@ exit $status
 // directory is a shell's word.
 const directory = `"${TMPDIR:-/tmp}/sandshell-browser.$1"`
 
-// flags are Chromium's, beside Config.Flags. Containers forbid its own sandbox, and have a /dev/shm of 64 MiB only. The other flags keep it from
-// asking questions, and a full browser from most connections to others than the page.
+// flags are Chromium's, beside Config.Flags. Containers forbid its own sandbox, and have a /dev/shm
+// of 64 MiB only. The other flags keep it from asking questions, and a full browser from most
+// connections to others than the page.
 var flags = []string{
-	"--headless", "--remote-debugging-pipe", "--no-startup-window", "--no-sandbox", "--disable-dev-shm-usage",
-	"--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update", "--disable-default-apps",
-	"--disable-domain-reliability", "--disable-sync", "--disable-breakpad", "--disable-crash-reporter", "--metrics-recording-only",
-	"--disable-client-side-phishing-detection", "--disable-extensions", "--disable-search-engine-choice-screen", "--password-store=basic",
-	"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
-	"--disable-hang-monitor", "--disable-popup-blocking", "--force-color-profile=srgb", "--hide-scrollbars", "--mute-audio",
+	"--headless", "--remote-debugging-pipe", "--no-startup-window", "--no-sandbox",
+	"--disable-dev-shm-usage",
+	"--no-first-run", "--no-default-browser-check", "--disable-background-networking",
+	"--disable-component-update", "--disable-default-apps",
+	"--disable-domain-reliability", "--disable-sync", "--disable-breakpad",
+	"--disable-crash-reporter", "--metrics-recording-only",
+	"--disable-client-side-phishing-detection", "--disable-extensions",
+	"--disable-search-engine-choice-screen", "--password-store=basic",
+	"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows",
+	"--disable-renderer-backgrounding",
+	"--disable-hang-monitor", "--disable-popup-blocking", "--force-color-profile=srgb",
+	"--hide-scrollbars", "--mute-audio",
 }
 
-// disableFeatures turns off, among others, BackForwardCache: the protocol has no load event for a page out of that cache, and chromedp's NavigateBack
-// waits for one.
+// disableFeatures turns off, among others, BackForwardCache: the protocol has no load event for a
+// page out of that cache, and chromedp's NavigateBack waits for one.
 const disableFeatures = "--disable-features=BackForwardCache,AutofillServerCommunication,NetworkTimeServiceQuerying,Translate,MediaRouter," +
 	"OptimizationHints,OptimizationGuideOnDeviceModel,DialMediaRouteProvider,PaintHolding"
 
-// arguments returns the flags with the user's. Chromium obeys only the last --disable-features, so all are joined to one.
+// arguments returns the flags with the user's. Chromium obeys only the last --disable-features, so
+// all are joined to one.
 func arguments(user []string) []string {
 	args, disable := slices.Clone(flags), disableFeatures
 	for _, f := range user {
@@ -82,7 +92,8 @@ const (
 	startedRemove = 2 * time.Second  // for the directory of one that has not started
 )
 
-// A process is Chromium in the box. The DevTools protocol is spoken over the standard streams of a Run: no port is open, and nobody else can join.
+// A process is Chromium in the box. The DevTools protocol is spoken over the standard streams of a
+// Run: no port is open, and nobody else can join.
 type process struct {
 	box    sandbox.Sandbox
 	env    []string
@@ -108,9 +119,11 @@ func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process,
 	stdin, in := io.Pipe()
 	out, stdout := io.Pipe()
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	p := &process{box: box, env: env, name: name, in: in, out: out, read: bufio.NewReader(out), cancel: cancel, done: make(chan struct{})}
+	p := &process{box: box, env: env, name: name, in: in, out: out, read: bufio.NewReader(out),
+		cancel: cancel, done: make(chan struct{})}
 	go func() {
-		code, err := box.Run(running, &sandbox.Cmd{Args: args, Env: env, Stdin: stdin, Stdout: stdout, Stderr: &p.errs})
+		code, err := box.Run(running, &sandbox.Cmd{Args: args, Env: env, Stdin: stdin,
+			Stdout: stdout, Stderr: &p.errs})
 		cancel()
 		if p.err = p.why(code, err); p.err == ErrMissing && c.Program != "" {
 			p.err = fmt.Errorf("Config.Program is %q: %w", c.Program, ErrMissing)
@@ -205,12 +218,14 @@ func (p *process) close() error {
 	return p.remove(exitDelay)
 }
 
-// remove removes the directory if the script has not: the script was killed, at any moment, or a process wrote there meanwhile.
+// remove removes the directory if the script has not: the script was killed, at any moment, or a
+// process wrote there meanwhile.
 func (p *process) remove(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	var errs lastlines.Writer
-	code, err := p.box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "rm -rf " + directory, "sh", p.name}, Env: p.env, Stderr: &errs})
+	code, err := p.box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "rm -rf " + directory, "sh",
+		p.name}, Env: p.env, Stderr: &errs})
 	switch {
 	case err == nil && code != 0:
 		return fmt.Errorf("remove the browser's directory: %s", errs.String())

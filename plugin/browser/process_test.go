@@ -17,18 +17,23 @@ func TestArguments(t *testing.T) {
 	require.Contains(t, args, disableFeatures+",A,B,C")
 	require.NotContains(t, args, "--disable-features=A,B")
 	require.Equal(t, len(flags)+2, len(args))
-	require.False(t, slices.Contains(arguments(nil), "--disable-features=A,B"), "a call has changed the package's own")
+	require.False(t, slices.Contains(arguments(nil), "--disable-features=A,B"),
+		"a call has changed the package's own")
 }
 
-// A start that is given up, and whose script is killed, leaves no directory: here right after the script has made it.
+// A start that is given up, and whose script is killed, leaves no directory: here right after the
+// script has made it.
 func TestStartCancelled(t *testing.T) {
 	box, err := localbox.New(t.Context(), localbox.Config{Grace: 50 * time.Millisecond})
 	require.NoError(t, err)
 	defer box.Close()
 	tmp, bin := t.TempDir(), t.TempDir()
-	mkdir := "#!/bin/sh\nPATH=" + os.Getenv("PATH") + "\nmkdir \"$@\" && touch '" + bin + "/made' && exec sleep 1000\n"
+	mkdir := "#!/bin/sh\nPATH=" + os.Getenv("PATH") + "\nmkdir \"$@\" && touch '" + bin +
+		"/made' && exec sleep 1000\n"
 	require.NoError(t, os.WriteFile(bin+"/mkdir", []byte(mkdir), 0o755))
-	rm := "#!/bin/sh\nPATH=" + os.Getenv("PATH") + "\nif [ -e '" + bin + "/killed' ]; then exec rm \"$@\"; fi\ntouch '" + bin + "/killed'; exec sleep 1000\n" // not within Grace
+	// not within Grace
+	rm := "#!/bin/sh\nPATH=" + os.Getenv("PATH") + "\nif [ -e '" + bin +
+		"/killed' ]; then exec rm \"$@\"; fi\ntouch '" + bin + "/killed'; exec sleep 1000\n"
 	require.NoError(t, os.WriteFile(bin+"/rm", []byte(rm), 0o755))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -39,7 +44,8 @@ func TestStartCancelled(t *testing.T) {
 			}
 		}
 	}()
-	_, err = Open(ctx, box, Config{Program: "true", Env: []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "TMPDIR=" + tmp}})
+	_, err = Open(ctx, box, Config{Program: "true", Env: []string{"PATH=" + bin + ":" +
+		os.Getenv("PATH"), "TMPDIR=" + tmp}})
 	require.ErrorIs(t, err, context.Canceled)
 	require.FileExists(t, bin+"/killed")
 	left, err := os.ReadDir(tmp)

@@ -46,7 +46,8 @@ func (b *Browser) NewTab(ctx context.Context) (*Tab, error) {
 // id is the page's; Chromium gives its outermost frame the same.
 func (t *Tab) id() target.ID { return target.ID(t.frame) }
 
-// Tabs returns all tabs, those that pages have opened too, in the order in which they were made or found.
+// Tabs returns all tabs, those that pages have opened too, in the order in which they were made or
+// found.
 func (b *Browser) Tabs(ctx context.Context) ([]*Tab, error) {
 	call, done := within(ctx, b.ctx)
 	defer done()
@@ -84,22 +85,27 @@ func (b *Browser) tab(id target.ID) *Tab {
 
 // attach makes a Tab of a new page, or of the one that opts name.
 func (b *Browser) attach(ctx context.Context, opts ...chromedp.ContextOption) (*Tab, error) {
-	t := &Tab{browser: b, token: make(chan struct{}, 1), dialogs: make(chan Dialog, 16), loading: make(chan struct{})}
+	t := &Tab{browser: b, token: make(chan struct{}, 1), dialogs: make(chan Dialog, 16),
+		loading: make(chan struct{})}
 	close(t.loading)
 	tctx, cancel := chromedp.NewContext(b.ctx, append(opts, chromedp.WithListener(t.listen))...)
 	t.ctx = tctx
 	t.alive, t.crash = context.WithCancelCause(tctx)
 	t.close = sync.OnceFunc(cancel)
 	b.work.Go(t.answer)
-	// The tab's life is bound to the context of its first call: that has to be its own, and ctx ends it from outside.
+	// The tab's life is bound to the context of its first call: that has to be its own, and ctx
+	// ends it from outside.
 	stop := context.AfterFunc(ctx, t.close)
-	err := chromedp.Do(tctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		size := emulation.SetDeviceMetricsOverrideParams{Width: int64(b.config.Width), Height: int64(b.config.Height), DeviceScaleFactor: 1}
+	err := chromedp.Do(tctx, chromedp.Func(func(ctx context.Context,
+		target *chromedp.Target) error {
+		size := emulation.SetDeviceMetricsOverrideParams{Width: int64(b.config.Width),
+			Height: int64(b.config.Height), DeviceScaleFactor: 1}
 		if _, err := cdp.Call(ctx, target, emulation.SetDeviceMetricsOverride, size); err != nil {
 			return err
 		}
 		// A page behind another, which it has opened, works as if it were in front.
-		_, err := cdp.Call(ctx, target, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+		_, err := cdp.Call(ctx, target, emulation.SetFocusEmulationEnabled,
+			emulation.SetFocusEmulationEnabledParams{Enabled: true})
 		return err
 	}))
 	if !stop() || err != nil {
@@ -116,7 +122,8 @@ func (b *Browser) attach(ctx context.Context, opts ...chromedp.ContextOption) (*
 	return t, nil
 }
 
-// Close closes the tab; the browser's first one only goes with the browser. Calls under way return ErrClosed.
+// Close closes the tab; the browser's first one only goes with the browser. Calls under way return
+// ErrClosed.
 func (t *Tab) Close() error {
 	t.browser.mu.Lock()
 	t.browser.tabs = slices.DeleteFunc(t.browser.tabs, func(other *Tab) bool { return other == t })
@@ -125,7 +132,8 @@ func (t *Tab) Close() error {
 	return nil
 }
 
-// Context returns chromedp's context of the tab, for direct use of chromedp. chromedp.NewContext on it makes another tab. It ends with the tab.
+// Context returns chromedp's context of the tab, for direct use of chromedp. chromedp.NewContext on
+// it makes another tab. It ends with the tab.
 func (t *Tab) Context() context.Context { return t.ctx }
 
 // Do runs actions of chromedp in the tab.
@@ -136,8 +144,9 @@ func (t *Tab) Do(ctx context.Context, steps ...chromedp.Action[chromedp.Void]) e
 	return nil
 }
 
-// Run runs an action of chromedp in a tab, and returns its value. Unlike chromedp.Run it takes the context of the call, whose end leaves
-// the tab as it is; and its errors say what has become of the page and the browser.
+// Run runs an action of chromedp in a tab, and returns its value. Unlike chromedp.Run it takes the
+// context of the call, whose end leaves the tab as it is; and its errors say what has become of the
+// page and the browser.
 func Run[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (T, error) {
 	v, err := run(ctx, t, action)
 	if err != nil {
@@ -181,7 +190,8 @@ func within(ctx, parent context.Context) (context.Context, func()) {
 	return call, func() { stop(); cancel(nil) }
 }
 
-// reason returns the reason for an error of chromedp's, which says "context canceled" for every kind of end.
+// reason returns the reason for an error of chromedp's, which says "context canceled" for every
+// kind of end.
 func (b *Browser) reason(ctx, call context.Context, err error) error {
 	var panicked *guard.PanicError // of Config.Dialog
 	var large *bounded.TooLargeError
@@ -213,7 +223,8 @@ func (t *Tab) listen(event any) {
 		t.load(e.FrameID, false)
 	case *page.EventJavascriptDialogOpening:
 		select {
-		case t.dialogs <- Dialog{Type: string(e.Type), Message: e.Message, Default: e.DefaultPrompt, URL: e.URL}:
+		case t.dialogs <- Dialog{Type: string(e.Type), Message: e.Message, Default: e.DefaultPrompt,
+			URL: e.URL}:
 		default: // a page shows one at a time
 		}
 	case *inspector.EventTargetCrashed:

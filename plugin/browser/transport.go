@@ -18,15 +18,16 @@ import (
 )
 
 // A transport looks at what Chromium says before chromedp does, which believes it: a frameNavigated
-// without a frame would end this program. An answer that is wrong or too large becomes an error, and
-// such an event is left out.
+// without a frame would end this program. An answer that is wrong or too large becomes an error,
+// and such an event is left out.
 type transport struct {
 	chromedp.Transport
 
 	mu     sync.Mutex
 	asked  map[int64]command         // without an answer
 	framed map[target.SessionID]bool // chromedp knows the page's frame
-	behind int                       // bytes of the events since a command holds chromedp's events up
+	// bytes of the events since a command holds chromedp's events up
+	behind int
 }
 
 type command struct {
@@ -43,7 +44,8 @@ const (
 
 // optional are what an answer need not have, in words of cdproto, whose tags do not tell.
 var optional = map[string]bool{
-	"ExceptionDetails": true, "AdScriptAncestry": true, "Creation": true, "Manifest": true, "ExtraFields": true,
+	"ExceptionDetails": true, "AdScriptAncestry": true, "Creation": true, "Manifest": true,
+	"ExtraFields": true,
 	"InlineStyle": true, "AttributesStyle": true, "TransitionsStyle": true,
 }
 
@@ -92,20 +94,25 @@ func (t *transport) answer(m *cdproto.Message) error {
 	method := t.asked[m.ID].method
 	delete(t.asked, m.ID)
 	t.mu.Unlock()
-	if m.Error != nil || method == accessibility.CommandGetFullAXTree || method == page.CommandCaptureScreenshot {
+	if m.Error != nil || method == accessibility.CommandGetFullAXTree ||
+		method == page.CommandCaptureScreenshot {
 		return nil // a nodeList looks at the tree
 	}
 	if err := count(m.Result, answerValuesMax); err != nil {
 		return err
 	}
-	result, err := cdproto.UnmarshalMessage(&cdproto.Message{Method: method, Result: m.Result}, chromedp.DefaultUnmarshalOptions)
+	result, err := cdproto.UnmarshalMessage(&cdproto.Message{Method: method, Result: m.Result},
+		chromedp.DefaultUnmarshalOptions)
 	if err != nil {
 		return nil // chromedp says so, if it needs it
 	}
 	if v := reflect.ValueOf(result).Elem(); v.Kind() == reflect.Struct {
 		for i := range v.NumField() {
-			if f := v.Field(i); f.Kind() == reflect.Pointer && f.Type().Elem().Kind() == reflect.Struct && f.IsNil() && !optional[v.Type().Field(i).Name] {
-				return fmt.Errorf("the browser's answer to %s lacks %s", method, v.Type().Field(i).Name)
+			if f := v.Field(i); f.Kind() == reflect.Pointer &&
+				f.Type().Elem().Kind() == reflect.Struct && f.IsNil() &&
+				!optional[v.Type().Field(i).Name] {
+				return fmt.Errorf("the browser's answer to %s lacks %s", method,
+					v.Type().Field(i).Name)
 			}
 		}
 	}
@@ -129,14 +136,16 @@ func (t *transport) event(m *cdproto.Message) (late, wrong error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e, ok := event.(*target.EventDetachedFromTarget); ok { // what it owes of that target will not come
+	// what it owes of that target will not come
+	if e, ok := event.(*target.EventDetachedFromTarget); ok {
 		delete(t.framed, e.SessionID)
 		maps.DeleteFunc(t.asked, func(_ int64, c command) bool { return c.session == e.SessionID })
 	}
 	if t.behind += len(m.Params); !t.held() {
 		t.behind = 0
 	} else if t.behind > behindMax {
-		return &bounded.TooLargeError{What: "what Chromium says while it owes an answer", Max: behindMax}, nil
+		return &bounded.TooLargeError{What: "what Chromium says while it owes an answer",
+			Max: behindMax}, nil
 	}
 	if e, ok := event.(*page.EventFrameNavigated); ok && e.Frame.ParentID == "" {
 		t.framed[m.SessionID] = true
@@ -189,7 +198,9 @@ func complete(v reflect.Value) error {
 			if !field.IsExported() {
 				continue
 			}
-			if value.Kind() == reflect.Pointer && value.IsNil() && value.Type().Elem().Kind() == reflect.Struct && !strings.Contains(field.Tag.Get("json"), "omit") {
+			if value.Kind() == reflect.Pointer && value.IsNil() &&
+				value.Type().Elem().Kind() == reflect.Struct &&
+				!strings.Contains(field.Tag.Get("json"), "omit") {
 				return fmt.Errorf("%s lacks %s", v.Type(), field.Name)
 			}
 			if err := complete(value); err != nil {

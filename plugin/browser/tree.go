@@ -19,8 +19,8 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// AccessibilityTree returns the page as assistive technology sees it, fit for a model: a line for each element that says something, indented
-// below the one that it is in.
+// AccessibilityTree returns the page as assistive technology sees it, fit for a model: a line for
+// each element that says something, indented below the one that it is in.
 //
 //	page "Sign up" url="http://127.0.0.1:8000/"
 //	  heading "Sign up" level=1
@@ -31,21 +31,22 @@ import (
 // Click, Type and Fill take the refs as selectors, "ref=14", until the page is another one or drops
 // the element. A page of more than some 15,000 elements is too large: that ends the browser.
 func (t *Tab) AccessibilityTree(ctx context.Context) (string, error) {
-	return wrap(ctx, t, "read the accessibility tree", func(ctx context.Context, target *chromedp.Target) (string, error) {
-		frames, err := cdp.Call(ctx, target, page.GetFrameTree, cdp.Empty{})
-		if err != nil {
-			return "", err
-		}
-		if frames.FrameTree == nil {
-			return "", errors.New("the browser tells no frames")
-		}
-		tree := newTree()
-		doc, err := tree.read(ctx, target, frames.FrameTree)
-		if err != nil {
-			return "", err
-		}
-		return tree.of(doc)
-	})
+	return wrap(ctx, t, "read the accessibility tree",
+		func(ctx context.Context, target *chromedp.Target) (string, error) {
+			frames, err := cdp.Call(ctx, target, page.GetFrameTree, cdp.Empty{})
+			if err != nil {
+				return "", err
+			}
+			if frames.FrameTree == nil {
+				return "", errors.New("the browser tells no frames")
+			}
+			tree := newTree()
+			doc, err := tree.read(ctx, target, frames.FrameTree)
+			if err != nil {
+				return "", err
+			}
+			return tree.of(doc)
+		})
 }
 
 // A tree is written from the documents of a page and of the frames in it.
@@ -57,8 +58,8 @@ type tree struct {
 	err     error // why the rest is not written
 }
 
-// A page may be hostile, and a browser that it has taken over tells what it likes: nodes that are in
-// themselves, or in each other without end. treeMax is how much memory the nodes may take, by an
+// A page may be hostile, and a browser that it has taken over tells what it likes: nodes that are
+// in themselves, or in each other without end. treeMax is how much memory the nodes may take, by an
 // estimate, and how long the text may be; treeDepth is how deep the nodes are written.
 const (
 	treeMax   = 12 << 20
@@ -84,20 +85,24 @@ type document struct {
 }
 
 // read reads the documents of a frame and of the frames in it.
-func (t *tree) read(ctx context.Context, target *chromedp.Target, frame *page.FrameTree) (*document, error) {
+func (t *tree) read(ctx context.Context, target *chromedp.Target,
+	frame *page.FrameTree) (*document, error) {
 	doc := newDocument()
 	answer := struct {
 		Nodes nodeList `json:"nodes"`
 	}{nodeList{t, doc}}
-	if err := target.Call(ctx, accessibility.CommandGetFullAXTree, accessibility.GetFullAXTreeParams{FrameID: frame.Frame.ID}, &answer); err != nil {
+	if err := target.Call(ctx, accessibility.CommandGetFullAXTree,
+		accessibility.GetFullAXTreeParams{FrameID: frame.Frame.ID}, &answer); err != nil {
 		return nil, err
 	}
 	for _, child := range frame.ChildFrames {
-		// A frame of another site is in a process of its own, which is not asked; and a frame may be gone by now.
+		// A frame of another site is in a process of its own, which is not asked; and a frame may
+		// be gone by now.
 		if child == nil || child.Frame == nil {
 			continue
 		}
-		owner, err := cdp.Call(ctx, target, dom.GetFrameOwner, dom.GetFrameOwnerParams{FrameID: child.Frame.ID})
+		owner, err := cdp.Call(ctx, target, dom.GetFrameOwner,
+			dom.GetFrameOwnerParams{FrameID: child.Frame.ID})
 		if err != nil {
 			continue
 		}
@@ -182,20 +187,25 @@ func (t *tree) add(doc *document, n *accessibility.Node) error {
 }
 
 // Roles that only structure the page, or repeat what is said above them.
-var silent = map[string]bool{"none": true, "generic": true, "LayoutTable": true, "LabelText": true, "paragraph": true, "emphasis": true, "strong": true, "MenuListPopup": true}
+var silent = map[string]bool{"none": true, "generic": true, "LayoutTable": true, "LabelText": true,
+	"paragraph": true, "emphasis": true, "strong": true, "MenuListPopup": true}
 
 // Roles that are never written: ends of lines, and the boxes into which text is broken.
 var unsaid = map[string]bool{"InlineTextBox": true, "LineBreak": true, "ListMarker": true}
 
 // Roles that get a ref, beside those of elements that can have the focus.
 var usable = map[string]bool{
-	"button": true, "link": true, "textbox": true, "searchbox": true, "checkbox": true, "radio": true, "combobox": true, "listbox": true, "option": true,
-	"menuitem": true, "menuitemcheckbox": true, "menuitemradio": true, "tab": true, "switch": true, "slider": true, "spinbutton": true, "treeitem": true,
+	"button": true, "link": true, "textbox": true, "searchbox": true, "checkbox": true,
+	"radio": true, "combobox": true, "listbox": true, "option": true,
+	"menuitem": true, "menuitemcheckbox": true, "menuitemradio": true, "tab": true, "switch": true,
+	"slider": true, "spinbutton": true, "treeitem": true,
 }
 
-// Properties that are written beside role, name and value. One that is true is written as its name only.
+// Properties that are written beside role, name and value. One that is true is written as its name
+// only.
 var said = map[accessibility.PropertyName]bool{
-	"level": true, "checked": true, "pressed": true, "expanded": true, "selected": true, "disabled": true, "required": true, "readonly": true,
+	"level": true, "checked": true, "pressed": true, "expanded": true, "selected": true,
+	"disabled": true, "required": true, "readonly": true,
 	"invalid": true, "focused": true, "modal": true, "url": true,
 }
 
@@ -210,7 +220,8 @@ func (t *tree) write(doc *document, n *accessibility.Node, depth int, above stri
 		return
 	}
 	role, name := text(n.Role), text(n.Name)
-	repeats := role == "StaticText" && (strings.TrimSpace(name) == "" || strings.TrimSpace(name) == strings.TrimSpace(above))
+	repeats := role == "StaticText" && (strings.TrimSpace(name) == "" ||
+		strings.TrimSpace(name) == strings.TrimSpace(above))
 	if !n.Ignored && !repeats && !(silent[role] && name == "") && !unsaid[role] {
 		t.line(n, depth, role, name)
 		depth++
@@ -254,7 +265,8 @@ func (t *tree) line(n *accessibility.Node, depth int, role, name string) {
 		}
 		toggle := p.Name == "checked" || p.Name == "pressed" || p.Name == "expanded"
 		switch {
-		case !said[p.Name], value == "", value == "false" && !toggle, role == "page" && p.Name != "url", role != "heading" && p.Name == "level":
+		case !said[p.Name], value == "", value == "false" && !toggle, role == "page" &&
+			p.Name != "url", role != "heading" && p.Name == "level":
 		case value == "true":
 			b.WriteString(" " + string(p.Name))
 		case p.Name == "url":

@@ -16,9 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// matplotlib is what figures are made with: the example's, so that one image does for both. On this machine it has to be there.
+// matplotlib is what figures are made with: the example's, so that one image does for both. On this
+// machine it has to be there.
 func matplotlib() plugin.Plugin {
-	return plugin.Plugin{Name: "matplotlib", Requires: []string{"jupyter"}, Files: os.DirFS("../../examples/jupyter/matplotlib")}
+	return plugin.Plugin{Name: "matplotlib", Requires: []string{"jupyter"},
+		Files: os.DirFS("../../examples/jupyter/matplotlib")}
 }
 
 // TestBoxes does everything in each kind of box.
@@ -55,14 +57,16 @@ func TestBoxes(t *testing.T) {
 		{"CLIAtOnce", testCLIAtOnce},
 	}
 	daily := []string{"State", "Outputs", "Input", "Interrupt", "NoReply", "Death", "CLI"}
-	in := func(kind string, left func(t testing.TB, why string), box func(t *testing.T) boxtest.Box) {
+	in := func(kind string, left func(t testing.TB, why string),
+		box func(t *testing.T) boxtest.Box) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			b := box(t)
 			for _, c := range cases {
 				t.Run(c.name, func(t *testing.T) {
 					if !slices.Contains(daily, c.name) {
-						left(t, "kernels take their time: what is most used runs every day, and all in a container in CI")
+						left(t, "kernels take their time: what is most used runs every day, and "+
+							"all in a container in CI")
 					}
 					c.test(t, b, c.name)
 				})
@@ -74,24 +78,32 @@ func TestBoxes(t *testing.T) {
 		needPython(t, "ipykernel", "jupyter_client", "matplotlib")
 		return boxtest.Local(t, plugins...)
 	})
-	in("DockerSSHBox", testenv.NeedsAll, func(t *testing.T) boxtest.Box { return container(t, sshbox.Config{}, plugins...) })
+	in("DockerSSHBox", testenv.NeedsAll, func(t *testing.T) boxtest.Box {
+		return container(t, sshbox.Config{}, plugins...)
+	})
 }
 
-// The image is made by a container that may take what memory it wants: apt-get takes more than some tests have.
+// The image is made by a container that may take what memory it wants: apt-get takes more than some
+// tests have.
 var image sync.Once
 
 // container makes a box with Jupyter.
 func container(t *testing.T, c sshbox.Config, plugins ...plugin.Plugin) *sshbox.DockerSSHBox {
 	t.Helper()
-	testenv.NeedsAll(t, "to install Jupyter and matplotlib in a container takes two minutes; this machine has a kernel of its own")
-	image.Do(func() { require.NoError(t, boxtest.Container(t, sshbox.Config{}, plugins...).Close()) })
+	testenv.NeedsAll(t, "to install Jupyter and matplotlib in a container takes two minutes; "+
+		"this machine has a kernel of its own")
+	image.Do(func() {
+		require.NoError(t, boxtest.Container(t, sshbox.Config{}, plugins...).Close())
+	})
 	return boxtest.Container(t, c, plugins...)
 }
 
-// TestConfined does the least in a box that may do the least, with what has been set up where more was allowed.
+// TestConfined does the least in a box that may do the least, with what has been set up where more
+// was allowed.
 func TestConfined(t *testing.T) {
 	t.Parallel()
-	c := sshbox.Config{Network: "none", PluginNetwork: "bridge", ReadOnlyRoot: true, CapDrop: []string{"ALL"}}
+	c := sshbox.Config{Network: "none", PluginNetwork: "bridge", ReadOnlyRoot: true,
+		CapDrop: []string{"ALL"}}
 	b := container(t, c, jupyter.Plugin(), matplotlib())
 	testState(t, b, "one")
 	testFigure(t, b, "two")
@@ -102,7 +114,8 @@ func TestConfined(t *testing.T) {
 
 // Who may not install Debian's packages gets a kernel by pip, from the index that pip is told of.
 func TestPip(t *testing.T) {
-	testenv.NeedsFull(t, "it installs Jupyter once more, to make wheels of it; pytool's TestRequirements runs pip every day")
+	testenv.NeedsFull(t, "it installs Jupyter once more, to make wheels of it; pytool's "+
+		"TestRequirements runs pip every day")
 	debians := container(t, sshbox.Config{}, jupyter.Plugin())
 	require.NoError(t, debians.CopyTo(t.Context(), "testdata/wheels.py", "/tmp/wheels.py"))
 	require.Zero(t, execute(t, debians, "python3 /tmp/wheels.py /tmp/index").ExitCode)
@@ -113,9 +126,11 @@ func TestPip(t *testing.T) {
 		"PIP_INDEX_URL=http://127.0.0.1:8000/simple/", "LD_LIBRARY_PATH=/tmp/index/lib",
 	}})
 	err := b.InitPlugins(t.Context(), jupyter.Plugin())
-	require.ErrorContains(t, err, "No matching distribution found for ipykernel\nno IPython kernel: no python3 here has ipykernel", "nothing listens at the index")
+	require.ErrorContains(t, err, "No matching distribution found for ipykernel\nno IPython "+
+		"kernel: no python3 here has ipykernel", "nothing listens at the index")
 	require.NoError(t, b.CopyTo(t.Context(), index, "/tmp/index"))
-	_, err = b.Background(t.Context(), "python3 -m http.server --bind 127.0.0.1 --directory /tmp/index 8000")
+	_, err = b.Background(t.Context(), "python3 -m http.server --bind 127.0.0.1 --directory "+
+		"/tmp/index 8000")
 	require.NoError(t, err)
 	var out strings.Builder
 	p := jupyter.Plugin()

@@ -57,10 +57,12 @@ func (c *cell) take(ctx context.Context, m *message) error {
 		case probed && m.channel == iopub:
 			c.idle = true
 		case probed && m.channel == shell && !c.replied:
-			// An interrupt that hits ipykernel while it shows the traceback of the one before, which takes a second when it does so first on a busy machine, takes the
-			// reply with it (dispatch_shell: "KeyboardInterrupt caught in kernel").
+			// An interrupt that hits ipykernel while it shows the traceback of the one before,
+			// which takes a second when it does so first on a busy machine, takes the reply with it
+			// (dispatch_shell: "KeyboardInterrupt caught in kernel").
 			c.replied = true
-			c.result.Error = &Error{Name: "KeyboardInterrupt", Value: "the kernel has not said more"}
+			c.result.Error = &Error{Name: "KeyboardInterrupt",
+				Value: "the kernel has not said more"}
 		}
 		if m.parent == c.caughtUp {
 			return c.answer(ctx)
@@ -72,7 +74,8 @@ func (c *cell) take(ctx context.Context, m *message) error {
 		c.result.Omitted += m.omitted
 		if m.channel == shell {
 			c.replied = true
-			c.result.Error = &Error{Name: "unknown", Value: "the kernel's reply is larger than 5 MiB"}
+			c.result.Error = &Error{Name: "unknown", Value: "the kernel's reply is larger than 5 " +
+				"MiB"}
 		}
 		return nil
 	case m.channel == stdin && m.header.Type == "input_request":
@@ -90,7 +93,8 @@ func (m *message) parse(v any) error {
 	if _, ok := v.(*displayContent); ok {
 		depth = 2 // what Data has is text here: a plot is a list of many numbers
 	}
-	return bounded.UnmarshalRaw(m.content, v, "the kernel's "+printable.Text(m.header.Type), valuesMax, depth)
+	return bounded.UnmarshalRaw(m.content, v, "the kernel's "+printable.Text(m.header.Type),
+		valuesMax, depth)
 }
 
 func (c *cell) reply(m *message) error {
@@ -105,7 +109,8 @@ func (c *cell) reply(m *message) error {
 	case "error":
 		c.result.Error = reply.errorContent.error()
 	default:
-		c.result.Error = &Error{Name: reply.Status, Value: "the kernel has not run the cell to its end"}
+		c.result.Error = &Error{Name: reply.Status, Value: "the kernel has not run the cell to " +
+			"its end"}
 	}
 	for _, p := range reply.Payload {
 		switch p.Source {
@@ -226,7 +231,8 @@ func (c *cell) add(o *Output) {
 func (c *cell) update(o *Output) {
 	for i := range c.result.Outputs {
 		old := &c.result.Outputs[i]
-		if more := o.size() - old.size(); old.display == o.display && o.display != "" && c.shown+more <= outputsMax {
+		if more := o.size() - old.size(); old.display == o.display && o.display != "" &&
+			c.shown+more <= outputsMax {
 			c.shown += more
 			old.Data = o.Data
 		}
@@ -234,8 +240,9 @@ func (c *cell) update(o *Output) {
 	c.tell(Event{Output: o, Update: true})
 }
 
-// hold keeps a question until all output before it has arrived, which comes by another connection. The kernel publishes in order: so a request is
-// sent now, on control, where it does not wait for the cell; when iopub has a message about that, the output is complete.
+// hold keeps a question until all output before it has arrived, which comes by another connection.
+// The kernel publishes in order: so a request is sent now, on control, where it does not wait for
+// the cell; when iopub has a message about that, the output is complete.
 func (c *cell) hold(m *message) (err error) {
 	if c.question != nil {
 		return errors.New("the kernel asks, and waits for no answer")

@@ -32,7 +32,8 @@ func testCLI(t *testing.T, b boxtest.Box, kernel string) {
 
 	var stdout, stderr writer
 	code, err := b.Run(limit(t), &sandbox.Cmd{
-		Args: []string{"sh", "-c", cell(kernel, "import sys; print('a'); print('b', file=sys.stderr); 1/0")}, Stdout: &stdout, Stderr: &stderr,
+		Args: []string{"sh", "-c", cell(kernel, "import sys; print('a'); print('b', "+
+			"file=sys.stderr); 1/0")}, Stdout: &stdout, Stderr: &stderr,
 	})
 	require.NoError(t, err)
 	require.Equal(t, 1, code)
@@ -86,7 +87,8 @@ axes.bar([1, 2, 3], [1, 4, 9], color="#ff00aa");`))
 
 func testCLIInterrupt(t *testing.T, b boxtest.Box, kernel string) {
 	for _, code := range []string{"while True: pass", "import time; time.sleep(1000)"} {
-		r := execute(t, b, cell(kernel, "x = 1\nprint('started', flush=True)\n"+code), sandbox.Until(regexp.MustCompile("started")))
+		r := execute(t, b, cell(kernel, "x = 1\nprint('started', flush=True)\n"+code),
+			sandbox.Until(regexp.MustCompile("started")))
 		require.Equal(t, sandbox.Running, r.State)
 		r, err := b.Interrupt(limit(t))
 		require.NoError(t, err)
@@ -97,7 +99,8 @@ func testCLIInterrupt(t *testing.T, b boxtest.Box, kernel string) {
 }
 
 func testCLIInput(t *testing.T, b boxtest.Box, kernel string) {
-	r := execute(t, b, cell(kernel, "import getpass\nprint(input('colour? ') + getpass.getpass('secret? '))"))
+	r := execute(t, b, cell(kernel, "import getpass\nprint(input('colour? ') + "+
+		"getpass.getpass('secret? '))"))
 	require.Equal(t, sandbox.Waiting, r.State, r.Output)
 	require.Equal(t, sandbox.Line, r.Awaits)
 	require.Equal(t, "colour? ", r.Output)
@@ -112,7 +115,8 @@ func testCLIInput(t *testing.T, b boxtest.Box, kernel string) {
 }
 
 func testCLIDeath(t *testing.T, b boxtest.Box, kernel string) {
-	says := "the kernel has died: exit status 3. For a fresh one, without the state: execute_cli --kernel " + kernel + " --restart\n"
+	says := "the kernel has died: exit status 3. For a fresh one, without the state: execute_cli " +
+		"--kernel " + kernel + " --restart\n"
 	for _, code := range []string{"import os; os._exit(3)", "1"} {
 		r := execute(t, b, cell(kernel, code))
 		require.Equal(t, 1, r.ExitCode)
@@ -121,13 +125,15 @@ func testCLIDeath(t *testing.T, b boxtest.Box, kernel string) {
 	require.Zero(t, execute(t, b, "execute_cli --restart --kernel "+kernel).ExitCode)
 	require.Equal(t, "1\n", execute(t, b, cell(kernel, "1")).Output)
 	require.Zero(t, execute(t, b, "execute_cli --stop --kernel "+kernel).ExitCode)
-	require.Equal(t, "2\n", execute(t, b, cell(kernel, "2")).Output, "one that was stopped starts anew")
+	require.Equal(t, "2\n", execute(t, b, cell(kernel, "2")).Output,
+		"one that was stopped starts anew")
 }
 
 func testCLIExit(t *testing.T, b boxtest.Box, kernel string) {
 	fresh := "For a fresh one, without the state: execute_cli --kernel " + kernel + " --restart\n"
 	r := execute(t, b, cell(kernel, "print('last words')\nexit()"))
-	require.Equal(t, "last words\nexecute_cli: the cell has ended the kernel, by exit or quit. "+fresh, r.Output)
+	require.Equal(t, "last words\nexecute_cli: the cell has ended the kernel, by exit or quit. "+
+		fresh, r.Output)
 	require.Zero(t, r.ExitCode)
 	r = execute(t, b, cell(kernel, "y = 5"))
 	require.Equal(t, "execute_cli: the kernel has died: exit status 0. "+fresh, r.Output)

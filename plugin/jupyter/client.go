@@ -34,21 +34,24 @@ type Client struct {
 // A ConnectOption is an option of Connect.
 type ConnectOption func(*Client)
 
-// Kernel names the kernel: up to 64 letters, digits, "-", "_" and ".", a letter or digit first. Default: DefaultKernel.
+// Kernel names the kernel: up to 64 letters, digits, "-", "_" and ".", a letter or digit first.
+// Default: DefaultKernel.
 func Kernel(name string) ConnectOption { return func(c *Client) { c.name = name } }
 
 // Dir is the working directory of a kernel that Connect starts. Default: the sandbox's.
 func Dir(path string) ConnectOption { return func(c *Client) { c.dir = path } }
 
-// Connect connects to a kernel in the sandbox, and starts it if it does not run or has died. The sandbox has to have the plugin, or the error
-// is ErrNotInstalled. ctx governs the call only.
+// Connect connects to a kernel in the sandbox, and starts it if it does not run or has died. The
+// sandbox has to have the plugin, or the error is ErrNotInstalled. ctx governs the call only.
 func Connect(ctx context.Context, sb sandbox.Sandbox, opts ...ConnectOption) (*Client, error) {
-	c := &Client{box: sb, name: DefaultKernel, turn: make(chan struct{}, 1), connecting: make(chan struct{}, 1)}
+	c := &Client{box: sb, name: DefaultKernel, turn: make(chan struct{}, 1),
+		connecting: make(chan struct{}, 1)}
 	for _, opt := range opts {
 		opt(c)
 	}
 	if !validName.MatchString(c.name) {
-		return nil, fmt.Errorf("jupyter: connect to kernel %q: a name has up to 64 letters, digits, \"-\", \"_\" and \".\", and a letter or digit first", c.name)
+		return nil, fmt.Errorf("jupyter: connect to kernel %q: a name has up to 64 letters, "+
+			"digits, \"-\", \"_\" and \".\", and a letter or digit first", c.name)
 	}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	if err := c.start(ctx); err != nil {
@@ -94,7 +97,8 @@ func (c *Client) connect(ctx context.Context, status *kernelStatus) error {
 	return nil
 }
 
-// call begins a call that Close waits for. The context that it returns ends with ctx, or when Close begins.
+// call begins a call that Close waits for. The context that it returns ends with ctx, or when Close
+// begins.
 func (c *Client) call(ctx context.Context) (context.Context, func(), error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +114,8 @@ func (c *Client) call(ctx context.Context) (context.Context, func(), error) {
 	return ctx, func() { stop(); cancel(nil); c.calls.Done() }, nil
 }
 
-// connected returns the connection. One that was cut is made anew; if the kernel has died, the error says how.
+// connected returns the connection. One that was cut is made anew; if the kernel has died, the
+// error says how.
 func (c *Client) connected(ctx context.Context) (*connection, error) {
 	if err := take(ctx, c.connecting); err != nil {
 		return nil, err
@@ -144,10 +149,12 @@ func (c *Client) connected(ctx context.Context) (*connection, error) {
 	return c.conn, nil
 }
 
-// exitWait is how long a kernel may listen to newcomers and answer none, before that is called an error. One that exits does so, until it has ended.
+// exitWait is how long a kernel may listen to newcomers and answer none, before that is called an
+// error. One that exits does so, until it has ended.
 const exitWait = 5 * time.Second
 
-// fate asks the sandbox about the kernel of a connection that has ended. If the kernel has died, the error is its *DeadError.
+// fate asks the sandbox about the kernel of a connection that has ended. If the kernel has died,
+// the error is its *DeadError.
 func (c *Client) fate(ctx context.Context, conn *connection) (*kernelStatus, error) {
 	status, err := tool(ctx, c.box, c.name, "--status")
 	if err != nil {
@@ -166,8 +173,9 @@ func (c *Client) fate(ctx context.Context, conn *connection) (*kernelStatus, err
 	return nil, dead
 }
 
-// explain returns the kernel's *DeadError in place of err, if its death has ended the connection. A kernel that still exits would pass for a living one: so
-// the connection is made anew, which only a kernel that answers lets happen.
+// explain returns the kernel's *DeadError in place of err, if its death has ended the connection. A
+// kernel that still exits would pass for a living one: so the connection is made anew, which only a
+// kernel that answers lets happen.
 func (c *Client) explain(ctx context.Context, conn *connection, err error) error {
 	var gone *goneError
 	if !errors.As(err, &gone) || ctx.Err() != nil {
@@ -213,8 +221,9 @@ func take(ctx context.Context, turn chan struct{}) error {
 	}
 }
 
-// Interrupt interrupts the cell that this Client runs, as soon as it has begun, and returns when it has ended. Python raises KeyboardInterrupt.
-// That may get lost, for instance in a finalizer; so the interrupt is repeated each second, and after ten the error is ErrStuck. If this Client runs
+// Interrupt interrupts the cell that this Client runs, as soon as it has begun, and returns when it
+// has ended. Python raises KeyboardInterrupt. That may get lost, for instance in a finalizer; so
+// the interrupt is repeated each second, and after ten the error is ErrStuck. If this Client runs
 // no cell, the kernel's cell is interrupted once; it may be another client's.
 func (c *Client) Interrupt(ctx context.Context) error {
 	err := c.with(ctx, func(ctx context.Context, conn *connection) error {
@@ -269,8 +278,8 @@ func (c *connection) ask(ctx context.Context, channel, kind string, content any)
 	}
 }
 
-// Restart ends the kernel, if it lives, with all processes of its cells, and starts a fresh one. A Run under way, of any Client, gets a
-// *DeadError.
+// Restart ends the kernel, if it lives, with all processes of its cells, and starts a fresh one. A
+// Run under way, of any Client, gets a *DeadError.
 func (c *Client) Restart(ctx context.Context) error {
 	ctx, done, err := c.call(ctx)
 	if err == nil {
@@ -300,8 +309,8 @@ func (c *Client) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the connection. The kernel keeps running, with its state, until Stop or the end of the sandbox. So does a cell under way; its Run
-// returns sandbox.ErrClosed. Closing again does nothing.
+// Close ends the connection. The kernel keeps running, with its state, until Stop or the end of the
+// sandbox. So does a cell under way; its Run returns sandbox.ErrClosed. Closing again does nothing.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	closed, conn := c.closed, c.conn

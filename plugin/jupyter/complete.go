@@ -12,7 +12,8 @@ type Completion struct {
 	Start, End int // in bytes
 }
 
-// Complete returns how the code may go on at the cursor, a position in bytes. It waits for a cell that runs.
+// Complete returns how the code may go on at the cursor, a position in bytes. It waits for a cell
+// that runs.
 func (c *Client) Complete(ctx context.Context, code string, cursor int) (*Completion, error) {
 	var reply struct {
 		Status  string
@@ -31,8 +32,8 @@ func (c *Client) Complete(ctx context.Context, code string, cursor int) (*Comple
 	return &Completion{reply.Matches, bytesOf(code, reply.Start), bytesOf(code, reply.End)}, nil
 }
 
-// Inspect returns a text about the object at the cursor, a position in bytes: signature, documentation. It is "" if the kernel knows nothing
-// of the object. It waits for a cell that runs.
+// Inspect returns a text about the object at the cursor, a position in bytes: signature,
+// documentation. It is "" if the kernel knows nothing of the object. It waits for a cell that runs.
 func (c *Client) Inspect(ctx context.Context, code string, cursor int) (string, error) {
 	var reply struct {
 		Status string
@@ -54,7 +55,8 @@ func (c *Client) Inspect(ctx context.Context, code string, cursor int) (string, 
 }
 
 // about sends a request about code, and parses the reply.
-func (c *Client) about(ctx context.Context, kind, code string, cursor int, content map[string]any, reply any) error {
+func (c *Client) about(ctx context.Context, kind, code string, cursor int, content map[string]any,
+	reply any) error {
 	if cursor < 0 || cursor > len(code) {
 		return fmt.Errorf("the cursor is at %d, and the code has %d bytes", cursor, len(code))
 	}

@@ -21,8 +21,9 @@ const (
 	iopub   = "iopub"   // output of cells
 )
 
-// probeWait is how long after the reply to a request its messages on iopub may arrive. Some never do: a ZeroMQ publisher drops messages that
-// nobody has subscribed to yet, and those that it cannot get rid of.
+// probeWait is how long after the reply to a request its messages on iopub may arrive. Some never
+// do: a ZeroMQ publisher drops messages that nobody has subscribed to yet, and those that it cannot
+// get rid of.
 const probeWait = 100 * time.Millisecond
 
 // restWait is how long the last output of a dead kernel may take to arrive.
@@ -48,7 +49,8 @@ type connection struct {
 // dial connects to a kernel.
 func dial(ctx context.Context, box sandbox.Sandbox, k *running) (*connection, error) {
 	c := &connection{
-		kernel: k.ID, session: newID(), key: signer(k.Connection.Key), channels: map[string]*zmtp.Conn{},
+		kernel: k.ID, session: newID(), key: signer(k.Connection.Key),
+		channels: map[string]*zmtp.Conn{},
 		requests: map[string]*request{}, gone: make(chan struct{}), shown: make(chan struct{}),
 	}
 	type dialed struct {
@@ -58,7 +60,8 @@ func dial(ctx context.Context, box sandbox.Sandbox, k *running) (*connection, er
 	}
 	all := make(chan dialed)
 	for channel, port := range map[string]int{
-		shell: k.Connection.Shell, control: k.Connection.Control, stdin: k.Connection.Stdin, iopub: k.Connection.IOPub,
+		shell: k.Connection.Shell, control: k.Connection.Control, stdin: k.Connection.Stdin,
+		iopub: k.Connection.IOPub,
 	} {
 		go func() {
 			d := dialed{channel: channel}
@@ -68,7 +71,8 @@ func dial(ctx context.Context, box sandbox.Sandbox, k *running) (*connection, er
 				if channel == iopub {
 					kind = zmtp.Sub
 				}
-				// The kernel sends a cell's question on stdin to the identity that sent the cell on shell: both are the same.
+				// The kernel sends a cell's question on stdin to the identity that sent the cell on
+				// shell: both are the same.
 				d.conn, d.err = zmtp.NewConn(ctx, conn, kind, c.session)
 			}
 			all <- d
@@ -105,7 +109,8 @@ func (c *connection) subscribe(ctx context.Context) error {
 		return err
 	}
 	for {
-		r, err := c.send(control, "kernel_info_request", struct{}{}) // control: it does not wait for a cell that runs
+		// control: it does not wait for a cell that runs
+		r, err := c.send(control, "kernel_info_request", struct{}{})
 		if err != nil {
 			return err
 		}
@@ -171,7 +176,8 @@ func (c *connection) read(channel string, conn *zmtp.Conn) {
 	}
 }
 
-// ended handles the end of a channel. When a kernel dies, all channels end at once; its last output is still to be read from iopub.
+// ended handles the end of a channel. When a kernel dies, all channels end at once; its last output
+// is still to be read from iopub.
 func (c *connection) ended(channel string, err error) {
 	if channel == iopub {
 		close(c.shown)
@@ -230,7 +236,8 @@ func (c *connection) answer(m *message, kind string, content any) error {
 	return c.sendAs(nil, newHeader(c.session, kind), m.channel, m.rawHeader, content)
 }
 
-func (c *connection) sendAs(r *request, h header, channel string, parent json.RawMessage, content any) error {
+func (c *connection) sendAs(r *request, h header, channel string, parent json.RawMessage,
+	content any) error {
 	frames, err := c.key.encode(h, parent, content)
 	if err != nil {
 		return err
@@ -281,8 +288,8 @@ type request struct {
 	abandoned bool
 }
 
-// put adds a message. The kernel does not wait for slow readers: output beyond pendingMax is dropped. Of other messages, an honest kernel does not send
-// as many again.
+// put adds a message. The kernel does not wait for slow readers: output beyond pendingMax is
+// dropped. Of other messages, an honest kernel does not send as many again.
 func (r *request) put(m *message) error {
 	if r.abandoned {
 		return nil
@@ -307,8 +314,8 @@ func (r *request) put(m *message) error {
 	return nil
 }
 
-// pendingMax is how many bytes of a cell's output may wait for the function given to Stream; messageCost is what a message needs beside its
-// frames.
+// pendingMax is how many bytes of a cell's output may wait for the function given to Stream;
+// messageCost is what a message needs beside its frames.
 const (
 	pendingMax  = 5 << 20
 	messageCost = 1024
@@ -324,7 +331,8 @@ func (m *message) shows() bool {
 }
 
 // next waits for the next message about r and returns it, or nil if late fires first.
-func (c *connection) next(ctx context.Context, r *request, late <-chan time.Time) (*message, error) {
+func (c *connection) next(ctx context.Context, r *request,
+	late <-chan time.Time) (*message, error) {
 	for {
 		// Looked at here too: a cell that never stops printing always has a message ready.
 		if err := ctxerr.Of(ctx); err != nil {
@@ -364,5 +372,7 @@ func (c *connection) next(ctx context.Context, r *request, late <-chan time.Time
 // A goneError says that the connection has ended, most often because the kernel has died.
 type goneError struct{ err error }
 
-func (e *goneError) Error() string { return "the connection to the kernel has ended: " + e.err.Error() }
+func (e *goneError) Error() string {
+	return "the connection to the kernel has ended: " + e.err.Error()
+}
 func (e *goneError) Unwrap() error { return e.err }

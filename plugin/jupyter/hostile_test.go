@@ -27,7 +27,8 @@ import (
 // A hostileKernel is a box whose kernel says what it likes once a cell has been sent.
 type hostileKernel struct {
 	sandbox.Sandbox
-	says map[string]func(k *hostileKernel, parent string, w io.Writer) error // by channel; ends when w does
+	// by channel; ends when w does
+	says map[string]func(k *hostileKernel, parent string, w io.Writer) error
 
 	key   signer
 	cell  chan struct{} // closed when parent is set
@@ -44,7 +45,8 @@ var ports = []string{1: shell, 2: control, 3: stdin, 4: iopub}
 func (k *hostileKernel) String() string { return "a hostile box" }
 
 func (k *hostileKernel) Run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
-	fmt.Fprintf(cmd.Stdout, `{"id":"k","connection":{"ip":"/k","shell_port":1,"control_port":2,"stdin_port":3,"iopub_port":4,"key":"secret"}}`)
+	fmt.Fprintf(cmd.Stdout,
+		`{"id":"k","connection":{"ip":"/k","shell_port":1,"control_port":2,"stdin_port":3,"iopub_port":4,"key":"secret"}}`)
 	return 0, nil
 }
 
@@ -73,7 +75,8 @@ func frame(w io.Writer, more bool, size int64, body io.Reader) error {
 
 // send sends a message about a request, whose content is read: so it takes no memory here. The
 // signature is made beforehand, from the same content.
-func (k *hostileKernel) send(w io.Writer, kind, parent string, content func() (io.Reader, int64)) error {
+func (k *hostileKernel) send(w io.Writer, kind, parent string,
+	content func() (io.Reader, int64)) error {
 	header := fmt.Sprintf(`{"msg_id":"m","msg_type":%q}`, kind)
 	about := fmt.Sprintf(`{"msg_id":%q}`, parent)
 	body, size := content()
@@ -102,7 +105,8 @@ func text(s string) func() (io.Reader, int64) {
 func large(size int, begin, piece, end string) func() (io.Reader, int64) {
 	n := (size - len(begin) - len(end)) / len(piece)
 	return func() (io.Reader, int64) {
-		return io.MultiReader(strings.NewReader(begin), hostiletest.Times(piece, n), strings.NewReader(end)), int64(len(begin) + n*len(piece) + len(end))
+		return io.MultiReader(strings.NewReader(begin), hostiletest.Times(piece, n),
+			strings.NewReader(end)), int64(len(begin) + n*len(piece) + len(end))
 	}
 }
 
@@ -113,7 +117,9 @@ func (k *hostileKernel) serve(channel string, conn net.Conn) {
 	greeting := make([]byte, 64)
 	greeting[0], greeting[9], greeting[10] = 0xff, 0x7f, 3
 	copy(greeting[12:], "NULL")
-	k.work.Go(func() { conn.Write(append(greeting, append([]byte{4, byte(len(ready))}, ready...)...)) })
+	k.work.Go(func() {
+		conn.Write(append(greeting, append([]byte{4, byte(len(ready))}, ready...)...))
+	})
 	if channel == iopub {
 		k.iopub = conn
 	}
@@ -219,13 +225,17 @@ func TestHostileKernel(t *testing.T) {
 		}, ok, false, "no error", 0},
 		{"Displays", again("display_data", display, 1<<20), nil, false, "deadline", time.Second},
 		{"SlowStream", again("display_data", display, 1<<20), nil, true, "deadline", time.Second},
-		{"Streams", again("stream", large(size, `{"name":"stdout","text":"`, "A", `"}`), 1<<20), nil, false, "deadline", time.Second},
-		{"ManyTypes", again("display_data", large(size, `{"data":{`, `"a":0,`, `"a":0}}`), 1), nil, false, "8 MiB", 0},
+		{"Streams", again("stream", large(size, `{"name":"stdout","text":"`, "A", `"}`), 1<<20),
+			nil, false, "deadline", time.Second},
+		{"ManyTypes", again("display_data", large(size, `{"data":{`, `"a":0,`, `"a":0}}`), 1), nil,
+			false, "8 MiB", 0},
 		{"Plot", func(k *hostileKernel, parent string, w io.Writer) error {
-			again("display_data", large(size, `{"data":{"application/vnd.plotly.v1+json":{"x":[`, "1,", `1]}}}`), 1)(k, parent, w)
+			again("display_data", large(size, `{"data":{"application/vnd.plotly.v1+json":{"x":[`,
+				"1,", `1]}}}`), 1)(k, parent, w)
 			return idle(k, parent, w)
 		}, ok, false, "no error", 0},
-		{"Traceback", again("error", large(size, `{"traceback":[`, `"",`, `""]}`), 1), nil, false, "8 MiB", 0},
+		{"Traceback", again("error", large(size, `{"traceback":[`, `"",`, `""]}`), 1), nil, false,
+			"8 MiB", 0},
 		{"HTML", func(k *hostileKernel, parent string, w io.Writer) error {
 			again("execute_result", html, 1)(k, parent, w)
 			return idle(k, parent, w)
@@ -237,40 +247,50 @@ func TestHostileKernel(t *testing.T) {
 		{"Questions", nil, again("input_request", text("{}"), 1<<20), false, "", 2 * time.Second},
 		{"Order", idle, again("execute_input", text("[]"), 1), false, "", 0},
 		{"Signature", func(k *hostileKernel, parent string, w io.Writer) error {
-			return k.send(w, "status", parent, func() (io.Reader, int64) { return bytes.NewReader(bytes.Repeat([]byte(time.Now().String()), 1)), 10 })
+			return k.send(w, "status", parent, func() (io.Reader, int64) {
+				return bytes.NewReader(bytes.Repeat([]byte(time.Now().String()), 1)), 10
+			})
 		}, nil, false, "signature", 0},
 		{"Silence", nil, nil, false, "deadline", 100 * time.Millisecond},
 	} {
 		if c.time > 0 && !testenv.All() {
 			continue // each takes a second more: to give the cell up
 		}
-		hostiletest.Case{Name: c.name, Says: c.says, Time: c.time, Call: func(ctx context.Context, t *testing.T) error {
-			k := &hostileKernel{key: signer("secret"), cell: make(chan struct{}), ready: make(chan struct{}), says: map[string]talk{iopub: c.iopub, shell: c.shell}}
-			client, err := Connect(ctx, k)
-			require.NoError(t, err)
-			_, err = client.Run(ctx, "1", Stream(func(Event) {
-				if c.slow {
-					time.Sleep(time.Second)
+		hostiletest.Case{Name: c.name, Says: c.says, Time: c.time,
+			Call: func(ctx context.Context, t *testing.T) error {
+				k := &hostileKernel{key: signer("secret"), cell: make(chan struct{}),
+					ready: make(chan struct{}), says: map[string]talk{iopub: c.iopub,
+						shell: c.shell}}
+				client, err := Connect(ctx, k)
+				require.NoError(t, err)
+				_, err = client.Run(ctx, "1", Stream(func(Event) {
+					if c.slow {
+						time.Sleep(time.Second)
+					}
+				}))
+				client.Close()
+				k.once.Do(func() { close(k.cell) })
+				k.work.Wait()
+				if err == nil {
+					return errors.New("no error")
 				}
-			}))
-			client.Close()
-			k.once.Do(func() { close(k.cell) })
-			k.work.Wait()
-			if err == nil {
-				return errors.New("no error")
-			}
-			return err
-		}}.Run(t)
+				return err
+			}}.Run(t)
 	}
 }
 
 // FuzzMessage plays a kernel: a message about a cell is taken, or an error.
 func FuzzMessage(f *testing.F) {
 	for _, seed := range [][2]string{
-		{"stream", `{"name":"stderr","text":"t"}`}, {"display_data", `{"data":{"image/png":"AA==","text/html":"<b>","application/json":{}},"transient":{"display_id":"d"}}`},
-		{"update_display_data", `{"data":null,"transient":{"display_id":"d"}}`}, {"execute_result", `{"data":{"text/plain":3}}`}, {"clear_output", `{"wait":true}`},
-		{"error", `{"ename":"E","evalue":"v","traceback":["\u001b[0mt"]}`}, {"status", `{"execution_state":"idle"}`}, {"execute_input", `{}`},
-		{"execute_reply", `{"status":"ok","payload":[{"source":"page","data":{"text/plain":"x"}},{"source":"ask_exit"}]}`}, {"input_request", `{"prompt":"p"}`},
+		{"stream", `{"name":"stderr","text":"t"}`},
+		{"display_data",
+			`{"data":{"image/png":"AA==","text/html":"<b>","application/json":{}},"transient":{"display_id":"d"}}`},
+		{"update_display_data", `{"data":null,"transient":{"display_id":"d"}}`},
+		{"execute_result", `{"data":{"text/plain":3}}`}, {"clear_output", `{"wait":true}`},
+		{"error", `{"ename":"E","evalue":"v","traceback":["\u001b[0mt"]}`},
+		{"status", `{"execution_state":"idle"}`}, {"execute_input", `{}`},
+		{"execute_reply",
+			`{"status":"ok","payload":[{"source":"page","data":{"text/plain":"x"}},{"source":"ask_exit"}]}`}, {"input_request", `{"prompt":"p"}`},
 	} {
 		f.Add(seed[0], []byte(seed[1]), []byte(`{"msg_id":"cell"}`), uint8(1))
 	}
@@ -279,13 +299,15 @@ func FuzzMessage(f *testing.F) {
 		first, err := json.Marshal(header{ID: "m", Type: kind})
 		require.NoError(t, err)
 		name := ports[1+channel%4]
-		m, err := key.decode(name, &zmtp.Message{Frames: signed(key, string(first), string(parent), "{}", string(content))})
+		m, err := key.decode(name, &zmtp.Message{Frames: signed(key, string(first), string(parent),
+			"{}", string(content))})
 		if err != nil || name == stdin || m.header.Type == "input_request" {
 			return
 		}
 		m.parent = "cell"
 		c := &cell{
-			conn: &connection{}, r: &request{}, id: "cell", probes: map[string]bool{}, began: make(chan struct{}), ended: make(chan struct{}),
+			conn: &connection{}, r: &request{}, id: "cell", probes: map[string]bool{},
+			began: make(chan struct{}), ended: make(chan struct{}),
 			stdout: headtail.Buffer{Max: 100}, stderr: headtail.Buffer{Max: 100},
 		}
 		for range 2 {

@@ -11,8 +11,9 @@ var (
 	hiddenHTML = regexp.MustCompile(`(?i)^<(script|style|head)\b`)
 	shownHTML  = regexp.MustCompile(`(?i)</(script|style|head)\s*>`)
 	cellHTML   = regexp.MustCompile(`(?i)</t[dh]\s*>\s*`)
-	breakHTML  = regexp.MustCompile(`(?i)(\s*</?(br|p|div|tr|li|h[1-6]|ul|ol|table|thead|tbody|pre)\b` + rest + `\s*)+`)
-	tagHTML    = regexp.MustCompile(`</?[a-zA-Z!]` + rest)
+	breakHTML  = regexp.MustCompile(
+		`(?i)(\s*</?(br|p|div|tr|li|h[1-6]|ul|ol|table|thead|tbody|pre)\b` + rest + `\s*)+`)
+	tagHTML = regexp.MustCompile(`</?[a-zA-Z!]` + rest)
 )
 
 // rest of a tag: a ">" in quotes does not end it.
@@ -50,7 +51,8 @@ func withoutHidden(source string) string {
 		size := 1
 		if strings.HasPrefix(source[at:], "<!--") && lastComment >= at+len("<!--") {
 			size = len("<!--") + strings.Index(source[at+len("<!--"):], "-->") + len("-->")
-		} else if begin := hiddenHTML.FindStringIndex(source[at:min(len(source), at+len("<script>"))]); begin != nil {
+		} else if begin := hiddenHTML.FindStringIndex(
+			source[at:min(len(source), at+len("<script>"))]); begin != nil {
 			for len(ends) > 0 && ends[0][0] < at+begin[1] {
 				ends = ends[1:]
 			}

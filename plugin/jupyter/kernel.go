@@ -52,16 +52,20 @@ type (
 const answerMax = 64 << 10
 
 // tool runs execute_cli for a kernel.
-func tool(ctx context.Context, box sandbox.Sandbox, kernel string, args ...string) (*kernelStatus, error) {
+func tool(ctx context.Context, box sandbox.Sandbox, kernel string,
+	args ...string) (*kernelStatus, error) {
 	ctx, out, stop := bounded.Capture(ctx, "the answer of execute_cli", answerMax)
 	defer stop()
-	errs := bounded.Buffer{What: "the standard error of execute_cli", Max: answerMax, Full: out.Full}
+	errs := bounded.Buffer{What: "the standard error of execute_cli", Max: answerMax,
+		Full: out.Full}
 	code, err := box.Run(ctx, &sandbox.Cmd{
-		Args: append([]string{"execute_cli", "--kernel", kernel}, args...), Stdout: out, Stderr: &errs,
+		Args: append([]string{"execute_cli", "--kernel", kernel}, args...), Stdout: out,
+		Stderr: &errs,
 	})
 	switch {
 	case code == 127 && (err == nil || errors.Is(err, fs.ErrNotExist)):
-		return nil, fmt.Errorf("%w in %s: InitPlugins(ctx, jupyter.Plugin()) first", ErrNotInstalled, box)
+		return nil, fmt.Errorf("%w in %s: InitPlugins(ctx, jupyter.Plugin()) first",
+			ErrNotInstalled, box)
 	case err != nil:
 		return nil, err
 	case code != 0:

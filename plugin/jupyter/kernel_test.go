@@ -30,7 +30,8 @@ func dies(t *testing.T, err error) *jupyter.DeadError {
 	return dead
 }
 
-// exits ends as slowly as a kernel may that exits in order: its connections have ended, whoever looks finds it there and listening, and it does no more.
+// exits ends as slowly as a kernel may that exits in order: its connections have ended, whoever
+// looks finds it there and listening, and it does no more.
 const exits = `
 import ctypes, os, socket, sys
 connections = []
@@ -50,7 +51,8 @@ os._exit(0)`
 
 func testDeath(t *testing.T, b boxtest.Box, kernel string) {
 	c := connect(t, b, kernel)
-	// What is printed right before the death may never leave the kernel. What is printed before a question is here when it is asked.
+	// What is printed right before the death may never leave the kernel. What is printed before a
+	// question is here when it is asked.
 	answer := jupyter.Input(func(context.Context, string, bool) (string, error) { return "", nil })
 	for code, status := range map[string]int{
 		"os._exit(3)":                          3,
@@ -86,15 +88,17 @@ func testRestart(t *testing.T, b boxtest.Box, kernel string) {
 	run(t, c, "x = 1; import subprocess; child = subprocess.Popen(['sleep', '1000'])")
 	child := run(t, c, "child.pid").Text
 	var wait sync.WaitGroup
-	_, err := other.Run(limit(t), "print('started', flush=True)\nwhile True: pass", when("started", func() {
-		wait.Go(func() { require.NoError(t, c.Restart(limit(t))) })
-	}))
+	_, err := other.Run(limit(t), "print('started', flush=True)\nwhile True: pass",
+		when("started", func() {
+			wait.Go(func() { require.NoError(t, c.Restart(limit(t))) })
+		}))
 	require.True(t, dies(t, err).Replaced)
 	wait.Wait()
 	r, err := c.Run(limit(t), "x")
 	require.NoError(t, err)
 	require.Equal(t, "NameError", r.Error.Name)
-	execute(t, b, "while kill -0 "+child+" 2>/dev/null; do sleep 0.05; done") // what the cell has started is being killed
+	// what the cell has started is being killed
+	execute(t, b, "while kill -0 "+child+" 2>/dev/null; do sleep 0.05; done")
 	_, err = other.Run(limit(t), "1")
 	dies(t, err)
 	require.NoError(t, c.Stop(limit(t)))
@@ -117,7 +121,8 @@ func testExit(t *testing.T, b boxtest.Box, kernel string) {
 		require.Equal(t, "last words\n", r.Stdout)
 		dead := dies(t, err)
 		require.True(t, dead.Exited)
-		require.Contains(t, dead.Error(), "a cell has ended it, by exit or quit. Restart starts a fresh one")
+		require.Contains(t, dead.Error(), "a cell has ended it, by exit or quit. Restart starts "+
+			"a fresh one")
 		_, err = c.Run(limit(t), "1")
 		dies(t, err)
 		_, err = other.Run(limit(t), "1")
@@ -132,7 +137,8 @@ func testExit(t *testing.T, b boxtest.Box, kernel string) {
 }
 
 func testKernels(t *testing.T, b boxtest.Box, kernel string) {
-	one, again, two := connect(t, b, kernel), connect(t, b, kernel), connect(t, b, kernel+".2", jupyter.Dir("/"))
+	one, again, two := connect(t, b, kernel), connect(t, b, kernel),
+		connect(t, b, kernel+".2", jupyter.Dir("/"))
 	run(t, one, "x = 'one'")
 	run(t, two, "x = 'two'")
 	require.Equal(t, "'one'", run(t, again, "x").Text)
@@ -152,7 +158,8 @@ func testGoroutines(t *testing.T, b boxtest.Box, kernel string) {
 		wait.Go(func() {
 			for i := range 15 {
 				word := fmt.Sprintf("%d-%d", g, i)
-				r, err := clients[g%2].Run(limit(t), "n += 1; print('"+word+"')\nif n % 7 == 0: 1/0\n'"+word+"'")
+				r, err := clients[g%2].Run(limit(t), "n += 1; print('"+word+
+					"')\nif n % 7 == 0: 1/0\n'"+word+"'")
 				if err != nil || r.Stdout != word+"\n" || r.Error == nil && r.Text != "'"+word+"'" {
 					t.Errorf("%s: %+v, %v", word, r, err)
 				}
@@ -166,9 +173,10 @@ func testGoroutines(t *testing.T, b boxtest.Box, kernel string) {
 func testClose(t *testing.T, b boxtest.Box, kernel string) {
 	c := connect(t, b, kernel)
 	closed := make(chan error, 1)
-	_, err := c.Run(limit(t), "print('started', flush=True)\nimport time; time.sleep(1); x = 1", when("started", func() {
-		go func() { closed <- c.Close() }()
-	}))
+	_, err := c.Run(limit(t), "print('started', flush=True)\nimport time; time.sleep(1); x = 1",
+		when("started", func() {
+			go func() { closed <- c.Close() }()
+		}))
 	require.ErrorIs(t, err, sandbox.ErrClosed)
 	require.NoError(t, <-closed)
 	require.Equal(t, "1", run(t, connect(t, b, kernel), "x").Text, "the cell has gone on")
@@ -191,16 +199,19 @@ while True:
 
 	set := tools.Python(b) // of the same kernel
 	defer set.Close()
-	reply, err := set.Call(t.Context(), "python", json.RawMessage(`{"code": "print('ok')", "seconds": 0.2}`))
+	reply, err := set.Call(t.Context(), "python", json.RawMessage(
+		`{"code": "print('ok')", "seconds": 0.2}`))
 	require.NoError(t, err)
-	require.Equal(t, "[not run: for 200ms the kernel ran another cell; if that is stuck, `python_restart` ends it]\n", reply)
+	require.Equal(t, "[not run: for 200ms the kernel ran another cell; if that is stuck, "+
+		"`python_restart` ends it]\n", reply)
 	reply, err = set.Call(t.Context(), "python_restart", nil)
 	require.NoError(t, err)
 	require.Equal(t, "[a fresh kernel]\n", reply)
 	reply, err = set.Call(t.Context(), "python", json.RawMessage(`{"seconds": 0.2, "code":
 		"import time\nwhile True:\n  try: time.sleep(9)\n  except KeyboardInterrupt: print('no')"}`))
 	require.NoError(t, err)
-	require.Contains(t, reply, "no\n[still running: interrupted after 200ms, and again, it goes on; ")
+	require.Contains(t, reply, "no\n[still running: interrupted after 200ms, and again, it goes "+
+		"on; ")
 	require.NoError(t, c.Restart(limit(t)))
 	require.Equal(t, "1", run(t, c, "1").Text)
 }
@@ -234,11 +245,14 @@ func TestNothingOutside(t *testing.T) {
 	_, err = os.Stat(plugins)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	if stat, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil {
-		require.Regexp(t, `\) [ZX] `, string(stat), "the kernel still runs") // it has ended, whether or not its parent, the machine's first process now, has seen to it yet
+		// it has ended, whether or not its parent, the machine's first process now, has seen to it
+		// yet
+		require.Regexp(t, `\) [ZX] `, string(stat), "the kernel still runs")
 	}
 }
 
-// TestSecret looks at who could get at a kernel: nobody but its user can enter the directory, nor read the key, which no process shows.
+// TestSecret looks at who could get at a kernel: nobody but its user can enter the directory, nor
+// read the key, which no process shows.
 func TestSecret(t *testing.T) {
 	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
 	t.Parallel()
@@ -308,7 +322,8 @@ func TestOutOfMemory(t *testing.T) {
 	require.Equal(t, "1", run(t, c, "1").Text)
 }
 
-// TestStarterKilled kills who has just begun to start a kernel, at different moments: others go on with that kernel.
+// TestStarterKilled kills who has just begun to start a kernel, at different moments: others go on
+// with that kernel.
 func TestStarterKilled(t *testing.T) {
 	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
 	t.Parallel()

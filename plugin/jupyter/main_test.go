@@ -17,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// needPython skips the test where this machine has no python with these modules. In CI it fails then.
+// needPython skips the test where this machine has no python with these modules. In CI it fails
+// then.
 func needPython(t testing.TB, modules ...string) {
 	t.Helper()
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
@@ -25,7 +26,8 @@ func needPython(t testing.TB, modules ...string) {
 			return
 		}
 	}
-	const missing = "no python3 here has the modules %v: apt-get install python3-ipykernel python3-jupyter-client python3-matplotlib"
+	const missing = "no python3 here has the modules %v: apt-get install python3-ipykernel " +
+		"python3-jupyter-client python3-matplotlib"
 	if os.Getenv("CI") == "true" || os.Getenv("SANDSHELL_REQUIRE_DOCKER") == "1" {
 		t.Fatalf(missing, modules)
 	}
@@ -39,7 +41,8 @@ func local(t testing.TB) boxtest.Box {
 	return boxtest.Local(t, jupyter.Plugin())
 }
 
-// limit is a context for what should take no time. It is longer than execute_cli waits for a kernel that starts, which says what is wrong.
+// limit is a context for what should take no time. It is longer than execute_cli waits for a kernel
+// that starts, which says what is wrong.
 func limit(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
@@ -47,7 +50,8 @@ func limit(t testing.TB) context.Context {
 }
 
 // connect connects to a kernel, and closes the client when the test ends.
-func connect(t testing.TB, b sandbox.Sandbox, kernel string, opts ...jupyter.ConnectOption) *jupyter.Client {
+func connect(t testing.TB, b sandbox.Sandbox, kernel string,
+	opts ...jupyter.ConnectOption) *jupyter.Client {
 	t.Helper()
 	c, err := jupyter.Connect(limit(t), b, append(opts, jupyter.Kernel(kernel))...)
 	require.NoError(t, err)
@@ -76,7 +80,8 @@ func when(text string, f func()) jupyter.RunOption {
 }
 
 // execute runs a command in the main session.
-func execute(t testing.TB, b sandbox.Sandbox, command string, opts ...sandbox.ExecOption) *sandbox.Result {
+func execute(t testing.TB, b sandbox.Sandbox, command string,
+	opts ...sandbox.ExecOption) *sandbox.Result {
 	t.Helper()
 	r, err := b.Execute(limit(t), command, opts...)
 	require.NoError(t, err)

@@ -16,7 +16,8 @@ import (
 	"github.com/sandshell/sandshell/plugin/jupyter/internal/zmtp"
 )
 
-// protocolVersion is the version of the messaging protocol: https://jupyter-client.readthedocs.io/en/stable/messaging.html
+// protocolVersion is the version of the messaging protocol:
+// https://jupyter-client.readthedocs.io/en/stable/messaging.html
 const protocolVersion = "5.3"
 
 // delimiter ends the frames that ZeroMQ's routing puts before a message.
@@ -45,7 +46,8 @@ type message struct {
 func newID() string { return strings.ToLower(rand.Text()) }
 
 func newHeader(session, kind string) header {
-	return header{ID: newID(), Session: session, Date: time.Now().UTC().Format(time.RFC3339Nano), Type: kind, Version: protocolVersion}
+	return header{ID: newID(), Session: session, Date: time.Now().UTC().Format(time.RFC3339Nano),
+		Type: kind, Version: protocolVersion}
 }
 
 // A signer makes and checks the signatures of messages.
@@ -61,7 +63,8 @@ func (key signer) sign(parts [][]byte) []byte {
 
 func (key signer) mac() hash.Hash { return hmac.New(sha256.New, key) }
 
-// encode returns the frames of a message. If it is a reply, parent is the header of the other's; else nil.
+// encode returns the frames of a message. If it is a reply, parent is the header of the other's;
+// else nil.
 func (key signer) encode(h header, parent json.RawMessage, content any) ([][]byte, error) {
 	if parent == nil {
 		parent = json.RawMessage("{}")
@@ -78,7 +81,8 @@ func (key signer) encode(h header, parent json.RawMessage, content any) ([][]byt
 	return append([][]byte{delimiter, key.sign(parts)}, parts...), nil
 }
 
-// decode checks and parses a message. One that was too large has only its headers, and their signature cannot be checked.
+// decode checks and parses a message. One that was too large has only its headers, and their
+// signature cannot be checked.
 func (key signer) decode(channel string, z *zmtp.Message) (*message, error) {
 	frames := z.Frames
 	for len(frames) > 0 && !bytes.Equal(frames[0], delimiter) {

@@ -38,7 +38,8 @@ func TestDecode(t *testing.T) {
 		{"Nothing", nil, "frames missing"},
 		{"NoDelimiter", frames[1:], "frames missing"},
 		{"Short", frames[:5], "frames missing"},
-		{"OtherContent", append(append([][]byte{}, frames[:5]...), []byte(`{"text": "b"}`)), "wrong signature"},
+		{"OtherContent", append(append([][]byte{}, frames[:5]...), []byte(`{"text": "b"}`)),
+			"wrong signature"},
 		{"NoSignature", append([][]byte{frames[0], nil}, frames[2:]...), "wrong signature"},
 		{"NotJSON", signed(key, "x", "{}", "{}", "{}"), "the header of a message"},
 		{"OddParent", signed(key, "{}", "[]", "{}", "{}"), "the parent of a message"},
@@ -85,12 +86,16 @@ func TestDied(t *testing.T) {
 		status kernelStatus
 		says   string
 	}{
-		{kernelStatus{Exit: &kernelExit{ID: "1", Code: &code}}, "the kernel k has died: killed by a signal: killed. Restart"},
-		{kernelStatus{Exit: &kernelExit{ID: "1", Code: &code, OutOfMemory: true}}, "killed because the memory was full"},
+		{kernelStatus{Exit: &kernelExit{ID: "1", Code: &code}},
+			"the kernel k has died: killed by a signal: killed. Restart"},
+		{kernelStatus{Exit: &kernelExit{ID: "1", Code: &code, OutOfMemory: true}},
+			"killed because the memory was full"},
 		{kernelStatus{Exit: &kernelExit{ID: "1"}}, "nobody knows how"},
-		{kernelStatus{Exit: &kernelExit{ID: "1", Code: &code, Stopped: true}}, "restarted or stopped"},
+		{kernelStatus{Exit: &kernelExit{ID: "1", Code: &code, Stopped: true}},
+			"restarted or stopped"},
 		{kernelStatus{Exit: &kernelExit{ID: "2", Code: &code}}, "restarted or stopped"},
-		{kernelStatus{running: running{ID: "2", Connection: &connectionFile{}}}, "restarted or stopped"},
+		{kernelStatus{running: running{ID: "2", Connection: &connectionFile{}}},
+			"restarted or stopped"},
 	} {
 		require.ErrorContains(t, c.status.died("k", "1"), c.says)
 	}

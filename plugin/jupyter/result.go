@@ -111,14 +111,17 @@ func newOutput(data map[string]json.RawMessage) *Output {
 	return o
 }
 
-// decodeMIME undoes Jupyter's encoding in JSON: text is a string, binary data base64 in a string, and JSON is as it is.
+// decodeMIME undoes Jupyter's encoding in JSON: text is a string, binary data base64 in a string,
+// and JSON is as it is.
 func decodeMIME(mime string, raw json.RawMessage) []byte {
 	if len(raw) == 0 || raw[0] != '"' || strings.HasSuffix(mime, "json") {
 		return raw
 	}
 	kind, _, _ := strings.Cut(mime, "/")
-	binary := kind == "image" || kind == "audio" || kind == "video" || kind == "font" || mime == "application/pdf" || mime == "application/octet-stream"
-	if data := []byte{}; binary && !strings.HasSuffix(mime, "+xml") && json.Unmarshal(raw, &data) == nil {
+	binary := kind == "image" || kind == "audio" || kind == "video" || kind == "font" ||
+		mime == "application/pdf" || mime == "application/octet-stream"
+	if data := []byte{}; binary && !strings.HasSuffix(mime, "+xml") &&
+		json.Unmarshal(raw, &data) == nil {
 		return data
 	}
 	var text string

@@ -21,24 +21,29 @@ type runOptions struct {
 	maxOutput int
 }
 
-// Stream calls f with the cell's output, as it comes: one call at a time, the last before Run returns. Up to 5 MiB wait for a slow f, and more is left out. f may
-// cancel Run's ctx. It must not call Interrupt, which waits for the cell's end, except in a goroutine.
-// If f panics, the cell is interrupted, and Run returns an error.
+// Stream calls f with the cell's output, as it comes: one call at a time, the last before Run
+// returns. Up to 5 MiB wait for a slow f, and more is left out. f may cancel Run's ctx. It must not
+// call Interrupt, which waits for the cell's end, except in a goroutine. If f panics, the cell is
+// interrupted, and Run returns an error.
 func Stream(f func(Event)) RunOption { return func(o *runOptions) { o.stream = f } }
 
 // An InputFunc answers Python's input(), and getpass() if secret. If it returns an error or panics,
-// the cell is interrupted and Run returns that error. ctx ends with Run's, and when the kernel dies.
+// the cell is interrupted and Run returns that error. ctx ends with Run's, and when the kernel
+// dies.
 type InputFunc func(ctx context.Context, prompt string, secret bool) (string, error)
 
-// Input has f answer the cell's questions. Stream has seen all output before the question by then. Default: input() raises an error.
+// Input has f answer the cell's questions. Stream has seen all output before the question by then.
+// Default: input() raises an error.
 func Input(f InputFunc) RunOption { return func(o *runOptions) { o.input = f } }
 
-// MaxOutput sets how many bytes are kept of Stdout, and of Stderr, half of them from the head and half from the tail. Default, for zero or less
-// too: sandbox.DefaultMaxOutput, 1 MiB. Stream gets everything.
+// MaxOutput sets how many bytes are kept of Stdout, and of Stderr, half of them from the head and
+// half from the tail. Default, for zero or less too: sandbox.DefaultMaxOutput, 1 MiB. Stream gets
+// everything.
 func MaxOutput(n int) RunOption { return func(o *runOptions) { o.maxOutput = n } }
 
-// Run runs a cell and waits for its end. That it raises is data, not an error: see Result.Error. Several Runs of a Client wait for each other;
-// cells of other clients are in the kernel's queue with it.
+// Run runs a cell and waits for its end. That it raises is data, not an error: see Result.Error.
+// Several Runs of a Client wait for each other; cells of other clients are in the kernel's queue
+// with it.
 //
 // When ctx ends, the cell is interrupted, and Run returns the Result so far, and ctx's error. The
 // kernel and its state are as after a ^C. If the cell swallows ten interrupts, one a second, the
@@ -84,7 +89,8 @@ func (c *Client) inTurn(ctx context.Context, f func(context.Context, *connection
 	return c.with(ctx, f)
 }
 
-func (c *Client) run(ctx context.Context, conn *connection, code string, o runOptions) (*Result, error) {
+func (c *Client) run(ctx context.Context, conn *connection, code string,
+	o runOptions) (*Result, error) {
 	began := time.Now()
 	r, err := conn.send(shell, "execute_request", map[string]any{
 		"code": code, "silent": false, "store_history": true, "user_expressions": struct{}{},
@@ -131,7 +137,9 @@ type cell struct {
 
 	interrupting sync.WaitGroup // calls of Interrupt
 
-	replied, idle bool            // when both are set the cell has ended, and all its output has arrived; with one of them, the rest is due
+	// when both are set the cell has ended, and all its output has arrived; with one of them, the
+	// rest is due
+	replied, idle bool
 	probes        map[string]bool // ids of requests behind it in the kernel's queue
 	interrupts    int             // how many the kernel has not acknowledged
 	question      *message        // held until the request caughtUp is answered: see hold
@@ -186,8 +194,9 @@ func (c *cell) wait(ctx context.Context) error {
 
 func (c *cell) over() bool { return c.replied && c.idle && c.interrupts == 0 }
 
-// probePause is how long to wait for a message before a probe, when one is due: the rest of the output after a reply, or the reply after the kernel was idle. It
-// follows within milliseconds, unless ZeroMQ has dropped the output, or an interrupt the reply: see take.
+// probePause is how long to wait for a message before a probe, when one is due: the rest of the
+// output after a reply, or the reply after the kernel was idle. It follows within milliseconds,
+// unless ZeroMQ has dropped the output, or an interrupt the reply: see take.
 func probePause(due bool) time.Duration {
 	if due {
 		return time.Second
@@ -241,7 +250,8 @@ func (c *cell) stop(why error) error {
 	return why
 }
 
-// interrupt interrupts the cell. The cell counts as over only when the kernel has acknowledged the interrupt, which might hit the next cell otherwise.
+// interrupt interrupts the cell. The cell counts as over only when the kernel has acknowledged the
+// interrupt, which might hit the next cell otherwise.
 func (c *cell) interrupt() error {
 	_, err := c.conn.also(c.r, control, "interrupt_request", struct{}{})
 	c.interrupts++

@@ -34,12 +34,14 @@ func testState(t *testing.T, b boxtest.Box, kernel string) {
 
 func testOutputs(t *testing.T, b boxtest.Box, kernel string) {
 	c := connect(t, b, kernel)
-	r := run(t, c, "import sys, os\nprint('out ü')\nprint('err', file=sys.stderr)\n_ = os.system('echo child')\n'value'")
+	r := run(t, c, "import sys, os\nprint('out ü')\nprint('err', file=sys.stderr)\n_ = "+
+		"os.system('echo child')\n'value'")
 	require.Equal(t, "out ü\nchild\n", r.Stdout)
 	require.Equal(t, "err\n", r.Stderr)
 	require.Equal(t, "'value'", r.Text)
 
-	// What children, and libraries in C, print in a cell's last moment is the cell's, not the next one's, also while the kernel's thread for it gets no processor.
+	// What children, and libraries in C, print in a cell's last moment is the cell's, not the next
+	// one's, also while the kernel's thread for it gets no processor.
 	run(t, c, `import subprocess
 if hasattr(os, "SCHED_IDLE"):
     os.sched_setscheduler(sys.stdout.watch_fd_thread.native_id, os.SCHED_IDLE, os.sched_param(0))
@@ -49,7 +51,8 @@ busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 *
 	}
 	run(t, c, "for p in busy: p.kill()")
 	many := "x" + strings.Repeat("ü", 100_000)
-	require.Equal(t, many, run(t, c, "import subprocess\n_ = subprocess.run([sys.executable, '-c', 'import os; os.write(1, (\"x\" + \"ü\" * 100_000).encode())'])").Stdout)
+	require.Equal(t, many, run(t, c, "import subprocess\n_ = subprocess.run([sys.executable, "+
+		"'-c', 'import os; os.write(1, (\"x\" + \"ü\" * 100_000).encode())'])").Stdout)
 
 	r, err := c.Run(limit(t), "print('before')\ndef f():\n    return 1 / 0\nf()")
 	require.NoError(t, err)
@@ -58,7 +61,8 @@ busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 *
 	require.Contains(t, r.Error.Traceback, "line 3, in f")
 	require.NotContains(t, r.Error.Traceback, "\x1b")
 
-	for code, name := range map[string]string{"1 +": "SyntaxError", "exit_(": "SyntaxError", "raise SystemExit(3)": "SystemExit", "input()": "StdinNotImplementedError"} {
+	for code, name := range map[string]string{"1 +": "SyntaxError", "exit_(": "SyntaxError",
+		"raise SystemExit(3)": "SystemExit", "input()": "StdinNotImplementedError"} {
 		r, err = c.Run(limit(t), code)
 		require.NoError(t, err)
 		require.NotNil(t, r.Error, code)
@@ -136,7 +140,9 @@ handle.update(HTML('<b>2</b>'))`, jupyter.Stream(func(e jupyter.Event) { events 
 
 	r = run(t, c, "print('old'); clear_output(wait=True); print('new')")
 	require.Equal(t, "new\n", r.Stdout)
-	r = run(t, c, "handle.update(HTML('<b>3</b>'))", jupyter.Stream(func(e jupyter.Event) { events = append(events, e) }))
+	r = run(t, c, "handle.update(HTML('<b>3</b>'))", jupyter.Stream(func(e jupyter.Event) {
+		events = append(events, e)
+	}))
 	require.Empty(t, r.Outputs, "it belongs to the earlier cell")
 	require.Equal(t, "<b>3</b>", string(events[len(events)-1].Output.Data[jupyter.TextHTML]))
 }
@@ -174,7 +180,8 @@ except ZeroDivisionError: pass
 func testMuchOutput(t *testing.T, b boxtest.Box, kernel string) {
 	c := connect(t, b, kernel)
 	total := 0
-	r := run(t, c, "for i in range(100_000): print(f'{i:099}')", jupyter.Stream(func(e jupyter.Event) { total += len(e.Stdout) }))
+	r := run(t, c, "for i in range(100_000): print(f'{i:099}')",
+		jupyter.Stream(func(e jupyter.Event) { total += len(e.Stdout) }))
 	require.Equal(t, 10_000_000, total)
 	require.Equal(t, 1<<20, len(r.Stdout))
 	require.EqualValues(t, 10_000_000-1<<20, r.Omitted)
@@ -204,16 +211,20 @@ func testInput(t *testing.T, b boxtest.Box, kernel string) {
 	require.Equal(t, []string{"colour? false", "secret? true"}, asked)
 
 	refused := errors.New("nobody is there")
-	r, err := c.Run(limit(t), "print('asks'); input()", jupyter.Input(func(context.Context, string, bool) (string, error) { return "", refused }))
+	r, err := c.Run(limit(t), "print('asks'); input()",
+		jupyter.Input(func(context.Context, string, bool) (string, error) { return "", refused }))
 	require.ErrorIs(t, err, refused)
 	require.Equal(t, "KeyboardInterrupt", r.Error.Name)
 	require.Equal(t, "asks\n", r.Stdout)
 	require.Equal(t, "1", run(t, c, "1").Text)
 
-	code := map[string]string{"Stream": "import time; print('asks', flush=True); time.sleep(1000)", "Input": "print('asks'); input()"}
+	code := map[string]string{"Stream": "import time; print('asks', flush=True); time.sleep(1000)",
+		"Input": "print('asks'); input()"}
 	for what, option := range map[string]jupyter.RunOption{
 		"Stream": jupyter.Stream(func(jupyter.Event) { panic("oops") }),
-		"Input":  jupyter.Input(func(context.Context, string, bool) (string, error) { panic("oops") }),
+		"Input": jupyter.Input(func(context.Context, string, bool) (string, error) {
+			panic("oops")
+		}),
 	} {
 		r, err := c.Run(limit(t), code[what], option)
 		require.ErrorContains(t, err, what+"'s function panicked: oops")
@@ -224,7 +235,8 @@ func testInput(t *testing.T, b boxtest.Box, kernel string) {
 
 func testInterrupt(t *testing.T, b boxtest.Box, kernel string) {
 	c := connect(t, b, kernel)
-	for _, code := range []string{"while True: pass", "import time; time.sleep(1000)", "import subprocess; subprocess.run(['sleep', '1000'])"} {
+	for _, code := range []string{"while True: pass", "import time; time.sleep(1000)",
+		"import subprocess; subprocess.run(['sleep', '1000'])"} {
 		interrupted := make(chan error, 1)
 		r, err := c.Run(limit(t), "print('started', flush=True)\n"+code, when("started", func() {
 			go func() { interrupted <- c.Interrupt(limit(t)) }()
@@ -260,7 +272,8 @@ func testNoReply(t *testing.T, b boxtest.Box, kernel string) {
 
 func testCancel(t *testing.T, b boxtest.Box, kernel string) {
 	c := connect(t, b, kernel)
-	for _, code := range []string{"while True: pass", "while True: print('more')", "import time; time.sleep(1000)"} {
+	for _, code := range []string{"while True: pass", "while True: print('more')",
+		"import time; time.sleep(1000)"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		r, err := c.Run(ctx, "y = 1\nprint('started', flush=True)\n"+code, when("started", cancel))
 		require.ErrorIs(t, err, context.Canceled)
@@ -277,23 +290,24 @@ func testCancel(t *testing.T, b boxtest.Box, kernel string) {
 	require.Equal(t, "1", run(t, c, "y").Text)
 }
 
-// testCancelInQueue has a cell canceled that waits in the kernel for another client's: that one is not interrupted, and this one does not
-// run.
+// testCancelInQueue has a cell canceled that waits in the kernel for another client's: that one is
+// not interrupted, and this one does not run.
 func testCancelInQueue(t *testing.T, b boxtest.Box, kernel string) {
 	one, two := connect(t, b, kernel), connect(t, b, kernel)
 	run(t, one, "ran = False")
 	var wait sync.WaitGroup
-	_, err := one.Run(limit(t), "input('begun')\n'whole'", jupyter.Input(func(context.Context, string, bool) (string, error) {
-		wait.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			defer cancel()
-			_, err := two.Run(ctx, "import time\nwhile True: time.sleep(0.1)\n")
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.ErrorIs(t, err, jupyter.ErrQueued)
-		})
-		wait.Wait()
-		return "", nil
-	}))
+	_, err := one.Run(limit(t), "input('begun')\n'whole'",
+		jupyter.Input(func(context.Context, string, bool) (string, error) {
+			wait.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				_, err := two.Run(ctx, "import time\nwhile True: time.sleep(0.1)\n")
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, err, jupyter.ErrQueued)
+			})
+			wait.Wait()
+			return "", nil
+		}))
 	require.NoError(t, err)
 	require.Equal(t, "1", run(t, one, "1").Text, "the other's loop has been interrupted")
 	require.Equal(t, "2", run(t, two, "2").Text)
@@ -307,7 +321,8 @@ func testComplete(t *testing.T, b boxtest.Box, kernel string) {
 	completion, err := c.Complete(limit(t), code, cursor)
 	require.NoError(t, err)
 	require.Len(t, completion.Matches, 1)
-	require.Equal(t, "'ü'; blüte.petals + 1", code[:completion.Start]+completion.Matches[0]+code[completion.End:])
+	require.Equal(t, "'ü'; blüte.petals + 1",
+		code[:completion.Start]+completion.Matches[0]+code[completion.End:])
 	text, err := c.Inspect(limit(t), code, strings.Index(code, ".pet"))
 	require.NoError(t, err)
 	require.Contains(t, text, "A flower.")

@@ -18,7 +18,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// script starts the program that calls the function. $1 is the nonce. $2 is the key of the virtual environment whose Python to use, or empty.
+// script starts the program that calls the function. $1 is the nonce. $2 is the key of the virtual
+// environment whose Python to use, or empty.
 const script = `
 [ "$SANDSHELL_PYTOOL" ] && [ -e "$SANDSHELL_PYTOOL/run.py" ] || { printf '%sp\000\000\000\000' "$1"; exit 1; }
 p=$SANDSHELL_PYTOOL_PYTHON
@@ -32,8 +33,9 @@ exec "$p" -B "$SANDSHELL_PYTOOL/run.py" "$1"
 `
 
 var (
-	errNoPlugin = errors.New("the box does not have pytool.Plugin(): install it there with InitPlugins or plugin.Install")
-	errNoVenv   = errors.New("no virtual environment")
+	errNoPlugin = errors.New("the box does not have pytool.Plugin(): install it there with " +
+		"InitPlugins or plugin.Install")
+	errNoVenv = errors.New("no virtual environment")
 )
 
 // An unstartedError says that the function has not been called.
@@ -41,8 +43,9 @@ type unstartedError struct{ error }
 
 func (e unstartedError) Unwrap() error { return e.error }
 
-// Call calls the function in the box, which has to have Plugin. The package's doc lists the errors. Mistakes in the call itself (no Function, Args
-// that are no object) are reported before anything runs.
+// Call calls the function in the box, which has to have Plugin. The package's doc lists the errors.
+// Mistakes in the call itself (no Function, Args that are no object) are reported before anything
+// runs.
 func (t *Tool) Call(ctx context.Context, box sandbox.Sandbox, c Call) (*Result, error) {
 	request, err := t.request(c)
 	if err != nil {
@@ -69,8 +72,10 @@ func (t *Tool) try(ctx context.Context, box sandbox.Sandbox, c Call, text []byte
 		most = maxOutput
 	}
 	stdout, stderr := newCapture(most, c.Stdout), newCapture(most, c.Stderr)
-	python := newCapture(maxOutput, nil) // Python's own messages, before the function is loaded, and after
-	d := &decoder{nonce: []byte(rand.Text()), stdout: stdout, stderr: stderr, answers: map[byte][]byte{}}
+	// Python's own messages, before the function is loaded, and after
+	python := newCapture(maxOutput, nil)
+	d := &decoder{nonce: []byte(rand.Text()), stdout: stdout, stderr: stderr,
+		answers: map[byte][]byte{}}
 	input := &input{r: bytes.NewReader(text)}
 	began := time.Now()
 	ctx, d.stop = ctxerr.WithCancel(ctx)
@@ -114,12 +119,14 @@ func (t *Tool) try(ctx context.Context, box sandbox.Sandbox, c Call, text []byte
 		}
 		return res, err
 	case !d.begun:
-		return nil, fmt.Errorf("call %s: Python did not start: exit status %d: %s", t.Function, code, lastlines.Of(res.Stderr))
+		return nil, fmt.Errorf("call %s: Python did not start: exit status %d: %s", t.Function,
+			code, lastlines.Of(res.Stderr))
 	}
 	return res, exitError(t.Function, min(code, 128-code)) // the program itself was killed
 }
 
-// answer parses the program's answer: the function's result goes into res, its exception is the error.
+// answer parses the program's answer: the function's result goes into res, its exception is the
+// error.
 func (t *Tool) answer(text []byte, res *Result) error {
 	if len(text) == 0 {
 		return nil

@@ -29,26 +29,45 @@ func TestValues(t *testing.T) {
 			want         string
 		}{
 			{"None", "def f(): pass", nil, `null`},
-			{"Types", "def f(**a): return [a, (1, 2.5), True]", object{"x": "é\u2028😀", "y": nil, "z": []any{object{}}}, `[{"x":"é\u2028😀","y":null,"z":[{}]},[1,2.5],true]`},
-			{"LargeInteger", "def f(n): return n + 1", object{"n": json.RawMessage("123456789012345678901234567890")}, `123456789012345678901234567891`},
+			{"Types", "def f(**a): return [a, (1, 2.5), True]",
+				object{"x": "é\u2028😀", "y": nil, "z": []any{object{}}},
+				`[{"x":"é\u2028😀","y":null,"z":[{}]},[1,2.5],true]`},
+			{"LargeInteger", "def f(n): return n + 1", object{
+				"n": json.RawMessage("123456789012345678901234567890")},
+				`123456789012345678901234567891`},
 			{"Surrogate", `def f(): return "\udc80"`, nil, `"\udc80"`},
 			{"Defaults", "def f(a, *, b=2): return [a, b]", object{"a": 1}, `[1,2]`},
-			{"PositionalOnly", "def f(a, b=5, /, c=6, **d): return [a, b, c, d]", object{"a": 1, "c": 3}, `[1,5,3,{}]`},
-			{"Async", "import asyncio\nasync def f(a):\n  await asyncio.sleep(0)\n  return a", object{"a": 1}, `1`},
+			{"PositionalOnly", "def f(a, b=5, /, c=6, **d): return [a, b, c, d]",
+				object{"a": 1, "c": 3}, `[1,5,3,{}]`},
+			{"Async", "import asyncio\nasync def f(a):\n  await asyncio.sleep(0)\n  return a",
+				object{"a": 1}, `1`},
 			{"Lambda", "f = lambda a: a", object{"a": 1}, `1`},
-			{"Partial", "import functools\nf = functools.partial(dict, a=1)", object{"b": 2}, `{"a":1,"b":2}`},
+			{"Partial", "import functools\nf = functools.partial(dict, a=1)", object{"b": 2},
+				`{"a":1,"b":2}`},
 			{"Builtin", "f = abs", nil, ``},
-			{"Decorated", "import functools\ndef d(g):\n  @functools.wraps(g)\n  def w(*a, **k): return g(7, *a, **k)\n  return w\n@d\ndef f(injected, a): return [injected, a]", object{"a": 1}, `[7,1]`},
+			{"Decorated", "import functools\ndef d(g):\n  @functools.wraps(g)\n  def w(*a, **k): " +
+				"return g(7, *a, **k)\n  return w\n@d\ndef f(injected, a): return [injected, a]",
+				object{"a": 1}, `[7,1]`},
 			{"Class", "class f(dict): pass", object{"a": 1}, `{"a":1}`},
-			{"Dataclass", "import dataclasses\n@dataclasses.dataclass\nclass D:\n  x: 'int'\ndef f(a): return dataclasses.asdict(D(a))", object{"a": 1}, `{"x":1}`},
-			{"Input", "import sys, os\ndef f(): return [sys.stdin.read(), os.read(0, 10).decode()]", nil, `["",""]`},
-			{"Name", "def f(): return [__name__, __import__('sys').argv]\nif __name__ == '__main__': 1 / 0", nil, `["tool",[""]]`},
-			{"Processes", "import multiprocessing\ndef g(x): return x * x\ndef f():\n  with multiprocessing.get_context('fork').Pool(2) as p: return p.map(g, [1, 2, 3])", nil, `[1,4,9]`},
+			{"Dataclass", "import dataclasses\n@dataclasses.dataclass\nclass D:\n  x: 'int'\ndef " +
+				"f(a): return dataclasses.asdict(D(a))", object{"a": 1}, `{"x":1}`},
+			{"Input", "import sys, os\ndef f(): return [sys.stdin.read(), os.read(0, 10).decode()]",
+				nil, `["",""]`},
+			{"Name", "def f(): return [__name__, __import__('sys').argv]\nif __name__ == " +
+				"'__main__': 1 / 0", nil, `["tool",[""]]`},
+			{"Processes", "import multiprocessing\ndef g(x): return x * x\ndef f():\n  with " +
+				"multiprocessing.get_context('fork').Pool(2) as p: return p.map(g, [1, 2, 3])", nil,
+				`[1,4,9]`},
 			{"ByteOrderMark", "\ufeffdef f(): return 1", nil, `1`},
-			{"Spawn", "import multiprocessing\ndef g(x): return x * x\ndef f():\n  with multiprocessing.get_context('spawn').Pool(2) as p: return p.map(g, [1, 2, 3])", nil, `[1,4,9]`},
-			{"ForkServer", "import multiprocessing\ndef g(x): return x * x\ndef f():\n  with multiprocessing.get_context('forkserver').Pool(2) as p: return p.map(g, [1, 2, 3])", nil, `[1,4,9]`},
-			{"ThreadGoesOn", "import threading, time\ndef g():\n  time.sleep(.05)\n  print('thread')\ndef f(): threading.Thread(target=g).start()", nil, `null`},
-			{"ForkReturns", "import os\ndef f():\n  if os.fork(): os.wait(); return 'parent'\n  return 'child'", nil, `"parent"`},
+			{"Spawn", "import multiprocessing\ndef g(x): return x * x\ndef f():\n  with " +
+				"multiprocessing.get_context('spawn').Pool(2) as p: return p.map(g, [1, 2, 3])",
+				nil, `[1,4,9]`},
+			{"ForkServer", "import multiprocessing\ndef g(x): return x * x\ndef f():\n  with " +
+				"multiprocessing.get_context('forkserver').Pool(2) as p: return p.map(g, [1, 2, 3])", nil, `[1,4,9]`},
+			{"ThreadGoesOn", "import threading, time\ndef g():\n  time.sleep(.05)\n  " +
+				"print('thread')\ndef f(): threading.Thread(target=g).start()", nil, `null`},
+			{"ForkReturns", "import os\ndef f():\n  if os.fork(): os.wait(); return 'parent'\n  " +
+				"return 'child'", nil, `"parent"`},
 			{"NoNewline", "def f(): return 1\n#", nil, `1`},
 			{"OwnJSON", "import json\njson.dumps = None\ndef f(): return 1", nil, `1`},
 		} {
@@ -89,12 +108,14 @@ func TestState(t *testing.T) {
 		state        any
 		want         string
 	}{
-		{"Changed", "def f(state, by):\n  state['n'] += by\n  state['new'] = [1]\n  return state['n']", object{"by": 2}, object{"n": 1}, `{"n":3,"new":[1]}`},
+		{"Changed", "def f(state, by):\n  state['n'] += by\n  state['new'] = [1]\n  return " +
+			"state['n']", object{"by": 2}, object{"n": 1}, `{"n":3,"new":[1]}`},
 		{"List", "def f(state): state.append(1)", nil, []int{}, `[1]`},
 		{"KeywordOnly", "def f(*, state=None): state.clear()", nil, object{"n": 1}, `{}`},
 		{"NotTaken", "def f(): pass", nil, object{"n": 1}, `{"n":1}`},
 		{"Null", "def f(state): return state", nil, json.RawMessage("null"), `null`},
-		{"Method", "class C:\n  def f(self, state): state['n'] = 2\nf = C().f", nil, object{}, `{"n":2}`},
+		{"Method", "class C:\n  def f(self, state): state['n'] = 2\nf = C().f", nil, object{},
+			`{"n":2}`},
 		{"Partial", "import functools\ndef g(a, state): state['n'] = a\nf = functools.partial(g, 2)", nil, object{}, `{"n":2}`},
 		{"None", "def f(state=5): return state", nil, nil, ``},
 	} {
@@ -125,35 +146,77 @@ func TestExceptions(t *testing.T) {
 		args         object
 		want         pytool.Exception
 	}{
-		{"Raises", "class Oops(Exception): pass\ndef f():\n  g()\ndef g():\n  raise Oops('so\\nit is')", nil,
-			pytool.Exception{Stage: pytool.Body, Type: "Oops", Module: "tool", Message: "so\nit is", Traceback: "  File \"<tool>\", line 3, in f\n    g()\n"}},
-		{"Cause", "def f():\n  try: 1/0\n  except ZeroDivisionError as e: raise KeyError('k') from e", nil,
-			pytool.Exception{Stage: pytool.Body, Type: "KeyError", Module: "builtins", Message: "'k'", Traceback: "ZeroDivisionError: division by zero\n\nThe above exception was the direct cause"}},
+		{"Raises", "class Oops(Exception): pass\ndef f():\n  g()\ndef g():\n  raise " +
+			"Oops('so\\nit is')", nil,
+			pytool.Exception{Stage: pytool.Body, Type: "Oops", Module: "tool", Message: "so\nit is",
+				Traceback: "  File \"<tool>\", line 3, in f\n    g()\n"}},
+		{"Cause", "def f():\n  try: 1/0\n  except ZeroDivisionError as e: raise KeyError('k') " +
+			"from e", nil,
+			pytool.Exception{Stage: pytool.Body, Type: "KeyError", Module: "builtins",
+				Message: "'k'", Traceback: "ZeroDivisionError: division by zero\n\nThe above " +
+					"exception was the direct cause"}},
 		{"Async", "async def f(): 1/0", nil,
-			pytool.Exception{Stage: pytool.Body, Type: "ZeroDivisionError", Module: "builtins", Message: "division by zero", Traceback: "Traceback (most recent call last):\n  File \"<tool>\", line 1, in f"}},
+			pytool.Exception{Stage: pytool.Body, Type: "ZeroDivisionError", Module: "builtins",
+				Message: "division by zero", Traceback: "Traceback (most recent call last):\n  " +
+					"File \"<tool>\", line 1, in f"}},
 		{"Library", "import json\ndef f(): json.loads('{')", nil,
-			pytool.Exception{Stage: pytool.Body, Type: "JSONDecodeError", Module: "json.decoder", Message: "Expecting property name", Traceback: "in raw_decode"}},
-		{"SysExit", "import sys\ndef f(): sys.exit(3)", nil, pytool.Exception{Stage: pytool.Body, Type: "SystemExit", Module: "builtins", Message: "3", Traceback: "sys.exit(3)"}},
-		{"Recursion", "def f(): f()", nil, pytool.Exception{Stage: pytool.Body, Type: "RecursionError", Module: "builtins", Message: "maximum recursion", Traceback: "[Previous line repeated"}},
-		{"BadStr", "class E(Exception):\n  def __str__(self): 1/0\ndef f(): raise E()", nil, pytool.Exception{Stage: pytool.Body, Type: "E", Module: "tool", Message: "<its str() failed>", Traceback: "line 3"}},
-		{"LongMessage", "def f(): raise Exception('x' * 10**7)", nil, pytool.Exception{Stage: pytool.Body, Type: "Exception", Module: "builtins", Message: "characters left out", Traceback: "line 1"}},
-		{"InnerTypeError", "def f(): g(1)\ndef g(): pass", nil, pytool.Exception{Stage: pytool.Body, Type: "TypeError", Module: "builtins", Message: "g() takes 0 positional arguments", Traceback: "line 1, in f"}},
-		{"Syntax", "def f(:\n", nil, pytool.Exception{Stage: pytool.Compile, Type: "SyntaxError", Module: "builtins", Message: "(<tool>, line 1)", Traceback: "def f(:"}},
-		{"ZeroByte", "def f(): pass\x00", nil, pytool.Exception{Stage: pytool.Compile, Type: "", Module: "builtins", Message: "null bytes", Traceback: ""}},
-		{"Import", "import nowhere_at_all\ndef f(): pass", nil, pytool.Exception{Stage: pytool.Load, Type: "ModuleNotFoundError", Module: "builtins", Message: "No module named 'nowhere_at_all'", Traceback: "line 1, in <module>"}},
-		{"ExitsAtLoad", "raise SystemExit(1)", nil, pytool.Exception{Stage: pytool.Load, Type: "SystemExit", Module: "builtins", Message: "1", Traceback: "line 1"}},
-		{"NoFunction", "def g(): pass\ndef h(): pass", nil, pytool.Exception{Stage: pytool.Find, Type: "NameError", Module: "builtins", Message: "no function f in the source; it has g, h"}},
-		{"NotAFunction", "f = 1", nil, pytool.Exception{Stage: pytool.Find, Type: "TypeError", Module: "builtins", Message: "f is not a function, but of type int"}},
-		{"Missing", "def f(a): pass", nil, pytool.Exception{Stage: pytool.Bind, Type: "TypeError", Module: "builtins", Message: "missing 1 required positional argument: 'a'"}},
-		{"Unexpected", "async def f(a): pass", object{"a": 1, "b": 1}, pytool.Exception{Stage: pytool.Bind, Type: "TypeError", Module: "builtins", Message: "unexpected keyword argument 'b'"}},
-		{"Set", "def f(): return {'a': [1, {2}]}", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "not JSON: result['a'][1] is of type set"}},
-		{"Bytes", "def f(): return b''", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "result is of type bytes"}},
-		{"NaN", "def f(): return [float('nan')]", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "result[0] is nan"}},
-		{"Infinity", "def f(): return {'x': 1e999}", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "result['x'] is inf"}},
-		{"Key", "def f(): return {(1, 2): 1}", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "result has a key of type tuple"}},
-		{"Circle", "def f():\n  a = [0]\n  a.append({'a': a})\n  return a", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "result[1]['a'] contains itself"}},
-		{"Deep", "def f():\n  a = []\n  for i in range(10**6): a = [a]\n  return a", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "nested too deeply"}},
-		{"Generator", "def f(): yield 1", nil, pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins", Message: "result is of type generator"}},
+			pytool.Exception{Stage: pytool.Body, Type: "JSONDecodeError", Module: "json.decoder",
+				Message: "Expecting property name", Traceback: "in raw_decode"}},
+		{"SysExit", "import sys\ndef f(): sys.exit(3)", nil,
+			pytool.Exception{Stage: pytool.Body, Type: "SystemExit", Module: "builtins",
+				Message: "3", Traceback: "sys.exit(3)"}},
+		{"Recursion", "def f(): f()", nil, pytool.Exception{Stage: pytool.Body,
+			Type: "RecursionError", Module: "builtins", Message: "maximum recursion",
+			Traceback: "[Previous line repeated"}},
+		{"BadStr", "class E(Exception):\n  def __str__(self): 1/0\ndef f(): raise E()", nil,
+			pytool.Exception{Stage: pytool.Body, Type: "E", Module: "tool",
+				Message: "<its str() failed>", Traceback: "line 3"}},
+		{"LongMessage", "def f(): raise Exception('x' * 10**7)", nil,
+			pytool.Exception{Stage: pytool.Body, Type: "Exception", Module: "builtins",
+				Message: "characters left out", Traceback: "line 1"}},
+		{"InnerTypeError", "def f(): g(1)\ndef g(): pass", nil,
+			pytool.Exception{Stage: pytool.Body, Type: "TypeError", Module: "builtins",
+				Message: "g() takes 0 positional arguments", Traceback: "line 1, in f"}},
+		{"Syntax", "def f(:\n", nil, pytool.Exception{Stage: pytool.Compile, Type: "SyntaxError",
+			Module: "builtins", Message: "(<tool>, line 1)", Traceback: "def f(:"}},
+		{"ZeroByte", "def f(): pass\x00", nil, pytool.Exception{Stage: pytool.Compile, Type: "",
+			Module: "builtins", Message: "null bytes", Traceback: ""}},
+		{"Import", "import nowhere_at_all\ndef f(): pass", nil,
+			pytool.Exception{Stage: pytool.Load, Type: "ModuleNotFoundError", Module: "builtins",
+				Message: "No module named 'nowhere_at_all'", Traceback: "line 1, in <module>"}},
+		{"ExitsAtLoad", "raise SystemExit(1)", nil, pytool.Exception{Stage: pytool.Load,
+			Type: "SystemExit", Module: "builtins", Message: "1", Traceback: "line 1"}},
+		{"NoFunction", "def g(): pass\ndef h(): pass", nil,
+			pytool.Exception{Stage: pytool.Find, Type: "NameError", Module: "builtins",
+				Message: "no function f in the source; it has g, h"}},
+		{"NotAFunction", "f = 1", nil, pytool.Exception{Stage: pytool.Find, Type: "TypeError",
+			Module: "builtins", Message: "f is not a function, but of type int"}},
+		{"Missing", "def f(a): pass", nil, pytool.Exception{Stage: pytool.Bind, Type: "TypeError",
+			Module: "builtins", Message: "missing 1 required positional argument: 'a'"}},
+		{"Unexpected", "async def f(a): pass", object{"a": 1, "b": 1},
+			pytool.Exception{Stage: pytool.Bind, Type: "TypeError", Module: "builtins",
+				Message: "unexpected keyword argument 'b'"}},
+		{"Set", "def f(): return {'a': [1, {2}]}", nil,
+			pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins",
+				Message: "not JSON: result['a'][1] is of type set"}},
+		{"Bytes", "def f(): return b''", nil, pytool.Exception{Stage: pytool.Return,
+			Type: "TypeError", Module: "builtins", Message: "result is of type bytes"}},
+		{"NaN", "def f(): return [float('nan')]", nil,
+			pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins",
+				Message: "result[0] is nan"}},
+		{"Infinity", "def f(): return {'x': 1e999}", nil,
+			pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins",
+				Message: "result['x'] is inf"}},
+		{"Key", "def f(): return {(1, 2): 1}", nil, pytool.Exception{Stage: pytool.Return,
+			Type: "TypeError", Module: "builtins", Message: "result has a key of type tuple"}},
+		{"Circle", "def f():\n  a = [0]\n  a.append({'a': a})\n  return a", nil,
+			pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins",
+				Message: "result[1]['a'] contains itself"}},
+		{"Deep", "def f():\n  a = []\n  for i in range(10**6): a = [a]\n  return a", nil,
+			pytool.Exception{Stage: pytool.Return, Type: "TypeError", Module: "builtins",
+				Message: "nested too deeply"}},
+		{"Generator", "def f(): yield 1", nil, pytool.Exception{Stage: pytool.Return,
+			Type: "TypeError", Module: "builtins", Message: "result is of type generator"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			res, err := call(t, b, c.source, pytool.Call{Args: c.args})
@@ -170,14 +233,16 @@ func TestExceptions(t *testing.T) {
 			if c.want.Type != "" {
 				require.Equal(t, c.want.Type, e.Type)
 			}
-			require.Equal(t, []any{pytool.Stage(c.want.Stage), c.want.Module, "f"}, []any{e.Stage, e.Module, e.Function})
+			require.Equal(t, []any{pytool.Stage(c.want.Stage), c.want.Module, "f"},
+				[]any{e.Stage, e.Module, e.Function})
 			require.Nil(t, res.Value)
 			require.Empty(t, res.Stdout)
 		})
 	}
 }
 
-// Whatever a function does with its descriptors and processes, its result is the one that it returns; or none.
+// Whatever a function does with its descriptors and processes, its result is the one that it
+// returns; or none.
 func TestNasty(t *testing.T) {
 	t.Parallel()
 	const daemon = `
@@ -197,26 +262,43 @@ def daemon():
 			value          string // or the error
 			stdout, stderr string
 		}{
-			{"Apart", "import sys, os\ndef f():\n  print('out'); print('err', file=sys.stderr); os.system('echo sub; echo suberr >&2')\n  return 1", `1`, "out\nsub\n", "err\nsuberr\n"},
-			{"ImitatesFrames", "import os\ndef f():\n  for fd in 1, 2: os.write(fd, b'r\\0\\0\\0\\x0c{\"value\": 9}x\\0\\0\\0\\x010')\n  return 1", `1`,
-				"r\x00\x00\x00\x0c{\"value\": 9}x\x00\x00\x00\x010", "r\x00\x00\x00\x0c{\"value\": 9}x\x00\x00\x00\x010"},
-			{"WritesToAll", "import os\ndef f():\n  for fd in range(3, 40):\n    try: os.write(fd, b'{\"value\": 9}')\n    except OSError: pass\n  return 1", `1`, "", ""},
-			{"ClosesOutput", "import os\ndef f():\n  os.close(1); os.close(2)\n  return 1", `1`, "", ""},
-			{"ClosesStdout", "import sys\ndef f():\n  sys.stdout.close(); sys.stderr.close()\n  return 1", `1`, "", ""},
-			{"BrokenUTF8", "import os\ndef f():\n  os.write(1, b'\\xff\\xc3'); print('\\udc80'); return 1", `1`, "\uFFFD\\udc80\n", ""},
-			{"Exit", "import os\ndef f():\n  print('out'); os._exit(0)", "exit status 0, without result", "out\n", ""},
+			{"Apart", "import sys, os\ndef f():\n  print('out'); print('err', file=sys.stderr); " +
+				"os.system('echo sub; echo suberr >&2')\n  return 1", `1`, "out\nsub\n",
+				"err\nsuberr\n"},
+			{"ImitatesFrames", "import os\ndef f():\n  for fd in 1, 2: os.write(fd, " +
+				"b'r\\0\\0\\0\\x0c{\"value\": 9}x\\0\\0\\0\\x010')\n  return 1", `1`,
+				"r\x00\x00\x00\x0c{\"value\": 9}x\x00\x00\x00\x010",
+				"r\x00\x00\x00\x0c{\"value\": 9}x\x00\x00\x00\x010"},
+			{"WritesToAll", "import os\ndef f():\n  for fd in range(3, 40):\n    try: " +
+				"os.write(fd, b'{\"value\": 9}')\n    except OSError: pass\n  return 1", `1`, "",
+				""},
+			{"ClosesOutput", "import os\ndef f():\n  os.close(1); os.close(2)\n  return 1", `1`, "",
+				""},
+			{"ClosesStdout", "import sys\ndef f():\n  sys.stdout.close(); sys.stderr.close()\n  " +
+				"return 1", `1`, "", ""},
+			{"BrokenUTF8", "import os\ndef f():\n  os.write(1, b'\\xff\\xc3'); print('\\udc80'); " +
+				"return 1", `1`, "\uFFFD\\udc80\n", ""},
+			{"Exit", "import os\ndef f():\n  print('out'); os._exit(0)",
+				"exit status 0, without result", "out\n", ""},
 			{"Exit7", "import os\ndef f(): os._exit(7)", "exit status 7, without result", "", ""},
-			{"KillsGroup", "import os\ndef f():\n  print('out'); os.killpg(0, 9)", "signal 9 (killed; out of memory?), without result", "out\n", ""},
-			{"Signal", "import os\ndef f(): os.kill(os.getpid(), 15)", "signal 15 (terminated)", "", ""},
-			{"KillsParent", "import os, time\ndef f():\n  os.kill(os.getppid(), 9)\n  time.sleep(.1)", "signal 9", "", ""},
-			{"AtExit", "import atexit, os\natexit.register(lambda: (print('bye'), os.abort()))\ndef f(): return 1", `1`, "bye\n", ""},
+			{"KillsGroup", "import os\ndef f():\n  print('out'); os.killpg(0, 9)",
+				"signal 9 (killed; out of memory?), without result", "out\n", ""},
+			{"Signal", "import os\ndef f(): os.kill(os.getpid(), 15)", "signal 15 (terminated)", "",
+				""},
+			{"KillsParent", "import os, time\ndef f():\n  os.kill(os.getppid(), 9)\n  " +
+				"time.sleep(.1)", "signal 9", "", ""},
+			{"AtExit", "import atexit, os\natexit.register(lambda: (print('bye'), " +
+				"os.abort()))\ndef f(): return 1", `1`, "bye\n", ""},
 			{"Daemon", daemon + "def f():\n  daemon()\n  return 1", `1`, "", ""},
-			{"Background", "import subprocess\ndef f():\n  subprocess.Popen(['sh', '-c', 'yes SECONDS & sleep SECONDS'])\n  return 1", `1`, "", ""},
-			{"Limit", "import resource\ndef f():\n  resource.setrlimit(resource.RLIMIT_AS, (1 << 28, 1 << 28))\n  return len('x' * (1 << 30))", "MemoryError", "", ""},
+			{"Background", "import subprocess\ndef f():\n  subprocess.Popen(['sh', '-c', 'yes " +
+				"SECONDS & sleep SECONDS'])\n  return 1", `1`, "", ""},
+			{"Limit", "import resource\ndef f():\n  resource.setrlimit(resource.RLIMIT_AS, (1 << " +
+				"28, 1 << 28))\n  return len('x' * (1 << 30))", "MemoryError", "", ""},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				began := time.Now()
-				res, err := call(t, b, strings.ReplaceAll(c.source, "SECONDS", seconds), pytool.Call{Timeout: time.Minute})
+				res, err := call(t, b, strings.ReplaceAll(c.source, "SECONDS", seconds),
+					pytool.Call{Timeout: time.Minute})
 				require.Less(t, time.Since(began), 20*time.Second)
 				if json.Valid([]byte(c.value)) {
 					require.NoError(t, err)
@@ -236,7 +318,8 @@ def daemon():
 				}
 			})
 		}
-		_, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", "kill $(pgrep -f '^(yes|sleep) " + seconds + "')"}})
+		_, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c",
+			"kill $(pgrep -f '^(yes|sleep) " + seconds + "')"}})
 		require.NoError(t, err)
 	})
 }
@@ -264,7 +347,8 @@ def f():
 		seconds := ownSeconds()
 		source := strings.ReplaceAll(template, "SECONDS", seconds)
 		gone := func() {
-			code, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"pgrep", "-f", "^sleep " + seconds}})
+			code, err := b.Run(t.Context(), &sandbox.Cmd{
+				Args: []string{"pgrep", "-f", "^sleep " + seconds}})
 			require.NoError(t, err)
 			require.Equal(t, 1, code, "none is left")
 		}
@@ -277,10 +361,11 @@ def f():
 		gone()
 
 		ctx, cancel := context.WithCancel(t.Context())
-		res, err = (&pytool.Tool{Source: source, Function: "f"}).Call(ctx, b, pytool.Call{Stdout: writerFunc(func(p []byte) (int, error) {
-			cancel()
-			return len(p), nil
-		})})
+		res, err = (&pytool.Tool{Source: source, Function: "f"}).Call(ctx, b,
+			pytool.Call{Stdout: writerFunc(func(p []byte) (int, error) {
+				cancel()
+				return len(p), nil
+			})})
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, "ready\n", res.Stdout)
 		gone()
@@ -291,9 +376,11 @@ def f():
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
-		tool := pytool.Tool{Source: "import os\ndef f(): return [os.environ.get(n) for n in 'ABC'] + [os.getcwd()]", Function: "f",
+		tool := pytool.Tool{Source: "import os\ndef f(): return [os.environ.get(n) for n in " +
+			"'ABC'] + [os.getcwd()]", Function: "f",
 			Config: pytool.Config{Env: []string{"A=tool", "B=tool"}}}
-		res, err := tool.Call(t.Context(), b, pytool.Call{Env: []string{"B=a\n'b' $c", "C=call"}, Dir: "/usr"})
+		res, err := tool.Call(t.Context(), b, pytool.Call{Env: []string{"B=a\n'b' $c", "C=call"},
+			Dir: "/usr"})
 		require.NoError(t, err)
 		require.JSONEq(t, `["tool", "a\n'b' $c", "call", "/usr"]`, string(res.Value))
 		res, err = tool.Call(t.Context(), b, pytool.Call{})
@@ -301,15 +388,20 @@ func TestEnvironment(t *testing.T) {
 		require.Equal(t, []any{"tool", "tool", nil}, decoded(t, res.Value).([]any)[:3])
 
 		dir := t.TempDir()
-		_, err = b.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", "mkdir -p $0/lib; echo x=7 >$0/lib/beside.py; echo 'print(\"noise\")' >$0/lib/sitecustomize.py", dir}})
+		_, err = b.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c",
+			"mkdir -p $0/lib; echo x=7 >$0/lib/beside.py; echo 'print(\"noise\")' " +
+				">$0/lib/sitecustomize.py", dir}})
 		require.NoError(t, err)
-		res, err = call(t, b, "import beside\ndef f(): return beside.x", pytool.Call{Dir: dir + "/lib"})
+		res, err = call(t, b, "import beside\ndef f(): return beside.x",
+			pytool.Call{Dir: dir + "/lib"})
 		require.NoError(t, err)
 		require.Equal(t, "7", string(res.Value))
-		res, err = call(t, b, "import beside\ndef f(): return beside.x", pytool.Call{Env: []string{"PYTHONPATH=" + dir + "/lib"}})
+		res, err = call(t, b, "import beside\ndef f(): return beside.x",
+			pytool.Call{Env: []string{"PYTHONPATH=" + dir + "/lib"}})
 		require.NoError(t, err)
 		require.Equal(t, "7", string(res.Value))
-		code, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"test", "-e", dir + "/lib/__pycache__"}})
+		code, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"test", "-e",
+			dir + "/lib/__pycache__"}})
 		require.NoError(t, err)
 		require.Equal(t, 1, code)
 		_, err = call(t, b, "def f(): pass", pytool.Call{Env: []string{"PYTHONHOME=/nowhere"}})
@@ -324,9 +416,11 @@ func TestSideBySide(t *testing.T) {
 		defer all.Wait()
 		for i := range 20 {
 			all.Go(func() {
-				res, err := call(t, b, "import os\ndef f(i):\n  print(i)\n  return [i, os.environ['I']]",
+				res, err := call(t, b, "import os\ndef f(i):\n  print(i)\n  return [i, "+
+					"os.environ['I']]",
 					pytool.Call{Args: object{"i": i}, Env: []string{fmt.Sprint("I=", i)}})
-				if err != nil || res.Stdout != fmt.Sprintln(i) || string(res.Value) != fmt.Sprintf(`[%d, "%d"]`, i, i) {
+				if err != nil || res.Stdout != fmt.Sprintln(i) ||
+					string(res.Value) != fmt.Sprintf(`[%d, "%d"]`, i, i) {
 					t.Error(i, res, err)
 				}
 			})
@@ -339,9 +433,12 @@ func TestWrongInput(t *testing.T) {
 	b := boxtest.Local(t)
 	_, err := call(t, b, "def f(): pass", pytool.Call{})
 	require.ErrorContains(t, err, "the box does not have pytool.Plugin()")
-	_, err = (&pytool.Tool{Function: "f", Config: pytool.Config{Requirements: []string{"x"}}}).Call(t.Context(), b, pytool.Call{})
+	_, err = (&pytool.Tool{Function: "f", Config: pytool.Config{Requirements: []string{"x"}}}).Call(
+		t.Context(), b, pytool.Call{})
 	require.ErrorContains(t, err, "the box does not have pytool.Plugin()")
-	require.ErrorContains(t, (&pytool.Tool{Function: "f", Config: pytool.Config{Requirements: []string{"x"}}}).Prepare(t.Context(), b), "the box does not have pytool.Plugin()")
+	require.ErrorContains(t, (&pytool.Tool{Function: "f",
+		Config: pytool.Config{Requirements: []string{"x"}}}).Prepare(t.Context(), b),
+		"the box does not have pytool.Plugin()")
 	require.NoError(t, b.InitPlugins(t.Context(), pytool.Plugin()))
 	for _, c := range []struct {
 		message string
@@ -367,5 +464,6 @@ func TestWrongInput(t *testing.T) {
 	require.ErrorIs(t, err, sandbox.ErrClosed)
 }
 
-// ownSeconds is a number of seconds by which a test's sleeps are told from others': this machine's processes are those of its containers, too.
+// ownSeconds is a number of seconds by which a test's sleeps are told from others': this machine's
+// processes are those of its containers, too.
 func ownSeconds() string { return strconv.Itoa(900_000_000 + rand.IntN(99_000_000)) }

@@ -20,29 +20,34 @@
 // multiprocessing starts find the module "tool" too, whatever the start method. The standard input
 // is empty.
 //
-// The function's stdout and stderr have pipes of their own, apart from its result. Nothing that the function prints can be mistaken for the
-// result, or damage it.
+// The function's stdout and stderr have pipes of their own, apart from its result. Nothing that the
+// function prints can be mistaken for the result, or damage it.
 //
 // # State
 //
-// A function with a parameter named state gets Call.State there and changes it in place; Result.State is the changed state. A function without
-// that parameter leaves the state as it is. A call that fails returns no state: the caller still has the one from before.
+// A function with a parameter named state gets Call.State there and changes it in place;
+// Result.State is the changed state. A function without that parameter leaves the state as it is. A
+// call that fails returns no state: the caller still has the one from before.
 //
 // # Requirements
 //
-// With Config.Requirements the function runs in a virtual environment in which pip has installed them. The environment is made once per box,
-// version of Python and set of requirements, in the plugin's directory; other calls that need it wait meanwhile. pip's cache is in that directory too,
-// unless PIP_CACHE_DIR names another. A requirement that is a path or URL is not fetched again when its content changes.
+// With Config.Requirements the function runs in a virtual environment in which pip has installed
+// them. The environment is made once per box, version of Python and set of requirements, in the
+// plugin's directory; other calls that need it wait meanwhile. pip's cache is in that directory
+// too, unless PIP_CACHE_DIR names another. A requirement that is a path or URL is not fetched again
+// when its content changes.
 //
 // # Errors
 //
-// The error is an *Exception if the function raises one, and also if the source does not compile, the arguments do not fit or the value is not
-// JSON: see Stage. It is an *ExitError if the process ends without result (os._exit, a signal, out of memory), and sandbox.ErrTimeout if it takes
-// too long. Timeout and the end of ctx kill the process and all that it has started. Beside each of these errors there is a Result with the output.
-// If requirements cannot be installed, the error is a *RequirementsError.
+// The error is an *Exception if the function raises one, and also if the source does not compile,
+// the arguments do not fit or the value is not JSON: see Stage. It is an *ExitError if the process
+// ends without result (os._exit, a signal, out of memory), and sandbox.ErrTimeout if it takes too
+// long. Timeout and the end of ctx kill the process and all that it has started. Beside each of
+// these errors there is a Result with the output. If requirements cannot be installed, the error is
+// a *RequirementsError.
 //
 // # Boxes
 //
-// A Tool's Call takes a box of the caller's. A Runner makes boxes itself, and keeps one as long as its configuration does not change.
-// All may be called from several goroutines, also for one box.
+// A Tool's Call takes a box of the caller's. A Runner makes boxes itself, and keeps one as long as
+// its configuration does not change. All may be called from several goroutines, also for one box.
 package pytool

@@ -11,12 +11,14 @@ import (
 
 // An Exception is a Python exception, raised by the function or on the way to its call.
 type Exception struct {
-	Function  string
-	Stage     Stage
-	Type      string // "ValueError"
-	Module    string // of the type: "builtins", "tool" for the source's own, …
-	Message   string // str() of the exception, up to 64 KiB
-	Traceback string // as Python prints it, from the source's own frames on, up to 256 KiB; empty for Find, Bind and Return
+	Function string
+	Stage    Stage
+	Type     string // "ValueError"
+	Module   string // of the type: "builtins", "tool" for the source's own, …
+	Message  string // str() of the exception, up to 64 KiB
+	// as Python prints it, from the source's own frames on, up to 256 KiB; empty for Find, Bind and
+	// Return
+	Traceback string
 }
 
 // A Stage says how far a call got. Code of the source has run only in Load, Body and Return.
@@ -28,7 +30,9 @@ const (
 	Find    Stage = "find"    // there is no such function in it: NameError, TypeError
 	Bind    Stage = "bind"    // the function does not take these arguments: TypeError
 	Body    Stage = "body"    // the function raised
-	Return  Stage = "return"  // the return value or the state is not JSON: TypeError; or they are longer than 9 MiB: OverflowError
+	// the return value or the state is not JSON: TypeError; or they are longer than 9 MiB:
+	// OverflowError
+	Return Stage = "return"
 )
 
 // Error implements error: one line and the exception's message.
@@ -66,12 +70,15 @@ func (e *ExitError) Error() string {
 		if e.Signal == syscall.SIGKILL {
 			why += "; out of memory?"
 		}
-		return fmt.Sprintf("the process of %s was ended by signal %d (%s), without result", e.Function, int(e.Signal), why)
+		return fmt.Sprintf("the process of %s was ended by signal %d (%s), without result",
+			e.Function, int(e.Signal), why)
 	}
-	return fmt.Sprintf("the process of %s ended with exit status %d, without result", e.Function, e.Code)
+	return fmt.Sprintf("the process of %s ended with exit status %d, without result", e.Function,
+		e.Code)
 }
 
-// A RequirementsError says that requirements could not be installed. Nothing is left of the attempt; the next call tries again.
+// A RequirementsError says that requirements could not be installed. Nothing is left of the
+// attempt; the next call tries again.
 type RequirementsError struct {
 	Requirements []string
 	ExitCode     int
@@ -81,5 +88,6 @@ type RequirementsError struct {
 
 // Error implements error, with the last lines of Output.
 func (e *RequirementsError) Error() string {
-	return fmt.Sprintf("install the requirements %s: exit status %d: %s", strings.Join(e.Requirements, ", "), e.ExitCode, cmp.Or(lastlines.Of(e.Output), "no output"))
+	return fmt.Sprintf("install the requirements %s: exit status %d: %s",
+		strings.Join(e.Requirements, ", "), e.ExitCode, cmp.Or(lastlines.Of(e.Output), "no output"))
 }

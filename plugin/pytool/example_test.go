@@ -32,7 +32,8 @@ def buy(item, price, state):
     return {"bought": item}
 `}
 	state := any(map[string]int{"money": 10})
-	for _, args := range []map[string]any{{"item": "tea", "price": 4}, {"item": "a house", "price": 400}} {
+	for _, args := range []map[string]any{{"item": "tea", "price": 4},
+		{"item": "a house", "price": 400}} {
 		res, err := buy.Call(ctx, box, pytool.Call{Args: args, State: state, Timeout: time.Minute})
 		var raised *pytool.Exception
 		switch {
@@ -52,7 +53,8 @@ def buy(item, price, state):
 
 // A Runner makes the box when it is needed, and anew when the tool needs another.
 func ExampleRunner() {
-	runner := &pytool.Runner{New: func(ctx context.Context, c pytool.Config) (sandbox.Sandbox, error) {
+	runner := &pytool.Runner{New: func(ctx context.Context,
+		c pytool.Config) (sandbox.Sandbox, error) {
 		box, err := sshbox.New(ctx, sshbox.Config{Image: c.Image})
 		if err != nil {
 			return nil, err
@@ -63,9 +65,11 @@ func ExampleRunner() {
 	fetch := pytool.Tool{
 		Source:   "import requests\ndef fetch(url): return requests.get(url).text",
 		Function: "fetch",
-		Config:   pytool.Config{Image: "python:3.12-slim", Requirements: []string{"requests==2.32.*"}},
+		Config: pytool.Config{Image: "python:3.12-slim",
+			Requirements: []string{"requests==2.32.*"}},
 	}
-	res, err := runner.Call(context.Background(), fetch, pytool.Call{Args: map[string]string{"url": "https://example.com"}})
+	res, err := runner.Call(context.Background(), fetch,
+		pytool.Call{Args: map[string]string{"url": "https://example.com"}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/sandshell/sandshell/internal/headtail"
 )
 
-// A decoder splits the output of the program in the box, which comes in frames: see sandshell_tool.py. Output before the nonce is dropped: a
-// sitecustomize.py may print something.
+// A decoder splits the output of the program in the box, which comes in frames: see
+// sandshell_tool.py. Output before the nonce is dropped: a sitecustomize.py may print something.
 type decoder struct {
 	nonce          []byte
 	begun          bool
@@ -22,9 +22,10 @@ type decoder struct {
 	buf            []byte          // the beginning of the nonce, of a header or of an answer
 	kind           byte            // of the frame that is read; 0 between frames
 	left           int             // bytes of the frame that are still to come
-	answer         int64           // bytes of all frames that are not output, as their headers claim
-	failed         error           // why the rest is not read
-	stop           func(error)     // ends the program then, if it is not nil
+	// bytes of all frames that are not output, as their headers claim
+	answer int64
+	failed error       // why the rest is not read
+	stop   func(error) // ends the program then, if it is not nil
 }
 
 const headerSize = 5
@@ -55,7 +56,8 @@ func (d *decoder) Write(p []byte) (int, error) {
 			d.buf = nil
 			if strings.IndexByte("oe", d.kind) < 0 {
 				d.answer += int64(d.left)
-				if _, err := bounded.Size(d.answer, "the answer of the function", answerMax); err != nil {
+				if _, err := bounded.Size(d.answer, "the answer of the function",
+					answerMax); err != nil {
 					return d.fail(err)
 				}
 			}
@@ -96,7 +98,8 @@ func (d *decoder) fail(err error) (int, error) {
 // memory it is there twice for a moment.
 const answerMax = 10 << 20
 
-// A capture keeps head and tail of what is written to it, and passes everything on to tee. Several goroutines may use it.
+// A capture keeps head and tail of what is written to it, and passes everything on to tee. Several
+// goroutines may use it.
 type capture struct {
 	mu   sync.Mutex
 	kept headtail.Buffer

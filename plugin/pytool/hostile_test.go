@@ -40,7 +40,9 @@ func TestHostileFrames(t *testing.T) {
 	answer := func(begin, piece, end string) func() io.Reader { // as much as there may be
 		n := (answerMax - len(begin) - len(end) - 1) / len(piece)
 		return func() io.Reader {
-			return io.MultiReader(strings.NewReader(head('r', uint32(len(begin)+n*len(piece)+len(end)))+begin), hostiletest.Times(piece, n), strings.NewReader(end+head('x', 1)+"0"))
+			return io.MultiReader(strings.NewReader(head('r',
+				uint32(len(begin)+n*len(piece)+len(end)))+begin), hostiletest.Times(piece, n),
+				strings.NewReader(end+head('x', 1)+"0"))
 		}
 	}
 	for _, c := range []struct {
@@ -49,29 +51,38 @@ func TestHostileFrames(t *testing.T) {
 		says string
 	}{
 		{"Size", func() io.Reader { return strings.NewReader(head('r', 1<<32-2)) }, "10 MiB"},
-		{"EndlessAnswers", func() io.Reader { return hostiletest.Endless(head('r', 1<<10) + strings.Repeat("A", 1<<10)) }, "10 MiB"},
+		{"EndlessAnswers", func() io.Reader {
+			return hostiletest.Endless(head('r', 1<<10) + strings.Repeat("A", 1<<10))
+		}, "10 MiB"},
 		{"EmptyAnswers", func() io.Reader {
 			return io.MultiReader(hostiletest.Times(head('r', 0), 1<<20), strings.NewReader("A"))
 		}, ""},
 		{"EndlessOutput", func() io.Reader {
-			return io.MultiReader(strings.NewReader(head('o', 1<<32-2)), hostiletest.Times("A", 20<<20))
+			return io.MultiReader(strings.NewReader(head('o', 1<<32-2)),
+				hostiletest.Times("A", 20<<20))
 		}, ""},
-		{"Kind", func() io.Reader { return strings.NewReader(head('?', 1) + "A") }, "a frame of kind"},
+		{"Kind", func() io.Reader {
+			return strings.NewReader(head('?', 1) + "A")
+		}, "a frame of kind"},
 		{"Nonsense", answer("", "A", ""), "its result"},
 		{"LargeValue", answer(`{"Value":"`, "A", `"}`), "no error"},
 		{"ManyValues", answer(`{"Value":[`, "{},", `0]}`), "no error"},
 		{"Deep", answer(`{"Value":`, "[", ""), "its result"},
 		{"LargeException", answer(`{"Exception":{"Message":"`, "A", `"}}`), "AAAA"},
-		{"Status", func() io.Reader { return strings.NewReader(head('x', 3) + "???") }, "an exit status"},
+		{"Status", func() io.Reader {
+			return strings.NewReader(head('x', 3) + "???")
+		}, "an exit status"},
 		{"Nothing", func() io.Reader { return strings.NewReader("") }, ""},
 		{"Silence", nil, "not done after"},
 	} {
-		hostiletest.Case{Name: c.name, Says: c.says, Call: func(ctx context.Context, t *testing.T) error {
+		hostiletest.Case{Name: c.name, Says: c.says, Call: func(ctx context.Context,
+			t *testing.T) error {
 			call := Call{}
 			if c.does == nil {
 				call.Timeout = 50e6
 			}
-			_, err := (&Tool{Function: "f", Source: "def f(): pass"}).Call(ctx, hostileBox{says: c.does}, call)
+			_, err := (&Tool{Function: "f", Source: "def f(): pass"}).Call(ctx,
+				hostileBox{says: c.does}, call)
 			if err == nil {
 				err = errors.New("no error")
 			}
@@ -87,10 +98,12 @@ func FuzzFrames(f *testing.F) {
 	f.Add([]byte("NON"), []byte(head('?', 1)+"x"), 7)
 	f.Add([]byte{}, []byte(head('r', 1<<32-1)), 4)
 	f.Fuzz(func(t *testing.T, before, frames []byte, size int) {
-		says := append(append(bytes.ReplaceAll(before, []byte("NONCE"), nil), "NONCE"...), frames...)
+		says := append(append(bytes.ReplaceAll(before, []byte("NONCE"), nil), "NONCE"...),
+			frames...)
 		size = max(1, min(size, len(says)))
 		decode := func(size int) (out, errs bytes.Buffer, answers map[byte][]byte, err error) {
-			d := &decoder{nonce: []byte("NONCE"), stdout: &out, stderr: &errs, answers: map[byte][]byte{}}
+			d := &decoder{nonce: []byte("NONCE"), stdout: &out, stderr: &errs,
+				answers: map[byte][]byte{}}
 			for rest := says; len(rest) > 0 && err == nil; {
 				n := min(size, len(rest))
 				_, err = d.Write(rest[:n])

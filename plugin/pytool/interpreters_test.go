@@ -18,7 +18,8 @@ func TestNewInterpreters(t *testing.T) {
 	t.Parallel()
 	b := boxtest.Local(t, pytool.Plugin())
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(dir+"/tool.py", []byte("raise Exception('another module')"), 0o600))
+	require.NoError(t, os.WriteFile(dir+"/tool.py", []byte("raise Exception('another module')"),
+		0o600))
 	source := `
 import concurrent.futures, dataclasses, multiprocessing, sys
 @dataclasses.dataclass
@@ -52,7 +53,8 @@ def f(method):
 			require.NoError(t, err)
 			require.JSONEq(t, `[[4, 9], "is -1", [0, 1], true]`, string(res.Value))
 			require.Contains(t, res.Stderr, "ValueError: is -1")
-			require.Contains(t, res.Stderr, "if p.x < 0: raise", "a traceback of a new interpreter has the source's lines")
+			require.Contains(t, res.Stderr, "if p.x < 0: raise",
+				"a traceback of a new interpreter has the source's lines")
 		})
 	}
 }

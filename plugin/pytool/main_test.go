@@ -49,7 +49,8 @@ func remove(t *testing.T, b *sshbox.DockerSSHBox) {
 	engine, err := client.New(client.FromEnv)
 	if assert.NoError(t, err) {
 		defer engine.Close()
-		_, err = engine.ContainerRemove(context.Background(), b.ContainerID(), client.ContainerRemoveOptions{Force: true})
+		_, err = engine.ContainerRemove(context.Background(), b.ContainerID(),
+			client.ContainerRemoveOptions{Force: true})
 		assert.NoError(t, err)
 	}
 }

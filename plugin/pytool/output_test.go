@@ -27,7 +27,8 @@ def f():
 `, pytool.Call{MaxOutput: 1000, Stdout: count})
 		require.NoError(t, err)
 		require.Equal(t, "1", string(res.Value))
-		require.True(t, strings.HasPrefix(res.Stdout, "begin\nxxx") && strings.HasSuffix(res.Stdout, "xxx\nend\n"), res.Stdout)
+		require.True(t, strings.HasPrefix(res.Stdout, "begin\nxxx") &&
+			strings.HasSuffix(res.Stdout, "xxx\nend\n"), res.Stdout)
 		require.Len(t, res.Stdout, 1000)
 		require.EqualValues(t, 100_000_000+10-1000, res.StdoutOmitted)
 		require.EqualValues(t, 100_000_010, count.n)
@@ -60,10 +61,12 @@ def f(dir):
   while not os.path.exists(dir + "/seen"): time.sleep(.01)
   return 1
 `
-	res, err := call(t, b, source, pytool.Call{Args: object{"dir": dir}, Stdout: seen, Timeout: time.Minute})
+	res, err := call(t, b, source, pytool.Call{Args: object{"dir": dir}, Stdout: seen,
+		Timeout: time.Minute})
 	require.NoError(t, err)
 	require.Equal(t, "1", string(res.Value))
-	res, err = call(t, b, source, pytool.Call{Args: object{"dir": dir}, Stdout: writerFunc(func([]byte) (int, error) { return 0, io.ErrShortWrite })})
+	res, err = call(t, b, source, pytool.Call{Args: object{"dir": dir},
+		Stdout: writerFunc(func([]byte) (int, error) { return 0, io.ErrShortWrite })})
 	require.ErrorIs(t, err, io.ErrShortWrite)
 	require.Equal(t, "1", string(res.Value))
 	require.Equal(t, "ready\n", res.Stdout)

@@ -10,8 +10,9 @@ import (
 //go:embed setup
 var setup embed.FS
 
-// Plugin returns the plugin that Call needs in the box: the program that runs functions, and Python 3.8 or newer. Where there is no Python, it is
-// installed if SANDSHELL_ROOT is yes (see package plugin).
+// Plugin returns the plugin that Call needs in the box: the program that runs functions, and Python
+// 3.8 or newer. Where there is no Python, it is installed if SANDSHELL_ROOT is yes (see package
+// plugin).
 func Plugin() plugin.Plugin {
 	return plugin.Plugin{
 		Name: "pytool", Files: files("pytool"),
@@ -20,9 +21,11 @@ sys.exit("%d.%d.%d" % sys.version_info[:3] != os.environ["SANDSHELL_PYTOOL_VERSI
 	}
 }
 
-// ensurepip makes sure of the Python module ensurepip, which virtual environments need. Most systems have it with Python.
+// ensurepip makes sure of the Python module ensurepip, which virtual environments need. Most
+// systems have it with Python.
 func ensurepip() plugin.Plugin {
-	return plugin.Plugin{Name: "pytool-ensurepip", Files: files("ensurepip"), Check: `"$SANDSHELL_PYTOOL_PYTHON" -B -c 'import ensurepip'`}
+	return plugin.Plugin{Name: "pytool-ensurepip", Files: files("ensurepip"),
+		Check: `"$SANDSHELL_PYTOOL_PYTHON" -B -c 'import ensurepip'`}
 }
 
 func files(name string) fs.FS {

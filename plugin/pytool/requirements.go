@@ -18,7 +18,8 @@ import (
 
 const noPip = 3 // requirements.py's NO_PIP
 
-// Prepare makes the virtual environment of the Requirements, unless it is there. The first Call does so by itself.
+// Prepare makes the virtual environment of the Requirements, unless it is there. The first Call
+// does so by itself.
 func (t *Tool) Prepare(ctx context.Context, box sandbox.Sandbox) error {
 	requirements := t.normalised()
 	if len(requirements) == 0 {
@@ -59,8 +60,10 @@ const (
 exec "$SANDSHELL_PYTOOL_PYTHON" -B "$SANDSHELL_PYTOOL/requirements.py" "$SANDSHELL_PYTOOL_VERSION-$1"`
 )
 
-func (t *Tool) makeVenv(ctx context.Context, box sandbox.Sandbox, requirements []string, out *capture) (int, error) {
-	request, err := json.Marshal(map[string][]string{"requirements": requirements, "pip_args": append([]string{}, t.PipArgs...)})
+func (t *Tool) makeVenv(ctx context.Context, box sandbox.Sandbox, requirements []string,
+	out *capture) (int, error) {
+	request, err := json.Marshal(map[string][]string{"requirements": requirements,
+		"pip_args": append([]string{}, t.PipArgs...)})
 	if err != nil {
 		return -1, err
 	}

@@ -23,7 +23,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wheel makes a wheel of a module that has but VERSION and a program of its name, and puts it into a directory of the box, which it returns.
+// wheel makes a wheel of a module that has but VERSION and a program of its name, and puts it into
+// a directory of the box, which it returns.
 func wheel(t *testing.T, b sandbox.Sandbox, name, version string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,10 +33,14 @@ func wheel(t *testing.T, b sandbox.Sandbox, name, version string) string {
 	w := zip.NewWriter(&z)
 	for _, file := range [][2]string{
 		{name + ".py", fmt.Sprintf("VERSION = %q\ndef main(): print(VERSION)\n", version)},
-		{info + "METADATA", fmt.Sprintf("Metadata-Version: 2.1\nName: %s\nVersion: %s\n", name, version)},
-		{info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
+		{info + "METADATA", fmt.Sprintf("Metadata-Version: 2.1\nName: %s\nVersion: %s\n", name,
+			version)},
+		{info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: " +
+			"py3-none-any\n"},
 		{info + "entry_points.txt", fmt.Sprintf("[console_scripts]\n%s = %s:main\n", name, name)},
-		{info + "RECORD", fmt.Sprintf("%[1]s.py,,\n%[2]sMETADATA,,\n%[2]sWHEEL,,\n%[2]sentry_points.txt,,\n%[2]sRECORD,,\n", name, info)},
+		{info + "RECORD",
+			fmt.Sprintf(
+				"%[1]s.py,,\n%[2]sMETADATA,,\n%[2]sWHEEL,,\n%[2]sentry_points.txt,,\n%[2]sRECORD,,\n", name, info)},
 	} {
 		f, err := w.Create(file[0])
 		require.NoError(t, err)
@@ -43,7 +48,8 @@ func wheel(t *testing.T, b sandbox.Sandbox, name, version string) string {
 		require.NoError(t, err)
 	}
 	require.NoError(t, w.Close())
-	require.NoError(t, os.WriteFile(filepath.Join(dir, name+"-"+version+"-py3-none-any.whl"), z.Bytes(), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name+"-"+version+"-py3-none-any.whl"),
+		z.Bytes(), 0o644))
 	var out strings.Builder
 	_, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"mktemp", "-d"}, Stdout: &out})
 	require.NoError(t, err)
@@ -57,7 +63,8 @@ func wheel(t *testing.T, b sandbox.Sandbox, name, version string) string {
 func sh(t *testing.T, b sandbox.Sandbox, script string) string {
 	t.Helper()
 	var out strings.Builder
-	_, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", script}, Stdout: &out, Stderr: &out})
+	_, err := b.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c", script}, Stdout: &out,
+		Stderr: &out})
 	require.NoError(t, err)
 	return out.String()
 }
@@ -69,7 +76,9 @@ func TestRequirements(t *testing.T) {
 		tool := pytool.Tool{Function: "f", Source: `
 import os, subprocess, sandshellprobe
 def f(): return [sandshellprobe.VERSION, subprocess.check_output(["sandshellprobe"], text=True), os.environ["VIRTUAL_ENV"]]`,
-			Config: pytool.Config{Requirements: []string{"sandshellprobe>=1 ; python_version >= '3.8'", ""}, PipArgs: []string{"--no-index", "--find-links=" + dir}}}
+			Config: pytool.Config{Requirements: []string{
+				"sandshellprobe>=1 ; python_version >= '3.8'", ""},
+				PipArgs: []string{"--no-index", "--find-links=" + dir}}}
 		var values [8]string
 		var all sync.WaitGroup
 		for i := range values {
@@ -87,9 +96,11 @@ def f(): return [sandshellprobe.VERSION, subprocess.check_output(["sandshellprob
 		for _, v := range values {
 			require.Equal(t, values[0], v)
 		}
-		// It was made once, and is used again: also with no wheel any more, and the same requirements in other words.
+		// It was made once, and is used again: also with no wheel any more, and the same
+		// requirements in other words.
 		sh(t, b, "rm -r "+dir)
-		tool.Requirements = []string{" sandshellprobe>=1 ; python_version >= '3.8'", "sandshellprobe>=1 ; python_version >= '3.8' "}
+		tool.Requirements = []string{" sandshellprobe>=1 ; python_version >= '3.8'",
+			"sandshellprobe>=1 ; python_version >= '3.8' "}
 		res, err := tool.Call(t.Context(), b, pytool.Call{})
 		require.NoError(t, err)
 		require.Equal(t, values[0], string(res.Value))
@@ -100,11 +111,14 @@ def f(): return [sandshellprobe.VERSION, subprocess.check_output(["sandshellprob
 }
 
 func TestRequirementsFail(t *testing.T) {
-	testenv.NeedsAll(t, "it makes several virtual environments with pip: TestRequirements makes one in each box")
+	testenv.NeedsAll(t, "it makes several virtual environments with pip: TestRequirements makes "+
+		"one in each box")
 	t.Parallel()
 	b := boxtest.Local(t, pytool.Plugin())
-	tool := pytool.Tool{Source: "import sandshellprobe\ndef f(): return sandshellprobe.VERSION", Function: "f",
-		Config: pytool.Config{Requirements: []string{"\ufeffsandshellnowhere==3"}, PipArgs: []string{"--no-index"}}}
+	tool := pytool.Tool{Source: "import sandshellprobe\ndef f(): return sandshellprobe.VERSION",
+		Function: "f",
+		Config: pytool.Config{Requirements: []string{"\ufeffsandshellnowhere==3"},
+			PipArgs: []string{"--no-index"}}}
 	left := func() string { return sh(t, b, `cd "$SANDSHELL_PYTOOL/venvs" && ls -d */`) }
 
 	// All that wait for it are told, and there is nothing left of it.
@@ -113,8 +127,10 @@ func TestRequirementsFail(t *testing.T) {
 		all.Go(func() {
 			res, err := tool.Call(t.Context(), b, pytool.Call{})
 			var failed *pytool.RequirementsError
-			if res != nil || !errors.As(err, &failed) || failed.ExitCode != 1 || !strings.Contains(failed.Output, "No matching distribution found") ||
-				!strings.HasPrefix(err.Error(), "install the requirements sandshellnowhere==3: exit status 1: ") {
+			if res != nil || !errors.As(err, &failed) || failed.ExitCode != 1 ||
+				!strings.Contains(failed.Output, "No matching distribution found") ||
+				!strings.HasPrefix(err.Error(), "install the requirements sandshellnowhere==3: "+
+					"exit status 1: ") {
 				t.Error(res, err)
 			}
 		})
@@ -123,7 +139,8 @@ func TestRequirementsFail(t *testing.T) {
 	require.NotContains(t, left(), "-")
 
 	// One that is killed half-way is not taken for whole.
-	tool.Requirements = []string{wheel(t, b, "sandshellprobe", "2.0") + "/sandshellprobe-2.0-py3-none-any.whl"}
+	tool.Requirements = []string{wheel(t, b, "sandshellprobe", "2.0") +
+		"/sandshellprobe-2.0-py3-none-any.whl"}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- tool.Prepare(ctx, b) }()
@@ -136,21 +153,27 @@ func TestRequirementsFail(t *testing.T) {
 	require.Equal(t, `"2.0"`, string(res.Value))
 }
 
-// On the user's own machine nothing is written but to the directory for plugins, which goes with the box.
+// On the user's own machine nothing is written but to the directory for plugins, which goes with
+// the box.
 func TestTouchesNothing(t *testing.T) {
-	testenv.NeedsAll(t, "it makes a virtual environment with pip: TestRequirements makes one every day")
+	testenv.NeedsAll(t, "it makes a virtual environment with pip: TestRequirements makes one "+
+		"every day")
 	t.Parallel()
 	home, dir, temp := t.TempDir(), t.TempDir(), t.TempDir()
-	b, err := localbox.New(t.Context(), localbox.Config{Dir: dir, Env: []string{"HOME=" + home, "TMPDIR=" + temp, "XDG_CACHE_HOME=", "XDG_CONFIG_HOME="}})
+	b, err := localbox.New(t.Context(), localbox.Config{Dir: dir,
+		Env: []string{"HOME=" + home, "TMPDIR=" + temp, "XDG_CACHE_HOME=", "XDG_CONFIG_HOME="}})
 	require.NoError(t, err)
 	defer b.Close()
 	require.NoError(t, b.InitPlugins(t.Context(), pytool.Plugin()))
 	wheels := wheel(t, b, "sandshellprobe", "1.5")
-	tool := pytool.Tool{Source: "import sandshellprobe, xml.dom.minidom, this\ndef f(): pass", Function: "f",
-		Config: pytool.Config{Requirements: []string{"sandshellprobe"}, PipArgs: []string{"--no-index", "--find-links=" + wheels}}}
+	tool := pytool.Tool{Source: "import sandshellprobe, xml.dom.minidom, this\ndef f(): pass",
+		Function: "f",
+		Config: pytool.Config{Requirements: []string{"sandshellprobe"},
+			PipArgs: []string{"--no-index", "--find-links=" + wheels}}}
 	_, err = tool.Call(t.Context(), b, pytool.Call{})
 	require.NoError(t, err)
-	require.Equal(t, wheels[:strings.LastIndex(wheels, "/")]+"\n", sh(t, b, fmt.Sprintf("find %s %s %s -mindepth 1 -maxdepth 1", home, dir, temp)))
+	require.Equal(t, wheels[:strings.LastIndex(wheels, "/")]+"\n",
+		sh(t, b, fmt.Sprintf("find %s %s %s -mindepth 1 -maxdepth 1", home, dir, temp)))
 	plugins, err := b.PluginDir()
 	require.NoError(t, err)
 	require.NoError(t, b.Close())
@@ -160,31 +183,38 @@ func TestTouchesNothing(t *testing.T) {
 func TestWrongRequirements(t *testing.T) {
 	t.Parallel()
 	b := boxtest.Local(t, pytool.Plugin())
-	tool := pytool.Tool{Source: "def f(): pass", Function: "f", Config: pytool.Config{Requirements: []string{"a\nb"}}}
+	tool := pytool.Tool{Source: "def f(): pass", Function: "f",
+		Config: pytool.Config{Requirements: []string{"a\nb"}}}
 	_, err := tool.Call(t.Context(), b, pytool.Call{})
 	require.ErrorContains(t, err, `"a\nb" has several lines`)
 }
 
-// Debian's Python comes without ensurepip; and where there is no Python and no network, that is said.
+// Debian's Python comes without ensurepip; and where there is no Python and no network, that is
+// said.
 func TestWithout(t *testing.T) {
 	testenv.NeedsAll(t, "it has containers lose and miss their Python")
 	t.Parallel()
 	b := boxtest.Container(t, sshbox.Config{Network: "none"})
 	sh(t, b, "rm -r /usr/lib/python3*/ensurepip; ! python3 -c 'import pip'")
 	require.NoError(t, b.InitPlugins(t.Context(), pytool.Plugin()))
-	tool := pytool.Tool{Source: "def f(): pass", Function: "f", Config: pytool.Config{Requirements: []string{"x"}}}
+	tool := pytool.Tool{Source: "def f(): pass", Function: "f",
+		Config: pytool.Config{Requirements: []string{"x"}}}
 	_, err := tool.Call(t.Context(), b, pytool.Call{})
 	var failed *plugin.Error
 	require.ErrorAs(t, err, &failed)
-	require.ErrorContains(t, err, "python3 has neither ensurepip nor pip, which requirements need: install python3-venv there")
+	require.ErrorContains(t, err, "python3 has neither ensurepip nor pip, which requirements "+
+		"need: install python3-venv there")
 
 	b = boxtest.Container(t, sshbox.Config{Network: "none"})
 	sh(t, b, "rm /usr/bin/python3*")
 	err = b.InitPlugins(t.Context(), pytool.Plugin())
 	require.ErrorAs(t, err, &failed)
-	require.ErrorContains(t, err, "there is no python3 (3.8 or newer) in PATH, and apt-get could not install it")
+	require.ErrorContains(t, err, "there is no python3 (3.8 or newer) in PATH, and apt-get could "+
+		"not install it")
 
-	b = boxtest.Container(t, sshbox.Config{Image: "sandshell-busybox", User: "12345:12345", Network: "none"})
+	b = boxtest.Container(t, sshbox.Config{Image: "sandshell-busybox", User: "12345:12345",
+		Network: "none"})
 	err = b.InitPlugins(t.Context(), pytool.Plugin())
-	require.ErrorContains(t, err, "there is no python3 (3.8 or newer) in PATH, and no right to install it")
+	require.ErrorContains(t, err, "there is no python3 (3.8 or newer) in PATH, and no right to "+
+		"install it")
 }

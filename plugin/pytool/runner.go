@@ -12,11 +12,14 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Runner calls tools in a box that it makes itself. It keeps the box as long as the tools' Config (image, requirements, environment) stays the
-// same. For another Config it makes a new box, and closes the old one when the calls in it have ended; a box that is lost it replaces, too. Files and
-// processes that a call leaves in the box are there for the next. A program whose tools differ in their Config needs a Runner for each Config.
+// A Runner calls tools in a box that it makes itself. It keeps the box as long as the tools' Config
+// (image, requirements, environment) stays the same. For another Config it makes a new box, and
+// closes the old one when the calls in it have ended; a box that is lost it replaces, too. Files
+// and processes that a call leaves in the box are there for the next. A program whose tools differ
+// in their Config needs a Runner for each Config.
 type Runner struct {
-	// New makes a box, which the Runner closes. ctx ends when no call waits for the box any more. The Runner installs Plugin.
+	// New makes a box, which the Runner closes. ctx ends when no call waits for the box any more.
+	// The Runner installs Plugin.
 	New func(ctx context.Context, c Config) (sandbox.Sandbox, error)
 
 	mu      sync.Mutex
@@ -41,8 +44,9 @@ type kept struct {
 	ended   bool // being closed
 }
 
-// Call calls the function in the Runner's box: see Tool.Call. Calls that arrive while the box is made share it. If the box is lost during a call,
-// the error is sandbox.ErrLost; a call whose function had not started is tried once more, in a new box.
+// Call calls the function in the Runner's box: see Tool.Call. Calls that arrive while the box is
+// made share it. If the box is lost during a call, the error is sandbox.ErrLost; a call whose
+// function had not started is tried once more, in a new box.
 func (r *Runner) Call(ctx context.Context, t Tool, c Call) (*Result, error) {
 	if _, err := t.request(c); err != nil {
 		return nil, fmt.Errorf("call a Python function: %w", err)
@@ -57,7 +61,8 @@ func (r *Runner) Call(ctx context.Context, t Tool, c Call) (*Result, error) {
 	return res, err
 }
 
-var errRunnerClosed = fmt.Errorf("call a Python function: the Runner is closed: %w", sandbox.ErrClosed)
+var errRunnerClosed = fmt.Errorf("call a Python function: the Runner is closed: %w",
+	sandbox.ErrClosed)
 
 // gone reports whether an error says that the box is closed or lost.
 func gone(err error) bool {
@@ -110,7 +115,8 @@ func (r *Runner) acquire(ctx context.Context, c Config) (*kept, error) {
 	}
 }
 
-// start begins to make a box. The first caller's ctx gives its values; its end does not end the making, for which others may wait too.
+// start begins to make a box. The first caller's ctx gives its values; its end does not end the
+// making, for which others may wait too.
 func (r *Runner) start(ctx context.Context, config string, c Config) *kept {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	k := &kept{config: config, cancel: cancel, made: make(chan struct{})}
@@ -186,7 +192,8 @@ func (r *Runner) end(k *kept) {
 	})
 }
 
-// Close closes all boxes; calls under way return sandbox.ErrClosed. Its error joins those of closing boxes, earlier ones too.
+// Close closes all boxes; calls under way return sandbox.ErrClosed. Its error joins those of
+// closing boxes, earlier ones too.
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	r.closed, r.current = true, nil

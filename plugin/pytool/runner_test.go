@@ -48,7 +48,8 @@ func TestRunner(t *testing.T) {
 	w := &works{}
 	r := &pytool.Runner{New: w.make}
 	defer r.Close()
-	tool := pytool.Tool{Source: "import os\ndef f(): return os.getcwd()", Function: "f", Config: pytool.Config{Image: "a", Env: []string{"A=1", "B=2"}}}
+	tool := pytool.Tool{Source: "import os\ndef f(): return os.getcwd()", Function: "f",
+		Config: pytool.Config{Image: "a", Env: []string{"A=1", "B=2"}}}
 	dirOf := func(tool pytool.Tool) string {
 		res, err := r.Call(t.Context(), tool, pytool.Call{})
 		require.NoError(t, err)
@@ -80,7 +81,9 @@ func TestRunner(t *testing.T) {
 		dir := dirOf(tool)
 		require.Len(t, w.boxes, i+2)
 		require.Equal(t, w.boxes[i+1].Dir(), dir)
-		require.Eventually(t, func() bool { return closed(w.boxes[i]) }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool {
+			return closed(w.boxes[i])
+		}, 10*time.Second, time.Millisecond)
 	}
 
 	// One that is lost is made anew at the next call.
@@ -112,7 +115,8 @@ func TestRunner(t *testing.T) {
 	require.ErrorIs(t, err, sandbox.ErrClosed)
 }
 
-// A box with a call under way is closed after it, when the configuration changes; and at once by Close.
+// A box with a call under way is closed after it, when the configuration changes; and at once by
+// Close.
 func TestRunnerUnderWay(t *testing.T) {
 	t.Parallel()
 	w := &works{}
@@ -120,12 +124,15 @@ func TestRunnerUnderWay(t *testing.T) {
 	defer r.Close()
 	began, dir := make(chan struct{}), t.TempDir()
 	var once sync.Once
-	waits := pytool.Tool{Function: "f", Source: "import os, time\ndef f(path):\n  print('began')\n  while not os.path.exists(path): time.sleep(.01)"}
-	quick := pytool.Tool{Function: "f", Source: "def f(): pass", Config: pytool.Config{Image: "other"}}
-	c := pytool.Call{Args: object{"path": dir + "/go"}, Stdout: writerFunc(func(p []byte) (int, error) {
-		once.Do(func() { close(began) })
-		return len(p), nil
-	})}
+	waits := pytool.Tool{Function: "f", Source: "import os, time\ndef f(path):\n  " +
+		"print('began')\n  while not os.path.exists(path): time.sleep(.01)"}
+	quick := pytool.Tool{Function: "f", Source: "def f(): pass",
+		Config: pytool.Config{Image: "other"}}
+	c := pytool.Call{Args: object{"path": dir + "/go"},
+		Stdout: writerFunc(func(p []byte) (int, error) {
+			once.Do(func() { close(began) })
+			return len(p), nil
+		})}
 	ended := make(chan error, 1)
 	go func() { _, err := r.Call(t.Context(), waits, c); ended <- err }()
 	<-began
@@ -134,7 +141,9 @@ func TestRunnerUnderWay(t *testing.T) {
 	require.False(t, closed(w.boxes[0]))
 	require.NoError(t, os.WriteFile(dir+"/go", nil, 0o600))
 	require.NoError(t, <-ended)
-	require.Eventually(t, func() bool { return closed(w.boxes[0]) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return closed(w.boxes[0])
+	}, 10*time.Second, time.Millisecond)
 
 	began, once = make(chan struct{}), sync.Once{}
 	c.Args = object{"path": dir + "/never"}
@@ -186,14 +195,19 @@ func TestRunnerLost(t *testing.T) {
 		return b, nil
 	}}
 	defer r.Close()
-	tool := pytool.Tool{Source: "import os, signal, time\ndef f(die):\n  print('began')\n  while die: time.sleep(1)\n  return 1", Function: "f", Config: pytool.Config{Image: dockertest.Image}}
+	tool := pytool.Tool{Source: "import os, signal, time\ndef f(die):\n  print('began')\n  while " +
+		"die: time.sleep(1)\n  return 1", Function: "f",
+		Config: pytool.Config{Image: dockertest.Image}}
 	for _, during := range []bool{false, true} {
 		res, err := r.Call(t.Context(), tool, pytool.Call{Args: object{"die": false}})
 		require.NoError(t, err)
 		require.Equal(t, "1", strings.TrimSpace(string(res.Value)))
 		c := pytool.Call{Args: object{"die": during}}
 		if during {
-			c.Stdout = writerFunc(func(p []byte) (int, error) { remove(t, boxes[len(boxes)-1]); return len(p), nil })
+			c.Stdout = writerFunc(func(p []byte) (int, error) {
+				remove(t, boxes[len(boxes)-1])
+				return len(p), nil
+			})
 		} else {
 			remove(t, boxes[len(boxes)-1])
 		}

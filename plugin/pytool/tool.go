@@ -24,40 +24,49 @@ type Tool struct {
 type Config struct {
 	// Image is for Runner.New. Nothing else uses it.
 	Image string
-	// Requirements are lines as in a requirements.txt: "requests>=2", a path, a URL, in any order. A relative path starts at the working directory
-	// of the box's Runs. Default: none, and no virtual environment.
+	// Requirements are lines as in a requirements.txt: "requests>=2", a path, a URL, in any order.
+	// A relative path starts at the working directory of the box's Runs. Default: none, and no
+	// virtual environment.
 	Requirements []string
 	// PipArgs are added to "pip install", such as "--no-index" and "--find-links=/wheels".
 	PipArgs []string
-	// Env is the environment of each call, and of pip, beside the box's: "NAME=value" each. Of several of a name the last counts.
+	// Env is the environment of each call, and of pip, beside the box's: "NAME=value" each. Of
+	// several of a name the last counts.
 	Env []string
 }
 
-// A Call holds the arguments and settings of one call. The zero value calls the function without arguments.
+// A Call holds the arguments and settings of one call. The zero value calls the function without
+// arguments.
 type Call struct {
-	// Args are the arguments by name: any value that encoding/json makes a JSON object of. A json.RawMessage is used as it is. Default, and null: none.
+	// Args are the arguments by name: any value that encoding/json makes a JSON object of. A
+	// json.RawMessage is used as it is. Default, and null: none.
 	Args any
-	// State is passed to the function's parameter named state: any value that encoding/json takes. Default: none.
+	// State is passed to the function's parameter named state: any value that encoding/json takes.
+	// Default: none.
 	State any
 	// Env is added to Config.Env, for this call.
 	Env []string
 	// Dir is the function's working directory. Default: the box's.
 	Dir string
-	// Timeout bounds the start of Python and the function, but not the installation of requirements. Default: no limit.
+	// Timeout bounds the start of Python and the function, but not the installation of
+	// requirements. Default: no limit.
 	Timeout time.Duration
-	// Stdout and Stderr get the function's output as it comes; the Result has it too. One Writer may be both. An error of Write does not stop the
-	// function; Call returns it in the end. Default: none.
+	// Stdout and Stderr get the function's output as it comes; the Result has it too. One Writer
+	// may be both. An error of Write does not stop the function; Call returns it in the end.
+	// Default: none.
 	Stdout, Stderr io.Writer
-	// MaxOutput is how many bytes of Stdout, and of Stderr, the Result holds: half of them from the head, half from the tail. Default: 1 MiB.
+	// MaxOutput is how many bytes of Stdout, and of Stderr, the Result holds: half of them from the
+	// head, half from the tail. Default: 1 MiB.
 	MaxOutput int
 }
 
 // A Result is the outcome of a call. Value and State may have 10 MiB in all: more is an error.
 type Result struct {
-	Value         json.RawMessage // the function's return value; nil if it raised or was ended
-	State         json.RawMessage // Call.State as the function left it; nil if there was none, or the call failed
-	Stdout        string          // valid UTF-8: U+FFFD stands for other bytes
-	StdoutOmitted int64           // bytes cut out of the middle of Stdout
+	Value json.RawMessage // the function's return value; nil if it raised or was ended
+	// Call.State as the function left it; nil if there was none, or the call failed
+	State         json.RawMessage
+	Stdout        string // valid UTF-8: U+FFFD stands for other bytes
+	StdoutOmitted int64  // bytes cut out of the middle of Stdout
 	Stderr        string
 	StderrOmitted int64
 	Duration      time.Duration // without the installation of requirements
@@ -87,7 +96,8 @@ func (t *Tool) request(c Call) ([]byte, error) {
 	case len(args) == 0, string(args) == "null": // a nil map
 		args = []byte("{}")
 	case args[0] != '{':
-		return nil, fmt.Errorf("Call.Args are %.100s: want a JSON object of arguments by name", args)
+		return nil, fmt.Errorf("Call.Args are %.100s: want a JSON object of arguments by name",
+			args)
 	}
 	state, err := marshal("State", c.State)
 	if err != nil {

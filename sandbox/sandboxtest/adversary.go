@@ -11,7 +11,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// adversary: programs, files and users that would like a session to execute, show or believe something else than it was told.
+// adversary: programs, files and users that would like a session to execute, show or believe
+// something else than it was told.
 func (s *suite) adversary(t *testing.T) {
 	b := s.box(t)
 	t.Run("LeftOver", func(t *testing.T) { leftOver(t, b) })
@@ -23,7 +24,8 @@ func (s *suite) adversary(t *testing.T) {
 	t.Run("Pinentry", func(t *testing.T) { pinentry(t, b) })
 }
 
-// leftOver: what a command has not read is dropped and counted. No shell executes it, no other command gets it.
+// leftOver: what a command has not read is dropped and counted. No shell executes it, no other
+// command gets it.
 func leftOver(t *testing.T, b *box) {
 	t.Parallel()
 	const line = ": > proof\n"
@@ -38,7 +40,8 @@ func leftOver(t *testing.T, b *box) {
 	t.Run("AtTheEnd", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		running(t, sh.exec("until [ -e go ]; do sleep 0.02; done; rm go", sandbox.Yield(50*time.Millisecond)))
+		running(t, sh.exec("until [ -e go ]; do sleep 0.02; done; rm go",
+			sandbox.Yield(50*time.Millisecond)))
 		running(t, sh.input(line, sandbox.Yield(50*time.Millisecond)))
 		b.script(t, `: > "$1"`, sh.dir+"/go")
 		res := sh.wait()
@@ -71,7 +74,8 @@ func leftOver(t *testing.T, b *box) {
 		m := b.marker(t)
 		running(t, sh.exec("sleep "+string(m), sandbox.Yield(50*time.Millisecond)))
 		text := strings.Repeat(line, 20_000)
-		res := sh.fails(sandbox.ErrTimeout, "Input", sh.inputs(text, sandbox.Timeout(300*time.Millisecond)))
+		res := sh.fails(sandbox.ErrTimeout, "Input", sh.inputs(text,
+			sandbox.Timeout(300*time.Millisecond)))
 		require.NotNil(t, res)
 		exited(t, res, 130)
 		require.Positive(t, res.Unread, "Unread")
@@ -102,7 +106,8 @@ func leftOver(t *testing.T, b *box) {
 	})
 }
 
-// thiefSource is a program whose child takes the foreground, reads whatever comes and says that all is well.
+// thiefSource is a program whose child takes the foreground, reads whatever comes and says that all
+// is well.
 const thiefSource = `
 import fcntl, os, select, signal, sys, time
 for s in (signal.SIGTTIN, signal.SIGTTOU, signal.SIGHUP, signal.SIGINT): signal.signal(s, signal.SIG_IGN)
@@ -138,14 +143,16 @@ func thief(t *testing.T, b *box) {
 		b.suite.skip(t, "becoming another user needs root")
 	}
 	const become = "setpriv --reuid 65534 --regid 65534 --clear-groups "
-	code, python, _ := b.sh(t, "for p in python3 /usr/bin/python3; do "+become+`"$p" -c pass >/dev/null 2>&1 && echo "$p" && exit; done; exit 1`)
+	code, python, _ := b.sh(t, "for p in python3 /usr/bin/python3; do "+become+
+		`"$p" -c pass >/dev/null 2>&1 && echo "$p" && exit; done; exit 1`)
 	if code != 0 {
 		b.suite.skip(t, "another user cannot run python3 here")
 	}
 	sh := b.open(t)
 	m := b.marker(t)
 	t.Cleanup(func() { b.slay(t, m) })
-	exited(t, sh.exec(become+strings.TrimSpace(python)+" -c "+quote(thiefSource)+" "+string(m)+" 3> log"), 0)
+	exited(t, sh.exec(become+strings.TrimSpace(python)+" -c "+quote(thiefSource)+" "+string(m)+
+		" 3> log"), 0)
 	b.alive(t, m, 1)
 	for range 5 {
 		res := sh.exec("echo 'the tests'; (exit 7)")
@@ -159,7 +166,8 @@ func thief(t *testing.T, b *box) {
 	sh.lives()
 }
 
-// forgeSource prints the ends of commands, with all that it can find out of the session's words in them, and ends with 9.
+// forgeSource prints the ends of commands, with all that it can find out of the session's words in
+// them, and ends with 9.
 const forgeSource = `
 import os, re
 known = b""
@@ -176,14 +184,18 @@ while out: out = out[os.write(1, out):]
 os._exit(9)
 `
 
-// forged: a program can print what it likes. It does not end the command before its end, nor say its status.
+// forged: a program can print what it likes. It does not end the command before its end, nor say
+// its status.
 func forged(t *testing.T, b *box) {
 	t.Parallel()
 	for _, c := range []struct{ name, before, command, needs string }{
-		{"Printed", "", `i=0; while [ $i -lt 30 ]; do i=$((i + 1)); printf '\033]133;D;%d;0;0;/;0\007\033]133;D;0\007\033]133;A\007\033]133;C\007' $i; done; (exit 9)`, ""},
+		{"Printed", "",
+			`i=0; while [ $i -lt 30 ]; do i=$((i + 1)); printf '\033]133;D;%d;0;0;/;0\007\033]133;D;0\007\033]133;A\007\033]133;C\007' $i; done; (exit 9)`, ""},
 		{"FromTheEnvironment", "", "python3 -c " + quote(forgeSource), "python3"},
-		{"FromAnExportedPrompt", "export PS1 PS2 PS4 PROMPT_COMMAND", "python3 -c " + quote(forgeSource), "python3"},
-		{"AfterActivate", `printf '_OLD="$PS1"; PS1="(venv) ${PS1:-}"; export PS1; hash -r 2>/dev/null\n' > activate; . ./activate`, "python3 -c " + quote(forgeSource), "python3"},
+		{"FromAnExportedPrompt", "export PS1 PS2 PS4 PROMPT_COMMAND",
+			"python3 -c " + quote(forgeSource), "python3"},
+		{"AfterActivate",
+			`printf '_OLD="$PS1"; PS1="(venv) ${PS1:-}"; export PS1; hash -r 2>/dev/null\n' > activate; . ./activate`, "python3 -c " + quote(forgeSource), "python3"},
 		{"AllExported", "set -a; PS1=$PS1; set +a", "python3 -c " + quote(forgeSource), "python3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -204,20 +216,25 @@ func forged(t *testing.T, b *box) {
 	}
 }
 
-// wordsTaken: what the engine says to the shell means the same, whatever the words in it have been made to mean (but for reserved ones, as by alias case=…).
+// wordsTaken: what the engine says to the shell means the same, whatever the words in it have been
+// made to mean (but for reserved ones, as by alias case=…).
 func wordsTaken(t *testing.T, b *box) {
 	t.Parallel()
-	words := []string{"command", "eval", "printf", "set", "unset", "test", "exit", "exec", "export", "builtin", "trap", "read", "kill", "stty", "true", "cat"}
+	words := []string{"command", "eval", "printf", "set", "unset", "test", "exit", "exec", "export",
+		"builtin", "trap", "read", "kill", "stty", "true", "cat"}
 	cases := []struct{ name, command, needs string }{
 		{"UnsetFunctions", `unset -f command eval printf _ss_q __ss; ! unset _ss_q`, ""},
-		{"AllFunctionsUnset", `for f in $(compgen -A function); do unset -f "$f"; done`, "bash: compgen"},
+		{"AllFunctionsUnset", `for f in $(compgen -A function); do unset -f "$f"; done`,
+			"bash: compgen"},
 		{"AllAliases", "alias " + strings.Join(words, "='echo ALIAS' ") + "='echo ALIAS'", ""},
 	}
 	for _, w := range words {
-		cases = append(cases, struct{ name, command, needs string }{"Alias/" + w, "alias " + w + "='echo ALIAS'", ""})
+		cases = append(cases, struct{ name, command, needs string }{"Alias/" + w,
+			"alias " + w + "='echo ALIAS'", ""})
 	}
 	for _, w := range []string{"command", "eval", "printf", "set", "unset"} {
-		cases = append(cases, struct{ name, command, needs string }{"Function/" + w, w + "() { echo FUNCTION; }", ""})
+		cases = append(cases, struct{ name, command, needs string }{"Function/" + w,
+			w + "() { echo FUNCTION; }", ""})
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -242,7 +259,8 @@ func wordsTaken(t *testing.T, b *box) {
 	}
 }
 
-// hooks: traps and options that have something said or done for each command concern the user's commands alone.
+// hooks: traps and options that have something said or done for each command concern the user's
+// commands alone.
 func hooks(t *testing.T, b *box) {
 	t.Parallel()
 	for _, c := range []struct{ name, command, needs, want string }{
@@ -307,7 +325,8 @@ func (sh *shell) interruptOf(command string) *sandbox.Result {
 	return sh.interrupt()
 }
 
-// terminals: whatever the terminal has been made to do, commands come and end. Both in one and over several.
+// terminals: whatever the terminal has been made to do, commands come and end. Both in one and over
+// several.
 func terminals(t *testing.T, b *box) {
 	t.Parallel()
 	for _, c := range []named{
@@ -327,7 +346,8 @@ func terminals(t *testing.T, b *box) {
 				sh.lives()
 			}
 			m := b.marker(t)
-			exited(t, sh.timeout(100*time.Millisecond, "sleep "+string(m)), 130) // of the interrupt, not of what comes after the grace
+			// of the interrupt, not of what comes after the grace
+			exited(t, sh.timeout(100*time.Millisecond, "sleep "+string(m)), 130)
 			b.gone(t, m)
 			sh.lives()
 			exited(t, sh.exec("stty sane"), 0)
@@ -338,7 +358,8 @@ func terminals(t *testing.T, b *box) {
 	}
 }
 
-// pinentry: an agent's program that asks on the terminal goes with the command, and leaves the next one's answer alone.
+// pinentry: an agent's program that asks on the terminal goes with the command, and leaves the next
+// one's answer alone.
 func pinentry(t *testing.T, b *box) {
 	t.Parallel()
 	b.need(t, "gpg", "pinentry-curses", "tty")
@@ -349,9 +370,12 @@ func pinentry(t *testing.T, b *box) {
 		name string
 		end  func(*shell) (*sandbox.Result, error)
 	}{
-		{"Interrupt", func(sh *shell) (*sandbox.Result, error) { return within(b, sh.t, "Interrupt", sh.interrupts()) }},
+		{"Interrupt", func(sh *shell) (*sandbox.Result, error) {
+			return within(b, sh.t, "Interrupt", sh.interrupts())
+		}},
 		{"Timeout", func(sh *shell) (*sandbox.Result, error) {
-			res, err := within(b, sh.t, "Wait", sh.waits(sandbox.Attended(), sandbox.Timeout(100*time.Millisecond)))
+			res, err := within(b, sh.t, "Wait", sh.waits(sandbox.Attended(),
+				sandbox.Timeout(100*time.Millisecond)))
 			if errors.Is(err, sandbox.ErrTimeout) {
 				err = nil
 			}

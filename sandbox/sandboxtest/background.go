@@ -51,14 +51,17 @@ func ampersands(t *testing.T, b *box) {
 			same(t, "next\n", sh.output("echo next"))
 			require.NotEmpty(t, b.processes(t, m), "it goes on")
 			sh.close() // and ends with its session
-			b.eventually(t, func() bool { return len(b.processes(t, m)) == 0 }, "the end of what the session ran: %v", b.processes(t, m))
+			b.eventually(t, func() bool {
+				return len(b.processes(t, m)) == 0
+			}, "the end of what the session ran: %v", b.processes(t, m))
 		})
 	}
 	t.Run("LateOutput", func(t *testing.T) { // is somebody's, and harms nobody
 		t.Parallel()
 		sh := b.open(t)
 		exited(t, sh.exec("(until [ -e go ]; do sleep 0.02; done; echo late; : > went) &"), 0)
-		require.Contains(t, sh.output(": > go; until [ -e went ]; do sleep 0.02; done; echo next"), "late\n")
+		require.Contains(t, sh.output(": > go; until [ -e went ]; do sleep 0.02; done; echo next"),
+			"late\n")
 		sh.exec("wait")
 		sh.lives()
 	})
@@ -89,7 +92,8 @@ func jobList(t *testing.T, b *box) {
 		all := b.Jobs()
 		require.Len(t, all, before+5)
 		for i, j := range started {
-			require.Equal(t, j.ID(), all[before+i].ID(), "jobs are listed in the order of their start")
+			require.Equal(t, j.ID(), all[before+i].ID(),
+				"jobs are listed in the order of their start")
 			found, ok := b.Job(j.ID())
 			require.True(t, ok)
 			require.Equal(t, j.ID(), found.ID())
@@ -101,7 +105,8 @@ func jobList(t *testing.T, b *box) {
 	})
 	t.Run("DirAndEnv", func(t *testing.T) {
 		t.Parallel()
-		j := b.start(t, `echo "$PWD $A"; stty size`, sandbox.Dir("/"), sandbox.Env("A=x y"), sandbox.Size(30, 90))
+		j := b.start(t, `echo "$PWD $A"; stty size`, sandbox.Dir("/"), sandbox.Env("A=x y"),
+			sandbox.Size(30, 90))
 		j.ends(0)
 		all, _ := j.logs(0)
 		same(t, "/ x y\n30 90\n", unix([]byte(all)))
@@ -142,7 +147,8 @@ func jobList(t *testing.T, b *box) {
 		b.start(t, "kill -9 $$").ends(137)
 		b.start(t, "exec sh -c 'exit 5'").ends(5)
 		b.start(t, "set -e; false; echo no").ends(1)
-		same(t, strings.Repeat("x", 70_000)+"\n", b.start(t, "echo "+strings.Repeat("x", 70_000)).ends(0).Output)
+		same(t, strings.Repeat("x", 70_000)+"\n", b.start(t,
+			"echo "+strings.Repeat("x", 70_000)).ends(0).Output)
 	})
 	t.Run("BoundedLog", func(t *testing.T) { // offsets stay those of the whole
 		t.Parallel()
@@ -230,7 +236,9 @@ func jobEnds(t *testing.T, b *box) {
 		j := b.start(t, "until [ -e cancelled ]; do sleep 0.02; done; exit 6")
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
-		_, err := within(b, t, "Job.Wait", func(context.Context) (*sandbox.Result, error) { return j.Wait(ctx) })
+		_, err := within(b, t, "Job.Wait", func(context.Context) (*sandbox.Result, error) {
+			return j.Wait(ctx)
+		})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		b.script(t, `: > "$1/cancelled"`, b.tmp)
 		j.ends(6)

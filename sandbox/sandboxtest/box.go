@@ -15,8 +15,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// limit is how long a call may take, and grace how long it may take to heed the end of its context: the engine
-// needs seconds to kill a program that will not be killed.
+// limit is how long a call may take, and grace how long it may take to heed the end of its context:
+// the engine needs seconds to kill a program that will not be killed.
 const (
 	limit = time.Minute
 	grace = 20 * time.Second
@@ -46,7 +46,8 @@ func (s *suite) box(t testing.TB) *box {
 	b.home = strings.TrimSuffix(main.output(`printf '%s\n' "$PWD"`), "\n")
 	b.bash = main.output(`echo "${BASH_VERSION:+bash}"`) == "bash\n"
 	b.ash = strings.Contains(main.output("readlink /proc/$$/exe || :"), "busybox")
-	b.tmp = strings.TrimSpace(b.script(t, `d=$(mktemp -d /tmp/sandboxtest.XXXXXX) && cd "$d" && pwd -P`))
+	b.tmp = strings.TrimSpace(
+		b.script(t, `d=$(mktemp -d /tmp/sandboxtest.XXXXXX) && cd "$d" && pwd -P`))
 	t.Cleanup(func() { b.remove(t) }) // before Close
 	return b
 }
@@ -58,7 +59,8 @@ func (b *box) end(t testing.TB) {
 	require.NoError(t, err, "Close")
 }
 
-// doomed makes a sandbox that the case closes, and another that cleans up after it, should both be on one machine.
+// doomed makes a sandbox that the case closes, and another that cleans up after it, should both be
+// on one machine.
 func (s *suite) doomed(t testing.TB) (doomed, witness *box) {
 	t.Helper()
 	witness = s.box(t)
@@ -75,14 +77,16 @@ func (b *box) remove(t testing.TB) {
 	if b.sweeper != nil {
 		by = b.sweeper
 	}
-	if _, err := by.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", `chmod -R u+w "$1"; rm -rf "$1"`, "sh", b.tmp}}); err != nil {
+	if _, err := by.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c",
+		`chmod -R u+w "$1"; rm -rf "$1"`, "sh", b.tmp}}); err != nil {
 		t.Logf("remove %s: %v", b.tmp, err)
 	}
 }
 
-// within calls f, which has a context of one minute. It ends the test if f does not return, and skips it if
-// the sandbox cannot do what f wants.
-func within[T any](b *box, t testing.TB, what string, f func(context.Context) (T, error)) (T, error) {
+// within calls f, which has a context of one minute. It ends the test if f does not return, and
+// skips it if the sandbox cannot do what f wants.
+func within[T any](b *box, t testing.TB, what string,
+	f func(context.Context) (T, error)) (T, error) {
 	t.Helper()
 	value, err := attempt(what, f)
 	if errors.Is(err, errHangs) {
@@ -101,7 +105,8 @@ func empty(f func(context.Context) error) func(context.Context) (struct{}, error
 
 var errHangs = errors.New("has not returned after its context ended")
 
-// attempt is within for goroutines that are not the test's: what does not return is an error with everybody's stack.
+// attempt is within for goroutines that are not the test's: what does not return is an error with
+// everybody's stack.
 func attempt[T any](what string, f func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -125,18 +130,21 @@ func attempt[T any](what string, f func(context.Context) (T, error)) (T, error) 
 	}
 }
 
-// sh runs a script without a session, and returns its exit status and what it printed to stdout and stderr.
+// sh runs a script without a session, and returns its exit status and what it printed to stdout and
+// stderr.
 func (b *box) sh(t testing.TB, script string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return b.shIn(t, "", script, args...)
 }
 
 // shIn is sh with an input.
-func (b *box) shIn(t testing.TB, stdin, script string, args ...string) (code int, stdout, stderr string) {
+func (b *box) shIn(t testing.TB, stdin, script string,
+	args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
 	code, err := within(b, t, "Run", func(ctx context.Context) (int, error) {
-		return b.Run(ctx, &sandbox.Cmd{Args: append([]string{"sh", "-c", script, "sh"}, args...), Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs})
+		return b.Run(ctx, &sandbox.Cmd{Args: append([]string{"sh", "-c", script, "sh"}, args...),
+			Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs})
 	})
 	require.NoErrorf(t, err, "Run(sh -c %s)", brief(script))
 	return code, out.String(), errs.String()
@@ -146,7 +154,8 @@ func (b *box) shIn(t testing.TB, stdin, script string, args ...string) (code int
 func (b *box) script(t testing.TB, script string, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := b.sh(t, script, args...)
-	require.Zerof(t, code, "Run(sh -c %s): stdout %s, stderr %s", brief(script), brief(stdout), brief(stderr))
+	require.Zerof(t, code, "Run(sh -c %s): stdout %s, stderr %s", brief(script), brief(stdout),
+		brief(stderr))
 	return stdout
 }
 
@@ -161,7 +170,8 @@ func (b *box) has(t testing.TB, program string) bool {
 	return code == 0
 }
 
-// need skips the case if the box lacks one of these: a program, or "bash: …", for what other shells do not have.
+// need skips the case if the box lacks one of these: a program, or "bash: …", for what other shells
+// do not have.
 func (b *box) need(t testing.TB, needs ...string) {
 	t.Helper()
 	for _, need := range needs {
@@ -182,7 +192,8 @@ func (b *box) root(t testing.TB) bool {
 	return b.script(t, "id -u") == "0\n"
 }
 
-// A marker is a number of seconds, decades in fact, that tells a case's "sleep marker" from all other processes.
+// A marker is a number of seconds, decades in fact, that tells a case's "sleep marker" from all
+// other processes.
 type marker string
 
 // marker returns a new one. What still sleeps when the test has failed is killed.
@@ -201,23 +212,28 @@ func (b *box) marker(t testing.TB) marker {
 func (b *box) slay(t testing.TB, m marker) {
 	t.Helper()
 	for _, process := range b.processes(t, m) {
-		pid := strings.Fields(strings.TrimSuffix(strings.TrimPrefix(process, "/proc/"), "/cmdline"))[0]
+		pid := strings.Fields(strings.TrimSuffix(strings.TrimPrefix(process, "/proc/"),
+			"/cmdline"))[0]
 		b.sh(t, `kill -9 "$1"`, pid)
 	}
 }
 
-// processes lists the box's processes that have m in their arguments. The marker goes in by stdin: the look-up must not find itself.
-// (Not as a fixed string: with -F, busybox's grep looks no further than a line's first NUL, which is behind the first argument.)
+// processes lists the box's processes that have m in their arguments. The marker goes in by stdin:
+// the look-up must not find itself. (Not as a fixed string: with -F, busybox's grep looks no
+// further than a line's first NUL, which is behind the first argument.)
 func (b *box) processes(t testing.TB, m marker) []string {
 	t.Helper()
-	_, stdout, _ := b.shIn(t, string(m)+"\n", `if [ -r /proc/self/cmdline ]; then grep -l -f - /proc/[0-9]*/cmdline 2>/dev/null; else ps -A -o pid= -o args= | grep -f -; fi`)
+	_, stdout, _ := b.shIn(t, string(m)+"\n",
+		`if [ -r /proc/self/cmdline ]; then grep -l -f - /proc/[0-9]*/cmdline 2>/dev/null; else ps -A -o pid= -o args= | grep -f -; fi`)
 	return strings.FieldsFunc(stdout, func(r rune) bool { return r == '\n' })
 }
 
 // alive waits until n processes have m in their arguments.
 func (b *box) alive(t testing.TB, m marker, n int) {
 	t.Helper()
-	b.eventually(t, func() bool { return len(b.processes(t, m)) >= n }, "%d processes with %s in their arguments", n, m)
+	b.eventually(t, func() bool {
+		return len(b.processes(t, m)) >= n
+	}, "%d processes with %s in their arguments", n, m)
 }
 
 // gone checks that no process has m in its arguments, now.
@@ -227,7 +243,8 @@ func (b *box) gone(t testing.TB, m marker) {
 	if len(left) == 0 {
 		return
 	}
-	_, detail, _ := b.sh(t, `for f in "$@"; do tr '\0' ' ' < "$f"; sed -n '/^State\|^PPid\|^SigIgn/p' "${f%cmdline}status" | tr '\n\t' '  '; echo; done 2>/dev/null`, left...)
+	_, detail, _ := b.sh(t,
+		`for f in "$@"; do tr '\0' ' ' < "$f"; sed -n '/^State\|^PPid\|^SigIgn/p' "${f%cmdline}status" | tr '\n\t' '  '; echo; done 2>/dev/null`, left...)
 	t.Fatalf("%d processes are left:\n%s\n%s", len(left), strings.Join(left, " "), detail)
 }
 

@@ -21,7 +21,8 @@ import (
 // sharedCommand: several calls about one command, each with its own options.
 func sharedCommand(t *testing.T, b *box) {
 	t.Parallel()
-	const ticking = "until [ -e go ]; do echo tick; sleep 0.02; done; echo one; echo two; echo three; (exit 3)"
+	const ticking = "until [ -e go ]; do echo tick; sleep 0.02; done; echo one; echo two; echo " +
+		"three; (exit 3)"
 	type answer struct {
 		res *sandbox.Result
 		err error
@@ -43,12 +44,15 @@ func sharedCommand(t *testing.T, b *box) {
 			tees := make([]strings.Builder, len(c.untils))
 			var all, listening sync.WaitGroup
 			for i, until := range c.untils {
-				opts := []sandbox.ExecOption{sandbox.Tee(&firstWrite{w: &tees[i], seen: sync.OnceFunc(listening.Done)})}
+				opts := []sandbox.ExecOption{sandbox.Tee(&firstWrite{w: &tees[i],
+					seen: sync.OnceFunc(listening.Done)})}
 				if until != "" {
 					opts = append(opts, sandbox.Until(regexp.MustCompile(until)))
 				}
 				listening.Add(1)
-				all.Go(func() { answers[i].res, answers[i].err = attempt("Wait", sh.waits(opts...)) })
+				all.Go(func() {
+					answers[i].res, answers[i].err = attempt("Wait", sh.waits(opts...))
+				})
 			}
 			listening.Wait()
 			b.script(t, `: > "$1"`, sh.dir+"/go")
@@ -60,7 +64,8 @@ func sharedCommand(t *testing.T, b *box) {
 				if until == "" {
 					exited(t, res, 3)
 					require.True(t, strings.HasSuffix(res.Output, "one\ntwo\nthree\n"), show(res))
-					require.True(t, strings.HasSuffix(unix([]byte(tees[i].String())), "one\ntwo\nthree\n"), "%d bytes for Tee", tees[i].Len())
+					require.True(t, strings.HasSuffix(unix([]byte(tees[i].String())),
+						"one\ntwo\nthree\n"), "%d bytes for Tee", tees[i].Len())
 					ended = true
 					continue
 				}
@@ -96,7 +101,8 @@ func freshShell(t *testing.T, b *box) {
 		pid := sh.output("echo $$")
 		b.script(sh.t, `kill -9 "$1"`, strings.TrimSpace(pid))
 	}
-	t.Run("GivenUp", func(t *testing.T) { // and a Wait and an Interrupt beside it: they hang on nothing, and kill nothing later
+	// and a Wait and an Interrupt beside it: they hang on nothing, and kill nothing later
+	t.Run("GivenUp", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
 		for i := range 8 {
@@ -106,7 +112,8 @@ func freshShell(t *testing.T, b *box) {
 				switch k {
 				case 0:
 					_, err = attempt("Execute", func(ctx context.Context) (*sandbox.Result, error) {
-						ctx, cancel := context.WithTimeout(ctx, time.Duration(rand.IntN(8000))*time.Microsecond)
+						ctx, cancel := context.WithTimeout(ctx,
+							time.Duration(rand.IntN(8000))*time.Microsecond)
 						defer cancel()
 						return sh.Execute(ctx, "sleep 1000")
 					})
@@ -115,7 +122,8 @@ func freshShell(t *testing.T, b *box) {
 				case 2:
 					_, err = attempt("Interrupt", sh.interrupts())
 				}
-				if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sandbox.ErrIdle) || err == nil {
+				if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sandbox.ErrIdle) ||
+					err == nil {
 					return nil
 				}
 				return err
@@ -138,7 +146,9 @@ func freshShell(t *testing.T, b *box) {
 					_, err := attempt("Execute", sh.executes("exit 3"))
 					return err
 				}
-				_, err := attempt("Resize", empty(func(ctx context.Context) error { return sh.Resize(ctx, 30+i, 100+i) }))
+				_, err := attempt("Resize", empty(func(ctx context.Context) error {
+					return sh.Resize(ctx, 30+i, 100+i)
+				}))
 				return err
 			}), "round %d", i)
 			same(t, size, sh.output("stty size"))
@@ -154,7 +164,9 @@ func forgotten(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		var none context.Context
-		job, err := within(b, t, "Background", func(ctx context.Context) (sandbox.Job, error) { return b.Background(ctx, "sleep 1000") })
+		job, err := within(b, t, "Background", func(ctx context.Context) (sandbox.Job, error) {
+			return b.Background(ctx, "sleep 1000")
+		})
 		require.NoError(t, err)
 		for _, c := range []struct {
 			name string
@@ -169,7 +181,10 @@ func forgotten(t *testing.T, b *box) {
 			{"Resize", func() error { return sh.Resize(none, 24, 80) }},
 			{"Open", func() error { _, err := b.Open(none); return err }},
 			{"Background", func() error { _, err := b.Background(none, ":"); return err }},
-			{"Run", func() error { _, err := b.Run(none, &sandbox.Cmd{Args: []string{"true"}}); return err }},
+			{"Run", func() error {
+				_, err := b.Run(none, &sandbox.Cmd{Args: []string{"true"}})
+				return err
+			}},
 			{"CopyTo", func() error { return b.CopyTo(none, "/etc/passwd", sh.dir+"/x") }},
 			{"CopyFrom", func() error { return b.CopyFrom(none, "/etc/passwd", t.TempDir()+"/x") }},
 			{"Dial", func() error { _, err := b.Dial(none, "tcp", "127.0.0.1:1"); return err }},
@@ -204,7 +219,9 @@ func forgotten(t *testing.T, b *box) {
 		waiting(t, sh.wait(nil), sandbox.Line)
 		exited(t, sh.input("y\n", nil), 4)
 		sh.fails(sandbox.ErrIdle, "Interrupt", sh.interrupts(nil))
-		job, err := within(b, t, "Background", func(ctx context.Context) (sandbox.Job, error) { return b.Background(ctx, "exit 4", nil) })
+		job, err := within(b, t, "Background", func(ctx context.Context) (sandbox.Job, error) {
+			return b.Background(ctx, "exit 4", nil)
+		})
 		require.NoError(t, err)
 		res, err := within(b, t, "Job.Wait", job.Wait)
 		require.NoError(t, err)

@@ -25,12 +25,16 @@ func (s *suite) concurrency(t *testing.T) {
 		}
 		b := s.box(t)
 		require.NoError(t, together(s.sessions, func(i int) error {
-			session, err := attempt("Open", func(ctx context.Context) (sandbox.Session, error) { return b.Open(ctx, sandbox.Dir(b.tmp)) })
+			session, err := attempt("Open", func(ctx context.Context) (sandbox.Session, error) {
+				return b.Open(ctx, sandbox.Dir(b.tmp))
+			})
 			if err != nil {
 				return err
 			}
 			err = basics(session, fmt.Sprintf("session%d", i))
-			_, closeErr := attempt("Close", empty(func(context.Context) error { return session.Close() }))
+			_, closeErr := attempt("Close", empty(func(context.Context) error {
+				return session.Close()
+			}))
 			return errors.Join(err, closeErr)
 		}))
 	})
@@ -83,7 +87,9 @@ func (s *suite) concurrency(t *testing.T) {
 			return errors.Join(basics(boxes[i], name), boxBasics(boxes[i], name, host))
 		}))
 		require.NoError(t, together(s.boxes, func(i int) error {
-			_, err := attempt("Close", empty(func(context.Context) error { return boxes[i].Close() }))
+			_, err := attempt("Close", empty(func(context.Context) error {
+				return boxes[i].Close()
+			}))
 			return err
 		}))
 	})
@@ -130,14 +136,17 @@ func basics(session sandbox.Session, name string) error {
 	err := run("", 0, sh.executes("d=$(mktemp -d /tmp/sandboxtest.XXXXXX) && cd \"$d\" && X="+name))
 	for i := range 3 {
 		err = errors.Join(err, run(repeat(name+" line %d\n", 500), i+3,
-			sh.executes(fmt.Sprintf(`i=0; while [ "$i" -lt 500 ]; do i=$((i + 1)); echo "$X line $i"; done; (exit %d)`, i+3))))
+			sh.executes(
+				fmt.Sprintf(
+					`i=0; while [ "$i" -lt 500 ]; do i=$((i + 1)); echo "$X line $i"; done; (exit %d)`, i+3))))
 	}
 	err = errors.Join(err, run(lines(1, 50_000), 0, sh.executes("seq 1 50000")))
 	if err != nil {
 		return err
 	}
 	res, err := attempt(name, sh.executes(ask))
-	if err != nil || res.State != sandbox.Waiting || res.Awaits != sandbox.Line || res.Output != "name? " {
+	if err != nil || res.State != sandbox.Waiting || res.Awaits != sandbox.Line ||
+		res.Output != "name? " {
 		return fmt.Errorf("execute that asks: %s, %v", show(res), err)
 	}
 	if err := run(name+"\nhello "+name+"\n", 0, sh.inputs(name+"\n")); err != nil {
@@ -154,10 +163,14 @@ func basics(session sandbox.Session, name string) error {
 func boxBasics(box sandbox.Sandbox, name, host string) error {
 	var stdout, stderr bytes.Buffer
 	code, err := attempt("Run", func(ctx context.Context) (int, error) {
-		return box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "cat; echo " + name + " >&2; exit 4"}, Stdin: strings.NewReader(lines(1, 10_000)), Stdout: &stdout, Stderr: &stderr})
+		return box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c",
+			"cat; echo " + name + " >&2; exit 4"}, Stdin: strings.NewReader(lines(1, 10_000)),
+			Stdout: &stdout, Stderr: &stderr})
 	})
-	if err != nil || code != 4 || stdout.String() != lines(1, 10_000) || stderr.String() != name+"\n" {
-		return fmt.Errorf("Run: code %d, stdout %s, stderr %s, %v", code, brief(stdout.String()), brief(stderr.String()), err)
+	if err != nil || code != 4 || stdout.String() != lines(1, 10_000) ||
+		stderr.String() != name+"\n" {
+		return fmt.Errorf("Run: code %d, stdout %s, stderr %s, %v", code, brief(stdout.String()),
+			brief(stderr.String()), err)
 	}
 	res, err := attempt("Background", func(ctx context.Context) (*sandbox.Result, error) {
 		job, err := box.Background(ctx, "seq 1 1000; echo "+name+"; exit 5")
@@ -173,7 +186,8 @@ func boxBasics(box sandbox.Sandbox, name, host string) error {
 		return fmt.Errorf("background: %w", err)
 	}
 	_, err = attempt("copies", empty(func(ctx context.Context) error {
-		in, out, there := filepath.Join(host, name+".in"), filepath.Join(host, name+".out"), "/tmp/sandboxtest."+filepath.Base(filepath.Dir(host))+"."+name
+		in, out, there := filepath.Join(host, name+".in"), filepath.Join(host, name+".out"),
+			"/tmp/sandboxtest."+filepath.Base(filepath.Dir(host))+"."+name
 		if err := os.WriteFile(in, []byte(name+lines(1, 100_000)), 0o600); err != nil {
 			return err
 		}

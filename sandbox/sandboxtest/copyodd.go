@@ -37,8 +37,10 @@ func copyErrors(t *testing.T, b *box) {
 		if b.root(t) {
 			b.suite.skip(t, "root may do everything")
 		}
-		b.script(t, `mkdir "$1/locked" && : > "$1/secret" && chmod 000 "$1/locked" "$1/secret"`, dir)
-		defer b.script(t, `chmod 700 "$1/locked" "$1/secret" && rm -rf "$1/locked" "$1/secret"`, dir)
+		b.script(t, `mkdir "$1/locked" && : > "$1/secret" && chmod 000 "$1/locked" "$1/secret"`,
+			dir)
+		defer b.script(t, `chmod 700 "$1/locked" "$1/secret" && rm -rf "$1/locked" "$1/secret"`,
+			dir)
 		require.ErrorIs(t, b.copyTo(t, host+"/f", dir+"/locked/f"), fs.ErrPermission)
 		require.ErrorIs(t, b.copyFrom(t, dir+"/secret", host+"/x"), fs.ErrPermission)
 		require.NoFileExists(t, host+"/x")
@@ -102,7 +104,8 @@ func odd(t *testing.T, b *box) {
 		require.NoError(t, os.Chmod(host+"/some/shut", 0o700))
 	})
 	t.Run("Sizeless", func(t *testing.T) {
-		for _, name := range []string{"/proc/version", "/sys/kernel/mm/transparent_hugepage/enabled"} {
+		for _, name := range []string{"/proc/version",
+			"/sys/kernel/mm/transparent_hugepage/enabled"} {
 			if code, _, _ := b.sh(t, `cat "$1"`, name); code != 0 {
 				continue // not Linux
 			}
@@ -127,7 +130,8 @@ func deep(t *testing.T, b *box) {
 	t.Parallel()
 	host, dir := t.TempDir(), b.dir(t)
 	half := strings.Repeat("/"+strings.Repeat("d", 240), 9)
-	b.script(t, `mkdir -p "$1/a$2" "$1/b$2" && echo deep >"$1/b$2/f" && mv "$1/b" "$1/a$2/"`, dir, half)
+	b.script(t, `mkdir -p "$1/a$2" "$1/b$2" && echo deep >"$1/b$2/f" && mv "$1/b" "$1/a$2/"`, dir,
+		half)
 	defer func() {
 		require.NoError(t, b.Files().RemoveAll(context.Background(), dir+"/a"))
 		same(t, "", b.script(t, `ls -A "$1"`, dir))
@@ -154,7 +158,8 @@ func linksOut(t *testing.T, b *box) {
 	target, err := os.Readlink(host + "/dst/d/l")
 	require.NoError(t, err)
 	require.Equal(t, outside, target)
-	// Now what was a link is a directory, and its file goes where the first copy's link points, or does it?
+	// Now what was a link is a directory, and its file goes where the first copy's link points, or
+	// does it?
 	b.script(t, `cd "$1/d" && rm l && mkdir l && echo escaped > l/f`, dir)
 	if err := b.copyFrom(t, dir+"/d", host+"/dst"); err != nil {
 		t.Log("the second copy is refused:", err)

@@ -13,12 +13,16 @@ import (
 
 func smallNames(t *testing.T, b *box) {
 	t.Parallel()
-	odd := []string{"a b", " lead", "trail ", "it's", `dq"`, "new\nline", "-dash", "--", "$HOME", "`x`", "*", "?", "[a]", `back\slash`, "日本 é", ".hidden", "...", "~", "~root", "#", "tab\t", "esc\x1b[31m", strings.Repeat("x", 240)}
+	odd := []string{"a b", " lead", "trail ", "it's", `dq"`, "new\nline", "-dash", "--", "$HOME",
+		"`x`", "*", "?", "[a]", `back\slash`, "日本 é", ".hidden", "...", "~", "~root", "#", "tab\t",
+		"esc\x1b[31m", strings.Repeat("x", 240)}
 	if runtime.GOOS == "linux" {
 		odd = append(odd, "\xff\xfe")
 	}
 	dir := b.dir(t)
-	if longest := strings.Repeat("y", 255); strings.Contains(b.script(t, `mkdir -p "$1" && echo made || :`, dir+"/"+longest), "made") { // a union of file systems may take less
+	// a union of file systems may take less
+	if longest := strings.Repeat("y", 255); strings.Contains(
+		b.script(t, `mkdir -p "$1" && echo made || :`, dir+"/"+longest), "made") {
 		odd = append(odd, longest)
 	}
 	for _, name := range odd {
@@ -90,8 +94,10 @@ func globs(t *testing.T, b *box) {
 	dir := b.dir(t)
 	b.script(t, `cd "$1" && mkdir -p a/x b/x c && : > a/x/1.go && : > a/x/2.go && : > b/x/3.go && : > b/x/n.txt && ln -s a d && : > '[z]'`, dir)
 	for pattern, want := range map[string][]string{
-		"*/x/*.go": {"a/x/1.go", "a/x/2.go", "b/x/3.go", "d/x/1.go", "d/x/2.go"}, "a/x/?.go": {"a/x/1.go", "a/x/2.go"}, "[bc]/x/*": {"b/x/3.go", "b/x/n.txt"},
-		"a/x/1.go": {"a/x/1.go"}, "none/*": nil, "nothing": nil, `\[z\]`: {"[z]"}, "*/*/../../c": nil, "a/./x/1*": {"a/./x/1.go"},
+		"*/x/*.go": {"a/x/1.go", "a/x/2.go", "b/x/3.go", "d/x/1.go", "d/x/2.go"},
+		"a/x/?.go": {"a/x/1.go", "a/x/2.go"}, "[bc]/x/*": {"b/x/3.go", "b/x/n.txt"},
+		"a/x/1.go": {"a/x/1.go"}, "none/*": nil, "nothing": nil, `\[z\]`: {"[z]"},
+		"*/*/../../c": nil, "a/./x/1*": {"a/./x/1.go"},
 	} {
 		require.NoError(t, b.withFiles(t, "Glob", func(ctx context.Context, f sandbox.Files) error {
 			found, err := f.Glob(ctx, dir+"/"+pattern)

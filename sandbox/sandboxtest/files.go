@@ -35,20 +35,25 @@ func (s *suite) files(t *testing.T) {
 // copyTo and copyFrom are CopyTo and CopyFrom, and return their error.
 func (b *box) copyTo(t testing.TB, hostPath, boxPath string) error {
 	t.Helper()
-	_, err := within(b, t, "CopyTo", empty(func(ctx context.Context) error { return b.CopyTo(ctx, hostPath, boxPath) }))
+	_, err := within(b, t, "CopyTo", empty(func(ctx context.Context) error {
+		return b.CopyTo(ctx, hostPath, boxPath)
+	}))
 	return err
 }
 
 func (b *box) copyFrom(t testing.TB, boxPath, hostPath string) error {
 	t.Helper()
-	_, err := within(b, t, "CopyFrom", empty(func(ctx context.Context) error { return b.CopyFrom(ctx, boxPath, hostPath) }))
+	_, err := within(b, t, "CopyFrom", empty(func(ctx context.Context) error {
+		return b.CopyFrom(ctx, boxPath, hostPath)
+	}))
 	return err
 }
 
 // dir makes a directory in the box.
 func (b *box) dir(t testing.TB) string {
 	t.Helper()
-	return strings.TrimSuffix(b.script(t, `d=$(mktemp -d "$1/XXXXXX") && printf '%s\n' "$d"`, b.tmp), "\n")
+	return strings.TrimSuffix(b.script(t, `d=$(mktemp -d "$1/XXXXXX") && printf '%s\n' "$d"`,
+		b.tmp), "\n")
 }
 
 // write makes a file on this machine.
@@ -75,7 +80,8 @@ func contents(t *testing.T, b *box) {
 		all.WriteByte(byte(i))
 	}
 	for _, c := range []struct{ name, content string }{
-		{"Text", "one\ntwo\n"}, {"Empty", ""}, {"Binary", strings.Repeat(all.String(), 10)}, {"512Bytes", strings.Repeat("x", 512)}, {"Large", lines(1, 500_000)},
+		{"Text", "one\ntwo\n"}, {"Empty", ""}, {"Binary", strings.Repeat(all.String(), 10)},
+		{"512Bytes", strings.Repeat("x", 512)}, {"Large", lines(1, 500_000)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, host := b.dir(t), t.TempDir()
@@ -90,7 +96,9 @@ func contents(t *testing.T, b *box) {
 
 func names(t *testing.T, b *box) {
 	t.Parallel()
-	odd := []string{"a b", " lead", "trail ", "it's", `dq"`, "new\nline", "-dash", "$HOME", "`x`", "*", "?", `back\slash`, "日本 é", ".hidden", "...", "semi;", "#", "tab\t", "esc\x1b[31m", strings.Repeat("long", 60)}
+	odd := []string{"a b", " lead", "trail ", "it's", `dq"`, "new\nline", "-dash", "$HOME", "`x`",
+		"*", "?", `back\slash`, "日本 é", ".hidden", "...", "semi;", "#", "tab\t", "esc\x1b[31m",
+		strings.Repeat("long", 60)}
 	if runtime.GOOS == "linux" {
 		odd = append(odd, "\xff\xfe")
 	}
@@ -122,12 +130,14 @@ func tree(t *testing.T, b *box) {
 	same(t, want, b.script(t, list, dir+"/dst"))
 	require.NoError(t, b.copyFrom(t, dir+"/dst", host+"/back"))
 	var got []string
-	require.NoError(t, filepath.WalkDir(host+"/back", func(path string, _ fs.DirEntry, err error) error {
-		rel, _ := filepath.Rel(host+"/back", path)
-		got = append(got, rel)
-		return err
-	}))
-	require.Equal(t, []string{".", ".config", ".config/c", "a", "empty", "empty/nested", "sub", "sub/deep", "sub/deep/er", "sub/deep/er/b"}, got)
+	require.NoError(t, filepath.WalkDir(host+"/back",
+		func(path string, _ fs.DirEntry, err error) error {
+			rel, _ := filepath.Rel(host+"/back", path)
+			got = append(got, rel)
+			return err
+		}))
+	require.Equal(t, []string{".", ".config", ".config/c", "a", "empty", "empty/nested", "sub",
+		"sub/deep", "sub/deep/er", "sub/deep/er/b"}, got)
 	holds(t, host+"/back/sub/deep/er/b", "b")
 	require.NoError(t, b.copyTo(t, host+"/src", dir+"/")) // an existing directory: in it
 	same(t, want, b.script(t, list, dir+"/src"))
@@ -142,9 +152,11 @@ func attributes(t *testing.T, b *box) {
 	t.Parallel()
 	t.Run("Permissions", func(t *testing.T) {
 		host, dir := t.TempDir(), b.dir(t)
-		for mode, want := range map[fs.FileMode]string{0o755: "-rwxr-xr-x", 0o640: "-rw-r-----", 0o444: "-r--r--r--", 0o600: "-rw-------"} {
+		for mode, want := range map[fs.FileMode]string{0o755: "-rwxr-xr-x", 0o640: "-rw-r-----",
+			0o444: "-r--r--r--", 0o600: "-rw-------"} {
 			name := "/f" + mode.String()
-			require.NoError(t, b.copyTo(t, write(t, host+name, "#!/bin/sh\necho ran\n", mode), dir+name))
+			require.NoError(t, b.copyTo(t, write(t, host+name, "#!/bin/sh\necho ran\n", mode),
+				dir+name))
 			same(t, want+"\n", b.script(t, `ls -ld "$1" | cut -c 1-10`, dir+name))
 			require.NoError(t, b.copyFrom(t, dir+name, host+name+".back"))
 			info, err := os.Stat(host + name + ".back")
@@ -174,13 +186,15 @@ func attributes(t *testing.T, b *box) {
 	t.Run("Links", func(t *testing.T) { // are kept, never followed out
 		host, dir := t.TempDir(), b.dir(t)
 		write(t, host+"/d/f", "x", 0o644)
-		for name, target := range map[string]string{"near": "f", "up": "../../nothing", "absolute": "/etc/hosts", "dangling": "no such", "odd": "it's a\nname"} {
+		for name, target := range map[string]string{"near": "f", "up": "../../nothing",
+			"absolute": "/etc/hosts", "dangling": "no such", "odd": "it's a\nname"} {
 			require.NoError(t, os.Symlink(target, filepath.Join(host, "d", name)))
 		}
 		require.NoError(t, b.copyTo(t, host+"/d", dir+"/d"))
 		same(t, "/etc/hosts\n", b.script(t, `readlink "$1"`, dir+"/d/absolute"))
 		require.NoError(t, b.copyFrom(t, dir+"/d", host+"/back"))
-		for name, target := range map[string]string{"near": "f", "up": "../../nothing", "absolute": "/etc/hosts", "dangling": "no such", "odd": "it's a\nname"} {
+		for name, target := range map[string]string{"near": "f", "up": "../../nothing",
+			"absolute": "/etc/hosts", "dangling": "no such", "odd": "it's a\nname"} {
 			got, err := os.Readlink(filepath.Join(host, "back", name))
 			require.NoError(t, err)
 			require.Equal(t, target, got)
@@ -230,7 +244,8 @@ func onto(t *testing.T, b *box) {
 		require.ErrorIs(t, b.copyFrom(t, dir+"/d/new", host+"/into"), syscall.EISDIR)
 		require.DirExists(t, host+"/into/new/kept")
 	})
-	t.Run("ReadOnlyFile", func(t *testing.T) { // is replaced: that takes the right to write in the directory only
+	// is replaced: that takes the right to write in the directory only
+	t.Run("ReadOnlyFile", func(t *testing.T) {
 		b.script(t, `printf old > "$1/ro" && chmod 444 "$1/ro"`, dir)
 		require.NoError(t, b.copyTo(t, host+"/new", dir+"/ro"))
 		same(t, "new-rw-r--r--\n", b.script(t, `cat "$1" && ls -l "$1" | cut -c1-10`, dir+"/ro"))

@@ -18,10 +18,12 @@ func follow(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		var raw bytes.Buffer
-		res := sh.exec(`printf '\033[1mone\033[0m\n'; until [ -e go ]; do sleep 0.02; done; echo two; : > come; until [ -e on ]; do sleep 0.02; done; read -r n; echo "$n"`,
+		res := sh.exec(
+			`printf '\033[1mone\033[0m\n'; until [ -e go ]; do sleep 0.02; done; echo two; : > come; until [ -e on ]; do sleep 0.02; done; read -r n; echo "$n"`,
 			sandbox.Follow(&raw), sandbox.Until(regexp.MustCompile("one\n")))
 		require.Equal(t, sandbox.Running, res.State)
-		b.script(t, `cd "$1"; : > go; until [ -e come ]; do sleep 0.02; done; : > on`, sh.dir) // no call waits meanwhile
+		// no call waits meanwhile
+		b.script(t, `cd "$1"; : > go; until [ -e come ]; do sleep 0.02; done; : > on`, sh.dir)
 		waiting(t, sh.wait(), sandbox.Line)
 		same(t, "\x1b[1mone\x1b[0m\ntwo\n", unix(raw.Bytes()))
 		exited(t, sh.input("three\n"), 0)
@@ -32,7 +34,8 @@ func follow(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		w := &failingWriter{}
-		same(t, lines(1, 10000), sh.output("seq 1 5000; sleep 0.1; seq 5001 10000", sandbox.Follow(w)))
+		same(t, lines(1, 10000), sh.output("seq 1 5000; sleep 0.1; seq 5001 10000",
+			sandbox.Follow(w)))
 		require.Equal(t, 1, w.calls, "writes after the first error")
 		sh.lives()
 	})
@@ -40,15 +43,18 @@ func follow(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		var raw, other bytes.Buffer
-		same(t, lines(1, 5000), sh.output("seq 1 5000", sandbox.Follow(&raw), sandbox.Follow(&failingWriter{}), sandbox.Follow(nil), sandbox.Follow(&other)))
+		same(t, lines(1, 5000), sh.output("seq 1 5000", sandbox.Follow(&raw),
+			sandbox.Follow(&failingWriter{}), sandbox.Follow(nil), sandbox.Follow(&other)))
 		same(t, lines(1, 5000), unix(raw.Bytes()))
 		same(t, lines(1, 5000), unix(other.Bytes()))
 	})
-	t.Run("Turns", func(t *testing.T) { // one command's before the next one's, also if no call has waited for the end of the first
+	// one command's before the next one's, also if no call has waited for the end of the first
+	t.Run("Turns", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
 		var raw slow
-		res := sh.exec("seq 1 20000", sandbox.Follow(&raw), sandbox.Until(regexp.MustCompile("1\n")))
+		res := sh.exec("seq 1 20000", sandbox.Follow(&raw),
+			sandbox.Until(regexp.MustCompile("1\n")))
 		require.Equal(t, sandbox.Running, res.State)
 		for {
 			_, err := within(b, t, "Execute", sh.executes("echo end", sandbox.Follow(&raw)))

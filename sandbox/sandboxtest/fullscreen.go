@@ -45,10 +45,14 @@ func fullScreen(t *testing.T, b *box) {
 		waiting(t, sh.input("ihello world"), sandbox.Keys)
 		shows(t, sh, 0, "hello world")
 		waiting(t, sh.input("\x1b"), sandbox.Keys)
-		b.eventually(t, func() bool { return !strings.HasPrefix(sh.screen().Lines[sandbox.DefaultRows-1], "I ") },
+		b.eventually(t, func() bool {
+			return !strings.HasPrefix(sh.screen().Lines[sandbox.DefaultRows-1], "I ")
+		},
 			"the end of vi's insert mode: busybox's waits whether more of a sequence comes")
 		waiting(t, sh.input("yyp"), sandbox.Keys)
-		b.eventually(t, func() bool { return sh.screen().Lines[1] == "hello world" }, "a second line: busybox's waits between the keys, too")
+		b.eventually(t, func() bool {
+			return sh.screen().Lines[1] == "hello world"
+		}, "a second line: busybox's waits between the keys, too")
 		exited(t, sh.input(":wq\r"), 0)
 		same(t, "hello world\nhello world\n", sh.output("cat f"))
 		sh.lives()
@@ -58,7 +62,9 @@ func fullScreen(t *testing.T, b *box) {
 		b.need(t, "top")
 		sh := b.open(t)
 		waiting(t, sh.exec("top"), sandbox.Keys)
-		b.eventually(t, func() bool { return strings.Contains(strings.Join(sh.screen().Lines, "\n"), "PID") }, "top's table on the screen")
+		b.eventually(t, func() bool {
+			return strings.Contains(strings.Join(sh.screen().Lines, "\n"), "PID")
+		}, "top's table on the screen")
 		exited(t, sh.input("q"), 0)
 		sh.lives()
 	})
@@ -66,8 +72,10 @@ func fullScreen(t *testing.T, b *box) {
 		t.Parallel()
 		b.need(t, "git", "less")
 		sh := b.open(t)
-		sh.output("git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m \"$(seq 1 100)\"")
-		res := sh.exec("git log") // no pager unless one is asked for: programs read this, not people
+		sh.output("git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty " +
+			"-m \"$(seq 1 100)\"")
+		// no pager unless one is asked for: programs read this, not people
+		res := sh.exec("git log")
 		exited(t, res, 0)
 		require.Contains(t, res.Output, "    100\n")
 		waiting(t, sh.exec("GIT_PAGER=less LESS= git log"), sandbox.Keys)
@@ -87,7 +95,8 @@ func fullScreen(t *testing.T, b *box) {
 			b.suite.skip(t, "python3 in this box has no curses")
 		}
 		sh := b.open(t)
-		res := sh.exec(`python3 -c 'import curses; curses.wrapper(lambda s: (s.addstr(2, 3, "in curses"), s.refresh(), s.getkey()))'`)
+		res := sh.exec(
+			`python3 -c 'import curses; curses.wrapper(lambda s: (s.addstr(2, 3, "in curses"), s.refresh(), s.getkey()))'`)
 		waiting(t, res, sandbox.Keys)
 		require.NotContains(t, res.Output, "in curses")
 		shows(t, sh, 2, "   in curses")
@@ -96,7 +105,8 @@ func fullScreen(t *testing.T, b *box) {
 	})
 	t.Run("Interrupted", func(t *testing.T) { // these do not end for ^C
 		t.Parallel()
-		cases := []named{{"less", "less numbers"}, {"vi", "vi f"}, {"python3", "python3"}, {"top", "top"}}
+		cases := []named{{"less", "less numbers"}, {"vi", "vi f"}, {"python3", "python3"},
+			{"top", "top"}}
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
@@ -115,7 +125,8 @@ func fullScreen(t *testing.T, b *box) {
 	t.Run("OneKey", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		waiting(t, sh.exec("stty -icanon -echo min 1; head -c 1 | od -An -tx1; stty icanon echo"), sandbox.Keys)
+		waiting(t, sh.exec("stty -icanon -echo min 1; head -c 1 | od -An -tx1; stty icanon echo"),
+			sandbox.Keys)
 		res := sh.input("\x1b")
 		exited(t, res, 0)
 		same(t, "1b", strings.TrimSpace(res.Output))
@@ -149,7 +160,8 @@ func fullScreen(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
-		running(t, sh.exec(`printf '\033[2J\033[Hbusy'; sleep `+string(m), sandbox.Until(regexp.MustCompile("busy"))))
+		running(t, sh.exec(`printf '\033[2J\033[Hbusy'; sleep `+string(m),
+			sandbox.Until(regexp.MustCompile("busy"))))
 		require.Equal(t, "busy", sh.screen().Lines[0])
 		sh.interrupt()
 		b.gone(t, m)
@@ -171,7 +183,8 @@ func fullScreen(t *testing.T, b *box) {
 func shows(t testing.TB, sh *shell, row int, line string) {
 	t.Helper()
 	screen := sh.screen()
-	require.Equalf(t, line, screen.Lines[row], "row %d of the screen:\n%s", row, strings.Join(screen.Lines, "\n"))
+	require.Equalf(t, line, screen.Lines[row], "row %d of the screen:\n%s", row,
+		strings.Join(screen.Lines, "\n"))
 }
 
 func sizes(t *testing.T, b *box) {
@@ -202,7 +215,8 @@ func sizes(t *testing.T, b *box) {
 	t.Run("WhileRunning", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		res := sh.exec(`sh -c 'trap "stty size" WINCH; echo ready; while :; do sleep 0.05; done'`, sandbox.Until(regexp.MustCompile("ready\n")))
+		res := sh.exec(`sh -c 'trap "stty size" WINCH; echo ready; while :; do sleep 0.05; done'`,
+			sandbox.Until(regexp.MustCompile("ready\n")))
 		running(t, res)
 		sh.resize(33, 77)
 		res = sh.wait(sandbox.Until(regexp.MustCompile(`33 77\n`)), sandbox.Yield(grace))
@@ -242,7 +256,9 @@ func sizes(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		for _, size := range [][2]int{{0, 0}, {-1, -1}, {1 << 20, 1 << 20}} {
-			within(b, t, "Resize", empty(func(ctx context.Context) error { return sh.Resize(ctx, size[0], size[1]) }))
+			within(b, t, "Resize", empty(func(ctx context.Context) error {
+				return sh.Resize(ctx, size[0], size[1])
+			}))
 			sh.lives()
 		}
 		sh.resize(24, 80)

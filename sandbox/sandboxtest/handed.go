@@ -8,11 +8,14 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// handed: exec hands the shell's place to a program, which is the command then, or to a shell, which is the session's.
+// handed: exec hands the shell's place to a program, which is the command then, or to a shell,
+// which is the session's.
 func handed(t *testing.T, b *box) {
 	t.Parallel()
-	for _, c := range []struct{ name, shell, needs string }{{"Bash", "bash -c", "bash"}, {"Sh", "sh -c", ""}, {"Ash", "busybox ash -c", "busybox"}} {
-		t.Run("ProgramThatAsks/"+c.name, func(t *testing.T) { // it reads what is typed, and nothing of ours
+	for _, c := range []struct{ name, shell, needs string }{{"Bash", "bash -c", "bash"},
+		{"Sh", "sh -c", ""}, {"Ash", "busybox ash -c", "busybox"}} {
+		// it reads what is typed, and nothing of ours
+		t.Run("ProgramThatAsks/"+c.name, func(t *testing.T) {
 			t.Parallel()
 			if c.needs != "" && !b.has(t, c.needs) {
 				b.suite.skip(t, "no "+c.needs+" in this box")
@@ -50,7 +53,8 @@ func handed(t *testing.T, b *box) {
 		sh.lives()
 	})
 	for _, c := range []struct{ name, command, needs string }{
-		{"Bash", "exec bash", "bash"}, {"BashPlain", "exec bash --norc -i", "bash"}, {"Sh", "exec sh -i", ""}, {"Dash", "exec dash", "dash"},
+		{"Bash", "exec bash", "bash"}, {"BashPlain", "exec bash --norc -i", "bash"},
+		{"Sh", "exec sh -i", ""}, {"Dash", "exec dash", "dash"},
 	} {
 		t.Run("Shell/"+c.name, func(t *testing.T) {
 			t.Parallel()

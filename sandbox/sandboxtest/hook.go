@@ -78,12 +78,17 @@ func prompts(t *testing.T, b *box) {
 		{"PS2", "PS2='more> '", ""},
 		{"PS4", "PS4='trace '", ""},
 		{"PromptCommand", `PROMPT_COMMAND='PS1="> "'`, ""},
-		{"PromptCommandFunction", `hook() { local s=$?; PS1="$(echo "$s")> "; return $s; }; PROMPT_COMMAND=hook`, "bash: PROMPT_COMMAND"},
-		{"PromptCommandTwice", `PROMPT_COMMAND="true; ${PROMPT_COMMAND:-:}"; PROMPT_COMMAND="$PROMPT_COMMAND; true"`, ""},
+		{"PromptCommandFunction",
+			`hook() { local s=$?; PS1="$(echo "$s")> "; return $s; }; PROMPT_COMMAND=hook`,
+			"bash: PROMPT_COMMAND"},
+		{"PromptCommandTwice",
+			`PROMPT_COMMAND="true; ${PROMPT_COMMAND:-:}"; PROMPT_COMMAND="$PROMPT_COMMAND; true"`,
+			""},
 		{"PromptCommandArray", `PROMPT_COMMAND=(true 'PS1="> "' false)`, "bash: arrays"},
 		{"PromptCommandFails", `PROMPT_COMMAND=false`, ""},
 		{"PS0", "PS0='run '", ""},
-		{"Sourced", "printf 'PS1=\"(sourced) $PS1\"\\nhash -r 2>/dev/null\\n' > activate; . ./activate", ""},
+		{"Sourced", "printf 'PS1=\"(sourced) $PS1\"\\nhash -r 2>/dev/null\\n' > activate; . " +
+			"./activate", ""},
 		{"TitleInPrompt", `PS1='\[\e]0;title\a\]$ '`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -120,7 +125,8 @@ func virtualEnvironment(t *testing.T, b *box) {
 	b.need(t, "python3")
 	sh := b.open(t)
 	if code, _, stderr := b.sh(t, `python3 -m venv --without-pip "$1"`, sh.dir+"/venv"); code != 0 {
-		b.suite.skip(t, "python3 in this box makes no virtual environments: "+strings.TrimSpace(stderr))
+		b.suite.skip(t, "python3 in this box makes no virtual environments: "+
+			strings.TrimSpace(stderr))
 	}
 	prefix := "python3 -c 'import sys; print(sys.prefix)'"
 	before := sh.output(prefix)

@@ -24,7 +24,8 @@ func inputs(t *testing.T, b *box) {
 		same(t, want, b.script(t, `cat "$1"`, sh.dir+"/f"))
 		sh.lives()
 	})
-	t.Run("100KBToAProgramThatPrints", func(t *testing.T) { // echo, input and output at once: nobody may wait for another
+	// echo, input and output at once: nobody may wait for another
+	t.Run("100KBToAProgramThatPrints", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
 		want := lines(1, 20000)
@@ -41,14 +42,15 @@ func inputs(t *testing.T, b *box) {
 	})
 	t.Run("100KBToAProgramThatDoesNotRead", func(t *testing.T) {
 		t.Parallel()
-		// What a terminal that is full holds before the interrupt key, the shell reads when it is back, as it would a person's typing.
-		// busybox ash takes half a minute for it.
+		// What a terminal that is full holds before the interrupt key, the shell reads when it is
+		// back, as it would a person's typing. busybox ash takes half a minute for it.
 		b.need(t, "bash: a fast prompt")
 		sh := b.open(t)
 		m := b.marker(t)
 		running(t, sh.exec("sleep "+string(m), sandbox.Yield(50*time.Millisecond)))
 		b.alive(t, m, 1)
-		res, err := within(b, t, "Input", sh.inputs(strings.Repeat(": > stray\n", 10000), sandbox.Yield(500*time.Millisecond)))
+		res, err := within(b, t, "Input", sh.inputs(strings.Repeat(": > stray\n", 10000),
+			sandbox.Yield(500*time.Millisecond)))
 		if err == nil {
 			running(t, res)
 		}
@@ -148,7 +150,8 @@ func inputs(t *testing.T, b *box) {
 	t.Run("TypedAhead", func(t *testing.T) { // to a program that reads later
 		t.Parallel()
 		sh := b.open(t)
-		running(t, sh.exec("sleep 0.5; read -r x; echo \"got $x\"", sandbox.Yield(100*time.Millisecond)))
+		running(t, sh.exec("sleep 0.5; read -r x; echo \"got $x\"",
+			sandbox.Yield(100*time.Millisecond)))
 		res := sh.input("early\n")
 		exited(t, res, 0)
 		require.True(t, strings.HasSuffix(res.Output, "got early\n"), show(res))
@@ -171,7 +174,8 @@ func until(t *testing.T, b *box) {
 	t.Run("AcrossTwoReads", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		res := sh.exec("printf 'a par'; sleep 0.2; printf 'tial line\\n'; sleep 0.2; echo end", sandbox.Until(re("partial")))
+		res := sh.exec("printf 'a par'; sleep 0.2; printf 'tial line\\n'; sleep 0.2; echo end",
+			sandbox.Until(re("partial")))
 		running(t, res)
 		require.Equal(t, "partial", res.Matched)
 		same(t, "a partial", res.Output)
@@ -248,10 +252,12 @@ func until(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
-		res := sh.exec("echo starting; sleep 0.3; echo listening on 8080; sleep "+string(m), sandbox.Until(re(`listening on (\d+)`)))
+		res := sh.exec("echo starting; sleep 0.3; echo listening on 8080; sleep "+string(m),
+			sandbox.Until(re(`listening on (\d+)`)))
 		running(t, res)
 		require.Equal(t, "listening on 8080", res.Matched)
-		b.alive(t, m, 1) // bash 5.2, left to itself, dies now and then of a ^C before it has forked: see timeouts
+		// bash 5.2, left to itself, dies now and then of a ^C before it has forked: see timeouts
+		b.alive(t, m, 1)
 		exited(t, sh.interrupt(), 130)
 		b.gone(t, m)
 		sh.lives()
@@ -260,7 +266,8 @@ func until(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		m := b.marker(t)
-		res := sh.timeout(500*time.Millisecond, "echo a; sleep "+string(m), sandbox.Until(re("nothing")))
+		res := sh.timeout(500*time.Millisecond, "echo a; sleep "+string(m),
+			sandbox.Until(re("nothing")))
 		exited(t, res, 130)
 		require.Empty(t, res.Matched)
 		b.gone(t, m)
@@ -291,9 +298,13 @@ func notWaiting(t *testing.T, b *box) {
 		{"Discarded", "yes > /dev/null", ""},
 		{"PythonSleep", "python3 -c 'import time; time.sleep({n})'", "python3"},
 		{"PythonServer", "python3 -m http.server --bind 127.0.0.1 0", "python3"},
-		{"PythonSelect", "python3 -c 'import os, select; r, w = os.pipe(); select.select([r], [], [])'", "python3"},
-		// As apt-get has helpers that are another user (only where this one is root), of which /proc tells little.
-		{"HelperOfAnotherUser", `sh -c 'setpriv --reuid 65534 sleep {n} & printf "Reading ... "; while :; do :; done'`, "setpriv"},
+		{"PythonSelect", "python3 -c 'import os, select; r, w = os.pipe(); select.select([r], " +
+			"[], [])'", "python3"},
+		// As apt-get has helpers that are another user (only where this one is root), of which
+		// /proc tells little.
+		{"HelperOfAnotherUser",
+			`sh -c 'setpriv --reuid 65534 sleep {n} & printf "Reading ... "; while :; do :; done'`,
+			"setpriv"},
 		{"SelectWithHelper", `sh -c 'setpriv --reuid 65534 sleep {n} & exec python3 -c "
 import os, select
 print(\"0% [Connecting]\", end=\"\", flush=True)
@@ -301,22 +312,25 @@ r, w = os.pipe()
 select.select([r], [], [])"'`, "python3"},
 		{"PythonThread", "python3 -c 'import threading; threading.Event().wait()'", "python3"},
 	}
-	watch := time.Duration(b.suite.few(250, 1200)) * time.Millisecond // of some ten looks; Full: longer than what is only guessed has to wait
+	// of some ten looks; Full: longer than what is only guessed has to wait
+	watch := time.Duration(b.suite.few(250, 1200)) * time.Millisecond
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			b.need(t, c.needs)
 			sh := b.open(t)
 			m := b.marker(t)
-			running(t, sh.exec(strings.ReplaceAll(c.command, "{n}", string(m)), sandbox.Yield(watch)))
+			running(t, sh.exec(strings.ReplaceAll(c.command, "{n}", string(m)),
+				sandbox.Yield(watch)))
 			running(t, sh.wait(sandbox.Yield(watch/2)))
 			interrupted := sh.interrupt()
 			next := sh.exec("kill -9 $! 2>/dev/null; wait") // what "&" started is the user's to end
 			b.gone(t, m)
-			// What the key ends may end while the shell is at its prompt: a read without line editor in busybox ash takes that
-			// SIGCHLD for the end of its input.
+			// What the key ends may end while the shell is at its prompt: a read without line
+			// editor in busybox ash takes that SIGCHLD for the end of its input.
 			restarted := interrupted.Restarted || next.Restarted
-			if restarted && (c.name == "LoopOfSleeps" || b.ash && c.name == "BusyLoop") { // bash 5.2 and busybox ash, left to themselves: see timeouts
+			// bash 5.2 and busybox ash, left to themselves: see timeouts
+			if restarted && (c.name == "LoopOfSleeps" || b.ash && c.name == "BusyLoop") {
 				sh.usable()
 				return
 			}
@@ -326,13 +340,15 @@ select.select([r], [], [])"'`, "python3"},
 	}
 }
 
-// notYetWaiting: between a prompt and the read, and between an answer and the next read, a program works.
+// notYetWaiting: between a prompt and the read, and between an answer and the next read, a program
+// works.
 func notYetWaiting(t *testing.T, b *box) {
 	t.Parallel()
 	t.Run("SleepsAfterThePrompt", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		res := sh.exec(`printf 'name? '; sleep 1; read -r n; echo "hello $n"`, sandbox.Until(regexp.MustCompile(`\? $`)))
+		res := sh.exec(`printf 'name? '; sleep 1; read -r n; echo "hello $n"`,
+			sandbox.Until(regexp.MustCompile(`\? $`)))
 		running(t, res)
 		same(t, "name? ", res.Output)
 		res = sh.wait()
@@ -344,7 +360,8 @@ func notYetWaiting(t *testing.T, b *box) {
 	t.Run("ComputesAfterThePrompt", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		res := sh.exec("printf 'name? '; until [ -e go ]; do :; done; read -r n; echo \"hello $n\"", sandbox.Yield(250*time.Millisecond))
+		res := sh.exec("printf 'name? '; until [ -e go ]; do :; done; read -r n; echo \"hello $n\"",
+			sandbox.Yield(250*time.Millisecond))
 		running(t, res)
 		b.script(t, `: > "$1"`, sh.dir+"/go")
 		waiting(t, sh.wait(), sandbox.Line)
@@ -354,20 +371,24 @@ func notYetWaiting(t *testing.T, b *box) {
 	t.Run("WorksAfterTheAnswer", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		waiting(t, sh.exec("read -r a; until [ -e go ]; do sleep 0.02; done; read -r b; echo \"$a $b\""), sandbox.Line)
+		waiting(t, sh.exec("read -r a; until [ -e go ]; do sleep 0.02; done; read -r b; echo "+
+			"\"$a $b\""), sandbox.Line)
 		running(t, sh.input("x\n", sandbox.Yield(250*time.Millisecond)))
 		b.script(t, `: > "$1"`, sh.dir+"/go")
 		waiting(t, sh.wait(), sandbox.Line)
 		require.Contains(t, sh.input("y\n").Output, "x y\n")
 		sh.lives()
 	})
-	t.Run("ManyPrompts", func(t *testing.T) { // a stale look at the process would answer for the next
+	// a stale look at the process would answer for the next
+	t.Run("ManyPrompts", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		waiting(t, sh.exec("i=0; while [ \"$i\" -lt 20 ]; do i=$((i + 1)); printf 'q%s? ' \"$i\"; read -r a; sleep 0.03; echo \"a$i=$a\"; done"), sandbox.Line)
+		waiting(t, sh.exec("i=0; while [ \"$i\" -lt 20 ]; do i=$((i + 1)); printf 'q%s? ' "+
+			"\"$i\"; read -r a; sleep 0.03; echo \"a$i=$a\"; done"), sandbox.Line)
 		for i := range 20 {
 			res := sh.input(fmt.Sprintf("%d\n", i*i))
-			require.Truef(t, strings.HasPrefix(res.Output, fmt.Sprintf("%d\na%d=%d\n", i*i, i+1, i*i)), "question %d: %s", i+1, show(res))
+			require.Truef(t, strings.HasPrefix(res.Output,
+				fmt.Sprintf("%d\na%d=%d\n", i*i, i+1, i*i)), "question %d: %s", i+1, show(res))
 			if i < 19 {
 				waiting(t, res, sandbox.Line)
 			} else {

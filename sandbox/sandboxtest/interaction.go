@@ -85,7 +85,8 @@ func reads(t *testing.T, b *box) {
 	t.Run("Default", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		waiting(t, sh.exec(`printf 'name [ann]: '; read -r n; echo "hello ${n:-ann}"`), sandbox.Line)
+		waiting(t, sh.exec(`printf 'name [ann]: '; read -r n; echo "hello ${n:-ann}"`),
+			sandbox.Line)
 		res := sh.input("\n")
 		exited(t, res, 0)
 		same(t, "\nhello ann\n", res.Output)
@@ -116,7 +117,8 @@ func reads(t *testing.T, b *box) {
 		exited(t, sh.input("ann\n"), 0)
 		sh.lives()
 	})
-	t.Run("ALoopOfThem", func(t *testing.T) { // each answer is read, worked on and the next waited for before Input returns
+	// each answer is read, worked on and the next waited for before Input returns
+	t.Run("ALoopOfThem", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec(`while read -r l; do echo "got $l"; done; echo end`), sandbox.Line)
@@ -133,9 +135,13 @@ func reads(t *testing.T, b *box) {
 	t.Run("Programs", func(t *testing.T) {
 		t.Parallel()
 		for _, c := range []named{
-			{"cat", "cat"}, {"head", "head -n 1"}, {"sh", "sh -c 'read -r x; echo \"$x\"'"}, {"InAPipeline", "cat | cat"},
-			{"InASubshell", "(read -r x; echo \"$x\")"}, {"Substituted", `x=$(read -r y; echo "$y"); echo "$x"`}, {"TTY", "read -r x </dev/tty; echo \"$x\""},
-			{"AfterOthers", "sleep 0.2; seq 1 100; cat"}, {"SilentLoop", `while read -r x; do echo "$x"; break; done`},
+			{"cat", "cat"}, {"head", "head -n 1"}, {"sh", "sh -c 'read -r x; echo \"$x\"'"},
+			{"InAPipeline", "cat | cat"},
+			{"InASubshell", "(read -r x; echo \"$x\")"},
+			{"Substituted", `x=$(read -r y; echo "$y"); echo "$x"`},
+			{"TTY", "read -r x </dev/tty; echo \"$x\""},
+			{"AfterOthers", "sleep 0.2; seq 1 100; cat"},
+			{"SilentLoop", `while read -r x; do echo "$x"; break; done`},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
@@ -190,7 +196,8 @@ func secrets(t *testing.T, b *box) {
 			sh.lives()
 		})
 	}
-	t.Run("InterruptedWithoutEcho", func(t *testing.T) { // what the program did to the terminal went with it
+	// what the program did to the terminal went with it
+	t.Run("InterruptedWithoutEcho", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
 		waiting(t, sh.exec("sh -c 'stty -echo; read -r x'"), sandbox.Secret)
@@ -234,14 +241,19 @@ func unfinished(t *testing.T, b *box) {
 		idle()
 		sh.usable()
 	})
-	t.Run("EndedUnseen", func(t *testing.T) { // the end of a command that nobody waited for is told to the next caller
+	// the end of a command that nobody waited for is told to the next caller
+	t.Run("EndedUnseen", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
 		gone := func() {
-			b.script(t, `cd "$1" && : > go; until [ -e gone ]; do sleep 0.02; done; rm go gone`, sh.dir)
-			b.eventually(t, func() bool { return errors.Is(sh.Type(t.Context(), ""), sandbox.ErrIdle) }, "the command's end")
+			b.script(t, `cd "$1" && : > go; until [ -e gone ]; do sleep 0.02; done; rm go gone`,
+				sh.dir)
+			b.eventually(t, func() bool {
+				return errors.Is(sh.Type(t.Context(), ""), sandbox.ErrIdle)
+			}, "the command's end")
 		}
-		const command = "echo one; until [ -e go ]; do sleep 0.02; done; echo two; : > gone; (exit 6)"
+		const command = "echo one; until [ -e go ]; do sleep 0.02; done; echo two; : > gone; " +
+			"(exit 6)"
 		begun := sandbox.Until(regexp.MustCompile("one\n"))
 		res := sh.exec(command, begun)
 		running(t, res)
@@ -261,7 +273,8 @@ func unfinished(t *testing.T, b *box) {
 		sh.lives() // or to nobody
 		sh.fails(sandbox.ErrIdle, "Wait", sh.waits())
 	})
-	t.Run("ExecuteAtOnce", func(t *testing.T) { // of many at the same time, each runs whole or gets ErrBusy
+	// of many at the same time, each runs whole or gets ErrBusy
+	t.Run("ExecuteAtOnce", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
 		type answer struct {

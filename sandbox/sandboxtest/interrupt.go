@@ -32,14 +32,16 @@ func cancels(t *testing.T, b *box) {
 				_, err := b.Run(ctx, &sandbox.Cmd{Args: []string{"touch", "touched"}, Dir: sh.dir})
 				return err
 			},
-			"CopyTo":    func() error { return b.CopyTo(ctx, t.TempDir(), sh.dir+"/touched") },
-			"CopyFrom":  func() error { return b.CopyFrom(ctx, sh.dir, t.TempDir()+"/copy") },
-			"Dial":      func() error { _, err := b.Dial(ctx, "tcp", "127.0.0.1:1"); return err },
-			"Listen":    func() error { _, err := b.Listen(ctx, "tcp", "127.0.0.1:0"); return err },
-			"ReadFile":  func() error { _, err := files.ReadFile(ctx, "/etc", 0); return err },
-			"WriteFile": func() error { return files.WriteFile(ctx, sh.dir+"/touched", nil, 0o644) },
-			"Resize":    func() error { return sh.Resize(ctx, 10, 10) },
-			"Screen":    func() error { _, err := sh.Screen(ctx); return err },
+			"CopyTo":   func() error { return b.CopyTo(ctx, t.TempDir(), sh.dir+"/touched") },
+			"CopyFrom": func() error { return b.CopyFrom(ctx, sh.dir, t.TempDir()+"/copy") },
+			"Dial":     func() error { _, err := b.Dial(ctx, "tcp", "127.0.0.1:1"); return err },
+			"Listen":   func() error { _, err := b.Listen(ctx, "tcp", "127.0.0.1:0"); return err },
+			"ReadFile": func() error { _, err := files.ReadFile(ctx, "/etc", 0); return err },
+			"WriteFile": func() error {
+				return files.WriteFile(ctx, sh.dir+"/touched", nil, 0o644)
+			},
+			"Resize": func() error { return sh.Resize(ctx, 10, 10) },
+			"Screen": func() error { _, err := sh.Screen(ctx); return err },
 		} {
 			_, err := attempt(name, empty(func(context.Context) error { return call() }))
 			if !errors.Is(err, errors.ErrUnsupported) {
@@ -100,7 +102,8 @@ func cancels(t *testing.T, b *box) {
 				return sh.Execute(ctx, "echo before; sleep "+string(m))
 			})
 			require.ErrorIs(t, err, c.want)
-			require.False(t, errors.Is(err, sandbox.ErrTimeout), "a context's end is not ErrTimeout")
+			require.False(t, errors.Is(err, sandbox.ErrTimeout),
+				"a context's end is not ErrTimeout")
 			require.NotNil(t, res)
 			exited(t, res, 130)
 			require.True(t, strings.HasPrefix(res.Output, "before\n"), show(res))
@@ -108,22 +111,29 @@ func cancels(t *testing.T, b *box) {
 			sh.lives()
 		})
 	}
-	t.Run("After", func(t *testing.T) { // a context governs its call, not what goes on when it has returned
+	// a context governs its call, not what goes on when it has returned
+	t.Run("After", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		background := func(command string, opts ...sandbox.ExecOption) *sandbox.Result {
-			res, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) { return sh.Execute(ctx, command, opts...) })
+			res, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) {
+				return sh.Execute(ctx, command, opts...)
+			})
 			require.NoError(t, err)
 			return res
 		}
 		exited(t, background("X=1"), 0)
-		running(t, background("until [ -e go ]; do sleep 0.02; done; echo went $X", sandbox.Yield(100*time.Millisecond)))
+		running(t, background("until [ -e go ]; do sleep 0.02; done; echo went $X",
+			sandbox.Yield(100*time.Millisecond)))
 		job, err := within(b, t, "Background", func(context.Context) (sandbox.Job, error) {
-			return b.Background(ctx, "until [ -e go ]; do sleep 0.02; done; exit 5", sandbox.Dir(sh.dir))
+			return b.Background(ctx, "until [ -e go ]; do sleep 0.02; done; exit 5",
+				sandbox.Dir(sh.dir))
 		})
 		require.NoError(t, err)
-		other, err := within(b, t, "Open", func(context.Context) (sandbox.Session, error) { return b.Open(ctx, sandbox.Dir(sh.dir)) })
+		other, err := within(b, t, "Open", func(context.Context) (sandbox.Session, error) {
+			return b.Open(ctx, sandbox.Dir(sh.dir))
+		})
 		require.NoError(t, err)
 		cancel()
 		(&shell{Session: other, b: b, t: t}).output("sleep 0.2; : > go")
@@ -139,10 +149,13 @@ func cancels(t *testing.T, b *box) {
 	t.Run("Wait", func(t *testing.T) { // ends the waiting, not the command
 		t.Parallel()
 		sh := b.open(t)
-		running(t, sh.exec("echo one; until [ -e go ]; do sleep 0.02; done; echo two", sandbox.Yield(20*time.Millisecond)))
+		running(t, sh.exec("echo one; until [ -e go ]; do sleep 0.02; done; echo two",
+			sandbox.Yield(20*time.Millisecond)))
 		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 		defer cancel()
-		res, err := within(b, t, "Wait", func(context.Context) (*sandbox.Result, error) { return sh.Wait(ctx) })
+		res, err := within(b, t, "Wait", func(context.Context) (*sandbox.Result, error) {
+			return sh.Wait(ctx)
+		})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotNil(t, res)
 		running(t, res)
@@ -157,8 +170,11 @@ func cancels(t *testing.T, b *box) {
 		sh := b.open(t)
 		m := b.marker(t)
 		for i := range b.suite.count(100) {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i%10)*2*time.Millisecond)
-			res, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) { return sh.Execute(ctx, "sleep "+string(m)) })
+			ctx, cancel := context.WithTimeout(context.Background(),
+				time.Duration(i%10)*2*time.Millisecond)
+			res, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) {
+				return sh.Execute(ctx, "sleep "+string(m))
+			})
 			cancel()
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.False(t, res != nil && res.Restarted, "round %d", i)
@@ -226,7 +242,8 @@ func interrupts(t *testing.T, b *box) {
 	t.Run("KeepsTheOutput", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		running(t, sh.exec("echo one; sleep 0.3; echo two; sleep 1000", sandbox.Yield(100*time.Millisecond)))
+		running(t, sh.exec("echo one; sleep 0.3; echo two; sleep 1000",
+			sandbox.Yield(100*time.Millisecond)))
 		running(t, sh.wait(sandbox.Yield(600*time.Millisecond)))
 		exited(t, sh.interrupt(), 130)
 		sh.lives()

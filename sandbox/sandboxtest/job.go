@@ -24,7 +24,8 @@ type job struct {
 func (b *box) start(t testing.TB, command string, opts ...sandbox.SessionOption) *job {
 	t.Helper()
 	j, err := within(b, t, "Background", func(ctx context.Context) (sandbox.Job, error) {
-		return b.Background(ctx, command, append([]sandbox.SessionOption{sandbox.Dir(b.tmp)}, opts...)...)
+		return b.Background(ctx, command, append([]sandbox.SessionOption{sandbox.Dir(b.tmp)},
+			opts...)...)
 	})
 	require.NoError(t, err, "Background(%s)", brief(command))
 	t.Cleanup(func() { attempt("Kill", empty(j.Kill)) })
@@ -40,14 +41,18 @@ func (j *job) logs(offset int64) (string, int64) {
 		return data, err
 	})
 	require.NoErrorf(j.t, err, "Logs(%d)", offset)
-	require.Equalf(j.t, offset+int64(len(data)), next, "next of Logs(%d), which returned %d bytes", offset, len(data))
+	require.Equalf(j.t, offset+int64(len(data)), next, "next of Logs(%d), which returned %d bytes",
+		offset, len(data))
 	return string(data), next
 }
 
 // shown waits until the logs hold text, and returns them.
 func (j *job) shown(text string) (all string) {
 	j.t.Helper()
-	j.b.eventually(j.t, func() bool { all, _ = j.logs(0); return strings.Contains(all, text) }, "%q in the logs of %s", text, j.Command())
+	j.b.eventually(j.t, func() bool {
+		all, _ = j.logs(0)
+		return strings.Contains(all, text)
+	}, "%q in the logs of %s", text, j.Command())
 	return all
 }
 
@@ -72,7 +77,9 @@ func (j *job) ends(codes ...int) *sandbox.Result {
 // kill is Kill.
 func (j *job) kill() {
 	j.t.Helper()
-	_, err := within(j.b, j.t, "Kill", empty(func(ctx context.Context) error { return j.Kill(ctx) }))
+	_, err := within(j.b, j.t, "Kill", empty(func(ctx context.Context) error {
+		return j.Kill(ctx)
+	}))
 	require.NoError(j.t, err, "Kill")
 }
 
@@ -80,7 +87,8 @@ func logs(t *testing.T, b *box) {
 	t.Parallel()
 	t.Run("WhileItWritesAndAfter", func(t *testing.T) {
 		t.Parallel()
-		j := b.start(t, "i=0; while [ $i -lt 300 ]; do i=$((i + 1)); echo line $i; [ $((i % 30)) = 0 ] && sleep 0.05; done; exit 3")
+		j := b.start(t, "i=0; while [ $i -lt 300 ]; do i=$((i + 1)); echo line $i; [ $((i % 30)) "+
+			"= 0 ] && sleep 0.05; done; exit 3")
 		want := repeat("line %d\n", 300)
 		read := func() string { // on and on, as it grows
 			var all strings.Builder
@@ -197,10 +205,14 @@ func jobInput(t *testing.T, b *box) {
 		t.Parallel()
 		j := b.start(t, `printf 'name? '; read -r x; echo "got $x"; exit 3`)
 		j.shown("name? ")
-		_, err := within(b, t, "Job.Input", empty(func(ctx context.Context) error { return j.Input(ctx, "ann\n") }))
+		_, err := within(b, t, "Job.Input", empty(func(ctx context.Context) error {
+			return j.Input(ctx, "ann\n")
+		}))
 		require.NoError(t, err)
 		same(t, "name? ann\ngot ann\n", j.ends(3).Output)
-		_, err = within(b, t, "Job.Input", empty(func(ctx context.Context) error { return j.Input(ctx, "x\n") }))
+		_, err = within(b, t, "Job.Input", empty(func(ctx context.Context) error {
+			return j.Input(ctx, "x\n")
+		}))
 		require.ErrorIs(t, err, sandbox.ErrIdle)
 	})
 	t.Run("OnATerminal", func(t *testing.T) {
@@ -212,7 +224,9 @@ func jobInput(t *testing.T, b *box) {
 		j := b.start(t, "echo ready; exec cat")
 		j.shown("ready\n")
 		for _, text := range []string{"one\n", "two\n", "\x04"} {
-			_, err := within(b, t, "Job.Input", empty(func(ctx context.Context) error { return j.Input(ctx, text) }))
+			_, err := within(b, t, "Job.Input", empty(func(ctx context.Context) error {
+				return j.Input(ctx, text)
+			}))
 			require.NoError(t, err)
 		}
 		out := j.ends(0).Output

@@ -60,7 +60,8 @@ func closeUnderWay(t *testing.T, s *suite) {
 	sleep := "sleep " + string(m)
 	executing, waits, interrupting := b.open(t), b.open(t), b.open(t)
 	running(t, waits.exec(sleep, sandbox.Yield(50*time.Millisecond)))
-	running(t, interrupting.exec(`sh -c 'trap "" INT TERM; `+sleep+`; :'`, sandbox.Yield(200*time.Millisecond)))
+	running(t, interrupting.exec(`sh -c 'trap "" INT TERM; `+sleep+`; :'`,
+		sandbox.Yield(200*time.Millisecond)))
 	waitingShell := b.open(t)
 	waiting(t, waitingShell.exec(ask), sandbox.Line)
 	j := b.start(t, sleep)
@@ -83,11 +84,18 @@ func closeUnderWay(t *testing.T, s *suite) {
 			_, err := b.Run(ctx, &sandbox.Cmd{Args: []string{"sleep", string(m)}, Stdin: pipe})
 			return err
 		}},
-		{"CopyFrom", false, func(ctx context.Context) error { return b.CopyFrom(ctx, b.tmp+"/d", host+"/d") }},
+		{"CopyFrom", false, func(ctx context.Context) error {
+			return b.CopyFrom(ctx, b.tmp+"/d", host+"/d")
+		}},
 	}
-	if l, err := attempt("Listen", func(ctx context.Context) (net.Listener, error) { return b.Listen(ctx, "tcp", "127.0.0.1:0") }); !errors.Is(err, errors.ErrUnsupported) {
+	if l, err := attempt("Listen", func(ctx context.Context) (net.Listener, error) {
+		return b.Listen(ctx, "tcp", "127.0.0.1:0")
+	}); !errors.Is(err, errors.ErrUnsupported) {
 		require.NoError(t, err)
-		calls = append(calls, call{"Accept", true, func(context.Context) error { _, err := l.Accept(); return err }})
+		calls = append(calls, call{"Accept", true, func(context.Context) error {
+			_, err := l.Accept()
+			return err
+		}})
 	}
 	if b.has(t, "python3") {
 		address := b.start(t, echoServer).listening()
@@ -152,13 +160,18 @@ func useAfterClose(t *testing.T, s *suite) {
 		{"Screen", discard(b.Screen)},
 		{"Resize", func(ctx context.Context) error { return b.Resize(ctx, 24, 80) }},
 		{"Open", func(ctx context.Context) error { _, err := b.Open(ctx); return err }},
-		{"Background", func(ctx context.Context) error { _, err := b.Background(ctx, ":"); return err }},
+		{"Background", func(ctx context.Context) error {
+			_, err := b.Background(ctx, ":")
+			return err
+		}},
 		{"Run", func(ctx context.Context) error {
 			_, err := b.Run(ctx, &sandbox.Cmd{Args: []string{"true"}})
 			return err
 		}},
 		{"CopyTo", func(ctx context.Context) error { return b.CopyTo(ctx, host+"/f", "/tmp/f") }},
-		{"CopyFrom", func(ctx context.Context) error { return b.CopyFrom(ctx, "/etc/passwd", host+"/g") }},
+		{"CopyFrom", func(ctx context.Context) error {
+			return b.CopyFrom(ctx, "/etc/passwd", host+"/g")
+		}},
 		{"Dial", func(ctx context.Context) error {
 			conn, err := b.Dial(ctx, "tcp", "127.0.0.1:1")
 			if err == nil {
@@ -166,7 +179,10 @@ func useAfterClose(t *testing.T, s *suite) {
 			}
 			return err
 		}},
-		{"Listen", func(ctx context.Context) error { _, err := b.Listen(ctx, "tcp", "127.0.0.1:0"); return err }},
+		{"Listen", func(ctx context.Context) error {
+			_, err := b.Listen(ctx, "tcp", "127.0.0.1:0")
+			return err
+		}},
 		{"SessionExecute", discard(sh.executes(":"))},
 		{"SessionScreen", discard(sh.Screen)},
 	} {
@@ -182,7 +198,9 @@ func useAfterClose(t *testing.T, s *suite) {
 		case <-time.After(grace):
 			t.Fatal("Done is not closed")
 		}
-		_, err := within(b, t, "Job.Input", empty(func(ctx context.Context) error { return j.Input(ctx, "x\n") }))
+		_, err := within(b, t, "Job.Input", empty(func(ctx context.Context) error {
+			return j.Input(ctx, "x\n")
+		}))
 		require.Error(t, err)
 		within(b, t, "Job.Wait", j.Wait)
 		within(b, t, "Job.Kill", empty(j.Kill))
@@ -201,7 +219,8 @@ func closeSession(t *testing.T, s *suite) {
 	sh.output("sleep " + string(m) + " &")
 	done := make(chan error)
 	go func() {
-		_, err := attempt("Execute", sh.executes(`sh -c 'trap "" INT TERM HUP; sleep `+string(m)+`; :'`))
+		_, err := attempt("Execute", sh.executes(`sh -c 'trap "" INT TERM HUP; sleep `+string(m)+
+			`; :'`))
 		done <- err
 	}()
 	running(t, witness.exec("sleep "+string(other), sandbox.Yield(100*time.Millisecond)))
@@ -217,7 +236,8 @@ func closeSession(t *testing.T, s *suite) {
 	sh.fails(sandbox.ErrClosed, "Wait", sh.waits())
 }
 
-// nothingLeft: a box's processes end with it. Where two boxes are on the same machine, as with LocalBox, one can see it of the other.
+// nothingLeft: a box's processes end with it. Where two boxes are on the same machine, as with
+// LocalBox, one can see it of the other.
 func nothingLeft(t *testing.T, s *suite) {
 	t.Parallel()
 	b, witness := s.doomed(t)
@@ -225,7 +245,8 @@ func nothingLeft(t *testing.T, s *suite) {
 	sleep := "sleep " + string(m)
 	sh := b.open(t)
 	sh.output(sleep + " & (" + sleep + " &) ; nohup " + sleep + " >/dev/null 2>&1 &")
-	running(t, sh.exec(`sh -c 'trap "" INT TERM HUP; `+sleep+`; :'`, sandbox.Yield(100*time.Millisecond)))
+	running(t, sh.exec(`sh -c 'trap "" INT TERM HUP; `+sleep+`; :'`,
+		sandbox.Yield(100*time.Millisecond)))
 	b.start(t, `sh -c 'trap "" INT TERM HUP; `+sleep+` & wait'`)
 	if b.has(t, "setsid") {
 		b.start(t, "setsid "+sleep+" & wait")
@@ -238,8 +259,9 @@ func nothingLeft(t *testing.T, s *suite) {
 	witness.gone(t, m)
 }
 
-// noGoroutineLeft: what a box has started in this program ends with it. A goroutine inherits the labels of the one that
-// starts it: by them the box's are told from those of all that runs at the same time.
+// noGoroutineLeft: what a box has started in this program ends with it. A goroutine inherits the
+// labels of the one that starts it: by them the box's are told from those of all that runs at the
+// same time.
 func noGoroutineLeft(t *testing.T, s *suite) {
 	t.Parallel()
 	const key = "sandboxtest"
@@ -258,7 +280,8 @@ func noGoroutineLeft(t *testing.T, s *suite) {
 	})
 	label := fmt.Sprintf("%q:%q", key, t.Name())
 	var left []string
-	for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) { // one that has said its last word is still there for a moment
+	// one that has said its last word is still there for a moment
+	for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
 		if left = goroutines(label); len(left) == 0 {
 			return
 		}

@@ -23,13 +23,16 @@ import (
 // listenTo is Listen, which may not fail; the listener is closed at the end of t.
 func (b *box) listenTo(t testing.TB, network, address string) net.Listener {
 	t.Helper()
-	l, err := within(b, t, "Listen", func(ctx context.Context) (net.Listener, error) { return b.Listen(ctx, network, address) })
+	l, err := within(b, t, "Listen", func(ctx context.Context) (net.Listener, error) {
+		return b.Listen(ctx, network, address)
+	})
 	require.NoErrorf(t, err, "Listen(%s, %s)", network, address)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
 
-// acceptor serves connections, each in a goroutine, until the listener ends. Wait for ended: it has Accept's last error.
+// acceptor serves connections, each in a goroutine, until the listener ends. Wait for ended: it has
+// Accept's last error.
 func acceptor(l net.Listener, serve func(net.Conn) error) (ended <-chan error) {
 	last := make(chan error, 1)
 	go func() {
@@ -60,7 +63,9 @@ func acceptor(l net.Listener, serve func(net.Conn) error) (ended <-chan error) {
 // closes closes a listener, and checks that its acceptor ends by that.
 func (b *box) closes(t testing.TB, l net.Listener, ended <-chan error) {
 	t.Helper()
-	_, err := within(b, t, "Listener.Close", empty(func(context.Context) error { return l.Close() }))
+	_, err := within(b, t, "Listener.Close", empty(func(context.Context) error {
+		return l.Close()
+	}))
 	require.NoError(t, err)
 	select {
 	case err := <-ended:
@@ -105,7 +110,8 @@ def rest(c):
 // client runs a client in the box, and returns what it prints.
 func (b *box) client(t testing.TB, l net.Listener, script string, args ...string) string {
 	t.Helper()
-	return b.script(t, `exec python3 -c "$@"`, append([]string{clientScript + script, l.Addr().Network(), l.Addr().String()}, args...)...)
+	return b.script(t, `exec python3 -c "$@"`, append(
+		[]string{clientScript + script, l.Addr().Network(), l.Addr().String()}, args...)...)
 }
 
 func listen(t *testing.T, b *box) {
@@ -140,12 +146,14 @@ func listenHalves(t *testing.T, b *box, l net.Listener) {
 		}
 		return err
 	})
-	same(t, "you asked why\n", b.client(t, l, `c = connect(); c.sendall(b"why"); half(c); print(rest(c).decode())`))
+	same(t, "you asked why\n",
+		b.client(t, l, `c = connect(); c.sendall(b"why"); half(c); print(rest(c).decode())`))
 	b.closes(t, l, ended)
 
 	address := l.Addr().String() // it is free
 	if l.Addr().Network() == "tcp" {
-		address = "127.0.0.1:0" // another program of this machine may have been given the port meanwhile: see listenPort
+		// another program of this machine may have been given the port meanwhile: see listenPort
+		address = "127.0.0.1:0"
 	}
 	l = b.listenTo(t, l.Addr().Network(), address)
 	answers := make(chan string, 1)
@@ -158,12 +166,15 @@ func listenHalves(t *testing.T, b *box, l net.Listener) {
 		answers <- string(answer)
 		return err
 	})
-	same(t, "hello\n", b.client(t, l, `c = connect(); print(rest(c).decode()); c.sendall(b"and welcome"); c.close()`))
+	same(t, "hello\n",
+		b.client(t, l,
+			`c = connect(); print(rest(c).decode()); c.sendall(b"and welcome"); c.close()`))
 	same(t, "and welcome", <-answers)
 	b.closes(t, l, ended)
 }
 
-// listenClose: what was accepted goes on, what has not been is turned away, and the address is free.
+// listenClose: what was accepted goes on, what has not been is turned away, and the address is
+// free.
 func listenClose(t *testing.T, b *box, l net.Listener) {
 	j := b.start(t, `exec python3 -c `+quote(clientScript+`
 c = connect()
@@ -213,12 +224,15 @@ func listenTwo(t *testing.T, b *box, first, second net.Listener) {
 	b.closes(t, second, secondEnded)
 }
 
-// listenSocket: a relative path and one of the home are those of CopyTo, and the socket is the user's.
+// listenSocket: a relative path and one of the home are those of CopyTo, and the socket is the
+// user's.
 func listenSocket(t *testing.T, b *box) {
 	name := "sandboxtest-" + string(b.marker(t))
 	home := strings.TrimSuffix(b.script(t, `cd ~ && pwd`), "\n")
 	for _, path := range []string{name, "~/" + name, b.dir(t) + "/with a space"} {
-		l, err := within(b, t, "Listen", func(ctx context.Context) (net.Listener, error) { return b.Listen(ctx, "unix", path) })
+		l, err := within(b, t, "Listen", func(ctx context.Context) (net.Listener, error) {
+			return b.Listen(ctx, "unix", path)
+		})
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 			continue // the box's user may not write there
 		}
@@ -228,9 +242,13 @@ func listenSocket(t *testing.T, b *box) {
 		if strings.HasPrefix(path, "~") {
 			require.Equal(t, home+path[1:], at)
 		}
-		same(t, "its user's\n", b.script(t, `[ -S "$1" ] && set -- $(ls -ln "$1") && [ "$3" = "$(id -u)" ] && case $1 in srw-------*) echo "its user's";; esac`, at))
+		same(t, "its user's\n",
+			b.script(t, `[ -S "$1" ] && set -- $(ls -ln "$1") && [ "$3" = "$(id -u)" ] && case $1 in srw-------*) echo "its user's";; esac`, at))
 		same(t, "hi\n", func() string {
-			ended := acceptor(l, func(c net.Conn) error { _, err := io.WriteString(c, "hi"); return err })
+			ended := acceptor(l, func(c net.Conn) error {
+				_, err := io.WriteString(c, "hi")
+				return err
+			})
 			defer b.closes(t, l, ended)
 			conn := b.dial(t, "unix", path) // which means the same to Dial
 			got, err := io.ReadAll(conn)
@@ -258,8 +276,11 @@ func listenPort(t *testing.T, b *box) {
 	require.NoError(t, l.Close())
 
 	for taken := true; taken; {
-		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000)) // a port that Linux gives only to a program that asks for it
-		l, err := within(b, t, "Listen", func(ctx context.Context) (net.Listener, error) { return b.Listen(ctx, "tcp4", address) })
+		// a port that Linux gives only to a program that asks for it
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
+		l, err := within(b, t, "Listen", func(ctx context.Context) (net.Listener, error) {
+			return b.Listen(ctx, "tcp4", address)
+		})
 		if taken = errors.Is(err, syscall.EADDRINUSE); taken {
 			continue
 		}
@@ -292,7 +313,9 @@ func listenErrors(t *testing.T, b *box) {
 		{"NoNetwork", "udp", "127.0.0.1:0", errors.ErrUnsupported, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l, err := attempt("Listen", func(ctx context.Context) (net.Listener, error) { return b.Listen(ctx, c.network, c.address) })
+			l, err := attempt("Listen", func(ctx context.Context) (net.Listener, error) {
+				return b.Listen(ctx, c.network, c.address)
+			})
 			var op *net.OpError
 			require.ErrorAs(t, err, &op)
 			require.Equal(t, "listen", op.Op)
@@ -308,7 +331,9 @@ func listenErrors(t *testing.T, b *box) {
 		if b.root(t) {
 			b.suite.skip(t, "root may do anything")
 		}
-		_, err := attempt("Listen", func(ctx context.Context) (net.Listener, error) { return b.Listen(ctx, "unix", "/sandboxtest") })
+		_, err := attempt("Listen", func(ctx context.Context) (net.Listener, error) {
+			return b.Listen(ctx, "unix", "/sandboxtest")
+		})
 		if !errors.Is(err, syscall.EROFS) {
 			require.ErrorIs(t, err, fs.ErrPermission)
 		}
@@ -316,7 +341,9 @@ func listenErrors(t *testing.T, b *box) {
 	t.Run("Cancelled", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_, err := attempt("Listen", func(context.Context) (net.Listener, error) { return b.Listen(ctx, "tcp", "127.0.0.1:0") })
+		_, err := attempt("Listen", func(context.Context) (net.Listener, error) {
+			return b.Listen(ctx, "tcp", "127.0.0.1:0")
+		})
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }

@@ -80,7 +80,8 @@ type numbered struct {
 
 func (n *numbered) Read(p []byte) (int, error) {
 	if len(n.block) == 0 {
-		n.block = append(binary.BigEndian.AppendUint64(nil, n.next), bytes.Repeat([]byte("."), 1<<16-8)...)
+		n.block = append(binary.BigEndian.AppendUint64(nil, n.next),
+			bytes.Repeat([]byte("."), 1<<16-8)...)
 		n.next += 1 << 16
 	}
 	c := copy(p, n.block)

@@ -28,7 +28,9 @@ func (s *suite) network(t *testing.T) {
 // dial is Dial, which may not fail; the connection is closed at the end of t.
 func (b *box) dial(t testing.TB, network, address string) net.Conn {
 	t.Helper()
-	conn, err := within(b, t, "Dial", func(ctx context.Context) (net.Conn, error) { return b.Dial(ctx, network, address) })
+	conn, err := within(b, t, "Dial", func(ctx context.Context) (net.Conn, error) {
+		return b.Dial(ctx, network, address)
+	})
 	require.NoErrorf(t, err, "Dial(%s, %s)", network, address)
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(limit))
@@ -69,9 +71,11 @@ func dialHTTP(t *testing.T, b *box) {
 	sh := b.open(t)
 	sh.output("echo from inside > page")
 	j := &job{nil, b, t}
-	j.Job = b.start(t, "cd "+quote(sh.dir)+" && exec python3 -u -m http.server --bind 127.0.0.1 0").Job
+	j.Job = b.start(t,
+		"cd "+quote(sh.dir)+" && exec python3 -u -m http.server --bind 127.0.0.1 0").Job
 	address := j.listening()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: b.Dial}, Timeout: limit}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: b.Dial},
+		Timeout: limit}
 	for range 5 {
 		res, err := client.Get("http://" + address + "/page")
 		require.NoError(t, err)
@@ -81,7 +85,9 @@ func dialHTTP(t *testing.T, b *box) {
 		same(t, "from inside\n", string(body))
 	}
 	j.kill()
-	_, err := within(b, t, "Dial", func(ctx context.Context) (net.Conn, error) { return b.Dial(ctx, "tcp", address) })
+	_, err := within(b, t, "Dial", func(ctx context.Context) (net.Conn, error) {
+		return b.Dial(ctx, "tcp", address)
+	})
 	require.Error(t, err, "Dial after the server's end")
 }
 
@@ -153,7 +159,10 @@ func dialEcho(t *testing.T, b *box) {
 	})
 	t.Run("Unix", func(t *testing.T) {
 		path := b.dir(t) + "/socket"
-		server := b.start(t, strings.NewReplacer(`socket.create_server(("127.0.0.1", 0), backlog=100)`, `socket.socket(socket.AF_UNIX); s.bind("`+path+`"); s.listen()`, `s.getsockname()[1]`, `0`).Replace(echoServer))
+		server := b.start(t,
+			strings.NewReplacer(`socket.create_server(("127.0.0.1", 0), backlog=100)`,
+				`socket.socket(socket.AF_UNIX); s.bind("`+path+`"); s.listen()`,
+				`s.getsockname()[1]`, `0`).Replace(echoServer))
 		server.shown("port 0\n")
 		conn := b.dial(t, "unix", path)
 		_, err := io.WriteString(conn, "ping")
@@ -167,7 +176,9 @@ func dialEcho(t *testing.T, b *box) {
 
 // echo sends a message on a connection of its own, and checks what comes back.
 func echo(b *box, address, message string) error {
-	conn, err := attempt("Dial", func(ctx context.Context) (net.Conn, error) { return b.Dial(ctx, "tcp", address) })
+	conn, err := attempt("Dial", func(ctx context.Context) (net.Conn, error) {
+		return b.Dial(ctx, "tcp", address)
+	})
 	if err != nil {
 		return err
 	}
@@ -196,7 +207,9 @@ func dialErrors(t *testing.T, b *box) {
 		{"NoNetwork", "carrier pigeon", "127.0.0.1:1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			conn, err := attempt("Dial", func(ctx context.Context) (net.Conn, error) { return b.Dial(ctx, c.network, c.address) })
+			conn, err := attempt("Dial", func(ctx context.Context) (net.Conn, error) {
+				return b.Dial(ctx, c.network, c.address)
+			})
 			if err == nil {
 				conn.Close()
 			}
@@ -216,7 +229,9 @@ func dialErrors(t *testing.T, b *box) {
 	t.Run("Cancelled", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_, err := within(b, t, "Dial", func(context.Context) (net.Conn, error) { return b.Dial(ctx, "tcp", "127.0.0.1:1") })
+		_, err := within(b, t, "Dial", func(context.Context) (net.Conn, error) {
+			return b.Dial(ctx, "tcp", "127.0.0.1:1")
+		})
 		require.ErrorIs(t, err, context.Canceled)
 	})
 	b.open(t).lives()

@@ -29,8 +29,10 @@ func (s *suite) output(t *testing.T) {
 		{"OnlySpaces", `printf '  '`, "  ", 0, ""},
 		{"Tabs", `printf '\ta\tb\n'`, "\ta\tb\n", 0, ""},
 		{"Nothing", `printf ''`, "", 0, ""},
-		{"WiderThanTheTerminal", "printf '%s\\n' " + strings.Repeat("0123456789", 30), strings.Repeat("0123456789", 30) + "\n", 0, ""},
-		{"AsWideAsTheTerminal", "printf '%s\\n%s\\n' " + strings.Repeat("x", 80) + " y", strings.Repeat("x", 80) + "\ny\n", 0, ""},
+		{"WiderThanTheTerminal", "printf '%s\\n' " + strings.Repeat("0123456789", 30),
+			strings.Repeat("0123456789", 30) + "\n", 0, ""},
+		{"AsWideAsTheTerminal", "printf '%s\\n%s\\n' " + strings.Repeat("x", 80) + " y",
+			strings.Repeat("x", 80) + "\ny\n", 0, ""},
 		{"HigherThanTheTerminal", "seq 1 100", lines(1, 100), 0, ""},
 	})
 	t.Run("10_Lookalikes", func(t *testing.T) { lookalikes(t, b) })
@@ -39,10 +41,12 @@ func (s *suite) output(t *testing.T) {
 	t.Run("12_Queries", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t) // a terminal's answer would be typed into the next command
-		same(t, "\n", sh.output(`printf '\033[6n\033[c\033[>c\033[5n\033]11;?\007\033P+q544e\033\\\n'`))
+		same(t, "\n",
+			sh.output(`printf '\033[6n\033[c\033[>c\033[5n\033]11;?\007\033P+q544e\033\\\n'`))
 		res := sh.exec("read -r answer", sandbox.Yield(300*time.Millisecond))
 		same(t, "", res.Output)
-		require.NotEqual(t, sandbox.Exited, res.State, "read has been answered by nobody: %s", show(res))
+		require.NotEqual(t, sandbox.Exited, res.State, "read has been answered by nobody: %s",
+			show(res))
 		sh.interrupt()
 		sh.lives()
 	})
@@ -54,8 +58,11 @@ func (s *suite) output(t *testing.T) {
 	t.Run("13_Large", func(t *testing.T) { large(t, b) })
 	t.Run("13_MaxOutput", func(t *testing.T) { maxOutput(t, b) })
 	b.scripts(t, "14_Order", []script{
-		{"StdoutAndStderr", `i=0; while [ "$i" -lt 200 ]; do i=$((i + 1)); echo "$i"; echo "e$i" >&2; done`, repeat("%[1]d\ne%[1]d\n", 200), 0, ""},
-		{"OfPrograms", `for i in 1 2 3; do sh -c 'echo "o$1"; echo "e$1" >&2' sh "$i"; done`, repeat("o%[1]d\ne%[1]d\n", 3), 0, ""},
+		{"StdoutAndStderr",
+			`i=0; while [ "$i" -lt 200 ]; do i=$((i + 1)); echo "$i"; echo "e$i" >&2; done`,
+			repeat("%[1]d\ne%[1]d\n", 200), 0, ""},
+		{"OfPrograms", `for i in 1 2 3; do sh -c 'echo "o$1"; echo "e$1" >&2' sh "$i"; done`,
+			repeat("o%[1]d\ne%[1]d\n", 3), 0, ""},
 		{"OfTheShellItself", "echo a\nnosuchcommand 2>/dev/null\necho b", "a\nb\n", 0, ""},
 	})
 	t.Run("14_LastOutput", func(t *testing.T) {
@@ -70,7 +77,8 @@ func (s *suite) output(t *testing.T) {
 		for range 20 {
 			res := sh.exec(`sh -c 'head -c 70000 /dev/zero | tr "\0" x; kill -9 $$'`)
 			exited(t, res, 137)
-			require.True(t, strings.HasPrefix(res.Output, want), "%s", show(res)) // the shell may add "Killed"
+			// the shell may add "Killed"
+			require.True(t, strings.HasPrefix(res.Output, want), "%s", show(res))
 		}
 		sh.lives()
 	})
@@ -85,7 +93,8 @@ func lookalikes(t *testing.T, b *box) {
 		{"Prompts", `printf 'user@host:~$ \n# \n> \n$ '`, "user@host:~$ \n# \n> \n$ ", 0, ""},
 		{"OldEndMarker", `printf '\033]133;D;0;1;/;00000000\007after\n'`, "after\n", 0, ""},
 		{"OldStartMarker", `printf 'before\n\033]133;C\007after\n'`, "before\nafter\n", 0, ""},
-		{"ShellIntegration", `printf '\033]133;A\007\033]133;B\007\033]7;file:///tmp\007\033]633;E;x\007\033]1337;x=y\007a\n'`, "a\n", 0, ""},
+		{"ShellIntegration",
+			`printf '\033]133;A\007\033]133;B\007\033]7;file:///tmp\007\033]633;E;x\007\033]1337;x=y\007a\n'`, "a\n", 0, ""},
 		{"HalfAMarker", `printf 'a\n\033]133;D;0'`, "a\n", 0, ""},
 		{"HalfAStartMarker", `printf 'a\n\033]133;'`, "a\n", 0, ""},
 		{"HalfAnEscape", `printf 'a\033'`, "a", 0, ""},
@@ -107,7 +116,8 @@ func lookalikes(t *testing.T, b *box) {
 			sh.lives()
 		})
 	}
-	t.Run("Replay", func(t *testing.T) { // the raw bytes of an earlier command, markers and all if they hold any
+	// the raw bytes of an earlier command, markers and all if they hold any
+	t.Run("Replay", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
 		var raw bytes.Buffer
@@ -146,16 +156,19 @@ func bytesOfAllKinds(t *testing.T, b *box) {
 		{"NotUTF8", `printf '\377\376a\300\n'`, "\ufffda\ufffd\n", 0, ""},
 		{"Latin1", `printf 'caf\351\n'`, "caf\ufffd\n", 0, ""},
 		{"RuneInTwoReads", `printf '\303'; sleep 0.1; printf '\251\n'`, "é\n", 0, ""},
-		{"RuneInFourReads", `for c in '\360' '\237' '\216' '\211'; do printf "$c"; sleep 0.05; done`, "🎉", 0, ""},
+		{"RuneInFourReads",
+			`for c in '\360' '\237' '\216' '\211'; do printf "$c"; sleep 0.05; done`, "🎉", 0, ""},
 		{"HalfARuneAtTheEnd", `printf 'a\342\202'`, "a\ufffd", 0, ""},
 		{"C1ControlsInUTF8", `printf 'a\302\2331mb\302\235c\302\205\n'`, "a1mbc\n", 0, ""},
 		{"Directions", `printf 'a\342\200\256b\342\201\246c\n'`, "abc\n", 0, ""},
 		{"NUL", `printf 'a\000b\000\n'`, "ab\n", 0, ""},
 		{"Bell", `printf 'a\007b\n'`, "ab\n", 0, ""},
-		{"OtherControls", `printf 'a\001\002\005\006\016\017\021\023\024\032\177b\n'`, "ab\n", 0, ""},
+		{"OtherControls", `printf 'a\001\002\005\006\016\017\021\023\024\032\177b\n'`, "ab\n", 0,
+			""},
 		{"ManyRunes", `yes 日本 | head -n 30000`, strings.Repeat("日本\n", 30000), 0, ""},
 	})
-	t.Run("C1Controls", func(t *testing.T) { // in UTF-8, 0x80 to 0x9f are parts of runes: ě is C4 9B, and 9B is CSI elsewhere
+	// in UTF-8, 0x80 to 0x9f are parts of runes: ě is C4 9B, and 9B is CSI elsewhere
+	t.Run("C1Controls", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
 		same(t, "ěščřž 1;2m\n", sh.output("printf '%s\\n' 'ěščřž 1;2m'"))
@@ -165,8 +178,10 @@ func bytesOfAllKinds(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		var raw bytes.Buffer
-		sh.output("{ head -c 1000000 /dev/urandom | LC_ALL=C tr -d '\\r'; printf '\\033[c\\033[6n'; } > random; stty -echo")
-		sh.output("cat random", sandbox.Tee(&raw)) // a terminal answers such queries, which are in a million random bytes now and then
+		sh.output("{ head -c 1000000 /dev/urandom | LC_ALL=C tr -d '\\r'; printf " +
+			"'\\033[c\\033[6n'; } > random; stty -echo")
+		// a terminal answers such queries, which are in a million random bytes now and then
+		sh.output("cat random", sandbox.Tee(&raw))
 		sh.output("stty echo")
 		same(t, b.script(t, `cat "$1"`, sh.dir+"/random"), unix(raw.Bytes()))
 		sh.lives()
@@ -185,16 +200,20 @@ func controls() []script {
 		{"ColoursWithColons", `printf '\033[4:3mcurly\033[0m\n'`, "curly\n", 0, ""},
 		{"Title", `printf '\033]0;title\007a\033]2;title\033\\b\n'`, "ab\n", 0, ""},
 		{"StringThatIsNone", `printf 'a \033P b\n'; echo c`, "a \nc\n", 0, ""},
-		{"Hyperlink", `printf '\033]8;;http://example.com\033\\link\033]8;;\033\\\n'`, "link\n", 0, ""},
+		{"Hyperlink", `printf '\033]8;;http://example.com\033\\link\033]8;;\033\\\n'`, "link\n", 0,
+			""},
 		{"Modes", `printf '\033[?25l\033[?2004h\033(B\033=\033>a\033[?25h\n'`, "a\n", 0, ""},
 		{"Progress", `printf '10%%\r50%%\r100%%\n'`, "100%\n", 0, ""},
-		{"ProgressWithPauses", `for i in 10 50 100; do printf '\r%s%%' "$i"; sleep 0.05; done; echo`, "100%\n", 0, ""},
+		{"ProgressWithPauses",
+			`for i in 10 50 100; do printf '\r%s%%' "$i"; sleep 0.05; done; echo`, "100%\n", 0, ""},
 		{"ProgressWithoutEnd", `printf '\r1%%\r2%%\r3%%'`, "3%", 0, ""},
 		{"ProgressErased", `printf 'downloading\r\033[Kdone\n'`, "done\n", 0, ""},
 		{"ProgressErasedBefore", `printf 'downloading\033[2K\rdone\n'`, "done\n", 0, ""},
 		{"ProgressGone", `printf 'working\r\033[K'`, "", 0, ""},
 		{"OverwrittenInPart", `printf 'abcdef\rxy\n'`, "xycdef\n", 0, ""},
-		{"ManySteps", `i=0; while [ "$i" -lt 5000 ]; do i=$((i + 1)); printf '\rstep %s' "$i"; done; echo`, "step 5000\n", 0, ""},
+		{"ManySteps",
+			`i=0; while [ "$i" -lt 5000 ]; do i=$((i + 1)); printf '\rstep %s' "$i"; done; echo`,
+			"step 5000\n", 0, ""},
 		{"CarriageReturnNewline", `printf 'a\r\nb\r\n'`, "a\nb\n", 0, ""},
 		{"CarriageReturnTwice", `printf 'a\r\r\nb\n'`, "a\nb\n", 0, ""},
 		{"CarriageReturnAtTheEnd", `printf 'abc\r'`, "abc", 0, ""},
@@ -205,8 +224,10 @@ func controls() []script {
 		{"CursorToColumn", `printf 'abcdef\033[3GX\n'`, "abXdef\n", 0, ""},
 		{"EraseToTheEnd", `printf 'abcdef\033[4D\033[K\n'`, "ab\n", 0, ""},
 		{"RunesOverwritten", `printf 'áéí\rxy\n'`, "xyí\n", 0, ""},
-		{"AlternateScreen", `printf 'before\n\033[?1049h\033[2J\033[HINSIDE\n\033[?1049lafter\n'`, "before\nafter\n", 0, ""},
-		{"AlternateScreenLeftOn", `printf 'a\n\033[?1049h\033[Hdrawn\033[3;1H'; echo b`, "a\nb\n", 0, ""},
+		{"AlternateScreen", `printf 'before\n\033[?1049h\033[2J\033[HINSIDE\n\033[?1049lafter\n'`,
+			"before\nafter\n", 0, ""},
+		{"AlternateScreenLeftOn", `printf 'a\n\033[?1049h\033[Hdrawn\033[3;1H'; echo b`, "a\nb\n",
+			0, ""},
 		{"Bold", `printf 'b\bbo\bol\bld\bd\n'`, "bold\n", 0, ""},
 	}
 }
@@ -261,7 +282,8 @@ func tee(t *testing.T, b *box) {
 			b.sh(t, `: > "$1"`, sh.dir+"/go")
 		}()
 		w := &watcher{text: "one\n", seen: func() { close(seen) }}
-		res := sh.exec("echo one; until [ -e go ]; do sleep 0.02; done; echo two", sandbox.Tee(w), sandbox.Yield(grace))
+		res := sh.exec("echo one; until [ -e go ]; do sleep 0.02; done; echo two", sandbox.Tee(w),
+			sandbox.Yield(grace))
 		if !w.done {
 			close(seen)
 		}
@@ -272,7 +294,8 @@ func tee(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		var first, second bytes.Buffer
-		waiting(t, sh.exec("printf 'name? '; read -r n; echo hello $n", sandbox.Tee(&first)), sandbox.Line)
+		waiting(t, sh.exec("printf 'name? '; read -r n; echo hello $n", sandbox.Tee(&first)),
+			sandbox.Line)
 		same(t, "name? ", first.String())
 		exited(t, sh.input("ann\n", sandbox.Tee(&second)), 0)
 		same(t, "ann\nhello ann\n", unix(second.Bytes()))
@@ -294,7 +317,8 @@ func large(t *testing.T, b *box) {
 	t.Run("OneLine", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		out := sh.output(fmt.Sprintf(`head -c %d /dev/zero | tr '\0' x; echo`, n), sandbox.MaxOutput(2*n))
+		out := sh.output(fmt.Sprintf(`head -c %d /dev/zero | tr '\0' x; echo`, n),
+			sandbox.MaxOutput(2*n))
 		same(t, strings.Repeat("x", n)+"\n", out)
 		sh.lives()
 	})
@@ -320,16 +344,19 @@ func large(t *testing.T, b *box) {
 	})
 }
 
-// cut checks that res holds head and tail of whole, which was larger than most bytes, and counts what is between.
+// cut checks that res holds head and tail of whole, which was larger than most bytes, and counts
+// what is between.
 func cut(t testing.TB, res *sandbox.Result, whole string, most int) {
 	t.Helper()
 	const leeway = 8 // not to cut a rune or a line end
 	require.LessOrEqualf(t, len(res.Output), most+leeway, "bytes of Output for MaxOutput(%d)", most)
-	require.EqualValuesf(t, len(whole), int64(len(res.Output))+res.Omitted, "bytes kept and omitted: %s", show(res))
+	require.EqualValuesf(t, len(whole), int64(len(res.Output))+res.Omitted,
+		"bytes kept and omitted: %s", show(res))
 	half := max(0, len(res.Output)/2-leeway)
 	same(t, whole[:half], res.Output[:half])
 	same(t, whole[len(whole)-half:], res.Output[len(res.Output)-half:])
-	require.GreaterOrEqual(t, len(res.Output), most-2*leeway, "bytes of Output for MaxOutput(%d)", most)
+	require.GreaterOrEqual(t, len(res.Output), most-2*leeway, "bytes of Output for MaxOutput(%d)",
+		most)
 }
 
 func maxOutput(t *testing.T, b *box) {

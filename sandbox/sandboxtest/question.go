@@ -11,7 +11,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// questions asks those that real programs ask, and answers so that nothing outside the case's directory changes.
+// questions asks those that real programs ask, and answers so that nothing outside the case's
+// directory changes.
 func questions(t *testing.T, b *box) {
 	t.Parallel()
 	t.Run("rm", func(t *testing.T) {
@@ -27,7 +28,8 @@ func questions(t *testing.T, b *box) {
 	t.Run("Script", func(t *testing.T) { // its process is not called as its shell is
 		t.Parallel()
 		sh := b.open(t)
-		exited(t, sh.exec(`printf '#!/bin/sh\nprintf "name? "\nread -r x\necho "hello $x"\n' > ask; chmod +x ask`))
+		exited(t, sh.exec(
+			`printf '#!/bin/sh\nprintf "name? "\nread -r x\necho "hello $x"\n' > ask; chmod +x ask`))
 		waiting(t, sh.exec("./ask"), sandbox.Line)
 		res := sh.input("ann\n")
 		exited(t, res)
@@ -40,14 +42,16 @@ func questions(t *testing.T, b *box) {
 		if !b.root(t) {
 			b.suite.skip(t, "apt-get needs root")
 		}
-		installed := strings.Fields(b.script(t, `dpkg-query -W -f '${Package} ${db:Status-Status} ${Essential} ${Priority}\n' | grep ' installed no optional$' | sed -n '1s/ .*//p'`))
+		installed := strings.Fields(
+			b.script(t, `dpkg-query -W -f '${Package} ${db:Status-Status} ${Essential} ${Priority}\n' | grep ' installed no optional$' | sed -n '1s/ .*//p'`))
 		if len(installed) == 0 {
 			b.suite.skip(t, "no package that apt-get could ask about")
 		}
 		sh := b.open(t)
-		// To remove asks without a network; a dpkg that does nothing makes sure that nothing is. No lock is needed then, nor
-		// kept from the same case in another box of this machine.
-		res := sh.exec("apt-get -o Dir::Bin::dpkg=/bin/false -o Debug::NoLocking=1 remove " + installed[0])
+		// To remove asks without a network; a dpkg that does nothing makes sure that nothing is. No
+		// lock is needed then, nor kept from the same case in another box of this machine.
+		res := sh.exec("apt-get -o Dir::Bin::dpkg=/bin/false -o Debug::NoLocking=1 remove " +
+			installed[0])
 		if res.State == sandbox.Exited && strings.Contains(res.Output, "lock") {
 			b.suite.skip(t, "apt-get is in use: "+res.Output)
 		}
@@ -91,7 +95,8 @@ func questions(t *testing.T, b *box) {
 			b.suite.skip(t, "sudo does not ask root")
 		}
 		if user := strings.TrimSpace(b.script(t, "id -un")); user != "user" {
-			b.suite.skip(t, "the password of "+user+" is not known: the test image's is user, password sandshell")
+			b.suite.skip(t, "the password of "+user+" is not known: the test image's is user, "+
+				"password sandshell")
 		}
 		sh := b.open(t)
 		res := sh.exec("sudo -k; sudo id -u")
@@ -119,10 +124,13 @@ func repls(t *testing.T, b *box) {
 		{"gdb", "gdb -q -nx", "gdb", "output 6 * %d", "%d", "quit"},
 		{"sh", "sh", "sh", "echo $((6 * %d))", "%d\n", "exit 3"},
 		{"ShInteractive", "sh -i", "sh", "echo $((6 * %d))", "%d\n", "exit 3"},
-		{"ShWithThePromptExported", "export PS1; sh -i", "sh", "echo $((6 * %d))", "%d\n", "exit 3"},
-		{"ShWithAllExported", "set -a; PS1=$PS1; set +a; sh -i", "sh", "echo $((6 * %d))", "%d\n", "exit 3"},
+		{"ShWithThePromptExported", "export PS1; sh -i", "sh", "echo $((6 * %d))", "%d\n",
+			"exit 3"},
+		{"ShWithAllExported", "set -a; PS1=$PS1; set +a; sh -i", "sh", "echo $((6 * %d))", "%d\n",
+			"exit 3"},
 		{"bash", "bash --norc", "bash", "echo $((6 * %d))", "%d\n", "exit 3"},
-		{"BashWithThePromptExported", "export PS1 PROMPT_COMMAND; bash --norc", "bash", "echo $((6 * %d))", "%d\n", "exit 3"},
+		{"BashWithThePromptExported", "export PS1 PROMPT_COMMAND; bash --norc", "bash",
+			"echo $((6 * %d))", "%d\n", "exit 3"},
 		{"busybox", "busybox ash", "busybox", "echo $((6 * %d))", "%d\n", "exit 3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -134,7 +142,8 @@ func repls(t *testing.T, b *box) {
 			for range 2 { // back to the shell, and a REPL again
 				kinds := []sandbox.InputKind{sandbox.Line, sandbox.Keys} // with readline or without
 				if strings.Contains(c.name, "Exported") && !b.bash {
-					kinds = append(kinds, sandbox.Secret) // the prompt of busybox's ash turns off the echo, whoever shows it
+					// the prompt of busybox's ash turns off the echo, whoever shows it
+					kinds = append(kinds, sandbox.Secret)
 				}
 				waiting(t, sh.exec(c.command), kinds...)
 				for i := range 5 {

@@ -12,7 +12,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// callers: what a call may ask for besides an end: silence, an answer to questions that nobody will give, typing alone.
+// callers: what a call may ask for besides an end: silence, an answer to questions that nobody will
+// give, typing alone.
 func callers(t *testing.T, b *box) {
 	t.Parallel()
 	t.Run("Idle", func(t *testing.T) {
@@ -34,7 +35,8 @@ func callers(t *testing.T, b *box) {
 	t.Run("IdleIsSilence", func(t *testing.T) { // not the time since the call's begin
 		t.Parallel()
 		sh := b.open(t)
-		res := sh.exec("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done; (exit 4)", sandbox.Idle(1200*time.Millisecond))
+		res := sh.exec("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done; (exit 4)",
+			sandbox.Idle(1200*time.Millisecond))
 		exited(t, res, 4)
 		same(t, lines(1, 8), res.Output)
 		sh.lives()
@@ -66,7 +68,8 @@ func callers(t *testing.T, b *box) {
 		t.Parallel()
 		fail := sandbox.AtQuestion(sandbox.Fail)
 		sh := b.open(t)
-		res := sh.fails(sandbox.ErrQuestion, "Execute", sh.executes(`printf 'name? '; read -r x; echo "<$x>"`, fail))
+		res := sh.fails(sandbox.ErrQuestion, "Execute",
+			sh.executes(`printf 'name? '; read -r x; echo "<$x>"`, fail))
 		require.NotNil(t, res)
 		exited(t, res, 130)
 		require.True(t, strings.HasPrefix(res.Output, "name? "), show(res))
@@ -80,11 +83,14 @@ func callers(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		typed := func(text string) error {
-			_, err := within(b, t, "Type", empty(func(ctx context.Context) error { return sh.Type(ctx, text) }))
+			_, err := within(b, t, "Type", empty(func(ctx context.Context) error {
+				return sh.Type(ctx, text)
+			}))
 			return err
 		}
 		require.ErrorIs(t, typed("echo typed\n"), sandbox.ErrIdle)
-		waiting(t, sh.exec("read -r x; until [ -e go ]; do sleep 0.02; done; echo \"<$x>\""), sandbox.Line)
+		waiting(t, sh.exec("read -r x; until [ -e go ]; do sleep 0.02; done; echo \"<$x>\""),
+			sandbox.Line)
 		require.NoError(t, typed("on"))
 		require.NoError(t, typed("e\n")) // returns while the command goes on
 		b.script(t, `: > "$1"`, sh.dir+"/go")
@@ -110,7 +116,9 @@ func resultFields(t *testing.T, b *box) {
 		require.Equal(t, -1, res.ExitCode)
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
-		res, err := within(b, t, "Wait", func(context.Context) (*sandbox.Result, error) { return sh.Wait(ctx) })
+		res, err := within(b, t, "Wait", func(context.Context) (*sandbox.Result, error) {
+			return sh.Wait(ctx)
+		})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, -1, res.ExitCode)
 		b.script(t, `: > "$1"`, sh.dir+"/go")
@@ -140,7 +148,9 @@ func resultFields(t *testing.T, b *box) {
 		t.Parallel()
 		sh := b.open(t)
 		for n := 1000; n < 1006; n++ {
-			res := sh.exec(`i=0; while [ $i -lt 1000 ]; do i=$((i + 1)); printf '\342\202\254'; done`, sandbox.MaxOutput(n))
+			res := sh.exec(
+				`i=0; while [ $i -lt 1000 ]; do i=$((i + 1)); printf '\342\202\254'; done`,
+				sandbox.MaxOutput(n))
 			require.True(t, utf8.ValidString(res.Output), show(res))
 			require.Emptyf(t, strings.ReplaceAll(res.Output, "€", ""), "%s", show(res))
 			require.EqualValues(t, 3000, int64(len(res.Output))+res.Omitted)
@@ -157,7 +167,8 @@ func resultFields(t *testing.T, b *box) {
 				t.Parallel()
 				b.need(t, c.needs)
 				if code, _, _ := b.sh(t, c.needs+" --version"); code != 0 {
-					b.suite.skip(t, "the box's "+c.needs+" is busybox's, which leaves the screen as it is")
+					b.suite.skip(t, "the box's "+c.needs+" is busybox's, which leaves the screen "+
+						"as it is")
 				}
 				sh := b.open(t)
 				require.False(t, sh.exec("TERM=xterm; seq 1 200 > numbers").FullScreen)

@@ -40,12 +40,15 @@ func (s *suite) run(t *testing.T) {
 				var stdout, stderr bytes.Buffer
 				code, err := attempt("Run", func(ctx context.Context) (int, error) {
 					return b.Run(ctx, &sandbox.Cmd{
-						Args:  []string{"sh", "-c", `cat; echo "e$1" >&2; exit "$2"`, "sh", fmt.Sprint(i), fmt.Sprint(i % 100)},
+						Args: []string{"sh", "-c", `cat; echo "e$1" >&2; exit "$2"`, "sh",
+							fmt.Sprint(i), fmt.Sprint(i % 100)},
 						Stdin: strings.NewReader(lines(i, i+100)), Stdout: &stdout, Stderr: &stderr,
 					})
 				})
-				if err == nil && (code != i%100 || stdout.String() != lines(i, i+100) || stderr.String() != fmt.Sprintf("e%d\n", i)) {
-					err = fmt.Errorf("the %dth: code %d, stdout %s, stderr %s", i, code, brief(stdout.String()), brief(stderr.String()))
+				if err == nil && (code != i%100 || stdout.String() != lines(i, i+100) ||
+					stderr.String() != fmt.Sprintf("e%d\n", i)) {
+					err = fmt.Errorf("the %dth: code %d, stdout %s, stderr %s", i, code,
+						brief(stdout.String()), brief(stderr.String()))
 				}
 				errs <- err
 			}()
@@ -61,7 +64,9 @@ func (s *suite) run(t *testing.T) {
 // cmd is Run, which may not fail.
 func (b *box) cmd(t testing.TB, cmd *sandbox.Cmd) (code int) {
 	t.Helper()
-	code, err := within(b, t, "Run", func(ctx context.Context) (int, error) { return b.Run(ctx, cmd) })
+	code, err := within(b, t, "Run", func(ctx context.Context) (int, error) {
+		return b.Run(ctx, cmd)
+	})
 	require.NoErrorf(t, err, "Run(%q)", cmd.Args)
 	return code
 }
@@ -75,7 +80,9 @@ func streams(t *testing.T, b *box) {
 	t.Run("ApartAndExact", func(t *testing.T) {
 		t.Parallel()
 		var stdout, stderr bytes.Buffer
-		code := b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "cat; printf 'e\\r\\n\\033[31m\\377' >&2; exit 4"}, Stdin: strings.NewReader(all.String()), Stdout: &stdout, Stderr: &stderr})
+		code := b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c",
+			"cat; printf 'e\\r\\n\\033[31m\\377' >&2; exit 4"},
+			Stdin: strings.NewReader(all.String()), Stdout: &stdout, Stderr: &stderr})
 		require.Equal(t, 4, code)
 		same(t, all.String(), stdout.String())
 		same(t, "e\r\n\x1b[31m\xff", stderr.String())
@@ -84,7 +91,8 @@ func streams(t *testing.T, b *box) {
 		t.Parallel()
 		var both bytes.Buffer
 		script := `i=0; while [ $i -lt 1000 ]; do echo "o $i"; echo "e $i" >&2; i=$((i+1)); done`
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", script}, Stdout: &both, Stderr: &both}))
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", script}, Stdout: &both,
+			Stderr: &both}))
 		var want strings.Builder
 		for i := range 1000 {
 			fmt.Fprintf(&want, "o %d\ne %d\n", i, i)
@@ -100,18 +108,21 @@ func streams(t *testing.T, b *box) {
 			defer mu.Unlock()
 			return all.Write(p)
 		})
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "echo o; echo e >&2"}, Stdout: w, Stderr: w}))
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "echo o; echo e >&2"},
+			Stdout: w, Stderr: w}))
 		require.Contains(t, all.String(), "o\n")
 		require.Contains(t, all.String(), "e\n")
 	})
 	t.Run("Discarded", func(t *testing.T) {
 		t.Parallel()
-		require.Equal(t, 3, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "seq 1 100000; seq 1 100000 >&2; exit 3"}}))
+		require.Equal(t, 3, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c",
+			"seq 1 100000; seq 1 100000 >&2; exit 3"}}))
 	})
 	t.Run("LargeOnBoth", func(t *testing.T) {
 		t.Parallel()
 		var stdout, stderr bytes.Buffer
-		code := b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "seq 1 300000 & seq 1 300000 >&2; wait"}, Stdout: &stdout, Stderr: &stderr})
+		code := b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c",
+			"seq 1 300000 & seq 1 300000 >&2; wait"}, Stdout: &stdout, Stderr: &stderr})
 		require.Zero(t, code)
 		same(t, lines(1, 300_000), stdout.String())
 		same(t, lines(1, 300_000), stderr.String())
@@ -119,15 +130,20 @@ func streams(t *testing.T, b *box) {
 	t.Run("AsItComes", func(t *testing.T) {
 		t.Parallel()
 		in, answer := io.Pipe()
-		w := &watcher{text: "one\n", seen: func() { go func() { io.WriteString(answer, "two\n"); answer.Close() }() }}
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "echo one; cat"}, Stdin: in, Stdout: w}))
+		w := &watcher{text: "one\n", seen: func() {
+			go func() { io.WriteString(answer, "two\n"); answer.Close() }()
+		}}
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "echo one; cat"},
+			Stdin: in, Stdout: w}))
 		same(t, "one\ntwo\n", w.buf.String())
 	})
 	t.Run("Tail", func(t *testing.T) { // what came just before the end is not lost
 		t.Parallel()
 		for i := range b.suite.count(100) {
 			var stdout bytes.Buffer
-			require.Equal(t, 137, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", fmt.Sprintf("seq 1 %d; kill -9 $$", 1000+i)}, Stdout: &stdout}))
+			require.Equal(t, 137, b.cmd(t, &sandbox.Cmd{
+				Args:   []string{"sh", "-c", fmt.Sprintf("seq 1 %d; kill -9 $$", 1000+i)},
+				Stdout: &stdout}))
 			same(t, lines(1, 1000+i), stdout.String())
 		}
 	})
@@ -160,9 +176,11 @@ func stdins(t *testing.T, b *box) {
 	})
 	t.Run("NotRead", func(t *testing.T) { // no hang and no error
 		t.Parallel()
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"true"}, Stdin: strings.NewReader(strings.Repeat("x", 10<<20))}))
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"true"},
+			Stdin: strings.NewReader(strings.Repeat("x", 10<<20))}))
 		var stdout bytes.Buffer
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"head", "-n", "1"}, Stdin: strings.NewReader(lines(1, 1_000_000)), Stdout: &stdout}))
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"head", "-n", "1"},
+			Stdin: strings.NewReader(lines(1, 1_000_000)), Stdout: &stdout}))
 		same(t, "1\n", stdout.String())
 	})
 	t.Run("ThatFails", func(t *testing.T) { // is no end of the input
@@ -176,7 +194,8 @@ func stdins(t *testing.T, b *box) {
 		} {
 			in := io.MultiReader(strings.NewReader("half of it"), rest)
 			code, err := within(b, t, "Run", func(ctx context.Context) (int, error) {
-				return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "cat; : >all"}, Dir: dir, Stdin: in})
+				return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "cat; : >all"}, Dir: dir,
+					Stdin: in})
 			})
 			if name == "error" {
 				require.ErrorIs(t, err, broken)
@@ -204,9 +223,11 @@ func programs(t *testing.T, b *box) {
 	t.Parallel()
 	t.Run("Arguments", func(t *testing.T) { // no shell sees them
 		t.Parallel()
-		args := []string{"", "a b", "it's", `"`, "$HOME", "`x`", "$(x)", "*", "a\nb\n", `\`, "-n", "~", ";", "é\xff", "!", strings.Repeat("x", 100_000)}
+		args := []string{"", "a b", "it's", `"`, "$HOME", "`x`", "$(x)", "*", "a\nb\n", `\`, "-n",
+			"~", ";", "é\xff", "!", strings.Repeat("x", 100_000)}
 		var stdout bytes.Buffer
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: append([]string{"printf", `<%s>\n`}, args...), Stdout: &stdout}))
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: append([]string{"printf", `<%s>\n`}, args...),
+			Stdout: &stdout}))
 		same(t, "<"+strings.Join(args, ">\n<")+">\n", stdout.String())
 	})
 	t.Run("Dir", func(t *testing.T) {
@@ -220,26 +241,31 @@ func programs(t *testing.T, b *box) {
 		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "pwd"}, Stdout: &stdout}))
 		same(t, b.home+"\n", stdout.String())
 		stdout.Reset()
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"./tool"}, Dir: b.tmp + "/" + b.tool(t), Stdout: &stdout}))
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"./tool"},
+			Dir: b.tmp + "/" + b.tool(t), Stdout: &stdout}))
 		same(t, "tool\n", stdout.String())
 	})
 	t.Run("Env", func(t *testing.T) {
 		t.Parallel()
 		var stdout bytes.Buffer
 		value := "a=b 'c' \"d\" $HOME \\\nsecond é"
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", `printf '%s\n' "$A" "$B" "<${EMPTY-unset}>" "${PATH:+path}"`}, Env: []string{"A=" + value, "B=1", "B=2", "EMPTY="}, Stdout: &stdout}))
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c",
+			`printf '%s\n' "$A" "$B" "<${EMPTY-unset}>" "${PATH:+path}"`},
+			Env: []string{"A=" + value, "B=1", "B=2", "EMPTY="}, Stdout: &stdout}))
 		same(t, value+"\n2\n<>\npath\n", stdout.String())
 	})
 	t.Run("Path", func(t *testing.T) { // as given in Env
 		t.Parallel()
 		var stdout bytes.Buffer
 		dir := b.tmp + "/" + b.tool(t)
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"tool"}, Env: []string{"PATH=" + dir + ":/bin:/usr/bin"}, Stdout: &stdout}))
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"tool"},
+			Env: []string{"PATH=" + dir + ":/bin:/usr/bin"}, Stdout: &stdout}))
 		same(t, "tool\n", stdout.String())
 	})
 	t.Run("NoTerminal", func(t *testing.T) {
 		t.Parallel()
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "! [ -t 0 ] && ! [ -t 1 ] && ! [ -t 2 ]"}}))
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c",
+			"! [ -t 0 ] && ! [ -t 1 ] && ! [ -t 2 ]"}}))
 		require.NotZero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", ": < /dev/tty"}}))
 	})
 	t.Run("NoState", func(t *testing.T) {
@@ -247,7 +273,8 @@ func programs(t *testing.T, b *box) {
 		sh := &shell{Session: b.Sandbox, b: b, t: t}
 		sh.output("export FROM_MAIN=1; cd /")
 		var stdout bytes.Buffer
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", `echo "<$FROM_MAIN> $PWD"`}, Stdout: &stdout}))
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c",
+			`echo "<$FROM_MAIN> $PWD"`}, Stdout: &stdout}))
 		same(t, "<> "+b.home+"\n", stdout.String())
 		sh.output("unset FROM_MAIN; cd " + quote(b.home))
 	})
@@ -261,16 +288,21 @@ func programs(t *testing.T, b *box) {
 	})
 	t.Run("Statuses", func(t *testing.T) {
 		t.Parallel()
-		for command, want := range map[string]int{"exit 0": 0, "exit 1": 1, "exit 126": 126, "exit 127": 127, "exit 255": 255, "kill -9 $$": 137, "kill -TERM $$": 143, "kill -HUP $$": 129, "kill -INT $$": 130} {
-			require.Equal(t, want, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", command}}), command)
+		for command, want := range map[string]int{"exit 0": 0, "exit 1": 1, "exit 126": 126,
+			"exit 127": 127, "exit 255": 255, "kill -9 $$": 137, "kill -TERM $$": 143,
+			"kill -HUP $$": 129, "kill -INT $$": 130} {
+			require.Equal(t, want, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", command}}),
+				command)
 		}
 	})
-	t.Run("OutputHeldOpenByAnother", func(t *testing.T) { // does not keep Run from returning, for ever at least
+	// does not keep Run from returning, for ever at least
+	t.Run("OutputHeldOpenByAnother", func(t *testing.T) {
 		t.Parallel()
 		m := b.marker(t)
 		var stdout bytes.Buffer
 		code, _ := within(b, t, "Run", func(ctx context.Context) (int, error) {
-			return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "sleep " + string(m) + " & echo hi; exit 3"}, Stdout: &stdout})
+			return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c",
+				"sleep " + string(m) + " & echo hi; exit 3"}, Stdout: &stdout})
 		})
 		require.Equal(t, 3, code)
 		require.Equal(t, "hi\n", stdout.String())
@@ -301,14 +333,17 @@ func runCancels(t *testing.T, b *box) {
 			var ran atomic.Bool
 			stdout := &watcher{text: "before\n", seen: func() {
 				go func() { // the marker alone is in the shell's own arguments
-					for end := time.Now().Add(grace); time.Now().Before(end) && !ran.Load(); time.Sleep(20 * time.Millisecond) {
+					for end := time.Now().Add(grace); time.Now().Before(end) &&
+						!ran.Load(); time.Sleep(20 * time.Millisecond) {
 						ran.Store(found(b, m))
 					}
 					cancel()
 				}()
 			}}
 			_, err := within(b, t, "Run", func(context.Context) (int, error) {
-				return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "echo before; " + strings.ReplaceAll(c.command, "{n}", string(m))}, Stdout: stdout})
+				return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c",
+					"echo before; " + strings.ReplaceAll(c.command, "{n}", string(m))},
+					Stdout: stdout})
 			})
 			require.ErrorIs(t, err, context.Canceled)
 			require.True(t, ran.Load(), "it was not found among the processes")
@@ -321,17 +356,22 @@ func runCancels(t *testing.T, b *box) {
 // found is processes (see there) for goroutines that are not the test's.
 func found(b *box, m marker) bool {
 	var stdout bytes.Buffer
-	_, err := b.Run(context.Background(), &sandbox.Cmd{Args: []string{"sh", "-c", "grep -l -f - /proc/[0-9]*/cmdline 2>/dev/null"}, Stdin: strings.NewReader(string(m) + "\n"), Stdout: &stdout})
+	_, err := b.Run(context.Background(), &sandbox.Cmd{
+		Args:  []string{"sh", "-c", "grep -l -f - /proc/[0-9]*/cmdline 2>/dev/null"},
+		Stdin: strings.NewReader(string(m) + "\n"), Stdout: &stdout})
 	return err != nil || stdout.Len() > 0
 }
 
 func runErrors(t *testing.T, b *box) {
 	t.Parallel()
 	run := func(t *testing.T, cmd *sandbox.Cmd) (int, error) {
-		return within(b, t, "Run", func(ctx context.Context) (int, error) { return b.Run(ctx, cmd) })
+		return within(b, t, "Run", func(ctx context.Context) (int, error) {
+			return b.Run(ctx, cmd)
+		})
 	}
 	dir := b.tmp + "/" + b.tool(t)
-	for _, program := range []string{"nosuchprogram", "./nosuchprogram", "/no/such/program", "it's not there", "-x"} {
+	for _, program := range []string{"nosuchprogram", "./nosuchprogram", "/no/such/program",
+		"it's not there", "-x"} {
 		t.Run(fmt.Sprintf("%q", program), func(t *testing.T) {
 			code, err := run(t, &sandbox.Cmd{Args: []string{program, "x"}, Dir: dir})
 			require.ErrorIs(t, err, fs.ErrNotExist)

@@ -21,8 +21,10 @@ func environments(t *testing.T, b *box) {
 		t.Parallel()
 		var stdout bytes.Buffer
 		dir := b.tmp + "/" + b.tool(t)
-		env := []string{"PATH=" + dir + ":/bin:/usr/bin", "A=it's\na $value", "B=1", "B=2", "EMPTY="}
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"env"}, Dir: dir, Env: env, ReplaceEnv: true, Stdout: &stdout}))
+		env := []string{"PATH=" + dir + ":/bin:/usr/bin", "A=it's\na $value", "B=1", "B=2",
+			"EMPTY="}
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"env"}, Dir: dir, Env: env,
+			ReplaceEnv: true, Stdout: &stdout}))
 		lines := strings.Split(strings.TrimSuffix(stdout.String(), "\n"), "\n")
 		slices.Sort(lines)
 		require.Len(t, lines, 6)
@@ -30,7 +32,8 @@ func environments(t *testing.T, b *box) {
 		require.Contains(t, lines[4], "SANDSHELL_SESSION=")
 		require.Equal(t, "a $value", lines[5])
 		stdout.Reset()
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"tool"}, Env: env, ReplaceEnv: true, Stdout: &stdout}))
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"tool"}, Env: env, ReplaceEnv: true,
+			Stdout: &stdout}))
 		same(t, "tool\n", stdout.String())
 		code, err := within(b, t, "Run", func(ctx context.Context) (int, error) {
 			return b.Run(ctx, &sandbox.Cmd{Args: []string{"env"}, ReplaceEnv: true})
@@ -46,7 +49,8 @@ func environments(t *testing.T, b *box) {
 		stdout := &watcher{text: "before\n", seen: func() { go cancel() }}
 		_, err := within(b, t, "Run", func(context.Context) (int, error) {
 			script := "(sleep " + string(m) + " >/dev/null &); echo before; sleep " + string(m)
-			return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", script}, Env: []string{"PATH=/bin:/usr/bin"}, ReplaceEnv: true, Stdout: stdout})
+			return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", script},
+				Env: []string{"PATH=/bin:/usr/bin"}, ReplaceEnv: true, Stdout: stdout})
 		})
 		require.ErrorIs(t, err, context.Canceled)
 		b.gone(t, m)
@@ -59,12 +63,15 @@ func environments(t *testing.T, b *box) {
 			})
 			require.ErrorIs(t, err, fs.ErrInvalid)
 			require.ErrorContains(t, err, "~ is not expanded")
-			_, err = within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) { return b.Open(ctx, sandbox.Dir(dir)) })
+			_, err = within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) {
+				return b.Open(ctx, sandbox.Dir(dir))
+			})
 			require.ErrorIs(t, err, fs.ErrInvalid)
 			require.ErrorContains(t, err, "~ is not expanded")
 		}
 	})
-	t.Run("RelativeDir", func(t *testing.T) { // starts where Run does without one, whatever the session's directory
+	// starts where Run does without one, whatever the session's directory
+	t.Run("RelativeDir", func(t *testing.T) {
 		t.Parallel()
 		dir := fmt.Sprintf("sandboxtest-%d", b.suite.markers.Add(1))
 		if code, _, _ := b.sh(t, `mkdir -p "$1/sub dir" 2>/dev/null`, dir); code != 0 {
@@ -73,13 +80,17 @@ func environments(t *testing.T, b *box) {
 		t.Cleanup(func() { b.script(t, `rm -r "$1"`, dir) })
 		relative, want := dir+"/sub dir", strings.TrimSuffix(b.home, "/")+"/"+dir+"/sub dir\n"
 		var stdout bytes.Buffer
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "pwd"}, Dir: relative, Stdout: &stdout}))
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "pwd"}, Dir: relative,
+			Stdout: &stdout}))
 		same(t, want, stdout.String())
 		stdout.Reset()
 		b.script(t, `printf '#!/bin/sh\necho own\n' > "$1/own" && chmod +x "$1/own"`, relative)
-		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"./own"}, Dir: relative, Stdout: &stdout}))
+		require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"./own"}, Dir: relative,
+			Stdout: &stdout}))
 		same(t, "own\n", stdout.String())
-		session, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) { return b.Open(ctx, sandbox.Dir(relative)) })
+		session, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) {
+			return b.Open(ctx, sandbox.Dir(relative))
+		})
 		require.NoError(t, err)
 		sh := &shell{Session: session, b: b, t: t}
 		same(t, want, sh.output("pwd"))

@@ -27,7 +27,8 @@ func sessions(t *testing.T, b *box) {
 	t.Run("AtOnce", func(t *testing.T) {
 		t.Parallel()
 		one, two := b.open(t), b.open(t)
-		running(t, one.exec("until [ -e go ]; do sleep 0.02; done; echo went", sandbox.Yield(50*time.Millisecond)))
+		running(t, one.exec("until [ -e go ]; do sleep 0.02; done; echo went",
+			sandbox.Yield(50*time.Millisecond)))
 		two.lives()
 		two.output(": > " + one.dir + "/go")
 		res := one.wait()
@@ -55,7 +56,9 @@ func sessions(t *testing.T, b *box) {
 	})
 	t.Run("OpenStartsAtHome", func(t *testing.T) {
 		t.Parallel()
-		session, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) { return b.Open(ctx) })
+		session, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) {
+			return b.Open(ctx)
+		})
 		require.NoError(t, err)
 		defer session.Close()
 		same(t, b.home+"\n", (&shell{Session: session, b: b, t: t}).output(`printf '%s\n' "$PWD"`))
@@ -63,15 +66,19 @@ func sessions(t *testing.T, b *box) {
 	t.Run("Env", func(t *testing.T) {
 		t.Parallel()
 		value := "a=b  'c' \"d\" $HOME \\ é\nsecond line"
-		sh := b.open(t, sandbox.Env("PLAIN=1", "VALUE="+value, "TWICE=1"), sandbox.Env("TWICE=2", "EMPTY="))
-		same(t, "1 2 <> "+value+"\n", sh.output(`sh -c 'printf "%s\n" "$PLAIN $TWICE <${EMPTY-unset}> $VALUE"'`))
+		sh := b.open(t, sandbox.Env("PLAIN=1", "VALUE="+value, "TWICE=1"),
+			sandbox.Env("TWICE=2", "EMPTY="))
+		same(t, "1 2 <> "+value+"\n",
+			sh.output(`sh -c 'printf "%s\n" "$PLAIN $TWICE <${EMPTY-unset}> $VALUE"'`))
 		same(t, "\n", b.open(t).output(`echo "$PLAIN"`))
 	})
 	t.Run("DirWithStrangeName", func(t *testing.T) {
 		t.Parallel()
 		dir := b.tmp + "/it's a\n\"dir\" $HOME"
 		b.script(t, `mkdir "$1"`, dir)
-		session, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) { return b.Open(ctx, sandbox.Dir(dir)) })
+		session, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) {
+			return b.Open(ctx, sandbox.Dir(dir))
+		})
 		require.NoError(t, err)
 		defer session.Close()
 		res := (&shell{Session: session, b: b, t: t}).exec("pwd")
@@ -80,7 +87,9 @@ func sessions(t *testing.T, b *box) {
 	})
 	t.Run("DirThatIsNotThere", func(t *testing.T) {
 		t.Parallel()
-		_, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) { return b.Open(ctx, sandbox.Dir(b.tmp+"/nothing")) })
+		_, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) {
+			return b.Open(ctx, sandbox.Dir(b.tmp+"/nothing"))
+		})
 		require.Error(t, err)
 		require.ErrorContains(t, err, b.tmp+"/nothing")
 	})

@@ -34,7 +34,8 @@ func (b *box) open(t testing.TB, opts ...sandbox.SessionOption) *shell {
 	require.NoError(t, err, "Open")
 	t.Cleanup((&shell{Session: session, b: b, t: t}).close)
 	n := b.count.Add(1)
-	sh := &shell{Session: session, b: b, t: t, dir: fmt.Sprintf("%s/d%d", b.tmp, n), mark: fmt.Sprintf("mark %d", n)}
+	sh := &shell{Session: session, b: b, t: t, dir: fmt.Sprintf("%s/d%d", b.tmp, n),
+		mark: fmt.Sprintf("mark %d", n)}
 	sh.output(fmt.Sprintf("mkdir %s && cd %s && MARK='%s'", sh.dir, sh.dir, sh.mark))
 	return sh
 }
@@ -67,11 +68,15 @@ func (sh *shell) fails(target error, what string, f call) *sandbox.Result {
 
 // executes, inputs, waits and interrupts are Execute, Input, Wait and Interrupt as calls.
 func (sh *shell) executes(command string, opts ...sandbox.ExecOption) call {
-	return func(ctx context.Context) (*sandbox.Result, error) { return sh.Execute(ctx, command, opts...) }
+	return func(ctx context.Context) (*sandbox.Result, error) {
+		return sh.Execute(ctx, command, opts...)
+	}
 }
 
 func (sh *shell) inputs(text string, opts ...sandbox.ExecOption) call {
-	return func(ctx context.Context) (*sandbox.Result, error) { return sh.Input(ctx, text, opts...) }
+	return func(ctx context.Context) (*sandbox.Result, error) {
+		return sh.Input(ctx, text, opts...)
+	}
 }
 
 func (sh *shell) waits(opts ...sandbox.ExecOption) call {
@@ -89,15 +94,18 @@ func (sh *shell) exec(command string, opts ...sandbox.ExecOption) *sandbox.Resul
 }
 
 // timeout is Execute with a command that times out after d.
-func (sh *shell) timeout(d time.Duration, command string, opts ...sandbox.ExecOption) *sandbox.Result {
+func (sh *shell) timeout(d time.Duration, command string,
+	opts ...sandbox.ExecOption) *sandbox.Result {
 	sh.t.Helper()
-	res := sh.fails(sandbox.ErrTimeout, "Execute("+brief(command)+")", sh.executes(command, append(opts, sandbox.Timeout(d))...))
+	res := sh.fails(sandbox.ErrTimeout, "Execute("+brief(command)+")",
+		sh.executes(command, append(opts, sandbox.Timeout(d))...))
 	require.NotNil(sh.t, res, "the Result beside ErrTimeout")
 	return res
 }
 
-// begins is an Execute that returns when the command says "ready" or, of one that never does, after a time in which it has most likely begun: what has to
-// be there for sure, as a signal that it ignores, comes before that word.
+// begins is an Execute that returns when the command says "ready" or, of one that never does, after
+// a time in which it has most likely begun: what has to be there for sure, as a signal that it
+// ignores, comes before that word.
 func (sh *shell) begins(command string) *sandbox.Result {
 	sh.t.Helper()
 	begun := sandbox.Yield(300 * time.Millisecond)
@@ -138,7 +146,9 @@ func (sh *shell) screen() *sandbox.Screen {
 // resize is Resize.
 func (sh *shell) resize(rows, cols int) {
 	sh.t.Helper()
-	_, err := within(sh.b, sh.t, "Resize", empty(func(ctx context.Context) error { return sh.Resize(ctx, rows, cols) }))
+	_, err := within(sh.b, sh.t, "Resize", empty(func(ctx context.Context) error {
+		return sh.Resize(ctx, rows, cols)
+	}))
 	require.NoError(sh.t, err, "Resize")
 }
 
@@ -157,7 +167,8 @@ func (sh *shell) output(command string, opts ...sandbox.ExecOption) string {
 	return res.Output
 }
 
-// lives checks that the session goes on as if nothing had been: directory, variables, output, status.
+// lives checks that the session goes on as if nothing had been: directory, variables, output,
+// status.
 func (sh *shell) lives() {
 	sh.t.Helper()
 	res := sh.exec(`printf '%s\n' "$MARK in $PWD"; (exit 9)`)
@@ -167,7 +178,8 @@ func (sh *shell) lives() {
 	require.Equal(sh.t, sh.dir, res.Cwd, "Cwd")
 }
 
-// usable checks that the session, whatever happened to its shell, takes commands in the directory where it was.
+// usable checks that the session, whatever happened to its shell, takes commands in the directory
+// where it was.
 func (sh *shell) usable() {
 	sh.t.Helper()
 	res := sh.exec(`printf '%s\n' "in $PWD"; (exit 9)`)
@@ -211,7 +223,8 @@ type named struct{ name, command string }
 // exited checks that the command has ended with one of the codes.
 func exited(t testing.TB, res *sandbox.Result, codes ...int) {
 	t.Helper()
-	if res.State != sandbox.Exited || len(codes) > 0 && !slices.Contains(codes, res.ExitCode) || res.Awaits != 0 || res.Cwd == "" {
+	if res.State != sandbox.Exited || len(codes) > 0 && !slices.Contains(codes, res.ExitCode) ||
+		res.Awaits != 0 || res.Cwd == "" {
 		t.Fatalf("want exited with code %v and a Cwd, got %s", codes, show(res))
 	}
 }
@@ -247,7 +260,8 @@ func parting(want, got string) string {
 		i++
 	}
 	from := max(0, i-40)
-	return fmt.Sprintf("output of %d bytes, want %d, differs at byte %d\ngot:  …%s\nwant: …%s", len(got), len(want), i, brief(got[from:]), brief(want[from:]))
+	return fmt.Sprintf("output of %d bytes, want %d, differs at byte %d\ngot:  …%s\nwant: …%s",
+		len(got), len(want), i, brief(got[from:]), brief(want[from:]))
 }
 
 // show is a Result for a message.
@@ -255,8 +269,10 @@ func show(res *sandbox.Result) string {
 	if res == nil {
 		return "none"
 	}
-	return fmt.Sprintf("%v, code %d, awaits %v, restarted %v, omitted %d, matched %q, cwd %q, after %v, output of %d bytes %s",
-		res.State, res.ExitCode, res.Awaits, res.Restarted, res.Omitted, res.Matched, res.Cwd, res.Duration.Round(time.Millisecond), len(res.Output), brief(res.Output))
+	return fmt.Sprintf("%v, code %d, awaits %v, restarted %v, omitted %d, matched %q, cwd %q, "+
+		"after %v, output of %d bytes %s",
+		res.State, res.ExitCode, res.Awaits, res.Restarted, res.Omitted, res.Matched, res.Cwd,
+		res.Duration.Round(time.Millisecond), len(res.Output), brief(res.Output))
 }
 
 // brief quotes s, without its middle if it is long.
@@ -275,7 +291,8 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 func lines(from, to int) string {
 	var b []byte
 	for i := from; i <= to; i++ {
-		b = append(strconv.AppendInt(b, int64(i), 10), '\n') // fmt takes long under the race detector
+		// fmt takes long under the race detector
+		b = append(strconv.AppendInt(b, int64(i), 10), '\n')
 	}
 	return string(b)
 }

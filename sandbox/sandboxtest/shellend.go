@@ -9,8 +9,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// shellEnd: a command may end the shell, replace it, or take away what the engine stands on. Its status is
-// told, a shell is there again, and nothing hangs.
+// shellEnd: a command may end the shell, replace it, or take away what the engine stands on. Its
+// status is told, a shell is there again, and nothing hangs.
 func (s *suite) shellEnd(t *testing.T) {
 	b := s.box(t)
 	t.Run("20_Ends", func(t *testing.T) { ends(t, b) })
@@ -57,8 +57,10 @@ func ends(t *testing.T, b *box) {
 			exited(t, res, c.code)
 			require.True(t, res.Restarted, "Restarted")
 			require.Equal(t, sh.dir, res.Cwd)
-			// An interactive bash says "exit", and who killed it may be told: a person sees that too.
-			require.Truef(t, len(res.Output) >= len(c.want) && res.Output[:len(c.want)] == c.want, "output %q does not begin with %q", res.Output, c.want)
+			// An interactive bash says "exit", and who killed it may be told: a person sees that
+			// too.
+			require.Truef(t, len(res.Output) >= len(c.want) && res.Output[:len(c.want)] == c.want,
+				"output %q does not begin with %q", res.Output, c.want)
 			require.NotContains(t, res.Output, "b\n")
 			res = sh.exec(`printf '%s\n' "<$MARK> in $PWD"`)
 			same(t, "<> in "+sh.dir+"\n", res.Output) // a fresh one
@@ -266,14 +268,17 @@ func disturbed(t *testing.T, b *box) {
 			sh := b.open(t)
 			res := sh.exec(c.command)
 			require.Equalf(t, sandbox.Exited, res.State, "%s", show(res))
-			// Where the shell reads its commands, some of this cannot be lived with: a fresh shell is as good.
-			if c.name == "SttyMin0" || c.name == "SetN" { // its reads come to an end at once, or it executes nothing: it ends sooner or later
+			// Where the shell reads its commands, some of this cannot be lived with: a fresh shell
+			// is as good.
+			// its reads come to an end at once, or it executes nothing: it ends sooner or later
+			if c.name == "SttyMin0" || c.name == "SetN" {
 				for range 5 {
 					sh.exec("stty sane")
 				}
 			}
 			lives := sh.lives
-			if res.Restarted || c.name == "SetN" || c.name == "SttyMin0" || c.name == "StandardErrorClosed" {
+			if res.Restarted || c.name == "SetN" || c.name == "SttyMin0" ||
+				c.name == "StandardErrorClosed" {
 				lives = sh.usable
 			}
 			for range 3 {
@@ -347,7 +352,8 @@ func redirected(t *testing.T, b *box) {
 			t.Parallel()
 			sh := b.open(t)
 			exited(t, sh.exec(c.command))
-			// What becomes of the next command is the shell's affair, that one comes in the end is ours.
+			// What becomes of the next command is the shell's affair, that one comes in the end is
+			// ours.
 			within(b, t, "Execute", sh.executes("exec </dev/tty >/dev/tty 2>&1"))
 			within(b, t, "Execute", sh.executes(":"))
 			sh.usable()

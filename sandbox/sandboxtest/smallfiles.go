@@ -47,8 +47,10 @@ func smallFiles(t *testing.T, b *box) {
 // filesLimit is for all the calls of a withFiles: fstest makes thousands, one after the other.
 const filesLimit = 3 * limit
 
-// withFiles calls f, which has a context of filesLimit, in the test's own goroutine: f may end the test. It skips the case if the sandbox has no way to its files.
-func (b *box) withFiles(t testing.TB, what string, f func(context.Context, sandbox.Files) error) error {
+// withFiles calls f, which has a context of filesLimit, in the test's own goroutine: f may end the
+// test. It skips the case if the sandbox has no way to its files.
+func (b *box) withFiles(t testing.TB, what string,
+	f func(context.Context, sandbox.Files) error) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), filesLimit)
 	defer cancel()
@@ -62,16 +64,19 @@ func (b *box) withFiles(t testing.TB, what string, f func(context.Context, sandb
 func (b *box) readFile(t testing.TB, name string) string {
 	t.Helper()
 	var data []byte
-	require.NoError(t, b.withFiles(t, "ReadFile", func(ctx context.Context, f sandbox.Files) (err error) {
+	require.NoError(t, b.withFiles(t, "ReadFile", func(ctx context.Context,
+		f sandbox.Files) (err error) {
 		data, err = f.ReadFile(ctx, name, 64<<20)
 		return err
 	}))
 	return string(data)
 }
 
-func (b *box) writeFile(t testing.TB, name, content string, perm fs.FileMode, opts ...sandbox.WriteOption) {
+func (b *box) writeFile(t testing.TB, name, content string, perm fs.FileMode,
+	opts ...sandbox.WriteOption) {
 	t.Helper()
-	require.NoError(t, b.withFiles(t, "WriteFile", func(ctx context.Context, f sandbox.Files) error {
+	require.NoError(t, b.withFiles(t, "WriteFile", func(ctx context.Context,
+		f sandbox.Files) error {
 		return f.WriteFile(ctx, name, []byte(content), perm, opts...)
 	}))
 }
@@ -85,7 +90,8 @@ func viewed(t *testing.T, b *box) {
 		if _, err := f.Stat(ctx, dir); err != nil {
 			return err
 		}
-		return fstest.TestFS(f.FS(ctx, dir), "a/b/c/f", "with space", "empty", "nothing", ".hidden", "long", "link", "flink")
+		return fstest.TestFS(f.FS(ctx, dir), "a/b/c/f", "with space", "empty", "nothing", ".hidden",
+			"long", "link", "flink")
 	}))
 	require.NoError(t, b.withFiles(t, "WalkDir", func(ctx context.Context, f sandbox.Files) error {
 		var walked []string
@@ -105,7 +111,8 @@ func smallContents(t *testing.T, b *box) {
 		all.WriteByte(byte(i))
 	}
 	for _, c := range []struct{ name, content string }{
-		{"Text", "one\ntwo\n"}, {"Empty", ""}, {"Binary", strings.Repeat(all.String(), 10)}, {"APacket", strings.Repeat("x", 32<<10)},
+		{"Text", "one\ntwo\n"}, {"Empty", ""}, {"Binary", strings.Repeat(all.String(), 10)},
+		{"APacket", strings.Repeat("x", 32<<10)},
 		{"50MiB", strings.Repeat(all.String(), 50<<20/256)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,7 +159,9 @@ func readLimits(t *testing.T, b *box) {
 	var large *sandbox.TooLargeError
 	require.ErrorAs(t, err, &large)
 	require.Equal(t, sandbox.TooLargeError{Name: f, Size: 100_000, Limit: 99_999}, *large)
-	if code, _, _ := b.sh(t, `[ -r /proc/self/status ] && [ $(wc -c < /proc/self/status) -gt 100 ]`); code == 0 { // a file without a size
+	// a file without a size
+	if code, _, _ := b.sh(t,
+		`[ -r /proc/self/status ] && [ $(wc -c < /proc/self/status) -gt 100 ]`); code == 0 {
 		n, err := read("/proc/self/status", 1<<20)
 		require.NoError(t, err)
 		require.Greater(t, n, 100)
@@ -166,7 +175,8 @@ func modes(t *testing.T, b *box) {
 	t.Parallel()
 	dir := b.dir(t)
 	mode := func(name string) string { return b.script(t, `ls -ld "$1" | cut -c1-10`, name) }
-	for perm, want := range map[fs.FileMode]string{0o644: "-rw-r--r--\n", 0o600: "-rw-------\n", 0o777: "-rwxrwxrwx\n", 0o444: "-r--r--r--\n"} {
+	for perm, want := range map[fs.FileMode]string{0o644: "-rw-r--r--\n", 0o600: "-rw-------\n",
+		0o777: "-rwxrwxrwx\n", 0o444: "-r--r--r--\n"} {
 		f := fmt.Sprintf("%s/%o", dir, perm)
 		b.writeFile(t, f, "x", perm)
 		same(t, want, mode(f))
@@ -206,7 +216,9 @@ func asAWhole(t *testing.T, b *box) {
 	for i := range 3 {
 		wg.Go(func() {
 			for range 5 {
-				if _, err := attempt("WriteFile", empty(func(ctx context.Context) error { return b.Files().WriteFile(ctx, f, []byte(content(i)), 0o644) })); err != nil {
+				if _, err := attempt("WriteFile", empty(func(ctx context.Context) error {
+					return b.Files().WriteFile(ctx, f, []byte(content(i)), 0o644)
+				})); err != nil {
 					t.Error(err)
 				}
 			}
@@ -215,14 +227,17 @@ func asAWhole(t *testing.T, b *box) {
 	for range 2 {
 		wg.Go(func() {
 			for range 10 {
-				data, err := attempt("ReadFile", func(ctx context.Context) ([]byte, error) { return b.Files().ReadFile(ctx, f, 0) })
+				data, err := attempt("ReadFile", func(ctx context.Context) ([]byte, error) {
+					return b.Files().ReadFile(ctx, f, 0)
+				})
 				if err != nil || len(data) != 300_000 || bytes.Count(data, data[:1]) != len(data) {
 					t.Errorf("%v, %d bytes, not all the same", err, len(data))
 				}
 			}
 		})
 	}
-	_, torn, _ := b.sh(t, `for i in 1 2 3 4 5 6 7 8 9 10; do head -c 300000 "$1" | tr -s a-z | grep -v '^.$'; done; true`, f)
+	_, torn, _ := b.sh(t,
+		`for i in 1 2 3 4 5 6 7 8 9 10; do head -c 300000 "$1" | tr -s a-z | grep -v '^.$'; done; true`, f)
 	wg.Wait()
 	same(t, "", torn)
 	same(t, "f\n", b.script(t, `ls -A "$1"`, path.Dir(f)))
@@ -238,7 +253,8 @@ func links(t *testing.T, b *box) {
 	same(t, "old", b.script(t, `cat "$1/d/hard"`, dir))
 	b.writeFile(t, dir+"/e/dangling", "made", 0o600)
 	same(t, "made", b.script(t, `cat "$1/d/new"`, dir))
-	require.ErrorIs(t, b.withFiles(t, "WriteFile", func(ctx context.Context, f sandbox.Files) error {
+	require.ErrorIs(t, b.withFiles(t, "WriteFile", func(ctx context.Context,
+		f sandbox.Files) error {
 		return f.WriteFile(ctx, dir+"/loop", nil, 0o600)
 	}), syscall.ELOOP)
 	require.NoError(t, b.withFiles(t, "Lstat", func(ctx context.Context, f sandbox.Files) error {
@@ -256,8 +272,12 @@ func links(t *testing.T, b *box) {
 		return nil
 	}))
 	b.script(t, `cd "$1" && ln -s "$1/d" e/dir`, dir)
-	require.NoError(t, b.withFiles(t, "RemoveAll", func(ctx context.Context, f sandbox.Files) error { return f.RemoveAll(ctx, dir+"/e") }))
-	same(t, "f\nhard\nnear\nnew\n", b.script(t, `ls "$1/d"; [ ! -e "$1/e" ]`, dir)) // and nothing of where its links led
+	require.NoError(t, b.withFiles(t, "RemoveAll", func(ctx context.Context,
+		f sandbox.Files) error {
+		return f.RemoveAll(ctx, dir+"/e")
+	}))
+	// and nothing of where its links led
+	same(t, "f\nhard\nnear\nnew\n", b.script(t, `ls "$1/d"; [ ! -e "$1/e" ]`, dir))
 }
 
 func opened(t *testing.T, b *box) {
@@ -307,10 +327,15 @@ func fileErrors(t *testing.T, b *box) {
 	b.script(t, `cd "$1" && mkdir -p d/e empty && : > f && : > d/f`, dir)
 	long := dir + "/" + strings.Repeat("x", 256)
 	read := func(name string) func(context.Context, sandbox.Files) error {
-		return func(ctx context.Context, f sandbox.Files) error { _, err := f.ReadFile(ctx, name, 0); return err }
+		return func(ctx context.Context, f sandbox.Files) error {
+			_, err := f.ReadFile(ctx, name, 0)
+			return err
+		}
 	}
 	write := func(name string) func(context.Context, sandbox.Files) error {
-		return func(ctx context.Context, f sandbox.Files) error { return f.WriteFile(ctx, name, []byte("x"), 0o644) }
+		return func(ctx context.Context, f sandbox.Files) error {
+			return f.WriteFile(ctx, name, []byte("x"), 0o644)
+		}
 	}
 	rename := func(from, to string) func(context.Context, sandbox.Files) error {
 		return func(ctx context.Context, f sandbox.Files) error { return f.Rename(ctx, from, to) }
@@ -324,20 +349,44 @@ func fileErrors(t *testing.T, b *box) {
 		{"read below nothing", syscall.ENOENT, read(dir + "/none/f")},
 		{"read below a file", syscall.ENOTDIR, read(dir + "/f/g")},
 		{"read a directory", syscall.EISDIR, read(dir + "/d")},
-		{"open a directory", syscall.EISDIR, func(ctx context.Context, f sandbox.Files) error { _, err := f.Open(ctx, dir+"/d"); return err }},
+		{"open a directory", syscall.EISDIR, func(ctx context.Context, f sandbox.Files) error {
+			_, err := f.Open(ctx, dir+"/d")
+			return err
+		}},
 		{"write below nothing", syscall.ENOENT, write(dir + "/none/f")},
 		{"write below a file", syscall.ENOTDIR, write(dir + "/f/g")},
 		{"write a directory", syscall.EISDIR, write(dir + "/d")},
 		{"write a new directory", syscall.EISDIR, write(dir + "/new/")},
 		{"write a name that is too long", syscall.ENAMETOOLONG, write(long)},
-		{"stat nothing", syscall.ENOENT, func(ctx context.Context, f sandbox.Files) error { _, err := f.Stat(ctx, dir+"/none"); return err }},
-		{"lstat nothing", syscall.ENOENT, func(ctx context.Context, f sandbox.Files) error { _, err := f.Lstat(ctx, dir+"/none"); return err }},
-		{"list nothing", syscall.ENOENT, func(ctx context.Context, f sandbox.Files) error { _, err := f.ReadDir(ctx, dir+"/none"); return err }},
-		{"list a file", syscall.ENOTDIR, func(ctx context.Context, f sandbox.Files) error { _, err := f.ReadDir(ctx, dir+"/f"); return err }},
-		{"make a directory of a file", syscall.ENOTDIR, func(ctx context.Context, f sandbox.Files) error { return f.MkdirAll(ctx, dir+"/f", 0o755) }},
-		{"make a directory below a file", syscall.ENOTDIR, func(ctx context.Context, f sandbox.Files) error { return f.MkdirAll(ctx, dir+"/f/x", 0o755) }},
-		{"remove nothing", syscall.ENOENT, func(ctx context.Context, f sandbox.Files) error { return f.Remove(ctx, dir+"/none") }},
-		{"remove a full directory", syscall.ENOTEMPTY, func(ctx context.Context, f sandbox.Files) error { return f.Remove(ctx, dir+"/d") }},
+		{"stat nothing", syscall.ENOENT, func(ctx context.Context, f sandbox.Files) error {
+			_, err := f.Stat(ctx, dir+"/none")
+			return err
+		}},
+		{"lstat nothing", syscall.ENOENT, func(ctx context.Context, f sandbox.Files) error {
+			_, err := f.Lstat(ctx, dir+"/none")
+			return err
+		}},
+		{"list nothing", syscall.ENOENT, func(ctx context.Context, f sandbox.Files) error {
+			_, err := f.ReadDir(ctx, dir+"/none")
+			return err
+		}},
+		{"list a file", syscall.ENOTDIR, func(ctx context.Context, f sandbox.Files) error {
+			_, err := f.ReadDir(ctx, dir+"/f")
+			return err
+		}},
+		{"make a directory of a file", syscall.ENOTDIR,
+			func(ctx context.Context, f sandbox.Files) error {
+				return f.MkdirAll(ctx, dir+"/f", 0o755)
+			}},
+		{"make a directory below a file", syscall.ENOTDIR,
+			func(ctx context.Context, f sandbox.Files) error {
+				return f.MkdirAll(ctx, dir+"/f/x", 0o755)
+			}},
+		{"remove nothing", syscall.ENOENT, func(ctx context.Context, f sandbox.Files) error {
+			return f.Remove(ctx, dir+"/none")
+		}},
+		{"remove a full directory", syscall.ENOTEMPTY,
+			func(ctx context.Context, f sandbox.Files) error { return f.Remove(ctx, dir+"/d") }},
 		{"rename nothing", syscall.ENOENT, rename(dir+"/none", dir+"/x")},
 		{"rename to below nothing", syscall.ENOENT, rename(dir+"/f", dir+"/none/x")},
 		{"rename a directory to a file", syscall.ENOTDIR, rename(dir+"/empty", dir+"/f")},
@@ -356,18 +405,26 @@ func fileErrors(t *testing.T, b *box) {
 			t.Errorf("%s: %T", c.what, err)
 		}
 	}
-	require.NoError(t, b.withFiles(t, "RemoveAll", func(ctx context.Context, f sandbox.Files) error { return f.RemoveAll(ctx, dir+"/none/x") }))
+	require.NoError(t, b.withFiles(t, "RemoveAll", func(ctx context.Context,
+		f sandbox.Files) error {
+		return f.RemoveAll(ctx, dir+"/none/x")
+	}))
 	same(t, "d\nempty\nf\n", b.script(t, `ls -A "$1"`, dir)) // of what failed nothing is left
 	if b.root(t) {
 		return // who may do everything
 	}
-	b.script(t, `cd "$1" && mkdir locked && : > locked/f && : > secret && chmod 000 locked secret`, dir)
+	b.script(t, `cd "$1" && mkdir locked && : > locked/f && : > secret && chmod 000 locked secret`,
+		dir)
 	defer b.script(t, `chmod 700 "$1/locked" "$1/secret"`, dir)
 	require.ErrorIs(t, b.withFiles(t, "ReadFile", read(dir+"/secret")), fs.ErrPermission)
 	require.ErrorIs(t, b.withFiles(t, "ReadFile", read(dir+"/locked/f")), fs.ErrPermission)
 	require.ErrorIs(t, b.withFiles(t, "WriteFile", write(dir+"/locked/g")), fs.ErrPermission)
-	require.ErrorIs(t, b.withFiles(t, "Rename", rename(dir+"/f", dir+"/locked/g")), fs.ErrPermission)
-	require.ErrorIs(t, b.withFiles(t, "RemoveAll", func(ctx context.Context, f sandbox.Files) error { return f.RemoveAll(ctx, dir+"/locked") }), fs.ErrPermission)
+	require.ErrorIs(t, b.withFiles(t, "Rename", rename(dir+"/f", dir+"/locked/g")),
+		fs.ErrPermission)
+	require.ErrorIs(t, b.withFiles(t, "RemoveAll", func(ctx context.Context,
+		f sandbox.Files) error {
+		return f.RemoveAll(ctx, dir+"/locked")
+	}), fs.ErrPermission)
 	require.NoError(t, b.withFiles(t, "Glob", func(ctx context.Context, f sandbox.Files) error {
 		found, err := f.Glob(ctx, dir+"/*/f")
 		require.Equal(t, []string{dir + "/d/f"}, found)

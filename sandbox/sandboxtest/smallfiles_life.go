@@ -22,7 +22,8 @@ func noRegularFile(t *testing.T, b *box) {
 	dir := b.dir(t)
 	b.script(t, `mkfifo "$1/fifo"`, dir)
 	for _, name := range []string{dir + "/fifo", "/dev/null"} {
-		require.ErrorIs(t, b.withFiles(t, "ReadFile", func(ctx context.Context, f sandbox.Files) error {
+		require.ErrorIs(t, b.withFiles(t, "ReadFile", func(ctx context.Context,
+			f sandbox.Files) error {
 			_, err := f.ReadFile(ctx, name, 0)
 			return err
 		}), fs.ErrInvalid)
@@ -30,9 +31,10 @@ func noRegularFile(t *testing.T, b *box) {
 			_, err := f.Open(ctx, name)
 			return err
 		}), fs.ErrInvalid)
-		require.ErrorIs(t, b.withFiles(t, "WriteFile", func(ctx context.Context, f sandbox.Files) error {
-			return f.WriteFile(ctx, name, []byte("x"), 0o644)
-		}), fs.ErrInvalid)
+		require.ErrorIs(t, b.withFiles(t, "WriteFile",
+			func(ctx context.Context, f sandbox.Files) error {
+				return f.WriteFile(ctx, name, []byte("x"), 0o644)
+			}), fs.ErrInvalid)
 	}
 	same(t, "fifo\n", b.script(t, `ls -A "$1" && [ -p "$1/fifo" ] && [ -c /dev/null ]`, dir))
 }
@@ -46,16 +48,21 @@ func cancelledFiles(t *testing.T, b *box) {
 	cancel()
 	files := b.Files()
 	for what, err := range map[string]error{
-		"WriteFile": files.WriteFile(before, dir+"/f", []byte("new"), 0o644), "Remove": files.Remove(before, dir+"/f"),
-		"MkdirAll": files.MkdirAll(before, dir+"/d", 0o755), "Rename": files.Rename(before, dir+"/f", dir+"/g"),
+		"WriteFile": files.WriteFile(before, dir+"/f", []byte("new"), 0o644),
+		"Remove":    files.Remove(before, dir+"/f"),
+		"MkdirAll":  files.MkdirAll(before, dir+"/d", 0o755),
+		"Rename":    files.Rename(before, dir+"/f", dir+"/g"),
 	} {
 		require.ErrorIs(t, err, context.Canceled, what)
 	}
 	same(t, "f\n", b.script(t, `ls -A "$1"`, dir))
 	content := bytes.Repeat([]byte("new"), 10<<20)
 	for i := range 8 {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i)*4*time.Millisecond)
-		_, err := attempt("WriteFile", empty(func(context.Context) error { return files.WriteFile(ctx, dir+"/f", content, 0o644) }))
+		ctx, cancel := context.WithTimeout(context.Background(),
+			time.Duration(i)*4*time.Millisecond)
+		_, err := attempt("WriteFile", empty(func(context.Context) error {
+			return files.WriteFile(ctx, dir+"/f", content, 0o644)
+		}))
 		cancel()
 		size := b.script(t, `ls -A "$1" && wc -c < "$1/f" | tr -d ' '`, dir)
 		if err != nil {
@@ -107,7 +114,8 @@ func (s *suite) closedFiles(t *testing.T) {
 	dir := b.dir(t)
 	b.writeFile(t, dir+"/f", "content", 0o644)
 	var file sandbox.File
-	require.NoError(t, b.withFiles(t, "Open", func(ctx context.Context, f sandbox.Files) (err error) {
+	require.NoError(t, b.withFiles(t, "Open", func(ctx context.Context,
+		f sandbox.Files) (err error) {
 		file, err = f.Open(ctx, dir+"/f")
 		return err
 	}))
@@ -119,7 +127,8 @@ func (s *suite) closedFiles(t *testing.T) {
 		go func() {
 			_, err := attempt("WriteFile", empty(func(ctx context.Context) error {
 				for ctx.Err() == nil {
-					if err := files.WriteFile(ctx, fmt.Sprintf("%s/%d", dir, i), content, 0o644); err != nil {
+					if err := files.WriteFile(ctx, fmt.Sprintf("%s/%d", dir, i), content,
+						0o644); err != nil {
 						return err
 					}
 				}
@@ -128,7 +137,9 @@ func (s *suite) closedFiles(t *testing.T) {
 			underWay <- err
 		}()
 	}
-	b.eventually(t, func() bool { return strings.Contains(b.script(t, `ls -A "$1"`, dir), ".sandshell-") }, "a write under way")
+	b.eventually(t, func() bool {
+		return strings.Contains(b.script(t, `ls -A "$1"`, dir), ".sandshell-")
+	}, "a write under way")
 	_, err := within(b, t, "Close", empty(func(context.Context) error { return b.Close() }))
 	require.NoError(t, err)
 	for range cap(underWay) {
@@ -139,16 +150,31 @@ func (s *suite) closedFiles(t *testing.T) {
 	require.ErrorIs(t, err, sandbox.ErrClosed)
 	file.Close()
 	for what, call := range map[string]func(context.Context) error{
-		"ReadFile":  func(ctx context.Context) error { _, err := files.ReadFile(ctx, dir+"/f", 0); return err },
-		"WriteFile": func(ctx context.Context) error { return files.WriteFile(ctx, dir+"/f", nil, 0o644) },
-		"Glob":      func(ctx context.Context) error { _, err := b.Files().Glob(ctx, "*"); return err },
-		"FS":        func(ctx context.Context) error { _, err := files.FS(ctx, dir).Open("f"); return err },
-		"Open":      func(ctx context.Context) error { _, err := files.Open(ctx, dir+"/f"); return err },
+		"ReadFile": func(ctx context.Context) error {
+			_, err := files.ReadFile(ctx, dir+"/f", 0)
+			return err
+		},
+		"WriteFile": func(ctx context.Context) error {
+			return files.WriteFile(ctx, dir+"/f", nil, 0o644)
+		},
+		"Glob": func(ctx context.Context) error {
+			_, err := b.Files().Glob(ctx, "*")
+			return err
+		},
+		"FS": func(ctx context.Context) error {
+			_, err := files.FS(ctx, dir).Open("f")
+			return err
+		},
+		"Open": func(ctx context.Context) error {
+			_, err := files.Open(ctx, dir+"/f")
+			return err
+		},
 	} {
 		_, err := within(b, t, what, empty(call))
 		require.ErrorIs(t, err, sandbox.ErrClosed, what)
 	}
-	if code, _, _ := witness.sh(t, `[ -d "$1" ]`, dir); code == 0 { // one machine: what was under way has left nothing
+	// one machine: what was under way has left nothing
+	if code, _, _ := witness.sh(t, `[ -d "$1" ]`, dir); code == 0 {
 		require.NotContains(t, witness.script(t, `ls -A "$1"`, dir), ".sandshell-")
 	}
 }

@@ -65,8 +65,10 @@ func directories(t *testing.T, b *box) {
 		sh.lives()
 	})
 	for _, name := range []string{
-		"a b", " ", "it's", `dq"x`, "new\nline", "trailing\n", "\n", "esc\x1b[31mx", "osc\x1b]0;t\x07x", "bel\ax", "cr\rx", "tab\tx",
-		"-dash", "$HOME", "`echo x`", "$(echo x)", `back\slash`, `\w\$`, "semi;colon", "*", "bang!!", "%s%n", "ünï日本🎉", "\xff\xfe", "~", "#",
+		"a b", " ", "it's", `dq"x`, "new\nline", "trailing\n", "\n", "esc\x1b[31mx",
+		"osc\x1b]0;t\x07x", "bel\ax", "cr\rx", "tab\tx",
+		"-dash", "$HOME", "`echo x`", "$(echo x)", `back\slash`, `\w\$`, "semi;colon", "*",
+		"bang!!", "%s%n", "ünï日本🎉", "\xff\xfe", "~", "#",
 		strings.Repeat("long", 60), "\x1b]133;D;0;1;x\a", "del\x7fx", "c1\u009bx",
 	} {
 		t.Run(fmt.Sprintf("Name%.20q", name), func(t *testing.T) {
@@ -124,24 +126,29 @@ func remembered(t *testing.T, b *box) {
 		{"Unset", "y=1; export y; unset y", `echo "<${y-unset}>"`, "<unset>\n", ""},
 		{"ValueOfSeveralLines", "x='a\nb\n'", `printf '%s' "$x"`, "a\nb\n", ""},
 		{"LargeValue", "x=$(seq 1 20000)", `printf '%s\n' "$x"`, lines(1, 20000), ""},
-		{"Array", "a=(one 'two words' three)", `printf '%s\n' "${a[@]}" "${#a[@]}"`, "one\ntwo words\nthree\n3\n", "bash: arrays"},
+		{"Array", "a=(one 'two words' three)", `printf '%s\n' "${a[@]}" "${#a[@]}"`,
+			"one\ntwo words\nthree\n3\n", "bash: arrays"},
 		{"AssociativeArray", "declare -A m=([k]=v)", `echo "${m[k]}"`, "v\n", "bash: arrays"},
 		{"Positional", "set -- a 'b c'", `printf '%s\n' "$#" "$2"`, "2\nb c\n", ""},
 		{"Function", "f() { echo \"f $1\"; }", "f x", "f x\n", ""},
-		{"FunctionOverACommand", `cd() { command cd "$@" && echo "in ${PWD##*/}"; }`, "mkdir sub; cd sub; cd .. >/dev/null", "in sub\n", ""},
+		{"FunctionOverACommand", `cd() { command cd "$@" && echo "in ${PWD##*/}"; }`,
+			"mkdir sub; cd sub; cd .. >/dev/null", "in sub\n", ""},
 		{"Alias", "alias hi='echo hello'", "hi there", "hello there\n", ""},
 		{"AliasOfACommand", "alias ls='ls -1a'", "ls", ".\n..\n", ""},
-		{"Unalias", "alias hi='echo hello'; unalias hi", "hi 2>/dev/null || echo none", "none\n", ""},
+		{"Unalias", "alias hi='echo hello'; unalias hi", "hi 2>/dev/null || echo none", "none\n",
+			""},
 		{"Umask", "umask 027", "umask; : > f; ls -l f | cut -c 1-10", "0027\n-rw-r-----\n", ""},
 		{"Ulimit", "ulimit -n 64", "ulimit -n; sh -c 'ulimit -n'", "64\n64\n", ""},
 		{"FileDescriptor", "exec 3>f; echo a >&3", "echo b >&3; exec 3>&-; cat f", "a\nb\n", ""},
 		{"OptionNoglob", "touch f; set -f", "echo *", "*\n", ""},
 		{"OptionNoclobber", "set -C", ": > f; cat /dev/null > f || echo kept", "", ""},
 		{"OptionAllexport", "set -a; x=1", "sh -c 'echo $x'", "1\n", ""},
-		{"OptionPipefail", "set -o pipefail", "false | true || echo failed", "failed\n", "bash: pipefail"},
+		{"OptionPipefail", "set -o pipefail", "false | true || echo failed", "failed\n",
+			"bash: pipefail"},
 		{"OptionExtglob", "shopt -s extglob nullglob", "echo @(x|y)z", "\n", "bash: shopt"},
 		{"Locale", "LC_ALL=C; export LC_ALL", "echo \"$LC_ALL\"", "C\n", ""},
-		{"Path", "mkdir bin; printf '#!/bin/sh\\necho tool\\n' > bin/tool; chmod +x bin/tool; PATH=$PWD/bin:$PATH", "tool", "tool\n", ""},
+		{"Path", "mkdir bin; printf '#!/bin/sh\\necho tool\\n' > bin/tool; chmod +x bin/tool; " +
+			"PATH=$PWD/bin:$PATH", "tool", "tool\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -223,7 +230,8 @@ func statuses(t *testing.T, b *box) {
 		command string
 		status  int
 	}{
-		{"false", 1}, {"true", 0}, {"(exit 42)", 42}, {"(a", 2}, {"nosuchcommand", 127}, {"sh -c 'kill -9 $$'", 137}, {"false | true", 0}, {"f() { return 6; }; f", 6},
+		{"false", 1}, {"true", 0}, {"(exit 42)", 42}, {"(a", 2}, {"nosuchcommand", 127},
+		{"sh -c 'kill -9 $$'", 137}, {"false | true", 0}, {"f() { return 6; }; f", 6},
 	} {
 		exited(t, sh.exec(c.command), c.status)
 		same(t, fmt.Sprintf("%d\n", c.status), sh.output("echo $?"))
@@ -236,7 +244,8 @@ func statuses(t *testing.T, b *box) {
 func shellJobs(t *testing.T, b *box) {
 	t.Parallel()
 	sh := b.open(t)
-	exited(t, sh.exec("(until [ -e go ]; do sleep 0.02; done; exit 3) & pid=$!"), 0) // busybox ash forgets what has ended before it is waited for
+	// busybox ash forgets what has ended before it is waited for
+	exited(t, sh.exec("(until [ -e go ]; do sleep 0.02; done; exit 3) & pid=$!"), 0)
 	exited(t, sh.exec(`[ "$pid" = "$!" ]`), 0)
 	exited(t, sh.exec(": > go; wait $!"), 3)
 	sh.lives()
@@ -252,12 +261,16 @@ func shellJobs(t *testing.T, b *box) {
 	require.NotContains(t, sh.exec("jobs; jobs").Output, "Running")
 	sh.lives()
 
-	// A job that ends while the shell is at its prompt must not end the shell: SIGCHLD interrupts its read.
+	// A job that ends while the shell is at its prompt must not end the shell: SIGCHLD interrupts
+	// its read.
 	m = b.marker(t)
 	exited(t, sh.exec("kept=1; sleep "+string(m)+" &"), 0)
 	res := sh.exec("echo $!")
-	b.script(t, `kill -9 "$1"`, strings.TrimSpace(res.Output)) // before its exec, it ignores TERM as the shell does
-	b.eventually(t, func() bool { return len(b.processes(t, m)) == 0 }, "the end of what was killed")
+	// before its exec, it ignores TERM as the shell does
+	b.script(t, `kill -9 "$1"`, strings.TrimSpace(res.Output))
+	b.eventually(t, func() bool {
+		return len(b.processes(t, m)) == 0
+	}, "the end of what was killed")
 	res = sh.exec(`wait; echo "<$kept>"`)
 	require.False(t, res.Restarted, "the shell has been restarted")
 	require.Contains(t, res.Output, "<1>\n")

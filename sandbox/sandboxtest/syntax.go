@@ -41,21 +41,27 @@ func (s *suite) syntax(t *testing.T) {
 	})
 	b.scripts(t, "03_HereDocuments", hereDocuments())
 	b.scripts(t, "04_CompoundCommands", []script{
-		{"NestedFor", "for i in 1 2\ndo\n  for j in a b\n  do\n    echo \"$i$j\" > \"$i$j.txt\"\n  done\ndone\ncat *.txt", "1a\n1b\n2a\n2b\n", 0, ""},
-		{"If", "if false\nthen\n  echo no\nelif true\nthen\n  echo yes\nelse\n  echo no\nfi", "yes\n", 0, ""},
-		{"Case", "case abc in\n  x*)\n    echo no\n    ;;\n  a*)\n    echo yes\n    ;;\nesac", "yes\n", 0, ""},
-		{"While", "i=0\nwhile [ \"$i\" -lt 3 ]\ndo\n\n  # count\n  i=$((i + 1))\n  echo \"$i\"\ndone", "1\n2\n3\n", 0, ""},
+		{"NestedFor", "for i in 1 2\ndo\n  for j in a b\n  do\n    echo \"$i$j\" > " +
+			"\"$i$j.txt\"\n  done\ndone\ncat *.txt", "1a\n1b\n2a\n2b\n", 0, ""},
+		{"If", "if false\nthen\n  echo no\nelif true\nthen\n  echo yes\nelse\n  echo no\nfi",
+			"yes\n", 0, ""},
+		{"Case", "case abc in\n  x*)\n    echo no\n    ;;\n  a*)\n    echo yes\n    ;;\nesac",
+			"yes\n", 0, ""},
+		{"While", "i=0\nwhile [ \"$i\" -lt 3 ]\ndo\n\n  # count\n  i=$((i + 1))\n  echo " +
+			"\"$i\"\ndone", "1\n2\n3\n", 0, ""},
 		{"Until", "until true; do\n:\ndone; echo done", "done\n", 0, ""},
 		{"GroupIntoFile", "{\n  echo a\n  echo b\n} > f\ncat f", "a\nb\n", 0, ""},
 		{"Subshell", "(\n  cd /\n  pwd\n)", "/\n", 0, ""},
 		{"Function", "f()\n{\n  echo \"f $1\"\n\n  return 4\n}\nf x", "f x\n", 4, ""},
-		{"Recursion", "f() {\n[ \"$1\" -eq 0 ] && return\necho \"$1\"\nf $(($1 - 1))\n}\nf 3", "3\n2\n1\n", 0, ""},
+		{"Recursion", "f() {\n[ \"$1\" -eq 0 ] && return\necho \"$1\"\nf $(($1 - 1))\n}\nf 3",
+			"3\n2\n1\n", 0, ""},
 		{"Arithmetic", "echo $((\n1 +\n2\n))", "3\n", 0, ""},
 	})
 	t.Run("04_FunctionCalledInTheNext", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		require.Empty(t, sh.output("greet() {\n  # says hello\n  echo \"hello $1\"\n\n  return 3\n}"))
+		require.Empty(t,
+			sh.output("greet() {\n  # says hello\n  echo \"hello $1\"\n\n  return 3\n}"))
 		res := sh.exec("greet ann")
 		exited(t, res, 3)
 		same(t, "hello ann\n", res.Output)
@@ -111,7 +117,8 @@ func repeat(format string, n int) string {
 func hereDocuments() []script {
 	quoted := "$HOME `x` \\ it's \"quoted\"\n"
 	return []script{
-		{"Python", "python3 <<EOF\nfor i in range(2):\n    print(i)\n\nprint('x')\nEOF", "0\n1\nx\n", 0, "python3"},
+		{"Python", "python3 <<EOF\nfor i in range(2):\n    print(i)\n\nprint('x')\nEOF",
+			"0\n1\nx\n", 0, "python3"},
 		{"HundredLines", "cat <<EOF\n" + lines(1, 100) + "EOF", lines(1, 100), 0, ""},
 		{"Long", "cat <<'EOF'\n" + lines(1, 20000) + "EOF\n", lines(1, 20000), 0, ""},
 		{"BlankLines", "cat <<EOF\n\na\n\n\nb\n\nEOF\n", "\na\n\n\nb\n\n", 0, ""},
@@ -122,7 +129,8 @@ func hereDocuments() []script {
 		{"Two", "cat <<A; cat <<B\na\nA\nb\nB\n", "a\nb\n", 0, ""},
 		{"TabsStripped", "cat <<-EOF\n\tindented\n\t\ttwice\n\tEOF\n", "indented\ntwice\n", 0, ""},
 		{"IntoAFile", "cat > f <<'EOF'\n" + quoted + "EOF\ncat f", quoted, 0, ""},
-		{"IntoALoop", "while read -r l; do echo \"<$l>\"; done <<EOF\na\nb\nEOF", "<a>\n<b>\n", 0, ""},
+		{"IntoALoop", "while read -r l; do echo \"<$l>\"; done <<EOF\na\nb\nEOF", "<a>\n<b>\n", 0,
+			""},
 		{"InAFunction", "f() {\ncat <<EOF\n$1\nEOF\n}\nf x", "x\n", 0, ""},
 		{"LikePrompts", "cat <<'EOF'\n> x\n$ y\n# z\nEOF", "> x\n$ y\n# z\n", 0, ""},
 		{"OfAShell", "sh <<'EOF'\necho \"a $((1 + 1))\"\nexit 3\nEOF", "a 2\n", 3, ""},
@@ -134,12 +142,14 @@ func quoting() []script {
 	controls := "\x01\x02\x03\x04\x05\x08\x0b\x0c\x0f\x11\x12\x13\x14\x15\x16\x17\x19\x1a\x1b\x1c\x1d\x7f"
 	dump := " | od -An -tx1 | tr -d ' \\n'"
 	return []script{
-		{"FindExec", "mkdir d && touch d/b d/a\nfind d -type f -exec echo {} \\; | sort", "d/a\nd/b\n", 0, ""},
+		{"FindExec", "mkdir d && touch d/b d/a\nfind d -type f -exec echo {} \\; | sort",
+			"d/a\nd/b\n", 0, ""},
 		{"DoubleBrackets", "[[ a == a && b != c ]] && echo yes", "yes\n", 0, "bash: [[ ]]"},
 		{"AnsiC", "printf '%s' $'a\\tb\\n'", "a\tb\n", 0, "bash: $'…'"},
 		{"ProcessSubstitution", "cat <(echo a)", "a\n", 0, "bash: <( )"},
 		{"Braces", "echo {a,b}{1..2}", "a1 a2 b1 b2\n", 0, "bash: { , }"},
-		{"BackslashesAtLineEnds", "printf '%s\\n' 'a\\\nb' \"c\\\\\nd\"", "a\\\nb\nc\\\nd\n", 0, ""},
+		{"BackslashesAtLineEnds", "printf '%s\\n' 'a\\\nb' \"c\\\\\nd\"", "a\\\nb\nc\\\nd\n", 0,
+			""},
 		{"Bang", `echo A!B "c!d" '!e' ! !!`, "A!B c!d !e ! !!\n", 0, ""},
 		{"SingleInSingle", `echo 'it'\''s' "it's" it\'s`, "it's it's it's\n", 0, ""},
 		{"DoubleInSingle", `echo '"a"' "\"b\"" "'c'"`, "\"a\" \"b\" 'c'\n", 0, ""},
@@ -152,8 +162,10 @@ func quoting() []script {
 		{"Spaces", "set -- 'a  b' '' ' c '; printf '<%s>' \"$@\"", "<a  b><>< c >", 0, ""},
 		{"Unicode", "printf '%s\\n' 'naïve 日本 🎉 \u00a0'", "naïve 日本 🎉 \u00a0\n", 0, ""},
 		{"NotUTF8", "printf '%s' '\xff\xfe\xc3'" + dump, "fffec3", 0, ""},
-		{"ControlCharacters", "printf '%s' '" + controls + "'" + dump, fmt.Sprintf("%x", controls), 0, ""},
-		{"ControlCharactersInALongCommand", "printf '%s' '" + strings.Repeat(controls, 300) + "'" + dump, strings.Repeat(fmt.Sprintf("%x", controls), 300), 0, ""},
+		{"ControlCharacters", "printf '%s' '" + controls + "'" + dump, fmt.Sprintf("%x", controls),
+			0, ""},
+		{"ControlCharactersInALongCommand", "printf '%s' '" + strings.Repeat(controls, 300) + "'" +
+			dump, strings.Repeat(fmt.Sprintf("%x", controls), 300), 0, ""},
 		{"Tab", "printf '%s' 'a\tb'", "a\tb", 0, ""},
 		{"CarriageReturn", "printf '%s' 'a\rb'" + dump, "610d62", 0, ""},
 	}
@@ -162,10 +174,14 @@ func quoting() []script {
 func syntaxErrors(t *testing.T, b *box) {
 	t.Parallel()
 	for _, c := range []named{
-		{"Parenthesis", "(a"}, {"ClosingParenthesis", ")"}, {"SingleQuote", "echo 'a"}, {"DoubleQuote", "echo \"a"},
-		{"Done", "done"}, {"Fi", "fi"}, {"If", "if true; then"}, {"For", "for i in"}, {"While", "while true; do\necho a"},
-		{"Case", "case x in"}, {"Brace", "{ echo a"}, {"Function", "f() {"}, {"And", "&& x"}, {"Pipes", "a | | b"}, {"DoubleSemicolon", ";;"},
-		{"Semicolon", ";"}, {"Substitution", "echo $("}, {"Backquote", "echo `a"}, {"Expansion", "echo ${a"}, {"Arithmetic", "echo $((1 +"},
+		{"Parenthesis", "(a"}, {"ClosingParenthesis", ")"}, {"SingleQuote", "echo 'a"},
+		{"DoubleQuote", "echo \"a"},
+		{"Done", "done"}, {"Fi", "fi"}, {"If", "if true; then"}, {"For", "for i in"},
+		{"While", "while true; do\necho a"},
+		{"Case", "case x in"}, {"Brace", "{ echo a"}, {"Function", "f() {"}, {"And", "&& x"},
+		{"Pipes", "a | | b"}, {"DoubleSemicolon", ";;"},
+		{"Semicolon", ";"}, {"Substitution", "echo $("}, {"Backquote", "echo `a"},
+		{"Expansion", "echo ${a"}, {"Arithmetic", "echo $((1 +"},
 		{"InTheMiddle", "if true; then\n  echo a\n  )\nfi\necho b"},
 		{"Long", "echo '" + strings.Repeat("a", 10000)},
 	} {
@@ -197,8 +213,8 @@ func syntaxErrors(t *testing.T, b *box) {
 	})
 }
 
-// abortingErrors: at some errors a shell drops all that it was reading and goes back to its prompt, and with it whatever the
-// engine wrote around the command.
+// abortingErrors: at some errors a shell drops all that it was reading and goes back to its prompt,
+// and with it whatever the engine wrote around the command.
 func abortingErrors(t *testing.T, b *box) {
 	t.Parallel()
 	for _, c := range []named{
@@ -227,7 +243,8 @@ func abortingErrors(t *testing.T, b *box) {
 			sh.lives()
 		})
 	}
-	for _, c := range []named{{"Return", "return 3"}, {"Break", "break"}, {"Continue", "continue"}} {
+	for _, c := range []named{{"Return", "return 3"}, {"Break", "break"},
+		{"Continue", "continue"}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			sh := b.open(t)
@@ -245,7 +262,8 @@ func lengths(t *testing.T, b *box) {
 		want = strings.Repeat(fill, n/len(fill)+1)[:n-len(head)-len(tail)]
 		return head + want + tail, want + "\n"
 	}
-	for _, n := range []int{4094, 4095, 4096, 4097, 5000, 8191, 8192, 70_000, 131_072, b.suite.few(200_000, 1<<20)} {
+	for _, n := range []int{4094, 4095, 4096, 4097, 5000, 8191, 8192, 70_000, 131_072,
+		b.suite.few(200_000, 1<<20)} {
 		t.Run(fmt.Sprintf("%dBytes", n), func(t *testing.T) {
 			t.Parallel()
 			sh := b.open(t)

@@ -41,7 +41,8 @@ func (g *gate) Write(p []byte) (int, error) {
 	return g.passed.Write(p)
 }
 
-// stuckTee has the caller of one session read no output. That is the caller's affair alone: another session is as quick as ever.
+// stuckTee has the caller of one session read no output. That is the caller's affair alone: another
+// session is as quick as ever.
 func stuckTee(t *testing.T, b *box) {
 	stuck, neighbor := b.open(t), b.open(t)
 	works := func() time.Duration {
@@ -63,7 +64,9 @@ func stuckTee(t *testing.T, b *box) {
 	}
 	done := make(chan answer, 1)
 	go func() {
-		res, err := stuck.executes(fmt.Sprintf("seq 1 %d", n), sandbox.Tee(g), sandbox.MaxOutput(4*len(want)))(t.Context()) // for as long as works takes
+		// for as long as works takes
+		res, err := stuck.executes(fmt.Sprintf("seq 1 %d", n), sandbox.Tee(g),
+			sandbox.MaxOutput(4*len(want)))(t.Context())
 		done <- answer{res, err}
 	}()
 	t.Cleanup(g.open) // before the sessions are closed, whatever happens
@@ -77,17 +80,20 @@ func stuckTee(t *testing.T, b *box) {
 	}))
 	require.NoError(t, err)
 
-	// An engine that waits for the stuck session takes 20 s for each question and each kill: two minutes.
-	require.Less(t, works(), 5*alone+45*time.Second, "three questions and three kills beside a stuck session, which took %v alone", alone)
+	// An engine that waits for the stuck session takes 20 s for each question and each kill: two
+	// minutes.
+	require.Less(t, works(), 5*alone+45*time.Second,
+		"three questions and three kills beside a stuck session, which took %v alone", alone)
 	g.open()
-	res, err := within(b, t, "the end of the stuck session's command", func(ctx context.Context) (*sandbox.Result, error) {
-		select {
-		case a := <-done:
-			return a.res, a.err
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	})
+	res, err := within(b, t, "the end of the stuck session's command",
+		func(ctx context.Context) (*sandbox.Result, error) {
+			select {
+			case a := <-done:
+				return a.res, a.err
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		})
 	require.NoError(t, err)
 	exited(t, res, 0)
 	same(t, want, res.Output)

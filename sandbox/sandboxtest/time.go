@@ -27,11 +27,14 @@ func (s *suite) time(t *testing.T) {
 		m := b.marker(t)
 		n := s.count(100)
 		sh.output("X=-1")
-		ran := -1 // the last one that has certainly run: on a busy machine the shell may not have read a command when its time is over
+		// the last one that has certainly run: on a busy machine the shell may not have read a
+		// command when its time is over
+		ran := -1
 		for i := range n {
 			res := sh.timeout(20*time.Millisecond, fmt.Sprintf("echo $((X=%d)); sleep %s", i, m))
 			exited(t, res, 130)
-			if said := strings.TrimSpace(res.Output); said != "" { // an interrupted bash ends its line
+			// an interrupted bash ends its line
+			if said := strings.TrimSpace(res.Output); said != "" {
 				same(t, strconv.Itoa(i), said)
 				ran = i
 			}
@@ -39,14 +42,17 @@ func (s *suite) time(t *testing.T) {
 		b.gone(t, m)
 		last, err := strconv.Atoi(strings.TrimSpace(sh.output("echo $X")))
 		require.NoError(t, err)
-		require.True(t, ran <= last && last < n, "the last of %d commands that has run is %d, and $X says %d", n, ran, last) // one may end before its echo
+		// one may end before its echo
+		require.True(t, ran <= last && last < n, "the last of %d commands that has run is %d, "+
+			"and $X says %d", n, ran, last)
 		sh.lives()
 	})
 	t.Run("31_TimeoutAtTheEnd", func(t *testing.T) { // on time or not: in step afterwards
 		t.Parallel()
 		sh := b.open(t)
 		for i := range s.few(15, 60) {
-			res, err := within(b, t, "Execute", sh.executes("sleep 0.02", sandbox.Timeout(time.Duration(15+i%15)*time.Millisecond)))
+			res, err := within(b, t, "Execute", sh.executes("sleep 0.02",
+				sandbox.Timeout(time.Duration(15+i%15)*time.Millisecond)))
 			require.NotNil(t, res)
 			if err != nil {
 				require.ErrorIs(t, err, sandbox.ErrTimeout)
@@ -63,7 +69,8 @@ func (s *suite) time(t *testing.T) {
 	t.Run("33_ExitStatus", func(t *testing.T) { exitStatuses(t, b) })
 }
 
-// timeouts kills what does not want to end. Each command's sleeps last {n} seconds, so that they are found in /proc.
+// timeouts kills what does not want to end. Each command's sleeps last {n} seconds, so that they
+// are found in /proc.
 func timeouts(t *testing.T, b *box) {
 	t.Parallel()
 	type dying struct {
@@ -88,28 +95,42 @@ func timeouts(t *testing.T, b *box) {
 		{"IgnoresINT", `sh -c 'trap "" INT; sleep {n}; :'`, []int{143}, ""},
 		{"IgnoresINTAndTERM", `sh -c 'trap "" INT TERM; sleep {n}; :'`, []int{137}, ""},
 		{"IgnoringThenOthers", `sh -c 'trap "" INT; sleep {n}; :'; sleep {n}; sleep {n}`, nil, ""},
-		{"IgnoringPipeline", `sh -c 'trap "" INT TERM; sleep {n}; :' | sh -c 'trap "" INT; sleep {n}; :'`, nil, ""},
-		{"StatusOfItsOwn", `sh -c 'trap "echo cleaned up; exit 3" INT; echo ready; while :; do sleep 0.05; done'`, []int{3}, ""},
+		{"IgnoringPipeline",
+			`sh -c 'trap "" INT TERM; sleep {n}; :' | sh -c 'trap "" INT; sleep {n}; :'`, nil, ""},
+		{"StatusOfItsOwn",
+			`sh -c 'trap "echo cleaned up; exit 3" INT; echo ready; while :; do sleep 0.05; done'`,
+			[]int{3}, ""},
 		{"BackgroundChild", `sh -c 'sleep {n} & wait'`, []int{130}, ""},
-		{"BackgroundChildren", `sh -c 'for i in 1 2 3; do sh -c "sleep {n}; :" & done; wait'`, nil, ""},
-		{"GroupsOfTheirOwn", `sh -c 'setsid sleep {n} & setsid sh -c "sleep {n}; :" & wait'`, nil, "setsid"},
-		{"GroupsThatIgnore", `sh -c 'trap "" INT TERM; setsid sleep {n} & setsid sh -c "sleep {n}; :" & wait'`, nil, "setsid"},
+		{"BackgroundChildren", `sh -c 'for i in 1 2 3; do sh -c "sleep {n}; :" & done; wait'`, nil,
+			""},
+		{"GroupsOfTheirOwn", `sh -c 'setsid sleep {n} & setsid sh -c "sleep {n}; :" & wait'`, nil,
+			"setsid"},
+		{"GroupsThatIgnore",
+			`sh -c 'trap "" INT TERM; setsid sleep {n} & setsid sh -c "sleep {n}; :" & wait'`, nil,
+			"setsid"},
 		{"Daemon", `sh -c '(setsid sleep {n} &); sleep {n}; :'`, nil, "setsid"},
 		{"DaemonOfTheShell", "(setsid sleep {n} &); sleep {n}", nil, "setsid"},
 		{"JobControl", `sh -c 'set -m; sleep {n} & sh -c "sleep {n}; :" & wait'`, nil, ""},
 		{"ShellIgnoresINT", "trap '' INT; sleep {n}", []int{143}, ""},
 		{"ShellIgnoresINTAndLoops", "trap '' INT; while :; do sleep {n}; done", nil, ""},
-		{"ShellIgnoresAllAndLoops", "trap '' INT TERM HUP QUIT; echo ready; while :; do :; done", []int{137}, ""},
+		{"ShellIgnoresAllAndLoops", "trap '' INT TERM HUP QUIT; echo ready; while :; do :; done",
+			[]int{137}, ""},
 		{"RawTerminal", "stty raw -echo; sleep {n}", []int{130, 143}, ""},
 		{"OtherInterruptKey", "stty intr ^X; sleep {n}", []int{130, 143}, ""},
-		{"Python", "python3 -c 'import time; print(\"ready\", flush=True); time.sleep({n})'", []int{130}, "python3"},
-		{"PythonLoop", "python3 -c '\nprint(\"ready\", flush=True)\nwhile True: pass'", []int{130}, "python3"},
-		{"PythonThatSwallows", "python3 -c '\nimport time\nprint(\"ready\", flush=True)\nwhile True:\n  try: time.sleep({n})\n  except BaseException: pass'", []int{143}, "python3"},
-		{"PythonSubprocess", "python3 -c 'import subprocess; subprocess.run([\"sleep\", \"{n}\"], start_new_session=True)'", nil, "python3"},
+		{"Python", "python3 -c 'import time; print(\"ready\", flush=True); time.sleep({n})'",
+			[]int{130}, "python3"},
+		{"PythonLoop", "python3 -c '\nprint(\"ready\", flush=True)\nwhile True: pass'", []int{130},
+			"python3"},
+		{"PythonThatSwallows", "python3 -c '\nimport time\nprint(\"ready\", flush=True)\nwhile " +
+			"True:\n  try: time.sleep({n})\n  except BaseException: pass'", []int{143}, "python3"},
+		{"PythonSubprocess", "python3 -c 'import subprocess; subprocess.run([\"sleep\", " +
+			"\"{n}\"], start_new_session=True)'", nil, "python3"},
 		{"Exec", "exec sleep {n}", []int{130}, ""},
 	}
-	// The shell itself ends where it ignores the signals; and bash 5.2, left to itself, dies now and then of a ^C between two forks.
-	mayRestart := []string{"Exec", "ShellIgnoresINTAndLoops", "ShellIgnoresAllAndLoops", "LoopOfPrograms", "LoopOfCommands"}
+	// The shell itself ends where it ignores the signals; and bash 5.2, left to itself, dies now
+	// and then of a ^C between two forks.
+	mayRestart := []string{"Exec", "ShellIgnoresINTAndLoops", "ShellIgnoresAllAndLoops",
+		"LoopOfPrograms", "LoopOfCommands"}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +142,8 @@ func timeouts(t *testing.T, b *box) {
 			if n := strings.Count(command, string(m)); n > 0 {
 				b.alive(t, m, 1)
 			}
-			res := sh.fails(sandbox.ErrTimeout, "Wait", sh.waits(sandbox.Timeout(100*time.Millisecond)))
+			res := sh.fails(sandbox.ErrTimeout, "Wait", sh.waits(
+				sandbox.Timeout(100*time.Millisecond)))
 			require.NotNil(t, res, "the Result beside ErrTimeout")
 			if b.ashHangs(res, c.name) {
 				sh.usable()
@@ -135,8 +157,10 @@ func timeouts(t *testing.T, b *box) {
 				require.Contains(t, res.Output, "cleaned up\n")
 			}
 			next := sh.exec("trap - INT TERM HUP QUIT")
-			if res.Restarted || next.Restarted { // told at once or, if it came to its prompt and died then, with the next Result
-				require.Containsf(t, mayRestart, c.name, "the shell has been restarted: %s", show(res))
+			// told at once or, if it came to its prompt and died then, with the next Result
+			if res.Restarted || next.Restarted {
+				require.Containsf(t, mayRestart, c.name, "the shell has been restarted: %s",
+					show(res))
 				sh.usable()
 			} else {
 				sh.lives()
@@ -205,10 +229,12 @@ func timeoutDetails(t *testing.T, b *box) {
 		b.gone(t, m)
 		sh.lives()
 	})
-	t.Run("HoldsForOneCall", func(t *testing.T) { // which has returned: the command is not killed later
+	// which has returned: the command is not killed later
+	t.Run("HoldsForOneCall", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		running(t, sh.exec("sleep 1; echo end", sandbox.Yield(100*time.Millisecond), sandbox.Timeout(500*time.Millisecond)))
+		running(t, sh.exec("sleep 1; echo end", sandbox.Yield(100*time.Millisecond),
+			sandbox.Timeout(500*time.Millisecond)))
 		res := sh.wait()
 		exited(t, res, 0)
 		same(t, "end\n", res.Output)
@@ -227,7 +253,8 @@ func timeoutDetails(t *testing.T, b *box) {
 		sh.output("sleep " + string(m) + " & pid=$!")
 		exited(t, sh.timeout(200*time.Millisecond, "sleep 1000"), 130)
 		running(t, sh.begins(`sh -c 'trap "" INT TERM; echo ready; sleep 1000; :'`))
-		exited(t, sh.fails(sandbox.ErrTimeout, "Wait", sh.waits(sandbox.Timeout(100*time.Millisecond))), 137)
+		exited(t, sh.fails(sandbox.ErrTimeout, "Wait",
+			sh.waits(sandbox.Timeout(100*time.Millisecond))), 137)
 		require.Len(t, b.processes(t, m), 1, "the background process")
 		sh.exec("kill $pid; wait")
 		b.gone(t, m)
@@ -239,7 +266,8 @@ func timeoutDetails(t *testing.T, b *box) {
 		m := b.marker(t)
 		running(t, two.exec("sleep "+string(m), sandbox.Yield(100*time.Millisecond)))
 		running(t, one.begins(`sh -c 'trap "" INT; echo ready; sleep 1000; :'`))
-		exited(t, one.fails(sandbox.ErrTimeout, "Wait", one.waits(sandbox.Timeout(100*time.Millisecond))), 143)
+		exited(t, one.fails(sandbox.ErrTimeout, "Wait",
+			one.waits(sandbox.Timeout(100*time.Millisecond))), 143)
 		require.Len(t, b.processes(t, m), 1, "the other session's program")
 		exited(t, two.interrupt(), 130)
 		one.lives()
@@ -248,7 +276,8 @@ func timeoutDetails(t *testing.T, b *box) {
 	t.Run("Message", func(t *testing.T) {
 		t.Parallel()
 		sh := b.open(t)
-		_, err := within(b, t, "Execute", sh.executes("sleep 1000", sandbox.Timeout(100*time.Millisecond)))
+		_, err := within(b, t, "Execute", sh.executes("sleep 1000",
+			sandbox.Timeout(100*time.Millisecond)))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, sandbox.ErrTimeout)
 	})
@@ -261,12 +290,19 @@ func exitStatuses(t *testing.T, b *box) {
 		command string
 		code    int
 	}{
-		{"true", 0}, {"false", 1}, {"(exit 2)", 2}, {"(exit 126)", 126}, {"(exit 255)", 255}, {"sh -c 'exit 255'", 255}, {"sh -c 'exit 130'", 130},
+		{"true", 0}, {"false", 1}, {"(exit 2)", 2}, {"(exit 126)", 126}, {"(exit 255)", 255},
+		{"sh -c 'exit 255'", 255}, {"sh -c 'exit 130'", 130},
 		{": > f; ./f", 126}, {"./", 126}, {"nosuchcommand", 127}, {"./nothing", 127},
-		{"sh -c 'kill -HUP $$'", 129}, {"sh -c 'kill -INT $$'", 130}, {"sh -c 'kill -QUIT $$'", 131}, {"sh -c 'kill -ABRT $$'", 134}, {"sh -c 'kill -KILL $$'", 137},
-		{"sh -c 'kill -USR1 $$'", 138}, {"sh -c 'kill -SEGV $$'", 139}, {"sh -c 'kill -PIPE $$'", 141}, {"sh -c 'kill -ALRM $$'", 142}, {"sh -c 'kill -TERM $$'", 143},
-		{"false | true", 0}, {"true | false", 1}, {"! true", 1}, {"! false", 0}, {"yes | head -n 1 >/dev/null", 0},
-		{"true && false", 1}, {"false || true", 0}, {"if false; then :; fi", 0}, {"x=$(exit 9)", 9}, {"return_of() { return 200; }; return_of", 200}, {"false &", 0},
+		{"sh -c 'kill -HUP $$'", 129}, {"sh -c 'kill -INT $$'", 130},
+		{"sh -c 'kill -QUIT $$'", 131}, {"sh -c 'kill -ABRT $$'", 134},
+		{"sh -c 'kill -KILL $$'", 137},
+		{"sh -c 'kill -USR1 $$'", 138}, {"sh -c 'kill -SEGV $$'", 139},
+		{"sh -c 'kill -PIPE $$'", 141}, {"sh -c 'kill -ALRM $$'", 142},
+		{"sh -c 'kill -TERM $$'", 143},
+		{"false | true", 0}, {"true | false", 1}, {"! true", 1}, {"! false", 0},
+		{"yes | head -n 1 >/dev/null", 0},
+		{"true && false", 1}, {"false || true", 0}, {"if false; then :; fi", 0}, {"x=$(exit 9)", 9},
+		{"return_of() { return 200; }; return_of", 200}, {"false &", 0},
 	} {
 		t.Run(strings.ReplaceAll(c.command, "/", "|"), func(t *testing.T) {
 			if strings.Contains(c.command, "-QUIT") {
@@ -281,7 +317,9 @@ func exitStatuses(t *testing.T, b *box) {
 	sh.lives()
 }
 
-// ashHangs reports whether the shell has been lost to a loop of its own: busybox ash jumps out of malloc at a ^C, and rarely waits for malloc's lock for ever.
+// ashHangs reports whether the shell has been lost to a loop of its own: busybox ash jumps out of
+// malloc at a ^C, and rarely waits for malloc's lock for ever.
 func (b *box) ashHangs(res *sandbox.Result, name string) bool {
-	return b.ash && res.Restarted && slices.Contains([]string{"Loop", "FloodOfTheShell", "Function"}, name)
+	return b.ash && res.Restarted && slices.Contains(
+		[]string{"Loop", "FloodOfTheShell", "Function"}, name)
 }

@@ -59,12 +59,15 @@ func userOwn(t *testing.T, b *box, own string) {
 func userRun(t *testing.T, b *box) {
 	t.Parallel()
 	var stdout bytes.Buffer
-	cmd := &sandbox.Cmd{Args: []string{"sh", "-c", `echo "$(id -u) $(id -g) $HOME $A" >/dev/stdout`}, Dir: "/", User: "12345:54321", Env: []string{"A=1"}, Stdout: &stdout}
+	cmd := &sandbox.Cmd{
+		Args: []string{"sh", "-c", `echo "$(id -u) $(id -g) $HOME $A" >/dev/stdout`}, Dir: "/",
+		User: "12345:54321", Env: []string{"A=1"}, Stdout: &stdout}
 	require.Zero(t, b.cmd(t, cmd))
 	same(t, "12345 54321 / 1\n", stdout.String())
 	if b.script(t, "grep -c '^nobody:' /etc/passwd || :") == "1\n" {
 		stdout.Reset()
-		cmd.User, cmd.Args[2] = "nobody", `echo "$(id -un) $USER $LOGNAME"; [ "$HOME:$SHELL" = "$(grep ^nobody: /etc/passwd | cut -d: -f6,7)" ]`
+		cmd.User, cmd.Args[2] = "nobody",
+			`echo "$(id -un) $USER $LOGNAME"; [ "$HOME:$SHELL" = "$(grep ^nobody: /etc/passwd | cut -d: -f6,7)" ]`
 		require.Zero(t, b.cmd(t, cmd))
 		same(t, "nobody nobody nobody\n", stdout.String())
 	}
@@ -87,8 +90,11 @@ func userDir(t *testing.T, b *box) {
 	var own, got bytes.Buffer
 	require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"pwd"}, Stdout: &own}))
 	want := inRoot
-	probe := &sandbox.Cmd{Args: []string{"true"}, Dir: strings.TrimSuffix(own.String(), "\n"), User: "12345:54321"}
-	_, err := within(b, t, "Run", func(ctx context.Context) (int, error) { return b.Run(ctx, probe) })
+	probe := &sandbox.Cmd{Args: []string{"true"}, Dir: strings.TrimSuffix(own.String(), "\n"),
+		User: "12345:54321"}
+	_, err := within(b, t, "Run", func(ctx context.Context) (int, error) {
+		return b.Run(ctx, probe)
+	})
 	if err == nil {
 		want = inBox
 	}
@@ -101,7 +107,8 @@ func userDir(t *testing.T, b *box) {
 		}
 		return dir
 	}
-	require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"pwd"}, User: "12345:54321", Stdout: &got}))
+	require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"pwd"}, User: "12345:54321",
+		Stdout: &got}))
 	require.Equal(t, want, what(got.String()))
 	session, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) {
 		return b.Open(ctx, sandbox.User("12345:54321"))
@@ -112,7 +119,9 @@ func userDir(t *testing.T, b *box) {
 	require.Equal(t, want, what(sh.output("pwd")))
 	if of, ok := sandbox.As[others](b.Sandbox); ok {
 		view := func(name string, opts ...sandbox.SessionOption) (main, run string) {
-			view, err := within(b, t, "AsUser", func(ctx context.Context) (sandbox.Sandbox, error) { return of.AsUser(ctx, name, opts...) })
+			view, err := within(b, t, "AsUser", func(ctx context.Context) (sandbox.Sandbox, error) {
+				return of.AsUser(ctx, name, opts...)
+			})
 			require.NoError(t, err)
 			defer view.Close()
 			v := &box{Sandbox: view, suite: b.suite, bash: b.bash, ash: b.ash}
@@ -150,7 +159,9 @@ func userSession(t *testing.T, b *box) {
 	waiting(t, sh.exec(ask), sandbox.Line)
 	exited(t, sh.input("ann\n"), 0)
 	waiting(t, sh.exec("cat"), sandbox.Line)
-	exited(t, sh.must("Interrupt", func(ctx context.Context) (*sandbox.Result, error) { return sh.Interrupt(ctx) }), 130)
+	exited(t, sh.must("Interrupt", func(ctx context.Context) (*sandbox.Result, error) {
+		return sh.Interrupt(ctx)
+	}), 130)
 	same(t, "named\n", sh.output(`echo named >"$(tty </dev/tty)"`))
 	res := sh.exec("exit 3") // the fresh shell is the user's too
 	exited(t, res, 3)
@@ -166,7 +177,8 @@ func userJob(t *testing.T, b *box) {
 	t.Parallel()
 	m := b.marker(t)
 	job, err := within(b, t, "Background", func(ctx context.Context) (sandbox.Job, error) {
-		return b.Background(ctx, "id -u; sleep "+string(m), sandbox.Dir("/"), sandbox.User("12345:54321"))
+		return b.Background(ctx, "id -u; sleep "+string(m), sandbox.Dir("/"),
+			sandbox.User("12345:54321"))
 	})
 	require.NoError(t, err)
 	b.alive(t, m, 1)
@@ -178,7 +190,8 @@ func userJob(t *testing.T, b *box) {
 	require.Contains(t, res.Output, "12345\n")
 }
 
-// userEnds: the end of a session, and of Run's ctx, find what is another user's and no descendant any more.
+// userEnds: the end of a session, and of Run's ctx, find what is another user's and no descendant
+// any more.
 func userEnds(t *testing.T, b *box) {
 	t.Parallel()
 	m := b.marker(t)
@@ -192,8 +205,10 @@ func userEnds(t *testing.T, b *box) {
 	defer cancel()
 	stdout := &watcher{text: "before\n", seen: func() { go cancel() }}
 	_, err := within(b, t, "Run", func(context.Context) (int, error) {
-		script := "(setsid sleep " + string(m) + " >/dev/null 2>&1 &); echo before; sleep " + string(m)
-		return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", script}, Dir: "/", User: "12345:54321", Stdout: stdout})
+		script := "(setsid sleep " + string(m) + " >/dev/null 2>&1 &); echo before; sleep " +
+			string(m)
+		return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", script}, Dir: "/",
+			User: "12345:54321", Stdout: stdout})
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	b.gone(t, m)

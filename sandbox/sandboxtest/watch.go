@@ -19,13 +19,15 @@ type watched struct {
 	stop func()
 }
 
-// watch watches name for the rest of the case, or until ctx ends. It skips the case if the sandbox cannot.
+// watch watches name for the rest of the case, or until ctx ends. It skips the case if the sandbox
+// cannot.
 func (b *box) watch(t testing.TB, ctx context.Context, name string) watched {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	t.Cleanup(cancel)
 	var events iter.Seq2[sandbox.FileEvent, error]
-	require.NoError(t, b.withFiles(t, "Watch", func(_ context.Context, f sandbox.Files) (err error) {
+	require.NoError(t, b.withFiles(t, "Watch", func(_ context.Context,
+		f sandbox.Files) (err error) {
 		events, err = f.Watch(ctx, name)
 		return err
 	}))
@@ -76,9 +78,11 @@ func watchedDirectory(t *testing.T, b *box) {
 		dir, "a\n\xff b")
 	odd := "a\n\xff b"
 	require.Equal(t, []sandbox.FileEvent{
-		{Op: sandbox.Created, Name: "a"}, {Op: sandbox.Written, Name: "a"}, {Op: sandbox.Attributes, Name: "a"},
+		{Op: sandbox.Created, Name: "a"}, {Op: sandbox.Written, Name: "a"},
+		{Op: sandbox.Attributes, Name: "a"},
 		{Op: sandbox.Removed, Name: "a"}, {Op: sandbox.Created, Name: "b", From: "a"},
-		{Op: sandbox.Created, Name: "d"}, {Op: sandbox.Removed, Name: "d"}, {Op: sandbox.Removed, Name: "b"},
+		{Op: sandbox.Created, Name: "d"}, {Op: sandbox.Removed, Name: "d"},
+		{Op: sandbox.Removed, Name: "b"},
 		{Op: sandbox.Created, Name: odd}, {Op: sandbox.Removed, Name: odd},
 	}, w.until(t, "end"))
 }
@@ -91,7 +95,8 @@ func watchedFile(t *testing.T, b *box) {
 	w := b.watch(t, t.Context(), dir+"/link")
 	b.script(t, `cd "$1" && : > d/g && printf x >> d/f && rm d/f && : > d/f && rm d/g`, dir)
 	b.writeFile(t, dir+"/link", "content", 0o600)
-	for _, op := range []sandbox.FileOp{sandbox.Written, sandbox.Removed, sandbox.Created, sandbox.Written} {
+	for _, op := range []sandbox.FileOp{sandbox.Written, sandbox.Removed, sandbox.Created,
+		sandbox.Written} {
 		e, err, ok := w.next()
 		require.True(t, ok)
 		require.NoError(t, err)
@@ -147,10 +152,14 @@ func watchRefused(t *testing.T, b *box) {
 	b.script(t, `cd "$1" && : > f && ln -s loop loop && mkdir locked`, dir)
 	b.watch(t, t.Context(), dir) // or it is not supported
 	watch := func(name string) error {
-		return b.withFiles(t, "Watch", func(ctx context.Context, f sandbox.Files) error { _, err := f.Watch(ctx, name); return err })
+		return b.withFiles(t, "Watch", func(ctx context.Context, f sandbox.Files) error {
+			_, err := f.Watch(ctx, name)
+			return err
+		})
 	}
 	for name, want := range map[string]error{
-		dir + "/none": syscall.ENOENT, dir + "/f/g": syscall.ENOTDIR, dir + "/f/": syscall.ENOTDIR, dir + "/loop": syscall.ELOOP, "": fs.ErrInvalid, "a\x00b": fs.ErrInvalid,
+		dir + "/none": syscall.ENOENT, dir + "/f/g": syscall.ENOTDIR, dir + "/f/": syscall.ENOTDIR,
+		dir + "/loop": syscall.ELOOP, "": fs.ErrInvalid, "a\x00b": fs.ErrInvalid,
 	} {
 		err := watch(name)
 		require.ErrorIs(t, err, want, "%q", name)
@@ -168,8 +177,9 @@ func watchRefused(t *testing.T, b *box) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// watchToClose begins two watches, in one of which a loop waits, and returns what checks that Close has ended both: for the box of a case about Close. Where there is no
-// Watch, which other cases tell, it does nothing.
+// watchToClose begins two watches, in one of which a loop waits, and returns what checks that Close
+// has ended both: for the box of a case about Close. Where there is no Watch, which other cases
+// tell, it does nothing.
 func (b *box) watchToClose(t testing.TB) (check func()) {
 	t.Helper()
 	dir := b.dir(t)

@@ -16,8 +16,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// writerLimit is how long a call may go on for a writer that takes nothing when something else wants it to return. It is against hanging: such a call
-// returns within seconds, and on a busy machine in some more.
+// writerLimit is how long a call may go on for a writer that takes nothing when something else
+// wants it to return. It is against hanging: such a call returns within seconds, and on a busy
+// machine in some more.
 const writerLimit = 30 * time.Second
 
 // A slow writer takes its time for each Write.
@@ -39,7 +40,8 @@ func blockedTees(t *testing.T, b *box) {
 		res := sh.exec("seq 1 100000; exit 3", sandbox.Tee(&tee))
 		exited(t, res, 3)
 		require.True(t, strings.HasPrefix(res.Output, want), show(res))
-		require.True(t, strings.HasPrefix(unix(tee.Bytes()), want), "%d bytes of %d came", len(unix(tee.Bytes())), len(want))
+		require.True(t, strings.HasPrefix(unix(tee.Bytes()), want), "%d bytes of %d came",
+			len(unix(tee.Bytes())), len(want))
 		sh.usable()
 	})
 	const flood = "yes 'one of very many lines'"
@@ -60,22 +62,26 @@ func blockedTees(t *testing.T, b *box) {
 		want          error
 	}{
 		{name: "Timeout", command: flood, after: sandbox.Timeout, want: sandbox.ErrTimeout},
-		{name: "TimeoutOfSilence", command: "echo a; sleep 1000", after: sandbox.Timeout, want: sandbox.ErrTimeout},
+		{name: "TimeoutOfSilence", command: "echo a; sleep 1000", after: sandbox.Timeout,
+			want: sandbox.ErrTimeout},
 		{name: "TimeoutAfterTheEnd", command: "echo a", after: sandbox.Timeout},
 		{name: "Context", command: flood, ctx: true, want: context.DeadlineExceeded},
 		{name: "ContextAfterTheEnd", command: "echo a", ctx: true},
 		{name: "Yield", command: flood, after: sandbox.Yield},
 		{name: "Interrupt", command: flood, end: interrupts},
 		{name: "Close", command: flood, want: sandbox.ErrClosed, end: closes},
-		{name: "Follow/Timeout", command: flood, option: sandbox.Follow, after: sandbox.Timeout, want: sandbox.ErrTimeout},
+		{name: "Follow/Timeout", command: flood, option: sandbox.Follow, after: sandbox.Timeout,
+			want: sandbox.ErrTimeout},
 		{name: "Follow/ContextAfterTheEnd", command: "echo a", option: sandbox.Follow, ctx: true},
-		{name: "Follow/Interrupt", command: flood, option: sandbox.Follow, end: func(sh *shell) error {
-			if err := interrupts(sh); !errors.Is(err, exec.ErrWaitDelay) {
-				return fmt.Errorf("got %v of Interrupt", err)
-			}
-			return nil
-		}},
-		{name: "Follow/CloseAfterTheEnd", command: "echo a", option: sandbox.Follow, want: sandbox.ErrClosed, end: closes},
+		{name: "Follow/Interrupt", command: flood, option: sandbox.Follow,
+			end: func(sh *shell) error {
+				if err := interrupts(sh); !errors.Is(err, exec.ErrWaitDelay) {
+					return fmt.Errorf("got %v of Interrupt", err)
+				}
+				return nil
+			}},
+		{name: "Follow/CloseAfterTheEnd", command: "echo a", option: sandbox.Follow,
+			want: sandbox.ErrClosed, end: closes},
 	} {
 		t.Run("Blocked/"+c.name, func(t *testing.T) {
 			t.Parallel()
@@ -111,7 +117,8 @@ func blockedTees(t *testing.T, b *box) {
 				require.NoError(t, c.end(sh))
 				err = <-returned
 			} else {
-				for limit := 300 * time.Millisecond; ; limit *= 3 { // a busy machine has printed nothing after so long
+				// a busy machine has printed nothing after so long
+				for limit := 300 * time.Millisecond; ; limit *= 3 {
 					begin = time.Now().Add(limit)
 					go execute(limit)
 					if err = <-returned; g.isReached() {
@@ -141,7 +148,8 @@ func blockedTees(t *testing.T, b *box) {
 // jobWriters: a job is held up by its writer until Kill.
 func jobWriters(t *testing.T, b *box) {
 	t.Parallel()
-	for _, c := range []named{{"Flood", "yes"}, {"Silent", "echo a; exec sleep 1000"}, {"Ended", "echo a"}} {
+	for _, c := range []named{{"Flood", "yes"}, {"Silent", "echo a; exec sleep 1000"},
+		{"Ended", "echo a"}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			g := newGate()
@@ -164,7 +172,8 @@ func jobWriters(t *testing.T, b *box) {
 func panics(t *testing.T, b *box) {
 	t.Parallel()
 	const command = "seq 1 20000; (exit 3)"
-	for name, option := range map[string]func(io.Writer) sandbox.ExecOption{"Tee": sandbox.Tee, "Follow": sandbox.Follow} {
+	for name, option := range map[string]func(io.Writer) sandbox.ExecOption{"Tee": sandbox.Tee,
+		"Follow": sandbox.Follow} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sh := b.open(t)
@@ -198,7 +207,9 @@ func runWriters(t *testing.T, b *box) {
 	} {
 		t.Run("Panics/"+name, func(t *testing.T) {
 			t.Parallel()
-			code, err := within(b, t, "Run", func(ctx context.Context) (int, error) { return b.Run(ctx, cmd) })
+			code, err := within(b, t, "Run", func(ctx context.Context) (int, error) {
+				return b.Run(ctx, cmd)
+			})
 			require.ErrorContains(t, err, "Cmd."+name+" panicked: no, thanks")
 			require.Zero(t, code)
 		})
@@ -206,11 +217,13 @@ func runWriters(t *testing.T, b *box) {
 	t.Run("Slow", func(t *testing.T) {
 		t.Parallel()
 		var stdout, stderr slow
-		require.Equal(t, 3, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c", "seq 1 100000; seq 1 1000 >&2; exit 3"}, Stdout: &stdout, Stderr: &stderr}))
+		require.Equal(t, 3, b.cmd(t, &sandbox.Cmd{Args: []string{"sh", "-c",
+			"seq 1 100000; seq 1 1000 >&2; exit 3"}, Stdout: &stdout, Stderr: &stderr}))
 		same(t, lines(1, 100_000), stdout.String())
 		same(t, lines(1, 1000), stderr.String())
 	})
-	for _, c := range []named{{"Flood", "yes"}, {"Silent", "echo a; exec sleep 1000"}, {"Ended", "echo a"}} {
+	for _, c := range []named{{"Flood", "yes"}, {"Silent", "echo a; exec sleep 1000"},
+		{"Ended", "echo a"}} {
 		t.Run("Blocked/"+c.name, func(t *testing.T) {
 			t.Parallel()
 			g := newGate()

@@ -13,7 +13,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A situation is a program in a state that a session has to tell rightly: it waits for input of a kind, or it works.
+// A situation is a program in a state that a session has to tell rightly: it waits for input of a
+// kind, or it works.
 type situation struct {
 	name    string
 	needs   string // programs, between spaces: where the box lacks one, the row is left out
@@ -22,20 +23,24 @@ type situation struct {
 	setup   string // a command of the session before
 	command string
 
-	asks   sandbox.InputKind // what it waits for; 0: it never waits while it is looked at, and goes on
-	or     sandbox.InputKind // what it may be said to wait for instead: builds of the program differ
-	shows  string            // what it has shown by then, in Output or on the Screen
-	answer string            // typed then; none: it is interrupted
-	then   sandbox.InputKind // what it waits for after the answer, or else; then it is interrupted. 0: the answer ends it
-	says   string            // what the answer's Output holds, or the Screen
-	code   int               // the exit status after the answer
+	// what it waits for; 0: it never waits while it is looked at, and goes on
+	asks sandbox.InputKind
+	// what it may be said to wait for instead: builds of the program differ
+	or     sandbox.InputKind
+	shows  string // what it has shown by then, in Output or on the Screen
+	answer string // typed then; none: it is interrupted
+	// what it waits for after the answer, or else; then it is interrupted. 0: the answer ends it
+	then sandbox.InputKind
+	says string // what the answer's Output holds, or the Screen
+	code int    // the exit status after the answer
 
 	computes bool   // it takes a processor all the time; set for zooBusy
 	restarts bool   // the shell ends with it
 	check    string // a command of the session that succeeds after it
 	after    string // a script that ends, in the row's directory, what the row has left running
 
-	// plain says why a session over a plain sshd cannot tell: its script knows less than boxd. Empty where it can.
+	// plain says why a session over a plain sshd cannot tell: its script knows less than boxd.
+	// Empty where it can.
 	plain string
 }
 
@@ -47,10 +52,14 @@ const (
 )
 
 const (
-	lookedAt = 2200 * time.Millisecond // how long a program that works is: beyond the quiet second after which a guess is due
-	burnsFor = 1400 * time.Millisecond // the same of one that computes: it has begun soon, and takes the others their time
-	answered = limit - 10*time.Second  // how long a program that asks has until Waiting is said, of the minute that the call has: a loaded machine starts Python in 15 s
-	zooKeep  = 10                      // how many sessions there are at once, at most
+	// how long a program that works is: beyond the quiet second after which a guess is due
+	lookedAt = 2200 * time.Millisecond
+	// the same of one that computes: it has begun soon, and takes the others their time
+	burnsFor = 1400 * time.Millisecond
+	// how long a program that asks has until Waiting is said, of the minute that the call has: a
+	// loaded machine starts Python in 15 s
+	answered = limit - 10*time.Second
+	zooKeep  = 10 // how many sessions there are at once, at most
 )
 
 // zoo runs the situations, without Full those of some fourths.
@@ -61,7 +70,8 @@ func (s *suite) zoo(t *testing.T) {
 		rows = slices.Collect(func(yield func(situation) bool) {
 			for i, r := range rows {
 				fourth := i % 4
-				if r.plain != "" { // a plain sshd leaves it out, so that another place has to have it
+				// a plain sshd leaves it out, so that another place has to have it
+				if r.plain != "" {
 					fourth = 0
 				}
 				if slices.Contains(s.fourths, fourth) && !yield(r) {
@@ -73,7 +83,8 @@ func (s *suite) zoo(t *testing.T) {
 	s.try(t, b, rows)
 }
 
-// try runs situations, Sessions of them at once. They sleep more than they work: they are no parallel tests, of which there are as many as processors.
+// try runs situations, Sessions of them at once. They sleep more than they work: they are no
+// parallel tests, of which there are as many as processors.
 func (s *suite) try(t *testing.T, b *box, rows []situation) {
 	next := make(chan situation)
 	var keepers sync.WaitGroup
@@ -91,13 +102,15 @@ func (s *suite) try(t *testing.T, b *box, rows []situation) {
 	keepers.Wait()
 }
 
-// situations is the table: those that wait among those that work, so that no time is all sleep or all work. everything is false where only the session's shell
-// is another than elsewhere: what differs then are the shell's own ways to read.
+// situations is the table: those that wait among those that work, so that no time is all sleep or
+// all work. everything is false where only the session's shell is another than elsewhere: what
+// differs then are the shell's own ways to read.
 func situations(everything bool) []situation {
 	if !everything {
 		return zooShells
 	}
-	waiting := slices.Concat(zooShells, zooTools, zooSystem, zooPython, zooLanguages, zooREPLs, zooFullScreen, zooQuestions, zooGit, zooSecrets, zooRelays, zooPeers)
+	waiting := slices.Concat(zooShells, zooTools, zooSystem, zooPython, zooLanguages, zooREPLs,
+		zooFullScreen, zooQuestions, zooGit, zooSecrets, zooRelays, zooPeers)
 	working := slices.Concat(zooIdle, zooSilent)
 	for i, r := range zooBusy {
 		r.computes = true
@@ -140,7 +153,8 @@ func (r situation) run(t *testing.T, b *box) {
 	if r.after != "" {
 		t.Cleanup(func() { b.sh(t, "cd \"$1\"\n"+r.after, sh.dir) })
 	}
-	sh.output("HOME=$PWD; TMPDIR=$PWD; TERM=xterm; LC_ALL=C.UTF-8; export HOME TMPDIR TERM LC_ALL") // what fish and mc leave goes with the directory
+	// what fish and mc leave goes with the directory
+	sh.output("HOME=$PWD; TMPDIR=$PWD; TERM=xterm; LC_ALL=C.UTF-8; export HOME TMPDIR TERM LC_ALL")
 	if r.setup != "" {
 		sh.output(r.setup)
 	}
@@ -153,7 +167,9 @@ func (r situation) run(t *testing.T, b *box) {
 	if r.check != "" {
 		sh.output(r.check)
 	}
-	next := sh.exec(":") // has the shell's words on what has ended; and bash 5.2 dies now and then of a ^C between two forks: see timeouts
+	// has the shell's words on what has ended; and bash 5.2 dies now and then of a ^C between two
+	// forks: see timeouts
+	next := sh.exec(":")
 	if res.Restarted || next.Restarted {
 		sh.usable()
 	} else {
@@ -170,7 +186,8 @@ func (r situation) works(sh *shell) *sandbox.Result {
 	}
 	res := sh.exec(r.command, sandbox.Yield(watched))
 	running(sh.t, res)
-	for end := time.Now().Add(answered); !r.has(sh, r.shows, res) && time.Now().Before(end); { // a slow machine has not even begun
+	// a slow machine has not even begun
+	for end := time.Now().Add(answered); !r.has(sh, r.shows, res) && time.Now().Before(end); {
 		res = sh.wait(sandbox.Yield(watched))
 		running(sh.t, res)
 	}
@@ -204,7 +221,8 @@ func (r situation) isAnswered(sh *shell) *sandbox.Result {
 // has reports whether text has come, in a Result or on the screen.
 func (r situation) has(sh *shell, text string, res *sandbox.Result) bool {
 	sh.t.Helper()
-	return strings.Contains(res.Output, text) || strings.Contains(strings.Join(sh.screen().Lines, "\n"), text)
+	return strings.Contains(res.Output, text) ||
+		strings.Contains(strings.Join(sh.screen().Lines, "\n"), text)
 }
 
 // showed checks that text has come, in a Result or on the screen.
@@ -212,6 +230,7 @@ func (r situation) showed(sh *shell, field, text string, res *sandbox.Result) {
 	sh.t.Helper()
 	if !r.has(sh, text, res) {
 		screen := strings.Join(sh.screen().Lines, "\n")
-		sh.t.Fatalf("%s: neither in the output nor on the screen is %q: %s\nscreen:\n%s", field, text, show(res), regexp.MustCompile(`\s*\n\s*\n`).ReplaceAllString(screen, "\n"))
+		sh.t.Fatalf("%s: neither in the output nor on the screen is %q: %s\nscreen:\n%s", field,
+			text, show(res), regexp.MustCompile(`\s*\n\s*\n`).ReplaceAllString(screen, "\n"))
 	}
 }

@@ -14,13 +14,15 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Attach takes over what another program has left running on the host: its sessions with their directories, variables and unfinished commands,
-// and its jobs with their logs. The Box owns the host from then on, as with New. Those of the other program replace Options.Dir and Shell.
+// Attach takes over what another program has left running on the host: its sessions with their
+// directories, variables and unfinished commands, and its jobs with their logs. The Box owns the
+// host from then on, as with New. Those of the other program replace Options.Dir and Shell.
 //
-// A session's unfinished command goes on: Wait, Input and Interrupt work, with as much of its output as the host has kept. Attach ends the Runs that the
-// other program had under way.
+// A session's unfinished command goes on: Wait, Input and Interrupt work, with as much of its
+// output as the host has kept. Attach ends the Runs that the other program had under way.
 //
-// When Attach fails, sessions and jobs run on as before, and the host stays the caller's, to close or to let go of.
+// When Attach fails, sessions and jobs run on as before, and the host stays the caller's, to close
+// or to let go of.
 func Attach(ctx context.Context, host Keeper, opts Options) (*Box, error) {
 	b := newBox(host, opts)
 	kept, err := host.Kept(ctx)
@@ -68,7 +70,8 @@ func Attach(ctx context.Context, host Keeper, opts Options) (*Box, error) {
 	return b, nil
 }
 
-// leave undoes a failed Attach: it lets go of the host's processes, and ends what the Box has begun with them.
+// leave undoes a failed Attach: it lets go of the host's processes, and ends what the Box has begun
+// with them.
 func (b *Box) leave(kept []Kept) {
 	b.mu.Lock()
 	b.closed = true
@@ -144,9 +147,12 @@ func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
 	if busy {
 		return nil
 	}
-	// The shell is at its prompt or about to be: what the other program sent last may still be on its way.
+	// The shell is at its prompt or about to be: what the other program sent last may still be on
+	// its way.
 	sh.commands.write(sh.dialect.ask(seq))
-	ctx, cancel := context.WithTimeoutCause(ctx, b.opts.StartLimit, fmt.Errorf("its shell does not come back within %v: %w", b.opts.StartLimit, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, b.opts.StartLimit,
+		fmt.Errorf("its shell does not come back within %v: %w", b.opts.StartLimit,
+			context.DeadlineExceeded))
 	defer cancel()
 	err = s.answers(ctx, sh, seq)
 	if err == nil {
@@ -165,7 +171,8 @@ func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
 	return s.fresh(sh.status.Code)
 }
 
-// recall reads what the host has kept of a session's output. It reports whether a command is under way, whose output goes to c.
+// recall reads what the host has kept of a session's output. It reports whether a command is under
+// way, whose output goes to c.
 func (s *session) recall(k Kept, c *command) (busy bool, err error) {
 	limit := time.AfterFunc(s.box.opts.StartLimit, func() { k.Process.Detach() })
 	defer limit.Stop()
@@ -209,7 +216,8 @@ func (s *session) recall(k Kept, c *command) (busy bool, err error) {
 // adoptJob makes a job of a session. All that is kept of what it printed is read again; skipped
 // bytes are not.
 func (b *Box) adoptJob(s *session, n note, skipped int64) error {
-	j := &job{box: b, id: n.ID, command: n.Job, s: s, spool: &spool{max: s.opts.MaxLog}, done: make(chan struct{})}
+	j := &job{box: b, id: n.ID, command: n.Job, s: s, spool: &spool{max: s.opts.MaxLog},
+		done: make(chan struct{})}
 	s.job = j
 	b.mu.Lock()
 	b.jobs = append(b.jobs, j)
@@ -218,7 +226,8 @@ func (b *Box) adoptJob(s *session, n note, skipped int64) error {
 	c.offset = -1
 	c.spool = j.spool
 	s.mu.Lock()
-	// Its hello, which is read first, has a number of before: whatever begins after it is the command.
+	// Its hello, which is read first, has a number of before: whatever begins after it is the
+	// command.
 	c.phase, c.sh, s.cmd, s.up, s.anySeq = sent, s.sh, c, true, true
 	if skipped > 0 && skipped >= n.Head { // the marker of its begin is among them
 		c.phase = running
@@ -252,7 +261,8 @@ func (b *Box) Sessions() []sandbox.Session {
 			list = append(list, s)
 		}
 	}
-	slices.SortFunc(list, func(a, c *session) int { return numberOf(a.id) - numberOf(c.id) }) // main has none: 0
+	// main has none: 0
+	slices.SortFunc(list, func(a, c *session) int { return numberOf(a.id) - numberOf(c.id) })
 	sessions := make([]sandbox.Session, len(list))
 	for i, s := range list {
 		sessions[i] = s

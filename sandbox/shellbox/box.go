@@ -20,10 +20,12 @@ import (
 
 // Options are the settings of a Box; the zero value is usable.
 type Options struct {
-	// Dir is the directory, on the host, in which sessions, jobs and Runs start. "~" is not expanded. Default: where the host starts programs.
+	// Dir is the directory, on the host, in which sessions, jobs and Runs start. "~" is not
+	// expanded. Default: where the host starts programs.
 	Dir string
-	// Env is added to the environment of all that is started, "NAME=value".
-	// Default beside it: TERM=xterm, and PAGER, GIT_PAGER and MANPAGER "cat", so that no program waits in a pager unasked.
+	// Env is added to the environment of all that is started, "NAME=value". Default beside it:
+	// TERM=xterm, and PAGER, GIT_PAGER and MANPAGER "cat", so that no program waits in a pager
+	// unasked.
 	Env []string
 	// Shell is the program that sessions run, with its arguments; "-i" is added. Default: bash, and
 	// sh where there is no bash; bash alone stands for {"bash", "--norc", "--noprofile",
@@ -33,15 +35,17 @@ type Options struct {
 	// no ENV, SHELLOPTS, BASHOPTS, PROMPT_COMMAND, PS0 and TMOUT; programs still see ENV and
 	// BASH_ENV. A program that is neither bash, dash nor busybox ash is refused within a second.
 	Shell []string
-	// Grace is how long a command may take to end after the interrupt key, and again after SIGTERM, before the next step
-	// of killing it. Default: 1 s.
+	// Grace is how long a command may take to end after the interrupt key, and again after SIGTERM,
+	// before the next step of killing it. Default: 1 s.
 	Grace time.Duration
-	// StartLimit bounds the time that a shell takes to its first prompt, its startup files included. Default: 30 s.
+	// StartLimit bounds the time that a shell takes to its first prompt, its startup files
+	// included. Default: 30 s.
 	StartLimit time.Duration
-	// Logger gets events that are in no Result: a restarted shell, a lost prompt, a host without /proc. At debug level it also gets each command of
-	// each session and job: its begin, each Result that says Waiting, its end, with the session's id, a number, state, exit status, bytes of output and
-	// duration; never its text, input or output. Its Handler must not block: locks of the Box are
-	// held. If it panics, what it was to log is lost. Default: none.
+	// Logger gets events that are in no Result: a restarted shell, a lost prompt, a host without
+	// /proc. At debug level it also gets each command of each session and job: its begin, each
+	// Result that says Waiting, its end, with the session's id, a number, state, exit status, bytes
+	// of output and duration; never its text, input or output. Its Handler must not block: locks of
+	// the Box are held. If it panics, what it was to log is lost. Default: none.
 	Logger *slog.Logger
 }
 
@@ -83,8 +87,8 @@ type Box struct {
 
 var _ sandbox.Sandbox = (*Box)(nil)
 
-// New starts the main session on the host. The Box owns the host from then on: Close closes it, and so does a New that fails.
-// ctx governs the start.
+// New starts the main session on the host. The Box owns the host from then on: Close closes it, and
+// so does a New that fails. ctx governs the start.
 func New(ctx context.Context, host Host, opts Options) (*Box, error) {
 	b := newBox(host, opts)
 	var main *session
@@ -131,8 +135,9 @@ func newBox(host Host, opts Options) *Box {
 	return b
 }
 
-// environment returns the variables that are added to the host's for programs of the session of that id. SANDSHELL_SESSION marks all
-// that the session starts: by it the session's end finds even a daemon, which no longer descends from the shell.
+// environment returns the variables that are added to the host's for programs of the session of
+// that id. SANDSHELL_SESSION marks all that the session starts: by it the session's end finds even
+// a daemon, which no longer descends from the shell.
 func (b *Box) environment(id string, more []string) []string {
 	env := []string{"TERM=xterm", "PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat"}
 	env = append(env, b.opts.Env...)
@@ -143,8 +148,9 @@ func (b *Box) environment(id string, more []string) []string {
 	return append(env, b.markOf(id))
 }
 
-// AddEnv adds variables, "NAME=value", to the environment of all that is started from now on in every session, also of shells that replace one that
-// ended, and by a program that attaches to the box. A later variable of the same name wins, and a session's own variables win over these.
+// AddEnv adds variables, "NAME=value", to the environment of all that is started from now on in
+// every session, also of shells that replace one that ended, and by a program that attaches to the
+// box. A later variable of the same name wins, and a session's own variables win over these.
 func (b *Box) AddEnv(kv ...string) {
 	b.mu.Lock()
 	b.added = append(b.added, kv...)
@@ -161,7 +167,8 @@ func (b *Box) AddEnv(kv ...string) {
 	}
 }
 
-// dir returns the directory, on the host, that a caller means: a relative one starts where Run does without one.
+// dir returns the directory, on the host, that a caller means: a relative one starts where Run does
+// without one.
 func (b *Box) dir(dir string) string {
 	if path.IsAbs(dir) {
 		return dir
@@ -172,8 +179,8 @@ func (b *Box) dir(dir string) string {
 // markOf returns the mark of the session of that id. Each begins with the box's own mark.
 func (b *Box) markOf(id string) string { return b.mark + id + "." }
 
-// Mark is a word that all that the Box starts has in its environment: by it Processes.Marked finds what is left of a Box whose program was killed. No
-// other Box has the same.
+// Mark is a word that all that the Box starts has in its environment: by it Processes.Marked finds
+// what is left of a Box whose program was killed. No other Box has the same.
 func (b *Box) Mark() string { return b.mark }
 
 // String names the kind of sandbox.
@@ -197,12 +204,14 @@ func (b *Box) name(kind string) string {
 }
 
 // open opens a session: for the job j, or for none if j is nil.
-func (b *Box) open(ctx context.Context, id string, j *job, opts sandbox.SessionOptions) (*session, error) {
+func (b *Box) open(ctx context.Context, id string, j *job,
+	opts sandbox.SessionOptions) (*session, error) {
 	if err := environ.Check(opts.Env); err != nil {
 		return nil, fmt.Errorf("open %s: %w", id, err)
 	}
 	if opts.Rows <= 0 || opts.Cols <= 0 || opts.Rows > 10000 || opts.Cols > 10000 {
-		return nil, fmt.Errorf("open %s: a terminal of %d rows and %d columns cannot be: give 1 to 10000 each", id, opts.Rows, opts.Cols)
+		return nil, fmt.Errorf("open %s: a terminal of %d rows and %d columns cannot be: give 1 "+
+			"to 10000 each", id, opts.Rows, opts.Cols)
 	}
 	ctx, done, err := b.call(ctx)
 	if err != nil {
@@ -228,7 +237,8 @@ func (b *Box) open(ctx context.Context, id string, j *job, opts sandbox.SessionO
 	return s, nil
 }
 
-// call begins a call that Close waits for. The context that it returns ends with ctx or when Close begins, with ErrClosed as its cause.
+// call begins a call that Close waits for. The context that it returns ends with ctx or when Close
+// begins, with ErrClosed as its cause.
 func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -264,8 +274,9 @@ func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// Close ends all sessions, jobs and calls, with all processes that they started, and closes the host. It returns when
-// everything is gone. Closing again waits for the first Close and returns what it returned.
+// Close ends all sessions, jobs and calls, with all processes that they started, and closes the
+// host. It returns when everything is gone. Closing again waits for the first Close and returns
+// what it returned.
 func (b *Box) Close() error {
 	b.mu.Lock()
 	if b.closed {
@@ -321,7 +332,8 @@ func (b *Box) shellArgs() []string {
 		args = []string{"bash"}
 	}
 	if len(args) == 1 && path.Base(args[0]) == "bash" {
-		args = []string{args[0], "--norc", "--noprofile", "--noediting", "-p"} // no startup files: see Options.Shell
+		// no startup files: see Options.Shell
+		args = []string{args[0], "--norc", "--noprofile", "--noediting", "-p"}
 	}
 	if slices.Contains(args[1:], "-i") {
 		return args

@@ -23,7 +23,8 @@ func refuses(ctx context.Context) error {
 }
 
 // Execute implements sandbox.Session.
-func (s *session) Execute(ctx context.Context, command string, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+func (s *session) Execute(ctx context.Context, command string,
+	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
 	r, err := s.execute(ctx, newCommand(command, false), sandbox.NewExecOptions(opts...))
 	if err != nil {
 		err = fmt.Errorf("execute %s in %s: %w", abridged(command), s.id, err)
@@ -31,7 +32,8 @@ func (s *session) Execute(ctx context.Context, command string, opts ...sandbox.E
 	return r, err
 }
 
-func (s *session) execute(ctx context.Context, c *command, o sandbox.ExecOptions) (*sandbox.Result, error) {
+func (s *session) execute(ctx context.Context, c *command,
+	o sandbox.ExecOptions) (*sandbox.Result, error) {
 	w, err := s.begin(ctx, c, o)
 	if err != nil {
 		return nil, err
@@ -42,7 +44,8 @@ func (s *session) execute(ctx context.Context, c *command, o sandbox.ExecOptions
 // begin begins a command.
 func (s *session) begin(ctx context.Context, c *command, o sandbox.ExecOptions) (*call, error) {
 	if strings.ContainsRune(c.text, 0) {
-		return nil, errors.New("a command cannot hold a NUL byte: write it as \\0 for printf, or copy a file in")
+		return nil, errors.New("a command cannot hold a NUL byte: write it as \\0 for printf, or " +
+			"copy a file in")
 	}
 	if ctx == nil {
 		return nil, errNoContext
@@ -79,7 +82,8 @@ func checkPolicy(p sandbox.Policy) error {
 }
 
 // Input implements sandbox.Session.
-func (s *session) Input(ctx context.Context, text string, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+func (s *session) Input(ctx context.Context, text string,
+	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
 	return s.resume(ctx, "input to", opts, onEndKill, func() { s.typeKeys(text) })
 }
 
@@ -100,7 +104,8 @@ func (s *session) Wait(ctx context.Context, opts ...sandbox.ExecOption) (*sandbo
 }
 
 // Interrupt implements sandbox.Session.
-func (s *session) Interrupt(ctx context.Context, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+func (s *session) Interrupt(ctx context.Context,
+	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
 	return s.resume(ctx, "interrupt", opts, killNow, s.kill)
 }
 
@@ -113,7 +118,8 @@ const (
 	killNow
 )
 
-// unfinished returns the command that calls are about; s.mu is held. unseen is one that has ended while no call was waiting for it.
+// unfinished returns the command that calls are about; s.mu is held. unseen is one that has ended
+// while no call was waiting for it.
 func (s *session) unfinished(ctx context.Context, unseen bool) (*command, error) {
 	c := s.cmd
 	if c == nil && unseen {
@@ -130,8 +136,10 @@ func (s *session) unfinished(ctx context.Context, unseen bool) (*command, error)
 	return c, ctxerr.Of(ctx)
 }
 
-// resume goes on with the unfinished command; act is called with s.mu held, if the command is still unfinished.
-func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOption, m mode, act func()) (*sandbox.Result, error) {
+// resume goes on with the unfinished command; act is called with s.mu held, if the command is still
+// unfinished.
+func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOption, m mode,
+	act func()) (*sandbox.Result, error) {
 	o := sandbox.NewExecOptions(opts...)
 	if err := checkPolicy(o.Question); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", verb, s.id, err)
@@ -182,7 +190,8 @@ func (w *call) end(ctx context.Context, m mode) (*sandbox.Result, error) {
 
 // wait waits for what ends the call, and takes its Result.
 func (w *call) wait(ctx context.Context, m mode) (*sandbox.Result, error) {
-	timeout, yield, idle := after(w.o.Timeout, w.began), after(w.o.Yield, w.began), after(w.o.Idle, w.began)
+	timeout, yield, idle := after(w.o.Timeout, w.began), after(w.o.Yield, w.began),
+		after(w.o.Idle, w.began)
 	canceled := ctx.Done()
 	for {
 		w.s.mu.Lock()
@@ -227,7 +236,8 @@ func (w *call) look() (r *sandbox.Result, err error, over bool) {
 	s, c := w.s, w.c
 	switch {
 	case w.view.match != nil: // even if the command has ended: the next call returns the end
-		r = &sandbox.Result{State: sandbox.Running, ExitCode: -1, FullScreen: c.out.cleaner.FullScreen(), Duration: time.Since(c.began)}
+		r = &sandbox.Result{State: sandbox.Running, ExitCode: -1,
+			FullScreen: c.out.cleaner.FullScreen(), Duration: time.Since(c.began)}
 		c.out.matched(w.view).fill(r)
 		c.leave(w)
 		if c.phase == ended && !c.told {
@@ -314,7 +324,8 @@ func (w *call) leave(err error) (*sandbox.Result, error) {
 	return r, err
 }
 
-// leaveIdle returns what there is of the output if nothing has come for Idle; else it sets idle to when to look again.
+// leaveIdle returns what there is of the output if nothing has come for Idle; else it sets idle to
+// when to look again.
 func (w *call) leaveIdle(idle *<-chan time.Time) *sandbox.Result {
 	w.s.mu.Lock()
 	quiet := time.Since(w.c.active)
@@ -327,15 +338,16 @@ func (w *call) leaveIdle(idle *<-chan time.Time) *sandbox.Result {
 	return r
 }
 
-// drain waits until the callers' writers have got all of the output that the Result is about: for as
-// long as it takes, or for writerDelay from when something else wants the call to return. If that
-// has the command killed, its writers are in a hurry anyway.
+// drain waits until the callers' writers have got all of the output that the Result is about: for
+// as long as it takes, or for writerDelay from when something else wants the call to return. If
+// that has the command killed, its writers are in a hurry anyway.
 func (w *call) drain(ctx context.Context) error {
 	w.s.mu.Lock()
 	active := w.c.active
 	w.s.mu.Unlock()
 	// Ready at once, if the time has passed just as the command ended.
-	timeout, yield, idle := after(w.o.Timeout, w.began), after(w.o.Yield, w.began), after(w.o.Idle, active)
+	timeout, yield, idle := after(w.o.Timeout, w.began), after(w.o.Yield, w.began),
+		after(w.o.Idle, active)
 	canceled, gone := ctx.Done(), w.s.gone
 	var limit <-chan time.Time
 	var spared bool

@@ -13,14 +13,16 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Timeout that passes at the moment of the command's end bounds the wait for the caller's writer, too.
+// A Timeout that passes at the moment of the command's end bounds the wait for the caller's writer,
+// too.
 func TestDrainAfterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		blocked, writer := io.Pipe()
 		defer blocked.Close()
 		w := &call{
-			s: &session{gone: make(chan struct{})}, c: &command{}, view: &view{}, began: time.Now().Add(-time.Minute),
-			o: sandbox.NewExecOptions(sandbox.Timeout(time.Second)), tee: newTee("Tee", writer),
+			s: &session{gone: make(chan struct{})}, c: &command{}, view: &view{},
+			began: time.Now().Add(-time.Minute),
+			o:     sandbox.NewExecOptions(sandbox.Timeout(time.Second)), tee: newTee("Tee", writer),
 		}
 		w.tee.expect(1)
 		w.tee.write([]byte("a"))
@@ -53,7 +55,8 @@ func TestDrainBeforeTimes(t *testing.T) {
 func TestDrainOthers(t *testing.T) {
 	for name, end := range map[string]func(w *call){
 		"Yield": func(*call) {},
-		"Close": func(w *call) { // the one that blocks is in a hurry, and given up at the same moment
+		// the one that blocks is in a hurry, and given up at the same moment
+		"Close": func(w *call) {
 			w.c.hurry()
 			close(w.s.gone)
 		},

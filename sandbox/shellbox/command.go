@@ -10,7 +10,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// A phase is how far a command has got. It only grows, but for a command that a shell has not taken: that one is queued again.
+// A phase is how far a command has got. It only grows, but for a command that a shell has not
+// taken: that one is queued again.
 type phase int
 
 const (
@@ -21,7 +22,8 @@ const (
 	ended
 )
 
-// A command is one Execute. Its fields are guarded by the session's mu, and only its methods and the session's change them.
+// A command is one Execute. Its fields are guarded by the session's mu, and only its methods and
+// the session's change them.
 type command struct {
 	text   string
 	number int64 // of the box's commands, for the log
@@ -40,8 +42,9 @@ type command struct {
 	spool   *spool // a job's: gets all of the output
 	printed int64  // bytes of output
 	began   time.Time
-	after   time.Time // all that the command has started is younger, all that earlier ones have is older
-	active  time.Time // the last output or input
+	// all that the command has started is younger, all that earlier ones have is older
+	after  time.Time
+	active time.Time // the last output or input
 
 	background int    // the shell's $! at its begin
 	ahead      string // input that came before the command had begun
@@ -52,9 +55,10 @@ type command struct {
 
 	calls    int
 	question sandbox.InputKind // what it waits for; 0: nothing, or that is not known
-	answered proc.Wait         // what waited when it was last found to wait: what is typed then answers it
-	unechoed int64             // what printed was when a line was typed last; -1: no line was
-	due      time.Time         // when who waited has got it, or is not going to
+	// what waited when it was last found to wait: what is typed then answers it
+	answered proc.Wait
+	unechoed int64     // what printed was when a line was typed last; -1: no line was
+	due      time.Time // when who waited has got it, or is not going to
 
 	changed chan struct{} // closed, and made anew, when any call should look again
 	done    chan struct{} // closed when ended
@@ -64,8 +68,10 @@ type command struct {
 
 func newCommand(text string, once bool) *command {
 	now := time.Now()
-	c := &command{text: text, once: once, began: now, active: now, changed: make(chan struct{}), done: make(chan struct{})}
-	c.out.untold.kept.Max = sandbox.DefaultMaxOutput // even if the first call asks for less: the next may ask for more
+	c := &command{text: text, once: once, began: now, active: now, changed: make(chan struct{}),
+		done: make(chan struct{})}
+	// even if the first call asks for less: the next may ask for more
+	c.out.untold.kept.Max = sandbox.DefaultMaxOutput
 	if once {
 		c.out.untold.kept.Max = 4 << 10 // the spool has it all
 	}
@@ -174,7 +180,8 @@ func (c *command) end(r *sandbox.Result) {
 // partial returns a Result of the unfinished command.
 func (c *command) partial(v *view, state sandbox.State) *sandbox.Result {
 	p := c.out.take(v, false)
-	return p.fill(&sandbox.Result{State: state, ExitCode: -1, FullScreen: c.out.cleaner.FullScreen(), Duration: time.Since(c.began)})
+	return p.fill(&sandbox.Result{State: state, ExitCode: -1,
+		FullScreen: c.out.cleaner.FullScreen(), Duration: time.Since(c.began)})
 }
 
 // abridged returns command quoted, short enough for an error message.

@@ -38,7 +38,8 @@ func (c *controlled) Interrupt(ctx context.Context, p Process) (bool, error) {
 	return c.Processes.Interrupt(ctx, p.PID())
 }
 
-// Settle asks the process itself, if it can tell. Else only the rule that several looks have to agree covers what is on its way.
+// Settle asks the process itself, if it can tell. Else only the rule that several looks have to
+// agree covers what is on its way.
 func (c *controlled) Settle(ctx context.Context, p Process) (bool, error) {
 	if p, ok := p.(SettledProcess); ok {
 		return p.Settle(ctx)

@@ -29,7 +29,8 @@ func TestCopyToScript(t *testing.T) {
 			continue
 		}
 		run := func(t *testing.T, stdin []byte, path, name, kind string) error {
-			cmd := exec.Command(args[0], append(args[1:], "-c", copyToScript, "sh", path, name, ".sandshell-copy-1", kind)...)
+			cmd := exec.Command(args[0], append(args[1:], "-c", copyToScript, "sh", path, name,
+				".sandshell-copy-1", kind)...)
 			var stderr bytes.Buffer
 			cmd.Stdin, cmd.Stderr = bytes.NewReader(stdin), &stderr
 			if err := cmd.Run(); err != nil {
@@ -50,8 +51,10 @@ func TestCopyToScript(t *testing.T) {
 
 		t.Run(shell+"/Cut", func(t *testing.T) { // between two files too, where tar is content
 			dst := t.TempDir()
-			for n := 0; n < whole.Len()-1536; n += 512 { // behind the last header is only the trailer
-				require.Errorf(t, run(t, whole.Bytes()[:n], dst+"/new", "d", "dir"), "cut at %d of %d", n, whole.Len())
+			// behind the last header is only the trailer
+			for n := 0; n < whole.Len()-1536; n += 512 {
+				require.Errorf(t, run(t, whole.Bytes()[:n], dst+"/new", "d", "dir"),
+					"cut at %d of %d", n, whole.Len())
 				left, err := os.ReadDir(dst)
 				require.NoError(t, err)
 				require.Empty(t, left)
@@ -114,7 +117,8 @@ func TestCopyFromScript(t *testing.T) {
 				cmd := exec.Command("sh", "-c", copyFromScript, "sh", from)
 				cmd.Env = append(os.Environ(), "LC_ALL=C", "PATH="+path+os.Getenv("PATH"))
 				if os.Geteuid() == 0 {
-					cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+					cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{
+						Uid: 65534, Gid: 65534}}
 				}
 				var said copySaid
 				cmd.Stderr = &said
@@ -130,7 +134,8 @@ func TestCopyFromScript(t *testing.T) {
 					require.ErrorIs(t, e, fs.ErrPermission)
 					names = append(names, strings.TrimPrefix(e.Path, strings.TrimRight(from, "/")))
 				}
-				require.ElementsMatch(t, []string{"/sub/it's", "/shut"}, names, "%s", said.text.String())
+				require.ElementsMatch(t, []string{"/sub/it's", "/shut"}, names, "%s",
+					said.text.String())
 				require.NoError(t, u.Commit())
 				at := filepath.Join(to, filepath.Base(from))
 				require.FileExists(t, at+"/z")
@@ -147,9 +152,11 @@ func TestCopyFromScript(t *testing.T) {
 	}
 }
 
-// An archive that ends too early, because the host is lost or Run has closed it, is the command's to explain. Any other fault ends the command.
+// An archive that ends too early, because the host is lost or Run has closed it, is the command's
+// to explain. Any other fault ends the command.
 func TestUnpackingFails(t *testing.T) {
-	for err, ends := range map[error]bool{io.ErrUnexpectedEOF: false, net.ErrClosed: false, fs.ErrPermission: true, nil: false} {
+	for err, ends := range map[error]bool{io.ErrUnexpectedEOF: false, net.ErrClosed: false,
+		fs.ErrPermission: true, nil: false} {
 		var cause error
 		u := &unpacking{fail: func(err error) { cause = err }, unpack: func(io.Reader) error {
 			if err == nil {

@@ -15,9 +15,10 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// CopyFrom implements sandbox.Sandbox. The copy is made beside its destination and moved there when it is whole, unless
-// it is a directory that goes into one of the same name: then it is added to what is there, file by file. Sockets, devices and FIFOs are
-// left out. Needs tar in the sandbox, unless the host is a [Copier].
+// CopyFrom implements sandbox.Sandbox. The copy is made beside its destination and moved there when
+// it is whole, unless it is a directory that goes into one of the same name: then it is added to
+// what is there, file by file. Sockets, devices and FIFOs are left out. Needs tar in the sandbox,
+// unless the host is a [Copier].
 func (b *Box) CopyFrom(ctx context.Context, boxPath, hostPath string) error {
 	if err := b.copyFrom(ctx, boxPath, hostPath); err != nil {
 		return fmt.Errorf("copy %s in %s to %s: %w", shown(boxPath), b, shown(hostPath), err)
@@ -112,8 +113,8 @@ type unpacking struct {
 
 func (u *unpacking) Write([]byte) (int, error) { return 0, errors.ErrUnsupported }
 
-// ReadFrom implements io.ReaderFrom, which io.Copy prefers. If the archive ends too early, or Run has closed it, Commit refuses it and the command's error says
-// why.
+// ReadFrom implements io.ReaderFrom, which io.Copy prefers. If the archive ends too early, or Run
+// has closed it, Commit refuses it and the command's error says why.
 func (u *unpacking) ReadFrom(r io.Reader) (int64, error) {
 	err := u.unpack(r)
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) {

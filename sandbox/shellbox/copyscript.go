@@ -19,12 +19,14 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// copyPath returns a path in the sandbox as the host gets it. A path relative to the main session's directory is made absolute. So is
-// a path that begins with ~ if the box has a HOME of its own: the host does not know that HOME.
+// copyPath returns a path in the sandbox as the host gets it. A path relative to the main session's
+// directory is made absolute. So is a path that begins with ~ if the box has a HOME of its own: the
+// host does not know that HOME.
 func (b *Box) copyPath(p string) (string, error) {
 	switch {
 	case p == "" || strings.ContainsRune(p, 0):
-		return "", fmt.Errorf("%w: the sandbox's path %q is empty or has a NUL byte", fs.ErrInvalid, p)
+		return "", fmt.Errorf("%w: the sandbox's path %q is empty or has a NUL byte", fs.ErrInvalid,
+			p)
 	case path.IsAbs(p):
 		return p, nil
 	case p == "~" || strings.HasPrefix(p, "~/"):
@@ -51,7 +53,8 @@ func (b *Box) copyFailed(ctx context.Context, err error) error {
 
 // copyScript runs one end of a copy in the sandbox, within a call, and returns the status it ended
 // with and what it said. args[0] is the path.
-func (b *Box) copyScript(ctx context.Context, script string, args []string, stdin io.Reader, stdout io.Writer) (status int, said *copySaid, err error) {
+func (b *Box) copyScript(ctx context.Context, script string, args []string, stdin io.Reader,
+	stdout io.Writer) (status int, said *copySaid, err error) {
 	said = &copySaid{}
 	cmd := &sandbox.Cmd{
 		Args:  append([]string{"sh", "-c", script, "sh"}, args...),
@@ -109,16 +112,19 @@ func (s *copySaid) leftOut(boxPath, root string) (left *sandbox.CopyError, ok bo
 		} else if strings.HasPrefix(m[2], "File removed") {
 			why = syscall.ENOENT
 		}
-		left.Add(&fs.PathError{Op: "copy", Path: strings.TrimRight(boxPath, "/") + "/" + name, Err: why})
+		left.Add(&fs.PathError{Op: "copy", Path: strings.TrimRight(boxPath, "/") + "/" + name,
+			Err: why})
 	}
 	left.Count += s.more
 	return left, true
 }
 
 // tarLine is how tar says what is wrong with a file: GNU's, and busybox's.
-var tarLine = regexp.MustCompile(`^tar: (?:can't (?:open|stat) ')?(\./?.*?)'?: ((?:Cannot |File |Read error |[A-Z]).*)$`)
+var tarLine = regexp.MustCompile(
+	`^tar: (?:can't (?:open|stat) ')?(\./?.*?)'?: ((?:Cannot |File |Read error |[A-Z]).*)$`)
 
-// copyError turns what the tools said, which ended with that status, into an error as package os returns it.
+// copyError turns what the tools said, which ended with that status, into an error as package os
+// returns it.
 func copyError(status int, text, p string) error {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -127,7 +133,8 @@ func copyError(status int, text, p string) error {
 		end := strings.LastIndex(said, ": ")
 		switch {
 		case errno == 0:
-			if strings.Contains(line, "tar: not found") || strings.Contains(line, "tar: command not found") {
+			if strings.Contains(line, "tar: not found") ||
+				strings.Contains(line, "tar: command not found") {
 				return fmt.Errorf("%w: there is no tar in the sandbox", errors.ErrUnsupported)
 			}
 		case ours && end >= 0 && errno == syscall.EINVAL:
@@ -138,5 +145,7 @@ func copyError(status int, text, p string) error {
 			return &fs.PathError{Op: "copy", Path: p, Err: fmt.Errorf("%w (%s)", errno, line)}
 		}
 	}
-	return &fs.PathError{Op: "copy", Path: p, Err: fmt.Errorf("%w: in the sandbox the copy's program ended with status %d; it said %q", syscall.EIO, status, strings.TrimSpace(text))}
+	return &fs.PathError{Op: "copy", Path: p, Err: fmt.Errorf(
+		"%w: in the sandbox the copy's program ended with status %d; it said %q", syscall.EIO,
+		status, strings.TrimSpace(text))}
 }

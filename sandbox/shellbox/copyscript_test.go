@@ -10,9 +10,13 @@ import (
 
 func FuzzCopySaid(f *testing.F) {
 	for _, seed := range []string{
-		"sandshell: /a/b: No such file or directory\n", "sandshell: Permission denied\n", "sandshell: [Invalid argument]\n", "sandshell: : Invalid argument",
-		"sh: tar: not found\n", "tar: ./d/f: Cannot open: Permission denied\ntar: Exiting with failure status due to previous errors\n",
-		"tar: can't open './d/f': Permission denied\n", "tar: ./: file changed as we read it\ntar: ./d: socket ignored\n", "tar: .: File removed before we read it\n",
+		"sandshell: /a/b: No such file or directory\n", "sandshell: Permission denied\n",
+		"sandshell: [Invalid argument]\n", "sandshell: : Invalid argument",
+		"sh: tar: not found\n", "tar: ./d/f: Cannot open: Permission denied\ntar: Exiting with " +
+			"failure status due to previous errors\n",
+		"tar: can't open './d/f': Permission denied\n",
+		"tar: ./: file changed as we read it\ntar: ./d: socket ignored\n",
+		"tar: .: File removed before we read it\n",
 	} {
 		f.Add(seed, "d")
 		f.Add(strings.Repeat(seed, 200), ".")

@@ -16,9 +16,10 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// CopyTo implements sandbox.Sandbox. The copy is made beside its destination and moved there when it is whole, unless
-// it is a directory that goes into one of the same name: then it is added to what is there, file by file.
-// The files belong to the sandbox's user; sockets and devices are left out. Needs tar in the sandbox, unless the host is a [Copier].
+// CopyTo implements sandbox.Sandbox. The copy is made beside its destination and moved there when
+// it is whole, unless it is a directory that goes into one of the same name: then it is added to
+// what is there, file by file. The files belong to the sandbox's user; sockets and devices are left
+// out. Needs tar in the sandbox, unless the host is a [Copier].
 func (b *Box) CopyTo(ctx context.Context, hostPath, boxPath string) error {
 	if err := b.copyTo(ctx, hostPath, boxPath); err != nil {
 		return fmt.Errorf("copy %s to %s in %s: %w", shown(hostPath), shown(boxPath), b, err)
@@ -34,8 +35,9 @@ func shown(path string) string {
 	return path
 }
 
-// copyToScript unpacks the archive on its standard input. Arguments: destination, the source's name, the temporary directory's name,
-// "dir" or "file". tar accepts an archive that is cut off between two files; so an empty file comes last, and the archive is whole if that file is there.
+// copyToScript unpacks the archive on its standard input. Arguments: destination, the source's
+// name, the temporary directory's name, "dir" or "file". tar accepts an archive that is cut off
+// between two files; so an empty file comes last, and the archive is whole if that file is there.
 const copyToScript = resolveScript + clearScript + `
 if [ -d "$p" ]; then d=$p n=$2; fi
 case $4$1 in file?*/) [ -d "$p" ] || fail "Not a directory" "$p";; esac
@@ -66,7 +68,8 @@ else
 fi
 `
 
-// leftScript removes what a copyToScript that was killed has left, wherever it has put that. Its arguments are the first three of the other's.
+// leftScript removes what a copyToScript that was killed has left, wherever it has put that. Its
+// arguments are the first three of the other's.
 const leftScript = resolveScript + clearScript + `
 for at in "$d" "$p" "$p/$2"; do
 	[ ! -d "$at/$3" ] || clear "$at/$3"
@@ -78,7 +81,8 @@ const clearScript = `
 clear() { rm -rf "$1" 2>/dev/null || { chmod -R u+rwx "$1" && rm -rf "$1"; }; }
 `
 
-// leftLimit is how long the removing may take on a box that hardly answers; heedUndo, if the caller wants no more.
+// leftLimit is how long the removing may take on a box that hardly answers; heedUndo, if the caller
+// wants no more.
 const leftLimit = 10 * time.Second
 
 // The names of the root and of the last file in an archive for tar.
@@ -126,10 +130,13 @@ func (b *Box) copyTo(ctx context.Context, hostPath, boxPath string) error {
 		if info.IsDir() {
 			kind = "dir"
 		}
-		src.write = func(w io.Writer) error { return archive.PackForTar(w, hostPath, tarRoot, tarEnd) }
+		src.write = func(w io.Writer) error {
+			return archive.PackForTar(w, hostPath, tarRoot, tarEnd)
+		}
 		args := []string{path, name, ".sandshell-copy-" + rand.Text()}
 		var status int
-		status, _, err = b.copyScript(ctx, copyToScript, append(args, kind), packing{ctx, src}, io.Discard)
+		status, _, err = b.copyScript(ctx, copyToScript, append(args, kind), packing{ctx, src},
+			io.Discard)
 		if status > 128 || ctx.Err() != nil {
 			limit := leftLimit
 			if ctx.Err() != nil {
@@ -149,7 +156,8 @@ func (b *Box) copyTo(ctx context.Context, hostPath, boxPath string) error {
 	return err
 }
 
-// A source packs files directly into the writer at the other end: a pipe between the two would cost a change of goroutine for each piece.
+// A source packs files directly into the writer at the other end: a pipe between the two would cost
+// a change of goroutine for each piece.
 type source struct {
 	write func(io.Writer) error
 

@@ -17,7 +17,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A distant place is a chamber whose programs get what is typed a while later, as behind a slow connection.
+// A distant place is a chamber whose programs get what is typed a while later, as behind a slow
+// connection.
 type distant struct{ chamber }
 
 const distance = 100 * time.Millisecond
@@ -38,19 +39,23 @@ type later struct{ io.WriteCloser }
 
 func (l later) Write(b []byte) (int, error) {
 	text := append([]byte(nil), b...)
-	time.AfterFunc(distance, func() { l.WriteCloser.Write(text) }) // a program that has ended gets nothing
+	// a program that has ended gets nothing
+	time.AfterFunc(distance, func() { l.WriteCloser.Write(text) })
 	return len(b), nil
 }
 
-// A program that waited, and has not got the answer yet, is not reported as waiting again, even if something was printed behind its question.
+// A program that waited, and has not got the answer yet, is not reported as waiting again, even if
+// something was printed behind its question.
 func TestAnswerUnderWay(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
-	box, err := shellbox.New(ctx, distant{chamber{by: []string{"/usr/bin/nice"}}}, shellbox.Options{Dir: dir, Shell: []string{"bash"}})
+	box, err := shellbox.New(ctx, distant{chamber{by: []string{"/usr/bin/nice"}}},
+		shellbox.Options{Dir: dir, Shell: []string{"bash"}})
 	require.NoError(t, err)
 	defer box.Close()
 	// The shell that reads is woken by the end of what it has in the background.
-	r, err := box.Execute(ctx, "mkfifo go; { read -r x; echo note; } <>go & read -r x; echo got $x; read -r y; echo got $y; read -r z")
+	r, err := box.Execute(ctx, "mkfifo go; { read -r x; echo note; } <>go & read -r x; echo got "+
+		"$x; read -r y; echo got $y; read -r z")
 	for _, answer := range []string{"a", "b"} {
 		require.NoError(t, err)
 		require.Equal(t, sandbox.Waiting, r.State)

@@ -6,8 +6,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// ends takes how the command has ended; s.mu is held. The shell waits for the next line. What the command may have left has to be dealt with first: input
-// that it has not read, an interrupt that is on its way.
+// ends takes how the command has ended; s.mu is held. The shell waits for the next line. What the
+// command may have left has to be dealt with first: input that it has not read, an interrupt that
+// is on its way.
 func (s *session) ends(c *command, r *sandbox.Result) {
 	c.phase, c.result = ending, r
 	c.change()
@@ -21,8 +22,8 @@ func (s *session) ends(c *command, r *sandbox.Result) {
 	}
 }
 
-// ended ends the command under way, as soon as its followers have got all of its output; s.mu is held. So the next command's followers, which may be the
-// same writers, get nothing before.
+// ended ends the command under way, as soon as its followers have got all of its output; s.mu is
+// held. So the next command's followers, which may be the same writers, get nothing before.
 func (s *session) ended(c *command, r *sandbox.Result) {
 	c.silence()
 	for _, t := range c.follows {
@@ -53,8 +54,8 @@ func (s *session) followed(c *command, t *tee) {
 	}
 }
 
-// windUp ends a command whose shell is at its prompt again. typed says that there may be input that nobody has read, and interrupted that a signal may still
-// be on its way to the shell.
+// windUp ends a command whose shell is at its prompt again. typed says that there may be input that
+// nobody has read, and interrupted that a signal may still be on its way to the shell.
 func (s *session) windUp(c *command, typed, interrupted bool) {
 	s.mu.Lock()
 	sh := s.sh
@@ -142,7 +143,8 @@ func (s *session) Close() error {
 	return nil
 }
 
-// hangup closes the terminal: the shell and its jobs get SIGHUP, as with a terminal's window. The session is over.
+// hangup closes the terminal: the shell and its jobs get SIGHUP, as with a terminal's window. The
+// session is over.
 func (s *session) hangup() {
 	s.box.mu.Lock()
 	delete(s.box.sessions, s.id)

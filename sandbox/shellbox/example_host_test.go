@@ -16,21 +16,23 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
-// A chamber is a Host of one's own: a place where programs are started by way of another program. Here that is nice, which isolates nothing; it may
-// as well be bwrap, chroot or nsenter.
+// A chamber is a Host of one's own: a place where programs are started by way of another program.
+// Here that is nice, which isolates nothing; it may as well be bwrap, chroot or nsenter.
 type chamber struct {
 	by []string // that program, with its arguments
 }
 
 func (c chamber) String() string { return "Chamber" }
 
-// Start finds the program and starts it: on three pipes, on a terminal or, as a shell, on a terminal with a pipe for its commands.
+// Start finds the program and starts it: on three pipes, on a terminal or, as a shell, on a
+// terminal with a pipe for its commands.
 func (c chamber) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if p.User != "" {
-		return nil, fmt.Errorf("start %s as %s: %w: there is one user here", p.Args[0], p.User, errors.ErrUnsupported)
+		return nil, fmt.Errorf("start %s as %s: %w: there is one user here", p.Args[0], p.User,
+			errors.ErrUnsupported)
 	}
 	env := p.Env
 	if !p.ReplaceEnv {
@@ -82,11 +84,13 @@ func (p process) Wait() (shellbox.Status, error) {
 	return shellbox.Status{Code: code, Signal: signal}, err
 }
 
-// A Host of one's own, in a page, and a Sandbox made of it. The Box kills what it has started, copies with tar, and learns from /proc, through
-// a shell in the place, whether a program waits. That it is a sandbox like any other, package sandboxtest shows: see TestHostOfOnesOwn.
+// A Host of one's own, in a page, and a Sandbox made of it. The Box kills what it has started,
+// copies with tar, and learns from /proc, through a shell in the place, whether a program waits.
+// That it is a sandbox like any other, package sandboxtest shows: see TestHostOfOnesOwn.
 func Example() {
 	ctx := context.Background()
-	box, err := shellbox.New(ctx, chamber{by: []string{"/usr/bin/nice"}}, shellbox.Options{Dir: "/"})
+	box, err := shellbox.New(ctx, chamber{by: []string{"/usr/bin/nice"}},
+		shellbox.Options{Dir: "/"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/shfiles"
 )
 
-// fileClients are the FileClients of a Box: the one that new calls use, and those of which there are calls and open files left.
+// fileClients are the FileClients of a Box: the one that new calls use, and those of which there
+// are calls and open files left.
 type fileClients struct {
 	turn chan struct{} // held while a client is chosen or opened
 
@@ -60,7 +61,8 @@ func (f *fileClients) acquire(ctx context.Context, box *Box) (*fileUse, error) {
 	if err != nil {
 		return nil, err
 	}
-	u = &fileUse{FileClient: client, clients: f, users: 1, files: map[*openFile]struct{}{}, down: make(chan struct{})}
+	u = &fileUse{FileClient: client, clients: f, users: 1, files: map[*openFile]struct{}{},
+		down: make(chan struct{})}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.current = u
@@ -90,7 +92,8 @@ func (u *fileUse) retire() { u.update(func() { u.retired = true }) }
 
 func (u *fileUse) release() { u.update(func() { u.users-- }) }
 
-// update changes u, and closes it if nobody needs it any more: nobody else may free those who hang in it.
+// update changes u, and closes it if nobody needs it any more: nobody else may free those who hang
+// in it.
 func (u *fileUse) update(change func()) {
 	f := u.clients
 	f.mu.Lock()
@@ -118,16 +121,19 @@ func (u *fileUse) close() {
 	close(u.down)
 }
 
-// How long a call may take to notice the end of its context by itself, between two requests, and to undo what it has begun. Then its caller lets go of it.
+// How long a call may take to notice the end of its context by itself, between two requests, and to
+// undo what it has begun. Then its caller lets go of it.
 const (
 	heed     = 250 * time.Millisecond
 	heedUndo = 2 * time.Second
 )
 
-// do calls work, and releases the client when work has returned. It returns earlier if ctx ends and work does not heed that in time.
+// do calls work, and releases the client when work has returned. It returns earlier if ctx ends and
+// work does not heed that in time.
 func (u *fileUse) do(ctx context.Context, heed time.Duration, work func() error) error {
 	done := make(chan error, 1)
-	var settled atomic.Bool // by the one who comes first: work that returns, or its caller who lets go
+	// by the one who comes first: work that returns, or its caller who lets go
+	var settled atomic.Bool
 	u.clients.running.Go(func() {
 		err := work()
 		if settled.CompareAndSwap(false, true) {

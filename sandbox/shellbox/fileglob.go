@@ -13,7 +13,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Glob implements sandbox.Files. (fs.Glob takes no directory whose name is not UTF-8, and is silent about a box that is lost.)
+// Glob implements sandbox.Files. (fs.Glob takes no directory whose name is not UTF-8, and is silent
+// about a box that is lost.)
 func (f files) Glob(ctx context.Context, pattern string) ([]string, error) {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, &fs.PathError{Op: "glob", Path: pattern, Err: err}
@@ -21,7 +22,8 @@ func (f files) Glob(ctx context.Context, pattern string) ([]string, error) {
 	if pattern == "" {
 		return nil, nil
 	}
-	prefix, rest := pattern, []string{""} // the directory where the search begins, and what is searched there
+	// the directory where the search begins, and what is searched there
+	prefix, rest := pattern, []string{""}
 	if pattern != "~" {
 		plain := pattern
 		if i := strings.IndexAny(pattern, meta); i >= 0 {
@@ -30,11 +32,12 @@ func (f files) Glob(ctx context.Context, pattern string) ([]string, error) {
 		at := strings.LastIndex(plain, "/") + 1
 		prefix, rest = pattern[:at], strings.Split(pattern[at:], "/")
 	}
-	found, err := fileValue(ctx, f, fileCall{op: "glob", name: cmp.Or(prefix, "./")}, func(ctx context.Context, c *fileUse, at string) ([]string, error) {
-		g := glob{ctx: ctx, client: c}
-		err := g.search(at, prefix, rest)
-		return g.found, err
-	})
+	found, err := fileValue(ctx, f, fileCall{op: "glob", name: cmp.Or(prefix, "./")},
+		func(ctx context.Context, c *fileUse, at string) ([]string, error) {
+			g := glob{ctx: ctx, client: c}
+			err := g.search(at, prefix, rest)
+			return g.found, err
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +55,8 @@ type glob struct {
 	found  []string
 }
 
-// search finds what rest, the elements of a pattern, matches in the directory at, which the caller knows as shown. Both end with a slash, or shown is "".
+// search finds what rest, the elements of a pattern, matches in the directory at, which the caller
+// knows as shown. Both end with a slash, or shown is "".
 func (g *glob) search(at, shown string, rest []string) error {
 	if g.ctx.Err() != nil {
 		return ctxerr.Of(g.ctx)

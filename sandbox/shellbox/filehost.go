@@ -8,18 +8,21 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A FileHost is a Host that gives access to its files. On any other Host the Box reaches them by a shell and the usual tools, which takes longer.
+// A FileHost is a Host that gives access to its files. On any other Host the Box reaches them by a
+// shell and the usual tools, which takes longer.
 type FileHost interface {
-	// OpenFiles makes a way to the files. The Box calls it when it first needs them, and again when the FileClient that it has is of no more use. ctx
-	// governs the opening only. The Box does without after errors.ErrUnsupported.
+	// OpenFiles makes a way to the files. The Box calls it when it first needs them, and again when
+	// the FileClient that it has is of no more use. ctx governs the opening only. The Box does
+	// without after errors.ErrUnsupported.
 	OpenFiles(ctx context.Context) (FileClient, error)
 }
 
-// A FileClient reaches a host's files, with the rights of the host's user. Its calls may be made from several goroutines, and block: the Box makes them in
-// goroutines of its own, lets go of one whose context has ended, and frees it by Close if nobody else needs the FileClient.
+// A FileClient reaches a host's files, with the rights of the host's user. Its calls may be made
+// from several goroutines, and block: the Box makes them in goroutines of its own, lets go of one
+// whose context has ended, and frees it by Close if nobody else needs the FileClient.
 //
-// Names are absolute. Errors are those of package os: with a syscall.Errno where there is one. sandbox.ErrCut says that the way to the files has ended, and
-// that a new one may be made.
+// Names are absolute. Errors are those of package os: with a syscall.Errno where there is one.
+// sandbox.ErrCut says that the way to the files has ended, and that a new one may be made.
 type FileClient interface {
 	// Home returns the directory that ~ stands for.
 	Home() (string, error)
@@ -27,7 +30,8 @@ type FileClient interface {
 	// Open opens a regular file for reading; what is none is fs.ErrInvalid, a directory EISDIR.
 	Open(name string) (sandbox.File, error)
 
-	// Create makes a file that was not there, which only its owner may read and write. Writes are of any size.
+	// Create makes a file that was not there, which only its owner may read and write. Writes are
+	// of any size.
 	Create(name string) (io.WriteCloser, error)
 
 	Stat(name string) (fs.FileInfo, error)
@@ -45,7 +49,8 @@ type FileClient interface {
 	// Err returns why the FileClient is of no more use; nil if it is of use.
 	Err() error
 
-	// Close ends the way to the files, and with it the calls and files that are under way and open. It returns when nothing is left of it.
+	// Close ends the way to the files, and with it the calls and files that are under way and open.
+	// It returns when nothing is left of it.
 	Close() error
 }
 

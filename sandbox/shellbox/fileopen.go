@@ -15,19 +15,20 @@ import (
 // Open implements sandbox.Files.
 func (f files) Open(ctx context.Context, name string) (sandbox.File, error) {
 	var file *openFile
-	err := f.do(ctx, fileCall{op: "open", name: name}, func(ctx context.Context, c *fileUse, path string) error {
-		opened, err := c.Open(path)
-		if err != nil {
-			return err
-		}
-		if ctx.Err() != nil { // the caller may be gone
-			opened.Close()
-			return ctxerr.Of(ctx)
-		}
-		file = &openFile{box: f.box, name: name, on: c, file: opened}
-		c.update(func() { c.users++; c.files[file] = struct{}{} })
-		return nil
-	})
+	err := f.do(ctx, fileCall{op: "open", name: name},
+		func(ctx context.Context, c *fileUse, path string) error {
+			opened, err := c.Open(path)
+			if err != nil {
+				return err
+			}
+			if ctx.Err() != nil { // the caller may be gone
+				opened.Close()
+				return ctxerr.Of(ctx)
+			}
+			file = &openFile{box: f.box, name: name, on: c, file: opened}
+			c.update(func() { c.users++; c.files[file] = struct{}{} })
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,8 @@ func (o *openFile) Seek(offset int64, whence int) (int64, error) {
 // closeWait bounds the wait for the file server at the end of a file.
 const closeWait = time.Second
 
-// Close returns within closeWait, whether the file server answers or not, and has reads under way return.
+// Close returns within closeWait, whether the file server answers or not, and has reads under way
+// return.
 func (o *openFile) Close() error {
 	err := &fs.PathError{Op: "close", Path: o.name, Err: fs.ErrClosed}
 	o.closing.Do(func() {

@@ -20,8 +20,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Files implements sandbox.Sandbox. Of a Host that is no [FileHost], or has no way to its files, they are reached by a shell and the usual tools, a program or two for each
-// call.
+// Files implements sandbox.Sandbox. Of a Host that is no [FileHost], or has no way to its files,
+// they are reached by a shell and the usual tools, a program or two for each call.
 func (b *Box) Files() sandbox.Files { return files{b} }
 
 // files are the files of a Box.
@@ -30,13 +30,16 @@ type files struct{ box *Box }
 // A fileCall is one call of Files.
 type fileCall struct {
 	op, name string
-	changes  bool                  // it does more than read: it must not be done twice
-	undo     func(context.Context) // is called at the end, within the call, for what an end of ctx or of the client has left; nil: nothing to do
+	changes  bool // it does more than read: it must not be done twice
+	// is called at the end, within the call, for what an end of ctx or of the client has left; nil:
+	// nothing to do
+	undo func(context.Context)
 }
 
-// do does a call: work gets a client and the absolute path that the call's name means. It is called again, with another client, if the first has ended and the
-// call changes nothing.
-func (f files) do(ctx context.Context, c fileCall, work func(ctx context.Context, client *fileUse, path string) error) error {
+// do does a call: work gets a client and the absolute path that the call's name means. It is called
+// again, with another client, if the first has ended and the call changes nothing.
+func (f files) do(ctx context.Context, c fileCall,
+	work func(ctx context.Context, client *fileUse, path string) error) error {
 	path, err := f.box.copyPath(c.name)
 	if err != nil {
 		return c.failed(err)
@@ -86,7 +89,8 @@ func (c fileCall) failed(err error) error {
 	return &fs.PathError{Op: c.op, Path: c.name, Err: bare(err)}
 }
 
-// bare takes an error out of what names the operation and the file: the caller has given another name.
+// bare takes an error out of what names the operation and the file: the caller has given another
+// name.
 func bare(err error) error {
 	switch e := err.(type) {
 	case *fs.PathError:
@@ -107,12 +111,14 @@ func expandHome(c FileClient, path string) (string, error) {
 	return archive.ExpandHome(path, home), err
 }
 
-// filePiece is how much is read or written at once, and with it how soon the end of ctx is noticed: so much that a wait for the answers weighs little.
+// filePiece is how much is read or written at once, and with it how soon the end of ctx is noticed:
+// so much that a wait for the answers weighs little.
 const filePiece = 1 << 20
 
 // fileValue does what do does, for work that has a value. After an error nothing reads the value:
 // work that does not heed the end of ctx may still be about to write it.
-func fileValue[T any](ctx context.Context, f files, c fileCall, work func(ctx context.Context, u *fileUse, path string) (T, error)) (T, error) {
+func fileValue[T any](ctx context.Context, f files, c fileCall,
+	work func(ctx context.Context, u *fileUse, path string) (T, error)) (T, error) {
 	var value, none T
 	err := f.do(ctx, c, func(ctx context.Context, u *fileUse, path string) (err error) {
 		value, err = work(ctx, u, path)
@@ -129,14 +135,15 @@ func (f files) ReadFile(ctx context.Context, name string, limit int64) ([]byte, 
 	if limit <= 0 {
 		limit = sandbox.DefaultReadLimit
 	}
-	return fileValue(ctx, f, fileCall{op: "read", name: name}, func(ctx context.Context, c *fileUse, path string) ([]byte, error) {
-		file, err := c.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		return readAll(ctx, file, name, limit)
-	})
+	return fileValue(ctx, f, fileCall{op: "read", name: name},
+		func(ctx context.Context, c *fileUse, path string) ([]byte, error) {
+			file, err := c.Open(path)
+			if err != nil {
+				return nil, err
+			}
+			defer file.Close()
+			return readAll(ctx, file, name, limit)
+		})
 }
 
 // sizeBelieved is how much memory a file gets for the size that the box tells. More comes as it is
@@ -186,38 +193,42 @@ func readAll(ctx context.Context, file sandbox.File, name string, limit int64) (
 
 // Stat implements sandbox.Files.
 func (f files) Stat(ctx context.Context, name string) (fs.FileInfo, error) {
-	return fileValue(ctx, f, fileCall{op: "stat", name: name}, func(_ context.Context, c *fileUse, path string) (fs.FileInfo, error) {
-		return c.Stat(path)
-	})
+	return fileValue(ctx, f, fileCall{op: "stat", name: name},
+		func(_ context.Context, c *fileUse, path string) (fs.FileInfo, error) {
+			return c.Stat(path)
+		})
 }
 
 // Lstat implements sandbox.Files.
 func (f files) Lstat(ctx context.Context, name string) (fs.FileInfo, error) {
-	return fileValue(ctx, f, fileCall{op: "lstat", name: name}, func(_ context.Context, c *fileUse, path string) (fs.FileInfo, error) {
-		return c.Lstat(path)
-	})
+	return fileValue(ctx, f, fileCall{op: "lstat", name: name},
+		func(_ context.Context, c *fileUse, path string) (fs.FileInfo, error) {
+			return c.Lstat(path)
+		})
 }
 
 // ReadLink implements sandbox.LinkReader.
 func (f files) ReadLink(ctx context.Context, name string) (string, error) {
-	return fileValue(ctx, f, fileCall{op: "readlink", name: name}, func(_ context.Context, c *fileUse, path string) (string, error) {
-		info, err := c.Lstat(path)
-		if err == nil && info.Mode()&fs.ModeSymlink == 0 {
-			err = syscall.EINVAL
-		}
-		if err != nil {
-			return "", err
-		}
-		return c.ReadLink(path)
-	})
+	return fileValue(ctx, f, fileCall{op: "readlink", name: name},
+		func(_ context.Context, c *fileUse, path string) (string, error) {
+			info, err := c.Lstat(path)
+			if err == nil && info.Mode()&fs.ModeSymlink == 0 {
+				err = syscall.EINVAL
+			}
+			if err != nil {
+				return "", err
+			}
+			return c.ReadLink(path)
+		})
 }
 
 // ReadDir implements sandbox.Files.
 func (f files) ReadDir(ctx context.Context, name string) ([]fs.DirEntry, error) {
-	return fileValue(ctx, f, fileCall{op: "readdir", name: name}, func(_ context.Context, c *fileUse, path string) ([]fs.DirEntry, error) {
-		infos, err := c.ReadDir(path)
-		return entriesOf(infos), err
-	})
+	return fileValue(ctx, f, fileCall{op: "readdir", name: name},
+		func(_ context.Context, c *fileUse, path string) ([]fs.DirEntry, error) {
+			infos, err := c.ReadDir(path)
+			return entriesOf(infos), err
+		})
 }
 
 func entriesOf(infos []fs.FileInfo) []fs.DirEntry {
@@ -231,9 +242,10 @@ func entriesOf(infos []fs.FileInfo) []fs.DirEntry {
 
 // MkdirAll implements sandbox.Files.
 func (f files) MkdirAll(ctx context.Context, name string, perm fs.FileMode) error {
-	return f.do(ctx, fileCall{op: "mkdir", name: name, changes: true}, func(ctx context.Context, c *fileUse, path string) error {
-		return mkdirAll(ctx, c, path, perm)
-	})
+	return f.do(ctx, fileCall{op: "mkdir", name: name, changes: true},
+		func(ctx context.Context, c *fileUse, path string) error {
+			return mkdirAll(ctx, c, path, perm)
+		})
 }
 
 func mkdirAll(ctx context.Context, c FileClient, dir string, perm fs.FileMode) error {
@@ -252,7 +264,8 @@ func mkdirAll(ctx context.Context, c FileClient, dir string, perm fs.FileMode) e
 		}
 	}
 	if err := c.Mkdir(dir); err != nil {
-		if info, serr := c.Stat(dir); serr == nil && info.IsDir() { // somebody else has made it, or dir ends with /.
+		// somebody else has made it, or dir ends with /.
+		if info, serr := c.Stat(dir); serr == nil && info.IsDir() {
 			return nil
 		}
 		return err
@@ -264,13 +277,14 @@ func mkdirAll(ctx context.Context, c FileClient, dir string, perm fs.FileMode) e
 func (f files) Rename(ctx context.Context, from, to string) error {
 	target, err := f.box.copyPath(to)
 	if err == nil {
-		err = f.do(ctx, fileCall{op: "rename", name: from, changes: true}, func(_ context.Context, c *fileUse, path string) error {
-			target, err := expandHome(c, target)
-			if err != nil {
-				return err
-			}
-			return c.Rename(path, target)
-		})
+		err = f.do(ctx, fileCall{op: "rename", name: from, changes: true},
+			func(_ context.Context, c *fileUse, path string) error {
+				target, err := expandHome(c, target)
+				if err != nil {
+					return err
+				}
+				return c.Rename(path, target)
+			})
 	}
 	if err != nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: bare(err)}
@@ -280,27 +294,30 @@ func (f files) Rename(ctx context.Context, from, to string) error {
 
 // Remove implements sandbox.Files.
 func (f files) Remove(ctx context.Context, name string) error {
-	return f.do(ctx, fileCall{op: "remove", name: name, changes: true}, func(_ context.Context, c *fileUse, path string) error {
-		return c.Remove(path)
-	})
+	return f.do(ctx, fileCall{op: "remove", name: name, changes: true},
+		func(_ context.Context, c *fileUse, path string) error {
+			return c.Remove(path)
+		})
 }
 
 // RemoveAll implements sandbox.Files.
 func (f files) RemoveAll(ctx context.Context, name string) error {
-	return f.do(ctx, fileCall{op: "remove", name: name, changes: true}, func(ctx context.Context, c *fileUse, path string) error {
-		for len(path) > 1 && path[len(path)-1] == '/' { // behind a slash would be what a link leads to
-			path = path[:len(path)-1]
-		}
-		info, err := c.Lstat(path)
-		if err == nil {
-			r := &removal{ctx: ctx, client: c, top: path}
-			err = r.remove(path, info)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	})
+	return f.do(ctx, fileCall{op: "remove", name: name, changes: true},
+		func(ctx context.Context, c *fileUse, path string) error {
+			// behind a slash would be what a link leads to
+			for len(path) > 1 && path[len(path)-1] == '/' {
+				path = path[:len(path)-1]
+			}
+			info, err := c.Lstat(path)
+			if err == nil {
+				r := &removal{ctx: ctx, client: c, top: path}
+				err = r.remove(path, info)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		})
 }
 
 // A removal is a RemoveAll of a directory.

@@ -11,30 +11,33 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A FileWatcher is a FileClient that tells of changes. With any other, Watch of Box.Files is errors.ErrUnsupported.
+// A FileWatcher is a FileClient that tells of changes. With any other, Watch of Box.Files is
+// errors.ErrUnsupported.
 type FileWatcher interface {
 	FileClient
-	// Watch begins to watch what Files.Watch does. When it returns, changes are seen. ctx governs the beginning only, and the FileClient may be closed before
-	// the FileWatch.
+	// Watch begins to watch what Files.Watch does. When it returns, changes are seen. ctx governs
+	// the beginning only, and the FileClient may be closed before the FileWatch.
 	Watch(ctx context.Context, name string) (FileWatch, error)
 }
 
 // A FileWatch watches files. The Box closes it before the host.
 type FileWatch interface {
-	// Next waits for events. Calls come one after the other, and the error is the last. It is fs.ErrNotExist if what is watched is gone, and sandbox.ErrCut if what
-	// watches it is.
+	// Next waits for events. Calls come one after the other, and the error is the last. It is
+	// fs.ErrNotExist if what is watched is gone, and sandbox.ErrCut if what watches it is.
 	Next() ([]sandbox.FileEvent, error)
 	Close() error // frees Next, and is called once
 }
 
 // Watch implements sandbox.Files. Needs a [FileWatcher].
-func (f files) Watch(ctx context.Context, name string) (iter.Seq2[sandbox.FileEvent, error], error) {
+func (f files) Watch(ctx context.Context,
+	name string) (iter.Seq2[sandbox.FileEvent, error], error) {
 	w := &fileWatch{box: f.box}
 	what := fileCall{op: "watch", name: name}
 	err := f.do(ctx, what, func(begin context.Context, c *fileUse, path string) error {
 		from, ok := c.FileClient.(FileWatcher)
 		if !ok {
-			return fmt.Errorf("%w: %s cannot tell of changes of its files", errors.ErrUnsupported, f.box.host)
+			return fmt.Errorf("%w: %s cannot tell of changes of its files", errors.ErrUnsupported,
+				f.box.host)
 		}
 		on, err := from.Watch(begin, path)
 		if err != nil {

@@ -16,7 +16,8 @@ import (
 )
 
 // WriteFile implements sandbox.Files.
-func (f files) WriteFile(ctx context.Context, name string, data []byte, perm fs.FileMode, opts ...sandbox.WriteOption) error {
+func (f files) WriteFile(ctx context.Context, name string, data []byte, perm fs.FileMode,
+	opts ...sandbox.WriteOption) error {
 	w := &fileWrite{data: data, perm: perm}
 	for _, opt := range opts {
 		if opt != nil {
@@ -126,8 +127,9 @@ func (w *fileWrite) fill(ctx context.Context, c *fileUse, temp, dir string, old 
 	return c.Chmod(temp, mode&(fs.ModePerm|special))
 }
 
-// follow returns where a file is that is to be written, symbolic links followed, and what is there; nil if there is nothing. Names are not cleaned: what .. means behind
-// a link only the file system knows.
+// follow returns where a file is that is to be written, symbolic links followed, and what is there;
+// nil if there is nothing. Names are not cleaned: what .. means behind a link only the file system
+// knows.
 func follow(c FileClient, name string) (string, fs.FileInfo, error) {
 	for range 40 { // as Linux does
 		info, err := c.Lstat(name)
@@ -157,7 +159,8 @@ func notRegular(info fs.FileInfo) error {
 	return fmt.Errorf("%w: no regular file (%v)", fs.ErrInvalid, info.Mode().Type())
 }
 
-// sweepLimit bounds the wait until what a failed WriteFile has left is gone: what has failed may be the way there.
+// sweepLimit bounds the wait until what a failed WriteFile has left is gone: what has failed may be
+// the way there.
 const sweepLimit = 5 * time.Second
 
 // sweep removes what a WriteFile has left behind because its client has ended or hangs.

@@ -19,8 +19,10 @@ import (
 const maxEarly = 2 << 10
 
 const (
-	greetEvery = 50 * time.Millisecond  // how often a shell is looked at that has not answered its first line
-	deafAfter  = 500 * time.Millisecond // a shell answers sooner, once it has read the line and waits for the next
+	// how often a shell is looked at that has not answered its first line
+	greetEvery = 50 * time.Millisecond
+	// a shell answers sooner, once it has read the line and waits for the next
+	deafAfter = 500 * time.Millisecond
 )
 
 // greeted waits until the shell has answered its first line, and returns why it is of no use.
@@ -42,12 +44,14 @@ func (s *session) greeted(ctx context.Context, sh *shell, seq int) error {
 		case deaf.IsZero():
 			deaf = time.Now()
 		case time.Since(deaf) > deafAfter:
-			return fmt.Errorf("it does not answer as a shell does: %s%s", knownShells, s.printed(sh))
+			return fmt.Errorf("it does not answer as a shell does: %s%s", knownShells,
+				s.printed(sh))
 		}
 	}
 }
 
-const knownShells = "the shells that work are bash, dash, busybox ash, and an sh that is one of these"
+const knownShells = "the shells that work are bash, dash, busybox ash, and an sh that is one of " +
+	"these"
 
 // suits returns what the shell's first answer says against it.
 func (s *session) suits(sh *shell) error {
@@ -56,7 +60,8 @@ func (s *session) suits(sh *shell) error {
 	s.mu.Unlock()
 	switch status {
 	case readsCommands:
-		return errors.New("it does not keep its commands apart from what programs read: " + knownShells)
+		return errors.New("it does not keep its commands apart from what programs read: " +
+			knownShells)
 	case noTerminal:
 		return errors.New("/dev/tty is missing or no device: without it no shell has a terminal")
 	case noNull:
@@ -154,7 +159,8 @@ func (s *session) hostENV(ctx context.Context, p *Program) (value string, set bo
 	if path.Base(args[0]) == "busybox" && len(p.Args) > 1 {
 		args = p.Args[:2]
 	}
-	asked, err := b.host.Start(ctx, Program{Args: append(slices.Clone(args), "-c", `printf %s "${ENV+x}${ENV-}"`), Env: p.Env, User: p.User, Joined: true})
+	asked, err := b.host.Start(ctx, Program{Args: append(slices.Clone(args), "-c",
+		`printf %s "${ENV+x}${ENV-}"`), Env: p.Env, User: p.User, Joined: true})
 	if err != nil { // so will the shell's start be, and say why
 		return "", false
 	}

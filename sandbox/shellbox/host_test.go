@@ -18,19 +18,24 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The example's Host passes the conformance suite. It implements neither Processes nor Copier: so this also is a test of control.sh and of copying with tar.
+// The example's Host passes the conformance suite. It implements neither Processes nor Copier: so
+// this also is a test of control.sh and of copying with tar.
 func TestHostOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsAll(t, "SSHBox runs every day, which is asked and copied by the same scripts")
-	// What a Host makes different. Files by a shell take minutes of a processor: shfiles' tests and sshhost's TestNoSubsystem have them every day.
-	groups := sandboxtest.Groups("Output", "ShellEnd", "Interaction", "Time", "Background", "Run", "Network", "Life")
+	// What a Host makes different. Files by a shell take minutes of a processor: shfiles' tests and
+	// sshhost's TestNoSubsystem have them every day.
+	groups := sandboxtest.Groups("Output", "ShellEnd", "Interaction", "Time", "Background", "Run",
+		"Network", "Life")
 	if testenv.Full() {
 		groups = sandboxtest.Groups()
 	}
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // t.Context() has ended in a Cleanup
+		// t.Context() has ended in a Cleanup
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		box, err := shellbox.New(ctx, chamber{by: []string{"/usr/bin/nice"}}, shellbox.Options{Dir: t.TempDir(), Shell: []string{"bash"}})
+		box, err := shellbox.New(ctx, chamber{by: []string{"/usr/bin/nice"}},
+			shellbox.Options{Dir: t.TempDir(), Shell: []string{"bash"}})
 		require.NoError(t, err)
 		t.Cleanup(func() { box.Close() })
 		return box

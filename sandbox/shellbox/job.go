@@ -29,7 +29,8 @@ type job struct {
 }
 
 // Background implements sandbox.Sandbox.
-func (b *Box) Background(ctx context.Context, command string, opts ...sandbox.SessionOption) (sandbox.Job, error) {
+func (b *Box) Background(ctx context.Context, command string,
+	opts ...sandbox.SessionOption) (sandbox.Job, error) {
 	j, err := b.background(ctx, command, sandbox.NewSessionOptions(opts...))
 	if err != nil {
 		return nil, fmt.Errorf("background %s: %w", abridged(command), err)
@@ -37,15 +38,19 @@ func (b *Box) Background(ctx context.Context, command string, opts ...sandbox.Se
 	return j, nil
 }
 
-func (b *Box) background(ctx context.Context, command string, opts sandbox.SessionOptions) (*job, error) {
-	j := &job{box: b, id: b.name("job"), command: command, spool: &spool{max: opts.MaxLog}, done: make(chan struct{})}
+func (b *Box) background(ctx context.Context, command string,
+	opts sandbox.SessionOptions) (*job, error) {
+	j := &job{box: b, id: b.name("job"), command: command, spool: &spool{max: opts.MaxLog},
+		done: make(chan struct{})}
 	var err error
 	if j.s, err = b.open(ctx, j.id, j, opts); err != nil {
 		return nil, err
 	}
 	c := newCommand(command, true)
 	c.spool = j.spool
-	w, err := j.s.begin(context.Background(), c, sandbox.ExecOptions{MaxOutput: 1, Follow: opts.LogTo}) // here: a Kill from now on finds it begun
+	// here: a Kill from now on finds it begun
+	w, err := j.s.begin(context.Background(), c, sandbox.ExecOptions{MaxOutput: 1,
+		Follow: opts.LogTo})
 	if err == nil {
 		b.mu.Lock()
 		if b.closed {
@@ -210,7 +215,8 @@ func (j *job) Kill(ctx context.Context) error {
 	return nil
 }
 
-// kill ends what runs of the job. Its command may have ended, and only LogTo keep the job from ending.
+// kill ends what runs of the job. Its command may have ended, and only LogTo keep the job from
+// ending.
 func (j *job) kill() {
 	j.s.mu.Lock()
 	sh := j.s.sh

@@ -10,14 +10,17 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Keeper is a Host whose programs belong to the host, not to the connection. They run on after Detach and Close, and after the end of this program,
-// and another program can Attach to them. A Keeper's Start returns KeptProcesses.
+// A Keeper is a Host whose programs belong to the host, not to the connection. They run on after
+// Detach and Close, and after the end of this program, and another program can Attach to them. A
+// Keeper's Start returns KeptProcesses.
 type Keeper interface {
 	Host
-	// Kept returns the processes that run on the host, and those that have ended and have not been closed.
+	// Kept returns the processes that run on the host, and those that have ended and have not been
+	// closed.
 	Kept(ctx context.Context) ([]Kept, error)
-	// Detach makes the following Close leave everything running. If the host would end by itself nevertheless, Detach changes nothing and returns an
-	// error that says so. Detach must return at once: the Box holds a lock during the call.
+	// Detach makes the following Close leave everything running. If the host would end by itself
+	// nevertheless, Detach changes nothing and returns an error that says so. Detach must return at
+	// once: the Box holds a lock during the call.
 	Detach() error
 }
 
@@ -26,7 +29,8 @@ type KeptProcess interface {
 	Process
 	// SetNote has the host keep a text with the process, for Kept. It replaces the text before.
 	SetNote(note string) error
-	// Detach lets go of the process, as Close does, and leaves the program running. After either of them the other does nothing.
+	// Detach lets go of the process, as Close does, and leaves the program running. After either of
+	// them the other does nothing.
 	Detach()
 }
 
@@ -53,9 +57,10 @@ func (e *SkippedError) Error() string {
 	return fmt.Sprintf("%d bytes of the output are no longer kept", e.Bytes)
 }
 
-// Detach closes the Box and leaves everything in it running, for another program to Attach to. After an error the Box stays open, and the error says
-// why nothing would be left running: errors.ErrUnsupported if the Host is no Keeper, sandbox.ErrClosed after Close, else the Keeper's own
-// error.
+// Detach closes the Box and leaves everything in it running, for another program to Attach to.
+// After an error the Box stays open, and the error says why nothing would be left running:
+// errors.ErrUnsupported if the Host is no Keeper, sandbox.ErrClosed after Close, else the Keeper's
+// own error.
 func (b *Box) Detach() error {
 	if err := b.detach(); err != nil {
 		return fmt.Errorf("detach from %s: %w", b, err)
@@ -85,21 +90,24 @@ func (b *Box) detach() error {
 
 // A note tells another program what it has to know to Attach to a session.
 type note struct {
-	Mark       string   // the box's
-	Dir        string   // Options.Dir
-	Shell      []string // Options.Shell
-	ID         string
-	Job        string `json:",omitempty"` // its command, if it is one's
-	MaxLog     int64  `json:",omitempty"` // the job's
-	Env        []string
-	Added      []string `json:",omitempty"` // by AddEnv, in the main session's note
-	User       string   `json:",omitempty"`
-	Secret     string   // of the shell's markers
-	Head       int64    `json:",omitempty"` // the job's: how much the terminal showed before its output
-	Generation int      // how many programs have attached: each numbers its lines from another number on
+	Mark   string   // the box's
+	Dir    string   // Options.Dir
+	Shell  []string // Options.Shell
+	ID     string
+	Job    string `json:",omitempty"` // its command, if it is one's
+	MaxLog int64  `json:",omitempty"` // the job's
+	Env    []string
+	Added  []string `json:",omitempty"` // by AddEnv, in the main session's note
+	User   string   `json:",omitempty"`
+	Secret string   // of the shell's markers
+	// the job's: how much the terminal showed before its output
+	Head int64 `json:",omitempty"`
+	// how many programs have attached: each numbers its lines from another number on
+	Generation int
 }
 
-// generation is how far apart the numbers are at which two programs, one after the other, begin to number the lines of one shell.
+// generation is how far apart the numbers are at which two programs, one after the other, begin to
+// number the lines of one shell.
 const generation = 1 << 24
 
 // note has the host keep the session's note, if it is a Keeper.
@@ -110,7 +118,8 @@ func (s *session) note(sh *shell) {
 	}
 	s.mu.Lock()
 	n := note{
-		Mark: s.box.mark, Dir: s.box.opts.Dir, Shell: s.box.opts.Shell, ID: s.id, Env: s.opts.Env, User: s.opts.User,
+		Mark: s.box.mark, Dir: s.box.opts.Dir, Shell: s.box.opts.Shell, ID: s.id, Env: s.opts.Env,
+		User:   s.opts.User,
 		Secret: sh.dialect.secret, Generation: s.seq / generation,
 	}
 	head := sh.head
@@ -128,6 +137,7 @@ func (s *session) note(sh *shell) {
 		err = kept.SetNote(string(text))
 	}
 	if err != nil {
-		s.box.log.Warn("the session will not be found by another program", "session", s.id, "error", err)
+		s.box.log.Warn("the session will not be found by another program", "session", s.id, "error",
+			err)
 	}
 }

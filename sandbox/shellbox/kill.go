@@ -13,7 +13,8 @@ import (
 // killTick is how often kill looks at what is in the foreground.
 const killTick = 50 * time.Millisecond
 
-// patientPrograms is how many programs of a command are ended softly, one after the other, however long each takes.
+// patientPrograms is how many programs of a command are ended softly, one after the other, however
+// long each takes.
 const patientPrograms = 3
 
 // kill ends the command under way as a person would, then harder; s.mu is held.
@@ -38,8 +39,9 @@ func (s *session) kill() {
 	s.readers.Go(k.run)
 }
 
-// A killing is the end of one command. The foreground gets the interrupt, SIGTERM and SIGKILL, each Options.Grace after the other. If the command then starts
-// another program, that one is treated likewise, but not for ever.
+// A killing is the end of one command. The foreground gets the interrupt, SIGTERM and SIGKILL, each
+// Options.Grace after the other. If the command then starts another program, that one is treated
+// likewise, but not for ever.
 type killing struct {
 	s          *session
 	c          *command
@@ -69,7 +71,8 @@ func (k *killing) run() {
 		if phase >= ending {
 			break
 		}
-		if phase != sent || time.Since(k.first) > unanswered { // an interrupt would cut the line that the shell is reading, and the rest be executed
+		// an interrupt would cut the line that the shell is reading, and the rest be executed
+		if phase != sent || time.Since(k.first) > unanswered {
 			k.next()
 		}
 		tick := time.NewTimer(killTick)
@@ -85,8 +88,8 @@ func (k *killing) run() {
 	k.finish()
 }
 
-// next takes the next step, if it is time. Each step has its time from when the one before was taken: where looking takes long, the shell would be killed as
-// soon as its program.
+// next takes the next step, if it is time. Each step has its time from when the one before was
+// taken: where looking takes long, the shell would be killed as soon as its program.
 func (k *killing) next() {
 	l, _ := k.s.box.look(k.sh.proc)
 	grace := k.s.box.opts.Grace
@@ -113,8 +116,9 @@ func (k *killing) next() {
 	k.since = time.Now()
 }
 
-// recall is for a shell that has not said that it is back. One that waits for its next line is: the second interrupt has come while it was about to say so, and on a
-// busy machine the watch takes longer than this to be sure of it. So it is asked. Any other is replaced.
+// recall is for a shell that has not said that it is back. One that waits for its next line is: the
+// second interrupt has come while it was about to say so, and on a busy machine the watch takes
+// longer than this to be sure of it. So it is asked. Any other is replaced.
 func (k *killing) recall(l *proc.Look) {
 	k.s.mu.Lock()
 	defer k.s.mu.Unlock()
@@ -128,13 +132,15 @@ func (k *killing) recall(l *proc.Look) {
 	k.sh.commands.write(k.sh.dialect.ask(k.s.next()))
 }
 
-// interrupt does what the interrupt key does. It is done when the signal is sent; of a key that is typed nobody knows when its signal comes. A shell that
-// waits for its next line gets none: it would drop a part of that line.
+// interrupt does what the interrupt key does. It is done when the signal is sent; of a key that is
+// typed nobody knows when its signal comes. A shell that waits for its next line gets none: it
+// would drop a part of that line.
 func (k *killing) interrupt(l *proc.Look) {
 	if l.Reads != "" && l.Reads == k.sh.pipe {
 		return
 	}
-	if !k.s.box.interrupt(k.sh.proc) || l.Modes.Raw { // in raw mode the key is an ordinary byte, which a relay (sudo, script) passes on
+	// in raw mode the key is an ordinary byte, which a relay (sudo, script) passes on
+	if !k.s.box.interrupt(k.sh.proc) || l.Modes.Raw {
 		k.sh.keys.write("\x03")
 	}
 }
@@ -150,7 +156,8 @@ func (k *killing) signal(sig proc.Signal) {
 	k.s.box.signal(without(k.family, k.sh.pid), sig)
 }
 
-// finish ends what is left of the command when the shell has come back, and puts the terminal in order.
+// finish ends what is left of the command when the shell has come back, and puts the terminal in
+// order.
 func (k *killing) finish() {
 	s, c, b := k.s, k.c, k.s.box
 	oom := s.oomKilled(c)
@@ -180,7 +187,9 @@ func (k *killing) finish() {
 // with what descends from that.
 func (k *killing) strays() (strays []proc.Process) {
 	b := k.s.box
-	marked, _ := asked(b, "marked", func(ctx context.Context) ([]int, error) { return b.processes.Marked(ctx, b.markOf(k.s.id)) })
+	marked, _ := asked(b, "marked", func(ctx context.Context) ([]int, error) {
+		return b.processes.Marked(ctx, b.markOf(k.s.id))
+	})
 	if len(marked) < 2 { // the shell
 		return nil
 	}
@@ -217,16 +226,18 @@ func (b *Box) ticksOf(when time.Time) (earliest, latest int64) {
 	return ticks(up - time.Since(when)), ticks(up - asked)
 }
 
-// The shell sets the terminal's modes when it comes back, which wakes its reader for a moment. So nobody reads it only if several looks have found no reader, and
-// nobody at work that may be about to read. (What the user has in the background may work for ever.)
+// The shell sets the terminal's modes when it comes back, which wakes its reader for a moment. So
+// nobody reads it only if several looks have found no reader, and nobody at work that may be about
+// to read. (What the user has in the background may work for ever.)
 const (
 	sureLooks = 2
 	sureAfter = 2 * time.Millisecond
 	atWork    = 200 * time.Millisecond
 )
 
-// dismiss ends whoever goes on reading the terminal, such as the pinentry of an agent that the command has started: it would take what is typed to the next
-// command. If it cannot be ended, the session gets a new terminal.
+// dismiss ends whoever goes on reading the terminal, such as the pinentry of an agent that the
+// command has started: it would take what is typed to the next command. If it cannot be ended, the
+// session gets a new terminal.
 func (k *killing) dismiss() {
 	s, b := k.s, k.s.box
 	begin := time.Now()
@@ -257,14 +268,16 @@ func (k *killing) dismiss() {
 		try, none = try+1, 0
 		b.finish(b.tree(readers...), min(b.opts.Grace, 200*time.Millisecond))
 	}
-	b.log.Warn("a process that cannot be ended reads the terminal: the session gets a new one", "session", s.id)
+	b.log.Warn("a process that cannot be ended reads the terminal: the session gets a new one",
+		"session", s.id)
 	b.send([]int{k.sh.pid}, proc.SIGKILL)
 	<-k.sh.over
 }
 
-// family returns the processes of the command that began then: what is below the shell, without the children that earlier commands
-// left in the background. Those were started before the command or, as far as the clock's ticks tell no
-// difference, have an id not greater than background, the shell's $! at the time.
+// family returns the processes of the command that began then: what is below the shell, without the
+// children that earlier commands left in the background. Those were started before the command or,
+// as far as the clock's ticks tell no difference, have an id not greater than background, the
+// shell's $! at the time.
 func (b *Box) family(shell int, began time.Time, background int) []proc.Process {
 	ps := b.tree(shell)
 	earliest, latest := b.ticksOf(began)
@@ -282,8 +295,9 @@ func (b *Box) family(shell int, began time.Time, background int) []proc.Process 
 	return family
 }
 
-// signalForeground sends the signal to the foreground process group of the shell's terminal. It spares the shell and its
-// forks, such as the subshell of a job, unless there is nothing else in that group. Where nobody tells that group (gVisor), it is all of the shell's session.
+// signalForeground sends the signal to the foreground process group of the shell's terminal. It
+// spares the shell and its forks, such as the subshell of a job, unless there is nothing else in
+// that group. Where nobody tells that group (gVisor), it is all of the shell's session.
 func (b *Box) signalForeground(shell int, sig proc.Signal) error {
 	self, ps := b.treeOf(shell)
 	var programs, forks []proc.Process
@@ -322,18 +336,22 @@ func (b *Box) alive(ps []proc.Process) []proc.Process {
 	if len(ps) == 0 {
 		return nil
 	}
-	there, _ := asked(b, "alive", func(ctx context.Context) ([]proc.Process, error) { return b.processes.Alive(ctx, pidsOf(ps)...) })
+	there, _ := asked(b, "alive", func(ctx context.Context) ([]proc.Process, error) {
+		return b.processes.Alive(ctx, pidsOf(ps)...)
+	})
 	return proc.Left(ps, there)
 }
 
-// finish ends those of ps that are left: first by signals that they can handle, after the grace by SIGKILL. It returns when they are gone.
+// finish ends those of ps that are left: first by signals that they can handle, after the grace by
+// SIGKILL. It returns when they are gone.
 func (b *Box) finish(ps []proc.Process, grace time.Duration) {
 	if ps = b.alive(ps); len(ps) == 0 {
 		return
 	}
 	b.signal(ps, proc.SIGHUP, proc.SIGTERM, proc.SIGCONT) // interactive shells ignore TERM
 	begin := time.Now()
-	for pause := time.Millisecond; len(ps) > 0 && time.Since(begin) < grace+10*time.Second; pause = min(2*pause, 50*time.Millisecond) {
+	for pause := time.Millisecond; len(ps) > 0 &&
+		time.Since(begin) < grace+10*time.Second; pause = min(2*pause, 50*time.Millisecond) {
 		if time.Since(begin) >= grace {
 			b.signal(ps, proc.SIGKILL)
 		}
@@ -341,7 +359,8 @@ func (b *Box) finish(ps []proc.Process, grace time.Duration) {
 		ps = b.alive(ps)
 	}
 	if len(ps) > 0 {
-		b.log.Warn("processes survive SIGKILL: another user's, or stuck in the kernel", "first", ps[0].PID, "number", len(ps))
+		b.log.Warn("processes survive SIGKILL: another user's, or stuck in the kernel", "first",
+			ps[0].PID, "number", len(ps))
 	}
 }
 
@@ -353,7 +372,9 @@ func (b *Box) killTree(pid int) {
 // killMarked ends all processes that have mark in their environment, and what descends from them.
 func (b *Box) killMarked(mark string) {
 	for range 3 { // one may have forked meanwhile
-		pids, _ := asked(b, "marked", func(ctx context.Context) ([]int, error) { return b.processes.Marked(ctx, mark) })
+		pids, _ := asked(b, "marked", func(ctx context.Context) ([]int, error) {
+			return b.processes.Marked(ctx, mark)
+		})
 		if len(pids) == 0 {
 			return
 		}

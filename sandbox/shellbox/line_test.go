@@ -20,9 +20,12 @@ func TestInteractive(t *testing.T) {
 		want bool
 		args []string
 	}{
-		{true, []string{"bash"}}, {true, []string{"/bin/bash", "-l"}}, {true, []string{"-bash"}}, {true, []string{"bash", "--rcfile", "/etc/rc", "-i"}},
-		{true, []string{"busybox", "ash"}}, {true, []string{"zsh", "-o", "vi"}}, {true, []string{"dash", "+m"}},
-		{false, []string{"bash", "-c", "read x"}}, {false, []string{"bash", "-lc", "read x"}}, {false, []string{"bash", "script"}},
+		{true, []string{"bash"}}, {true, []string{"/bin/bash", "-l"}}, {true, []string{"-bash"}},
+		{true, []string{"bash", "--rcfile", "/etc/rc", "-i"}},
+		{true, []string{"busybox", "ash"}}, {true, []string{"zsh", "-o", "vi"}},
+		{true, []string{"dash", "+m"}},
+		{false, []string{"bash", "-c", "read x"}}, {false, []string{"bash", "-lc", "read x"}},
+		{false, []string{"bash", "script"}},
 		{false, []string{"busybox", "cat"}}, {false, []string{"python3"}}, {false, nil},
 	} {
 		require.Equal(t, c.want, interactive(c.args), "%q", c.args)

@@ -12,14 +12,19 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Listener is a Host that listens on addresses. On any other Host, Box.Listen returns errors.ErrUnsupported.
+// A Listener is a Host that listens on addresses. On any other Host, Box.Listen returns
+// errors.ErrUnsupported.
 type Listener interface {
-	// Listen listens on an address as seen from the host: with "tcp", "tcp4" and "tcp6" an IP address, or "" for all, and a port, where 0 stands for one that is free;
-	// with "unix" a path that is absolute or begins with "~/", ~ being the home directory of the host's user, of a socket to which only that user may connect.
-	// Errors are *net.OpError, and wrap the system's (syscall.EADDRINUSE, EACCES, …) where it is known.
+	// Listen listens on an address as seen from the host: with "tcp", "tcp4" and "tcp6" an IP
+	// address, or "" for all, and a port, where 0 stands for one that is free; with "unix" a path
+	// that is absolute or begins with "~/", ~ being the home directory of the host's user, of a
+	// socket to which only that user may connect. Errors are *net.OpError, and wrap the system's
+	// (syscall.EADDRINUSE, EACCES, …) where it is known.
 	//
-	// The listener's Close returns when the address is free again and the socket is gone from its path. Accept returns the error of Lost once the host is
-	// lost; then what was accepted fails with it, or with sandbox.ErrCut when its connection alone is lost. The Box closes the listener before the host.
+	// The listener's Close returns when the address is free again and the socket is gone from its
+	// path. Accept returns the error of Lost once the host is lost; then what was accepted fails
+	// with it, or with sandbox.ErrCut when its connection alone is lost. The Box closes the
+	// listener before the host.
 	Listen(ctx context.Context, network, address string) (net.Listener, error)
 }
 
@@ -36,7 +41,8 @@ func (b *Box) listen(ctx context.Context, network, address string) (net.Listener
 	fail := func(err error) (net.Listener, error) {
 		var op *net.OpError
 		if !errors.As(err, &op) {
-			err = &net.OpError{Op: "listen", Net: network, Addr: boxAddr{network, address}, Err: err}
+			err = &net.OpError{Op: "listen", Net: network, Addr: boxAddr{network, address},
+				Err: err}
 		}
 		return nil, err
 	}
@@ -96,8 +102,10 @@ func (b *Box) listenAddress(network, address string) (string, error) {
 		}
 	}
 	ip := net.ParseIP(host)
-	if host != "" && (ip == nil || network == "tcp4" && ip.To4() == nil || network == "tcp6" && ip.To4() != nil) {
-		return "", &net.AddrError{Err: "not an IP address of " + network + ", nor localhost", Addr: address}
+	if host != "" && (ip == nil || network == "tcp4" && ip.To4() == nil || network == "tcp6" &&
+		ip.To4() != nil) {
+		return "", &net.AddrError{Err: "not an IP address of " + network + ", nor localhost",
+			Addr: address}
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -123,7 +131,8 @@ func (l *listener) Accept() (net.Conn, error) {
 		conn, err = l.box.track(conn, l.noticed)
 	}
 	if err != nil {
-		return nil, &net.OpError{Op: "accept", Net: l.Addr().Network(), Addr: l.Addr(), Err: l.why(err)}
+		return nil, &net.OpError{Op: "accept", Net: l.Addr().Network(), Addr: l.Addr(),
+			Err: l.why(err)}
 	}
 	if l.noticed {
 		l.box.touch()

@@ -8,7 +8,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// What the Logger gets of each command, at debug level. A command's text, its input and its output may hold secrets: of these only lengths are told.
+// What the Logger gets of each command, at debug level. A command's text, its input and its output
+// may hold secrets: of these only lengths are told.
 
 // logBegin gives the command its number, and tells of its begin; s.mu is held.
 func (s *session) logBegin(c *command, what string) {
@@ -18,10 +19,12 @@ func (s *session) logBegin(c *command, what string) {
 
 // logWaiting tells that a call returns because the command waits for input; s.mu is held.
 func (s *session) logWaiting(c *command, kind sandbox.InputKind) {
-	s.logCommand("command waits", c, s.soFar(c, sandbox.Waiting, slog.String("awaits", kind.String()))...)
+	s.logCommand("command waits", c, s.soFar(c, sandbox.Waiting,
+		slog.String("awaits", kind.String()))...)
 }
 
-// logEnd tells how the command has ended, once: r is its Result, nil if it has none because of err; s.mu is held.
+// logEnd tells how the command has ended, once: r is its Result, nil if it has none because of err;
+// s.mu is held.
 func (s *session) logEnd(c *command, r *sandbox.Result, err error) {
 	if c.logged {
 		return
@@ -39,12 +42,15 @@ func (s *session) logEnd(c *command, r *sandbox.Result, err error) {
 
 // soFar is what there is to say of a command that has begun.
 func (s *session) soFar(c *command, state sandbox.State, more slog.Attr) []slog.Attr {
-	return []slog.Attr{slog.String("state", state.String()), more, slog.Int64("bytes", c.printed), slog.Duration("duration", time.Since(c.began))}
+	return []slog.Attr{slog.String("state", state.String()), more, slog.Int64("bytes", c.printed),
+		slog.Duration("duration", time.Since(c.began))}
 }
 
 func (s *session) logCommand(what string, c *command, attrs ...slog.Attr) {
 	log := s.box.log
 	if ctx := context.Background(); log.Enabled(ctx, slog.LevelDebug) {
-		log.LogAttrs(ctx, slog.LevelDebug, what, append([]slog.Attr{slog.String("session", s.id), slog.Int64("command", c.number)}, attrs...)...)
+		log.LogAttrs(ctx, slog.LevelDebug, what, append(
+			[]slog.Attr{slog.String("session", s.id), slog.Int64("command", c.number)},
+			attrs...)...)
 	}
 }

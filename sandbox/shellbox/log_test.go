@@ -28,12 +28,14 @@ func (l *logBuffer) Write(p []byte) (int, error) {
 	return l.Buffer.Write(p)
 }
 
-// TestLog: each command's begin, state and end is there, and nothing of what it was, printed or was told.
+// TestLog: each command's begin, state and end is there, and nothing of what it was, printed or was
+// told.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	var log logBuffer
-	box, err := localbox.New(ctx, localbox.Config{Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	box, err := localbox.New(ctx, localbox.Config{Logger: slog.New(
+		slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	require.NoError(t, err)
 	defer box.Close()
 	res, err := box.Execute(ctx, "stty -echo; echo geheim; read -r x; stty echo; (exit 3)")
@@ -44,7 +46,8 @@ func TestLog(t *testing.T) {
 	job, err := box.Background(ctx, "echo verdeckt")
 	require.NoError(t, err)
 	<-job.Done()
-	_, err = box.Execute(ctx, "echo ready; sleep 1000", sandbox.Until(regexp.MustCompile("ready\n")))
+	_, err = box.Execute(ctx, "echo ready; sleep 1000",
+		sandbox.Until(regexp.MustCompile("ready\n")))
 	require.NoError(t, err)
 	require.NoError(t, box.Close())
 
@@ -66,12 +69,16 @@ func TestLog(t *testing.T) {
 	}
 	require.Equal(t, []map[string]any{
 		{"msg": "command started", "session": "main", "command": 1.0, "length": 55.0},
-		{"msg": "command waits", "session": "main", "command": 1.0, "state": "waiting", "awaits": "secret", "bytes": 7.0},
-		{"msg": "command ended", "session": "main", "command": 1.0, "state": "exited", "status": 3.0, "bytes": 7.0},
+		{"msg": "command waits", "session": "main", "command": 1.0, "state": "waiting",
+			"awaits": "secret", "bytes": 7.0},
+		{"msg": "command ended", "session": "main", "command": 1.0, "state": "exited",
+			"status": 3.0, "bytes": 7.0},
 		{"msg": "command started", "session": "job-1", "command": 2.0, "length": 13.0},
-		{"msg": "command ended", "session": "job-1", "command": 2.0, "state": "exited", "status": 0.0, "bytes": 9.0},
+		{"msg": "command ended", "session": "job-1", "command": 2.0, "state": "exited",
+			"status": 0.0, "bytes": 9.0},
 		{"msg": "command started", "session": "main", "command": 3.0, "length": 22.0},
-		{"msg": "command cut short", "session": "main", "command": 3.0, "state": "running", "error": "sandbox closed", "bytes": 6.0},
+		{"msg": "command cut short", "session": "main", "command": 3.0, "state": "running",
+			"error": "sandbox closed", "bytes": 6.0},
 	}, events)
 	for _, secret := range []string{"geheim", "verborgen", "verdeckt", "sleep"} {
 		require.NotContains(t, log.String(), secret)

@@ -12,12 +12,14 @@ import (
 func (b *Box) ID() string { return b.session.ID() }
 
 // Execute implements sandbox.Session.
-func (b *Box) Execute(ctx context.Context, command string, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+func (b *Box) Execute(ctx context.Context, command string,
+	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
 	return b.session.Execute(ctx, command, opts...)
 }
 
 // Input implements sandbox.Session.
-func (b *Box) Input(ctx context.Context, text string, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+func (b *Box) Input(ctx context.Context, text string,
+	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
 	return b.session.Input(ctx, text, opts...)
 }
 

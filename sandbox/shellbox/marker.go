@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// A marker is an OSC 133 sequence (FinalTerm's semantic prompts) that the shell prints between the output:
+// A marker is an OSC 133 sequence (FinalTerm's semantic prompts) that the shell prints between the
+// output:
 //
 //	C ; seq ; nonce ; background                       the output of command seq starts here
 //	D ; seq ; nonce ; status ; idle ; directory ; nonce   command seq has ended, or the shell answers
@@ -21,25 +22,29 @@ type marker struct {
 	background int    // C: the shell's $!, 0 if none
 	cwd        string // D
 	bash       bool   // D: the shell is bash, idle begins with a b
-	idle       int    // D: the number in idle, $TMOUT: after so many seconds without a line bash ends. 0: never
+	// D: the number in idle, $TMOUT: after so many seconds without a line bash ends. 0: never
+	idle int
 }
 
 const (
 	markerStart = "\x1b]133;"
-	// A directory's name may have PATH_MAX bytes (4,096 on Linux); $PWD may be longer by relative cds, but not much.
+	// A directory's name may have PATH_MAX bytes (4,096 on Linux); $PWD may be longer by relative
+	// cds, but not much.
 	markerMax = 16 << 10
 )
 
-// A scanner takes markers out of a terminal's output. It looks at each byte once, except for the few that may begin a marker.
+// A scanner takes markers out of a terminal's output. It looks at each byte once, except for the
+// few that may begin a marker.
 type scanner struct {
 	nonce   func(kind byte, seq int) string
 	broken  string // the nonce of P
 	pending []byte // the begin of what may be a marker
 }
 
-// next splits chunk at its first marker: the text before it, the marker if there is one, and the rest. If the chunk ends with the
-// possible begin of a marker, next keeps that for the following call; so the texts together are exactly the output without markers.
-// The text is valid until the next call.
+// next splits chunk at its first marker: the text before it, the marker if there is one, and the
+// rest. If the chunk ends with the possible begin of a marker, next keeps that for the following
+// call; so the texts together are exactly the output without markers. The text is valid until the
+// next call.
 func (s *scanner) next(chunk []byte) (text []byte, m *marker, rest []byte) {
 	if len(s.pending) > 0 {
 		chunk = append(s.pending, chunk...)
@@ -70,7 +75,8 @@ func (s *scanner) flush() []byte {
 	return p
 }
 
-// parse reads the marker at b's begin and returns its length; 0 if there is none, -1 if b ends too early to tell.
+// parse reads the marker at b's begin and returns its length; 0 if there is none, -1 if b ends too
+// early to tell.
 func (s *scanner) parse(b []byte) (*marker, int) {
 	if len(b) < len(markerStart)+2 {
 		for _, kind := range []string{"C;", "D;", "P;"} {
@@ -81,7 +87,8 @@ func (s *scanner) parse(b []byte) (*marker, int) {
 		return nil, 0
 	}
 	m := &marker{kind: b[len(markerStart)]}
-	if !bytes.HasPrefix(b, []byte(markerStart)) || b[len(markerStart)+1] != ';' || m.kind != 'C' && m.kind != 'D' && m.kind != 'P' {
+	if !bytes.HasPrefix(b, []byte(markerStart)) || b[len(markerStart)+1] != ';' || m.kind != 'C' &&
+		m.kind != 'D' && m.kind != 'P' {
 		return nil, 0
 	}
 	at := len(markerStart) + 2
@@ -133,8 +140,9 @@ func (s *scanner) parse(b []byte) (*marker, int) {
 	return nil, -1
 }
 
-// another returns where a whole marker begins in what should be a directory's name; -1 if none does. No name holds one: its nonces are secret. So the marker
-// before it has lost its end: the interrupt key has the kernel drop what the terminal was to show.
+// another returns where a whole marker begins in what should be a directory's name; -1 if none
+// does. No name holds one: its nonces are secret. So the marker before it has lost its end: the
+// interrupt key has the kernel drop what the terminal was to show.
 func (s *scanner) another(b []byte) int {
 	for from := 0; ; {
 		i := bytes.Index(b[from:], []byte(markerStart))
@@ -149,7 +157,8 @@ func (s *scanner) another(b []byte) int {
 	}
 }
 
-// number reads digits, of which there may be none, and the byte behind them. n is their length, 0 if that is not what b begins with, -1 if b ends too early.
+// number reads digits, of which there may be none, and the byte behind them. n is their length, 0
+// if that is not what b begins with, -1 if b ends too early.
 func number(b []byte, end byte) (value, n int) {
 	for n < len(b) && n < 18 && '0' <= b[n] && b[n] <= '9' {
 		n++
@@ -164,7 +173,8 @@ func number(b []byte, end byte) (value, n int) {
 	return value, n + 1
 }
 
-// begins returns the length of text if b begins with it; 0 if it does not, -1 if b ends too early to tell.
+// begins returns the length of text if b begins with it; 0 if it does not, -1 if b ends too early
+// to tell.
 func begins(b, text []byte) int {
 	switch {
 	case bytes.HasPrefix(b, text):

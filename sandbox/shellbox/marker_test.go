@@ -30,27 +30,40 @@ func feed(chunks ...string) (text string, markers []marker) {
 }
 
 func TestScanner(t *testing.T) {
-	d := func(status, seq int, cwd string) marker { return marker{kind: 'D', status: status, seq: seq, cwd: cwd} }
+	d := func(status, seq int, cwd string) marker {
+		return marker{kind: 'D', status: status, seq: seq, cwd: cwd}
+	}
 	for _, c := range []struct {
 		name, in, text string
 		markers        []marker
 	}{
 		{"None", "plain\ntext", "plain\ntext", nil},
 		{"Begin", "echo\n\x1b]133;C;7;NC7;\x07out", "echo\nout", []marker{{kind: 'C', seq: 7}}},
-		{"BeginWithBackground", "\x1b]133;C;7;NC7;1234\x07", "", []marker{{kind: 'C', seq: 7, background: 1234}}},
+		{"BeginWithBackground", "\x1b]133;C;7;NC7;1234\x07", "",
+			[]marker{{kind: 'C', seq: 7, background: 1234}}},
 		{"End", "out\x1b]133;D;8;ND8;130;0;/a b;ND8\x07", "out", []marker{d(130, 8, "/a b")}},
-		{"AnyDirectory", "\x1b]133;D;1;ND1;0;0;/a\n\x07\x1b]133;;x;ND1\x07", "", []marker{d(0, 1, "/a\n\x07\x1b]133;;x")}},
-		{"CutInItsDirectory", "out\x1b]133;D;8;ND8;0;0;/a\x1b]133;D;9;ND9;130;0;/b;ND9\x07more", "outmore", []marker{d(130, 9, "/b")}},
-		{"CutTwice", "\x1b]133;D;8;ND8;0;0;/a\x1b]133;D;9;ND9;0;0;\x1b]133;C;10;NC10;\x07", "", []marker{{kind: 'C', seq: 10}}},
-		{"Bash", "\x1b]133;D;8;ND8;0;b900;/;ND8\x07", "", []marker{{kind: 'D', seq: 8, cwd: "/", bash: true, idle: 900}}},
-		{"MoreLines", "a\x1b]133;P;NP\x07b\x1b]133;P;NX\x07", "ab\x1b]133;P;NX\x07", []marker{{kind: 'P'}}},
+		{"AnyDirectory", "\x1b]133;D;1;ND1;0;0;/a\n\x07\x1b]133;;x;ND1\x07", "",
+			[]marker{d(0, 1, "/a\n\x07\x1b]133;;x")}},
+		{"CutInItsDirectory", "out\x1b]133;D;8;ND8;0;0;/a\x1b]133;D;9;ND9;130;0;/b;ND9\x07more",
+			"outmore", []marker{d(130, 9, "/b")}},
+		{"CutTwice", "\x1b]133;D;8;ND8;0;0;/a\x1b]133;D;9;ND9;0;0;\x1b]133;C;10;NC10;\x07", "",
+			[]marker{{kind: 'C', seq: 10}}},
+		{"Bash", "\x1b]133;D;8;ND8;0;b900;/;ND8\x07", "",
+			[]marker{{kind: 'D', seq: 8, cwd: "/", bash: true, idle: 900}}},
+		{"MoreLines", "a\x1b]133;P;NP\x07b\x1b]133;P;NX\x07", "ab\x1b]133;P;NX\x07",
+			[]marker{{kind: 'P'}}},
 		{"WrongNonce", "\x1b]133;C;7;NC8;\x07x", "\x1b]133;C;7;NC8;\x07x", nil},
-		{"NonceOfTheOtherKind", "\x1b]133;D;7;NC7;0;/;NC7\x07x", "\x1b]133;D;7;NC7;0;/;NC7\x07x", nil},
-		{"AWrongOneBeforeARightOne", "\x1b]133;D;0;x\x1b]133;D;1;ND1;2;0;/;ND1\x07", "\x1b]133;D;0;x", []marker{d(2, 1, "/")}},
+		{"NonceOfTheOtherKind", "\x1b]133;D;7;NC7;0;/;NC7\x07x", "\x1b]133;D;7;NC7;0;/;NC7\x07x",
+			nil},
+		{"AWrongOneBeforeARightOne", "\x1b]133;D;0;x\x1b]133;D;1;ND1;2;0;/;ND1\x07",
+			"\x1b]133;D;0;x", []marker{d(2, 1, "/")}},
 		{"HalfAtTheEnd", "a\x1b]133;D;0;ND0", "a\x1b]133;D;0;ND0", nil},
-		{"OtherSequences", "\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]133;A\x07", "\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]133;A\x07", nil},
-		{"HugeNumber", "\x1b]133;D;99999999999999999999;ND9", "\x1b]133;D;99999999999999999999;ND9", nil},
-		{"Unending", "\x1b]133;D;1;ND1;2;0;" + strings.Repeat("x", 2*markerMax), "\x1b]133;D;1;ND1;2;0;" + strings.Repeat("x", 2*markerMax), nil},
+		{"OtherSequences", "\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]133;A\x07",
+			"\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]133;A\x07", nil},
+		{"HugeNumber", "\x1b]133;D;99999999999999999999;ND9", "\x1b]133;D;99999999999999999999;ND9",
+			nil},
+		{"Unending", "\x1b]133;D;1;ND1;2;0;" + strings.Repeat("x", 2*markerMax),
+			"\x1b]133;D;1;ND1;2;0;" + strings.Repeat("x", 2*markerMax), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text, markers := feed(c.in)

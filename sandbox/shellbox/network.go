@@ -35,7 +35,8 @@ func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	at := address
 	if network == "unix" {
 		if at, err = b.socketPath(ctx, address); err != nil {
-			return nil, &net.OpError{Op: "dial", Net: network, Addr: boxAddr{network, address}, Err: err}
+			return nil, &net.OpError{Op: "dial", Net: network, Addr: boxAddr{network, address},
+				Err: err}
 		}
 	}
 	conn, err := b.host.Dial(ctx, network, at)
@@ -55,9 +56,10 @@ func (b *Box) socketPath(ctx context.Context, name string) (string, error) {
 	if err != nil || at[0] != '~' {
 		return at, err
 	}
-	return fileValue(ctx, files{b}, fileCall{op: "dial", name: name}, func(_ context.Context, _ *fileUse, path string) (string, error) {
-		return path, nil
-	})
+	return fileValue(ctx, files{b}, fileCall{op: "dial", name: name},
+		func(_ context.Context, _ *fileUse, path string) (string, error) {
+			return path, nil
+		})
 }
 
 // track has a connection end with the box.

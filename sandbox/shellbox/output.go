@@ -11,7 +11,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// An output is what a command prints, cleaned. Each call that waits for the command has a view of its own.
+// An output is what a command prints, cleaned. Each call that waits for the command has a view of
+// its own.
 type output struct {
 	cleaner terminal.Cleaner
 	buf     []byte // for the cleaner to append to
@@ -19,7 +20,8 @@ type output struct {
 	views   []*view
 }
 
-// A view is the output since the last Result of the command, as one call will return it: head and tail, in bounded memory.
+// A view is the output since the last Result of the command, as one call will return it: head and
+// tail, in bounded memory.
 type view struct {
 	kept  headtail.Buffer // what is final: complete lines
 	shown []byte          // what of the unfinished line earlier Results have shown
@@ -44,7 +46,8 @@ func (p *piece) fill(r *sandbox.Result) *sandbox.Result {
 	return r
 }
 
-// The length of a match of Until, at most. The window keeps that much of the text that has been searched.
+// The length of a match of Until, at most. The window keeps that much of the text that has been
+// searched.
 const matchMax = 4 << 10
 
 // write takes raw output.
@@ -56,10 +59,12 @@ func (o *output) write(raw []byte) {
 	}
 }
 
-// open returns a view of what no Result has had and of what comes, until a Result is taken of it. until, if not nil, is looked for in it.
+// open returns a view of what no Result has had and of what comes, until a Result is taken of it.
+// until, if not nil, is looked for in it.
 func (o *output) open(limit int, until *regexp.Regexp) *view {
 	o.untold.kept.Max = max(o.untold.kept.Max, limit) // the next call may ask for as much
-	v := &view{kept: o.untold.kept.Clone(), shown: bytes.Clone(o.untold.shown), limit: limit, until: until}
+	v := &view{kept: o.untold.kept.Clone(), shown: bytes.Clone(o.untold.shown), limit: limit,
+		until: until}
 	if until != nil {
 		v.window = v.kept.Bytes()
 		v.search(o.cleaner.Line())
@@ -75,7 +80,8 @@ func (o *output) close(v *view) {
 	}
 }
 
-// matched returns the output up to what until matched. What came after it belongs to the next Result.
+// matched returns the output up to what until matched. What came after it belongs to the next
+// Result.
 func (o *output) matched(v *view) *piece {
 	o.close(v)
 	o.untold = view{kept: v.kept, shown: v.shown}
@@ -92,7 +98,8 @@ func (o *output) take(v *view, end bool) *piece {
 		}
 	}
 	p := v.commit(v.kept.Len(), v.line(o.cleaner.Line()))
-	o.untold = view{kept: headtail.Buffer{Max: o.untold.kept.Max}, shown: bytes.Clone(o.cleaner.Line())}
+	o.untold = view{kept: headtail.Buffer{Max: o.untold.kept.Max},
+		shown: bytes.Clone(o.cleaner.Line())}
 	return p
 }
 
@@ -109,8 +116,8 @@ func (v *view) add(text, line []byte) {
 	}
 }
 
-// unshown cuts off the begin of text that was shown already, when it was an unfinished line. If the program has rewritten the line
-// since, text stays whole.
+// unshown cuts off the begin of text that was shown already, when it was an unfinished line. If the
+// program has rewritten the line since, text stays whole.
 func (v *view) unshown(text []byte) []byte {
 	if len(v.shown) == 0 || len(text) == 0 {
 		return text
@@ -137,7 +144,8 @@ func (v *view) search(all []byte) {
 		return
 	}
 	matched := string(append(v.window, line...)[at[0]:at[1]])
-	rest := max(len(v.window)-at[1], 0) // of the complete lines: after the match, and not in the Result
+	// of the complete lines: after the match, and not in the Result
+	rest := max(len(v.window)-at[1], 0)
 	line = line[:max(at[1]-len(v.window), 0)]
 	if len(line) > 0 {
 		v.shown = bytes.Clone(all[:len(all)-len(v.line(all))+len(line)])
@@ -147,7 +155,8 @@ func (v *view) search(all []byte) {
 	v.until, v.window = nil, nil
 }
 
-// commit returns the first n bytes of the complete lines and line after them, in at most limit bytes. The rest belongs to the next piece.
+// commit returns the first n bytes of the complete lines and line after them, in at most limit
+// bytes. The rest belongs to the next piece.
 func (v *view) commit(n int, line []byte) *piece {
 	first := v.kept.Next(n)
 	first.Write(line)
@@ -155,12 +164,14 @@ func (v *view) commit(n int, line []byte) *piece {
 	return newPiece(&first)
 }
 
-// newPiece returns what there is of an output. It is cut at the ends of lines where they are near: within an eighth of what is kept, and 1 KiB.
+// newPiece returns what there is of an output. It is cut at the ends of lines where they are near:
+// within an eighth of what is kept, and 1 KiB.
 func newPiece(kept *headtail.Buffer) *piece {
 	head, tail, omitted := kept.HeadTail()
 	if omitted > 0 {
 		size := len(head) + len(tail)
-		if i := strings.LastIndexByte(head, '\n') + 1; i > 0 && len(head)-i <= min(len(head)/8, 1<<10) {
+		if i := strings.LastIndexByte(head, '\n') + 1; i > 0 &&
+			len(head)-i <= min(len(head)/8, 1<<10) {
 			head = head[:i]
 		}
 		if i := strings.IndexByte(tail, '\n') + 1; i > 0 && i <= min(len(tail)/8, 1<<10) {

@@ -79,8 +79,10 @@ func TestUntil(t *testing.T) {
 		matchedAfter int // chunks
 	}{
 		{"InALine", "b+", []string{"abbc\nd\n"}, "abb", "c\nd\n", "bb", 1},
-		{"AcrossChunks", "ready\n", []string{"get re", "ady\nmore"}, "get ready\n", "more", "ready\n", 2},
-		{"InTheUnfinishedLine", "login: ", []string{"x\nlog", "in: y"}, "x\nlogin: ", "y", "login: ", 2},
+		{"AcrossChunks", "ready\n", []string{"get re", "ady\nmore"}, "get ready\n", "more",
+			"ready\n", 2},
+		{"InTheUnfinishedLine", "login: ", []string{"x\nlog", "in: y"}, "x\nlogin: ", "y",
+			"login: ", 2},
 		{"Cleaned", "red", []string{"\x1b[31mr\x1b[1med\x1b[0m!"}, "red", "!", "red", 1},
 		{"Empty", "", []string{"a\n"}, "", "a\n", "", 0},
 	} {
@@ -100,7 +102,8 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// What earlier calls have left may be cut. Until finds a match on either side, and of the rest nothing is lost.
+// What earlier calls have left may be cut. Until finds a match on either side, and of the rest
+// nothing is lost.
 func TestUntilBesideACut(t *testing.T) {
 	const half = 50
 	for _, c := range []struct {
@@ -111,7 +114,8 @@ func TestUntilBesideACut(t *testing.T) {
 		{"y$", strings.Repeat("b", half) + strings.Repeat("e", half-1) + "y", 1000, 0},
 	} {
 		o := newOutput(2 * half)
-		before := strings.Repeat("b", half) + strings.Repeat("-", 999) + "\n" + strings.Repeat("e", half-1) + "y"
+		before := strings.Repeat("b", half) + strings.Repeat("-", 999) + "\n" +
+			strings.Repeat("e", half-1) + "y"
 		o.untold.kept.WriteString(before)
 		v := o.open(2*half, regexp.MustCompile(c.re))
 		require.NotNil(t, v.match)
@@ -134,9 +138,10 @@ func TestOutputIsCutBetweenRunes(t *testing.T) {
 
 func TestIncomplete(t *testing.T) {
 	for text, want := range map[string]bool{
-		"bash: unexpected EOF while looking for matching `''\n":                                     true,
-		"bash: eval: line 3: syntax error: unexpected end of file\n":                                true,
-		"x\nbash: line 5: warning: here-document at line 1 delimited by end-of-file (wanted `E')\n": false, // a script's
+		"bash: unexpected EOF while looking for matching `''\n":      true,
+		"bash: eval: line 3: syntax error: unexpected end of file\n": true,
+		// a script's
+		"x\nbash: line 5: warning: here-document at line 1 delimited by end-of-file (wanted `E')\n": false,
 		"bash: warning: here-document at line 54 delimited by end-of-file (wanted `E')\nnext\n":     true,
 		"dash: 3: eval: Syntax error: Unterminated quoted string\n":                                 true,
 		"dash: 3: eval: Syntax error: end of file unexpected (expecting \"do\")\n":                  true,

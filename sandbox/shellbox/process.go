@@ -7,11 +7,13 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// questionLimit bounds a question about processes, with the time that a cut connection takes to be made again.
+// questionLimit bounds a question about processes, with the time that a cut connection takes to be
+// made again.
 const questionLimit = 10 * time.Second
 
-// asked returns the answer to a question about processes. If the host has none, that is logged and not fatal. The question does not end with the
-// caller's context, because the answer is mostly needed to kill the caller's command.
+// asked returns the answer to a question about processes. If the host has none, that is logged and
+// not fatal. The question does not end with the caller's context, because the answer is mostly
+// needed to kill the caller's command.
 func asked[A any](b *Box, question string, ask func(context.Context) (A, error)) (A, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), questionLimit)
 	defer cancel()
@@ -24,7 +26,9 @@ func asked[A any](b *Box, question string, ask func(context.Context) (A, error))
 
 // tree returns these processes and their descendants; nil if the host does not tell.
 func (b *Box) tree(pids ...int) []proc.Process {
-	ps, _ := asked(b, "tree", func(ctx context.Context) ([]proc.Process, error) { return b.processes.Tree(ctx, pids...) })
+	ps, _ := asked(b, "tree", func(ctx context.Context) ([]proc.Process, error) {
+		return b.processes.Tree(ctx, pids...)
+	})
 	return ps
 }
 
@@ -41,12 +45,16 @@ func (b *Box) treeOf(pid int) (*proc.Process, []proc.Process) {
 
 // look looks at a session's shell, and at what waits for its terminal.
 func (b *Box) look(p Process) (proc.Look, error) {
-	return asked(b, "look", func(ctx context.Context) (proc.Look, error) { return b.processes.Look(ctx, p) })
+	return asked(b, "look", func(ctx context.Context) (proc.Look, error) {
+		return b.processes.Look(ctx, p)
+	})
 }
 
 // discard drops the input of a terminal, and returns how much that was.
 func (b *Box) discard(p Process) int {
-	n, _ := asked(b, "discard", func(ctx context.Context) (int, error) { return b.processes.Discard(ctx, p) })
+	n, _ := asked(b, "discard", func(ctx context.Context) (int, error) {
+		return b.processes.Discard(ctx, p)
+	})
 	return n
 }
 
@@ -60,7 +68,9 @@ func (b *Box) program(pid int) (dir string, env []string) {
 }
 
 func (b *Box) resetModes(tty int) {
-	asked(b, "reset modes", func(ctx context.Context) (struct{}, error) { return struct{}{}, b.processes.ResetModes(ctx, tty) })
+	asked(b, "reset modes", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, b.processes.ResetModes(ctx, tty)
+	})
 }
 
 // uptime returns the time since the start of the host; 0: unknown.
@@ -71,18 +81,25 @@ func (b *Box) uptime() time.Duration {
 
 // send sends the processes the signals, and returns how many were sent.
 func (b *Box) send(pids []int, signals ...proc.Signal) (int, error) {
-	return asked(b, "signal", func(ctx context.Context) (int, error) { return b.processes.Signal(ctx, pids, signals...) })
+	return asked(b, "signal", func(ctx context.Context) (int, error) {
+		return b.processes.Signal(ctx, pids, signals...)
+	})
 }
 
 // interrupt sends SIGINT to the foreground of a terminal, and reports whether it was sent.
 func (b *Box) interrupt(p Process) bool {
-	sent, _ := asked(b, "interrupt", func(ctx context.Context) (bool, error) { return b.processes.Interrupt(ctx, p) })
+	sent, _ := asked(b, "interrupt", func(ctx context.Context) (bool, error) {
+		return b.processes.Interrupt(ctx, p)
+	})
 	return sent
 }
 
-// settle waits until what the process has printed up to now has been read; busy: that has not come about.
+// settle waits until what the process has printed up to now has been read; busy: that has not come
+// about.
 func (b *Box) settle(p Process) (busy bool) {
-	busy, _ = asked(b, "settle", func(ctx context.Context) (bool, error) { return b.processes.Settle(ctx, p) })
+	busy, _ = asked(b, "settle", func(ctx context.Context) (bool, error) {
+		return b.processes.Settle(ctx, p)
+	})
 	return busy
 }
 

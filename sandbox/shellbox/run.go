@@ -19,15 +19,17 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// runDelay is how long Run waits, after the program's end, for the end of its output, which a background process may hold open.
+// runDelay is how long Run waits, after the program's end, for the end of its output, which a
+// background process may hold open.
 const runDelay = 2 * time.Second
 
 // runSteps is how often in that time Run asks the host whether it is there.
 const runSteps = 8
 
-// Run implements sandbox.Sandbox. When a process that the program left in the background still holds its output open two
-// seconds after its end, Run returns with its exit code and an error that is exec.ErrWaitDelay. Time in which the host does not answer, because it is
-// paused or its connection is cut, does not count.
+// Run implements sandbox.Sandbox. When a process that the program left in the background still
+// holds its output open two seconds after its end, Run returns with its exit code and an error that
+// is exec.ErrWaitDelay. Time in which the host does not answer, because it is paused or its
+// connection is cut, does not count.
 func (b *Box) Run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	if cmd == nil || len(cmd.Args) == 0 || cmd.Args[0] == "" {
 		return -1, errors.New("run: Cmd.Args holds no program")
@@ -146,7 +148,8 @@ func (b *Box) runs(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 		proc.Close()
 		outputs.leave()
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, exec.ErrWaitDelay) { // or the connection has gone silent
+	// or the connection has gone silent
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, exec.ErrWaitDelay) {
 		err = b.lostWithin(silence, err)
 	}
 	return status.Code, err
@@ -172,7 +175,8 @@ type outputs struct {
 	copied chan struct{} // closed at the end of both
 }
 
-// copyOutputs begins to copy a program's outputs. A nil writer discards; a Process without a standard error of its own may have none.
+// copyOutputs begins to copy a program's outputs. A nil writer discards; a Process without a
+// standard error of its own may have none.
 func copyOutputs(p Process, stdout, stderr io.Writer) *outputs {
 	o := &outputs{copied: make(chan struct{})}
 	var copies sync.WaitGroup
@@ -185,7 +189,9 @@ func copyOutputs(p Process, stdout, stderr io.Writer) *outputs {
 			way.w = io.Discard
 		}
 		if way.r != nil {
-			copies.Go(func() { o.errs[i] = drain(way.name, way.w, &watched{r: way.r, progress: &o.taken}) })
+			copies.Go(func() {
+				o.errs[i] = drain(way.name, way.w, &watched{r: way.r, progress: &o.taken})
+			})
 		}
 	}
 	go func() { copies.Wait(); close(o.copied) }()
@@ -201,8 +207,9 @@ func (o *outputs) done() bool {
 	}
 }
 
-// finish waits, after the program's end, for the end of its outputs, and returns the writers' errors; or why it does not wait any longer. It counts steps
-// behind which the host, asked by answers, was there: the end of an output may be on its way from one that is paused, or cut off.
+// finish waits, after the program's end, for the end of its outputs, and returns the writers'
+// errors; or why it does not wait any longer. It counts steps behind which the host, asked by
+// answers, was there: the end of an output may be on its way from one that is paused, or cut off.
 func (o *outputs) finish(ctx context.Context, answers func(context.Context) bool) error {
 	for last, steps := int64(-1), 0; ; {
 		select {
@@ -216,14 +223,16 @@ func (o *outputs) finish(ctx context.Context, answers func(context.Context) bool
 		case busy || n != last:
 			last, steps = n, 0 // there is output, and a writer that takes its time
 		case steps == runSteps: // and one more, for what the last answer came with
-			return fmt.Errorf("%w: a process that it left in the background holds its output open: redirect that", exec.ErrWaitDelay)
+			return fmt.Errorf("%w: a process that it left in the background holds its output "+
+				"open: redirect that", exec.ErrWaitDelay)
 		case answers(ctx):
 			steps++
 		}
 	}
 }
 
-// leave waits until the writers have taken what there is, but not for ever: a Write under way stays behind then.
+// leave waits until the writers have taken what there is, but not for ever: a Write under way stays
+// behind then.
 func (o *outputs) leave() {
 	select {
 	case <-o.copied:
@@ -231,7 +240,8 @@ func (o *outputs) leave() {
 	}
 }
 
-// A watched reader tells how much of it has been taken, and whether what was read last is still being written on.
+// A watched reader tells how much of it has been taken, and whether what was read last is still
+// being written on.
 type watched struct {
 	r io.Reader
 	*progress
@@ -249,8 +259,8 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drain copies until the end of r. If w, which the caller has given as name, fails, panics or ends its goroutine, it reads on, so that the program does not
-// block.
+// drain copies until the end of r. If w, which the caller has given as name, fails, panics or ends
+// its goroutine, it reads on, so that the program does not block.
 func drain(name string, w io.Writer, r io.Reader) error {
 	err := <-guard.Go(name, func() error {
 		_, err := io.Copy(w, r)
@@ -269,7 +279,8 @@ func sameWriter(a, b io.Writer) (same bool) {
 	return a != nil && a == b
 }
 
-// answers asks the host a question, and reports whether that was dealt with in time. A host that is lost says so.
+// answers asks the host a question, and reports whether that was dealt with in time. A host that is
+// lost says so.
 func (b *Box) answers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, questionLimit)
 	defer cancel()

@@ -38,7 +38,8 @@ func (s stalling) Uptime(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// Run waits for the end of the output for as long as the host does not answer, and after that for as long as ever.
+// Run waits for the end of the output for as long as the host does not answer, and after that for
+// as long as ever.
 func TestOutputBehindTheEnd(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -49,17 +50,25 @@ func TestOutputBehindTheEnd(t *testing.T) {
 		err           error
 	}{
 		{name: "Held", returns: runDelay, returnsBefore: 2 * runDelay, err: exec.ErrWaitDelay},
-		{name: "Ends", ends: runDelay - 100*time.Millisecond, returns: runDelay - 100*time.Millisecond, returnsBefore: runDelay},
-		{name: "Paused", stalls: time.Second, stall: 12 * time.Second, ends: 13*time.Second + 100*time.Millisecond, returns: 13 * time.Second, returnsBefore: 14 * time.Second},
-		{name: "PausedAtOnce", stall: 25 * time.Second, ends: 26 * time.Second, returns: 26 * time.Second, returnsBefore: 27 * time.Second},
-		{name: "PausedLate", stalls: runDelay, stall: 12 * time.Second, ends: 14*time.Second + 100*time.Millisecond, returns: 14 * time.Second, returnsBefore: 15 * time.Second},
-		{name: "PausedAndHeld", stalls: time.Second, stall: 12 * time.Second, returns: 13 * time.Second, returnsBefore: 16 * time.Second, err: exec.ErrWaitDelay},
+		{name: "Ends", ends: runDelay - 100*time.Millisecond,
+			returns: runDelay - 100*time.Millisecond, returnsBefore: runDelay},
+		{name: "Paused", stalls: time.Second, stall: 12 * time.Second,
+			ends: 13*time.Second + 100*time.Millisecond, returns: 13 * time.Second,
+			returnsBefore: 14 * time.Second},
+		{name: "PausedAtOnce", stall: 25 * time.Second, ends: 26 * time.Second,
+			returns: 26 * time.Second, returnsBefore: 27 * time.Second},
+		{name: "PausedLate", stalls: runDelay, stall: 12 * time.Second,
+			ends: 14*time.Second + 100*time.Millisecond, returns: 14 * time.Second,
+			returnsBefore: 15 * time.Second},
+		{name: "PausedAndHeld", stalls: time.Second, stall: 12 * time.Second,
+			returns: 13 * time.Second, returnsBefore: 16 * time.Second, err: exec.ErrWaitDelay},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				r, w := io.Pipe()
-				b := &Box{processes: stalling{begin: began.Add(c.stalls), end: began.Add(c.stalls + c.stall)}}
+				b := &Box{processes: stalling{begin: began.Add(c.stalls),
+					end: began.Add(c.stalls + c.stall)}}
 				if c.ends > 0 {
 					time.AfterFunc(c.ends, func() { w.Close() })
 				}
@@ -69,7 +78,8 @@ func TestOutputBehindTheEnd(t *testing.T) {
 				w.Close()
 				<-o.copied
 				require.ErrorIs(t, err, c.err)
-				require.True(t, c.returns <= took && took < c.returnsBefore, "it returned after %v", took)
+				require.True(t, c.returns <= took && took < c.returnsBefore, "it returned after %v",
+					took)
 			})
 		})
 	}

@@ -52,7 +52,8 @@ func (s *session) Screen(ctx context.Context) (*sandbox.Screen, error) {
 // Resize implements sandbox.Session.
 func (s *session) Resize(ctx context.Context, rows, cols int) error {
 	if rows <= 0 || cols <= 0 || rows > 10000 || cols > 10000 {
-		return fmt.Errorf("resize %s to %d rows and %d columns: give 1 to 10000 each", s.id, rows, cols)
+		return fmt.Errorf("resize %s to %d rows and %d columns: give 1 to 10000 each", s.id, rows,
+			cols)
 	}
 	s.mu.Lock()
 	err, sh := s.err, s.sh

@@ -21,23 +21,26 @@ type session struct {
 	readers sync.WaitGroup // all goroutines of the session
 	gone    chan struct{}  // closed when err is set
 
-	mu         sync.Mutex
-	err        error  // ErrClosed or ErrLost: the session is over
-	sh         *shell // nil before the first
-	up         bool   // sh is at its prompt or runs cmd; else it is being started
-	seq        int    // of the last line
-	answered   int    // of the last D marker
-	told       bool   // the last marker was a D: $? of what the next one ends, if no C is before it, is not a command's
-	anySeq     bool   // after Attach: the number of the command under way is not known
-	status     int    // $?
+	mu       sync.Mutex
+	err      error  // ErrClosed or ErrLost: the session is over
+	sh       *shell // nil before the first
+	up       bool   // sh is at its prompt or runs cmd; else it is being started
+	seq      int    // of the last line
+	answered int    // of the last D marker
+	// the last marker was a D: $? of what the next one ends, if no C is before it, is not a
+	// command's
+	told       bool
+	anySeq     bool // after Attach: the number of the command under way is not known
+	status     int  // $?
 	cwd        string
 	restarted  bool // the shell ended while no command was under way: the next Result says so
 	rows, cols int
 	screen     *terminal.Tail
-	alternate  bool      // the last command has left the alternate screen on
-	cmd        *command  // the unfinished one
-	free       time.Time // when the last one ended; before the first one, a time before the first shell's
-	unseen     *command  // the last one, if it ended while no call was waiting for it: Wait tells
+	alternate  bool     // the last command has left the alternate screen on
+	cmd        *command // the unfinished one
+	// when the last one ended; before the first one, a time before the first shell's
+	free   time.Time
+	unseen *command // the last one, if it ended while no call was waiting for it: Wait tells
 }
 
 // screenTail is how much raw output Screen is rendered from.
@@ -181,8 +184,10 @@ func (s *session) said(m *marker) {
 		s.again(c, m.seq == c.seq)
 		return
 	}
-	// The interrupt key has the kernel drop what the terminal was to show, a C or D among it. So nobody knows whether a command without C has run, and it
-	// is not run twice; of one without its own D, $? is not told by the shell's answer: that says 0, or 2 of a question of which the interrupt has cut a part.
+	// The interrupt key has the kernel drop what the terminal was to show, a C or D among it. So
+	// nobody knows whether a command without C has run, and it is not run twice; of one without its
+	// own D, $? is not told by the shell's answer: that says 0, or 2 of a question of which the
+	// interrupt has cut a part.
 	if stopped && m.seq > c.seq && (m.status == 0 || m.status == 2) && !s.anySeq {
 		m.status = interrupted
 	}
@@ -193,13 +198,15 @@ func (s *session) said(m *marker) {
 // interrupted is the status of what SIGINT has ended.
 const interrupted = 130
 
-// askEarly asks the shell for its status while the command still runs: it answers when it is back, also from a command that was aborted and says no D. The
-// command's output has begun, so the shell does not read its pipe: busybox ash would buffer the question, and the applets that it runs without executing
-// them (sort) would be given it as their input.
+// askEarly asks the shell for its status while the command still runs: it answers when it is back,
+// also from a command that was aborted and says no D. The command's output has begun, so the shell
+// does not read its pipe: busybox ash would buffer the question, and the applets that it runs
+// without executing them (sort) would be given it as their input.
 func (s *session) askEarly(c *command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err == nil && s.cmd == c && c.phase == running && !c.killing { // an interrupt would cut the question
+	// an interrupt would cut the question
+	if s.err == nil && s.cmd == c && c.phase == running && !c.killing {
 		c.sh.commands.write(c.sh.dialect.ask(s.next()))
 	}
 }
@@ -226,7 +233,8 @@ func (s *session) send() {
 	time.AfterFunc(quietMin, func() { s.spawn(w.run) })
 }
 
-// maxTries is how often a command's line is sent to a shell that does not take it, or asks go unanswered.
+// maxTries is how often a command's line is sent to a shell that does not take it, or asks go
+// unanswered.
 const maxTries = 3
 
 // keepAlive has the shell answer a question before it ends because it has been idle for limit: bash
@@ -248,11 +256,12 @@ func (s *session) keepAlive(sh *shell, limit time.Duration) {
 	})
 }
 
-// again sends the command again, which the shell has not taken; s.mu is held. own says that the shell has said the command's own D: it could not open its
-// terminal by its name.
+// again sends the command again, which the shell has not taken; s.mu is held. own says that the
+// shell has said the command's own D: it could not open its terminal by its name.
 func (s *session) again(c *command, own bool) {
 	sh := s.sh
-	s.box.log.Info("the shell has not taken a command: sending it again", "session", s.id, "command", c.number)
+	s.box.log.Info("the shell has not taken a command: sending it again", "session", s.id,
+		"command", c.number)
 	switch {
 	case own && sh.dialect.high: // ulimit -n allows less
 		sh.dialect.high = false
@@ -296,10 +305,12 @@ func (s *session) typeKeys(text string) {
 	if strings.ContainsAny(text, "\n\r") {
 		c.unechoed = c.printed
 	}
-	if w := c.answered; w.Turns > 0 && (w.Modes.Raw || strings.ContainsAny(text, "\n\r\x04")) { // a read ends with the key or the line, and takes a turn
+	// a read ends with the key or the line, and takes a turn
+	if w := c.answered; w.Turns > 0 && (w.Modes.Raw || strings.ContainsAny(text, "\n\r\x04")) {
 		c.due = c.active.Add(undelivered)
 	}
-	if !s.up || c.phase == queued || c.phase == sent && !s.anySeq { // the interrupt key would cut the line that the shell is reading, and the rest be executed
+	// the interrupt key would cut the line that the shell is reading, and the rest be executed
+	if !s.up || c.phase == queued || c.phase == sent && !s.anySeq {
 		c.ahead += text
 		return
 	}

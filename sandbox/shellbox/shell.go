@@ -10,7 +10,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A shell is one process of a session's shell. Its commands come on a pipe, and what programs read is its terminal.
+// A shell is one process of a session's shell. Its commands come on a pipe, and what programs read
+// is its terminal.
 type shell struct {
 	proc     Process
 	pid      int
@@ -31,7 +32,8 @@ type shell struct {
 	pipe  string // what the shell reads when it waits for a command, see proc.Look; "": unknown
 	image string // its program's, see proc.Look; "": unknown
 
-	halted bool // it was found stopped: what says that a command has ended need not be its own; see session.mu
+	// it was found stopped: what says that a command has ended need not be its own; see session.mu
+	halted bool
 
 	early []byte      // what it printed before its first prompt, the begin; see session.mu
 	alive *time.Timer // asks it before it ends because it is idle; see session.mu
@@ -56,11 +58,13 @@ func (s *session) run(sh *shell) {
 	s.readers.Go(func() { s.read(sh) })
 }
 
-// confirmEvery is after which time a shell is asked again that has not answered although it waits for a line; four times as long each further time, as a
-// busy machine may have read the answer, and not got round to it.
+// confirmEvery is after which time a shell is asked again that has not answered although it waits
+// for a line; four times as long each further time, as a busy machine may have read the answer, and
+// not got round to it.
 const confirmEvery = 50 * time.Millisecond
 
-// confirm returns when the shell has answered a question: what had interrupted it before has passed. A shell that does not answer is replaced.
+// confirm returns when the shell has answered a question: what had interrupted it before has
+// passed. A shell that does not answer is replaced.
 func (s *session) confirm(sh *shell) {
 	for try := 1; ; try++ {
 		s.mu.Lock()
@@ -93,7 +97,8 @@ func (s *session) confirm(sh *shell) {
 	}
 }
 
-// readMost is how much of the terminal's output one read takes, at most; an idle box keeps a buffer of readFirst.
+// readMost is how much of the terminal's output one read takes, at most; an idle box keeps a buffer
+// of readFirst.
 const (
 	readMost  = 32 << 10
 	readFirst = 1 << 10
@@ -109,7 +114,8 @@ func (s *session) read(sh *shell) {
 		status, waitErr = sh.proc.Wait()
 		sh.oom = s.oomKilled(nil) // before Close: then the host forgets the shell
 		close(sh.exited)
-		// After the shell's end a background process may keep the terminal open. Do not wait for it: what the shell has printed is there by now.
+		// After the shell's end a background process may keep the terminal open. Do not wait for
+		// it: what the shell has printed is there by now.
 		s.untilQuiet(sh, eof, &got)
 		sh.proc.Close()
 	})
@@ -135,11 +141,13 @@ func (s *session) read(sh *shell) {
 	sh.keys.stop()
 	select {
 	case <-sh.exited:
-	case <-time.After(2 * time.Second): // nobody has the terminal open, yet the shell lives: it is of no use
+	case <-time.After(2 * time.Second):
+		// nobody has the terminal open, yet the shell lives: it is of no use
 		sh.proc.Close()
 		<-sh.exited
 	}
-	if waitErr == nil && errors.Is(end, io.ErrUnexpectedEOF) { // what the shell has printed last is missing
+	// what the shell has printed last is missing
+	if waitErr == nil && errors.Is(end, io.ErrUnexpectedEOF) {
 		waitErr = end
 	}
 	sh.status, sh.lost = status, waitErr
@@ -222,7 +230,9 @@ func (s *session) shellEnded(sh *shell, status Status, err error) {
 	}
 	if err := s.fresh(status.Code); err != nil {
 		if !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrClosed) {
-			err = &sandbox.LostError{Box: s.box.String(), Reason: "the shell ended and no other could be started", Cause: sandbox.LostEnded, Err: err}
+			err = &sandbox.LostError{Box: s.box.String(),
+				Reason: "the shell ended and no other could be started", Cause: sandbox.LostEnded,
+				Err: err}
 		}
 		s.fail(err)
 		return
@@ -240,8 +250,8 @@ func (s *session) shellEnded(sh *shell, status Status, err error) {
 	s.ended(dead, r)
 }
 
-// cutOff returns the command that ends with the shell, if there is one; s.mu is held. One that the shell has not taken is left for the next shell, but not
-// a job's: its shell was to end with it.
+// cutOff returns the command that ends with the shell, if there is one; s.mu is held. One that the
+// shell has not taken is left for the next shell, but not a job's: its shell was to end with it.
 func (s *session) cutOff() *command {
 	c := s.cmd
 	switch {
@@ -251,7 +261,8 @@ func (s *session) cutOff() *command {
 		s.restarted = s.restarted || s.up
 	case c.phase == ending:
 		s.restarted = true
-	case c.phase == sent && c.tries < maxTries && !c.killing && !c.keyed: // after the interrupt key, it may have run: see said
+	case c.phase == sent && c.tries < maxTries && !c.killing && !c.keyed:
+		// after the interrupt key, it may have run: see said
 		c.phase, s.restarted = queued, true
 	default:
 		return c

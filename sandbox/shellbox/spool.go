@@ -14,8 +14,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A spool keeps a job's output: in memory while it is short, else in a temporary file of this machine. Where the system allows it, the file never has a
-// name, so that nothing is left of it however this program ends.
+// A spool keeps a job's output: in memory while it is short, else in a temporary file of this
+// machine. Where the system allows it, the file never has a name, so that nothing is left of it
+// however this program ends.
 type spool struct {
 	max int64 // bytes kept, the last ones; 0: all
 
@@ -30,14 +31,16 @@ type spool struct {
 // inMemory is up to how many bytes a spool takes no descriptor.
 const inMemory = 32 << 10
 
-// Write appends p. It never fails, because an error would end the job's output; read returns the error instead.
+// Write appends p. It never fails, because an error would end the job's output; read returns the
+// error instead.
 func (s *spool) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return len(p), nil
 	}
-	if s.f == nil && s.begin == 0 && len(s.memory)+len(p) <= inMemory && (s.max == 0 || s.max >= inMemory) {
+	if s.f == nil && s.begin == 0 && len(s.memory)+len(p) <= inMemory &&
+		(s.max == 0 || s.max >= inMemory) {
 		s.memory = append(s.memory, p...)
 		s.size += int64(len(p))
 		return len(p), nil
@@ -68,7 +71,8 @@ func (s *spool) toFile() error {
 	return err
 }
 
-// place returns where the byte of that offset is in the file, and how many of n bytes are there in one piece.
+// place returns where the byte of that offset is in the file, and how many of n bytes are there in
+// one piece.
 func (s *spool) place(offset int64, n int) (at int64, piece int) {
 	if s.max == 0 {
 		return offset, n
@@ -97,7 +101,8 @@ func (s *spool) skip(n int64) {
 	s.begin = s.size
 }
 
-// read returns at most max bytes from offset on, or from the first that is kept, and the offset behind them.
+// read returns at most max bytes from offset on, or from the first that is kept, and the offset
+// behind them.
 func (s *spool) read(offset int64, max int) (p []byte, next int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +110,8 @@ func (s *spool) read(offset int64, max int) (p []byte, next int64, err error) {
 	case errors.Is(s.err, sandbox.ErrClosed):
 		return nil, offset, s.err
 	case offset < 0 || offset > s.size:
-		return nil, offset, fmt.Errorf("offset %d is outside of the %d bytes there are", offset, s.size)
+		return nil, offset, fmt.Errorf("offset %d is outside of the %d bytes there are", offset,
+			s.size)
 	case offset == s.size:
 		return nil, offset, s.err
 	}

@@ -22,7 +22,8 @@ func (s *session) start(ctx context.Context, dir string, status int) error {
 		hint = " (does a startup file wait for something?)"
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.box.opts.StartLimit,
-		fmt.Errorf("%s was not at its prompt within %v%s: %w", strings.Join(args, " "), s.box.opts.StartLimit, hint, context.DeadlineExceeded))
+		fmt.Errorf("%s was not at its prompt within %v%s: %w", strings.Join(args, " "),
+			s.box.opts.StartLimit, hint, context.DeadlineExceeded))
 	defer cancel()
 	for try := 1; ; try++ {
 		err := s.startOnce(ctx, dir, status)
@@ -40,7 +41,8 @@ func (s *session) endedEarly(sh *shell) error {
 	case sh.status.Signal != 0:
 		return killedEarly{sh.status.Code}
 	}
-	return fmt.Errorf("it ended with status %d before its first prompt%s%s", sh.status.Code, s.printed(sh), s.hint())
+	return fmt.Errorf("it ended with status %d before its first prompt%s%s", sh.status.Code,
+		s.printed(sh), s.hint())
 }
 
 // killedEarly is the end of a shell that a signal has ended before its first prompt.
@@ -92,7 +94,8 @@ func (s *session) startOnce(ctx context.Context, dir string, status int) error {
 	return fmt.Errorf("start %s: %w", strings.Join(s.box.shellArgs(), " "), err)
 }
 
-// takesOver makes a shell the session's, and gives it the command that waits for it. It reports false if the shell has ended meanwhile.
+// takesOver makes a shell the session's, and gives it the command that waits for it. It reports
+// false if the shell has ended meanwhile.
 func (s *session) takesOver(sh *shell) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +114,8 @@ func (s *session) takesOver(sh *shell) bool {
 
 // launch starts the shell's process. env is the value of ENV that it has not seen, nil if there is
 // none.
-func (s *session) launch(ctx context.Context, dir string, rows, cols int) (p Process, env *string, err error) {
+func (s *session) launch(ctx context.Context, dir string, rows,
+	cols int) (p Process, env *string, err error) {
 	program := Program{
 		Args:     s.box.shellArgs(),
 		Dir:      dir,
@@ -122,7 +126,8 @@ func (s *session) launch(ctx context.Context, dir string, rows, cols int) (p Pro
 	}
 	env = s.hide(ctx, &program)
 	p, err = s.box.host.Start(ctx, program)
-	if errors.Is(err, exec.ErrNotFound) && s.box.opts.Shell == nil && s.box.noBash.CompareAndSwap(false, true) {
+	if errors.Is(err, exec.ErrNotFound) && s.box.opts.Shell == nil &&
+		s.box.noBash.CompareAndSwap(false, true) {
 		program.Args = s.box.shellArgs()
 		env = s.hide(ctx, &program)
 		p, err = s.box.host.Start(ctx, program)
@@ -151,14 +156,16 @@ func (s *session) answers(ctx context.Context, sh *shell, seq int) error {
 	}
 }
 
-// learn finds out the terminal's name, and what the shell reads when it waits for a command. The shell does so a few microseconds after it has answered; on
-// a busy machine, later.
+// learn finds out the terminal's name, and what the shell reads when it waits for a command. The
+// shell does so a few microseconds after it has answered; on a busy machine, later.
 func (s *session) learn(sh *shell) {
-	for pause, begin := 100*time.Microsecond, time.Now(); time.Since(begin) < 2*time.Second; pause = min(2*pause, 50*time.Millisecond) {
+	for pause, begin := 100*time.Microsecond, time.Now(); time.Since(
+		begin) < 2*time.Second; pause = min(2*pause, 50*time.Millisecond) {
 		l, err := s.box.look(sh.proc)
 		s.mu.Lock()
 		sh.pipe, sh.image = l.Reads, l.Image
-		if major := l.TTY >> 8 & 0xfff; major >= 136 && major <= 143 { // UNIX98_PTY_SLAVE_MAJOR and the seven behind it
+		// UNIX98_PTY_SLAVE_MAJOR and the seven behind it
+		if major := l.TTY >> 8 & 0xfff; major >= 136 && major <= 143 {
 			sh.dialect.tty = "/dev/pts/" + strconv.Itoa(l.TTY&0xff|l.TTY>>12&0xfff00)
 		}
 		s.mu.Unlock()

@@ -13,7 +13,8 @@ type takeover struct {
 	env []string
 }
 
-// interactive reports whether these are the arguments of an interactive shell that reads its commands from the terminal.
+// interactive reports whether these are the arguments of an interactive shell that reads its
+// commands from the terminal.
 func interactive(args []string) bool {
 	if len(args) > 1 && path.Base(args[0]) == "busybox" {
 		args = args[1:]
@@ -28,17 +29,20 @@ func interactive(args []string) bool {
 	}
 	for i := 1; i < len(args); i++ {
 		switch arg := args[i]; {
-		case arg == "--rcfile" || arg == "--init-file" || arg == "-o" || arg == "+o" || arg == "-O" || arg == "+O":
+		case arg == "--rcfile" || arg == "--init-file" || arg == "-o" || arg == "+o" ||
+			arg == "-O" || arg == "+O":
 			i++
 		case strings.HasPrefix(arg, "--"):
-		case !strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "+"), strings.Contains(arg, "c"):
+		case !strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "+"),
+			strings.Contains(arg, "c"):
 			return false
 		}
 	}
 	return true
 }
 
-// takes has the interactive shell that exec has put in the place of ours replaced by a fresh one, with its directory and its environment; s.mu is held.
+// takes has the interactive shell that exec has put in the place of ours replaced by a fresh one,
+// with its directory and its environment; s.mu is held.
 func (s *session) takes(sh *shell) {
 	if sh.takeover != nil {
 		return

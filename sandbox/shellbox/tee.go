@@ -14,7 +14,8 @@ import (
 // writerDelay is how long a caller's writer may block a call that is to return.
 const writerDelay = time.Second
 
-// teeMax is how many bytes a tee holds that its writer has not taken. More keeps the terminal's reader waiting, and so the command.
+// teeMax is how many bytes a tee holds that its writer has not taken. More keeps the terminal's
+// reader waiting, and so the command.
 const teeMax = 64 << 10
 
 // A tee hands a command's raw output to a caller's writer, from a goroutine of its own: so a writer
@@ -23,7 +24,8 @@ const teeMax = 64 << 10
 type tee struct {
 	option string // that w is of
 	w      io.Writer
-	done   chan struct{} // closed when nothing more is written: all is, or w has failed or been given up
+	// closed when nothing more is written: all is, or w has failed or been given up
+	done chan struct{}
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed, and made anew, when something has changed below
@@ -75,7 +77,8 @@ func (t *tee) blocks() bool {
 }
 
 func (t *tee) run() {
-	defer t.finish(fmt.Errorf("the writer of %s has ended its goroutine", t.option)) // by runtime.Goexit
+	// by runtime.Goexit
+	defer t.finish(fmt.Errorf("the writer of %s has ended its goroutine", t.option))
 	for p, more := t.next(nil); more; p, more = t.next(p) {
 		t.wrote(guard.Call("the writer of "+t.option, func() error {
 			_, err := t.w.Write(p)
@@ -187,7 +190,8 @@ func (t *tee) failure() error {
 	if t.err != exec.ErrWaitDelay {
 		return t.err
 	}
-	return fmt.Errorf("%w: the writer of %s takes nothing: what it is writing, and %d bytes behind that, are lost to it",
+	return fmt.Errorf("%w: the writer of %s takes nothing: what it is writing, and %d bytes "+
+		"behind that, are lost to it",
 		t.err, t.option, t.expected-t.taken-int64(t.writing))
 }
 
@@ -204,7 +208,8 @@ func (t *tee) mark() mark {
 	return mark{t, t.expected}
 }
 
-// missing returns what is closed when w may have got further; nil if the mark is reached, or never will be.
+// missing returns what is closed when w may have got further; nil if the mark is reached, or never
+// will be.
 func (m mark) missing() <-chan struct{} {
 	m.t.mu.Lock()
 	defer m.t.mu.Unlock()
@@ -221,12 +226,13 @@ func (m mark) drop() {
 	}
 }
 
-// dropBlocked gives those up that have not reached their marks because a Write takes long. It reports
-// whether there are any.
+// dropBlocked gives those up that have not reached their marks because a Write takes long. It
+// reports whether there are any.
 func dropBlocked(marks []mark) (any bool) {
 	for _, m := range marks {
 		m.t.mu.Lock()
-		if !m.t.over && m.t.taken < m.at && m.t.writing > 0 && time.Since(m.t.since) > writerDelay/2 {
+		if !m.t.over && m.t.taken < m.at && m.t.writing > 0 &&
+			time.Since(m.t.since) > writerDelay/2 {
 			m.t.finishLocked(exec.ErrWaitDelay)
 			any = true
 		}

@@ -11,8 +11,9 @@ const (
 	commandPiece = 32 << 10
 )
 
-// A typist writes to a terminal, or to the pipe of a shell. A write blocks until somebody reads, and no context ends that. So a goroutine of the typist's
-// blocks, and callers go on. There is one only while there is something to write: most boxes are idle most of the time.
+// A typist writes to a terminal, or to the pipe of a shell. A write blocks until somebody reads,
+// and no context ends that. So a goroutine of the typist's blocks, and callers go on. There is one
+// only while there is something to write: most boxes are idle most of the time.
 type typist struct {
 	w     io.Writer
 	piece int // bytes written at once
@@ -42,7 +43,8 @@ func (t *typist) begin() {
 	}
 }
 
-// write has text written after everything that is waiting to be written. It returns how many bytes come before it.
+// write has text written after everything that is waiting to be written. It returns how many bytes
+// come before it.
 func (t *typist) write(text string) (offset int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,7 +55,8 @@ func (t *typist) write(text string) (offset int64) {
 	return offset
 }
 
-// drop forgets what is waiting to be written, and returns how many bytes that was. A piece may still be under way.
+// drop forgets what is waiting to be written, and returns how many bytes that was. A piece may
+// still be under way.
 func (t *typist) drop() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,7 +72,8 @@ func (t *typist) idle() bool {
 	return t.end || len(t.todo) == 0 && !t.busy
 }
 
-// stop ends the goroutine, once the write under way returns: the process has been closed, or will be. Nothing is written any more.
+// stop ends the goroutine, once the write under way returns: the process has been closed, or will
+// be. Nothing is written any more.
 func (t *typist) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -76,8 +76,8 @@ func (b *Box) as(name string) (string, error) {
 	return cmp.Or(name, b.user), nil
 }
 
-// startIn calls start with the directory that a caller has named or, if that is "", the box's. If the
-// user has to be another one, who may not enter the box's directory, start is called with "/".
+// startIn calls start with the directory that a caller has named or, if that is "", the box's. If
+// the user has to be another one, who may not enter the box's directory, start is called with "/".
 func (b *Box) startIn(named, user string, start func(dir string) error) error {
 	if err := checkDir(named); err != nil {
 		return err
@@ -92,7 +92,8 @@ func (b *Box) startIn(named, user string, start func(dir string) error) error {
 // checkDir refuses a directory that is meant to begin at a home: that of which user is not said.
 func checkDir(dir string) error {
 	if dir == "~" || strings.HasPrefix(dir, "~/") {
-		return fmt.Errorf("%w: the directory %q: ~ is not expanded here; give an absolute path, or \"./~\" if it has that name",
+		return fmt.Errorf("%w: the directory %q: ~ is not expanded here; give an absolute path, "+
+			"or \"./~\" if it has that name",
 			fs.ErrInvalid, dir)
 	}
 	return nil
@@ -143,7 +144,9 @@ func (b *Box) fileOpener() func(context.Context) (FileClient, error) {
 			return host.OpenFiles
 		}
 	} else if host, ok := b.host.(UserFileHost); ok {
-		return func(ctx context.Context) (FileClient, error) { return host.OpenFilesAs(ctx, b.user) }
+		return func(ctx context.Context) (FileClient, error) {
+			return host.OpenFilesAs(ctx, b.user)
+		}
 	}
 	return nil
 }

@@ -7,28 +7,35 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// How a command is found to wait for input. The host says which threads wait for the terminal (Processes.Look). Three looks some milliseconds apart have to
-// agree. Between them there must be no output, and that thread must not run. After each look the engine waits until the program has got the input
-// written so far, and its output so far has been read (Processes.Settle). So the output before the read has arrived when Waiting is reported, and a
-// program that is working through its input is not taken for one that waits. What may go on by itself, or is only guessed to wait, has to be found so for a
-// second.
+// How a command is found to wait for input. The host says which threads wait for the terminal
+// (Processes.Look). Three looks some milliseconds apart have to agree. Between them there must be
+// no output, and that thread must not run. After each look the engine waits until the program has
+// got the input written so far, and its output so far has been read (Processes.Settle). So the
+// output before the read has arrived when Waiting is reported, and a program that is working
+// through its input is not taken for one that waits. What may go on by itself, or is only guessed
+// to wait, has to be found so for a second.
 //
-// And how a command is found to have ended whose D marker never comes, because it was aborted: soon after its begin the shell is asked (askEarly). It answers
-// when it is back. Only an interrupt at that very moment makes it drop the question: then looks find it waiting for a line, and it is asked again.
+// And how a command is found to have ended whose D marker never comes, because it was aborted: soon
+// after its begin the shell is asked (askEarly). It answers when it is back. Only an interrupt at
+// that very moment makes it drop the question: then looks find it waiting for a line, and it is
+// asked again.
 
-// The pace of the looks depends on how long the terminal has been quiet: a fast command is never looked at, a long one
-// seldom.
+// The pace of the looks depends on how long the terminal has been quiet: a fast command is never
+// looked at, a long one seldom.
 const (
 	quietMin  = 4 * time.Millisecond  // before the first look
 	paceMin   = 4 * time.Millisecond  // between looks
 	paceMax   = 20 * time.Millisecond // in the first half minute
 	paceLong  = time.Second           // at last
 	paceAfter = 30 * time.Second
-	slowMin   = 3 * time.Millisecond // if a timer fires so late, or a look takes so long, the machine is busy
+	// if a timer fires so late, or a look takes so long, the machine is busy
+	slowMin   = 3 * time.Millisecond
 	slowAsked = 9 * time.Millisecond // so a look by control.sh, which takes 3 to 5 ms anywhere
-	surely    = time.Second          // what may go on by itself, or is a guess, is found to wait for so long
+	// what may go on by itself, or is a guess, is found to wait for so long
+	surely = time.Second
 
-	// Where the host cannot settle: a program that has not reacted to input after this time is not going to. To a line, or to a key in raw mode, it is.
+	// Where the host cannot settle: a program that has not reacted to input after this time is not
+	// going to. To a line, or to a key in raw mode, it is.
 	unanswered  = 250 * time.Millisecond
 	undelivered = 5 * time.Second
 )
@@ -52,10 +59,11 @@ type finding struct {
 	wait  proc.Wait // Turns is not set where they may change: the thread may go on by itself
 	found bool      // something waits
 	sure  bool      // and for the terminal alone
-	guess bool      // nothing shows who it is: wait.Turns are those of all processes of the terminal
-	idle  bool      // the shell waits for its next line
-	halt  bool      // the shell is stopped
-	other bool      // another interactive shell is in the place of ours
+	// nothing shows who it is: wait.Turns are those of all processes of the terminal
+	guess bool
+	idle  bool // the shell waits for its next line
+	halt  bool // the shell is stopped
+	other bool // another interactive shell is in the place of ours
 	kind  sandbox.InputKind
 	busy  bool // what was typed and printed before has not come through
 	at    time.Time
@@ -67,7 +75,8 @@ type finding struct {
 func (f *finding) same(g *finding) bool {
 	a, b := f.wait, g.wait
 	a.Modes, b.Modes = proc.Modes{}, proc.Modes{}
-	return a == b && f.found == g.found && f.sure == g.sure && f.idle == g.idle && f.other == g.other && f.seen.Equal(g.seen)
+	return a == b && f.found == g.found && f.sure == g.sure && f.idle == g.idle &&
+		f.other == g.other && f.seen.Equal(g.seen)
 }
 
 // run looks until the command's end.
@@ -107,7 +116,8 @@ func (w *watch) run() {
 func (w *watch) wait(pause time.Duration) (changed chan struct{}, over bool) {
 	w.s.mu.Lock()
 	changed = w.c.changed
-	over = w.s.err != nil || w.s.sh != w.sh || w.s.cmd != w.c || w.c.phase >= ending || w.c.phase == queued || w.c.tries != w.tries
+	over = w.s.err != nil || w.s.sh != w.sh || w.s.cmd != w.c || w.c.phase >= ending ||
+		w.c.phase == queued || w.c.tries != w.tries
 	w.s.mu.Unlock()
 	if over || pause == 0 {
 		return changed, over
@@ -132,13 +142,15 @@ func (w *watch) begin(pause *time.Duration) (seen time.Time, look bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	quiet := time.Since(c.active)
-	if w.asked == 0 && c.phase == sent && quiet > surely { // where no look can tell that the line was dropped
+	// where no look can tell that the line was dropped
+	if w.asked == 0 && c.phase == sent && quiet > surely {
 		w.ask()
 	}
 	switch {
 	case c.calls == 0 || c.once || c.question != 0:
 		*pause = 0
-	case c.blocked(): // the caller takes no output: what is behind it, the end even, has not been read
+	case c.blocked():
+		// the caller takes no output: what is behind it, the end even, has not been read
 		*pause = paceMax
 	case quiet < quietMin:
 		*pause = max(quietMin-quiet, time.Millisecond)
@@ -176,7 +188,8 @@ func (w *watch) look(seen time.Time) finding {
 				break
 			}
 		}
-		f.other = f.wait.PID == w.sh.pid && w.sh.image != "" && l.Image != w.sh.image && interactive(l.Args)
+		f.other = f.wait.PID == w.sh.pid && w.sh.image != "" && l.Image != w.sh.image &&
+			interactive(l.Args)
 		f.kind = kindOf(f.wait.Modes)
 	} else if l.Hidden && !f.idle && !l.Runs {
 		w.guess(&f, &l)
@@ -221,7 +234,8 @@ func (w *watch) judge(f *finding) time.Duration {
 		return apart
 	case !f.found:
 		return w.askAgain()
-	case c.phase == sent && f.wait.PID == w.sh.pid && time.Since(w.since) > surely: // it has lost its pipe
+	case c.phase == sent && f.wait.PID == w.sh.pid && time.Since(w.since) > surely:
+		// it has lost its pipe
 		w.s.replace(w.sh)
 		return surely
 	case c.phase != running || c.killing:
@@ -239,17 +253,20 @@ func (w *watch) judge(f *finding) time.Duration {
 	return paceMax
 }
 
-// isDeaf reports whether nothing shows that the program has got what was typed last: it has not run since it was last found to wait, or, though it may have run
-// for another reason, its terminal echoes, and has not.
+// isDeaf reports whether nothing shows that the program has got what was typed last: it has not run
+// since it was last found to wait, or, though it may have run for another reason, its terminal
+// echoes, and has not.
 func (c *command) isDeaf(f *finding) bool {
 	m := f.wait.Modes
 	return f.wait == c.answered || m.Known && !m.Raw && !m.NoEcho && c.printed == c.unechoed
 }
 
-// agree compares a finding with the one before, and returns how many more have to agree, and after which time to look again; s.mu is held.
+// agree compares a finding with the one before, and returns how many more have to agree, and after
+// which time to look again; s.mu is held.
 //
-// The program's output passes through queues of the kernel and of ours. A busy machine takes longer to pass it on: there, one more look has to agree, and
-// the looks are farther apart. What has not come through after a second, for nobody reads it or it has no end, never will.
+// The program's output passes through queues of the kernel and of ours. A busy machine takes longer
+// to pass it on: there, one more look has to agree, and the looks are farther apart. What has not
+// come through after a second, for nobody reads it or it has no end, never will.
 func (w *watch) agree(f *finding) (missing int, apart time.Duration) {
 	if !f.same(&w.last) || !w.sh.keys.idle() || !w.sh.commands.idle() || !f.seen.Equal(w.c.active) {
 		w.agreed, w.since = 0, f.at
@@ -268,11 +285,12 @@ func (w *watch) agree(f *finding) (missing int, apart time.Duration) {
 	return 3 - w.agreed, paceMin
 }
 
-// askAgain asks a shell that waits for its next line although it has been asked: it has dropped the question. One that never answers is replaced. s.mu is
-// held.
+// askAgain asks a shell that waits for its next line although it has been asked: it has dropped the
+// question. One that never answers is replaced. s.mu is held.
 func (w *watch) askAgain() time.Duration {
 	w.agreed = 0
-	if w.asked > maxTries && time.Since(w.first) > surely { // not sooner: a busy machine may have read the answer, and not got round to it
+	// not sooner: a busy machine may have read the answer, and not got round to it
+	if w.asked > maxTries && time.Since(w.first) > surely {
 		w.s.replace(w.sh)
 		return surely
 	}

@@ -16,12 +16,14 @@ type job struct {
 }
 
 // Background implements sandbox.Sandbox.
-func (b *Box) Background(ctx context.Context, command string, opts ...sandbox.SessionOption) (sandbox.Job, error) {
+func (b *Box) Background(ctx context.Context, command string,
+	opts ...sandbox.SessionOption) (sandbox.Job, error) {
 	if ctx == nil {
 		return b.Sandbox.Background(ctx, command, opts...) // which says so
 	}
 	ctx, c := b.begin(ctx, "background")
-	inner, err := b.Sandbox.Background(ctx, command, append(opts[:len(opts):len(opts)], sandbox.LogTo(c))...)
+	inner, err := b.Sandbox.Background(ctx, command,
+		append(opts[:len(opts):len(opts)], sandbox.LogTo(c))...)
 	if err != nil {
 		c.end(nil, err)
 		return nil, err

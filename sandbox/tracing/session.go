@@ -21,7 +21,8 @@ type session struct {
 }
 
 // Execute implements sandbox.Session.
-func (s *session) Execute(ctx context.Context, text string, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+func (s *session) Execute(ctx context.Context, text string,
+	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
 	if ctx == nil {
 		return s.Session.Execute(ctx, text, opts...) // which says so
 	}
@@ -31,7 +32,8 @@ func (s *session) Execute(ctx context.Context, text string, opts ...sandbox.Exec
 	before := s.current
 	s.current = c
 	s.mu.Unlock()
-	res, err := s.Session.Execute(ctx, text, append(opts[:len(opts):len(opts)], sandbox.Follow(c))...)
+	res, err := s.Session.Execute(ctx, text, append(opts[:len(opts):len(opts)],
+		sandbox.Follow(c))...)
 	if res != nil {
 		if before != nil {
 			before.end(nil, nil) // nobody has asked for its end
@@ -52,10 +54,12 @@ func (s *session) Execute(ctx context.Context, text string, opts ...sandbox.Exec
 func (c *command) saw(res *sandbox.Result, err error) {
 	switch {
 	case c == nil:
-	case res != nil && res.State == sandbox.Exited, errors.Is(err, sandbox.ErrClosed), errors.Is(err, sandbox.ErrLost):
+	case res != nil && res.State == sandbox.Exited, errors.Is(err, sandbox.ErrClosed),
+		errors.Is(err, sandbox.ErrLost):
 		c.end(res, err)
 	case res != nil && res.State == sandbox.Waiting:
-		c.span.AddEvent("waiting", trace.WithAttributes(attribute.String("sandshell.awaits", res.Awaits.String())))
+		c.span.AddEvent("waiting", trace.WithAttributes(
+			attribute.String("sandshell.awaits", res.Awaits.String())))
 	}
 }
 
@@ -67,7 +71,8 @@ func (s *session) about() *command {
 }
 
 // Input implements sandbox.Session.
-func (s *session) Input(ctx context.Context, text string, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+func (s *session) Input(ctx context.Context, text string,
+	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
 	c := s.about()
 	res, err := s.Session.Input(ctx, text, opts...)
 	c.saw(res, err)
@@ -83,7 +88,8 @@ func (s *session) Wait(ctx context.Context, opts ...sandbox.ExecOption) (*sandbo
 }
 
 // Interrupt implements sandbox.Session.
-func (s *session) Interrupt(ctx context.Context, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+func (s *session) Interrupt(ctx context.Context,
+	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
 	c := s.about()
 	res, err := s.Session.Interrupt(ctx, opts...)
 	c.saw(res, err)
@@ -100,12 +106,14 @@ func (s *session) Close() error {
 }
 
 // Execute implements sandbox.Session.
-func (b *Box) Execute(ctx context.Context, command string, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+func (b *Box) Execute(ctx context.Context, command string,
+	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
 	return b.main.Execute(ctx, command, opts...)
 }
 
 // Input implements sandbox.Session.
-func (b *Box) Input(ctx context.Context, text string, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+func (b *Box) Input(ctx context.Context, text string,
+	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
 	return b.main.Input(ctx, text, opts...)
 }
 

@@ -1,8 +1,9 @@
 // Package tracing has an OpenTelemetry span for each command of a sandbox.
 //
-// [New] wraps any sandbox.Sandbox. Spans are named for the method: "execute", "background" and "run". One of Execute begins with that call, under the span
-// of its ctx, and lasts until the command has ended, whichever call says so; what is done beneath it, such as requests to the Docker engine, belongs to it. One of
-// Background lasts until the job's end.
+// [New] wraps any sandbox.Sandbox. Spans are named for the method: "execute", "background" and
+// "run". One of Execute begins with that call, under the span of its ctx, and lasts until the
+// command has ended, whichever call says so; what is done beneath it, such as requests to the
+// Docker engine, belongs to it. One of Background lasts until the job's end.
 //
 // Attributes:
 //
@@ -13,8 +14,10 @@
 //	sandshell.bytes      int     of output; not of a Run
 //	sandshell.duration   float64 in seconds, as the Result has it; not of a Run
 //
-// A question is an event "waiting", with sandshell.awaits: line, secret or keys. The error with which a command ends (a timeout, the box's end) is recorded and is
-// the span's status; an exit status other than 0 is not an error. Neither the text of commands nor what they print or are told is in a span.
+// A question is an event "waiting", with sandshell.awaits: line, secret or keys. The error with
+// which a command ends (a timeout, the box's end) is recorded and is the span's status; an exit
+// status other than 0 is not an error. Neither the text of commands nor what they print or are told
+// is in a span.
 //
 // All methods may be called from several goroutines.
 package tracing
@@ -35,7 +38,8 @@ import (
 
 const name = "github.com/sandshell/sandshell/sandbox/tracing"
 
-// A Box is a Sandbox that is traced. What it is beyond a Sandbox is to be had by Unwrap or sandbox.As. Close it instead of the box.
+// A Box is a Sandbox that is traced. What it is beyond a Sandbox is to be had by Unwrap or
+// sandbox.As. Close it instead of the box.
 type Box struct {
 	sandbox.Sandbox
 	main   *session
@@ -54,7 +58,8 @@ func New(box sandbox.Sandbox, provider trace.TracerProvider) *Box {
 	if provider == nil {
 		provider = otel.GetTracerProvider()
 	}
-	b := &Box{Sandbox: box, tracer: provider.Tracer(name), unfinished: map[*command]bool{}, known: map[string]*job{}}
+	b := &Box{Sandbox: box, tracer: provider.Tracer(name), unfinished: map[*command]bool{},
+		known: map[string]*job{}}
 	b.main = &session{Session: box, box: b}
 	return b
 }
@@ -73,11 +78,13 @@ func (b *Box) Open(ctx context.Context, opts ...sandbox.SessionOption) (sandbox.
 
 // Run implements sandbox.Sandbox.
 func (b *Box) Run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
-	ctx, span := b.tracer.Start(ctx, "run", trace.WithAttributes(attribute.String("sandshell.box", b.String())))
+	ctx, span := b.tracer.Start(ctx, "run", trace.WithAttributes(
+		attribute.String("sandshell.box", b.String())))
 	defer span.End()
 	code, err := b.Sandbox.Run(ctx, cmd)
 	if code >= 0 {
-		span.SetAttributes(attribute.String("sandshell.state", sandbox.Exited.String()), attribute.Int("sandshell.exit_code", code))
+		span.SetAttributes(attribute.String("sandshell.state", sandbox.Exited.String()),
+			attribute.Int("sandshell.exit_code", code))
 	}
 	failed(span, err)
 	return code, err
@@ -107,7 +114,8 @@ type command struct {
 
 // begin begins the span of a command in a session or job.
 func (b *Box) begin(ctx context.Context, name string) (context.Context, *command) {
-	ctx, span := b.tracer.Start(ctx, name, trace.WithAttributes(attribute.String("sandshell.box", b.String())))
+	ctx, span := b.tracer.Start(ctx, name, trace.WithAttributes(
+		attribute.String("sandshell.box", b.String())))
 	c := &command{box: b, span: span}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,7 +142,8 @@ func (c *command) end(res *sandbox.Result, err error) {
 		if state == sandbox.Exited {
 			c.span.SetAttributes(attribute.Int("sandshell.exit_code", res.ExitCode))
 		}
-		c.span.SetAttributes(attribute.String("sandshell.state", state.String()), attribute.Int64("sandshell.bytes", c.bytes.Load()))
+		c.span.SetAttributes(attribute.String("sandshell.state", state.String()),
+			attribute.Int64("sandshell.bytes", c.bytes.Load()))
 		failed(c.span, err)
 		c.span.End()
 	})
@@ -150,12 +159,14 @@ func failed(span trace.Span, err error) {
 	span.SetStatus(codes.Error, err.Error())
 }
 
-// cause returns an error without the words of the call that has failed, which have the command's text in them.
+// cause returns an error without the words of the call that has failed, which have the command's
+// text in them.
 func cause(err error) error {
 	if lost := new(sandbox.LostError); errors.As(err, &lost) {
 		return lost
 	}
-	for _, known := range []error{sandbox.ErrTimeout, sandbox.ErrQuestion, sandbox.ErrClosed, sandbox.ErrBusy, context.Canceled, context.DeadlineExceeded} {
+	for _, known := range []error{sandbox.ErrTimeout, sandbox.ErrQuestion, sandbox.ErrClosed,
+		sandbox.ErrBusy, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
 			return known
 		}

@@ -90,10 +90,12 @@ func TestSpans(t *testing.T) {
 
 	all := ended(spans)
 	require.Len(t, all, 7)
-	require.Regexp(t, `^execute box=LocalBox session=main exit_code=130 state=exited bytes=\d+; exception .*; Error command timed out$`, all[3])
+	require.Regexp(t,
+		`^execute box=LocalBox session=main exit_code=130 state=exited bytes=\d+; exception .*; Error command timed out$`, all[3])
 	require.Equal(t, []string{
 		"execute box=LocalBox session=main exit_code=3 state=exited bytes=7",
-		"execute box=LocalBox session=main state=running bytes=0; exception *sandbox.sentinel a command is unfinished; Error a command is unfinished",
+		"execute box=LocalBox session=main state=running bytes=0; exception *sandbox.sentinel a " +
+			"command is unfinished; Error a command is unfinished",
 		"execute box=LocalBox session=main exit_code=0 state=exited bytes=0; waiting secret",
 		all[3],
 		"parent",
@@ -166,7 +168,8 @@ func TestWrapped(t *testing.T) {
 	box, spans, _ := open(t)
 	var cast bytes.Buffer
 	rec := sandbox.Record(box, &cast)
-	require.NoError(t, plugin.Install(t.Context(), rec, plugin.Plugin{Name: "greeting", Env: []string{"GREETING=hello"}}))
+	require.NoError(t, plugin.Install(t.Context(), rec,
+		plugin.Plugin{Name: "greeting", Env: []string{"GREETING=hello"}}))
 	res, err := rec.Execute(t.Context(), `echo "$GREETING"`)
 	require.NoError(t, err)
 	require.Equal(t, "hello\n", res.Output)
@@ -174,7 +177,8 @@ func TestWrapped(t *testing.T) {
 	require.True(t, ok)
 	require.NoError(t, rec.Close())
 	require.Contains(t, cast.String(), `hello\r\n`)
-	require.Equal(t, []string{"execute box=LocalBox session=main exit_code=0 state=exited bytes=6"}, ended(spans))
+	require.Equal(t, []string{"execute box=LocalBox session=main exit_code=0 state=exited bytes=6"},
+		ended(spans))
 }
 
 // TestConformance: a box that is traced is as it was.
@@ -183,7 +187,8 @@ func TestConformance(t *testing.T) {
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
 		inner, err := localbox.New(context.Background(), localbox.Config{})
 		require.NoError(t, err)
-		box := tracing.New(inner, trace.NewTracerProvider(trace.WithSyncer(tracetest.NewInMemoryExporter())))
+		box := tracing.New(inner, trace.NewTracerProvider(
+			trace.WithSyncer(tracetest.NewInMemoryExporter())))
 		t.Cleanup(func() { box.Close() })
 		return box
 	}, testenv.Suite(sandboxtest.Groups("Background", "Life"))...)

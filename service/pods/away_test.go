@@ -19,7 +19,8 @@ import (
 // An API server that does not answer is an error, of everything, and no box is deleted for it.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
-	testenv.NeedsFull(t, "it waits until client-go has given up; service's TestEngineFails shows it on an engine")
+	testenv.NeedsFull(t, "it waits until client-go has given up; service's TestEngineFails shows "+
+		"it on an engine")
 	there := cluster(t)
 	config, err := clientcmd.LoadFromFile(there.Kubeconfig)
 	require.NoError(t, err)
@@ -34,10 +35,12 @@ func TestServerAway(t *testing.T) {
 	behind.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, clientcmd.WriteToFile(*config, behind.Kubeconfig))
 
-	specs, err := service.NewSpecs(&service.Spec{ID: "small", Config: sshbox.Config{Image: "sandshell-busybox", Network: "none", Dir: "/tmp"}})
+	specs, err := service.NewSpecs(&service.Spec{ID: "small",
+		Config: sshbox.Config{Image: "sandshell-busybox", Network: "none", Dir: "/tmp"}})
 	require.NoError(t, err)
 	open := func(c kubebox.Cluster) *service.Service {
-		s, err := service.New(service.Options{Place: New(kubebox.Config{Cluster: c}), Name: "away", Specs: specs, Secret: []byte(strings.Repeat("s", 32)), Every: time.Hour})
+		s, err := service.New(service.Options{Place: New(kubebox.Config{Cluster: c}), Name: "away",
+			Specs: specs, Secret: []byte(strings.Repeat("s", 32)), Every: time.Hour})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
 		return s
@@ -48,8 +51,14 @@ func TestServerAway(t *testing.T) {
 	require.NoError(t, err)
 	wire.Close() // refuses, at once; where a connection just ends, client-go tries for 10 s
 	for what, f := range map[string]func() error{
-		"Start":       func() error { _, err := s.Start(ctx, service.StartOptions{ID: "b"}); return err },
-		"Again":       func() error { _, err := s.Start(ctx, service.StartOptions{ID: "a"}); return err },
+		"Start": func() error {
+			_, err := s.Start(ctx, service.StartOptions{ID: "b"})
+			return err
+		},
+		"Again": func() error {
+			_, err := s.Start(ctx, service.StartOptions{ID: "a"})
+			return err
+		},
 		"Get":         func() error { _, err := s.Get(ctx, "a"); return err },
 		"BatchGet":    func() error { _, err := s.BatchGet(ctx, []string{"a"}); return err },
 		"GetByKey":    func() error { _, err := s.GetByKey(ctx, i.SessionKey); return err },
@@ -63,7 +72,8 @@ func TestServerAway(t *testing.T) {
 	} {
 		err := f()
 		require.Error(t, err, what)
-		for _, not := range []error{service.ErrConflict, service.ErrNotFound, service.ErrInvalid, service.ErrKey} {
+		for _, not := range []error{service.ErrConflict, service.ErrNotFound, service.ErrInvalid,
+			service.ErrKey} {
 			require.NotErrorIs(t, err, not, what)
 		}
 	}

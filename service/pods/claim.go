@@ -16,8 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// A claim says which pod has an ID: a ConfigMap that is named for the ID, and that the pod owns. The API server gives a name to one only, so of several pods that are to
-// have an ID one gets it. A claim whose pod is gone is none; the cluster's garbage collection removes it in the end.
+// A claim says which pod has an ID: a ConfigMap that is named for the ID, and that the pod owns.
+// The API server gives a name to one only, so of several pods that are to have an ID one gets it. A
+// claim whose pod is gone is none; the cluster's garbage collection removes it in the end.
 
 // hashOf stands for an ID where not every ID can.
 func hashOf(id string) string {
@@ -39,7 +40,8 @@ func (p *Place) claim(ctx context.Context, id, pod string, uid types.UID) error 
 	claim := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{kube.ServiceLabel: p.service},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod, UID: uid}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod,
+				UID: uid}},
 		},
 		Immutable: new(true), Data: map[string]string{"id": id},
 	}
@@ -67,9 +69,11 @@ func (p *Place) claim(ctx context.Context, id, pod string, uid types.UID) error 
 		case valid:
 			return fmt.Errorf("%w: there is a box %s already", service.ErrConflict, id)
 		}
-		err = p.cluster.ConfigMaps.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other.UID}})
+		err = p.cluster.ConfigMaps.Delete(ctx, name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &other.UID}})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("remove the claim of a box that is gone: %w", p.explain(err, "delete", name))
+			return fmt.Errorf("remove the claim of a box that is gone: %w",
+				p.explain(err, "delete", name))
 		}
 	}
 }
@@ -109,7 +113,8 @@ func (p *Place) Name(ctx context.Context, handle, id string) error {
 	if err := p.claim(ctx, id, name, uid); err != nil {
 		return err
 	}
-	err := p.patch(ctx, handle, operation{"add", "/metadata/labels/" + idLabel, labelOf(id)}, annotation("add", idNote, id))
+	err := p.patch(ctx, handle, operation{"add", "/metadata/labels/" + idLabel, labelOf(id)},
+		annotation("add", idNote, id))
 	if err != nil {
 		return fmt.Errorf("name the box: %w", err)
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// config is the pod of a Spec: the place's base, with what the Spec says. What pods do not have is a *service.InvalidError.
+// config is the pod of a Spec: the place's base, with what the Spec says. What pods do not have is
+// a *service.InvalidError.
 func (p *Place) config(s *service.Spec) (kubebox.Config, error) {
 	c, of := p.base, s.Config
 	if err := refuse(s); err != nil {
@@ -43,7 +44,8 @@ func (p *Place) config(s *service.Spec) (kubebox.Config, error) {
 	maps.Copy(c.Labels, of.Labels)
 	c.Mounts = slices.Clone(c.Mounts)
 	for _, m := range of.Mounts {
-		c.Mounts = append(c.Mounts, kubebox.Mount{Type: kubebox.Memory, Target: m.Target, ReadOnly: m.ReadOnly, Size: m.Size})
+		c.Mounts = append(c.Mounts, kubebox.Mount{Type: kubebox.Memory, Target: m.Target,
+			ReadOnly: m.ReadOnly, Size: m.Size})
 	}
 	return c, nil
 }
@@ -66,27 +68,41 @@ func refuse(s *service.Spec) error {
 	}{
 		{c.Entrypoint, "Config.Entrypoint", "a pod runs nothing beside the box"},
 		{c.Progress != nil, "Config.Progress", elsewhere},
-		{c.RegistryAuth != "", "Config.RegistryAuth", "give the names of secrets with credentials in the PullSecrets of the Config of pods.New"},
-		{c.Platform != "", "Config.Platform", "give a NodeSelector in the Config of pods.New, as kubernetes.io/arch"},
+		{c.RegistryAuth != "", "Config.RegistryAuth", "give the names of secrets with " +
+			"credentials in the PullSecrets of the Config of pods.New"},
+		{c.Platform != "", "Config.Platform", "give a NodeSelector in the Config of pods.New, as " +
+			"kubernetes.io/arch"},
 		{c.PluginNetwork != "", "Config.PluginNetwork", "plugins are set up in the pod itself"},
-		{c.PackageCache != "", "Config.PackageCache", "plugins are set up in the pod itself, without a cache"},
-		{!slices.Contains([]string{"", "none"}, c.Network), "Config.Network", `it can be "none"; and if it is empty, what the Config of pods.New says`},
-		{len(c.Publish) > 0, "Config.Publish", "a pod has an address of its own, and Dial reaches what listens in it"},
+		{c.PackageCache != "", "Config.PackageCache", "plugins are set up in the pod itself, " +
+			"without a cache"},
+		{!slices.Contains([]string{"", "none"}, c.Network), "Config.Network",
+			`it can be "none"; and if it is empty, what the Config of pods.New says`},
+		{len(c.Publish) > 0, "Config.Publish", "a pod has an address of its own, and Dial " +
+			"reaches what listens in it"},
 		{len(c.ExtraHosts) > 0, "Config.ExtraHosts", "pods do not have it"},
 		{len(c.DNS) > 0, "Config.DNS", "pods have the cluster's"},
 		{c.Hostname != "", "Config.Hostname", "a pod's is its name"},
-		{c.PIDs != 0, "Config.PIDs", "the cluster limits it for all pods of a node alike (podPidsLimit of the kubelet)"},
+		{c.PIDs != 0, "Config.PIDs", "the cluster limits it for all pods of a node alike " +
+			"(podPidsLimit of the kubelet)"},
 		{c.ShmSize != 0, "Config.ShmSize", "mount a Tmpfs of that size at /dev/shm"},
 		{c.GPUs != 0, "Config.GPUs", "pods do not have it here"},
 		{len(c.SecurityOpt) > 0, "Config.SecurityOpt", "a pod has the runtime's seccomp profile"},
-		{slices.ContainsFunc(c.Mounts, func(m sshbox.Mount) bool { return m.Type != sshbox.Tmpfs }), "Config.Mounts",
-			"it can have a Tmpfs; give others in the Config of pods.New, which has claims, secrets and config maps"},
-		{l.Idle != 0, "Lifecycle.Idle", "pods cannot be paused; Deadline of the Config of pods.New ends them"},
-		{l.Session != 0, "Lifecycle.Session", "pods cannot be paused; Deadline of the Config of pods.New ends them"},
-		{l.MaxRunning != 0, "Lifecycle.MaxRunning", "pods cannot be paused; MaxPerOwner and the namespace's ResourceQuota limit their number"},
+		{slices.ContainsFunc(c.Mounts, func(m sshbox.Mount) bool {
+			return m.Type != sshbox.Tmpfs
+		}), "Config.Mounts",
+			"it can have a Tmpfs; give others in the Config of pods.New, which has claims, " +
+				"secrets and config maps"},
+		{l.Idle != 0, "Lifecycle.Idle", "pods cannot be paused; Deadline of the Config of " +
+			"pods.New ends them"},
+		{l.Session != 0, "Lifecycle.Session", "pods cannot be paused; Deadline of the Config of " +
+			"pods.New ends them"},
+		{l.MaxRunning != 0, "Lifecycle.MaxRunning", "pods cannot be paused; MaxPerOwner and the " +
+			"namespace's ResourceQuota limit their number"},
 	} {
 		if r.asked {
-			return &service.InvalidError{Field: "Spec." + r.field, Reason: fmt.Sprintf("spec %q asks for it, and boxes on pods do not have it: %s", s.ID, r.text)}
+			return &service.InvalidError{Field: "Spec." + r.field,
+				Reason: fmt.Sprintf("spec %q asks for it, and boxes on pods do not have it: %s",
+					s.ID, r.text)}
 		}
 	}
 	return nil

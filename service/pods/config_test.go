@@ -13,13 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each field of a Spec's Config is in the pod's, or refused by its name. Those that are the service's to set are neither.
+// Each field of a Spec's Config is in the pod's, or refused by its name. Those that are the
+// service's to set are neither.
 func TestConfig(t *testing.T) {
 	values := map[string]any{
-		"Progress": func(sshbox.PullProgress) {}, "Pull": sshbox.PullNever, "Network": "bridge", "Docker": new(client.Client), "Logger": slog.New(slog.DiscardHandler),
+		"Progress": func(sshbox.PullProgress) {}, "Pull": sshbox.PullNever, "Network": "bridge",
+		"Docker": new(client.Client), "Logger": slog.New(slog.DiscardHandler),
 		"Mounts": []sshbox.Mount{{Type: sshbox.Volume, Target: "/a"}},
 	}
-	base := kubebox.Config{Image: "base", Env: []string{"A=1"}, Labels: map[string]string{"of": "base"}, BoxdImage: "boxd"}
+	base := kubebox.Config{Image: "base", Env: []string{"A=1"},
+		Labels: map[string]string{"of": "base"}, BoxdImage: "boxd"}
 	p := New(base)
 	plain, err := p.config(&service.Spec{ID: "s"})
 	require.NoError(t, err)
@@ -61,11 +64,13 @@ func TestConfig(t *testing.T) {
 	}
 
 	got, err := p.config(&service.Spec{ID: "s", Env: []string{"C=3"}, Config: sshbox.Config{
-		Image: "its own", Env: []string{"B=2"}, Labels: map[string]string{"by": "spec"}, Network: "none", Mounts: []sshbox.Mount{{Type: sshbox.Tmpfs, Target: "/t", Size: 9}},
+		Image: "its own", Env: []string{"B=2"}, Labels: map[string]string{"by": "spec"},
+		Network: "none", Mounts: []sshbox.Mount{{Type: sshbox.Tmpfs, Target: "/t", Size: 9}},
 	}})
 	require.NoError(t, err)
 	require.Equal(t, kubebox.Config{
-		Image: "its own", BoxdImage: "boxd", Env: []string{"A=1", "B=2", "C=3"}, Labels: map[string]string{"of": "base", "by": "spec"}, Network: kubebox.NetworkNone,
+		Image: "its own", BoxdImage: "boxd", Env: []string{"A=1", "B=2", "C=3"},
+		Labels: map[string]string{"of": "base", "by": "spec"}, Network: kubebox.NetworkNone,
 		Mounts: []kubebox.Mount{{Type: kubebox.Memory, Target: "/t", Size: 9}},
 	}, got)
 	require.Equal(t, map[string]string{"of": "base"}, base.Labels)
@@ -78,9 +83,16 @@ func TestConfig(t *testing.T) {
 
 func TestParseUsage(t *testing.T) {
 	const meminfo = "/proc/meminfo MemTotal:       1000 kB\n"
-	require.Equal(t, &service.Use{CPU: 5 * time.Microsecond, Memory: 60, MemoryLimit: 1000 << 10, PIDs: 3, OOMKills: 2}, parseUsage(
-		"cpu.stat usage_usec 5\nmemory.current 100\nmemory.max max\nmemory.stat inactive_file 40\nmemory.events oom_kill 2\npids.current 3\npids.max max\n"+meminfo), "version 2")
-	require.Equal(t, &service.Use{CPU: 5, Memory: 60, MemoryLimit: 500, PIDs: 3, PIDsLimit: 9}, parseUsage(
-		"cpuacct/cpuacct.usage 5\nmemory/memory.usage_in_bytes 100\nmemory/memory.limit_in_bytes 500\nmemory/memory.stat total_inactive_file 40\n"+
-			"memory/memory.oom_control oom_kill 0\npids/pids.current 3\npids/pids.max 9\n"+meminfo), "version 1")
+	require.Equal(t, &service.Use{CPU: 5 * time.Microsecond, Memory: 60, MemoryLimit: 1000 << 10,
+		PIDs: 3, OOMKills: 2}, parseUsage(
+		"cpu.stat usage_usec 5\nmemory.current 100\nmemory.max max\nmemory.stat inactive_file "+
+			"40\nmemory.events oom_kill 2\npids.current 3\npids.max max\n"+meminfo), "version 2")
+	require.Equal(t, &service.Use{CPU: 5, Memory: 60, MemoryLimit: 500, PIDs: 3, PIDsLimit: 9},
+		parseUsage(
+			"cpuacct/cpuacct.usage 5\nmemory/memory.usage_in_bytes "+
+				"100\nmemory/memory.limit_in_bytes "+
+				"500\nmemory/memory.stat total_inactive_file 40\n"+
+				"memory/memory.oom_control oom_kill 0\npids/pids.current 3\npids/pids.max 9\n"+
+				meminfo),
+		"version 1")
 }

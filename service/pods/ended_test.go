@@ -15,15 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A box from a pool gets its ID, environment and owner. Its pod ends: the box is an Error that says why and what to do, and the ID is free when it is deleted.
+// A box from a pool gets its ID, environment and owner. Its pod ends: the box is an Error that says
+// why and what to do, and the ID is free when it is deleted.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	spec := &service.Spec{ID: "warm", Warm: 1, Config: sshbox.Config{Image: "sandshell-busybox", Network: "none"}}
+	spec := &service.Spec{ID: "warm", Warm: 1, Config: sshbox.Config{Image: "sandshell-busybox",
+		Network: "none"}}
 	specs, err := service.NewSpecs(spec)
 	require.NoError(t, err)
 	place := New(kubebox.Config{Cluster: c})
-	s, err := service.New(service.Options{Place: place, Name: "ended", Specs: specs, Secret: []byte(strings.Repeat("s", 32)), Every: time.Hour})
+	s, err := service.New(service.Options{Place: place, Name: "ended", Specs: specs,
+		Secret: []byte(strings.Repeat("s", 32)), Every: time.Hour})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 	eventually := func(what string, f func() bool) {
@@ -43,7 +46,8 @@ func TestEnded(t *testing.T) {
 		}
 		return pooled != ""
 	})
-	_, err = s.Start(t.Context(), service.StartOptions{ID: "a", Owner: "me", Env: []string{"TOKEN=secret"}})
+	_, err = s.Start(t.Context(), service.StartOptions{ID: "a", Owner: "me",
+		Env: []string{"TOKEN=secret"}})
 	require.NoError(t, err)
 	box, err := s.Open(t.Context(), "a")
 	require.NoError(t, err)
@@ -55,7 +59,8 @@ func TestEnded(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, records, 1)
 	pod, _ := parseHandle(records[0].Handle)
-	_, err = kubetest.Shared(t).Core(t).Pods(c.Namespace).Patch(t.Context(), pod, types.MergePatchType, []byte(`{"spec":{"activeDeadlineSeconds":1}}`), metav1.PatchOptions{})
+	_, err = kubetest.Shared(t).Core(t).Pods(c.Namespace).Patch(t.Context(), pod,
+		types.MergePatchType, []byte(`{"spec":{"activeDeadlineSeconds":1}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	var i *service.Info
 	eventually("the box is an error", func() bool {

@@ -19,10 +19,12 @@ import (
 // thisProcess tells this process from a later one that has the same id.
 var thisProcess = rand.Text()
 
-// foreignAge is how old a box of a pool is whose maker, on another machine, cannot be there any more: pools make their boxes anew before, after 12 hours.
+// foreignAge is how old a box of a pool is whose maker, on another machine, cannot be there any
+// more: pools make their boxes anew before, after 12 hours.
 const foreignAge = 24 * time.Hour
 
-// removeLimit is how long after its time a pod that is to be gone may still be there: then nobody will say that it is, as when its node is gone.
+// removeLimit is how long after its time a pod that is to be gone may still be there: then nobody
+// will say that it is, as when its node is gone.
 const removeLimit = 30 * time.Second
 
 // list returns the service's pods.
@@ -34,7 +36,9 @@ func (p *Place) list(ctx context.Context, selector string) (*corev1.PodList, err
 	return pods, nil
 }
 
-func (p *Place) selector() string { return kube.ServiceLabel + "=" + p.service + "," + kube.BoxLabel }
+func (p *Place) selector() string {
+	return kube.ServiceLabel + "=" + p.service + "," + kube.BoxLabel
+}
 
 // List implements service.Place, by one list, which is right at one moment.
 func (p *Place) List(ctx context.Context, id string) ([]*service.Record, error) {
@@ -49,8 +53,9 @@ func (p *Place) List(ctx context.Context, id string) ([]*service.Record, error) 
 	return p.records(pods.Items, id), nil
 }
 
-// records makes Records of pods, of all or of those of an ID. While several pods are made for one ID, one of them has it, and the others' makers are about to remove
-// theirs. The one that has its note has claimed the ID.
+// records makes Records of pods, of all or of those of an ID. While several pods are made for one
+// ID, one of them has it, and the others' makers are about to remove theirs. The one that has its
+// note has claimed the ID.
 func (p *Place) records(pods []corev1.Pod, id string) (records []*service.Record) {
 	has := map[string]*service.Record{}
 	for i := range pods {
@@ -76,13 +81,15 @@ func (p *Place) records(pods []corev1.Pod, id string) (records []*service.Record
 	return slices.DeleteFunc(records, func(r *service.Record) bool { return r.ID != id })
 }
 
-// record makes a Record of a pod; nil if it is none of the service's boxes, whatever its labels say.
+// record makes a Record of a pod; nil if it is none of the service's boxes, whatever its labels
+// say.
 func (p *Place) record(pod *corev1.Pod) *service.Record {
 	var m made
 	if err := json.Unmarshal([]byte(pod.Annotations[madeNote]), &m); err != nil || m.Spec == "" {
 		return nil
 	}
-	r := &service.Record{Handle: formatHandle(pod.Name, pod.UID), ID: pod.Annotations[idNote], Spec: m.Spec, Created: m.Created.Local()}
+	r := &service.Record{Handle: formatHandle(pod.Name, pod.UID), ID: pod.Annotations[idNote],
+		Spec: m.Spec, Created: m.Created.Local()}
 	var err error
 	if r.Note, err = noteOf(pod); err != nil {
 		p.log.Warn("the note on a box cannot be read", "pod", pod.Name, "error", err)
@@ -118,7 +125,8 @@ func statusOf(pod *corev1.Pod) (status service.Status, detail string) {
 	}
 	switch {
 	case pod.DeletionTimestamp != nil && time.Since(pod.DeletionTimestamp.Time) > removeLimit:
-		return service.Error, "its pod was deleted, and its node does not say that it is gone: delete it"
+		return service.Error, "its pod was deleted, and its node does not say that it is gone: " +
+			"delete it"
 	case pod.DeletionTimestamp != nil:
 		return service.Missing, "it is being removed"
 	case over:

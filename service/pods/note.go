@@ -17,13 +17,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What a pod says about its box, beside kube.ServiceLabel, which names the service. Nothing of it is secret.
+// What a pod says about its box, beside kube.ServiceLabel, which names the service. Nothing of it
+// is secret.
 const (
-	idLabel     = kube.ServiceLabel + ".id"      // the box's ID, as far as a label can hold it: see labelOf
-	idNote      = kube.ServiceLabel + ".id"      // the same, as it is; neither is there while the box is in a pool
-	madeNote    = kube.ServiceLabel + ".made"    // a made: it never changes
-	noteNote    = kube.ServiceLabel + ".note"    // the service.Note, in JSON; "" or none: the box is being started
-	versionNote = kube.ServiceLabel + ".version" // the number of notes there were: the Version of the last
+	// the box's ID, as far as a label can hold it: see labelOf
+	idLabel = kube.ServiceLabel + ".id"
+	// the same, as it is; neither is there while the box is in a pool
+	idNote   = kube.ServiceLabel + ".id"
+	madeNote = kube.ServiceLabel + ".made" // a made: it never changes
+	// the service.Note, in JSON; "" or none: the box is being started
+	noteNote = kube.ServiceLabel + ".note"
+	// the number of notes there were: the Version of the last
+	versionNote = kube.ServiceLabel + ".version"
 )
 
 // A made says what a box was made of and by whom.
@@ -52,7 +57,8 @@ func annotation(op, name, value string) operation {
 	return operation{op, "/metadata/annotations/" + name, value}
 }
 
-// patch changes a pod, all or nothing. The error is service.ErrConflict if what an operation tests is not so.
+// patch changes a pod, all or nothing. The error is service.ErrConflict if what an operation tests
+// is not so.
 func (p *Place) patch(ctx context.Context, handle string, operations ...operation) error {
 	name, _ := parseHandle(handle)
 	patch, err := json.Marshal(operations)
@@ -66,7 +72,8 @@ func (p *Place) patch(ctx context.Context, handle string, operations ...operatio
 	return p.found(err, "patch", name)
 }
 
-// Note implements service.Place. Only what was made of the newest note takes its place: the API server compares their number.
+// Note implements service.Place. Only what was made of the newest note takes its place: the API
+// server compares their number.
 func (p *Place) Note(ctx context.Context, handle string, n service.Note) error {
 	old := strconv.FormatInt(n.Version, 10)
 	n.Version++
@@ -75,7 +82,8 @@ func (p *Place) Note(ctx context.Context, handle string, n service.Note) error {
 		return err
 	}
 	err = p.patch(ctx, handle, annotation("test", versionNote, old),
-		annotation("add", versionNote, strconv.FormatInt(n.Version, 10)), annotation("add", noteNote, string(text)))
+		annotation("add", versionNote, strconv.FormatInt(n.Version, 10)),
+		annotation("add", noteNote, string(text)))
 	if err != nil {
 		return fmt.Errorf("write a note on the box: %w", err)
 	}

@@ -27,17 +27,20 @@ type Place struct {
 
 var _ service.Place = (*Place)(nil)
 
-// New returns the place of base's cluster and namespace. Each box is a pod of base with what its Spec says beside and over that: base has what a Spec has no words
-// for, as BoxdImage, PullSecrets, Tolerations and Deadline. Its Name and Keep are the service's to set.
+// New returns the place of base's cluster and namespace. Each box is a pod of base with what its
+// Spec says beside and over that: base has what a Spec has no words for, as BoxdImage, PullSecrets,
+// Tolerations and Deadline. Its Name and Keep are the service's to set.
 func New(base kubebox.Config) *Place { return &Place{base: base} }
 
-// Open implements service.Place. It finds the kubeconfig, and does not ask the cluster, which may come later.
+// Open implements service.Place. It finds the kubeconfig, and does not ask the cluster, which may
+// come later.
 func (p *Place) Open(name string, log *slog.Logger) (err error) {
 	p.service, p.log = name, log
 	if p.base.Logger == nil {
 		p.base.Logger = log
 	}
-	p.cluster, err = kube.Open(kube.Endpoint{Kubeconfig: p.base.Kubeconfig, Context: p.base.Context, Namespace: p.base.Namespace}, log)
+	p.cluster, err = kube.Open(kube.Endpoint{Kubeconfig: p.base.Kubeconfig, Context: p.base.Context,
+		Namespace: p.base.Namespace}, log)
 	return err
 }
 
@@ -55,13 +58,15 @@ func parseHandle(handle string) (name string, uid types.UID) {
 	return name, types.UID(id)
 }
 
-// Create implements service.Place. The ID is claimed last: of several that make a box for it at once, one may keep it.
+// Create implements service.Place. The ID is claimed last: of several that make a box for it at
+// once, one may keep it.
 func (p *Place) Create(ctx context.Context, o service.Order) (service.Attached, string, error) {
 	c, err := p.config(o.Spec)
 	if err != nil {
 		return nil, "", err
 	}
-	c.Keep, c.Name = true, fmt.Sprintf("sandshell-%s-%s", p.service, strings.ToLower(rand.Text()[:16]))
+	c.Keep, c.Name = true, fmt.Sprintf("sandshell-%s-%s", p.service,
+		strings.ToLower(rand.Text()[:16]))
 	c.Labels, c.Annotations = clone(c.Labels), clone(c.Annotations)
 	c.Labels[kube.ServiceLabel] = p.service
 	if c.Annotations[madeNote], err = newMade(o); err != nil {
@@ -97,7 +102,8 @@ func (p *Place) Attach(ctx context.Context, handle string) (service.Attached, er
 	if err == nil {
 		return box, nil
 	}
-	if _, looked := p.cluster.Pods.Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(looked) {
+	if _, looked := p.cluster.Pods.Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(
+		looked) {
 		err = service.ErrNotFound
 	}
 	return nil, fmt.Errorf("attach: %w", err)
@@ -117,7 +123,8 @@ func (p *Place) Pause(context.Context, string) error {
 	return fmt.Errorf("%w: a cluster does not pause pods; Delete ends one", errors.ErrUnsupported)
 }
 
-// Resume implements service.Place. A pod is never paused, and one that has ended is never started again.
+// Resume implements service.Place. A pod is never paused, and one that has ended is never started
+// again.
 func (p *Place) Resume(ctx context.Context, handle, _ string) (service.Kept, error) {
 	name, _ := parseHandle(handle)
 	pod, err := p.cluster.Pods.Get(ctx, name, metav1.GetOptions{})
@@ -130,7 +137,8 @@ func (p *Place) Resume(ctx context.Context, handle, _ string) (service.Kept, err
 	case service.Missing:
 		return service.KeptNothing, fmt.Errorf("%s: %w", detail, service.ErrNotFound)
 	default:
-		return service.KeptNothing, fmt.Errorf("%w: it is %s: %s", service.ErrConflict, status, detail)
+		return service.KeptNothing, fmt.Errorf("%w: it is %s: %s", service.ErrConflict, status,
+			detail)
 	}
 }
 

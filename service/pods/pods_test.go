@@ -19,7 +19,8 @@ func TestMain(m *testing.M) { kubetest.Main(m) }
 // cluster is a namespace of the test's own; at the test's end no pod may be left in it.
 func cluster(t *testing.T) kubebox.Cluster {
 	t.Helper()
-	testenv.NeedsAll(t, "it needs a Kubernetes cluster; the tests of service on an engine stand in for it")
+	testenv.NeedsAll(t, "it needs a Kubernetes cluster; the tests of service on an engine stand "+
+		"in for it")
 	k := kubetest.Shared(t)
 	c := kubebox.Cluster{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace(t, kubetest.Restricted)}
 	t.Cleanup(func() {
@@ -36,6 +37,10 @@ func TestPlace(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	c.Kubeconfig = kubetest.Shared(t).Account(t, c.Namespace, "only", Role)
-	spec := service.Spec{Config: sshbox.Config{Image: "sandshell-busybox", Network: "none", Dir: "/tmp"}} // as user 1000 it cannot write into /
-	servicetest.Run(t, spec, func(testing.TB) service.Place { return New(kubebox.Config{Cluster: c}) })
+	// as user 1000 it cannot write into /
+	spec := service.Spec{Config: sshbox.Config{Image: "sandshell-busybox", Network: "none",
+		Dir: "/tmp"}}
+	servicetest.Run(t, spec, func(testing.TB) service.Place {
+		return New(kubebox.Config{Cluster: c})
+	})
 }

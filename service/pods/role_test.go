@@ -13,10 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An account whose role lacks a right is told which verb on what, and of the box that it could not start nothing is left. TestPlace shows that none but these are needed.
+// An account whose role lacks a right is told which verb on what, and of the box that it could not
+// start nothing is left. TestPlace shows that none but these are needed.
 func TestRole(t *testing.T) {
 	t.Parallel()
-	const pods, claims = "[create, get, list, watch, patch, delete]", "[configmaps]\n  verbs: [create, get, delete]"
+	const pods, claims = "[create, get, list, watch, patch, delete]",
+		"[configmaps]\n  verbs: [create, get, delete]"
 	c := cluster(t)
 	t.Cleanup(func() { // who may not watch does not wait for the end
 		require.Eventually(t, func() bool {
@@ -25,23 +27,27 @@ func TestRole(t *testing.T) {
 		}, time.Minute, 20*time.Millisecond)
 	})
 	for name, r := range map[string]struct{ whole, less, says string }{
-		"create-pods":       {pods, "[get, list, watch, patch, delete]", "may not create pods"},
-		"list-pods":         {pods, "[create, get, watch, patch, delete]", "may not list pods"},
-		"watch-pods":        {pods, "[create, get, list, patch, delete]", "may not watch pods"},
-		"patch-pods":        {pods, "[create, get, list, watch, delete]", "may not patch pods"},
-		"exec":              {"pods/exec", "pods/log", "may not create pods/exec"},
-		"attach":            {"pods/attach", "pods/log", "may not create pods/attach"},
-		"get-policies":      {"networkpolicies", "ingresses", "may not get networkpolicies"},
-		"create-configmaps": {claims, "[configmaps]\n  verbs: [get, delete]", "may not create configmaps"},
+		"create-pods":  {pods, "[get, list, watch, patch, delete]", "may not create pods"},
+		"list-pods":    {pods, "[create, get, watch, patch, delete]", "may not list pods"},
+		"watch-pods":   {pods, "[create, get, list, patch, delete]", "may not watch pods"},
+		"patch-pods":   {pods, "[create, get, list, watch, delete]", "may not patch pods"},
+		"exec":         {"pods/exec", "pods/log", "may not create pods/exec"},
+		"attach":       {"pods/attach", "pods/log", "may not create pods/attach"},
+		"get-policies": {"networkpolicies", "ingresses", "may not get networkpolicies"},
+		"create-configmaps": {claims, "[configmaps]\n  verbs: [get, delete]",
+			"may not create configmaps"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, 1, strings.Count(Role, r.whole))
 			as := c
-			as.Kubeconfig = kubetest.Shared(t).Account(t, c.Namespace, name, strings.Replace(Role, r.whole, r.less, 1))
-			specs, err := service.NewSpecs(&service.Spec{ID: "small", Config: sshbox.Config{Image: "sandshell-busybox", Network: "none", Dir: "/tmp"}})
+			as.Kubeconfig = kubetest.Shared(t).Account(t, c.Namespace, name,
+				strings.Replace(Role, r.whole, r.less, 1))
+			specs, err := service.NewSpecs(&service.Spec{ID: "small",
+				Config: sshbox.Config{Image: "sandshell-busybox", Network: "none", Dir: "/tmp"}})
 			require.NoError(t, err)
-			s, err := service.New(service.Options{Place: New(kubebox.Config{Cluster: as}), Name: strings.ReplaceAll(name, "-", ""), Specs: specs,
+			s, err := service.New(service.Options{Place: New(kubebox.Config{Cluster: as}),
+				Name: strings.ReplaceAll(name, "-", ""), Specs: specs,
 				Secret: []byte(strings.Repeat("s", 32)), Every: time.Hour})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, s.Close()) }()

@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// readUsage prints the container's control group, of version 2 or 1, line by line behind the file's name. It needs nothing but a shell.
+// readUsage prints the container's control group, of version 2 or 1, line by line behind the file's
+// name. It needs nothing but a shell.
 const readUsage = `cd /sys/fs/cgroup || exit
 for f in cpu.stat memory.current memory.max memory.stat memory.events pids.current pids.max cpuacct/cpuacct.usage memory/memory.usage_in_bytes \
 	memory/memory.limit_in_bytes memory/memory.stat memory/memory.oom_control pids/pids.current pids/pids.max /proc/meminfo; do
@@ -19,7 +20,8 @@ for f in cpu.stat memory.current memory.max memory.stat memory.events pids.curre
 done
 :`
 
-// Usage implements service.Place. It executes a shell beside the box, which reads the container's control group. What a box has written is not known there.
+// Usage implements service.Place. It executes a shell beside the box, which reads the container's
+// control group. What a box has written is not known there.
 func (p *Place) Usage(ctx context.Context, handle string) (*service.Use, error) {
 	name, _ := parseHandle(handle)
 	if _, err := p.cluster.Pods.Get(ctx, name, metav1.GetOptions{}); err != nil {
@@ -55,15 +57,19 @@ func parseUsage(text string) *service.Use {
 		return value[v1]
 	}
 	u := &service.Use{
-		CPU:         time.Duration(value["cpu.stat usage_usec"]*1000 + value["cpuacct/cpuacct.usage"]),
+		CPU: time.Duration(
+			value["cpu.stat usage_usec"]*1000 + value["cpuacct/cpuacct.usage"]),
 		MemoryLimit: either("memory.max", "memory/memory.limit_in_bytes"),
 		PIDs:        either("pids.current", "pids/pids.current"),
 		PIDsLimit:   either("pids.max", "pids/pids.max"),
 		OOMKills:    int(either("memory.events oom_kill", "memory/memory.oom_control oom_kill")),
 	}
-	used, cache := either("memory.current", "memory/memory.usage_in_bytes"), either("memory.stat inactive_file", "memory/memory.stat total_inactive_file")
-	u.Memory = used - min(cache, used) // the cache of files that nobody uses is not what the programs use
-	if total := value["/proc/meminfo MemTotal:"] << 10; u.MemoryLimit == 0 || total > 0 && u.MemoryLimit > total {
+	used, cache := either("memory.current", "memory/memory.usage_in_bytes"),
+		either("memory.stat inactive_file", "memory/memory.stat total_inactive_file")
+	// the cache of files that nobody uses is not what the programs use
+	u.Memory = used - min(cache, used)
+	if total := value["/proc/meminfo MemTotal:"] << 10; u.MemoryLimit == 0 || total > 0 &&
+		u.MemoryLimit > total {
 		u.MemoryLimit = total
 	}
 	return u

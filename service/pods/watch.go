@@ -12,7 +12,8 @@ import (
 // watchPause is how long Watch waits before it asks an API server again that does not answer.
 const watchPause = time.Second
 
-// Watch implements service.Place, by the API server's own. Whenever that was cut, it looks what has changed meanwhile. A box is Starting until it has its note.
+// Watch implements service.Place, by the API server's own. Whenever that was cut, it looks what has
+// changed meanwhile. A box is Starting until it has its note.
 func (p *Place) Watch(ctx context.Context) (<-chan service.Event, error) {
 	pods, err := p.list(ctx, p.selector())
 	if err != nil {
@@ -39,11 +40,12 @@ type watch struct {
 func (w *watch) run(ctx context.Context, version string) {
 	defer close(w.out)
 	for {
-		err := w.place.cluster.Changes(ctx, w.place.selector(), version, func(pod *corev1.Pod, deleted bool) {
-			if e, ok := w.event(pod, deleted); ok {
-				w.tell(ctx, pod.Name, e)
-			}
-		})
+		err := w.place.cluster.Changes(ctx, w.place.selector(), version,
+			func(pod *corev1.Pod, deleted bool) {
+				if e, ok := w.event(pod, deleted); ok {
+					w.tell(ctx, pod.Name, e)
+				}
+			})
 		if ctx.Err() != nil {
 			return
 		}

@@ -18,8 +18,11 @@ import (
 // Boxes are made, found, taken over by another process and deleted, and an ID is free again then.
 func (s *suite) life() {
 	first, second := s.open(), s.open()
-	const long = "Long.ID_" + "0123456789012345678901234567890123456789012345678901234567890123456789-" // more than names and labels take
-	a := s.start(first, service.StartOptions{ID: long, Owner: "me, \"x\"=é", Env: []string{"TOKEN=secret"}, Files: fstest.MapFS{"file": {Data: []byte("mine")}}})
+	// more than names and labels take
+	const long = "Long.ID_" +
+		"0123456789012345678901234567890123456789012345678901234567890123456789-"
+	a := s.start(first, service.StartOptions{ID: long, Owner: "me, \"x\"=é",
+		Env: []string{"TOKEN=secret"}, Files: fstest.MapFS{"file": {Data: []byte("mine")}}})
 	require.Equal(s, service.Running, a.Status)
 	require.Equal(s, "secret mine\n", s.says(first, long, "X=5; echo $TOKEN $(cat file)"))
 	got, err := second.Get(s.Context(), long)
@@ -85,13 +88,15 @@ func (s *suite) usage(svc *service.Service, id string) {
 	require.Zero(s, u.OOMKills)
 }
 
-// A writer who has not seen the newest note is told; of several at once one may write. A handle of a box that is gone is of none.
+// A writer who has not seen the newest note is told; of several at once one may write. A handle of
+// a box that is gone is of none.
 func (s *suite) notes() {
 	svc, p := s.open(), s.bare()
 	s.start(svc, service.StartOptions{ID: "a", Owner: "me"})
 	r := s.record(p, "a")
 	full := service.Note{
-		Owner: "me", Created: r.Created, Started: time.Unix(0, 1), Used: r.Note.Used.Add(time.Second), Paused: time.Unix(0, 3), Generation: 4, Dir: "/a \"b\"",
+		Owner: "me", Created: r.Created, Started: time.Unix(0, 1),
+		Used: r.Note.Used.Add(time.Second), Paused: time.Unix(0, 3), Generation: 4, Dir: "/a \"b\"",
 		Kept: service.KeptFiles, Checkpoint: "c", Version: r.Note.Version,
 	}
 	require.NoError(s, p.Note(s.Context(), r.Handle, full))
@@ -99,7 +104,8 @@ func (s *suite) notes() {
 	require.Greater(s, got.Version, full.Version)
 	full.Version = got.Version
 	require.Equal(s, full, *got)
-	require.ErrorIs(s, p.Note(s.Context(), r.Handle, *r.Note), service.ErrConflict, "it is of the note before")
+	require.ErrorIs(s, p.Note(s.Context(), r.Handle, *r.Note), service.ErrConflict,
+		"it is of the note before")
 	require.Equal(s, full, *s.record(p, "a").Note)
 
 	box, err := p.Attach(s.Context(), r.Handle)
@@ -129,7 +135,8 @@ func (s *suite) together() {
 	for range 2 {
 		for _, svc := range []*service.Service{first, second} {
 			go func() {
-				i, err := svc.Start(s.Context(), service.StartOptions{ID: "a", Env: []string{"BOX=a"}})
+				i, err := svc.Start(s.Context(), service.StartOptions{ID: "a",
+					Env: []string{"BOX=a"}})
 				outcomes <- outcome{i, err}
 			}()
 		}
@@ -152,7 +159,8 @@ func (s *suite) pool() {
 	p := s.bare()
 	spec := s.another("small", 0)
 	order := func(id string) string {
-		box, handle, err := p.Create(s.Context(), service.Order{ID: id, Spec: spec, Created: time.Now().Round(0)})
+		box, handle, err := p.Create(s.Context(), service.Order{ID: id, Spec: spec,
+			Created: time.Now().Round(0)})
 		require.NoError(s, err)
 		require.NoError(s, box.Detach())
 		return handle
@@ -166,7 +174,8 @@ func (s *suite) pool() {
 	require.ErrorIs(s, p.Name(s.Context(), first, "taken"), service.ErrConflict)
 	require.NoError(s, p.Name(s.Context(), first, "a"))
 	require.Equal(s, first, s.record(p, "a").Handle)
-	require.NoError(s, p.Note(s.Context(), first, service.Note{Owner: "me", Created: time.Now(), Started: time.Now()}))
+	require.NoError(s, p.Note(s.Context(), first, service.Note{Owner: "me", Created: time.Now(),
+		Started: time.Now()}))
 	i, err := svc.Get(s.Context(), "a")
 	require.NoError(s, err)
 	require.Equal(s, "me", i.Owner)
@@ -222,7 +231,8 @@ func (s *suite) cannot() {
 	s.says(svc, "a", "X=5")
 	there, pausing := svc.Pause(s.Context(), "a")
 	answer := httptest.NewRecorder()
-	service.Handler(svc, service.HandlerOptions{}).ServeHTTP(answer, httptest.NewRequestWithContext(s.Context(), "POST", "/sandboxes/a/pause", nil))
+	service.Handler(svc, service.HandlerOptions{}).ServeHTTP(answer,
+		httptest.NewRequestWithContext(s.Context(), "POST", "/sandboxes/a/pause", nil))
 	if s.unsupported(pausing) {
 		require.Equal(s, http.StatusNotImplemented, answer.Code)
 		var said struct{ Detail string }

@@ -1,4 +1,5 @@
-// Package servicetest tests a service.Place: that a Service on it does what package service says. Package service runs it on a Docker engine, service/pods on a cluster.
+// Package servicetest tests a service.Place: that a Service on it does what package service says.
+// Package service runs it on a Docker engine, service/pods on a cluster.
 package servicetest
 
 import (
@@ -17,8 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Run runs all tests. Each call of place returns a new Place, all of one engine or cluster. spec is what the tests' boxes are made of: small, without a Lifecycle; it needs
-// sh, cat and sleep. The tests' services have names of their own, and nothing of them is left in the end.
+// Run runs all tests. Each call of place returns a new Place, all of one engine or cluster. spec is
+// what the tests' boxes are made of: small, without a Lifecycle; it needs sh, cat and sleep. The
+// tests' services have names of their own, and nothing of them is left in the end.
 func Run(t *testing.T, spec service.Spec, place func(t testing.TB) service.Place) {
 	for _, c := range []struct {
 		name string
@@ -34,7 +36,8 @@ func Run(t *testing.T, spec service.Spec, place func(t testing.TB) service.Place
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := &suite{T: t, spec: spec, place: place, name: fmt.Sprintf("s%dx%d", os.Getpid(), names.Add(1))}
+			s := &suite{T: t, spec: spec, place: place, name: fmt.Sprintf("s%dx%d", os.Getpid(),
+				names.Add(1))}
 			s.cleanup()
 			c.test(s)
 		})
@@ -58,7 +61,8 @@ func (s *suite) another(id string, warm int) *service.Spec {
 	return &spec
 }
 
-// open makes another service on another Place, as another process would have it. The test's end closes it.
+// open makes another service on another Place, as another process would have it. The test's end
+// closes it.
 func (s *suite) open(specs ...*service.Spec) *service.Service {
 	s.Helper()
 	svc, err := service.New(s.options(s.place(s), specs...))
@@ -74,8 +78,10 @@ func (s *suite) options(place service.Place, specs ...*service.Spec) service.Opt
 	store, err := service.NewSpecs(specs...)
 	require.NoError(s, err)
 	return service.Options{
-		Place: place, Name: s.name, Specs: store, Secret: []byte(strings.Repeat("s", 32)), Every: time.Hour,
-		Logger: slog.New(slog.NewTextHandler(s.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})),
+		Place: place, Name: s.name, Specs: store, Secret: []byte(strings.Repeat("s", 32)),
+		Every: time.Hour,
+		Logger: slog.New(slog.NewTextHandler(s.Output(),
+			&slog.HandlerOptions{Level: slog.LevelInfo})),
 	}
 }
 
@@ -88,7 +94,8 @@ func (s *suite) bare() service.Place {
 	return p
 }
 
-// cleanup has the test's end remove what is left by the service's name. It comes after the services' own end.
+// cleanup has the test's end remove what is left by the service's name. It comes after the
+// services' own end.
 func (s *suite) cleanup() {
 	s.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -137,7 +144,8 @@ func (s *suite) record(p service.Place, id string) *service.Record {
 	return records[0]
 }
 
-// unsupported checks that an error, if it is one, says that the place cannot do something, and why. It reports whether it is.
+// unsupported checks that an error, if it is one, says that the place cannot do something, and why.
+// It reports whether it is.
 func (s *suite) unsupported(err error) bool {
 	s.Helper()
 	if err == nil {

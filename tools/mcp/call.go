@@ -41,7 +41,8 @@ func (s *Server) answer(
 }
 
 // set returns a session's tools, and a context of the request that ends with the session, too.
-func (s *Server) set(ctx context.Context, ss *sdk.ServerSession) (*tools.Set, context.Context, func(), error) {
+func (s *Server) set(ctx context.Context,
+	ss *sdk.ServerSession) (*tools.Set, context.Context, func(), error) {
 	session, err := s.session(ss)
 	if err != nil {
 		return nil, nil, nil, err
@@ -57,7 +58,8 @@ func (s *Server) set(ctx context.Context, ss *sdk.ServerSession) (*tools.Set, co
 	return set, ctx, done, nil
 }
 
-func (s *Server) list(ctx context.Context, req *sdk.ListToolsRequest) (*sdk.ListToolsResult, error) {
+func (s *Server) list(ctx context.Context,
+	req *sdk.ListToolsRequest) (*sdk.ListToolsResult, error) {
 	set, _, done, err := s.set(ctx, req.Session)
 	if err != nil {
 		return nil, err
@@ -67,7 +69,8 @@ func (s *Server) list(ctx context.Context, req *sdk.ListToolsRequest) (*sdk.List
 	res := &sdk.ListToolsResult{Tools: make([]*sdk.Tool, len(all))}
 	for i, t := range all {
 		res.Tools[i] = &sdk.Tool{
-			Name: t.Name, Description: t.Description, InputSchema: t.Schema, Annotations: &sdk.ToolAnnotations{ReadOnlyHint: t.ReadOnly},
+			Name: t.Name, Description: t.Description, InputSchema: t.Schema,
+			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: t.ReadOnly},
 		}
 	}
 	return res, nil
@@ -88,7 +91,8 @@ func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 	if err != nil {
 		return nil, err
 	}
-	res := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: r.Text}}, IsError: r.Failed}
+	res := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: r.Text}},
+		IsError: r.Failed}
 	for _, i := range r.Images {
 		res.Content = append(res.Content, &sdk.ImageContent{MIMEType: i.MIME, Data: i.Data})
 	}

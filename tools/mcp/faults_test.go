@@ -31,8 +31,12 @@ func TestPanics(t *testing.T) {
 			return nil, nil
 		}
 		return tools.New(
-			tools.Func("boom", "", func(context.Context, struct{}) (string, error) { panic("oops") }),
-			tools.Func("fine", "", func(context.Context, struct{}) (string, error) { return "fine", nil }),
+			tools.Func("boom", "", func(context.Context, struct{}) (string, error) {
+				panic("oops")
+			}),
+			tools.Func("fine", "", func(context.Context, struct{}) (string, error) {
+				return "fine", nil
+			}),
 			tools.Closing(func() error { panic("cannot close") }),
 		)
 	}}
@@ -43,7 +47,8 @@ func TestPanics(t *testing.T) {
 	_, err = c.ListTools(t.Context(), nil)
 	require.ErrorContains(t, err, "make the session's box: Config.Open panicked: no box (in ")
 	_, err = c.CallTool(t.Context(), &sdk.CallToolParams{Name: "fine"})
-	require.ErrorContains(t, err, "make the session's box: Config.Open returned neither tools nor an error")
+	require.ErrorContains(t, err, "make the session's box: Config.Open returned neither tools "+
+		"nor an error")
 	r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "boom"})
 	said := fmt.Sprint(err)
 	if err == nil {
@@ -61,10 +66,12 @@ func TestLinesFaults(t *testing.T) {
 	ping := `{"jsonrpc": "2.0", "id": 1, "method": "ping"}` + "\n"
 	input := func() io.ReadCloser { return io.NopCloser(strings.NewReader(ping)) }
 	for _, l := range []*Lines{{}, {Reader: input()}, {Writer: io.Discard}} {
-		require.EqualError(t, s.Serve(t.Context(), l), "mcp: connect: Lines needs a Reader and a Writer")
+		require.EqualError(t, s.Serve(t.Context(), l),
+			"mcp: connect: Lines needs a Reader and a Writer")
 	}
 	bad := &panics{}
-	require.ErrorContains(t, s.Serve(t.Context(), &Lines{Reader: bad, Writer: io.Discard}), "Lines.Reader panicked: oops")
+	require.ErrorContains(t, s.Serve(t.Context(), &Lines{Reader: bad, Writer: io.Discard}),
+		"Lines.Reader panicked: oops")
 	in, ask := io.Pipe()
 	go io.WriteString(ask, ping)
 	s.Serve(t.Context(), &Lines{Reader: in, Writer: bad})
@@ -108,14 +115,16 @@ func TestMaxSessions(t *testing.T) {
 	h := httptest.NewServer(s.Handler())
 	t.Cleanup(h.Close)
 	transport := func() sdk.Transport {
-		return &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: h.Client(), DisableStandaloneSSE: true}
+		return &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: h.Client(),
+			DisableStandaloneSSE: true}
 	}
 	one, two := connect(t, transport(), nil), connect(t, transport(), nil)
 	text(t, two, "run", m{"command": "true"})
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	for range 3 {
 		_, err := client.Connect(t.Context(), transport(), nil)
-		require.ErrorContains(t, err, "there are 2 sessions, and the server takes no more at a time: try again when one has ended")
+		require.ErrorContains(t, err, "there are 2 sessions, and the server takes no more at a "+
+			"time: try again when one has ended")
 	}
 	ours, err := s.Connect(t.Context())
 	require.NoError(t, err, "the limit is for HTTP")
@@ -142,7 +151,9 @@ func TestSessionTimeout(t *testing.T) {
 	t.Cleanup(h.Close)
 	c := connect(t, &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: h.Client()}, nil)
 	c.ListTools(t.Context(), nil) // the machine may be slower than the time
-	require.Eventually(t, func() bool { return p.closed.Load() == p.opened.Load() && s.count() == 0 }, limit, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return p.closed.Load() == p.opened.Load() && s.count() == 0
+	}, limit, time.Millisecond)
 	require.Error(t, c.Ping(t.Context(), nil))
 }
 
@@ -157,7 +168,8 @@ func TestSlowBody(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(limit))
-	fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: */*\r\nContent-Length: 1000\r\n\r\n{")
+	fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+
+		"application/json\r\nAccept: */*\r\nContent-Length: 1000\r\n\r\n{")
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
 	body, err := io.ReadAll(res.Body)

@@ -16,7 +16,9 @@ const maxBodyTime = time.Minute
 // ReadHeaderTimeout, an IdleTimeout and MaxHeaderBytes, but no WriteTimeout: it would end a call
 // that takes longer, and the stream that a client listens to.
 func (s *Server) Handler() http.Handler {
-	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.server }, &sdk.StreamableHTTPOptions{
+	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server {
+		return s.server
+	}, &sdk.StreamableHTTPOptions{
 		Logger: s.config.Logger, SessionTimeout: max(s.config.SessionTimeout, 0),
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -24,9 +26,9 @@ func (s *Server) Handler() http.Handler {
 			s.endCalls(r.Header.Get("Mcp-Session-Id"))
 		}
 		if r.Body != http.NoBody {
-			// net/http lifts the deadline at the end of the body; without a body, the deadline would end
-			// the request itself, such as the stream that a client listens to. A test's ResponseWriter
-			// has no deadline.
+			// net/http lifts the deadline at the end of the body; without a body, the deadline
+			// would end the request itself, such as the stream that a client listens to. A test's
+			// ResponseWriter has no deadline.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.bodyTime))
 		}
 		h.ServeHTTP(w, r)

@@ -32,7 +32,8 @@ func (l *Lines) Connect(context.Context) (sdk.Connection, error) {
 	if l.Reader == nil || l.Writer == nil {
 		return nil, errors.New("Lines needs a Reader and a Writer")
 	}
-	c := &lines{transport: l, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}), ended: make(chan struct{})}
+	c := &lines{transport: l, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}),
+		ended: make(chan struct{})}
 	go c.read() // until Close or the end of the input
 	return c, nil
 }
@@ -126,7 +127,8 @@ func tooLong(size int) error {
 	return nil
 }
 
-// message returns the message that a line is, or what its sender is told. The SDK's types cannot say an error about a message without an id.
+// message returns the message that a line is, or what its sender is told. The SDK's types cannot
+// say an error about a message without an id.
 func message(line []byte, err error) (jsonrpc.Message, []byte) {
 	if err != nil {
 		return nil, refusal(jsonrpc.CodeInvalidRequest, err)
@@ -135,7 +137,8 @@ func message(line []byte, err error) (jsonrpc.Message, []byte) {
 		return nil, refusal(jsonrpc.CodeParseError, errors.New("the line is not JSON"))
 	}
 	if bytes.TrimSpace(line)[0] == '[' {
-		return nil, refusal(jsonrpc.CodeInvalidRequest, errors.New("batches are not supported: send one message a line"))
+		return nil, refusal(jsonrpc.CodeInvalidRequest,
+			errors.New("batches are not supported: send one message a line"))
 	}
 	m, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
@@ -145,7 +148,8 @@ func message(line []byte, err error) (jsonrpc.Message, []byte) {
 }
 
 func refusal(code int, err error) []byte {
-	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": err.Error()}})
+	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil,
+		"error": map[string]any{"code": code, "message": err.Error()}})
 	if err != nil {
 		panic(err) // strings and a number
 	}

@@ -40,16 +40,20 @@ func TestLines(t *testing.T) {
 		{`{"jsonrpc": "2.0", "id": {}, "method": "ping"}`, `"code":-32600`},
 		{`{"jsonrpc": "2.0", "id": 3, "method": 3}`, `"code":-32600`},
 		{`[{"jsonrpc": "2.0", "id": 3, "method": "ping"}]`, `batches are not supported`},
-		{`{"jsonrpc": "2.0", "id": "` + strings.Repeat("x", maxLine) + `", "method": "ping"}`, "longer than 16777216 bytes"},
+		{`{"jsonrpc": "2.0", "id": "` + strings.Repeat("x", maxLine) + `", "method": "ping"}`,
+			"longer than 16777216 bytes"},
 		{`{"jsonrpc": "2.0", "id": 3, "method": "no/such"}`, `"id":3,"error":{"code":-32601`},
-		{`{"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": 3}}`, `"id":3,"error":`},
+		{`{"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": 3}}`,
+			`"id":3,"error":`},
 		{`{"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "run", "arguments": "x"}}`, `one JSON object`},
 		{`{"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "run", "arguments": {"command": "echo hi"}}}`, `"text":"hi\n"`},
 	} {
 		require.Contains(t, say(c.line+"\n"), c.says, shortened(c.line))
 	}
-	io.WriteString(ask, "\n \r\n"+`{"jsonrpc": "2.0", "method": "notifications/nothing"}`+"\n"+`{"jsonrpc": "2.0", "id": 99, "result": {}}`+"\n")
-	require.Contains(t, say(`{"jsonrpc": "2.0", "id": 4, "method": "ping"}`+"\n"), `"id":4,"result":{}`)
+	io.WriteString(ask, "\n \r\n"+`{"jsonrpc": "2.0", "method": "notifications/nothing"}`+"\n"+
+		`{"jsonrpc": "2.0", "id": 99, "result": {}}`+"\n")
+	require.Contains(t, say(`{"jsonrpc": "2.0", "id": 4, "method": "ping"}`+"\n"),
+		`"id":4,"result":{}`)
 	ask.Close()
 	require.NoError(t, <-served)
 }

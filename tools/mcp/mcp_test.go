@@ -38,12 +38,16 @@ func (p *place) open(ctx context.Context) (*tools.Set, error) {
 		return nil, err
 	}
 	p.opened.Add(1)
-	return tools.New(tools.Shell(box, tools.Idle(-1), tools.Yield(10*time.Minute)), tools.Files(box.Files()), tools.Jobs(box, tools.Yield(10*time.Minute)), tools.Closing(func() error {
-		defer p.closed.Add(1)
-		return box.Close()
-	}), tools.Func("picture", "Shows a picture.", func(context.Context, struct{}) (*tools.Reply, error) {
-		return &tools.Reply{Text: "look", Images: []tools.Image{{MIME: "image/png", Data: []byte("\x89PNG")}}}, nil
-	}))
+	return tools.New(tools.Shell(box, tools.Idle(-1), tools.Yield(10*time.Minute)),
+		tools.Files(box.Files()), tools.Jobs(box, tools.Yield(10*time.Minute)),
+		tools.Closing(func() error {
+			defer p.closed.Add(1)
+			return box.Close()
+		}), tools.Func("picture", "Shows a picture.", func(context.Context,
+			struct{}) (*tools.Reply, error) {
+			return &tools.Reply{Text: "look", Images: []tools.Image{
+				{MIME: "image/png", Data: []byte("\x89PNG")}}}, nil
+		}))
 }
 
 func serve(t *testing.T, c Config) (*Server, *place) {
@@ -64,14 +68,16 @@ func serve(t *testing.T, c Config) (*Server, *place) {
 // connect begins a session of the SDK's client, which ends with the test.
 func connect(t *testing.T, transport sdk.Transport, o *sdk.ClientOptions) *sdk.ClientSession {
 	t.Helper()
-	c, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(), transport, nil)
+	c, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(),
+		transport, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
 
 // each runs test with a client in this process and one over HTTP.
-func each(t *testing.T, c Config, test func(t *testing.T, p *place, connect func(*sdk.ClientOptions) *sdk.ClientSession)) {
+func each(t *testing.T, c Config, test func(t *testing.T, p *place,
+	connect func(*sdk.ClientOptions) *sdk.ClientSession)) {
 	t.Run("in process", func(t *testing.T) {
 		t.Parallel()
 		s, p := serve(t, c)
@@ -87,7 +93,8 @@ func each(t *testing.T, c Config, test func(t *testing.T, p *place, connect func
 		h := httptest.NewServer(s.Handler())
 		t.Cleanup(h.Close)
 		test(t, p, func(o *sdk.ClientOptions) *sdk.ClientSession {
-			return connect(t, &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: h.Client(), DisableStandaloneSSE: o == nil}, o)
+			return connect(t, &sdk.StreamableClientTransport{Endpoint: h.URL,
+				HTTPClient: h.Client(), DisableStandaloneSSE: o == nil}, o)
 		})
 	})
 }
@@ -112,7 +119,8 @@ func text(t *testing.T, c *sdk.ClientSession, name string, args any) string {
 
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	each(t, Config{Instructions: "Be kind."}, func(t *testing.T, p *place, connect func(*sdk.ClientOptions) *sdk.ClientSession) {
+	each(t, Config{Instructions: "Be kind."}, func(t *testing.T, p *place,
+		connect func(*sdk.ClientOptions) *sdk.ClientSession) {
 		one, two := connect(nil), connect(nil)
 		require.Equal(t, "Be kind.", one.InitializeResult().Instructions)
 		require.Zero(t, p.opened.Load(), "nobody has asked for a tool")
@@ -125,20 +133,26 @@ func TestSessions(t *testing.T) {
 			schema, err := json.Marshal(tool.InputSchema)
 			require.NoError(t, err)
 			require.Contains(t, string(schema), `"type":"object"`)
-			require.Equal(t, strings.Contains(" look output read list find job_list ", " "+tool.Name+" "), tool.Annotations.ReadOnlyHint, tool.Name)
+			require.Equal(t, strings.Contains(" look output read list find job_list ",
+				" "+tool.Name+" "), tool.Annotations.ReadOnlyHint, tool.Name)
 		}
-		require.Equal(t, "run answer wait interrupt look output read write edit list find job_start job_logs job_wait job_kill job_list picture", strings.Join(names, " "))
+		require.Equal(t, "run answer wait interrupt look output read write edit list find "+
+			"job_start job_logs job_wait job_kill job_list picture", strings.Join(names, " "))
 
 		require.Equal(t, "", text(t, one, "run", m{"command": "X=one"}))
 		require.Equal(t, "", text(t, two, "run", m{"command": "X=two"}))
-		require.Equal(t, "one\n", text(t, one, "run", m{"command": "echo $X"}), "a box for each session")
-		require.Equal(t, "two\n[exit status 3]\n", text(t, two, "run", m{"command": "echo $X; (exit 3)"}))
+		require.Equal(t, "one\n", text(t, one, "run", m{"command": "echo $X"}),
+			"a box for each session")
+		require.Equal(t, "two\n[exit status 3]\n", text(t, two, "run",
+			m{"command": "echo $X; (exit 3)"}))
 		require.EqualValues(t, 2, p.opened.Load())
 
 		wrong := call(t, one, "run", m{"cmd": "x"})
 		require.True(t, wrong.IsError)
-		require.Contains(t, wrong.Content[0].(*sdk.TextContent).Text, "- there is no argument \"cmd\"\n- the argument \"command\" is missing\n")
-		require.Contains(t, call(t, one, "execute", nil).Content[0].(*sdk.TextContent).Text, `there is no tool "execute"; there are run, `)
+		require.Contains(t, wrong.Content[0].(*sdk.TextContent).Text,
+			"- there is no argument \"cmd\"\n- the argument \"command\" is missing\n")
+		require.Contains(t, call(t, one, "execute", nil).Content[0].(*sdk.TextContent).Text,
+			`there is no tool "execute"; there are run, `)
 		picture := call(t, one, "picture", nil)
 		require.Equal(t, "\x89PNG", string(picture.Content[1].(*sdk.ImageContent).Data))
 
@@ -150,49 +164,56 @@ func TestSessions(t *testing.T) {
 
 func TestProgress(t *testing.T) {
 	t.Parallel()
-	each(t, Config{Progress: 10 * time.Millisecond}, func(t *testing.T, _ *place, connect func(*sdk.ClientOptions) *sdk.ClientSession) {
-		told := make(chan *sdk.ProgressNotificationParams, 10_000)
-		c := connect(&sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { told <- r.Params }})
-		text(t, c, "run", m{"command": "mkfifo go"})
-		params := &sdk.CallToolParams{Name: "run", Arguments: m{"command": "echo first; echo second >&2; cat go"}}
-		params.SetProgressToken("token")
-		ended := make(chan error, 1)
-		go func() {
-			_, err := c.CallTool(t.Context(), params)
-			ended <- err
-		}()
-		last := 0.0
-		for n := 0; n < 3; {
-			select {
-			case p := <-told:
-				require.Equal(t, "token", p.ProgressToken)
-				require.Greater(t, p.Progress, last)
-				last = p.Progress
-				if p.Message == "second" {
-					n++
+	each(t, Config{Progress: 10 * time.Millisecond},
+		func(t *testing.T, _ *place, connect func(*sdk.ClientOptions) *sdk.ClientSession) {
+			told := make(chan *sdk.ProgressNotificationParams, 10_000)
+			c := connect(&sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context,
+				r *sdk.ProgressNotificationClientRequest) {
+				told <- r.Params
+			}})
+			text(t, c, "run", m{"command": "mkfifo go"})
+			params := &sdk.CallToolParams{Name: "run", Arguments: m{
+				"command": "echo first; echo second >&2; cat go"}}
+			params.SetProgressToken("token")
+			ended := make(chan error, 1)
+			go func() {
+				_, err := c.CallTool(t.Context(), params)
+				ended <- err
+			}()
+			last := 0.0
+			for n := 0; n < 3; {
+				select {
+				case p := <-told:
+					require.Equal(t, "token", p.ProgressToken)
+					require.Greater(t, p.Progress, last)
+					last = p.Progress
+					if p.Message == "second" {
+						n++
+					}
+				case err := <-ended:
+					require.Fail(t, "the call has ended", err)
+				case <-time.After(limit):
+					require.Fail(t, "no progress")
 				}
-			case err := <-ended:
-				require.Fail(t, "the call has ended", err)
-			case <-time.After(limit):
-				require.Fail(t, "no progress")
 			}
-		}
-		text(t, c, "job_start", m{"command": "echo x >go"}) // while the call runs
-		require.NoError(t, <-ended)
-	})
+			text(t, c, "job_start", m{"command": "echo x >go"}) // while the call runs
+			require.NoError(t, <-ended)
+		})
 }
 
 // A request that the client cancels interrupts its command, and the session goes on.
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	each(t, Config{}, func(t *testing.T, _ *place, connect func(*sdk.ClientOptions) *sdk.ClientSession) {
+	each(t, Config{}, func(t *testing.T, _ *place, connect func(
+		*sdk.ClientOptions) *sdk.ClientSession) {
 		c := connect(nil)
 		text(t, c, "run", m{"command": "X=kept"})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := sleep(ctx, t, c)
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
-		// The SDK tells the server behind the call's back: until the command is interrupted, the next is told to wait.
+		// The SDK tells the server behind the call's back: until the command is interrupted, the
+		// next is told to wait.
 		for late := time.Now().Add(limit); ; {
 			r := call(t, c, "run", m{"command": "echo $X"})
 			if !r.IsError {
@@ -200,7 +221,8 @@ func TestCancel(t *testing.T) {
 			}
 			said := r.Content[0].(*sdk.TextContent).Text
 			require.Contains(t, said, "the last command is unfinished")
-			require.True(t, time.Now().Before(late), "the command is not interrupted: %s", call(t, c, "run", m{"command": "echo"}).Content[0])
+			require.True(t, time.Now().Before(late), "the command is not interrupted: %s",
+				call(t, c, "run", m{"command": "echo"}).Content[0])
 		}
 		require.Equal(t, "kept\n", text(t, c, "run", m{"command": "echo $X"}))
 	})
@@ -211,15 +233,18 @@ func sleep(ctx context.Context, t *testing.T, c *sdk.ClientSession) chan error {
 	text(t, c, "run", m{"command": "mkfifo go"})
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "run", Arguments: m{"command": "echo >go; sleep 1000", "seconds": 1000}})
+		_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "run",
+			Arguments: m{"command": "echo >go; sleep 1000", "seconds": 1000}})
 		ended <- err
 	}()
-	said := text(t, c, "job_start", m{"command": "cat go; echo there"}) // its end, or that it has started
+	// its end, or that it has started
+	said := text(t, c, "job_start", m{"command": "cat go; echo there"})
 	require.Contains(t, said+text(t, c, "job_wait", m{"job": "job-1"}), "there")
 	return ended
 }
 
-// A session that ends while a command runs leaves nothing behind, and need not wait for the command. (The SDK's client would wait: its Close does.)
+// A session that ends while a command runs leaves nothing behind, and need not wait for the
+// command. (The SDK's client would wait: its Close does.)
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	t.Run("end of input", func(t *testing.T) {
@@ -242,7 +267,8 @@ func TestLeave(t *testing.T) {
 		s, p := serve(t, Config{})
 		h := httptest.NewServer(s.Handler())
 		t.Cleanup(h.Close)
-		c := connect(t, &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: h.Client()}, nil)
+		c := connect(t, &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: h.Client()},
+			nil)
 		ended := sleep(t.Context(), t, c)
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, h.URL, nil)
 		require.NoError(t, err)
@@ -262,7 +288,8 @@ func TestLeave(t *testing.T) {
 		ours, theirs := sdk.NewInMemoryTransports()
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(ctx, ours) }()
-		one, two := sleep(t.Context(), t, connect(t, transport, nil)), sleep(t.Context(), t, connect(t, theirs, nil))
+		one, two := sleep(t.Context(), t, connect(t, transport, nil)),
+			sleep(t.Context(), t, connect(t, theirs, nil))
 		cancel(errors.New("enough"))
 		require.EqualError(t, <-served, "mcp: serve: context canceled: enough")
 		require.Error(t, <-two)

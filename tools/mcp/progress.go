@@ -11,7 +11,8 @@ import (
 	"github.com/sandshell/sandshell/internal/terminal"
 )
 
-// A progress tells a client how far a call is: how many seconds it has taken, which always grows, and the last line that was printed.
+// A progress tells a client how far a call is: how many seconds it has taken, which always grows,
+// and the last line that was printed.
 type progress struct {
 	session *sdk.ServerSession
 	token   any
@@ -44,7 +45,8 @@ func (p *progress) line() string {
 	return strings.ToValidUTF8(string(line[:min(len(line), most)]), "")
 }
 
-// tell tells the client at every interval, until the returned function is called, which waits for what is under way.
+// tell tells the client at every interval, until the returned function is called, which waits for
+// what is under way.
 func (p *progress) tell(ctx context.Context, every time.Duration) (done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -58,7 +60,8 @@ func (p *progress) tell(ctx context.Context, every time.Duration) (done func()) 
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				params := &sdk.ProgressNotificationParams{ProgressToken: p.token, Progress: time.Since(began).Seconds(), Message: p.line()}
+				params := &sdk.ProgressNotificationParams{ProgressToken: p.token,
+					Progress: time.Since(began).Seconds(), Message: p.line()}
 				if p.session.NotifyProgress(ctx, params) != nil {
 					return // the client is gone; the call hears of it otherwise
 				}

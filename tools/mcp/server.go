@@ -26,9 +26,11 @@ type Config struct {
 	Name, Version string
 	// Instructions are for the model: what the box is for, and what is in it. Default: none.
 	Instructions string
-	// Progress is how often a client that wants to know is told of a call's progress. Default: every second.
+	// Progress is how often a client that wants to know is told of a call's progress. Default:
+	// every second.
 	Progress time.Duration
-	// SessionTimeout ends a session over HTTP from which nothing has come for so long. Default: half an hour. Negative: never.
+	// SessionTimeout ends a session over HTTP from which nothing has come for so long. Default:
+	// half an hour. Negative: never.
 	SessionTimeout time.Duration
 	// MaxSessions is how many sessions there can be at a time for another to begin over HTTP. A
 	// client beyond it is told so when it initializes. Default: 100. Negative: any number.
@@ -62,7 +64,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// A Server serves tools to clients, each with a set of its own. New makes one. Its methods may be called from several goroutines.
+// A Server serves tools to clients, each with a set of its own. New makes one. Its methods may be
+// called from several goroutines.
 type Server struct {
 	config Config
 	server *sdk.Server
@@ -84,19 +87,22 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("mcp: %w", err)
 	}
 	s := &Server{
-		config: c, grace: endGrace, bodyTime: maxBodyTime, sessions: map[*sdk.ServerSession]*session{},
+		config: c, grace: endGrace, bodyTime: maxBodyTime,
+		sessions: map[*sdk.ServerSession]*session{},
 	}
-	s.server = sdk.NewServer(&sdk.Implementation{Name: c.Name, Version: c.Version}, &sdk.ServerOptions{
-		Instructions: c.Instructions,
-		Logger:       c.Logger,
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
-	})
+	s.server = sdk.NewServer(&sdk.Implementation{Name: c.Name, Version: c.Version},
+		&sdk.ServerOptions{
+			Instructions: c.Instructions,
+			Logger:       c.Logger,
+			Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+		})
 	s.server.AddReceivingMiddleware(s.receive)
 	return s, nil
 }
 
-// Stdio serves the client that has started this program, on standard input and output, until the client ends the session, or ctx ends. Nothing else may
-// write to standard output meanwhile. (A read of standard input that is a terminal can stay behind, until the program's end.)
+// Stdio serves the client that has started this program, on standard input and output, until the
+// client ends the session, or ctx ends. Nothing else may write to standard output meanwhile. (A
+// read of standard input that is a terminal can stay behind, until the program's end.)
 func (s *Server) Stdio(ctx context.Context) error {
 	return s.Serve(ctx, &Lines{Reader: os.Stdin, Writer: os.Stdout})
 }
@@ -122,7 +128,8 @@ func (s *Server) Serve(ctx context.Context, t sdk.Transport) error {
 	return nil
 }
 
-// Connect begins a session in this program, and returns what a client connects to. The session ends with the client's.
+// Connect begins a session in this program, and returns what a client connects to. The session ends
+// with the client's.
 func (s *Server) Connect(ctx context.Context) (sdk.Transport, error) {
 	ours, theirs := sdk.NewInMemoryTransports()
 	if _, err := s.connect(ctx, ours); err != nil {

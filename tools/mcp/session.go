@@ -28,7 +28,8 @@ type session struct {
 // answer is written, and a client can leave them unread for ever.
 const endGrace = 10 * time.Second
 
-// session returns what a client's session has. The first time, it starts the goroutine that closes it in the end.
+// session returns what a client's session has. The first time, it starts the goroutine that closes
+// it in the end.
 func (s *Server) session(ss *sdk.ServerSession) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +40,8 @@ func (s *Server) session(ss *sdk.ServerSession) (*session, error) {
 		return nil, fmt.Errorf("mcp: %w", sandbox.ErrClosed)
 	}
 	if ss.ID() != "" && s.config.MaxSessions > 0 && len(s.sessions) >= s.config.MaxSessions {
-		return nil, fmt.Errorf("mcp: there are %d sessions, and the server takes no more at a time: "+
+		return nil, fmt.Errorf("mcp: there are %d sessions, and the server takes no more at a "+
+			"time: "+
 			"try again when one has ended", len(s.sessions))
 	}
 	session := &session{set: lazy.New(s.open), over: make(chan struct{})}
@@ -53,7 +55,8 @@ func (s *Server) session(ss *sdk.ServerSession) (*session, error) {
 		s.mu.Lock()
 		delete(s.sessions, ss)
 		s.mu.Unlock()
-		s.config.Logger.Info("session ended", "session", ss.ID(), "reason", session.reason, "closing", err)
+		s.config.Logger.Info("session ended", "session", ss.ID(), "reason", session.reason,
+			"closing", err)
 	})
 	return session, nil
 }

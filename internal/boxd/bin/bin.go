@@ -34,7 +34,8 @@ type Binary struct {
 	Compressed string // by gzip
 }
 
-// For returns the boxd for an architecture, as images (amd64) or kernels (x86_64) name it: nil if there is none.
+// For returns the boxd for an architecture, as images (amd64) or kernels (x86_64) name it: nil if
+// there is none.
 func For(arch string) *Binary {
 	b := &Binary{}
 	switch arch {
@@ -46,7 +47,8 @@ func For(arch string) *Binary {
 		return nil
 	}
 	for line := range strings.Lines(sums) {
-		if sum, name, _ := strings.Cut(strings.TrimSpace(line), "  "); name == "boxd_linux_"+b.Arch {
+		if sum, name, _ := strings.Cut(strings.TrimSpace(line), "  "); name == "boxd_linux_"+
+			b.Arch {
 			b.Sum = sum
 		}
 	}
@@ -64,7 +66,8 @@ func (b *Binary) Program() ([]byte, error) {
 		return nil, fmt.Errorf("uncompress boxd: %w", err)
 	}
 	if sum := sha256.Sum256(out.Bytes()); hex.EncodeToString(sum[:]) != b.Sum {
-		return nil, fmt.Errorf("uncompress boxd: it is not the one that SHA256SUMS speaks of: go generate ./internal/boxd/bin makes both")
+		return nil, fmt.Errorf("uncompress boxd: it is not the one that SHA256SUMS speaks of: go " +
+			"generate ./internal/boxd/bin makes both")
 	}
 	return out.Bytes(), nil
 }

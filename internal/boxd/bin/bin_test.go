@@ -10,7 +10,8 @@ import (
 )
 
 func TestProgram(t *testing.T) {
-	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
+	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64,
+		"arm64": elf.EM_AARCH64} {
 		b := For(arch)
 		if b == nil {
 			t.Fatalf("there is none for %s", arch)

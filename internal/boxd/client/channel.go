@@ -14,8 +14,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// begin opens the first channel. From here on the link knows the program: if the connection is cut meanwhile, resume asks for the program again, and
-// boxd knows by the id whether it has started it.
+// begin opens the first channel. From here on the link knows the program: if the connection is cut
+// meanwhile, resume asks for the program again, and boxd knows by the id whether it has started it.
 func (r *remote) begin(ctx context.Context) error {
 	r.link.mu.Lock()
 	r.link.programs[r.id] = r
@@ -44,7 +44,8 @@ func (r *remote) begin(ctx context.Context) error {
 // errCut: the connection was cut, and the link will make a new one.
 var errCut = errors.New("the connection was cut")
 
-// connect opens a channel to the program on conn, unless there is one. It returns errCut when conn has ended.
+// connect opens a channel to the program on conn, unless there is one. It returns errCut when conn
+// has ended.
 func (r *remote) connect(ctx context.Context, conn *sshconn.Conn) error {
 	r.connecting.Lock()
 	defer r.connecting.Unlock()
@@ -135,7 +136,8 @@ func (r *remote) openChannel(conn *sshconn.Conn, open *wire.Open) (*channel, err
 	if err != nil {
 		return nil, err
 	}
-	ch := &channel{Stream: sshconn.NewStream(ssh, conn.Group), on: conn, state: make(chan wire.State, 1), failed: make(chan error, 1)}
+	ch := &channel{Stream: sshconn.NewStream(ssh, conn.Group), on: conn,
+		state: make(chan wire.State, 1), failed: make(chan error, 1)}
 	ch.Credit = math.MaxInt // unackedMax keeps what is sent below the window
 	if !conn.Run(func() {
 		var parts wire.Parts
@@ -210,7 +212,8 @@ const failureMax = 1 << 20
 
 // failure returns the error that boxd sends.
 func failure(text []byte) error {
-	if err := bounded.Unmarshal(text, new(json.RawMessage), "an error of boxd", failureMax); errors.As(err, new(*bounded.TooLargeError)) {
+	if err := bounded.Unmarshal(text, new(json.RawMessage), "an error of boxd",
+		failureMax); errors.As(err, new(*bounded.TooLargeError)) {
 		return err
 	}
 	return wire.Decode(text)
@@ -230,7 +233,8 @@ func (r *remote) use(ctx context.Context, ch *channel, state wire.State) error {
 		r.got = [2]int64{int64(state.Stdout), int64(state.Stderr)}
 		r.oldest = int64(state.Stdout)
 		r.acked = r.got
-		r.inputs[toProgram].taken, r.inputs[toShell].taken = int64(state.Input), int64(state.Commands)
+		r.inputs[toProgram].taken, r.inputs[toShell].taken = int64(state.Input),
+			int64(state.Commands)
 		r.first = int64(state.Commands)
 		r.backlog = int64(state.OutTotal - state.Stdout)
 	}

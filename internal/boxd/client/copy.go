@@ -81,7 +81,8 @@ func (h *Host) openCopy(ctx context.Context, kind, path string) (*copyChannel, e
 			}
 			return nil, err
 		}
-		c := &copyChannel{Stream: sshconn.NewStream(ch, conn.Group), on: conn, done: make(chan error, 1)}
+		c := &copyChannel{Stream: sshconn.NewStream(ch, conn.Group), on: conn,
+			done: make(chan error, 1)}
 		c.Credit = sshconn.FirstCredit
 		if !conn.Run(func() { c.listen(requests) }) { // it has ended meanwhile
 			continue

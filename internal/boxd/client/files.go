@@ -13,8 +13,9 @@ import (
 
 var _ shellbox.UserFileHost = (*Host)(nil)
 
-// OpenFiles implements shellbox.FileHost: boxd's own program serves the files, as a child like any other, with the user's rights. Like any other it outlives a
-// cut of the connection, and calls go on when that is there again.
+// OpenFiles implements shellbox.FileHost: boxd's own program serves the files, as a child like any
+// other, with the user's rights. Like any other it outlives a cut of the connection, and calls go
+// on when that is there again.
 func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
 	return h.OpenFilesAs(ctx, "")
 }
@@ -25,7 +26,9 @@ func (h *Host) OpenFilesAs(ctx context.Context, user string) (shellbox.FileClien
 	if err != nil {
 		return nil, fmt.Errorf("start the file server: %w", err)
 	}
-	client, err := sftpfiles.New(ctx, sftpfiles.Server{In: r.Stdin(), Out: r.Stdout(), End: func() { h.endServer(r) }, Own: true})
+	client, err := sftpfiles.New(ctx, sftpfiles.Server{In: r.Stdin(), Out: r.Stdout(), End: func() {
+		h.endServer(r)
+	}, Own: true})
 	if err != nil {
 		return nil, h.explain(fmt.Errorf("reach the file server: %w", err))
 	}
@@ -41,7 +44,8 @@ type files struct {
 
 // startOwn starts a program of boxd's own.
 func (h *Host) startOwn(ctx context.Context, user string, args ...string) (*remote, error) {
-	p, err := h.Start(ctx, shellbox.Program{Args: append([]string{wire.OwnProgram}, args...), Dir: "/", User: user})
+	p, err := h.Start(ctx, shellbox.Program{Args: append([]string{wire.OwnProgram}, args...),
+		Dir: "/", User: user})
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +58,8 @@ const (
 	serverKill = time.Second
 )
 
-// endServer ends a program of boxd's own, and kills one that hangs. After Detach, too: nobody could go on with it.
+// endServer ends a program of boxd's own, and kills one that hangs. After Detach, too: nobody could
+// go on with it.
 func (h *Host) endServer(r *remote) {
 	r.Stdin().Close()
 	ended := time.NewTimer(serverEnd)

@@ -17,14 +17,17 @@ import (
 
 var _ shellbox.FileWatcher = (*files)(nil)
 
-// Watch implements shellbox.FileWatcher, by a program of boxd's own. It goes on while the connection is cut; what it has printed waits, and when much does, it waits
-// too, and the kernel keeps the events.
+// Watch implements shellbox.FileWatcher, by a program of boxd's own. It goes on while the
+// connection is cut; what it has printed waits, and when much does, it waits too, and the kernel
+// keeps the events.
 func (f *files) Watch(ctx context.Context, name string) (shellbox.FileWatch, error) {
 	r, err := f.host.startOwn(ctx, f.user, "watch", name)
 	if err != nil {
 		return nil, fmt.Errorf("start the watch: %w", err)
 	}
-	w := &fileWatch{lines: bufio.NewReader(r.Stdout()), end: sync.OnceFunc(func() { f.host.endServer(r) })}
+	w := &fileWatch{lines: bufio.NewReader(r.Stdout()), end: sync.OnceFunc(func() {
+		f.host.endServer(r)
+	})}
 	stop := context.AfterFunc(ctx, w.end)
 	_, err = w.Next()
 	if !stop() && err == nil {
@@ -68,7 +71,8 @@ func parseEvents(text string) ([]sandbox.FileEvent, error) {
 	}
 	events := make([]sandbox.FileEvent, len(line.Events))
 	for i, e := range line.Events {
-		events[i] = sandbox.FileEvent{Op: sandbox.FileOp(e.Op), Name: string(e.Name), From: string(e.From)}
+		events[i] = sandbox.FileEvent{Op: sandbox.FileOp(e.Op), Name: string(e.Name),
+			From: string(e.From)}
 	}
 	return events, nil
 }

@@ -15,9 +15,12 @@ import (
 // FuzzAnswers plays boxd: each of its answers is an error or a value, whatever it holds.
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, `null`, `[]`, `[{"PID":1,"Name":"a"}]`, `[1,-2,99999999999999999999]`, `{"Dir":"L3g=","Env":["QT0x"]}`, `{"Waits":[{"PID":1}],"Args":["a"]}`,
-		`{"Events":[{"Op":1,"Name":"YQ==","From":"Yg=="}]}`, `{"Failed":{"Text":"t","Errno":2,"Op":"open","Path":"p"}}`, `{"Failed":0}`,
-		`{"Count":3,"Skipped":[{"Op":"copy","Path":"p","Text":"t"},null]}`, `{"NoUser":"u","Text":"x"}`, `{"Count":-1}`, `[{"ID":"a","Rows":-1}]`, "\x01{}", "\x00",
+		`{}`, `null`, `[]`, `[{"PID":1,"Name":"a"}]`, `[1,-2,99999999999999999999]`,
+		`{"Dir":"L3g=","Env":["QT0x"]}`, `{"Waits":[{"PID":1}],"Args":["a"]}`,
+		`{"Events":[{"Op":1,"Name":"YQ==","From":"Yg=="}]}`,
+		`{"Failed":{"Text":"t","Errno":2,"Op":"open","Path":"p"}}`, `{"Failed":0}`,
+		`{"Count":3,"Skipped":[{"Op":"copy","Path":"p","Text":"t"},null]}`,
+		`{"NoUser":"u","Text":"x"}`, `{"Count":-1}`, `[{"ID":"a","Rows":-1}]`, "\x01{}", "\x00",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -28,7 +31,8 @@ func FuzzAnswers(f *testing.F) {
 		if _, err := parseEvents(string(text)); err != nil {
 			_ = err.Error()
 		}
-		for _, v := range []any{new([]proc.Process), new([]int), new(wire.Environment), new(proc.Look), new([]wire.Program), new(wire.Settled)} {
+		for _, v := range []any{new([]proc.Process), new([]int), new(wire.Environment),
+			new(proc.Look), new([]wire.Program), new(wire.Settled)} {
 			bounded.Unmarshal(text, v, "it", answerMax)
 		}
 		wire.DecodeAnswer(text)
@@ -37,16 +41,19 @@ func FuzzAnswers(f *testing.F) {
 
 // FuzzRequests plays boxd on a program's channel.
 func FuzzRequests(f *testing.F) {
-	f.Add(wire.StateRequest, ssh.Marshal(&wire.State{PID: 1, Stdout: 1 << 63}), wire.AckRequest, ssh.Marshal(&wire.Ack{Stdout: 1<<64 - 2}))
+	f.Add(wire.StateRequest, ssh.Marshal(&wire.State{PID: 1, Stdout: 1 << 63}), wire.AckRequest,
+		ssh.Marshal(&wire.Ack{Stdout: 1<<64 - 2}))
 	f.Add(wire.PartRequest, []byte(`{"Text":`), wire.FailedRequest, []byte(`"x"}`))
-	f.Add(wire.ExitRequest, ssh.Marshal(&wire.Exit{Code: 1<<32 - 1}), wire.OutputEndRequest, ssh.Marshal(&wire.Ack{}))
+	f.Add(wire.ExitRequest, ssh.Marshal(&wire.Exit{Code: 1<<32 - 1}), wire.OutputEndRequest,
+		ssh.Marshal(&wire.Ack{}))
 	f.Add(wire.NoteRequest, []byte("n"), wire.StateRequest, []byte{})
 	f.Fuzz(func(t *testing.T, one string, first []byte, two string, second []byte) {
 		r := newRemote(nil, wire.Open{ID: "a"}, 24, true)
 		ch := &channel{state: make(chan wire.State, 1), failed: make(chan error, 1)}
 		var parts wire.Parts
 		for range 3 { // it does not wait
-			for _, request := range []*ssh.Request{{Type: one, Payload: first}, {Type: two, Payload: second}} {
+			for _, request := range []*ssh.Request{{Type: one, Payload: first},
+				{Type: two, Payload: second}} {
 				if parts.Join(request) {
 					r.request(ch, request)
 				}

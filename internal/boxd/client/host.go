@@ -28,9 +28,9 @@ type Place interface {
 	Fate(ctx context.Context) Fate
 }
 
-// A Controller is a Place in which boxd has standard streams of its own that no program of the place
-// can reach. Keys are exchanged on them. In a Place that is none, they are exchanged on what Join
-// returns.
+// A Controller is a Place in which boxd has standard streams of its own that no program of the
+// place can reach. Keys are exchanged on them. In a Place that is none, they are exchanged on what
+// Join returns.
 type Controller interface {
 	Place
 	// Control connects to the standard input and output of boxd.
@@ -78,8 +78,8 @@ type Host struct {
 
 var _ shellbox.Keeper = (*Host)(nil)
 
-// Connect makes the first connection, as the boxd's new owner, and keeps it up until Close. Whoever owned it before loses it. ctx governs the
-// connecting.
+// Connect makes the first connection, as the boxd's new owner, and keeps it up until Close. Whoever
+// owned it before loses it. ctx governs the connecting.
 func Connect(ctx context.Context, c Config) (*Host, error) {
 	if c.Attempt <= 0 {
 		c.Attempt = attemptLimit
@@ -101,7 +101,8 @@ func Connect(ctx context.Context, c Config) (*Host, error) {
 	return h, nil
 }
 
-// firstTries is how often the first connection is tried, within some two seconds: an engine may need as long to notice that a container has ended.
+// firstTries is how often the first connection is tried, within some two seconds: an engine may
+// need as long to notice that a container has ended.
 const firstTries = 8
 
 // first makes the first connection. Its errors are those of ctx, and *sandbox.LostError.
@@ -123,14 +124,16 @@ func (h *Host) first(ctx context.Context) (*sshconn.Conn, error) {
 			return nil, ctxerr.Of(ctx)
 		}
 		attempt, done := ctxerr.WithLimit(ctx, h.Attempt, h.noAnswer())
-		// If boxd has answered, another program may have become the owner since. This one does not take the box back: it is refused.
+		// If boxd has answered, another program may have become the owner since. This one does not
+		// take the box back: it is refused.
 		conn, err = h.reach(attempt, h.hostKey == nil)
 		done()
 	}
 }
 
-// hopeless is called when an attempt to connect has failed. lost says why another attempt would be of no use; nil means that it may succeed. paused
-// says that the place is paused, so that the Host must not give up.
+// hopeless is called when an attempt to connect has failed. lost says why another attempt would be
+// of no use; nil means that it may succeed. paused says that the place is paused, so that the Host
+// must not give up.
 func (h *Host) hopeless(ctx context.Context, dialed error) (lost error, paused bool) {
 	if errors.Is(dialed, errAnother) {
 		dialed = h.impostor(ctx)
@@ -141,7 +144,8 @@ func (h *Host) hopeless(ctx context.Context, dialed error) (lost error, paused b
 		return h.lostError(nil, "another program has taken the box over", sandbox.LostTaken), false
 	case errors.Is(dialed, errAnother):
 		h.another.Store(true)
-		return h.lostError(nil, "its boxd was restarted: what ran in it has ended", sandbox.LostRemoved), false
+		return h.lostError(nil, "its boxd was restarted: what ran in it has ended",
+			sandbox.LostRemoved), false
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -190,7 +194,8 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	if err := ctxerr.Of(ctx); err != nil {
 		return nil, err
 	}
-	what := &wire.Start{Dir: []byte(p.Dir), User: p.User, ReplaceEnv: p.ReplaceEnv, Joined: p.Joined, Spool: p.Spool}
+	what := &wire.Start{Dir: []byte(p.Dir), User: p.User, ReplaceEnv: p.ReplaceEnv,
+		Joined: p.Joined, Spool: p.Spool}
 	for _, arg := range p.Args {
 		what.Args = append(what.Args, []byte(arg))
 	}
@@ -223,7 +228,8 @@ func (h *Host) Kept(ctx context.Context) ([]shellbox.Kept, error) {
 		if err := list.Add(len(r.noted())); err != nil {
 			return nil, err
 		}
-		kept = append(kept, shellbox.Kept{Process: r, Note: r.noted(), Rows: p.Rows, Cols: p.Cols, Backlog: r.backlog, Skipped: r.oldest})
+		kept = append(kept, shellbox.Kept{Process: r, Note: r.noted(), Rows: p.Rows, Cols: p.Cols,
+			Backlog: r.backlog, Skipped: r.oldest})
 	}
 	return kept, nil
 }
@@ -258,13 +264,15 @@ func (h *Host) Abandoned() bool {
 	return h.link.detached
 }
 
-// Owns reports whether the boxd is still this host's. Where the connection does not tell, it tries to make one. As long as nobody answers, it is.
+// Owns reports whether the boxd is still this host's. Where the connection does not tell, it tries
+// to make one. As long as nobody answers, it is.
 func (h *Host) Owns(ctx context.Context) bool {
 	if h.Abandoned() {
 		return false
 	}
 	adopts := func() bool {
-		_, err := h.adopt(context.WithoutCancel(ctx)) // it is waited for longer than one that is perhaps gone
+		// it is waited for longer than one that is perhaps gone
+		_, err := h.adopt(context.WithoutCancel(ctx))
 		return err == nil
 	}
 	if h.another.Load() {
@@ -292,14 +300,17 @@ func (h *Host) Owns(ctx context.Context) bool {
 	return !errors.Is(err, errRefused)
 }
 
-// Dial implements shellbox.Host. A connection does not outlive the one to the box: it fails with sandbox.ErrCut then.
+// Dial implements shellbox.Host. A connection does not outlive the one to the box: it fails with
+// sandbox.ErrCut then.
 func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	for {
 		c, err := h.link.connection(ctx)
 		if err != nil {
 			return nil, &net.OpError{Op: "dial", Net: network, Err: h.explain(err)}
 		}
-		conn, err := c.Dial(ctx, network, address, func(err error) error { return err }, func() error { return sandbox.ErrCut })
+		conn, err := c.Dial(ctx, network, address, func(err error) error {
+			return err
+		}, func() error { return sandbox.ErrCut })
 		if err == nil {
 			return conn, nil
 		}
@@ -309,7 +320,8 @@ func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, err
 	}
 }
 
-// AddGuest lets the holder of a key log in as a guest: with plain SSH, as a person's ssh does. It returns the key that boxd is known by.
+// AddGuest lets the holder of a key log in as a guest: with plain SSH, as a person's ssh does. It
+// returns the key that boxd is known by.
 func (h *Host) AddGuest(ctx context.Context, key ssh.PublicKey) (hostKey ssh.PublicKey, err error) {
 	if _, err := h.request(ctx, wire.GuestRequest, key.Marshal()); err != nil {
 		return nil, err
@@ -317,7 +329,8 @@ func (h *Host) AddGuest(ctx context.Context, key ssh.PublicKey) (hostKey ssh.Pub
 	return h.hostKey, nil
 }
 
-// Close ends the connection, and returns when nothing is left that ran on it. It does not end boxd: without an owner that ends by itself.
+// Close ends the connection, and returns when nothing is left that ran on it. It does not end boxd:
+// without an owner that ends by itself.
 func (h *Host) Close() error {
 	h.closing.Do(func() {
 		h.link.close()
@@ -333,8 +346,9 @@ const (
 	endKill  = 10 * time.Second
 )
 
-// End has boxd end all that runs in the box, and end itself; only on a machine, where it is nobody's init. It returns when boxd has gone. Another program's box
-// is left alone: that is no error.
+// End has boxd end all that runs in the box, and end itself; only on a machine, where it is
+// nobody's init. It returns when boxd has gone. Another program's box is left alone: that is no
+// error.
 func (h *Host) End() error {
 	ctx, cancel := context.WithTimeout(context.Background(), endReach)
 	defer cancel()

@@ -30,7 +30,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A hostileBoxd is a Place in which another program has taken boxd's place.
 type hostileBoxd struct {
-	begins  func(*ssh.ServerConn)                                     // is called when the connection is there
+	// is called when the connection is there
+	begins  func(*ssh.ServerConn)
 	asks    func(name string, payload []byte) (ok bool, reply []byte) // answers global requests
 	asked   func(name string, ch ssh.Channel)                         // answers on an AskChannel
 	program func(ch ssh.Channel)
@@ -73,7 +74,10 @@ func (b *hostileBoxd) serve(conn net.Conn) {
 	if claim, err := wire.ParseClaim(line); err == nil {
 		io.WriteString(conn, claim.Accept(b.signer.PublicKey()))
 	}
-	config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }}
+	config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata,
+		ssh.PublicKey) (*ssh.Permissions, error) {
+		return nil, nil
+	}}
 	config.AddHostKey(b.signer)
 	server, channels, requests, err := ssh.NewServerConn(conn, config)
 	if err != nil {
@@ -120,7 +124,8 @@ func (b *hostileBoxd) connect(t *testing.T) (*Host, func() error) {
 	require.NoError(t, err)
 	b.signer, err = ssh.NewSignerFromKey(key)
 	require.NoError(t, err)
-	h, err := Connect(t.Context(), Config{Name: "box", Place: b, Keep: true, Patience: time.Second, Attempt: time.Second, Logger: slog.New(slog.DiscardHandler)})
+	h, err := Connect(t.Context(), Config{Name: "box", Place: b, Keep: true, Patience: time.Second,
+		Attempt: time.Second, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	return h, func() error {
 		closed := make(chan struct{})
@@ -147,7 +152,9 @@ type text struct {
 // long is a text of about that many bytes: pieces between begin and end.
 func long(size int, begin, piece, end string) text {
 	n := (size - len(begin) - len(end)) / len(piece)
-	return text{len(begin) + n*len(piece) + len(end), io.MultiReader(strings.NewReader(begin), hostiletest.Times(piece, n), strings.NewReader(end))}
+	return text{len(begin) + n*len(piece) + len(end),
+		io.MultiReader(strings.NewReader(begin), hostiletest.Times(piece, n),
+			strings.NewReader(end))}
 }
 
 // refuses has a question asked on a channel.
@@ -220,7 +227,10 @@ func TestHostileBoxd(t *testing.T) {
 		return fmt.Errorf("status %v, %v", status, err)
 	}
 	copies := func(ctx context.Context, h *Host) error {
-		return h.Pack(ctx, "/x", func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err })
+		return h.Pack(ctx, "/x", func(r io.Reader) error {
+			_, err := io.Copy(io.Discard, r)
+			return err
+		})
 	}
 	many := []byte("[" + strings.Repeat(`{"ID":"a"},`, 5000) + `{"ID":"a"}]`)
 	note := strings.Repeat("A", 100<<10)
@@ -234,24 +244,41 @@ func TestHostileBoxd(t *testing.T) {
 	}{
 		{"Text", answers(long(wire.LongMax-1, `"`, "A", `"`)), tree, "cannot unmarshal", 0},
 		{"Processes", answers(long(8<<20, "[", "{},", "{}]")), tree, "16 MiB", 0},
-		{"IDs", answers(long(8<<20, "[", "1,", "1]")), func(ctx context.Context, h *Host) error { _, err := h.Marked(ctx, "x"); return err }, "16 MiB", 0},
-		{"Environment", answers(long(8<<20, `{"Env":["`, `","`, `"]}`)), func(ctx context.Context, h *Host) error { _, _, err := h.Program(ctx, 1); return err }, "16 MiB", 0},
+		{"IDs", answers(long(8<<20, "[", "1,", "1]")), func(ctx context.Context, h *Host) error {
+			_, err := h.Marked(ctx, "x")
+			return err
+		}, "16 MiB", 0},
+		{"Environment", answers(long(8<<20, `{"Env":["`, `","`, `"]}`)),
+			func(ctx context.Context, h *Host) error {
+				_, _, err := h.Program(ctx, 1)
+				return err
+			}, "16 MiB", 0},
 		{"Claim", &hostileBoxd{
 			asks:  refuses,
 			asked: func(_ string, ch ssh.Channel) { ch.Write([]byte{0xff, 0xff, 0xff, 0xff}) },
 		}, tree, "argument list too long", 0},
 		{"Nonsense", answers(short("\x00}")), tree, "invalid character", 0},
-		{"Nothing", &hostileBoxd{asks: refuses, asked: func(string, ssh.Channel) {}}, tree, "EOF", 0},
-		{"Silence", &hostileBoxd{asks: refuses, asked: func(_ string, ch ssh.Channel) { io.Copy(io.Discard, ch) }}, tree, "deadline", 100 * time.Millisecond},
+		{"Nothing", &hostileBoxd{asks: refuses, asked: func(string, ssh.Channel) {}}, tree, "EOF",
+			0},
+		{"Silence", &hostileBoxd{asks: refuses, asked: func(_ string, ch ssh.Channel) {
+			io.Copy(io.Discard, ch)
+		}}, tree, "deadline", 100 * time.Millisecond},
 		{"SilentStart", says(func(ssh.Channel) {}), start, "deadline", 100 * time.Millisecond},
 		{"Kept", &hostileBoxd{
-			asks:    refuses,
-			asked:   func(_ string, ch ssh.Channel) { wire.WriteFrame(ch, wire.EncodeAnswer(true, many)) },
-			program: func(ch ssh.Channel) { state(ch, wire.State{PID: 1}); io.Copy(io.Discard, ch) },
+			asks: refuses,
+			asked: func(_ string, ch ssh.Channel) {
+				wire.WriteFrame(ch, wire.EncodeAnswer(true, many))
+			},
+			program: func(ch ssh.Channel) {
+				state(ch, wire.State{PID: 1})
+				io.Copy(io.Discard, ch)
+			},
 		}, kept, "16 MiB", 0},
 		{"Notes", &hostileBoxd{
-			asks:  refuses,
-			asked: func(_ string, ch ssh.Channel) { wire.WriteFrame(ch, wire.EncodeAnswer(true, many)) },
+			asks: refuses,
+			asked: func(_ string, ch ssh.Channel) {
+				wire.WriteFrame(ch, wire.EncodeAnswer(true, many))
+			},
 			program: func(ch ssh.Channel) {
 				text{len(note), strings.NewReader(note)}.send(ch, wire.NoteRequest)
 				state(ch, wire.State{PID: 1})
@@ -285,8 +312,10 @@ func TestHostileBoxd(t *testing.T) {
 			const n = math.MaxUint64 - 1
 			state(ch, wire.State{PID: n, Input: n, Commands: n, Stdout: n, Stderr: n, OutTotal: 1})
 			ch.SendRequest(wire.AckRequest, false, ssh.Marshal(&wire.Ack{Stdout: n, Stderr: n}))
-			ch.SendRequest(wire.OutputEndRequest, false, ssh.Marshal(&wire.Ack{Stdout: n, Stderr: n}))
-			ch.SendRequest(wire.ExitRequest, false, ssh.Marshal(&wire.Exit{Code: math.MaxUint32, Signal: math.MaxUint32}))
+			ch.SendRequest(wire.OutputEndRequest, false,
+				ssh.Marshal(&wire.Ack{Stdout: n, Stderr: n}))
+			ch.SendRequest(wire.ExitRequest, false, ssh.Marshal(
+				&wire.Exit{Code: math.MaxUint32, Signal: math.MaxUint32}))
 		}), wait, "status", 0},
 		{"Order", says(func(ch ssh.Channel) {
 			ch.SendRequest(wire.ExitRequest, false, ssh.Marshal(&wire.Exit{Code: 3}))
@@ -304,15 +333,18 @@ func TestHostileBoxd(t *testing.T) {
 		{"DoneLong", &hostileBoxd{copies: func(ch ssh.Channel) {
 			long(wire.LongMax, `{"Count":1,"Skipped":[`, "{},", "{}]}").send(ch, wire.DoneRequest)
 		}}, copies, "1 MiB", 0},
-		{"EndlessCopy", &hostileBoxd{copies: func(ch ssh.Channel) { io.Copy(ch, hostiletest.Endless("A")) }}, copies, "closed", time.Second},
+		{"EndlessCopy", &hostileBoxd{copies: func(ch ssh.Channel) {
+			io.Copy(ch, hostiletest.Endless("A"))
+		}}, copies, "closed", time.Second},
 	} {
-		hostiletest.Case{Name: c.name, Says: c.says, Time: c.time, Call: func(ctx context.Context, t *testing.T) error {
-			h, end := c.boxd.connect(t)
-			err := c.call(ctx, h)
-			if hangs := end(); hangs != nil {
-				t.Error(hangs)
-			}
-			return err
-		}}.Run(t)
+		hostiletest.Case{Name: c.name, Says: c.says, Time: c.time,
+			Call: func(ctx context.Context, t *testing.T) error {
+				h, end := c.boxd.connect(t)
+				err := c.call(ctx, h)
+				if hangs := end(); hangs != nil {
+					t.Error(hangs)
+				}
+				return err
+			}}.Run(t)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// An input is one of a program's inputs. What is written to it is kept until boxd has taken it, and sent again after a cut.
+// An input is one of a program's inputs. What is written to it is kept until boxd has taken it, and
+// sent again after a cut.
 type input struct {
 	r      *remote
 	number int // toProgram or toShell
@@ -19,8 +20,9 @@ type input struct {
 	// These are guarded by r.mu.
 	unacked []byte // what boxd has perhaps not taken
 	taken   int64  // bytes before unacked: boxd has taken them
-	sent    int64  // the offset up to which the input has been sent on the channel that is being opened
-	end     bool
+	// the offset up to which the input has been sent on the channel that is being opened
+	sent int64
+	end  bool
 }
 
 // The inputs of a program.
@@ -29,10 +31,12 @@ const (
 	toShell          // the pipe of its commands
 )
 
-// unackedMax bounds what is written ahead. For both inputs together it is less than an SSH channel's window (2 MiB), so that sending it does not block.
+// unackedMax bounds what is written ahead. For both inputs together it is less than an SSH
+// channel's window (2 MiB), so that sending it does not block.
 const unackedMax = 256 << 10
 
-// Write returns when p has been sent or, while there is no connection, is kept to be sent on the next one.
+// Write returns when p has been sent or, while there is no connection, is kept to be sent on the
+// next one.
 func (in *input) Write(p []byte) (n int, err error) {
 	r := in.r
 	in.writing.Lock()
@@ -115,7 +119,8 @@ func (in *input) tookUntil(offset int64) {
 	}
 }
 
-// resend sends all input that boxd has not taken; r.mu is held, but not while something is sent. Nothing is left when it returns without an error.
+// resend sends all input that boxd has not taken; r.mu is held, but not while something is sent.
+// Nothing is left when it returns without an error.
 func (r *remote) resend(ch *channel) error {
 	for i := range r.inputs {
 		r.inputs[i].sent = r.inputs[i].taken

@@ -16,8 +16,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A link is the connection to a boxd. It is made again whenever it is cut. Programs that were started through it run on meanwhile, and the link
-// finds them again.
+// A link is the connection to a boxd. It is made again whenever it is cut. Programs that were
+// started through it run on meanwhile, and the link finds them again.
 type link struct {
 	host *Host
 	log  *slog.Logger
@@ -30,7 +30,8 @@ type link struct {
 	lost      error         // why there will be no connection any more; nil while there may be one
 	programs  map[string]*remote
 	listeners map[string]*listener
-	left      []string // the ids of programs that have been let go and are to run on: boxd must not release them
+	// the ids of programs that have been let go and are to run on: boxd must not release them
+	left []string
 }
 
 // The pace of the attempts to connect again.
@@ -40,7 +41,8 @@ const (
 )
 
 func newLink(h *Host) *link {
-	return &link{host: h, log: h.Logger, Group: sshconn.NewGroup(), change: make(chan struct{}), programs: map[string]*remote{}, listeners: map[string]*listener{}}
+	return &link{host: h, log: h.Logger, Group: sshconn.NewGroup(), change: make(chan struct{}),
+		programs: map[string]*remote{}, listeners: map[string]*listener{}}
 }
 
 // keep has conn, the current connection, replaced by another when it is cut.
@@ -67,8 +69,9 @@ func (l *link) replace(cut *sshconn.Conn) {
 	l.keep(next)
 }
 
-// After 6 to 8 s without an answer the connection is ended: the container is paused, its engine has gone silent, or a byte was changed on the way. With
-// the time that a new connection takes, whatever waits for an answer has it within 10 s.
+// After 6 to 8 s without an answer the connection is ended: the container is paused, its engine has
+// gone silent, or a byte was changed on the way. With the time that a new connection takes,
+// whatever waits for an answer has it within 10 s.
 const (
 	keepaliveInterval = 2 * time.Second
 	keepaliveMisses   = 3

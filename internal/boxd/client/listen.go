@@ -19,24 +19,29 @@ import (
 
 var _ shellbox.Listener = (*Host)(nil)
 
-// A listener is an address on which boxd listens for this host. It outlives a connection, as a program does: boxd announces on the next one what has come
-// meanwhile.
+// A listener is an address on which boxd listens for this host. It outlives a connection, as a
+// program does: boxd announces on the next one what has come meanwhile.
 type listener struct {
 	*sshconn.Listener
 	link *link
 	id   string
 }
 
-// Listen implements shellbox.Listener. A connection that was accepted does not outlive the one to the box: it fails with sandbox.ErrCut then.
+// Listen implements shellbox.Listener. A connection that was accepted does not outlive the one to
+// the box: it fails with sandbox.ErrCut then.
 func (h *Host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
-	l := &listener{sshconn.NewListener(nil, func() error { return sandbox.ErrCut }), h.link, rand.Text()}
+	l := &listener{sshconn.NewListener(nil, func() error {
+		return sandbox.ErrCut
+	}), h.link, rand.Text()}
 	h.link.mu.Lock()
-	h.link.listeners[l.id] = l // from here on it is found again after a cut, and connections may come
+	// from here on it is found again after a cut, and connections may come
+	h.link.listeners[l.id] = l
 	h.link.mu.Unlock()
 	at, err := l.begin(ctx, wire.Listen{ID: l.id, Network: network, Address: address})
 	if err != nil {
 		l.forget()
-		return nil, &net.OpError{Op: "listen", Net: network, Addr: sshconn.Address(network, address), Err: h.explain(err)}
+		return nil, &net.OpError{Op: "listen", Net: network,
+			Addr: sshconn.Address(network, address), Err: h.explain(err)}
 	}
 	l.Address = sshconn.Address(network, at)
 	if lost := h.link.why(); lost != nil {
@@ -45,7 +50,8 @@ func (h *Host) Listen(ctx context.Context, network, address string) (net.Listene
 	return l, nil
 }
 
-// begin has boxd listen, and returns where it does. If the connection is cut meanwhile, it asks again on the next one.
+// begin has boxd listen, and returns where it does. If the connection is cut meanwhile, it asks
+// again on the next one.
 func (l *listener) begin(ctx context.Context, what wire.Listen) (address string, err error) {
 	payload, err := json.Marshal(what)
 	if err != nil {
@@ -56,7 +62,9 @@ func (l *listener) begin(ctx context.Context, what wire.Listen) (address string,
 		if err != nil {
 			return "", err
 		}
-		reply, err := conn.RequestOrUndo(ctx, wire.ListenRequest, payload, func([]byte) { l.endOn(conn) })
+		reply, err := conn.RequestOrUndo(ctx, wire.ListenRequest, payload, func([]byte) {
+			l.endOn(conn)
+		})
 		var refused *sshconn.RefusedError
 		switch {
 		case err == nil:
@@ -84,7 +92,8 @@ func (l *listener) forget() {
 // unlistenLimit bounds Close's wait for boxd: a box may be paused.
 const unlistenLimit = 5 * time.Second
 
-// Close implements net.Listener. It returns when boxd no longer listens. While there is no connection, boxd learns of it from the next one.
+// Close implements net.Listener. It returns when boxd no longer listens. While there is no
+// connection, boxd learns of it from the next one.
 func (l *listener) Close() error {
 	if !l.End(net.ErrClosed) {
 		return nil
@@ -93,7 +102,8 @@ func (l *listener) Close() error {
 	ended := make(chan struct{})
 	if !l.link.Run(func() {
 		defer close(ended)
-		if conn, err := l.link.connection(context.Background()); err == nil { // connection returns when the link is closed
+		// connection returns when the link is closed
+		if conn, err := l.link.connection(context.Background()); err == nil {
 			l.endOn(conn)
 		}
 	}) {

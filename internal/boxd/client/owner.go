@@ -59,7 +59,8 @@ func (h *Host) reach(ctx context.Context, claims bool) (*sshconn.Conn, error) {
 		User: "sandshell", Auth: []ssh.AuthMethod{ssh.PublicKeys(h.signer)},
 		HostKeyCallback: h.checkHostKey, HostKeyAlgorithms: []string{ssh.KeyAlgoED25519},
 	}
-	// No byte leaves the machine, or the engine's own TLS connection: the shortest key exchange will do.
+	// No byte leaves the machine, or the engine's own TLS connection: the shortest key exchange
+	// will do.
 	config.KeyExchanges = []string{ssh.KeyExchangeCurve25519}
 	config.Ciphers = sshconn.PreferredCiphers()
 	conn, err := sshconn.Handshake(ctx, streams, "box", config, h.link.announced)
@@ -72,15 +73,15 @@ func (h *Host) reach(ctx context.Context, claims bool) (*sshconn.Conn, error) {
 	return conn, nil
 }
 
-// notAuthenticated begins x/crypto's error of a client whose keys the server does not take. It comes
-// after the host key was verified. What a server says when it hangs up begins otherwise.
+// notAuthenticated begins x/crypto's error of a client whose keys the server does not take. It
+// comes after the host key was verified. What a server says when it hangs up begins otherwise.
 const notAuthenticated = "ssh: handshake failed: ssh: unable to authenticate"
 
 // errRefused says that boxd itself refuses this host: the box has another owner.
 var errRefused = errors.New("boxd refuses")
 
-// errAnother says that another boxd answers: each makes a key of its own when it starts. Where it comes
-// from "boxd join", what answers need not be a boxd: a program of the box can take its place.
+// errAnother says that another boxd answers: each makes a key of its own when it starts. Where it
+// comes from "boxd join", what answers need not be a boxd: a program of the box can take its place.
 var errAnother = errors.New("another boxd answers than before")
 
 func (h *Host) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
@@ -90,9 +91,9 @@ func (h *Host) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 	return nil
 }
 
-// adopt makes the box this host's unless it is another's, and returns boxd's key. Another program may
-// have attached to a box that was restarted, so that only boxd's own word counts. If boxd refuses,
-// the error is an errRefused.
+// adopt makes the box this host's unless it is another's, and returns boxd's key. Another program
+// may have attached to a box that was restarted, so that only boxd's own word counts. If boxd
+// refuses, the error is an errRefused.
 func (h *Host) adopt(ctx context.Context) (hostKey ssh.PublicKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, h.Attempt)
 	defer cancel()
@@ -121,7 +122,8 @@ func (h *Host) impostor(ctx context.Context) error {
 }
 
 // claimBeside claims the box on boxd's own standard streams.
-func (h *Host) claimBeside(ctx context.Context, c Controller, adopts bool) (hostKey ssh.PublicKey, err error) {
+func (h *Host) claimBeside(ctx context.Context, c Controller,
+	adopts bool) (hostKey ssh.PublicKey, err error) {
 	streams, err := c.Control(ctx)
 	if err != nil {
 		return nil, err
@@ -131,9 +133,10 @@ func (h *Host) claimBeside(ctx context.Context, c Controller, adopts bool) (host
 }
 
 // claim makes this host's key the owner's, and returns boxd's, which this host expects from then on
-// unless it adopts. What else comes on the streams, such as the output of the image's own command, is
-// passed over. It takes nothing from behind the answer.
-func (h *Host) claim(ctx context.Context, streams Streams, adopts bool) (hostKey ssh.PublicKey, err error) {
+// unless it adopts. What else comes on the streams, such as the output of the image's own command,
+// is passed over. It takes nothing from behind the answer.
+func (h *Host) claim(ctx context.Context, streams Streams,
+	adopts bool) (hostKey ssh.PublicKey, err error) {
 	stop := context.AfterFunc(ctx, func() { streams.Close() })
 	defer stop()
 	claim := wire.NewClaim(h.signer.PublicKey(), adopts)

@@ -60,13 +60,15 @@ func (h *Host) Interrupt(ctx context.Context, p shellbox.Process) (bool, error) 
 	return ask[bool](ctx, h, wire.InterruptRequest, r.id)
 }
 
-// Settle implements shellbox.Processes. boxd says how much the program has printed, and Settle waits until that much has been read here.
+// Settle implements shellbox.Processes. boxd says how much the program has printed, and Settle
+// waits until that much has been read here.
 func (h *Host) Settle(ctx context.Context, p shellbox.Process) (busy bool, err error) {
 	r, err := onTerminal(p)
 	if err != nil {
 		return false, fmt.Errorf("settle: %w", err)
 	}
-	settled, err := ask[wire.Settled](ctx, h, wire.SettleRequest, wire.Settle{ID: r.id, Input: r.typed()})
+	settled, err := ask[wire.Settled](ctx, h, wire.SettleRequest,
+		wire.Settle{ID: r.id, Input: r.typed()})
 	if err != nil {
 		return false, err
 	}
@@ -89,7 +91,8 @@ func (h *Host) Discard(ctx context.Context, p shellbox.Process) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("discard: %w", err)
 	}
-	return ask[int](ctx, h, wire.DiscardRequest, wire.Discard{ID: r.id, Input: r.typed(), Key: rand.Text()})
+	return ask[int](ctx, h, wire.DiscardRequest, wire.Discard{ID: r.id, Input: r.typed(),
+		Key: rand.Text()})
 }
 
 // Program implements shellbox.Processes.
@@ -127,7 +130,8 @@ func ask[A any](ctx context.Context, h *Host, request string, question any) (ans
 // answerMax bounds the memory for an answer beside its text: for some 30,000 processes.
 const answerMax = 16 << 20
 
-// request makes a request of boxd. If the connection is cut meanwhile, it makes it again on the next one.
+// request makes a request of boxd. If the connection is cut meanwhile, it makes it again on the
+// next one.
 func (h *Host) request(ctx context.Context, name string, payload []byte) (reply []byte, err error) {
 	for {
 		conn, err := h.link.connection(ctx)
@@ -143,7 +147,8 @@ func (h *Host) request(ctx context.Context, name string, payload []byte) (reply 
 
 // exchange makes a request of boxd on conn. Where the payload or the reply is too long for a
 // message, it does so on a channel.
-func exchange(ctx context.Context, conn *sshconn.Conn, name string, payload []byte) (reply []byte, err error) {
+func exchange(ctx context.Context, conn *sshconn.Conn, name string,
+	payload []byte) (reply []byte, err error) {
 	if len(payload) <= wire.MessageMax {
 		reply, err := conn.Request(ctx, name, payload)
 		var refused *sshconn.RefusedError
@@ -176,10 +181,12 @@ func exchange(ctx context.Context, conn *sshconn.Conn, name string, payload []by
 	return reply, err
 }
 
-// readLimit bounds the wait until output is read. The output is here or about to come, but a caller may not read it.
+// readLimit bounds the wait until output is read. The output is here or about to come, but a caller
+// may not read it.
 const readLimit = 2 * time.Second
 
-// awaitRead waits until that many bytes of the program's standard output have been read, and reports whether they have.
+// awaitRead waits until that many bytes of the program's standard output have been read, and
+// reports whether they have.
 func (r *remote) awaitRead(ctx context.Context, printed int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()

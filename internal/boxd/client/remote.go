@@ -17,8 +17,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A remote is a program that boxd runs. A cut of the connection costs it time and nothing else. On the new connection the remote asks for the output
-// after the last byte that it has read, and sends the input again after the last byte that boxd has taken.
+// A remote is a program that boxd runs. A cut of the connection costs it time and nothing else. On
+// the new connection the remote asks for the output after the last byte that it has read, and sends
+// the input again after the last byte that boxd has taken.
 type remote struct {
 	link     *link
 	id       string
@@ -77,8 +78,10 @@ const ackEvery = 64 << 10
 
 func newRemote(l *link, open wire.Open, rows int, commands bool) *remote {
 	r := &remote{
-		link: l, id: open.ID, open: open, terminal: rows > 0, commands: commands, resumed: make(chan struct{}),
-		endsSet: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{}), gone: make(chan struct{}),
+		link: l, id: open.ID, open: open, terminal: rows > 0, commands: commands,
+		resumed: make(chan struct{}),
+		endsSet: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{}),
+		gone: make(chan struct{}),
 	}
 	r.change = sync.NewCond(&r.mu)
 	for i := range r.inputs {
@@ -137,7 +140,8 @@ func (r *remote) Stderr() io.Reader {
 	return remoteOutput{r, 1}
 }
 
-// Resize returns when boxd has applied the size: what is written to Commands goes another way, and would overtake it.
+// Resize returns when boxd has applied the size: what is written to Commands goes another way, and
+// would overtake it.
 func (r *remote) Resize(rows, cols int) error {
 	if !r.terminal {
 		return errors.New("resize: the program has no terminal")

@@ -64,7 +64,8 @@ func (f *Failure) Encode() []byte {
 	return b
 }
 
-// Decode returns the error that Encode made into text. Any other text becomes the message of the error.
+// Decode returns the error that Encode made into text. Any other text becomes the message of the
+// error.
 func Decode(text []byte) error {
 	var f Failure
 	if json.Unmarshal(text, &f) != nil {
@@ -74,7 +75,8 @@ func Decode(text []byte) error {
 		left := &sandbox.CopyError{Count: max(f.Count, len(f.Skipped))}
 		for _, f := range f.Skipped {
 			if f != nil {
-				left.Skipped = append(left.Skipped, &fs.PathError{Op: f.Op, Path: f.Path, Err: &failed{*f}})
+				left.Skipped = append(left.Skipped, &fs.PathError{Op: f.Op, Path: f.Path,
+					Err: &failed{*f}})
 			}
 		}
 		return left
@@ -92,7 +94,9 @@ type failed struct{ f Failure }
 func (e *failed) Error() string { return e.f.Text }
 
 func (e *failed) Is(target error) bool {
-	return e.f.Errno != 0 && errors.Is(e.f.Errno, target) || e.f.Invalid && target == fs.ErrInvalid || e.f.NoProg && (target == exec.ErrNotFound || target == fs.ErrNotExist)
+	return e.f.Errno != 0 && errors.Is(e.f.Errno, target) || e.f.Invalid &&
+		target == fs.ErrInvalid || e.f.NoProg &&
+		(target == exec.ErrNotFound || target == fs.ErrNotExist)
 }
 
 func (e *failed) As(target any) bool {

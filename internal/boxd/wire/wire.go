@@ -1,12 +1,12 @@
-// Package wire is the protocol of boxclient and boxd beyond plain SSH. Both ends come from the same version of this module, so it may change
-// with every version.
+// Package wire is the protocol of boxclient and boxd beyond plain SSH. Both ends come from the same
+// version of this module, so it may change with every version.
 //
 // # The way in
 //
-// boxd listens on an abstract Unix socket, [SocketName]. "boxd join ID", which the engine executes in
-// the container, hands its own standard streams over that socket: from then on they are boxd's, and
-// no byte is copied on the way. The client speaks SSH on them. Both ends are authenticated by keys
-// alone: boxd knows the owner's, the client knows boxd's. "boxd join" is a pipe without any
+// boxd listens on an abstract Unix socket, [SocketName]. "boxd join ID", which the engine executes
+// in the container, hands its own standard streams over that socket: from then on they are boxd's,
+// and no byte is copied on the way. The client speaks SSH on them. Both ends are authenticated by
+// keys alone: boxd knows the owner's, the client knows boxd's. "boxd join" is a pipe without any
 // authority, because a program of the box can trace it, and be it.
 //
 // The keys are exchanged where no program of the box comes: on the standard streams of boxd itself,
@@ -15,12 +15,13 @@
 //
 //	sandshell authorize NONCE PUBLIC-KEY
 //
-// boxd makes the key's holder the box's owner, ends the connections of the owner before, and answers
-// with a line that has its host key, and a code (HMAC) of it under the nonce. The image's own command
-// shares boxd's output, and may print there or take from there what it likes: the nonce, which only
-// boxd's input has shown, is not among it. An "adopt" in place of "authorize" is refused if somebody
-// else is or was the owner. A boxd that was restarted has another host key and no owner: the owner
-// finds by an "adopt" whether that is so, or a program of the box has answered at "boxd join".
+// boxd makes the key's holder the box's owner, ends the connections of the owner before, and
+// answers with a line that has its host key, and a code (HMAC) of it under the nonce. The image's
+// own command shares boxd's output, and may print there or take from there what it likes: the
+// nonce, which only boxd's input has shown, is not among it. An "adopt" in place of "authorize" is
+// refused if somebody else is or was the owner. A boxd that was restarted has another host key and
+// no owner: the owner finds by an "adopt" whether that is so, or a program of the box has answered
+// at "boxd join".
 //
 // On a machine with an sshd, boxd listens on a socket in a directory that only its user can enter,
 // and talks to that user's processes only. "boxd start" and "boxd join", which the sshd executes,
@@ -29,9 +30,11 @@
 //
 // # Programs
 //
-// A program is boxd's, not the connection's. It is started, and found again by its id after the connection was cut, by opening a channel
-// of type [ProgramChannel] and sending an [Open], see [WriteOpen]. boxd answers with [StateRequest] or [FailedRequest]. Then the channel
-// carries the program's output and input, with a shell's commands as the extended data to boxd, and these requests, none of which wants a reply:
+// A program is boxd's, not the connection's. It is started, and found again by its id after the
+// connection was cut, by opening a channel of type [ProgramChannel] and sending an [Open], see
+// [WriteOpen]. boxd answers with [StateRequest] or [FailedRequest]. Then the channel carries the
+// program's output and input, with a shell's commands as the extended data to boxd, and these
+// requests, none of which wants a reply:
 //
 //	ack           to each other: so many bytes of what you sent have been taken; the sender keeps them until then
 //	window-change to boxd: the terminal's size, as in RFC 4254
@@ -45,9 +48,11 @@
 //
 // # Listeners
 //
-// A listener is boxd's too. [ListenRequest] makes one, or finds it again by its id; [UnlistenRequest] ends it, and so does a [HoldRequest] without its id. boxd
-// announces each connection that comes by opening a channel of type [AcceptChannel] to the owner. The channel is the connection once the client accepts it. Until
-// then boxd takes nothing from the connection; when many wait, further ones wait in the kernel.
+// A listener is boxd's too. [ListenRequest] makes one, or finds it again by its id;
+// [UnlistenRequest] ends it, and so does a [HoldRequest] without its id. boxd announces each
+// connection that comes by opening a channel of type [AcceptChannel] to the owner. The channel is
+// the connection once the client accepts it. Until then boxd takes nothing from the connection;
+// when many wait, further ones wait in the kernel.
 //
 // # Long messages
 //
@@ -58,8 +63,9 @@
 //
 // # The rest
 //
-// Global requests: [HoldRequest], [ListRequest], [GuestRequest], and the questions about processes, [TreeRequest] to [ProgramRequest]. Channels:
-// [PackChannel], [UnpackChannel]. Only the owner may use all of these; a guest, such as a person's ssh, gets plain SSH.
+// Global requests: [HoldRequest], [ListRequest], [GuestRequest], and the questions about processes,
+// [TreeRequest] to [ProgramRequest]. Channels: [PackChannel], [UnpackChannel]. Only the owner may
+// use all of these; a guest, such as a person's ssh, gets plain SSH.
 package wire
 
 import (
@@ -77,12 +83,12 @@ const (
 	Path = Dir + "/boxd"
 )
 
-// SocketName is the name of the abstract Unix socket of the box of that id. Containers may share a network namespace, and abstract sockets
-// with it: the id tells them apart.
+// SocketName is the name of the abstract Unix socket of the box of that id. Containers may share a
+// network namespace, and abstract sockets with it: the id tells them apart.
 func SocketName(id string) string { return "@sandshell-" + id }
 
-// OwnProgram is boxd itself, as a program of its own that needs nothing of the image. Its streams are
-// sockets, which no other program can open.
+// OwnProgram is boxd itself, as a program of its own that needs nothing of the image. Its streams
+// are sockets, which no other program can open.
 const OwnProgram = "/proc/self/exe"
 
 // The lines that "boxd start" prints on a machine before the streams are boxd's.
@@ -113,16 +119,24 @@ type Machine struct {
 // Channel types and requests of ours.
 const (
 	ProgramChannel = "program@sandshell"
-	UnpackChannel  = "unpack@sandshell" // extra data: the path; an archive goes up, then DoneRequest comes down
-	PackChannel    = "pack@sandshell"   // extra data: the path; the archive comes down, then DoneRequest
+	// extra data: the path; an archive goes up, then DoneRequest comes down
+	UnpackChannel = "unpack@sandshell"
+	// extra data: the path; the archive comes down, then DoneRequest
+	PackChannel = "pack@sandshell"
 
-	HoldRequest   = "hold@sandshell"   // global; payload: ids as JSON; boxd releases all programs and ends all listeners but these
-	ForgetRequest = "forget@sandshell" // global; payload: a program's id: boxd releases it, and keeps none of its output
-	ListRequest   = "list@sandshell"   // global; reply: []Program as JSON
-	EndRequest    = "end@sandshell"    // global; boxd ends all programs, answers, and ends: only on a machine, where it is nobody's init
-	GuestRequest  = "guest@sandshell"  // global; payload: a public key in SSH's wire format, whose holder may log in as a guest
+	// global; payload: ids as JSON; boxd releases all programs and ends all listeners but these
+	HoldRequest = "hold@sandshell"
+	// global; payload: a program's id: boxd releases it, and keeps none of its output
+	ForgetRequest = "forget@sandshell"
+	ListRequest   = "list@sandshell" // global; reply: []Program as JSON
+	// global; boxd ends all programs, answers, and ends: only on a machine, where it is nobody's
+	// init
+	EndRequest = "end@sandshell"
+	// global; payload: a public key in SSH's wire format, whose holder may log in as a guest
+	GuestRequest = "guest@sandshell"
 
-	ListenRequest   = "listen@sandshell"   // global; payload: Listen as JSON; reply: the address, or a Failure as JSON
+	// global; payload: Listen as JSON; reply: the address, or a Failure as JSON
+	ListenRequest   = "listen@sandshell"
 	UnlistenRequest = "unlisten@sandshell" // global; payload: a listener's id
 	AcceptChannel   = "accept@sandshell"   // to the client; extra data: Accept
 
@@ -144,8 +158,8 @@ const (
 	DoneRequest        = "done@sandshell"         // Failure as JSON, nothing if all went well
 )
 
-// The questions about processes, which are those of shellbox.Processes: global requests, with payload and reply as JSON. When a request fails, the reply
-// is the error's text.
+// The questions about processes, which are those of shellbox.Processes: global requests, with
+// payload and reply as JSON. When a request fails, the reply is the error's text.
 const (
 	TreeRequest       = "tree@sandshell"        // ids; reply: []proc.Process
 	AliveRequest      = "alive@sandshell"       // ids; reply: []proc.Process
@@ -157,8 +171,9 @@ const (
 	SettleRequest     = "settle@sandshell"      // Settle; reply: Settled
 	DiscardRequest    = "discard@sandshell"     // Discard; reply: how many bytes were dropped
 	LookRequest       = "look@sandshell"        // a program's id; reply: proc.Look
-	OOMRequest        = "oom@sandshell"         // OOM; reply: how many processes of the box the kernel has killed since
-	ProgramRequest    = "environment@sandshell" // a process's id; reply: Environment
+	// OOM; reply: how many processes of the box the kernel has killed since
+	OOMRequest     = "oom@sandshell"
+	ProgramRequest = "environment@sandshell" // a process's id; reply: Environment
 )
 
 // A Signal asks boxd to send each process each signal.
@@ -173,7 +188,8 @@ type OOM struct {
 	Since int64  // or since the byte of that offset in its commands came
 }
 
-// A Settle asks boxd to wait a moment: until a program on a terminal has got its input, and boxd has taken all output from the terminal.
+// A Settle asks boxd to wait a moment: until a program on a terminal has got its input, and boxd
+// has taken all output from the terminal.
 type Settle struct {
 	ID    string // the program's
 	Input int64  // how many bytes of input have been sent to it
@@ -189,7 +205,9 @@ type Settled struct {
 type Discard struct {
 	ID    string // the program's
 	Input int64  // how many bytes of input have been sent to it
-	Key   string // of this call: a client whose connection was cut asks again, and what the first attempt has dropped counts too
+	// of this call: a client whose connection was cut asks again, and what the first attempt has
+	// dropped counts too
+	Key string
 }
 
 // An Environment is what a process was executed with. Texts are []byte, as in Start.
@@ -198,7 +216,8 @@ type Environment struct {
 	Env [][]byte `json:",omitempty"`
 }
 
-// FileEvents are a line, of JSON, that "boxd watch" prints. The first one is empty, or says why there is no watch.
+// FileEvents are a line, of JSON, that "boxd watch" prints. The first one is empty, or says why
+// there is no watch.
 type FileEvents struct {
 	Events []FileEvent     `json:",omitempty"`
 	Failed json.RawMessage `json:",omitempty"` // a Failure: it is the last line
@@ -214,12 +233,14 @@ type FileEvent struct {
 	Name, From []byte `json:",omitempty"`
 }
 
-// An Open asks for a program. If there is one of that ID, the channel goes on with it, whatever Start says: so a client that does not know whether
-// its first attempt got through just tries again.
+// An Open asks for a program. If there is one of that ID, the channel goes on with it, whatever
+// Start says: so a client that does not know whether its first attempt got through just tries
+// again.
 type Open struct {
 	ID    string
 	Start *Start `json:",omitempty"` // nil: it has to be there
-	// Stdout and Stderr are how many bytes of each the client has. -1: send from the oldest byte that there is.
+	// Stdout and Stderr are how many bytes of each the client has. -1: send from the oldest byte
+	// that there is.
 	Stdout, Stderr int64
 }
 
@@ -248,7 +269,8 @@ func ReadOpen(r io.Reader) (*Open, error) {
 	return o, nil
 }
 
-// A Start says what to start. Texts are []byte, because JSON would change a string that is not UTF-8.
+// A Start says what to start. Texts are []byte, because JSON would change a string that is not
+// UTF-8.
 type Start struct {
 	Args       [][]byte
 	Dir        []byte
@@ -261,7 +283,8 @@ type Start struct {
 	Spool      int64 // bytes of the last output that are kept; in a kept box after release too
 }
 
-// A Listen says where boxd is to listen. If there is a listener of that ID, it stays as it is, whatever the rest says.
+// A Listen says where boxd is to listen. If there is a listener of that ID, it stays as it is,
+// whatever the rest says.
 type Listen struct {
 	ID               string
 	Network, Address string // as of net.Listen
@@ -273,7 +296,8 @@ type Accept struct {
 	Origin string // the other end's address; "" if it has none
 }
 
-// ListenBacklog is how many connections to one listener boxd announces before the client has accepted or rejected them.
+// ListenBacklog is how many connections to one listener boxd announces before the client has
+// accepted or rejected them.
 const ListenBacklog = 128
 
 // A Program is one entry of ListRequest's reply.
@@ -294,7 +318,8 @@ type State struct {
 }
 
 // An Ack counts bytes.
-type Ack struct{ Stdout, Stderr uint64 } // in boxd's AckRequest, Stdout counts the input and Stderr the commands
+// in boxd's AckRequest, Stdout counts the input and Stderr the commands
+type Ack struct{ Stdout, Stderr uint64 }
 
 // A Total counts bytes.
 type Total struct{ Bytes uint64 }

@@ -44,8 +44,8 @@ func Local(t testing.TB, plugins ...plugin.Plugin) *localbox.LocalBox {
 	return b
 }
 
-// Container makes a container with the plugins, of the test image unless c says otherwise, and closes it when the test ends. The image with the
-// plugins stays on the engine for the next test.
+// Container makes a container with the plugins, of the test image unless c says otherwise, and
+// closes it when the test ends. The image with the plugins stays on the engine for the next test.
 func Container(t testing.TB, c sshbox.Config, plugins ...plugin.Plugin) *sshbox.DockerSSHBox {
 	t.Helper()
 	if c.Image == "" {
@@ -59,13 +59,15 @@ func Container(t testing.TB, c sshbox.Config, plugins ...plugin.Plugin) *sshbox.
 	return b
 }
 
-// SSH makes an SSHBox over an sshd of this machine, with a home directory of its own, and closes it when the test ends. Plugins are
-// installed on this machine, so they must write nothing outside of that home directory.
+// SSH makes an SSHBox over an sshd of this machine, with a home directory of its own, and closes it
+// when the test ends. Plugins are installed on this machine, so they must write nothing outside of
+// that home directory.
 func SSH(t testing.TB, plugins ...plugin.Plugin) *sshbox.SSHBox {
 	t.Helper()
 	s := sshdtest.Start(t)
 	b, err := sshbox.Dial(t.Context(), sshbox.DialConfig{
-		Address: s.Address, User: s.User, Signer: s.Key, HostKey: ssh.FixedHostKey(s.HostKey), Env: []string{"HOME=" + t.TempDir()},
+		Address: s.Address, User: s.User, Signer: s.Key, HostKey: ssh.FixedHostKey(s.HostKey),
+		Env:  []string{"HOME=" + t.TempDir()},
 		Boxd: sshbox.NoBoxd,
 	})
 	require.NoError(t, err)

@@ -17,13 +17,14 @@ import (
 
 // The images that "make image" makes.
 const (
-	Image   = "sandshell-test:latest"    // Debian, with bash, python3 and much else
-	Busybox = "sandshell-busybox:latest" // busybox, and nothing else: no bash, no tar, no /etc/passwd
-	Shell   = "sandshell-shell:latest"   // a shell, and nothing else
+	Image = "sandshell-test:latest" // Debian, with bash, python3 and much else
+	// busybox, and nothing else: no bash, no tar, no /etc/passwd
+	Busybox = "sandshell-busybox:latest"
+	Shell   = "sandshell-shell:latest" // a shell, and nothing else
 )
 
-// Engine returns a client of the engine. Where there is no engine or no such image, it skips the test; with SANDSHELL_REQUIRE_DOCKER=1 the test
-// fails.
+// Engine returns a client of the engine. Where there is no engine or no such image, it skips the
+// test; with SANDSHELL_REQUIRE_DOCKER=1 the test fails.
 func Engine(t testing.TB, images ...string) *client.Client {
 	t.Helper()
 	fail := t.Skipf
@@ -43,11 +44,14 @@ func Engine(t testing.TB, images ...string) *client.Client {
 	return engine
 }
 
-// Podman reports whether the engine is Podman, which speaks Docker's API. README.md says what differs.
+// Podman reports whether the engine is Podman, which speaks Docker's API. README.md says what
+// differs.
 func Podman(t testing.TB, engine *client.Client) bool {
 	v, err := engine.ServerVersion(t.Context(), client.ServerVersionOptions{})
 	require.NoError(t, err)
-	return slices.ContainsFunc(v.Components, func(c system.ComponentVersion) bool { return c.Name == "Podman Engine" })
+	return slices.ContainsFunc(v.Components, func(c system.ComponentVersion) bool {
+		return c.Name == "Podman Engine"
+	})
 }
 
 // Containers returns the names of the containers that this process has made and not removed.
@@ -58,7 +62,8 @@ func Containers(ctx context.Context) ([]string, error) {
 	}
 	defer c.Close()
 	list, err := c.ContainerList(ctx, client.ContainerListOptions{
-		All: true, Filters: client.Filters{}.Add("label", "sandshell.pid="+strconv.Itoa(os.Getpid()))})
+		All: true, Filters: client.Filters{}.Add("label",
+			"sandshell.pid="+strconv.Itoa(os.Getpid()))})
 	var names []string
 	for _, item := range list.Items {
 		names = append(names, item.Names...)
@@ -76,11 +81,13 @@ func NoContainers(t testing.TB) {
 	}
 }
 
-// MissedOutOfMemory reports that the engine does not know that a container's memory was used up: containerd drops the kernel's word when the cgroup is
-// gone before it is read (1 of 150 ends beside ten busy loops).
+// MissedOutOfMemory reports that the engine does not know that a container's memory was used up:
+// containerd drops the kernel's word when the cgroup is gone before it is read (1 of 150 ends
+// beside ten busy loops).
 func MissedOutOfMemory(ctx context.Context, d *client.Client, id string) (bool, error) {
 	result := d.Events(ctx, client.EventsListOptions{
-		Since: "0", Until: strconv.FormatInt(time.Now().Unix()+1, 10), Filters: client.Filters{}.Add("container", id).Add("event", "oom"),
+		Since: "0", Until: strconv.FormatInt(time.Now().Unix()+1, 10),
+		Filters: client.Filters{}.Add("container", id).Add("event", "oom"),
 	})
 	for {
 		select {
@@ -98,6 +105,7 @@ func MissedOutOfMemory(ctx context.Context, d *client.Client, id string) (bool, 
 // RemoveImage has the test's end remove an image.
 func RemoveImage(t testing.TB, d *client.Client, name string) {
 	t.Cleanup(func() {
-		d.ImageRemove(context.Background(), name, client.ImageRemoveOptions{Force: true, PruneChildren: true})
+		d.ImageRemove(context.Background(), name, client.ImageRemoveOptions{Force: true,
+			PruneChildren: true})
 	})
 }

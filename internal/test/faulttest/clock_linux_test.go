@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// theMachine prepares a Linux of its own, on this machine's files, and runs the rest of its arguments in it.
+// theMachine prepares a Linux of its own, on this machine's files, and runs the rest of its
+// arguments in it.
 const theMachine = `#!/bin/sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root USER=root SANDSHELL_TEST=all
 mount -t proc proc /proc
@@ -32,17 +33,20 @@ echo o >/proc/sysrq-trigger
 sleep 60
 `
 
-// A clock is its machine's, and no container has one of its own: that one is set, forward by a day and back by two, on a machine which is a program of this one
-// (User Mode Linux).
+// A clock is its machine's, and no container has one of its own: that one is set, forward by a day
+// and back by two, on a machine which is a program of this one (User Mode Linux).
 func TestFaultsClock(t *testing.T) {
-	if cpu, _ := os.ReadFile("/proc/cpuinfo"); strings.Contains(string(cpu), " amx_tile") { // its registers are more than UML had room for before Linux 6.13
-		t.Skip("Debian's User Mode Linux does not start on a processor with AMX (\"ptrace set fp regs failed\"): run it on another")
+	// its registers are more than UML had room for before Linux 6.13
+	if cpu, _ := os.ReadFile("/proc/cpuinfo"); strings.Contains(string(cpu), " amx_tile") {
+		t.Skip("Debian's User Mode Linux does not start on a processor with AMX (\"ptrace set fp " +
+			"regs failed\"): run it on another")
 	}
 	testenv.NeedsAll(t, "it starts a machine")
 	linux, err := exec.LookPath("linux.uml")
 	if err != nil || os.Getuid() != 0 {
 		require.NotEqual(t, "true", os.Getenv("CI"), "user-mode-linux is missing")
-		t.Skip("a machine with a clock of its own is missing: as root, apt-get install user-mode-linux")
+		t.Skip("a machine with a clock of its own is missing: as root, apt-get install " +
+			"user-mode-linux")
 	}
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -54,8 +58,10 @@ func TestFaultsClock(t *testing.T) {
 	}
 	runtime.LockOSThread() // that it ends with this program, the kernel ties to the thread
 	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(t.Context(), linux, "mem=1G", "rootfstype=hostfs", "root=/dev/root", "ro", "quiet", "con=null", "con0=null,fd:1",
-		"init="+script, "PROGRAM="+self, fmt.Sprint("ROUNDS=", rounds), "SANDSHELL_TEST_SEED="+os.Getenv("SANDSHELL_TEST_SEED"))
+	cmd := exec.CommandContext(t.Context(), linux, "mem=1G", "rootfstype=hostfs", "root=/dev/root",
+		"ro", "quiet", "con=null", "con0=null,fd:1",
+		"init="+script, "PROGRAM="+self, fmt.Sprint("ROUNDS=", rounds),
+		"SANDSHELL_TEST_SEED="+os.Getenv("SANDSHELL_TEST_SEED"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	said, err := cmd.CombinedOutput()
 	t.Logf("%s", said)

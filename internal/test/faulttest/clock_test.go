@@ -14,7 +14,9 @@ func withClock(faults []fault) []fault {
 		return faults
 	}
 	return append(faults, fault{
-		name: "clock set", config: func(config *sshbox.Config) { config.CapAdd = []string{"SYS_TIME"} },
+		name: "clock set", config: func(config *sshbox.Config) {
+			config.CapAdd = []string{"SYS_TIME"}
+		},
 		do: func(r *round, rng *rand.Rand) error {
 			for _, to := range []string{"+1 day", "-2 days", "+1 day"} {
 				if err := r.inside(fmt.Sprintf(`date -s "$(date -d '%s')"`, to)); err != nil {

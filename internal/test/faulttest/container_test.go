@@ -61,7 +61,8 @@ func (c *containers) place(r *round) (*place, error) {
 	p.inside = func(script string) error { return c.inside(p.id, script) }
 	p.gone = func() error {
 		d.Close()
-		_, err := c.docker.ContainerInspect(context.Background(), p.id, client.ContainerInspectOptions{})
+		_, err := c.docker.ContainerInspect(context.Background(), p.id,
+			client.ContainerInspectOptions{})
 		if err == nil {
 			return fmt.Errorf("container %s is there", p.id)
 		}
@@ -106,7 +107,8 @@ func serveEcho(ctx context.Context, p *place) error {
 func (c *containers) inside(id, script string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
-	created, err := c.docker.ExecCreate(ctx, id, client.ExecCreateOptions{AttachStdout: true, AttachStderr: true, Cmd: []string{"sh", "-c", script}})
+	created, err := c.docker.ExecCreate(ctx, id, client.ExecCreateOptions{AttachStdout: true,
+		AttachStderr: true, Cmd: []string{"sh", "-c", script}})
 	if err != nil {
 		return err
 	}
@@ -129,10 +131,11 @@ func (c *containers) inside(id, script string) error {
 // transportFaults hit the way to a box, which is lost by it if there is a cause.
 func transportFaults(cause sandbox.LostCause) []fault {
 	on := func(name string, do func(w *Wire, rng *rand.Rand)) fault {
-		return fault{name: name, cuts: cause == "", cause: cause, do: func(r *round, rng *rand.Rand) error {
-			do(r.wire, rng)
-			return nil
-		}}
+		return fault{name: name, cuts: cause == "", cause: cause,
+			do: func(r *round, rng *rand.Rand) error {
+				do(r.wire, rng)
+				return nil
+			}}
 	}
 	return []fault{
 		on("cut", func(w *Wire, _ *rand.Rand) { w.Cut() }),
@@ -169,7 +172,8 @@ func processFaults() []fault {
 	}
 	return []fault{
 		{name: "shells killed", kills: true, do: kill("pkill -KILL -x bash")},
-		{name: "programs killed", kills: true, do: kill(`pkill -KILL -x "seq|sleep|cat|sha256sum|find"; true`)},
+		{name: "programs killed", kills: true, do: kill(
+			`pkill -KILL -x "seq|sleep|cat|sha256sum|find"; true`)},
 	}
 }
 
@@ -188,9 +192,10 @@ var unplugged = fault{name: "unplugged", cuts: true, do: func(r *round, rng *ran
 func (c *containers) faults() []fault {
 	all := append(transportFaults(""), delayed, unplugged)
 	all = append(all, processFaults()...)
-	all = append(all, fault{name: "join killed", cuts: true, do: func(r *round, _ *rand.Rand) error {
-		return r.inside(`pkill -KILL -f "[b]oxd join"`)
-	}})
+	all = append(all, fault{name: "join killed", cuts: true,
+		do: func(r *round, _ *rand.Rand) error {
+			return r.inside(`pkill -KILL -f "[b]oxd join"`)
+		}})
 	return append(append(all, c.containerFaults()...), c.exhaustions()...)
 }
 
@@ -198,8 +203,10 @@ func (c *containers) faults() []fault {
 func (c *containers) containerFaults() []fault {
 	ctx := context.Background()
 	keep := func(config *sshbox.Config) { config.Keep = true }
-	ends := func(name string, cause sandbox.LostCause, config func(*sshbox.Config), do func(id string) error) fault {
-		return fault{name: name, cause: cause, cuts: true, kills: true, config: config, do: func(r *round, _ *rand.Rand) error { return do(r.id) }}
+	ends := func(name string, cause sandbox.LostCause, config func(*sshbox.Config),
+		do func(id string) error) fault {
+		return fault{name: name, cause: cause, cuts: true, kills: true, config: config,
+			do: func(r *round, _ *rand.Rand) error { return do(r.id) }}
 	}
 	return []fault{
 		ends("killed", sandbox.LostRemoved, nil, func(id string) error {
@@ -226,7 +233,8 @@ func (c *containers) containerFaults() []fault {
 			return err
 		}),
 		ends("ended from inside", sandbox.LostEnded, nil, func(id string) error {
-			ended := c.docker.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+			ended := c.docker.ContainerWait(ctx, id, client.ContainerWaitOptions{
+				Condition: container.WaitConditionNotRunning})
 			c.inside(id, "kill -TERM 1") // whose end the engine may no longer know
 			select {
 			case <-ended.Result: // boxd ends its programs first: until then the box is there
@@ -256,28 +264,35 @@ func (c *containers) containerFaults() []fault {
 // exhaustions use up what the container may have.
 func (c *containers) exhaustions() []fault {
 	in := func(name, script, want string, config func(*sshbox.Config)) fault {
-		return fault{name: name, kills: true, exhausts: true, config: config, do: func(r *round, _ *rand.Rand) error {
-			ctx, cancel := context.WithTimeout(context.Background(), callLimit)
-			defer cancel()
-			s, err := r.box.Open(ctx)
-			if err != nil {
+		return fault{name: name, kills: true, exhausts: true, config: config,
+			do: func(r *round, _ *rand.Rand) error {
+				ctx, cancel := context.WithTimeout(context.Background(), callLimit)
+				defer cancel()
+				s, err := r.box.Open(ctx)
+				if err != nil {
+					return err
+				}
+				defer s.Close()
+				result, err := s.Execute(ctx, script)
+				if err == nil && !strings.Contains(result.Output, want) {
+					err = fmt.Errorf("nothing was used up: %q", result.Output)
+				}
 				return err
-			}
-			defer s.Close()
-			result, err := s.Execute(ctx, script)
-			if err == nil && !strings.Contains(result.Output, want) {
-				err = fmt.Errorf("nothing was used up: %q", result.Output)
-			}
-			return err
-		}}
+			}}
 	}
 	return []fault{
-		in("out of disk", "head -c 100M /dev/zero >/tmp/fill; sleep 0.3; rm /tmp/fill", "No space left", func(config *sshbox.Config) {
-			config.Mounts = []sshbox.Mount{{Type: sshbox.Tmpfs, Target: "/tmp", Size: 16 << 20}}
-		}),
-		in("out of memory", "head -c 300M /dev/zero | tail -n 1 >/dev/null; echo status $?", "status 137", func(config *sshbox.Config) { config.Memory = 128 << 20 }),
-		in("out of processes", `p=$(sh -c 'while :; do sleep 1000 >/dev/null & echo $!; done' 2>/dev/null); echo status $?; sleep 0.3; kill $p`, "status 2", func(config *sshbox.Config) { config.PIDs = 64 }),
-		{name: "boxd out of memory", cause: sandbox.LostMemory, kills: true, cuts: true, exhausts: true, do: useUp, config: func(config *sshbox.Config) { config.Memory = 40 << 20 }},
+		in("out of disk", "head -c 100M /dev/zero >/tmp/fill; sleep 0.3; rm /tmp/fill",
+			"No space left", func(config *sshbox.Config) {
+				config.Mounts = []sshbox.Mount{{Type: sshbox.Tmpfs, Target: "/tmp", Size: 16 << 20}}
+			}),
+		in("out of memory", "head -c 300M /dev/zero | tail -n 1 >/dev/null; echo status $?",
+			"status 137", func(config *sshbox.Config) { config.Memory = 128 << 20 }),
+		in("out of processes",
+			`p=$(sh -c 'while :; do sleep 1000 >/dev/null & echo $!; done' 2>/dev/null); echo status $?; sleep 0.3; kill $p`, "status 2", func(config *sshbox.Config) { config.PIDs = 64 }),
+		{name: "boxd out of memory", cause: sandbox.LostMemory, kills: true, cuts: true,
+			exhausts: true, do: useUp, config: func(config *sshbox.Config) {
+				config.Memory = 40 << 20
+			}},
 	}
 }
 
@@ -287,7 +302,8 @@ func useUp(r *round, _ *rand.Rand) error {
 	defer printing.Wait()
 	for range 200 {
 		printing.Go(func() {
-			r.box.Run(context.Background(), &sandbox.Cmd{Args: []string{"cat", "/dev/zero"}, Stdout: blocked{r.stop}})
+			r.box.Run(context.Background(), &sandbox.Cmd{Args: []string{"cat", "/dev/zero"},
+				Stdout: blocked{r.stop}})
 		})
 	}
 	for end := time.Now().Add(callLimit); ; time.Sleep(10 * time.Millisecond) {

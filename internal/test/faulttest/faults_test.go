@@ -21,35 +21,42 @@ var (
 	roundsFlag = flag.Int("faults.rounds", 0, "rounds of the fault run; 0: as many as the test has")
 	onlyFlag   = flag.String("faults.only", "", "run only the faults whose names contain this")
 	sideFlag   = flag.Int("faults.parallel", 10, "rounds side by side")
-	clockFlag  = flag.Bool("faults.clock", false, "one fault more: the clock is set, this machine's own; see TestFaultsClock")
+	clockFlag  = flag.Bool("faults.clock", false, "one fault more: the clock is set, this "+
+		"machine's own; see TestFaultsClock")
 )
 
-// Whatever a fault has hit returns within 10 s: 8 of them may be the silence after which a connection is given up, the rest is for a new one and what then is to be done.
+// Whatever a fault has hit returns within 10 s: 8 of them may be the silence after which a
+// connection is given up, the rest is for a new one and what then is to be done.
 const (
 	promised = 10 * time.Second
 	silence  = 8 * time.Second
 )
 
-// allowed is what a round may take where making its box took so long: on a machine that has much else to do, a new connection takes its time too.
+// allowed is what a round may take where making its box took so long: on a machine that has much
+// else to do, a new connection takes its time too.
 func allowed(making time.Duration) time.Duration { return max(promised, silence+2*making) }
 
 // Boxes in containers.
 func TestFaultsContainer(t *testing.T) {
-	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes hundreds of boxes: single faults are tried every day")
+	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes hundreds of boxes: single faults are "+
+		"tried every day")
 	p := newContainers(t)
-	faultRun(t, withClock(p.faults()), 200, 3000, p.place, func() { p.docker.Close() }) // its idle connections
+	// its idle connections
+	faultRun(t, withClock(p.faults()), 200, 3000, p.place, func() { p.docker.Close() })
 }
 
 // Boxes on a machine with an sshd, this one, without boxd.
 func TestFaultsSSH(t *testing.T) {
-	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes a hundred boxes: single faults are tried every day")
+	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes a hundred boxes: single faults are "+
+		"tried every day")
 	p := newMachine(t, sshbox.NoBoxd)
 	faultRun(t, withClock(p.faults()), 50, 1000, p.place, func() {})
 }
 
 // Boxes of boxd on such a machine.
 func TestFaultsBoxd(t *testing.T) {
-	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes a hundred boxes: single faults are tried every day")
+	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes a hundred boxes: single faults are "+
+		"tried every day")
 	p := newMachine(t, t.TempDir())
 	faultRun(t, withClock(p.faultsWithBoxd()), 50, 1000, p.place, func() {})
 }
@@ -57,7 +64,8 @@ func TestFaultsBoxd(t *testing.T) {
 // A placer makes the place of one round.
 type placer func(r *round) (*place, error)
 
-// faultRun makes so many rounds, each with the fault that its seed chooses, and prints what came of them. rest lets go of what the places share.
+// faultRun makes so many rounds, each with the fault that its seed chooses, and prints what came of
+// them. rest lets go of what the places share.
 func faultRun(t *testing.T, faults []fault, rounds, nightly int, build placer, rest func()) {
 	switch {
 	case *roundsFlag > 0:
@@ -76,7 +84,8 @@ func faultRun(t *testing.T, faults []fault, rounds, nightly int, build placer, r
 	if err != nil {
 		seed = rand.Uint64N(1 << 40)
 	}
-	t.Logf("%d rounds; SANDSHELL_TEST_SEED=%d makes the first, the next number the next one", rounds, seed)
+	t.Logf("%d rounds; SANDSHELL_TEST_SEED=%d makes the first, the next number the next one",
+		rounds, seed)
 	rest()
 	descriptors := openDescriptors()
 	sum := &summary{faults: chosen, lines: map[string]*line{}}
@@ -94,10 +103,12 @@ func faultRun(t *testing.T, faults []fault, rounds, nightly int, build placer, r
 	side.Wait()
 	rest()
 	t.Logf("\n%s", sum)
-	for end := time.Now().Add(10 * time.Second); len(openDescriptors()) > len(descriptors); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); len(openDescriptors()) > len(
+		descriptors); time.Sleep(10 * time.Millisecond) {
 		runtime.GC() // it closes the pipes that package net keeps for splice(2)
 		if time.Now().After(end) {
-			t.Errorf("these descriptors are open: %q; these were: %q", openDescriptors(), descriptors)
+			t.Errorf("these descriptors are open: %q; these were: %q", openDescriptors(),
+				descriptors)
 			break
 		}
 	}
@@ -107,7 +118,8 @@ func faultRun(t *testing.T, faults []fault, rounds, nightly int, build placer, r
 func openDescriptors() (open []string) {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {
-		if link, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // else it was ReadDir's own
+		// else it was ReadDir's own
+		if link, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
 			open = append(open, link)
 		}
 	}

@@ -46,7 +46,8 @@ func startServer(t *testing.T) *sshdtest.Server {
 }
 
 func (m *machine) place(r *round) (*place, error) {
-	p := &place{server: m.server, echo: m.echo, id: fmt.Sprintf("FAULT_ROUND=%d.%d", os.Getpid(), r.seed)}
+	p := &place{server: m.server, echo: m.echo, id: fmt.Sprintf("FAULT_ROUND=%d.%d", os.Getpid(),
+		r.seed)}
 	if r.fault.restarts {
 		p.server = startServer(r.t)
 	}
@@ -61,15 +62,17 @@ func (m *machine) place(r *round) (*place, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
 	config := sshbox.DialConfig{
-		Address: p.wire.Address(), User: p.server.User, Signer: p.server.Key, HostKey: ssh.FixedHostKey(p.server.HostKey),
-		Env: []string{p.id}, Boxd: m.boxd,
+		Address: p.wire.Address(), User: p.server.User, Signer: p.server.Key,
+		HostKey: ssh.FixedHostKey(p.server.HostKey),
+		Env:     []string{p.id}, Boxd: m.boxd,
 	}
 	box, err := sshbox.Dial(ctx, config)
 	if err != nil {
 		return nil, errors.Join(err, closed(p.wire))
 	}
 	if program, why := box.Boxd(); (program != "") != (m.boxd != sshbox.NoBoxd) {
-		return nil, errors.Join(fmt.Errorf("carried by %q: %s", program, why), box.Close(), closed(p.wire))
+		return nil, errors.Join(fmt.Errorf("carried by %q: %s", program, why), box.Close(),
+			closed(p.wire))
 	}
 	p.box = box
 	if _, err := os.Stat("/proc/self/syscall"); err != nil && m.boxd == sshbox.NoBoxd {
@@ -115,7 +118,8 @@ func marked(variable string) (found []process) {
 		}
 		name, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "comm"))
 		args, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		found = append(found, process{pid, strings.TrimSpace(string(name)), strings.ReplaceAll(string(args), "\x00", " ")})
+		found = append(found, process{pid, strings.TrimSpace(string(name)),
+			strings.ReplaceAll(string(args), "\x00", " ")})
 	}
 	return found
 }
@@ -132,7 +136,8 @@ func kill(names ...string) func(*round, *rand.Rand) error {
 	}
 }
 
-// parent is the process that has started the box's programs: boxd, or the sshd's that serves the connection.
+// parent is the process that has started the box's programs: boxd, or the sshd's that serves the
+// connection.
 func parent(r *round) (pid string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
@@ -144,14 +149,17 @@ func parent(r *round) (pid string, err error) {
 func (m *machine) faults() []fault {
 	return append(append(transportFaults(sandbox.LostConnection), delayed),
 		fault{name: "shells killed", kills: true, do: kill("bash")},
-		fault{name: "programs killed", kills: true, scripts: true, do: kill("seq", "sleep", "cat", "sha256sum", "find", "tar")},
+		fault{name: "programs killed", kills: true, scripts: true,
+			do: kill("seq", "sleep", "cat", "sha256sum", "find", "tar")},
 		fault{name: "scripts killed", kills: true, scripts: true, do: kill("sh")},
-		fault{name: "sshd killed", cause: sandbox.LostConnection, kills: true, do: signalled("KILL", parent)},
+		fault{name: "sshd killed", cause: sandbox.LostConnection, kills: true,
+			do: signalled("KILL", parent)},
 		fault{name: "sshd paused", do: paused(parent)})
 }
 
 // signalled signals a process of the round.
-func signalled(signal string, find func(*round) (pid string, err error)) func(*round, *rand.Rand) error {
+func signalled(signal string, find func(*round) (pid string, err error)) func(*round,
+	*rand.Rand) error {
 	return func(r *round, _ *rand.Rand) error {
 		pid, err := find(r)
 		if err == nil {

@@ -19,9 +19,10 @@ import (
 
 // A fault is one kind of fault, and what it may do to a box.
 type fault struct {
-	name   string
-	do     func(r *round, rng *rand.Rand) error // returns when it has hit, or when it is over if it passes
-	config func(*sshbox.Config)                 // the container that it needs
+	name string
+	// returns when it has hit, or when it is over if it passes
+	do     func(r *round, rng *rand.Rand) error
+	config func(*sshbox.Config) // the container that it needs
 
 	cause    sandbox.LostCause // the box is lost, and this is why; "": it is not
 	cuts     bool              // copies and dialed connections may be cut
@@ -40,11 +41,12 @@ type place struct {
 	dir    string                    // a directory in the box, to work in
 	echo   string                    // the address, in the box, of a server that echoes
 	inside func(script string) error // executes a script in the box, past the library
-	id     string                    // the container's; on a machine a variable that the box's programs have
-	server *sshdtest.Server          // of a machine
-	gone   func() error              // after the box's Close: what is left?
-	untold func() bool               // what has ended the box, the engine cannot tell
-	blind  bool                      // nobody sees there what a program waits for
+	// the container's; on a machine a variable that the box's programs have
+	id     string
+	server *sshdtest.Server // of a machine
+	gone   func() error     // after the box's Close: what is left?
+	untold func() bool      // what has ended the box, the engine cannot tell
+	blind  bool             // nobody sees there what a program waits for
 }
 
 // A round is a box that works while a fault hits it.
@@ -66,7 +68,8 @@ type round struct {
 const callLimit = time.Minute
 
 func (r *round) errorf(format string, args ...any) {
-	wrong := fmt.Sprintf("%s, SANDSHELL_TEST_SEED=%d: %s", r.fault.name, r.seed, fmt.Sprintf(format, args...))
+	wrong := fmt.Sprintf("%s, SANDSHELL_TEST_SEED=%d: %s", r.fault.name, r.seed,
+		fmt.Sprintf(format, args...))
 	r.t.Error(wrong)
 	r.sum.add(r.fault.name, func(l *line) {
 		l.wrong++
@@ -124,7 +127,8 @@ func (r *round) closes() {
 		r.errorf("close: %v", err)
 	}
 	r.took("Close", time.Since(began))
-	if _, err := r.box.Execute(context.Background(), ":"); !errors.Is(err, sandbox.ErrClosed) && !(r.fault.lost() && errors.Is(err, sandbox.ErrLost)) {
+	if _, err := r.box.Execute(context.Background(), ":"); !errors.Is(err, sandbox.ErrClosed) &&
+		!(r.fault.lost() && errors.Is(err, sandbox.ErrLost)) {
 		r.errorf("after Close: %v", err)
 	}
 	r.wire.Close()
@@ -159,7 +163,8 @@ func (m mistake) Error() string { return string(m) }
 
 func mistakef(format string, args ...any) error { return mistake(fmt.Sprintf(format, args...)) }
 
-// try makes a call, and judges what comes of it. resumes says that the call goes on after a cut. It reports whether the call succeeded.
+// try makes a call, and judges what comes of it. resumes says that the call goes on after a cut. It
+// reports whether the call succeeded.
 func (r *round) try(what string, resumes bool, call func(ctx context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
@@ -201,17 +206,21 @@ func (r *round) kindOf(err error, resumes bool) string {
 	switch {
 	case errors.As(err, &wrong):
 		return ""
-	case errors.As(err, &killed) && (r.fault.kills || r.fault.exhausts), r.fault.scripts && errors.Is(err, syscall.EIO):
+	case errors.As(err, &killed) && (r.fault.kills || r.fault.exhausts), r.fault.scripts &&
+		errors.Is(err, syscall.EIO):
 		return "killed"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, sandbox.ErrClosed), errors.Is(err, sandbox.ErrBusy), errors.Is(err, sandbox.ErrIdle):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, sandbox.ErrClosed),
+		errors.Is(err, sandbox.ErrBusy), errors.Is(err, sandbox.ErrIdle):
 		return ""
 	case errors.As(err, &lost):
-		if r.fault.lost() && (lost.Cause == r.fault.cause || lost.Cause == sandbox.LostUnknown && r.untold()) {
+		if r.fault.lost() && (lost.Cause == r.fault.cause || lost.Cause == sandbox.LostUnknown &&
+			r.untold()) {
 			return "ErrLost"
 		}
 	case errors.Is(err, sandbox.ErrCut) && r.fault.cuts && !resumes:
 		return "ErrCut"
-	case errors.As(err, &errno) && (r.fault.exhausts || r.fault.kills && (errno == syscall.ECONNREFUSED || errno == syscall.ECONNRESET)):
+	case errors.As(err, &errno) && (r.fault.exhausts || r.fault.kills &&
+		(errno == syscall.ECONNREFUSED || errno == syscall.ECONNRESET)):
 		return "errno"
 	}
 	return ""
@@ -247,7 +256,8 @@ func (r *round) isUsable(workers []*worker) {
 func (r *round) findsNothing() {
 	r.try("looking for what copies have left", true, func(ctx context.Context) error {
 		var out bytes.Buffer
-		code, err := r.box.Run(ctx, &sandbox.Cmd{Args: []string{"find", r.dir, "-name", "*sandshell-copy*"}, Stdout: &out})
+		code, err := r.box.Run(ctx, &sandbox.Cmd{Args: []string{"find", r.dir, "-name",
+			"*sandshell-copy*"}, Stdout: &out})
 		if err == nil && (code != 0 || out.Len() > 0) {
 			err = mistakef("status %d, %s", code, out.String())
 		}
@@ -266,17 +276,28 @@ func (r *round) isLost() {
 			return err
 		})
 	}
-	lost("Execute", func(ctx context.Context) error { _, err := r.box.Execute(ctx, "true"); return err })
+	lost("Execute", func(ctx context.Context) error {
+		_, err := r.box.Execute(ctx, "true")
+		return err
+	})
 	lost("Open", func(ctx context.Context) error { _, err := r.box.Open(ctx); return err })
-	lost("Background", func(ctx context.Context) error { _, err := r.box.Background(ctx, "true"); return err })
+	lost("Background", func(ctx context.Context) error {
+		_, err := r.box.Background(ctx, "true")
+		return err
+	})
 	lost("Run", func(ctx context.Context) error {
 		_, err := r.box.Run(ctx, &sandbox.Cmd{Args: []string{"true"}})
 		return err
 	})
 	lost("CopyTo", func(ctx context.Context) error { return r.box.CopyTo(ctx, r.files, r.dir) })
 	lost("CopyFrom", func(ctx context.Context) error { return r.box.CopyFrom(ctx, r.dir, r.files) })
-	lost("Dial", func(ctx context.Context) error { _, err := r.box.Dial(ctx, "tcp", r.echo); return err })
+	lost("Dial", func(ctx context.Context) error {
+		_, err := r.box.Dial(ctx, "tcp", r.echo)
+		return err
+	})
 }
 
 // upTo is a random duration below d.
-func upTo(rng *rand.Rand, d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
+func upTo(rng *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(rng.Int64N(int64(d)))
+}

@@ -44,7 +44,8 @@ func (s *summary) String() string {
 	kinds := map[string]bool{}
 	total := &line{typed: map[string]int{}}
 	for _, l := range s.lines {
-		total.rounds, total.right, total.wrong = total.rounds+l.rounds, total.right+l.right, total.wrong+l.wrong
+		total.rounds, total.right, total.wrong = total.rounds+l.rounds, total.right+l.right,
+			total.wrong+l.wrong
 		if l.slowest > total.slowest {
 			total.slowest, total.what = l.slowest, l.what
 		}
@@ -60,7 +61,8 @@ func (s *summary) String() string {
 	slices.Sort(columns)
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "fault\trounds\tright\t%s\twrong\tslowest return\t\n", strings.Join(columns, "\t"))
+	fmt.Fprintf(w, "fault\trounds\tright\t%s\twrong\tslowest return\t\n",
+		strings.Join(columns, "\t"))
 	row := func(name string, l *line) {
 		fmt.Fprintf(w, "%s\t%d\t%d\t", name, l.rounds, l.right)
 		for _, kind := range columns {
@@ -75,7 +77,8 @@ func (s *summary) String() string {
 	}
 	row("all", total)
 	w.Flush()
-	for _, wrong := range s.wrong { // said before, among the rest; whoever sees the end of a log sees them here
+	// said before, among the rest; whoever sees the end of a log sees them here
+	for _, wrong := range s.wrong {
 		fmt.Fprintln(&text, wrong)
 	}
 	return text.String()

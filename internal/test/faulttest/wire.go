@@ -1,5 +1,6 @@
-// Package faulttest has a wire that can be cut, delayed, stalled, closed in halves and made to change a byte. Its own tests are the fault run: boxes that work
-// while a fault hits them, over and over; "make faults" prints the table.
+// Package faulttest has a wire that can be cut, delayed, stalled, closed in halves and made to
+// change a byte. Its own tests are the fault run: boxes that work while a fault hits them, over and
+// over; "make faults" prints the table.
 package faulttest
 
 import (
@@ -35,9 +36,11 @@ const (
 	Both = Up | Down
 )
 
-// NewWire listens at an address for connections to network and server. Faults other than cuts and delays hit only connections that are streams: those of which stream
-// has said so, by a piece that went to the server; all of them if stream is nil.
-func NewWire(listenNetwork, listenAddress, network, server string, stream func(piece []byte) bool) (*Wire, error) {
+// NewWire listens at an address for connections to network and server. Faults other than cuts and
+// delays hit only connections that are streams: those of which stream has said so, by a piece that
+// went to the server; all of them if stream is nil.
+func NewWire(listenNetwork, listenAddress, network, server string,
+	stream func(piece []byte) bool) (*Wire, error) {
 	l, err := net.Listen(listenNetwork, listenAddress)
 	if err != nil {
 		return nil, err
@@ -47,10 +50,12 @@ func NewWire(listenNetwork, listenAddress, network, server string, stream func(p
 	return w, nil
 }
 
-// Serve carries what comes to another listener too, of TLS perhaps. It is to be closed before the wire.
+// Serve carries what comes to another listener too, of TLS perhaps. It is to be closed before the
+// wire.
 func (w *Wire) Serve(l net.Listener) { w.wg.Go(func() { w.serve(l) }) }
 
-// Upgrade is the stream function of a wire to a Docker engine: an exec's connection becomes a stream after one request.
+// Upgrade is the stream function of a wire to a Docker engine: an exec's connection becomes a
+// stream after one request.
 func Upgrade(piece []byte) bool { return bytes.Contains(piece, []byte("\r\nUpgrade: tcp\r\n")) }
 
 // Address is where the wire begins.
@@ -106,7 +111,8 @@ func (w *Wire) Hold(way Way) {
 	w.each(way, func(l *lane) { l.once.Do(func() { close(l.held) }) })
 }
 
-// HalfClose ends that way of the streams that there are: the other end reads io.EOF, and what comes is lost.
+// HalfClose ends that way of the streams that there are: the other end reads io.EOF, and what comes
+// is lost.
 func (w *Wire) HalfClose(way Way) {
 	w.each(way, func(l *lane) {
 		l.swallow.Store(true)
@@ -171,7 +177,8 @@ func (w *Wire) serve(l net.Listener) {
 			continue
 		}
 		p := &pair{closed: make(chan struct{})}
-		p.lanes = [2]*lane{{from: a, to: b, held: make(chan struct{})}, {from: b, to: a, held: make(chan struct{})}}
+		p.lanes = [2]*lane{{from: a, to: b, held: make(chan struct{})},
+			{from: b, to: a, held: make(chan struct{})}}
 		p.stream.Store(w.stream == nil)
 		w.mu.Lock()
 		if w.dead {

@@ -75,7 +75,9 @@ func (r *round) workers(rng *rand.Rand) ([]*worker, error) {
 // loop works until it is told to stop, or fails.
 func (w *worker) loop() {
 	for {
-		ok := w.try(w.work.name, w.work.resumes, func(ctx context.Context) error { return w.work.do(w, ctx) })
+		ok := w.try(w.work.name, w.work.resumes, func(ctx context.Context) error {
+			return w.work.do(w, ctx)
+		})
 		if !ok && (w.fault.lost() || w.s != nil) { // nobody knows what the session has counted
 			return
 		}
@@ -106,10 +108,13 @@ func exited(r *sandbox.Result, err error, want string) error {
 		return err
 	case r.State == sandbox.Exited && r.ExitCode == 0 && !r.Restarted && r.Output == want:
 		return nil
-	case r.State == sandbox.Exited && r.ExitCode != 0, r.Restarted, strings.Contains(r.Output, "fork: "):
-		return &killedError{fmt.Sprintf("status %d, restarted %v, %.300q", r.ExitCode, r.Restarted, r.Output)}
+	case r.State == sandbox.Exited && r.ExitCode != 0, r.Restarted,
+		strings.Contains(r.Output, "fork: "):
+		return &killedError{fmt.Sprintf("status %d, restarted %v, %.300q", r.ExitCode, r.Restarted,
+			r.Output)}
 	}
-	return mistakef("state %v, status %d, restarted %v, %d bytes of output %.300q, want %d bytes %.300q", r.State, r.ExitCode, r.Restarted, len(r.Output), r.Output, len(want), want)
+	return mistakef("state %v, status %d, restarted %v, %d bytes of output %.300q, want %d bytes "+
+		"%.300q", r.State, r.ExitCode, r.Restarted, len(r.Output), r.Output, len(want), want)
 }
 
 func numbers(from, to int) string {
@@ -156,7 +161,8 @@ func (w *worker) answer(ctx context.Context) error {
 // job runs a job that takes a while.
 func (w *worker) job(ctx context.Context) error {
 	tag, to := w.tag(), w.rng.IntN(20000)
-	j, err := w.box.Background(ctx, fmt.Sprintf("sleep 0.0%d && seq %d && sleep 0.0%d && echo %s", w.rng.IntN(10), to, w.rng.IntN(10), tag))
+	j, err := w.box.Background(ctx, fmt.Sprintf("sleep 0.0%d && seq %d && sleep 0.0%d && echo %s",
+		w.rng.IntN(10), to, w.rng.IntN(10), tag))
 	if err != nil {
 		return err
 	}
@@ -171,7 +177,8 @@ func (w *worker) job(ctx context.Context) error {
 func (w *worker) runCat(ctx context.Context) error {
 	in := w.bytes(1 << w.rng.IntN(21))
 	var out, errs bytes.Buffer
-	code, err := w.box.Run(ctx, &sandbox.Cmd{Args: []string{"cat"}, Stdin: bytes.NewReader(in), Stdout: &out, Stderr: &errs})
+	code, err := w.box.Run(ctx, &sandbox.Cmd{Args: []string{"cat"}, Stdin: bytes.NewReader(in),
+		Stdout: &out, Stderr: &errs})
 	switch {
 	case err != nil:
 		return err
@@ -205,9 +212,11 @@ func (w *worker) copy(ctx context.Context) error {
 		return err
 	}
 	var out bytes.Buffer
-	code, err := w.box.Run(ctx, &sandbox.Cmd{Args: []string{"sha256sum", w.dir + "/" + name}, Stdout: &out})
+	code, err := w.box.Run(ctx, &sandbox.Cmd{Args: []string{"sha256sum", w.dir + "/" + name},
+		Stdout: &out})
 	if err == nil && code == 0 && !strings.HasPrefix(out.String(), hex.EncodeToString(sum[:])) {
-		return mistakef("the copy in the box is not what was copied: %d bytes, %s", len(data), out.String())
+		return mistakef("the copy in the box is not what was copied: %d bytes, %s", len(data),
+			out.String())
 	}
 	if err := w.box.CopyFrom(ctx, w.dir+"/"+name, file+"-back"); err != nil {
 		return err
@@ -236,7 +245,8 @@ func (w *worker) dial(ctx context.Context) error {
 		go conn.Write(data) // the error is the reader's too
 		back := make([]byte, len(data))
 		if n, err := io.ReadFull(conn, back); err != nil {
-			if w.fault.kills && errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && w.fault.kills {
+			if w.fault.kills && errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) &&
+				w.fault.kills {
 				return &killedError{fmt.Sprintf("%d bytes came back of %d: %v", n, len(data), err)}
 			}
 			return err

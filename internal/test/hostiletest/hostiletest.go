@@ -68,7 +68,8 @@ func (c Case) Run(t *testing.T) {
 		began := time.Now()
 		peak := PeakOf(func() { err = c.Call(ctx, t) })
 		took := time.Since(began)
-		t.Logf("%-32s peak above idle %6.1f MiB, %5.2f s: %.120v", t.Name(), float64(peak)/(1<<20), took.Seconds(), err)
+		t.Logf("%-32s peak above idle %6.1f MiB, %5.2f s: %.120v", t.Name(), float64(peak)/(1<<20),
+			took.Seconds(), err)
 		if peak > Heap {
 			t.Errorf("it takes %d MiB", peak>>20)
 		}

@@ -24,7 +24,8 @@ type Shell struct {
 	shown bytes.Buffer
 }
 
-// StartShell starts a program with Terminal.Commands; without arguments it is sh -i. It is let go of when the test ends.
+// StartShell starts a program with Terminal.Commands; without arguments it is sh -i. It is let go
+// of when the test ends.
 func StartShell(t testing.TB, h shellbox.Host, args ...string) *Shell {
 	t.Helper()
 	if len(args) == 0 {
@@ -32,7 +33,8 @@ func StartShell(t testing.TB, h shellbox.Host, args ...string) *Shell {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	p, err := h.Start(ctx, shellbox.Program{Args: args, Env: []string{"PS1=", "ENV="}, Terminal: &shellbox.Terminal{Rows: 24, Cols: 80, Commands: true}})
+	p, err := h.Start(ctx, shellbox.Program{Args: args, Env: []string{"PS1=", "ENV="},
+		Terminal: &shellbox.Terminal{Rows: 24, Cols: 80, Commands: true}})
 	require.NoError(t, err)
 	s := &Shell{Process: p}
 	var read sync.WaitGroup
@@ -67,7 +69,9 @@ func (s *Shell) Shows(t testing.TB, text string) {
 			t.Logf("it shows %q", s.Shown())
 		}
 	}()
-	WaitFor(t, "the terminal to show "+text, func() bool { return strings.Contains(s.Shown(), text) })
+	WaitFor(t, "the terminal to show "+text, func() bool {
+		return strings.Contains(s.Shown(), text)
+	})
 }
 
 // Say writes to the pipe of commands.
@@ -88,7 +92,8 @@ func (s *Shell) Type(t testing.TB, text string) {
 func Commands(t *testing.T, h shellbox.Host) {
 	t.Run("Line", func(t *testing.T) {
 		s := StartShell(t, h)
-		s.Say(t, "[ -t 0 ] || echo no $((40+2)); [ -t 1 ] && [ -t 2 ] && echo out $((40+3)); echo by name $((40+4)) >/dev/tty; echo pid $$.\n")
+		s.Say(t, "[ -t 0 ] || echo no $((40+2)); [ -t 1 ] && [ -t 2 ] && echo out $((40+3)); "+
+			"echo by name $((40+4)) >/dev/tty; echo pid $$.\n")
 		s.Shows(t, "no 42\n")
 		s.Shows(t, "out 43\n")
 		s.Shows(t, "by name 44\n")
@@ -100,15 +105,17 @@ func Commands(t *testing.T, h shellbox.Host) {
 	})
 	t.Run("TwoInputs", func(t *testing.T) {
 		s := StartShell(t, h)
-		s.Say(t, "read -r a </dev/tty; echo \"got <$a>\"; read -r b; echo \"said <$b>\"; stty size </dev/tty\n")
+		s.Say(t, "read -r a </dev/tty; echo \"got <$a>\"; read -r b; echo \"said <$b>\"; stty "+
+			"size </dev/tty\n")
 		s.Type(t, "typed\n")
 		s.Shows(t, "got <typed>")
 		s.Say(t, "secret\n")
 		s.Shows(t, "said <secret>")
 		s.Shows(t, "24 80")
 		require.NoError(t, s.Resize(25, 81))
-		s.Type(t, "echo never\n")  // on the terminal nobody reads
-		s.Shows(t, "echo never\n") // before the next: the kernel's echo and a program's output may mix within a line
+		s.Type(t, "echo never\n") // on the terminal nobody reads
+		// before the next: the kernel's echo and a program's output may mix within a line
+		s.Shows(t, "echo never\n")
 		s.Say(t, "echo last\n")
 		s.Shows(t, "\nlast\n")
 		require.NotContains(t, s.Shown(), "\nnever\n")
@@ -137,7 +144,8 @@ func Commands(t *testing.T, h shellbox.Host) {
 		}
 		done := make(chan result, 1)
 		go func() {
-			n, err := s.Commands().Write(make([]byte, 8<<20)) // more than all windows and pipes on the way hold
+			// more than all windows and pipes on the way hold
+			n, err := s.Commands().Write(make([]byte, 8<<20))
 			done <- result{n, err}
 		}()
 		select {
@@ -202,14 +210,17 @@ func Discard(t *testing.T, h interface {
 	ctx := t.Context()
 	for _, c := range []struct {
 		name, modes, text string
-		least, most       int // the count: while typing goes on, the terminal may drop some itself, of lines that seem longer than it holds
+		// the count: while typing goes on, the terminal may drop some itself, of lines that seem
+		// longer than it holds
+		least, most int
 	}{
 		{"Nothing", "", "", 0, 0},
 		{"Lines", "", "one\ntwo\n", 8, 8},
 		{"Unfinished", "", "one\ntwo", 7, 7},
 		{"Raw", "stty raw -echo </dev/tty; ", "one\ntwo", 7, 7},
 		{"Full", "", strings.Repeat(strings.Repeat("x", 79)+"\n", 2000), 80 * 1000, 80 * 2000},
-		{"FullRaw", "stty raw -echo </dev/tty; ", strings.Repeat("x", 100<<10), 100 << 10, 100 << 10},
+		{"FullRaw", "stty raw -echo </dev/tty; ", strings.Repeat("x", 100<<10), 100 << 10,
+			100 << 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := StartShell(t, h)

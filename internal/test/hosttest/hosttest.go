@@ -86,7 +86,8 @@ func Kill(pid int) {
 	}
 }
 
-// Listen serves connections on this machine, until the test ends. (The machine of the tests is the box, too.)
+// Listen serves connections on this machine, until the test ends. (The machine of the tests is the
+// box, too.)
 func Listen(t testing.TB, network, address string, serve func(net.Conn)) net.Listener {
 	t.Helper()
 	l, err := net.Listen(network, address)

@@ -25,7 +25,8 @@ const ListenLimit = time.Minute
 // Listeners tries what every shellbox.Listener has to do. The host listens on this machine.
 func Listeners(t *testing.T, h shellbox.Listener) {
 	for name, at := range map[string]struct{ network, address string }{
-		"tcp": {"tcp", "127.0.0.1:0"}, "tcp4": {"tcp4", "127.0.0.1:0"}, "tcp6": {"tcp6", "[::1]:0"}, "unix": {"unix", filepath.Join(t.TempDir(), "socket")},
+		"tcp": {"tcp", "127.0.0.1:0"}, "tcp4": {"tcp4", "127.0.0.1:0"}, "tcp6": {"tcp6", "[::1]:0"},
+		"unix": {"unix", filepath.Join(t.TempDir(), "socket")},
 	} {
 		t.Run(name, func(t *testing.T) { listens(t, h, at.network, at.address) })
 	}
@@ -117,7 +118,9 @@ func listens(t *testing.T, h shellbox.Listener, network, address string) {
 	var all sync.WaitGroup
 	errs := make([]error, 100)
 	for i := range errs {
-		all.Go(func() { errs[i] = Echoed(at.Network(), at.String(), bytes.Repeat([]byte{byte(i)}, 1000*i)) })
+		all.Go(func() {
+			errs[i] = Echoed(at.Network(), at.String(), bytes.Repeat([]byte{byte(i)}, 1000*i))
+		})
 	}
 	all.Wait()
 	require.NoError(t, errors.Join(errs...))
@@ -168,7 +171,8 @@ func listenRefused(t *testing.T, h shellbox.Listener) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// listenWaiting: what has come is accepted later; Close turns away what waits, and lets go on what was accepted.
+// listenWaiting: what has come is accepted later; Close turns away what waits, and lets go on what
+// was accepted.
 func listenWaiting(t *testing.T, h shellbox.Listener) {
 	l := ListenOn(t, h, "tcp", "127.0.0.1:0")
 	dial := func() net.Conn {

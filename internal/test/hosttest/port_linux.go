@@ -24,5 +24,7 @@ func reserve() (address string, release func(), err error) {
 		unix.Close(fd)
 		return "", nil, err
 	}
-	return "127.0.0.1:" + strconv.Itoa(bound.(*unix.SockaddrInet4).Port), func() { unix.Close(fd) }, nil
+	return "127.0.0.1:" + strconv.Itoa(bound.(*unix.SockaddrInet4).Port), func() {
+		unix.Close(fd)
+	}, nil
 }

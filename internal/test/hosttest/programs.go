@@ -21,19 +21,23 @@ func Programs(t *testing.T, h shellbox.Host) {
 }
 
 func replaceEnv(t *testing.T, h shellbox.Host) {
-	long := "LONG=" + strings.Repeat("it's long ", 12<<10) // with the arguments more than goes in one of them
+	// with the arguments more than goes in one of them
+	long := "LONG=" + strings.Repeat("it's long ", 12<<10)
 	for _, c := range []struct {
 		name string
 		env  []string
 		want []string // sorted
 	}{
 		{"Nothing", nil, []string{""}},
-		{"Some", []string{"A=1", "PATH=/bin", "A=2", "EMPTY="}, []string{"A=2", "EMPTY=", "PATH=/bin"}},
-		{"Odd", []string{"UID=7", "BASH_ENV=/none", "a.b=c d", "__x=y"}, []string{"BASH_ENV=/none", "UID=7", "__x=y", "a.b=c d"}},
+		{"Some", []string{"A=1", "PATH=/bin", "A=2", "EMPTY="},
+			[]string{"A=2", "EMPTY=", "PATH=/bin"}},
+		{"Odd", []string{"UID=7", "BASH_ENV=/none", "a.b=c d", "__x=y"},
+			[]string{"BASH_ENV=/none", "UID=7", "__x=y", "a.b=c d"}},
 		{"Long", []string{long}, []string{long}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := Run(t, h, shellbox.Program{Args: []string{envProgram(t)}, Env: c.env, ReplaceEnv: true, Dir: "/"})
+			r := Run(t, h, shellbox.Program{Args: []string{envProgram(t)}, Env: c.env,
+				ReplaceEnv: true, Dir: "/"})
 			require.Zero(t, r.Status.Code, r.Stderr)
 			got := strings.Split(strings.TrimSuffix(r.Stdout, "\n"), "\n")
 			slices.Sort(got)
@@ -41,13 +45,15 @@ func replaceEnv(t *testing.T, h shellbox.Host) {
 		})
 	}
 	t.Run("Terminal", func(t *testing.T) {
-		r := Run(t, h, shellbox.Program{Args: []string{envProgram(t)}, Env: []string{"A=1"}, ReplaceEnv: true, Terminal: &shellbox.Terminal{Rows: 24, Cols: 80}})
+		r := Run(t, h, shellbox.Program{Args: []string{envProgram(t)}, Env: []string{"A=1"},
+			ReplaceEnv: true, Terminal: &shellbox.Terminal{Rows: 24, Cols: 80}})
 		require.Equal(t, "A=1\n", r.Stdout)
 	})
 	t.Run("Path", func(t *testing.T) {
 		_, err := h.Start(t.Context(), shellbox.Program{Args: []string{"env"}, ReplaceEnv: true})
 		require.ErrorIs(t, err, exec.ErrNotFound)
-		r := Run(t, h, shellbox.Program{Args: []string{"env"}, Env: []string{"PATH=/none:" + path.Dir(envProgram(t))}, ReplaceEnv: true})
+		r := Run(t, h, shellbox.Program{Args: []string{"env"},
+			Env: []string{"PATH=/none:" + path.Dir(envProgram(t))}, ReplaceEnv: true})
 		require.Zero(t, r.Status.Code)
 	})
 }
@@ -76,11 +82,13 @@ func joined(t *testing.T, h shellbox.Host) {
 
 func relativeDir(t *testing.T, h shellbox.Host) {
 	home := strings.TrimSuffix(Run(t, h, Sh("pwd")).Stdout, "\n")
-	for dir, want := range map[string]string{".": home, "..": path.Dir(home), "../" + path.Base(home): home} {
+	for dir, want := range map[string]string{".": home, "..": path.Dir(home),
+		"../" + path.Base(home): home} {
 		p := Sh("pwd")
 		p.Dir = dir
 		require.Equal(t, want+"\n", Run(t, h, p).Stdout, dir)
 	}
-	_, err := h.Start(t.Context(), shellbox.Program{Args: []string{"true"}, Dir: "no such/directory"})
+	_, err := h.Start(t.Context(), shellbox.Program{Args: []string{"true"},
+		Dir: "no such/directory"})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }

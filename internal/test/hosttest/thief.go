@@ -46,9 +46,9 @@ while pipe >= 0 and time.time() < begin + 5:
 `
 
 // Thief has a program of the same user take the next command of a session, and answer it. how is
-// "open" (by /proc/PID/fd), "pidfd" (by pidfd_getfd, for who may trace) or "continues" (the same, and
-// the shell goes on then). Nothing can be opened. Where the command can be had otherwise, what was
-// answered is no result. The box has python3.
+// "open" (by /proc/PID/fd), "pidfd" (by pidfd_getfd, for who may trace) or "continues" (the same,
+// and the shell goes on then). Nothing can be opened. Where the command can be had otherwise, what
+// was answered is no result. The box has python3.
 func Thief(t *testing.T, box sandbox.Sandbox, how string) {
 	for range 20 {
 		switch said := steal(t, box, how); {
@@ -71,7 +71,8 @@ func steal(t *testing.T, box sandbox.Sandbox, how string) string {
 	defer s.Close()
 	f := box.Files()
 	require.NoError(t, f.WriteFile(ctx, "thief", []byte(thief), 0o600))
-	_, err = s.Execute(ctx, "rm -f thief.*; (setsid python3 thief $$ "+how+" >thief.out 2>&1 </dev/null &)\n"+
+	_, err = s.Execute(ctx, "rm -f thief.*; (setsid python3 thief $$ "+how+
+		" >thief.out 2>&1 </dev/null &)\n"+
 		"until grep -q ready thief.out; do sleep 0.01; done")
 	require.NoError(t, err)
 	said := func() string {
@@ -80,7 +81,9 @@ func steal(t *testing.T, box sandbox.Sandbox, how string) string {
 		return string(out)
 	}
 	require.NoError(t, f.WriteFile(ctx, "thief.go", nil, 0o600))
-	WaitFor(t, "the thief to stop the shell", func() bool { return strings.Contains(said(), "stopped") })
+	WaitFor(t, "the thief to stop the shell", func() bool {
+		return strings.Contains(said(), "stopped")
+	})
 	r, err := s.Execute(ctx, "echo real; (exit 6)")
 	require.NoError(t, err)
 	require.True(t, r.Restarted, "%+v %s", r, said())

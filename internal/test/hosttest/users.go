@@ -59,7 +59,8 @@ func Users(t *testing.T, h interface {
 		require.Equal(t, Result{Stdout: "out\n", Stderr: "err\n"}, r)
 	})
 	t.Run("Terminal", func(t *testing.T) {
-		p := as("nobody", `t=$(tty) && ls -ln "$t" | cut -d" " -f3 && echo by name >"$t" && stty -echo <"$t"`)
+		p := as("nobody",
+			`t=$(tty) && ls -ln "$t" | cut -d" " -f3 && echo by name >"$t" && stty -echo <"$t"`)
 		p.Terminal = &shellbox.Terminal{Rows: 24, Cols: 80}
 		r := Run(t, h, p)
 		require.Equal(t, "65534\nby name\n", r.Stdout)
@@ -115,7 +116,8 @@ func Users(t *testing.T, h interface {
 	})
 }
 
-// hidden makes a directory that only root may enter, with a program "true" in it that fails. (The machine of the tests is the box, too.)
+// hidden makes a directory that only root may enter, with a program "true" in it that fails. (The
+// machine of the tests is the box, too.)
 func hidden(t testing.TB) string {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(dir+"/true", []byte("#!/bin/sh\nexit 9\n"), 0o755))

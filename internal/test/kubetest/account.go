@@ -11,8 +11,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Account makes a service account of a namespace's able to do what a role says, and no more, and returns a kubeconfig with which a program is that account. The role is
-// a Role in YAML with the name "sandshell"; it has to allow to list events.
+// Account makes a service account of a namespace's able to do what a role says, and no more, and
+// returns a kubeconfig with which a program is that account. The role is a Role in YAML with the
+// name "sandshell"; it has to allow to list events.
 func (c *Cluster) Account(t testing.TB, namespace, name, role string) (kubeconfig string) {
 	t.Helper()
 	binding := `
@@ -24,8 +25,10 @@ subjects: [{kind: ServiceAccount, name: sandshell}]
 `
 	for kind, object := range map[string]string{"roles": role, "rolebindings": binding} {
 		object = strings.ReplaceAll(object, "name: sandshell", "name: "+name)
-		require.NoError(t, c.Core(t).RESTClient().Post().AbsPath("/apis/rbac.authorization.k8s.io/v1/namespaces", namespace, kind).
-			SetHeader("Content-Type", "application/yaml").Body([]byte(object)).Do(t.Context()).Error())
+		require.NoError(t, c.Core(t).RESTClient().Post().AbsPath(
+			"/apis/rbac.authorization.k8s.io/v1/namespaces", namespace, kind).
+			SetHeader("Content-Type", "application/yaml").Body([]byte(object)).Do(
+			t.Context()).Error())
 	}
 	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
 	require.NoError(t, err)

@@ -1,11 +1,13 @@
 // Package kubetest gives tests a real Kubernetes cluster.
 //
-// It is the one of the kubeconfig that SANDSHELL_TEST_KUBECONFIG names; without that the tests of one program share one that this
-// package starts (package cluster, below this one) and [Main] ends. A test that breaks a cluster starts one of its own. Where the
-// machine cannot have one, the tests skip with the reason; with CI=true they fail.
+// It is the one of the kubeconfig that SANDSHELL_TEST_KUBECONFIG names; without that the tests of
+// one program share one that this package starts (package cluster, below this one) and [Main] ends.
+// A test that breaks a cluster starts one of its own. Where the machine cannot have one, the tests
+// skip with the reason; with CI=true they fail.
 //
-// In its own clusters there are no kube-proxy, DNS or registry, and nobody enforces a NetworkPolicy. Pod Security admission works.
-// The test images of the local Docker engine are on every node, as "sandshell-test" and so on: with imagePullPolicy IfNotPresent.
+// In its own clusters there are no kube-proxy, DNS or registry, and nobody enforces a
+// NetworkPolicy. Pod Security admission works. The test images of the local Docker engine are on
+// every node, as "sandshell-test" and so on: with imagePullPolicy IfNotPresent.
 package kubetest
 
 import (
@@ -36,7 +38,8 @@ import (
 // Env names the environment's variable with the kubeconfig of a cluster that is to be used.
 const Env = "SANDSHELL_TEST_KUBECONFIG"
 
-// BoxdImage is an image that has this library's boxd as /boxd, and nothing else. The clusters that Shared and Start start have it.
+// BoxdImage is an image that has this library's boxd as /boxd, and nothing else. The clusters that
+// Shared and Start start have it.
 const BoxdImage = "localhost/sandshell-boxd:1"
 
 // A Cluster is a running one, whose nodes were ready.
@@ -46,7 +49,8 @@ type Cluster struct {
 	program    *program     // nil if others have started it
 }
 
-// program is "go run ./internal/test/kubetest/cluster". It ends when its input does, so also when this process is killed.
+// program is "go run ./internal/test/kubetest/cluster". It ends when its input does, so also when
+// this process is killed.
 type program struct {
 	cmd     *exec.Cmd
 	orders  io.WriteCloser
@@ -63,8 +67,10 @@ func start(nodes int, grace time.Duration) (*Cluster, error) {
 	if runtime.GOOS != "linux" {
 		return nil, lacksError("Linux")
 	}
-	p := &program{cmd: exec.Command("go", "run", "github.com/sandshell/sandshell/internal/test/kubetest/cluster",
-		"-nodes", fmt.Sprint(nodes), "-grace", grace.String())}
+	p := &program{
+		cmd: exec.Command("go", "run",
+			"github.com/sandshell/sandshell/internal/test/kubetest/cluster",
+			"-nodes", fmt.Sprint(nodes), "-grace", grace.String())}
 	p.cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	p.cmd.Stderr = &p.log
 	var err error
@@ -117,8 +123,8 @@ var shared struct {
 	err     error
 }
 
-// Shared returns the cluster of the tests that do not break it: that of SANDSHELL_TEST_KUBECONFIG, else one with a single node,
-// which [Main] ends.
+// Shared returns the cluster of the tests that do not break it: that of SANDSHELL_TEST_KUBECONFIG,
+// else one with a single node, which [Main] ends.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	shared.once.Do(func() {
@@ -131,8 +137,9 @@ func Shared(t testing.TB) *Cluster {
 	return usable(t, shared.cluster, shared.err)
 }
 
-// Start starts a cluster of the test's own, with 1 to 9 nodes, and ends it with the test. A node that has been silent for grace is
-// taken for lost, and its pods are given up after half of that more (Kubernetes' own figures are 50 s and 300 s).
+// Start starts a cluster of the test's own, with 1 to 9 nodes, and ends it with the test. A node
+// that has been silent for grace is taken for lost, and its pods are given up after half of that
+// more (Kubernetes' own figures are 50 s and 300 s).
 func Start(t testing.TB, nodes int, grace time.Duration) *Cluster {
 	t.Helper()
 	c, err := start(nodes, grace)
@@ -146,14 +153,16 @@ func usable(t testing.TB, c *Cluster, err error) *Cluster {
 	t.Helper()
 	var lacks lacksError
 	if errors.As(err, &lacks) && os.Getenv("CI") != "true" {
-		t.Skip("no Kubernetes cluster here, for want of " + lacks + "; " + Env + " may name the kubeconfig of another")
+		t.Skip("no Kubernetes cluster here, for want of " + lacks + "; " + Env +
+			" may name the kubeconfig of another")
 	}
 	require.NoError(t, err)
 	return c
 }
 
-// Order gives a cluster of [Start]'s an order: "kill", "start", "pause" or "resume", and "apiserver", "controller-manager", "scheduler", "etcd"
-// or "node1" and so on. A node that is paused has no network; one that is killed has lost its containers, and keeps its disk.
+// Order gives a cluster of [Start]'s an order: "kill", "start", "pause" or "resume", and
+// "apiserver", "controller-manager", "scheduler", "etcd" or "node1" and so on. A node that is
+// paused has no network; one that is killed has lost its containers, and keeps its disk.
 func (c *Cluster) Order(t testing.TB, verb, part string) {
 	t.Helper()
 	require.NotNil(t, c.program, "Order is for a cluster of Start's")
@@ -175,16 +184,18 @@ func (c *Cluster) Core(t testing.TB) *typedv1.CoreV1Client {
 	return core
 }
 
-// Restricted are the labels of a namespace that takes only pods of the restricted Pod Security Standard.
+// Restricted are the labels of a namespace that takes only pods of the restricted Pod Security
+// Standard.
 var Restricted = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
 
-// Namespace makes a namespace for the test, with labels, which may be nil, and has the test's end remove it. Its default service
-// account is there.
+// Namespace makes a namespace for the test, with labels, which may be nil, and has the test's end
+// remove it. Its default service account is there.
 func (c *Cluster) Namespace(t testing.TB, labels map[string]string) string {
 	t.Helper()
 	core := c.Core(t)
 	ns, err := core.Namespaces().Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "sandshell-test-", Labels: labels}}, metav1.CreateOptions{})
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "sandshell-test-", Labels: labels}},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { // the cluster removes what is in it, and goes on doing so after the test
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -210,7 +221,8 @@ func Stop() error {
 	return nil
 }
 
-// Main is a TestMain that ends the shared cluster, and checks that the tests have left no goroutine behind.
+// Main is a TestMain that ends the shared cluster, and checks that the tests have left no goroutine
+// behind.
 func Main(m *testing.M) {
 	status := m.Run()
 	if err := Stop(); err != nil {

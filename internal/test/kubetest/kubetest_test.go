@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 
 const long = 2 * time.Minute // against hanging, for each step
 
-// Two nodes run pods that reach each other; a node that is killed is missed, and comes back; so does the API server.
+// Two nodes run pods that reach each other; a node that is killed is missed, and comes back; so
+// does the API server.
 func TestCluster(t *testing.T) {
 	t.Parallel() // they wait
 	testenv.NeedsAll(t, "it starts two nodes; no other test stands in for it")
@@ -52,24 +53,31 @@ func TestCluster(t *testing.T) {
 	ns := c.Namespace(t, nil)
 	ctx := t.Context()
 	for _, node := range []string{"node1", "node2"} {
-		_, err := core.Pods(ns).Create(ctx, pod("on-"+node, node, "httpd", "-f", "-p", "8080", "-h", "/etc"), metav1.CreateOptions{})
+		_, err := core.Pods(ns).Create(ctx, pod("on-"+node, node, "httpd", "-f", "-p", "8080", "-h",
+			"/etc"), metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 	ip := map[string]string{}
 	for _, node := range []string{"node1", "node2"} {
-		p := c.pod(t, ns, "on-"+node, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+		p := c.pod(t, ns, "on-"+node, func(p *corev1.Pod) bool {
+			return p.Status.Phase == corev1.PodRunning
+		})
 		ip[node] = p.Status.PodIP
 	}
 	require.NotEmpty(t, traces(t, state))
 	for node, other := range map[string]string{"node1": "node2", "node2": "node1"} {
 		t.Run("Pod/"+node, func(t *testing.T) {
 			require.Equal(t, "on-"+node+"\n", c.exec(t, ns, "on-"+node, "hostname"))
-			require.Equal(t, "on-"+other+"\n", c.exec(t, ns, "on-"+node, "wget", "-q", "-O", "-", "http://"+ip[other]+":8080/hostname"))
-			require.Empty(t, c.exec(t, ns, "on-"+node, "nc", "-w", "5", "10.96.0.1", "443", "-e", "true")) // the API, as pods know it
+			require.Equal(t, "on-"+other+"\n", c.exec(t, ns, "on-"+node, "wget", "-q", "-O", "-",
+				"http://"+ip[other]+":8080/hostname"))
+			// the API, as pods know it
+			require.Empty(t, c.exec(t, ns, "on-"+node, "nc", "-w", "5", "10.96.0.1", "443", "-e",
+				"true"))
 		})
 	}
 	t.Run("Restricted", func(t *testing.T) {
-		_, err := core.Pods(c.Namespace(t, Restricted)).Create(ctx, pod("p", "", "true"), metav1.CreateOptions{})
+		_, err := core.Pods(c.Namespace(t, Restricted)).Create(ctx, pod("p", "", "true"),
+			metav1.CreateOptions{})
 		require.True(t, apierrors.IsForbidden(err), "%v", err)
 	})
 	t.Run("APIServer", func(t *testing.T) {
@@ -85,7 +93,8 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("Node", func(t *testing.T) {
 		c.Order(t, "kill", "node2")
-		c.pod(t, ns, "on-node2", func(p *corev1.Pod) bool { // what kubebox makes of it, at each moment
+		// what kubebox makes of it, at each moment
+		c.pod(t, ns, "on-node2", func(p *corev1.Pod) bool {
 			fate := kube.FateOf(p)
 			require.Contains(t, []sandbox.LostCause{"", sandbox.LostNode}, fate.Cause, fate.Lost)
 			if p.DeletionTimestamp != nil {
@@ -120,7 +129,9 @@ func TestKilled(t *testing.T) {
 	require.NotEmpty(t, traces(t, state))
 	require.NoError(t, child.Process.Kill())
 	child.Wait()
-	require.Eventually(t, func() bool { return len(traces(t, state)) == 0 }, long, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return len(traces(t, state)) == 0
+	}, long, 50*time.Millisecond)
 }
 
 func toBeKilled() {
@@ -138,12 +149,14 @@ func toBeKilled() {
 	select {}
 }
 
-// traces are what there is of the cluster with this directory: its files, its control groups, and the processes that run its programs or are in
-// one of its mount namespaces. Its interfaces and mounts are in those.
+// traces are what there is of the cluster with this directory: its files, its control groups, and
+// the processes that run its programs or are in one of its mount namespaces. Its interfaces and
+// mounts are in those.
 func traces(t *testing.T, state string) []string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{state, "/sys/fs/cgroup/*/sandshell-kube-" + filepath.Base(state), "/sys/fs/cgroup/sandshell-kube-" + filepath.Base(state)} {
+	for _, pattern := range []string{state, "/sys/fs/cgroup/*/sandshell-kube-" +
+		filepath.Base(state), "/sys/fs/cgroup/sandshell-kube-" + filepath.Base(state)} {
 		found, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		all = append(all, found...)
@@ -163,7 +176,8 @@ func traces(t *testing.T, state string) []string {
 func readSysctls(t *testing.T) map[string]string {
 	t.Helper()
 	values := map[string]string{}
-	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic",
+		"kernel/panic_on_oops",
 		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "net/ipv4/ip_forward"} {
 		b, err := os.ReadFile("/proc/sys/" + name)
 		require.NoError(t, err)
@@ -175,15 +189,18 @@ func readSysctls(t *testing.T) map[string]string {
 func pod(name, node string, command ...string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{NodeName: node, RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{
-			Name: "main", Image: "sandshell-busybox", ImagePullPolicy: corev1.PullNever, Command: command}}},
+		Spec: corev1.PodSpec{NodeName: node, RestartPolicy: corev1.RestartPolicyNever,
+			Containers: []corev1.Container{{
+				Name: "main", Image: "sandshell-busybox", ImagePullPolicy: corev1.PullNever,
+				Command: command}}},
 	}
 }
 
 // pod waits until a pod is as it should be.
 func (c *Cluster) pod(t *testing.T, ns, name string, is func(*corev1.Pod) bool) *corev1.Pod {
 	t.Helper()
-	w, err := c.Core(t).Pods(ns).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	w, err := c.Core(t).Pods(ns).Watch(t.Context(), metav1.ListOptions{
+		FieldSelector: "metadata.name=" + name})
 	require.NoError(t, err)
 	return until(t, w, is)
 }
@@ -219,11 +236,14 @@ func ready(n *corev1.Node) bool {
 // exec runs a command in a pod, and returns what it printed.
 func (c *Cluster) exec(t *testing.T, ns, pod string, command ...string) string {
 	t.Helper()
-	url := c.Core(t).RESTClient().Post().Namespace(ns).Resource("pods").Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
+	url := c.Core(t).RESTClient().Post().Namespace(ns).Resource("pods").Name(pod).SubResource(
+		"exec").
+		VersionedParams(&corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true},
+			scheme.ParameterCodec).URL()
 	e, err := remotecommand.NewWebSocketExecutor(rest.CopyConfig(c.Config), "GET", url.String())
 	require.NoError(t, err)
 	var out, stderr bytes.Buffer
-	require.NoError(t, e.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: &out, Stderr: &stderr}), "%s", &stderr)
+	require.NoError(t, e.StreamWithContext(t.Context(),
+		remotecommand.StreamOptions{Stdout: &out, Stderr: &stderr}), "%s", &stderr)
 	return out.String()
 }

@@ -1,5 +1,5 @@
-// Package seccomptest makes, for tests, of this machine's kernel one that lacks system calls or refuses them: an older one, gVisor's, or one behind a
-// container runtime's filter.
+// Package seccomptest makes, for tests, of this machine's kernel one that lacks system calls or
+// refuses them: an older one, gVisor's, or one behind a container runtime's filter.
 package seccomptest
 
 import (
@@ -9,16 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Refuse has these system calls fail with errno, for ever: in all of this process, or on the calling thread alone, to which the caller has locked its
-// goroutine.
+// Refuse has these system calls fail with errno, for ever: in all of this process, or on the
+// calling thread alone, to which the caller has locked its goroutine.
 func Refuse(errno unix.Errno, wholeProcess bool, calls ...uintptr) error {
-	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}} // seccomp_data.nr
+	// seccomp_data.nr
+	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}}
 	for _, call := range calls {
 		filter = append(filter,
 			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(call), Jf: 1},
-			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)})
+			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K,
+				K: unix.SECCOMP_RET_ERRNO | uint32(errno)})
 	}
-	filter = append(filter, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
+	filter = append(filter, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K,
+		K: unix.SECCOMP_RET_ALLOW})
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no new privileges: %w", err)
@@ -27,7 +30,8 @@ func Refuse(errno unix.Errno, wholeProcess bool, calls ...uintptr) error {
 	if wholeProcess {
 		flags = unix.SECCOMP_FILTER_FLAG_TSYNC
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+		uintptr(unsafe.Pointer(&program))); errno != 0 {
 		return fmt.Errorf("seccomp: %w", errno)
 	}
 	return nil

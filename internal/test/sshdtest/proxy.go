@@ -9,7 +9,8 @@ import (
 	"github.com/sandshell/sandshell/internal/test/hosttest"
 )
 
-// A Proxy is a wire to a server. It can be cut, it can go silent, and it can change what it carries.
+// A Proxy is a wire to a server. It can be cut, it can go silent, and it can change what it
+// carries.
 type Proxy struct {
 	Address string // host and port on this machine
 
@@ -99,5 +100,6 @@ func (p *Proxy) Corrupt() { p.corrupt.Store(true) }
 // Through is the server as it is reached through a proxy, which ends with the test.
 func (s *Server) Through(t testing.TB) (*Server, *Proxy) {
 	p := StartProxy(t, s.Address)
-	return &Server{Address: p.Address, User: s.User, Key: s.Key, KeyFile: s.KeyFile, HostKey: s.HostKey, Dir: s.Dir}, p
+	return &Server{Address: p.Address, User: s.User, Key: s.Key, KeyFile: s.KeyFile,
+		HostKey: s.HostKey, Dir: s.Dir}, p
 }

@@ -27,7 +27,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Server is an OpenSSH server on loopback, of one test's own: its own configuration, host key and port.
+// A Server is an OpenSSH server on loopback, of one test's own: its own configuration, host key and
+// port.
 type Server struct {
 	Address string     // host and port
 	User    string     // who may log in: this process's user
@@ -57,18 +58,21 @@ func NewKey(t testing.TB, file string) ssh.Signer {
 	return signer
 }
 
-// Start starts a server, with lines added to its configuration, that ends with the test. Where there is no sshd, the test is skipped.
+// Start starts a server, with lines added to its configuration, that ends with the test. Where
+// there is no sshd, the test is skipped.
 func Start(t testing.TB, lines ...string) *Server {
 	t.Helper()
 	if program() == "" {
 		t.Skip("no sshd here: install openssh-server")
 	}
 	if os.Getuid() == 0 {
-		if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // Debian's privilege separation directory
+		// Debian's privilege separation directory
+		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 			t.Skipf("sshd as root needs /run/sshd: %v", err)
 		}
 	}
-	// Not t.TempDir: no other user may read it, and sshd reads a user's authorized_keys as that user.
+	// Not t.TempDir: no other user may read it, and sshd reads a user's authorized_keys as that
+	// user.
 	dir, err := os.MkdirTemp("", "sandshell-sshd-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -81,7 +85,8 @@ func Start(t testing.TB, lines ...string) *Server {
 	u, err := user.Current()
 	require.NoError(t, err)
 	s.User = u.Username
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "authorized_keys"), ssh.MarshalAuthorizedKey(s.Key.PublicKey()), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "authorized_keys"),
+		ssh.MarshalAuthorizedKey(s.Key.PublicKey()), 0o644))
 
 	s.lines = lines
 	s.start(t)
@@ -98,8 +103,10 @@ func (s *Server) start(t testing.TB) {
 	t.Helper()
 	config := strings.Join(append(without(s.lines, []string{
 		"ListenAddress " + s.Address, "HostKey " + filepath.Join(s.Dir, "hostkey"), "PidFile none",
-		"AuthorizedKeysFile " + filepath.Join(s.Dir, "authorized_keys"), "StrictModes no", "UsePAM no", "PrintLastLog no",
-		"PermitRootLogin prohibit-password", "SetEnv SHLVL=2", // bash, for which it is not the first shell, leaves ~/.bashrc alone
+		"AuthorizedKeysFile " + filepath.Join(s.Dir, "authorized_keys"), "StrictModes no",
+		"UsePAM no", "PrintLastLog no",
+		// bash, for which it is not the first shell, leaves ~/.bashrc alone
+		"PermitRootLogin prohibit-password", "SetEnv SHLVL=2",
 		"PasswordAuthentication no", "KbdInteractiveAuthentication no", "UseDNS no",
 		"Subsystem sftp internal-sftp",
 	}), s.lines...), "\n") + "\n"
@@ -137,7 +144,8 @@ func (s *Server) ChangeHostKey(t testing.TB) {
 }
 
 func (s *Server) up() bool {
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(
+		5 * time.Millisecond) {
 		if c, err := net.Dial("tcp", s.Address); err == nil {
 			b := make([]byte, 4)
 			_, err := io.ReadFull(c, b)
@@ -168,7 +176,8 @@ func (s *Server) end() {
 
 // Sessions are the processes that serve the connections that there are.
 func (s *Server) Sessions() (pids []int) {
-	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.cmd.Process.Pid, s.cmd.Process.Pid))
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.cmd.Process.Pid,
+		s.cmd.Process.Pid))
 	for _, word := range strings.Fields(string(children)) {
 		if pid, err := strconv.Atoi(word); err == nil {
 			pids = append(pids, pid)
@@ -184,7 +193,8 @@ func (s *Server) Connect(ctx context.Context) (*sshconn.Conn, error) {
 		return nil, err
 	}
 	return sshconn.Handshake(ctx, raw, s.Address, &ssh.ClientConfig{
-		User: s.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(s.Key)}, HostKeyCallback: ssh.FixedHostKey(s.HostKey),
+		User: s.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(s.Key)},
+		HostKeyCallback: ssh.FixedHostKey(s.HostKey),
 	}, nil)
 }
 

@@ -10,18 +10,18 @@ import (
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 )
 
-// All reports whether every test is to run: SANDSHELL_TEST is "all" or "full". It is the one switch there is: "make test" leaves it
-// out, "make test-all" and "make nightly" set it.
+// All reports whether every test is to run: SANDSHELL_TEST is "all" or "full". It is the one switch
+// there is: "make test" leaves it out, "make test-all" and "make nightly" set it.
 func All() bool { return os.Getenv("SANDSHELL_TEST") == "all" || Full() }
 
 // Full reports whether every test is to run at its full count: SANDSHELL_TEST is "full".
 func Full() bool { return os.Getenv("SANDSHELL_TEST") == "full" }
 
-// NeedsAll skips a test that "make test" leaves to "make test-all". The reason says what makes the test long, and which test
-// stands in for it every day.
+// NeedsAll skips a test that "make test" leaves to "make test-all". The reason says what makes the
+// test long, and which test stands in for it every day.
 //
-// Where SANDSHELL_TEST_RECORD names a directory, NeedsAll records there which tests were left out and which have passed. CI
-// compares the two.
+// Where SANDSHELL_TEST_RECORD names a directory, NeedsAll records there which tests were left out
+// and which have passed. CI compares the two.
 func NeedsAll(t testing.TB, why string) {
 	t.Helper()
 	NeedsAllUnless(t, false, why)
@@ -41,7 +41,8 @@ func NeedsAllUnless(t testing.TB, wanted bool, why string) {
 	})
 }
 
-// NeedsFull skips a test that CI leaves to "make nightly". The reason says which test stands in for it in CI.
+// NeedsFull skips a test that CI leaves to "make nightly". The reason says which test stands in for
+// it in CI.
 func NeedsFull(t testing.TB, why string) {
 	t.Helper()
 	if !Full() {
@@ -70,7 +71,8 @@ func record(t testing.TB, list string) {
 	}
 }
 
-// Some adds to the options of the conformance suite that only these groups are wanted, unless everything is.
+// Some adds to the options of the conformance suite that only these groups are wanted, unless
+// everything is.
 func Some(names ...string) sandboxtest.Option {
 	if All() {
 		names = nil

@@ -1,6 +1,7 @@
-// Buildboxd makes the files in internal/boxd/bin: a compressed boxd for each architecture that DockerSSHBox supports, and
-// SHA256SUMS with the hashes of the uncompressed programs. The bytes depend only on boxd's sources, its dependencies and
-// the compiler: not on the machine, the directory or the user's settings.
+// Buildboxd makes the files in internal/boxd/bin: a compressed boxd for each architecture that
+// DockerSSHBox supports, and SHA256SUMS with the hashes of the uncompressed programs. The bytes
+// depend only on boxd's sources, its dependencies and the compiler: not on the machine, the
+// directory or the user's settings.
 //
 //	go generate ./internal/boxd/bin              make them
 //	go run ./internal/tools/buildboxd -check     write nothing, and fail unless the files are as they would be written
@@ -33,7 +34,8 @@ const (
 var architectures = []string{"amd64", "arm64"}
 
 func main() {
-	check := flag.Bool("check", false, "write nothing; fail unless the files are as they would be written")
+	check := flag.Bool("check", false, "write nothing; fail unless the files are as they would "+
+		"be written")
 	flag.Parse()
 	if err := run(*check); err != nil {
 		fmt.Fprintln(os.Stderr, "buildboxd:", err)
@@ -64,7 +66,8 @@ func run(check bool) error {
 	return write(bin, made)
 }
 
-// inToolchain runs this program again, built by the right version of Go and with that version's go command.
+// inToolchain runs this program again, built by the right version of Go and with that version's go
+// command.
 func inToolchain(version string) error {
 	if os.Getenv("GOTOOLCHAIN") == toolchain {
 		return fmt.Errorf("GOTOOLCHAIN=%s, and this is %s", toolchain, version)
@@ -78,10 +81,13 @@ func inToolchain(version string) error {
 	return nil
 }
 
-// environment keeps only two kinds of the user's settings of Go: where modules come from, and where caches are.
+// environment keeps only two kinds of the user's settings of Go: where modules come from, and where
+// caches are.
 func environment() ([]string, error) {
-	theirs := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GONOPROXY", "GOPRIVATE", "GOSUMDB", "GONOSUMDB", "GOINSECURE", "GOVCS", "GOAUTH"}
-	out, err := output(exec.Command("go", append([]string{"env", "-json"}, theirs...)...), os.Environ())
+	theirs := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GONOPROXY", "GOPRIVATE",
+		"GOSUMDB", "GONOSUMDB", "GOINSECURE", "GOVCS", "GOAUTH"}
+	out, err := output(exec.Command("go", append([]string{"env", "-json"}, theirs...)...),
+		os.Environ())
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +102,8 @@ func environment() ([]string, error) {
 	for name, value := range settings {
 		env = append(env, name+"="+value)
 	}
-	return append(env, "GOENV=off", "GOTOOLCHAIN="+toolchain, "GOWORK=off", "GOFLAGS=", "GOEXPERIMENT=", "GO111MODULE=on",
+	return append(env, "GOENV=off", "GOTOOLCHAIN="+toolchain, "GOWORK=off", "GOFLAGS=",
+		"GOEXPERIMENT=", "GO111MODULE=on",
 		"GOOS=linux", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off", "CGO_ENABLED=0"), nil
 }
 
@@ -113,7 +120,8 @@ func files(root string, env []string) (map[string][]byte, error) {
 			return nil, err
 		}
 		if slices.Contains(strings.Fields(string(list)), module+"/sshbox") {
-			return nil, fmt.Errorf("%s imports %s/sshbox, which embeds it: there would be no end to that", boxd, module)
+			return nil, fmt.Errorf("%s imports %s/sshbox, which embeds it: there would be no end "+
+				"to that", boxd, module)
 		}
 		binary, err := build(root, boxd, env)
 		if err != nil {
@@ -140,7 +148,8 @@ func build(root, pkg string, env []string) ([]byte, error) {
 	}
 	defer os.RemoveAll(tmp)
 	binary := filepath.Join(tmp, "binary")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-pgo=off", "-ldflags", "-s -w -buildid=", "-o", binary, pkg)
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-pgo=off",
+		"-ldflags", "-s -w -buildid=", "-o", binary, pkg)
 	cmd.Dir = root
 	if _, err := output(cmd, env); err != nil {
 		return nil, err
@@ -190,8 +199,10 @@ func compare(dir string, made map[string][]byte) error {
 		return nil
 	}
 	slices.Sort(wrong)
-	return fmt.Errorf("the files in %s are not what the sources make:\n\t%s\nrun \"go generate ./internal/boxd/bin\" and commit what it writes; "+
-		"if nothing of boxd or its dependencies was changed, find out where these bytes come from", dir, strings.Join(wrong, "\n\t"))
+	return fmt.Errorf("the files in %s are not what the sources make:\n\t%s\nrun \"go generate "+
+		"./internal/boxd/bin\" and commit what it writes; "+
+		"if nothing of boxd or its dependencies was changed, find out where these bytes come from",
+		dir, strings.Join(wrong, "\n\t"))
 }
 
 // difference says how the bytes differ.

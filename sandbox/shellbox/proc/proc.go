@@ -1,5 +1,6 @@
-// Package proc is the vocabulary in which a host tells the engine about its processes: what Linux's /proc says, in types. Whoever implements
-// shellbox.Processes fills them in. They hold no more than what JSON carries.
+// Package proc is the vocabulary in which a host tells the engine about its processes: what Linux's
+// /proc says, in types. Whoever implements shellbox.Processes fills them in. They hold no more than
+// what JSON carries.
 //
 // The zero value of a field means that it is not known, unless its comment says otherwise.
 package proc
@@ -8,20 +9,28 @@ import "strings"
 
 // A Process is what the kernel says about one process.
 type Process struct {
-	PID        int
-	Parent     int    // the parent's id
-	Group      int    // the id of its process group
-	Session    int    // the id of its process session
-	State      string // a letter of /proc/PID/stat: "R" runs, "S" and "D" sleep, "T" is stopped, "Z" has ended with all its threads and is not reaped
-	TTY        int    // the number of its controlling terminal, as /proc/PID/stat has it (major and minor); 0: it has none
-	Foreground int    // the id of the foreground process group of that terminal; 0 or less: there is none
-	Start      int64  // when it was started: in ticks of 1/100 s since the start of the machine
+	PID     int
+	Parent  int // the parent's id
+	Group   int // the id of its process group
+	Session int // the id of its process session
+	// a letter of /proc/PID/stat: "R" runs, "S" and "D" sleep, "T" is stopped, "Z" has ended with
+	// all its threads and is not reaped
+	State string
+	// the number of its controlling terminal, as /proc/PID/stat has it (major and minor); 0: it has
+	// none
+	TTY int
+	// the id of the foreground process group of that terminal; 0 or less: there is none
+	Foreground int
+	Start      int64 // when it was started: in ticks of 1/100 s since the start of the machine
 
-	// Image tells one program from another within a process: it changes with exec and stays the same with fork. It is not to be taken apart.
-	// "": the process shows it to nobody but its own user.
+	// Image tells one program from another within a process: it changes with exec and stays the
+	// same with fork. It is not to be taken apart. "": the process shows it to nobody but its own
+	// user.
 	Image string
 
-	Name string // the program's, cut by the kernel to 15 bytes. It may be empty, and may hold any byte but the end of a line
+	// the program's, cut by the kernel to 15 bytes. It may be empty, and may hold any byte but the
+	// end of a line
+	Name string
 }
 
 // Ended reports whether the process is no more than a zombie (Z), or the kernel is removing it (X).
@@ -29,7 +38,8 @@ func (p *Process) Ended() bool {
 	return strings.HasPrefix(p.State, "Z") || strings.HasPrefix(p.State, "X")
 }
 
-// Left returns those of ps that have not ended, according to what now tells of the same ids. Where an id is another process's by now, its process has ended.
+// Left returns those of ps that have not ended, according to what now tells of the same ids. Where
+// an id is another process's by now, its process has ended.
 func Left(ps, now []Process) []Process {
 	byID := make(map[int]Process, len(now))
 	for _, p := range now {
@@ -51,7 +61,8 @@ type Modes struct {
 	NoEcho bool // what is typed is not shown: -echo
 }
 
-// A Signal is a signal's name without SIG, as in the shell's kill, or its number on the host, in decimal. Systems differ in the numbers, not in the names.
+// A Signal is a signal's name without SIG, as in the shell's kill, or its number on the host, in
+// decimal. Systems differ in the numbers, not in the names.
 type Signal string
 
 // The signals that the engine sends by name.
@@ -63,5 +74,6 @@ const (
 	SIGCONT Signal = "CONT"
 )
 
-// TicksPerSecond is the unit of Process.Start (USER_HZ, which is 100 on every architecture that Go runs on).
+// TicksPerSecond is the unit of Process.Start (USER_HZ, which is 100 on every architecture that Go
+// runs on).
 const TicksPerSecond = 100

@@ -23,11 +23,13 @@ type Account struct {
 	Name, Home, Shell string // "": not known
 }
 
-// AccountOf returns the account that a shellbox.Program's User names: a user's name or number, and behind a colon a group's number if it is not to be the
-// account's. It is nil, and nothing is to be changed, if user is "" or the user that this process runs as.
+// AccountOf returns the account that a shellbox.Program's User names: a user's name or number, and
+// behind a colon a group's number if it is not to be the account's. It is nil, and nothing is to be
+// changed, if user is "" or the user that this process runs as.
 //
-// find finds an account by its name or, if that is "", by its number: ReadAccount is one. An error that is user.UnknownUserIdError is none: as with docker
-// run --user, a user of whom only the number is known is in group 0 unless another is given. A given group is the only one, there too.
+// find finds an account by its name or, if that is "", by its number: ReadAccount is one. An error
+// that is user.UnknownUserIdError is none: as with docker run --user, a user of whom only the
+// number is known is in group 0 unless another is given. A given group is the only one, there too.
 func AccountOf(user string, find func(name string, uid int) (*Account, error)) (*Account, error) {
 	if user == "" {
 		return nil, nil
@@ -69,8 +71,9 @@ func parseID(text string) (int, error) {
 	return int(id), err
 }
 
-// ReadAccount finds an account in /etc/passwd, and its groups in /etc/group: by its name or, if that is "", by its number. The error is a
-// user.UnknownUserError or a user.UnknownUserIdError, also where there are no such files. (Package os/user's Lookup also asks the network's directories
+// ReadAccount finds an account in /etc/passwd, and its groups in /etc/group: by its name or, if
+// that is "", by its number. The error is a user.UnknownUserError or a user.UnknownUserIdError,
+// also where there are no such files. (Package os/user's Lookup also asks the network's directories
 // where that is set up, but knows no shell.)
 func ReadAccount(name string, uid int) (*Account, error) {
 	var a *Account
@@ -90,7 +93,8 @@ func ReadAccount(name string, uid int) (*Account, error) {
 		return nil, user.UnknownUserIdError(uid)
 	}
 	eachEntry("/etc/group", 4, func(f []string) (more bool) {
-		if gid, err := parseID(f[2]); err == nil && slices.Contains(strings.Split(f[3], ","), a.Name) {
+		if gid, err := parseID(f[2]); err == nil &&
+			slices.Contains(strings.Split(f[3], ","), a.Name) {
 			a.Groups = append(a.Groups, gid)
 		}
 		return true
@@ -98,9 +102,11 @@ func ReadAccount(name string, uid int) (*Account, error) {
 	return a, nil
 }
 
-// eachEntry calls f for the entries of such a file, until it returns false. A file that is not there, or none, has no entries.
+// eachEntry calls f for the entries of such a file, until it returns false. A file that is not
+// there, or none, has no entries.
 func eachEntry(path string, fields int, f func(fields []string) (more bool)) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a program may have put a FIFO there: opening it must not block
+	// a program may have put a FIFO there: opening it must not block
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return
 	}
@@ -123,8 +129,8 @@ func (a *Account) String() string {
 	return a.Name
 }
 
-// Environ returns env with the account's HOME, USER, LOGNAME and SHELL in the place of those in it. HOME is / where none is known; of the others, those are
-// left out. A nil Account returns env.
+// Environ returns env with the account's HOME, USER, LOGNAME and SHELL in the place of those in it.
+// HOME is / where none is known; of the others, those are left out. A nil Account returns env.
 func (a *Account) Environ(env []string) []string {
 	if a == nil {
 		return env
@@ -147,8 +153,10 @@ func (a *Account) Environ(env []string) []string {
 	return env
 }
 
-// Command is the function Command for a program that runs as this account; the directory and the program are looked up with its rights (on Linux; elsewhere
-// what it may not do shows at the start). If this process may not become the account, the error is fs.ErrPermission. A nil Account is this process's own.
+// Command is the function Command for a program that runs as this account; the directory and the
+// program are looked up with its rights (on Linux; elsewhere what it may not do shows at the
+// start). If this process may not become the account, the error is fs.ErrPermission. A nil Account
+// is this process's own.
 func (a *Account) Command(args []string, dir string, env []string) (cmd *exec.Cmd, err error) {
 	err = a.Do(func() error {
 		cmd, err = Command(args, dir, env)
@@ -161,14 +169,16 @@ func (a *Account) Command(args []string, dir string, env []string) (cmd *exec.Cm
 	return cmd, nil
 }
 
-// Do calls f with the account's rights to files, where Command has them. An *fs.PathError of f's says as whom.
+// Do calls f with the account's rights to files, where Command has them. An *fs.PathError of f's
+// says as whom.
 func (a *Account) Do(f func() error) (err error) {
 	if a == nil {
 		return f()
 	}
 	groups := append([]int{}, a.Groups...)
 	if !fsuser.As(fsuser.IDs{UID: a.UID, GID: a.GID, Groups: groups}, func() { err = f() }) {
-		return fmt.Errorf("become user %s: %w: only root may, and this is uid %d", a, syscall.EPERM, os.Geteuid())
+		return fmt.Errorf("become user %s: %w: only root may, and this is uid %d", a, syscall.EPERM,
+			os.Geteuid())
 	}
 	if path, ok := err.(*fs.PathError); ok {
 		return &fs.PathError{Op: path.Op + " as " + a.String(), Path: path.Path, Err: path.Err}

@@ -28,13 +28,15 @@ func (a *Account) Credential() *syscall.Credential {
 	return c
 }
 
-// Give makes the streams of a program that is started with c the property of its user; of no user if c is nil. A terminal's end, of which streams are the
-// outputs, becomes so as at a login: else the user could not open it by its name. Of pipes it makes /dev/stdin, /dev/stdout and /dev/stderr work; where it
-// cannot be (without CAP_CHOWN), the program does without.
+// Give makes the streams of a program that is started with c the property of its user; of no user
+// if c is nil. A terminal's end, of which streams are the outputs, becomes so as at a login: else
+// the user could not open it by its name. Of pipes it makes /dev/stdin, /dev/stdout and /dev/stderr
+// work; where it cannot be (without CAP_CHOWN), the program does without.
 func Give(c *syscall.Credential, streams [3]*os.File, terminal bool) error {
 	switch {
 	case c == nil:
-	case terminal: // the input may be the pipe of a shell's commands, which is none of the user's business
+	case terminal:
+		// the input may be the pipe of a shell's commands, which is none of the user's business
 		if err := streams[1].Chown(int(c.Uid), -1); err != nil {
 			return fmt.Errorf("give the terminal to uid %d: %w", c.Uid, err)
 		}

@@ -8,10 +8,12 @@ import (
 	"github.com/sandshell/sandshell/internal/tty"
 )
 
-// Discard drops what has been written and no program has read: what Writes under way have not typed yet, and what the terminal holds. The latter is
-// dropped by flush, which returns how many bytes that were (tcflush with TCIFLUSH tells no number). It is called until nothing is left, as a Write that
-// is blocked, because the terminal is full, goes through after the first time. Discard returns how many bytes were dropped in all. It takes at most
-// limit, which it reaches if flush cannot free a blocked Write. What other goroutines write meanwhile may be dropped, too.
+// Discard drops what has been written and no program has read: what Writes under way have not typed
+// yet, and what the terminal holds. The latter is dropped by flush, which returns how many bytes
+// that were (tcflush with TCIFLUSH tells no number). It is called until nothing is left, as a Write
+// that is blocked, because the terminal is full, goes through after the first time. Discard returns
+// how many bytes were dropped in all. It takes at most limit, which it reaches if flush cannot free
+// a blocked Write. What other goroutines write meanwhile may be dropped, too.
 func (k *Keyboard) Discard(limit time.Duration, flush func() int) (dropped int) {
 	last := k.writes.dropAll()
 	tty.Within(limit, func() bool {
@@ -23,7 +25,8 @@ func (k *Keyboard) Discard(limit time.Duration, flush func() int) (dropped int) 
 	return dropped + k.writes.takeDropped()
 }
 
-// A writes numbers a Keyboard's Writes, so that Discard can end those that are under way, and no later ones.
+// A writes numbers a Keyboard's Writes, so that Discard can end those that are under way, and no
+// later ones.
 type writes struct {
 	mu      sync.Mutex
 	count   int64

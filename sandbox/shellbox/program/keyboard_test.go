@@ -67,10 +67,13 @@ func (d *desk) text() string {
 
 func (d *desk) shows(t *testing.T, text string) {
 	t.Helper()
-	require.Eventuallyf(t, func() bool { return strings.Contains(d.text(), text) }, time.Minute, time.Millisecond, "the terminal shows %d bytes", d.total())
+	require.Eventuallyf(t, func() bool {
+		return strings.Contains(d.text(), text)
+	}, time.Minute, time.Millisecond, "the terminal shows %d bytes", d.total())
 }
 
-// keyboard returns one that can ask the terminal, or one that has to go by its output, as over a connection.
+// keyboard returns one that can ask the terminal, or one that has to go by its output, as over a
+// connection.
 func (d *desk) keyboard(asks bool) *program.Keyboard {
 	if asks {
 		return program.NewKeyboard(d.master, d.total)

@@ -2,8 +2,9 @@ package program
 
 import "os"
 
-// OpenPipes opens a pipe for each of a program's standard streams: input, output and error, in this order. The program gets theirs; once it runs,
-// these are to be closed here, or the readers of ours would never see the end. Closing a file of ours frees a Read or Write of it.
+// OpenPipes opens a pipe for each of a program's standard streams: input, output and error, in this
+// order. The program gets theirs; once it runs, these are to be closed here, or the readers of ours
+// would never see the end. Closing a file of ours frees a Read or Write of it.
 func OpenPipes() (ours, theirs [3]*os.File, err error) {
 	for i := range ours {
 		r, w, err := os.Pipe()

@@ -13,10 +13,12 @@ import (
 	"github.com/sandshell/sandshell/internal/tty"
 )
 
-// A Process is a program that has been started, the leader of a process session of its own. Its methods are those of a shellbox.Process, which says
-// what they have to do; what they do beyond it is said here. They may be called from several goroutines.
+// A Process is a program that has been started, the leader of a process session of its own. Its
+// methods are those of a shellbox.Process, which says what they have to do; what they do beyond it
+// is said here. They may be called from several goroutines.
 //
-// The streams and the end of the process are taken care of by Close and by Wait: both have to be called, in any order.
+// The streams and the end of the process are taken care of by Close and by Wait: both have to be
+// called, in any order.
 type Process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -42,13 +44,16 @@ func newProcess(cmd *exec.Cmd) *Process {
 	return p
 }
 
-// Start starts cmd on three pipes. Its Path, Args, Env and Dir count, and its SysProcAttr, of which Setsid is set here; Command makes one.
+// Start starts cmd on three pipes. Its Path, Args, Env and Dir count, and its SysProcAttr, of which
+// Setsid is set here; Command makes one.
 //
-// A program that ignores signals, because it was started so (nohup, or "&" in a script) or by signal.Ignore, does not pass that on: SIGHUP, SIGINT,
-// SIGQUIT, SIGPIPE and SIGTERM have their default dispositions in what is started.
+// A program that ignores signals, because it was started so (nohup, or "&" in a script) or by
+// signal.Ignore, does not pass that on: SIGHUP, SIGINT, SIGQUIT, SIGPIPE and SIGTERM have their
+// default dispositions in what is started.
 func Start(cmd *exec.Cmd) (*Process, error) { return startOnPipes(cmd, false) }
 
-// StartJoined is Start for shellbox.Program's Joined: the program's standard error is its standard output, and Stderr is empty.
+// StartJoined is Start for shellbox.Program's Joined: the program's standard error is its standard
+// output, and Stderr is empty.
 func StartJoined(cmd *exec.Cmd) (*Process, error) { return startOnPipes(cmd, true) }
 
 func startOnPipes(cmd *exec.Cmd, joined bool) (*Process, error) {
@@ -70,8 +75,8 @@ func startOnPipes(cmd *exec.Cmd, joined bool) (*Process, error) {
 	return p, nil
 }
 
-// StartOnTerminal is Start on a new terminal of that size, in characters, as OpenTerminal makes it. What is written to Stdin is typed by a Keyboard,
-// so Stdout has to be read all along.
+// StartOnTerminal is Start on a new terminal of that size, in characters, as OpenTerminal makes it.
+// What is written to Stdin is typed by a Keyboard, so Stdout has to be read all along.
 func StartOnTerminal(cmd *exec.Cmd, rows, cols int) (*Process, error) {
 	master, end, err := OpenTerminal(rows, cols)
 	if err != nil {
@@ -126,14 +131,17 @@ func startOn(cmd *exec.Cmd, master, end, stdin *os.File) (*Process, error) {
 // PID returns the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// TTY returns the number of the program's terminal, as proc.Process has it; 0 without a terminal, and where terminals have no numbers.
+// TTY returns the number of the program's terminal, as proc.Process has it; 0 without a terminal,
+// and where terminals have no numbers.
 func (p *Process) TTY() int { return p.tty }
 
-// Stdin is the program's standard input or, with a terminal, types on that; closing it does nothing then.
+// Stdin is the program's standard input or, with a terminal, types on that; closing it does nothing
+// then.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 
-// Commands writes to the pipe that is the standard input of what StartShell has started; nil for any other program. A Write blocks while the pipe is full
-// (Linux: 64 KiB). Close frees it, and so does the end of the last process that has the pipe open to read.
+// Commands writes to the pipe that is the standard input of what StartShell has started; nil for
+// any other program. A Write blocks while the pipe is full (Linux: 64 KiB). Close frees it, and so
+// does the end of the last process that has the pipe open to read.
 func (p *Process) Commands() io.WriteCloser {
 	if p.commands == nil {
 		return nil // not a non-nil interface that holds nil
@@ -141,7 +149,8 @@ func (p *Process) Commands() io.WriteCloser {
 	return p.commands
 }
 
-// Stdout is the program's standard output, or what its terminal shows. With a terminal it ends when no process has that open any more.
+// Stdout is the program's standard output, or what its terminal shows. With a terminal it ends when
+// no process has that open any more.
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
 // Stderr is the program's standard error; nil with a terminal.
@@ -152,7 +161,8 @@ func (p *Process) Stderr() io.Reader {
 	return p.stderr
 }
 
-// Resize sets the terminal's size, in characters. Without a terminal the error is errors.ErrUnsupported.
+// Resize sets the terminal's size, in characters. Without a terminal the error is
+// errors.ErrUnsupported.
 func (p *Process) Resize(rows, cols int) error {
 	if p.screen == nil {
 		return errors.ErrUnsupported
@@ -160,8 +170,9 @@ func (p *Process) Resize(rows, cols int) error {
 	return Resize(p.screen, rows, cols)
 }
 
-// Wait waits for the program's end, and returns its exit status and 0, or 128+n and n if signal n ended it: the Code and the Signal of a
-// shellbox.Status. It does not wait for the end of the output. The error says that there is no status.
+// Wait waits for the program's end, and returns its exit status and 0, or 128+n and n if signal n
+// ended it: the Code and the Signal of a shellbox.Status. It does not wait for the end of the
+// output. The error says that there is no status.
 func (p *Process) Wait() (code, signal int, err error) {
 	var exit *exec.ExitError
 	if err := p.wait(); err != nil && !errors.As(err, &exit) {
@@ -173,19 +184,24 @@ func (p *Process) Wait() (code, signal int, err error) {
 	return p.cmd.ProcessState.ExitCode(), 0, nil
 }
 
-// Settle waits, for about limit, until all that has been printed on the terminal up to now has been read, and its reader is done with it: has called
-// Read again. A Host that looks at its processes itself (shellbox.Processes) calls it after the look. busy: that has not come about. Without a
+// Settle waits, for about limit, until all that has been printed on the terminal up to now has been
+// read, and its reader is done with it: has called Read again. A Host that looks at its processes
+// itself (shellbox.Processes) calls it after the look. busy: that has not come about. Without a
 // terminal it returns at once.
 func (p *Process) Settle(limit time.Duration) (busy bool) {
 	s := p.screen
-	return s != nil && !tty.Within(limit, func() bool { return s.waits.Load() && !tty.Readable(s) && s.waits.Load() })
+	return s != nil && !tty.Within(limit, func() bool {
+		return s.waits.Load() && !tty.Readable(s) && s.waits.Load()
+	})
 }
 
-// Ended reports whether Wait has seen the program's end. The process's id may be another's from then on.
+// Ended reports whether Wait has seen the program's end. The process's id may be another's from
+// then on.
 func (p *Process) Ended() bool { return p.reaped.Load() }
 
-// Discard is Keyboard.Discard for the terminal's Keyboard, with the terminal's number for flush. It is for a Host that looks at its processes itself
-// (shellbox.Processes). Without a terminal, and where terminals have no numbers, it does nothing.
+// Discard is Keyboard.Discard for the terminal's Keyboard, with the terminal's number for flush. It
+// is for a Host that looks at its processes itself (shellbox.Processes). Without a terminal, and
+// where terminals have no numbers, it does nothing.
 func (p *Process) Discard(limit time.Duration, flush func(tty int) int) (dropped int) {
 	if p.tty == 0 {
 		return 0
@@ -193,7 +209,8 @@ func (p *Process) Discard(limit time.Duration, flush func(tty int) int) (dropped
 	return p.keyboard.Discard(limit, func() int { return flush(p.tty) })
 }
 
-// Close closes the streams: reads and writes under way return, and a terminal hangs up. Closing again does nothing. It always returns nil.
+// Close closes the streams: reads and writes under way return, and a terminal hangs up. Closing
+// again does nothing. It always returns nil.
 func (p *Process) Close() error {
 	p.close.Do(func() {
 		p.stdin.Close()

@@ -12,16 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Supported is whether this system has terminals as Unix has them. Where it is false, what starts programs or opens terminals returns
-// errors.ErrUnsupported.
+// Supported is whether this system has terminals as Unix has them. Where it is false, what starts
+// programs or opens terminals returns errors.ErrUnsupported.
 const Supported = true
 
-// OpenTerminal opens a new terminal of that size, in characters; 0 by 0 is a size that is not known. The program gets end as its standard input,
-// output and error, and as its controlling terminal; once it runs, end is to be closed here, or the master's reader would never see the terminal's end.
-// Closing the master hangs up, and frees a Read of it.
+// OpenTerminal opens a new terminal of that size, in characters; 0 by 0 is a size that is not
+// known. The program gets end as its standard input, output and error, and as its controlling
+// terminal; once it runs, end is to be closed here, or the master's reader would never see the
+// terminal's end. Closing the master hangs up, and frees a Read of it.
 //
-// The terminal is as shellbox.Terminal wants it: in canonical mode with echo and without ONLCR. ECHOCTL is off so that the interrupt key does not
-// show as ^C in the output, and IUTF8 is on where the system has it.
+// The terminal is as shellbox.Terminal wants it: in canonical mode with echo and without ONLCR.
+// ECHOCTL is off so that the interrupt key does not show as ^C in the output, and IUTF8 is on where
+// the system has it.
 func OpenTerminal(rows, cols int) (master, end *os.File, err error) {
 	blocking, end, err := pty.Open()
 	if err != nil {
@@ -30,11 +32,12 @@ func OpenTerminal(rows, cols int) (master, end *os.File, err error) {
 	master, err = pollable(blocking)
 	blocking.Close()
 	if err == nil {
-		err = errors.Join(Resize(master, rows, cols), tty.ChangeModes(end, func(modes *unix.Termios) {
-			modes.Oflag &^= unix.ONLCR
-			modes.Lflag &^= unix.ECHOCTL
-			modes.Iflag |= tty.IUTF8
-		}))
+		err = errors.Join(Resize(master, rows, cols), tty.ChangeModes(end,
+			func(modes *unix.Termios) {
+				modes.Oflag &^= unix.ONLCR
+				modes.Lflag &^= unix.ECHOCTL
+				modes.Iflag |= tty.IUTF8
+			}))
 	}
 	if err != nil {
 		end.Close()
@@ -46,8 +49,8 @@ func OpenTerminal(rows, cols int) (master, end *os.File, err error) {
 	return master, end, nil
 }
 
-// pollable returns a copy of f that goes through the runtime's poller, so that Close frees a Read. creack/pty calls Fd on its files, which puts
-// them in blocking mode for good.
+// pollable returns a copy of f that goes through the runtime's poller, so that Close frees a Read.
+// creack/pty calls Fd on its files, which puts them in blocking mode for good.
 func pollable(f *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -60,14 +63,18 @@ func pollable(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-// Resize sets the size, in characters, of the terminal that master belongs to. The programs on it get SIGWINCH.
+// Resize sets the size, in characters, of the terminal that master belongs to. The programs on it
+// get SIGWINCH.
 func Resize(master syscall.Conn, rows, cols int) error {
 	return tty.Control(master, func(fd int) error {
-		return os.NewSyscallError("set terminal size", unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(cols)}))
+		return os.NewSyscallError("set terminal size",
+			unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows),
+				Col: uint16(cols)}))
 	})
 }
 
-// enterable asks for the rights that chdir asks for; access(2) does for those of the real user, who may be another.
+// enterable asks for the rights that chdir asks for; access(2) does for those of the real user, who
+// may be another.
 func enterable(dir string) error {
 	var st unix.Stat_t
 	return unix.Stat(dir+"/.", &st)

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Supported is whether this system has terminals as Unix has them. Where it is false, what starts programs or opens terminals returns
-// errors.ErrUnsupported.
+// Supported is whether this system has terminals as Unix has them. Where it is false, what starts
+// programs or opens terminals returns errors.ErrUnsupported.
 const Supported = false
 
 // OpenTerminal returns errors.ErrUnsupported: this system has no terminals as Unix has them.

@@ -16,9 +16,11 @@ import (
 func main() {
 	next := make(chan struct{})
 	http.HandleFunc("/request", func(w http.ResponseWriter, r *http.Request) {
-		json.NewEncoder(w).Encode(map[string]any{"header": r.Header, "host": r.Host, "uri": r.RequestURI})
+		json.NewEncoder(w).Encode(map[string]any{"header": r.Header, "host": r.Host,
+			"uri": r.RequestURI})
 	})
-	http.HandleFunc("POST /big", func(w http.ResponseWriter, r *http.Request) { // begins to answer before it has read the request
+	// begins to answer before it has read the request
+	http.HandleFunc("POST /big", func(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).EnableFullDuplex()
 		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
 		w.Header().Set("Content-Length", strconv.Itoa(n))
@@ -51,8 +53,11 @@ func main() {
 			}
 		}
 	})
-	http.HandleFunc("POST /next", func(w http.ResponseWriter, r *http.Request) { next <- struct{}{} })
-	http.HandleFunc("GET /ws", func(w http.ResponseWriter, r *http.Request) { // refuses the pages of other hosts
+	http.HandleFunc("POST /next", func(w http.ResponseWriter, r *http.Request) {
+		next <- struct{}{}
+	})
+	// refuses the pages of other hosts
+	http.HandleFunc("GET /ws", func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
 		if err != nil {
 			return

@@ -1,4 +1,5 @@
-// Inside is a program that uses sandshell in a container that has the engine's socket. TestDockerOutsideOfDocker runs it.
+// Inside is a program that uses sandshell in a container that has the engine's socket.
+// TestDockerOutsideOfDocker runs it.
 package main
 
 import (
@@ -25,7 +26,8 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	box, err := sshbox.New(ctx, sshbox.Config{Image: os.Args[1], Pull: sshbox.PullNever, Network: "none"})
+	box, err := sshbox.New(ctx, sshbox.Config{Image: os.Args[1], Pull: sshbox.PullNever,
+		Network: "none"})
 	if err != nil {
 		return err
 	}
@@ -51,7 +53,8 @@ func prints(ctx context.Context, box sandbox.Sandbox, command, want string) erro
 	return nil
 }
 
-// copies copies a directory of this container into the box, has a command change it, and copies it back.
+// copies copies a directory of this container into the box, has a command change it, and copies it
+// back.
 func copies(ctx context.Context, box sandbox.Sandbox) error {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -62,13 +65,15 @@ func copies(ctx context.Context, box sandbox.Sandbox) error {
 	if err := os.Mkdir(there, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(there, "file"), []byte("from a container\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(there, "file"), []byte("from a container\n"),
+		0o644); err != nil {
 		return err
 	}
 	if err := box.CopyTo(ctx, there, "/tmp/there"); err != nil {
 		return err
 	}
-	if err := prints(ctx, box, "tr a-z A-Z </tmp/there/file | tee /tmp/there/answer", "FROM A CONTAINER\n"); err != nil {
+	if err := prints(ctx, box, "tr a-z A-Z </tmp/there/file | tee /tmp/there/answer",
+		"FROM A CONTAINER\n"); err != nil {
 		return err
 	}
 	if err := box.CopyFrom(ctx, "/tmp/there", back); err != nil {
@@ -101,5 +106,6 @@ func listens(ctx context.Context, box sandbox.Sandbox) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(prints(ctx, box, "cat < /dev/tcp/127.0.0.1/"+port, "hello from the other container\n"), <-served)
+	return errors.Join(prints(ctx, box, "cat < /dev/tcp/127.0.0.1/"+port,
+		"hello from the other container\n"), <-served)
 }

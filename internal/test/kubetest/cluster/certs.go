@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// An authority signs the certificates by which the parts of one cluster, and its users, know each other.
+// An authority signs the certificates by which the parts of one cluster, and its users, know each
+// other.
 type authority struct {
 	dir  string
 	cert *x509.Certificate
@@ -36,7 +37,8 @@ func newAuthority(dir string) (*authority, error) {
 	}
 	a := &authority{dir: dir, key: key}
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "sandshell-kube"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		Subject: pkix.Name{CommonName: "sandshell-kube"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := a.sign(template, template, key.Public())
 	if err != nil {
@@ -49,7 +51,8 @@ func newAuthority(dir string) (*authority, error) {
 	return a, a.write("ca.crt", a.pem)
 }
 
-func (a *authority) sign(template, parent *x509.Certificate, public crypto.PublicKey) ([]byte, error) {
+func (a *authority) sign(template, parent *x509.Certificate,
+	public crypto.PublicKey) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 100))
 	if err != nil {
 		return nil, err
@@ -59,15 +62,17 @@ func (a *authority) sign(template, parent *x509.Certificate, public crypto.Publi
 	return x509.CreateCertificate(rand.Reader, template, parent, public, a.key)
 }
 
-// issue makes a key pair for a name of some groups, and a certificate for servers at these addresses, or for a client where there are none.
+// issue makes a key pair for a name of some groups, and a certificate for servers at these
+// addresses, or for a client where there are none.
 func (a *authority) issue(name string, groups, addresses []string) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
 	}
 	template := &x509.Certificate{
-		Subject:  pkix.Name{CommonName: name, Organization: groups},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Subject:     pkix.Name{CommonName: name, Organization: groups},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	for _, address := range addresses {
 		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}

@@ -15,7 +15,8 @@ import (
 
 const groupRoot = "/sys/fs/cgroup"
 
-// hierarchies are the control groups' roots: version 2's single one, or version 1's one for each controller.
+// hierarchies are the control groups' roots: version 2's single one, or version 1's one for each
+// controller.
 func hierarchies() ([]string, error) {
 	if _, err := os.Stat(filepath.Join(groupRoot, "cgroup.controllers")); err == nil {
 		return []string{groupRoot}, nil
@@ -57,7 +58,8 @@ func makeGroups(name string, nodes int) error {
 	return nil
 }
 
-// inherit gives a new group what its parent has: version 1's cpuset begins with no processor, version 2's groups with no controller.
+// inherit gives a new group what its parent has: version 1's cpuset begins with no processor,
+// version 2's groups with no controller.
 func inherit(dir string) error {
 	parent := filepath.Dir(dir)
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
@@ -80,7 +82,8 @@ func inherit(dir string) error {
 	return nil
 }
 
-// removeGroups removes the cluster's groups, whose processes have ended; the kernel may still be giving up the last of them.
+// removeGroups removes the cluster's groups, whose processes have ended; the kernel may still be
+// giving up the last of them.
 func removeGroups(name string) error {
 	roots, err := hierarchies()
 	if err != nil {
@@ -88,7 +91,8 @@ func removeGroups(name string) error {
 	}
 	for _, root := range roots {
 		var dirs []string
-		filepath.WalkDir(filepath.Join(root, name), func(path string, e fs.DirEntry, err error) error {
+		filepath.WalkDir(filepath.Join(root, name), func(path string, e fs.DirEntry,
+			err error) error {
 			if err == nil && e.IsDir() {
 				dirs = append(dirs, path)
 			}

@@ -19,19 +19,22 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/bin"
 )
 
-// pauseImage holds a pod's namespaces; boxdImage has this library's boxd, and nothing else (kubetest.BoxdImage).
+// pauseImage holds a pod's namespaces; boxdImage has this library's boxd, and nothing else
+// (kubetest.BoxdImage).
 const (
 	pauseImage = "localhost/sandshell-pause:1"
 	boxdImage  = "localhost/sandshell-boxd:1"
 )
 
-// unpacked is a directory of containerd's with the images of the local Docker engine, unpacked; made once for what they are. Each
-// node starts with a copy of it, which shares the layers' files by hard links: an overlay's lower files are only read.
+// unpacked is a directory of containerd's with the images of the local Docker engine, unpacked;
+// made once for what they are. Each node starts with a copy of it, which shares the layers' files
+// by hard links: an overlay's lower files are only read.
 func unpacked(cache, programs string, images []string) (string, error) {
 	args := append([]string{"image", "inspect", "--format", "{{.Id}}"}, images...)
 	ids, err := exec.Command("docker", args...).CombinedOutput()
 	if err != nil {
-		return "", lacksError(fmt.Sprintf("a Docker engine with the images %s (make image): %s", strings.Join(images, ", "), bytes.TrimSpace(ids)))
+		return "", lacksError(fmt.Sprintf("a Docker engine with the images %s (make image): %s",
+			strings.Join(images, ", "), bytes.TrimSpace(ids)))
 	}
 	pause, err := os.ReadFile(filepath.Join(programs, "pause"))
 	if err != nil {
@@ -41,7 +44,8 @@ func unpacked(cache, programs string, images []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, fmt.Sprintf("images-%.8x", sha256.Sum256(fmt.Appendf(pause, "%q %s %s", images, ids, bin.For(runtime.GOARCH).Sum))))
+	dir := filepath.Join(cache, fmt.Sprintf("images-%.8x",
+		sha256.Sum256(fmt.Appendf(pause, "%q %s %s", images, ids, bin.For(runtime.GOARCH).Sum))))
 	lock, err := os.Create(filepath.Join(cache, "images.lock"))
 	if err != nil {
 		return "", err
@@ -96,14 +100,16 @@ func unpacked(cache, programs string, images []string) (string, error) {
 	return dir, os.Rename(making, dir)
 }
 
-// unpack is pid 1 of namespaces in which a containerd imports the images of standard input into DIR.
+// unpack is pid 1 of namespaces in which a containerd imports the images of standard input into
+// DIR.
 func unpack(dir string) error {
 	if err := privateMounts(dir, "/run", "/tmp", "/var/log"); err != nil {
 		return err
 	}
 	socket := "/run/containerd.sock"
 	config := "/run/containerd.toml"
-	if err := os.WriteFile(config, []byte(containerdConfig(here, "/run/containerd-state", socket)), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(containerdConfig(here, "/run/containerd-state", socket)),
+		0o600); err != nil {
 		return err
 	}
 	log := new(bytes.Buffer)
@@ -171,16 +177,19 @@ func imageArchive(image, name string, program []byte) ([]byte, error) {
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux",
 		"config": map[string]any{"Entrypoint": []string{"/" + name}, "User": "65535:65535"},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{
+			fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	manifest, err := json.Marshal([]any{map[string]any{"Config": "config.json", "RepoTags": []string{image}, "Layers": []string{"layer.tar"}}})
+	manifest, err := json.Marshal([]any{map[string]any{"Config": "config.json",
+		"RepoTags": []string{image}, "Layers": []string{"layer.tar"}}})
 	if err != nil {
 		return nil, err
 	}
-	return archive(file{"config.json", config}, file{"layer.tar", layer}, file{"manifest.json", manifest})
+	return archive(file{"config.json", config}, file{"layer.tar", layer},
+		file{"manifest.json", manifest})
 }
 
 type file struct {
@@ -192,7 +201,8 @@ func archive(files ...file) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range files {
-		if err := w.WriteHeader(&tar.Header{Name: f.name, Mode: 0o755, Size: int64(len(f.content))}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Name: f.name, Mode: 0o755,
+			Size: int64(len(f.content))}); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write(f.content); err != nil {

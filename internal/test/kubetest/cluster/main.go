@@ -1,22 +1,26 @@
 //go:build linux
 
-// Cluster runs a real Kubernetes cluster on this machine: etcd, the API server, the controller manager, the scheduler, and one to
-// nine nodes, each a kubelet and a containerd in namespaces of its own.
+// Cluster runs a real Kubernetes cluster on this machine: etcd, the API server, the controller
+// manager, the scheduler, and one to nine nodes, each a kubelet and a containerd in namespaces of
+// its own.
 //
 //	go run ./internal/test/kubetest/cluster [-nodes N] [-grace D] [-image NAME]...
 //
-// It prints "KUBECONFIG=…" when the nodes are ready, and takes orders from its standard input, a line each, until that ends:
+// It prints "KUBECONFIG=…" when the nodes are ready, and takes orders from its standard input, a
+// line each, until that ends:
 //
 //	kill NAME     ends a part at once: apiserver, controller-manager, scheduler, etcd, node1 …: a node with all its containers
 //	start NAME    starts it again, with the disk that it had
 //	pause NAME    the part stops where it is; a node loses its network
 //	resume NAME   and goes on
 //
-// Each is answered by "ok" or "error: …". Where the machine cannot have a cluster, it prints "lacks: …" and ends with status 3.
+// Each is answered by "ok" or "error: …". Where the machine cannot have a cluster, it prints
+// "lacks: …" and ends with status 3.
 //
-// Whatever ends this program, kill -9 included, ends all of the cluster: pid 1 of its namespaces ends when its standard input does.
-// It has no network but its own; its API server is reached at a port of 127.0.0.1. The machine keeps no mount, interface, sysctl
-// or process of it. Its files and its groups of processes in /sys/fs/cgroup go too, after a kill -9 when the next cluster starts.
+// Whatever ends this program, kill -9 included, ends all of the cluster: pid 1 of its namespaces
+// ends when its standard input does. It has no network but its own; its API server is reached at a
+// port of 127.0.0.1. The machine keeps no mount, interface, sysctl or process of it. Its files and
+// its groups of processes in /sys/fs/cgroup go too, after a kill -9 when the next cluster starts.
 package main
 
 import (
@@ -76,11 +80,13 @@ func outside() error {
 	o := options{images: []string{"sandshell-test", "sandshell-busybox", "sandshell-shell"}}
 	flag.IntVar(&o.Nodes, "nodes", 1, "how many `nodes`, 1 to 9")
 	flag.DurationVar(&o.Grace, "grace", 50*time.Second,
-		"how long a node may be silent until the cluster takes it for lost; its pods are given up after half of that more")
-	flag.Func("image", "an image of the local Docker engine, beside those of the tests; repeatable", func(name string) error {
-		o.images = append(o.images, name)
-		return nil
-	})
+		"how long a node may be silent until the cluster takes it for lost; its pods are given "+
+			"up after half of that more")
+	flag.Func("image", "an image of the local Docker engine, beside those of the tests; repeatable",
+		func(name string) error {
+			o.images = append(o.images, name)
+			return nil
+		})
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unknown argument %s; see -help", flag.Arg(0))

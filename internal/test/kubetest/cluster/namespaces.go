@@ -21,12 +21,13 @@ const (
 
 const here = "/run/kube" // where each of them has the cluster's directory
 
-// inNamespaces is this program in one of its roles, in namespaces of its own: when it ends, all that was started in them does, and their mounts
-// and interfaces go.
+// inNamespaces is this program in one of its roles, in namespaces of its own: when it ends, all
+// that was started in them does, and their mounts and interfaces go.
 func inNamespaces(role string, args ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", append([]string{role}, args...)...)
 	cmd.Dir = "/"
-	cmd.Env = append(os.Environ(), "TMPDIR=/tmp") // its own; another one may be below a directory that is hidden
+	// its own; another one may be below a directory that is hidden
+	cmd.Env = append(os.Environ(), "TMPDIR=/tmp")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setsid:     true, // a terminal's ^C is for the program outside
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
@@ -34,7 +35,8 @@ func inNamespaces(role string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// privateMounts hides the machine's mounts and directories that would be written to, and has dir at /run/kube.
+// privateMounts hides the machine's mounts and directories that would be written to, and has dir at
+// /run/kube.
 func privateMounts(dir string, empty ...string) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -42,7 +44,8 @@ func privateMounts(dir string, empty ...string) error {
 	if err := syscall.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
-	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0) // it may be below one of those that are hidden
+	// it may be below one of those that are hidden
+	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -55,7 +58,8 @@ func privateMounts(dir string, empty ...string) error {
 	if err := os.Mkdir(here, 0o755); err != nil {
 		return err
 	}
-	if err := syscall.Mount(fmt.Sprintf("/proc/self/fd/%d", fd), here, "", syscall.MS_BIND, ""); err != nil {
+	if err := syscall.Mount(fmt.Sprintf("/proc/self/fd/%d", fd), here, "", syscall.MS_BIND,
+		""); err != nil {
 		return fmt.Errorf("bind %s: %w", dir, err)
 	}
 	return nil
@@ -95,7 +99,8 @@ func connectable(socket string) error {
 
 // logged starts a part, whose output goes to log/NAME.log, behind what is there.
 func logged(name, program string, args ...string) (*exec.Cmd, error) {
-	log, err := os.OpenFile(filepath.Join(here, "log", name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(filepath.Join(here, "log", name+".log"),
+		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}

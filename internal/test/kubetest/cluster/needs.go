@@ -20,14 +20,16 @@ func check() error {
 		return lacksError("root, for namespaces and containers")
 	}
 	os.Setenv("PATH", os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin")
-	for _, need := range [][2]string{{"containerd", "containerd"}, {"ctr", "containerd"}, {"runc", "runc"}, {"ip", "iproute2"}, {"cp", "coreutils"}, {"docker", "docker.io"}} {
+	for _, need := range [][2]string{{"containerd", "containerd"}, {"ctr", "containerd"},
+		{"runc", "runc"}, {"ip", "iproute2"}, {"cp", "coreutils"}, {"docker", "docker.io"}} {
 		if _, err := exec.LookPath(need[0]); err != nil {
 			return lacksError(fmt.Sprintf("the program %s (Debian's package %s)", need[0], need[1]))
 		}
 	}
 	for _, plugin := range []string{"bridge", "host-local", "loopback"} {
 		if _, err := os.Stat(filepath.Join(cniPlugins, plugin)); err != nil {
-			return lacksError("CNI's plugins in " + cniPlugins + " (Debian's package containernetworking-plugins)")
+			return lacksError("CNI's plugins in " + cniPlugins +
+				" (Debian's package containernetworking-plugins)")
 		}
 	}
 	return nil
@@ -45,20 +47,24 @@ func cacheDir() (string, error) {
 
 // built is the directory with the programs of testdata/kube as it is now.
 func built(cache string) (string, error) {
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/sandshell/sandshell").Output()
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}",
+		"github.com/sandshell/sandshell").Output()
 	if err != nil {
 		return "", fmt.Errorf("go list: %w", err)
 	}
-	dir, err := exec.Command(filepath.Join(strings.TrimSpace(string(root)), "testdata", "kube", "build"), "--where").Output()
+	dir, err := exec.Command(filepath.Join(strings.TrimSpace(string(root)), "testdata", "kube",
+		"build"), "--where").Output()
 	if err != nil {
 		return "", fmt.Errorf("testdata/kube/build --where: %w", err)
 	}
 	programs := strings.TrimSpace(string(dir))
 	if filepath.Dir(programs) != cache {
-		return "", fmt.Errorf("testdata/kube/build keeps its programs at %s, not in %s", programs, cache)
+		return "", fmt.Errorf("testdata/kube/build keeps its programs at %s, not in %s", programs,
+			cache)
 	}
 	if _, err := os.Stat(programs); errors.Is(err, os.ErrNotExist) {
-		return "", lacksError("Kubernetes itself, which testdata/kube/build builds once, in some 10 minutes")
+		return "", lacksError("Kubernetes itself, which testdata/kube/build builds once, in some " +
+			"10 minutes")
 	}
 	return programs, nil
 }

@@ -14,9 +14,10 @@ import (
 
 // The cluster's addresses. They are nobody else's: its network has no way out.
 const (
-	planeAddress   = "10.90.0.1"
-	serviceRange   = "10.96.0.0/16"
-	serviceAddress = "10.96.0.1" // the Service kubernetes: the plane has the address itself, for there is no kube-proxy
+	planeAddress = "10.90.0.1"
+	serviceRange = "10.96.0.0/16"
+	// the Service kubernetes: the plane has the address itself, for there is no kube-proxy
+	serviceAddress = "10.96.0.1"
 	dnsAddress     = "10.96.0.10"
 )
 
@@ -24,9 +25,11 @@ func nodeName(i int) string    { return "node" + strconv.Itoa(i) }
 func nodeAddress(i int) string { return "10.90.0." + strconv.Itoa(10+i) }
 func podRange(i int) string    { return fmt.Sprintf("10.91.%d.0/24", i) }
 
-// sysctls are what the kubelet wants the machine to have. It is shown files that have it, and so leaves the machine alone.
+// sysctls are what the kubelet wants the machine to have. It is shown files that have it, and so
+// leaves the machine alone.
 var sysctls = map[string]string{
-	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
+	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10",
+	"kernel/panic_on_oops":     "1",
 	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
 }
 
@@ -40,7 +43,8 @@ func nodeFiles(state, group, images string, i int) error {
 		}
 	}
 	for file, content := range map[string]string{
-		"containerd.toml":   containerdConfig("/run/kube/"+name+"/containerd", "/run/containerd-state", "/run/containerd.sock"),
+		"containerd.toml": containerdConfig("/run/kube/"+name+"/containerd",
+			"/run/containerd-state", "/run/containerd.sock"),
 		"kubelet.yaml":      kubeletConfig(name, group),
 		"cni/pods.conflist": networkConfig(i),
 	} {
@@ -51,7 +55,8 @@ func nodeFiles(state, group, images string, i int) error {
 	return copyImages(images, filepath.Join(dir, "containerd"))
 }
 
-// node is pid 1 of a node's namespaces. The plane writes a line when it has given the node its end of a cable.
+// node is pid 1 of a node's namespaces. The plane writes a line when it has given the node its end
+// of a cable.
 func node(state, name string) error {
 	var o options
 	if err := o.read(state); err != nil {
@@ -73,7 +78,8 @@ func node(state, name string) error {
 	if err := nodeNetwork(i, o.Nodes); err != nil {
 		return err
 	}
-	containerd, err := logged(name+"-containerd", "containerd", "--config", filepath.Join(here, name, "containerd.toml"))
+	containerd, err := logged(name+"-containerd", "containerd", "--config",
+		filepath.Join(here, name, "containerd.toml"))
 	if err != nil {
 		return err
 	}
@@ -81,8 +87,10 @@ func node(state, name string) error {
 		return fmt.Errorf("containerd: %w", err)
 	}
 	startKubelet := func() (*exec.Cmd, error) {
-		return logged(name+"-kubelet", filepath.Join(here, "kube"), "kubelet", "--config", filepath.Join(here, name, "kubelet.yaml"),
-			"--kubeconfig", filepath.Join(here, "pki", name+".kubeconfig"), "--hostname-override", name, "--node-ip", nodeAddress(i))
+		return logged(name+"-kubelet", filepath.Join(here, "kube"), "kubelet", "--config",
+			filepath.Join(here, name, "kubelet.yaml"),
+			"--kubeconfig", filepath.Join(here, "pki", name+".kubeconfig"), "--hostname-override",
+			name, "--node-ip", nodeAddress(i))
 	}
 	kubelet, err := startKubelet()
 	starts := 1
@@ -108,7 +116,8 @@ func node(state, name string) error {
 	}
 }
 
-// kubeletStarts is how often a kubelet is started: it ends if containerd, which accepts connections, is "not initialized yet". systemd does so without an end.
+// kubeletStarts is how often a kubelet is started: it ends if containerd, which accepts
+// connections, is "not initialized yet". systemd does so without an end.
 const kubeletStarts = 10
 
 func nodeMounts(state, name string) error {
@@ -132,7 +141,8 @@ func nodeMounts(state, name string) error {
 			return fmt.Errorf("bind over the sysctl %s: %w", path, err)
 		}
 	}
-	return syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, "") // as volumes' propagation wants it
+	// as volumes' propagation wants it
+	return syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, "")
 }
 
 // nodeNetwork is the node's address, and its ways to the services and to the other nodes' pods.
@@ -142,11 +152,13 @@ func nodeNetwork(i, nodes int) error {
 		{"addr", "add", nodeAddress(i) + "/24", "dev", "eth0"},
 		{"link", "set", "eth0", "up"},
 		{"route", "add", serviceAddress, "via", planeAddress},
-		{"route", "add", "unreachable", serviceRange}, // said at once, as to a program that asks the name server, of which there is none
+		// said at once, as to a program that asks the name server, of which there is none
+		{"route", "add", "unreachable", serviceRange},
 	}
 	for other := 1; other <= nodes; other++ {
 		if other != i {
-			steps = append(steps, []string{"route", "add", podRange(other), "via", nodeAddress(other)})
+			steps = append(steps, []string{"route", "add", podRange(other), "via",
+				nodeAddress(other)})
 		}
 	}
 	for _, step := range steps {

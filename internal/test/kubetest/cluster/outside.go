@@ -27,7 +27,8 @@ type cluster struct {
 	ended  chan error     // the plane's
 }
 
-const startLimit = 3 * time.Minute // for the nodes to be ready: 20 s where forty programs share two processors
+// for the nodes to be ready: 20 s where forty programs share two processors
+const startLimit = 3 * time.Minute
 
 // up starts a cluster. If it fails there may be a cluster all the same, to be taken down.
 func up(o options) (*cluster, error) {
@@ -119,9 +120,11 @@ func (c *cluster) serve(lines <-chan string, signals <-chan os.Signal) error {
 			return nil
 		case err := <-c.ended:
 			c.ended <- err
-			return fmt.Errorf("the cluster has ended by itself: %v; its logs end so:\n%s", err, c.logs())
+			return fmt.Errorf("the cluster has ended by itself: %v; its logs end so:\n%s", err,
+				c.logs())
 		case <-late:
-			return fmt.Errorf("the nodes were not ready after %v; the logs end so:\n%s", startLimit, c.logs())
+			return fmt.Errorf("the nodes were not ready after %v; the logs end so:\n%s", startLimit,
+				c.logs())
 		}
 	}
 }
@@ -150,7 +153,8 @@ func (c *cluster) logs() string {
 	for _, file := range files {
 		if b, err := os.ReadFile(file); err == nil {
 			lines := strings.SplitAfter(string(b), "\n")
-			fmt.Fprintf(&all, "--- %s\n%s", filepath.Base(file), strings.Join(lines[max(0, len(lines)-8):], ""))
+			fmt.Fprintf(&all, "--- %s\n%s", filepath.Base(file),
+				strings.Join(lines[max(0, len(lines)-8):], ""))
 		}
 	}
 	return all.String()
@@ -180,7 +184,8 @@ func (c *cluster) files(o options, programs, images, address string) error {
 	inside := "https://" + planeAddress
 	err = errors.Join(
 		ca.pair("sa", "service-accounts", nil),
-		ca.pair("apiserver", "kube-apiserver", nil, "localhost", "kubernetes", "kubernetes.default.svc", "127.0.0.1", planeAddress, serviceAddress),
+		ca.pair("apiserver", "kube-apiserver", nil, "localhost", "kubernetes",
+			"kubernetes.default.svc", "127.0.0.1", planeAddress, serviceAddress),
 		ca.pair("kubelet-client", "kube-apiserver-kubelet-client", []string{"system:masters"}),
 		ca.kubeconfig("admin", "https://"+address, "admin", "system:masters"),
 		ca.kubeconfig("inside", inside, "admin", "system:masters"),

@@ -89,7 +89,10 @@ func plane(state string) error {
 					return err
 				}
 			}
-			go func() { api.wait(func() bool { return api.readyNodes() == p.o.Nodes }); close(ready) }()
+			go func() {
+				api.wait(func() bool { return api.readyNodes() == p.o.Nodes })
+				close(ready)
+			}()
 		case <-ready:
 			ready = nil
 			fmt.Println("ready")
@@ -129,23 +132,38 @@ func (p *controlPlane) define() {
 	}
 	pki := func(file string) string { return filepath.Join(here, "pki", file) }
 	patience := fmt.Sprint(int(p.o.Grace.Seconds() / 2))
-	component("etcd", "--data-dir", filepath.Join(here, "etcd"), "--unsafe-no-fsync", "--log-level", "warn",
-		"--listen-client-urls", "http://127.0.0.1:2379", "--advertise-client-urls", "http://127.0.0.1:2379", "--listen-peer-urls", "http://127.0.0.1:2380")
-	component("apiserver", "--etcd-servers", "http://127.0.0.1:2379", "--secure-port", "443", "--advertise-address", planeAddress,
-		"--tls-cert-file", pki("apiserver.crt"), "--tls-private-key-file", pki("apiserver.key"), "--client-ca-file", pki("ca.crt"),
-		"--kubelet-client-certificate", pki("kubelet-client.crt"), "--kubelet-client-key", pki("kubelet-client.key"),
-		"--kubelet-certificate-authority", pki("ca.crt"), "--kubelet-preferred-address-types", "InternalIP",
-		"--service-account-key-file", pki("sa.crt"), "--service-account-signing-key-file", pki("sa.key"),
-		"--service-account-issuer", "https://kubernetes.default.svc", "--service-cluster-ip-range", serviceRange,
-		"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "NodeRestriction", "--allow-privileged",
-		"--default-not-ready-toleration-seconds", patience, "--default-unreachable-toleration-seconds", patience)
-	component("controller-manager", "--kubeconfig", pki("controller-manager.kubeconfig"), "--leader-elect=false", "--use-service-account-credentials",
-		"--service-account-private-key-file", pki("sa.key"), "--root-ca-file", pki("ca.crt"), "--bind-address", "127.0.0.1",
+	component("etcd", "--data-dir", filepath.Join(here, "etcd"), "--unsafe-no-fsync", "--log-level",
+		"warn",
+		"--listen-client-urls", "http://127.0.0.1:2379", "--advertise-client-urls",
+		"http://127.0.0.1:2379", "--listen-peer-urls", "http://127.0.0.1:2380")
+	component("apiserver", "--etcd-servers", "http://127.0.0.1:2379", "--secure-port", "443",
+		"--advertise-address", planeAddress,
+		"--tls-cert-file", pki("apiserver.crt"), "--tls-private-key-file", pki("apiserver.key"),
+		"--client-ca-file", pki("ca.crt"),
+		"--kubelet-client-certificate", pki("kubelet-client.crt"), "--kubelet-client-key",
+		pki("kubelet-client.key"),
+		"--kubelet-certificate-authority", pki("ca.crt"), "--kubelet-preferred-address-types",
+		"InternalIP",
+		"--service-account-key-file", pki("sa.crt"), "--service-account-signing-key-file",
+		pki("sa.key"),
+		"--service-account-issuer", "https://kubernetes.default.svc", "--service-cluster-ip-range",
+		serviceRange,
+		"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "NodeRestriction",
+		"--allow-privileged",
+		"--default-not-ready-toleration-seconds", patience,
+		"--default-unreachable-toleration-seconds", patience)
+	component("controller-manager", "--kubeconfig", pki("controller-manager.kubeconfig"),
+		"--leader-elect=false", "--use-service-account-credentials",
+		"--service-account-private-key-file", pki("sa.key"), "--root-ca-file", pki("ca.crt"),
+		"--bind-address", "127.0.0.1",
 		"--node-monitor-period", "1s", "--node-monitor-grace-period", p.o.Grace.String())
-	component("scheduler", "--kubeconfig", pki("scheduler.kubeconfig"), "--leader-elect=false", "--bind-address", "127.0.0.1")
+	component("scheduler", "--kubeconfig", pki("scheduler.kubeconfig"), "--leader-elect=false",
+		"--bind-address", "127.0.0.1")
 	for i := 1; i <= p.o.Nodes; i++ {
 		name := nodeName(i)
-		p.parts = append(p.parts, &part{name: name, start: func() (*exec.Cmd, error) { return p.startNode(name) }})
+		p.parts = append(p.parts, &part{name: name, start: func() (*exec.Cmd, error) {
+			return p.startNode(name)
+		}})
 	}
 }
 
@@ -160,7 +178,8 @@ func (p *controlPlane) startNode(name string) (*exec.Cmd, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	err = ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", fmt.Sprint(cmd.Process.Pid))
+	err = ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns",
+		fmt.Sprint(cmd.Process.Pid))
 	if err == nil {
 		err = ip("link", "set", name, "master", "nodes", "up")
 	}
@@ -208,7 +227,8 @@ func (p *controlPlane) order(line string) error {
 			cmd.Process.Kill()
 			<-part.ended
 			if isNode {
-				ip("link", "del", name) // the kernel, too, removes it with the node's namespace, but later
+				// the kernel, too, removes it with the node's namespace, but later
+				ip("link", "del", name)
 			}
 			return nil
 		case "pause":

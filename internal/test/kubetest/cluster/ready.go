@@ -22,11 +22,13 @@ func newAPI() (*api, error) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
-	pair, err := tls.LoadX509KeyPair(filepath.Join(here, "pki", "kubelet-client.crt"), filepath.Join(here, "pki", "kubelet-client.key"))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(here, "pki", "kubelet-client.crt"),
+		filepath.Join(here, "pki", "kubelet-client.key"))
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots,
+		Certificates: []tls.Certificate{pair}}}
 	return &api{&http.Client{Transport: transport, Timeout: 10 * time.Second}}, nil
 }
 
@@ -44,10 +46,12 @@ func (a *api) get(path string, v any) bool {
 		return false
 	}
 	defer answer.Body.Close()
-	return answer.StatusCode == http.StatusOK && (v == nil || json.NewDecoder(answer.Body).Decode(v) == nil)
+	return answer.StatusCode == http.StatusOK &&
+		(v == nil || json.NewDecoder(answer.Body).Decode(v) == nil)
 }
 
-// healthy reports whether the API server has made what it begins with, the roles of the others among it.
+// healthy reports whether the API server has made what it begins with, the roles of the others
+// among it.
 func (a *api) healthy() bool { return a.get("/readyz", nil) }
 
 // readyNodes counts the nodes that take pods.

@@ -1,5 +1,6 @@
-// Package zmtp is the client's side of ZMTP 3.0, the protocol of ZeroMQ, on an open connection: with the mechanism NULL, as a DEALER or a SUB. See
-// https://rfc.zeromq.org/spec/23/. The peer is not trusted: its messages take no more memory than Limit.
+// Package zmtp is the client's side of ZMTP 3.0, the protocol of ZeroMQ, on an open connection:
+// with the mechanism NULL, as a DEALER or a SUB. See https://rfc.zeromq.org/spec/23/. The peer is
+// not trusted: its messages take no more memory than Limit.
 package zmtp
 
 import (
@@ -49,12 +50,14 @@ type Conn struct {
 
 // A Message has one frame or more.
 type Message struct {
-	Frames  [][]byte
-	Omitted int64 // bytes of the first frame beyond the Limit, and of all after it: Frames ends before them
+	Frames [][]byte
+	// bytes of the first frame beyond the Limit, and of all after it: Frames ends before them
+	Omitted int64
 }
 
-// NewConn shakes hands with the socket at the other end of conn. A ROUTER there knows this one by identity; if that is empty, it chooses one. If
-// NewConn fails, conn is closed. ctx governs the handshake only.
+// NewConn shakes hands with the socket at the other end of conn. A ROUTER there knows this one by
+// identity; if that is empty, it chooses one. If NewConn fails, conn is closed. ctx governs the
+// handshake only.
 func NewConn(ctx context.Context, conn net.Conn, kind, identity string) (*Conn, error) {
 	c := &Conn{conn: conn, r: newReader(conn)}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -156,7 +159,8 @@ func (c *Conn) Send(frames ...[]byte) error {
 	return err
 }
 
-// Receive returns the next message. After an error there is none. At the orderly end of the connection the error is io.EOF.
+// Receive returns the next message. After an error there is none. At the orderly end of the
+// connection the error is io.EOF.
 func (c *Conn) Receive() (*Message, error) {
 	m := &Message{}
 	kept := int64(0)
@@ -198,7 +202,8 @@ func (c *Conn) header() (flags byte, size int64, err error) {
 	if flags, err = c.r.ReadByte(); err != nil {
 		return 0, 0, err
 	}
-	if flags&^(flagMore|flagLong|flagCommand) != 0 || flags&flagCommand != 0 && flags&flagMore != 0 {
+	if flags&^(flagMore|flagLong|flagCommand) != 0 || flags&flagCommand != 0 &&
+		flags&flagMore != 0 {
 		return 0, 0, fmt.Errorf("a frame has the flags %#x", flags)
 	}
 	if flags&flagLong == 0 {

@@ -22,7 +22,8 @@ var greeting = "\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f\x03\x01NULL" + strings.
 
 const ready = "\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03PUB"
 
-// talk shakes hands with a peer that says this, and passes on what it has heard when the connection is closed.
+// talk shakes hands with a peer that says this, and passes on what it has heard when the connection
+// is closed.
 func talk(t *testing.T, kind, identity, says string) (*Conn, <-chan string, error) {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -55,21 +56,25 @@ func TestHandshake(t *testing.T) {
 	defer c.Close()
 	said := <-heard
 	require.Equal(t, "\xff\x00\x00\x00\x00\x00\x00\x00\x00\x7f\x03\x00NULL", said[:16])
-	require.Equal(t, "\x04\x2b\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER\x08Identity\x00\x00\x00\x02me", said[64:])
+	require.Equal(t,
+		"\x04\x2b\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER\x08Identity\x00\x00\x00\x02me",
+		said[64:])
 }
 
 func TestHandshakeRefused(t *testing.T) {
 	for _, c := range []struct{ name, says, err string }{
 		{"Nothing", "", "unexpected EOF"},
 		{"Half", greeting[:20], "unexpected EOF"},
-		{"NotZMTP", "SSH-2.0-OpenSSH_9.2p1 Debian" + strings.Repeat(" ", 64), "does not speak ZMTP"},
+		{"NotZMTP", "SSH-2.0-OpenSSH_9.2p1 Debian" + strings.Repeat(" ", 64),
+			"does not speak ZMTP"},
 		{"Old", greeting[:10] + "\x01" + greeting[11:], "speaks ZMTP 1, which is too old"},
 		{"Mechanism", greeting[:12] + "CURVE" + greeting[17:], `wants the mechanism "CURVE"`},
 		{"Message", greeting + "\x00\x01x", "a message comes before READY"},
 		{"Error", greeting + "\x04\x0a\x05ERROR\x03bad", `answers ERROR "\x03bad"`},
 		{"Empty", greeting + "\x04\x00", "answers"},
 		{"ShortName", greeting + "\x04\x02\x09R", "answers"},
-		{"HugeCommand", greeting + long(flagCommand|flagLong, 1<<40), "a command has 1099511627776 bytes"},
+		{"HugeCommand", greeting + long(flagCommand|flagLong, 1<<40),
+			"a command has 1099511627776 bytes"},
 		{"Flags", greeting + "\x80\x00", "a frame has the flags 0x80"},
 		{"ManyCommands", greeting + "\x05\x00", "a frame has the flags 0x5"},
 	} {
@@ -161,7 +166,8 @@ func TestSend(t *testing.T) {
 	c := &Conn{conn: both}
 	require.NoError(t, c.Subscribe("x"))
 	require.NoError(t, c.Send([]byte("a"), nil, bytes.Repeat([]byte("b"), 256)))
-	require.Equal(t, "\x00\x02\x01x"+"\x01\x01a"+"\x01\x00"+"\x02\x00\x00\x00\x00\x00\x00\x01\x00"+strings.Repeat("b", 256), both.written.String())
+	require.Equal(t, "\x00\x02\x01x"+"\x01\x01a"+"\x01\x00"+"\x02\x00\x00\x00\x00\x00\x00\x01\x00"+
+		strings.Repeat("b", 256), both.written.String())
 }
 
 func FuzzReceive(f *testing.F) {

@@ -91,12 +91,14 @@ func parseProgram(out string) (dir string, env []string, err error) {
 	return strings.ReplaceAll(dir, "\x00", "\n"), env, err
 }
 
-// unswapped returns the strings of a list in which tr has exchanged NUL, which ends each of them, and the end of a line.
+// unswapped returns the strings of a list in which tr has exchanged NUL, which ends each of them,
+// and the end of a line.
 func unswapped(list string) (all []string, err error) {
 	if list == "" {
 		return nil, nil
 	}
-	counted := bounded.List{What: "the strings of a process", Max: listMax, Cost: bounded.StringCost}
+	counted := bounded.List{What: "the strings of a process", Max: listMax,
+		Cost: bounded.StringCost}
 	for text := range strings.SplitSeq(strings.TrimSuffix(list, "\n"), "\n") {
 		if err := counted.Add(len(text)); err != nil {
 			return nil, err
@@ -165,7 +167,8 @@ func parseProcesses(out string) (ps []proc.Process, err error) {
 	return ps, nil
 }
 
-// parseProcess reads "P pid state ppid pgrp session tty tpgid starttime startcode name"; the name is the last, and may hold blanks.
+// parseProcess reads "P pid state ppid pgrp session tty tpgid starttime startcode name"; the name
+// is the last, and may hold blanks.
 func parseProcess(f []string) (p proc.Process, ok bool) {
 	if len(f) < 11 || f[0] != "P" {
 		return p, false
@@ -180,7 +183,8 @@ func parseProcess(f []string) (p proc.Process, ok bool) {
 	return p, true
 }
 
-// terminalModes are a terminal's modes, and whether a read of it ends after some time without input (min 0).
+// terminalModes are a terminal's modes, and whether a read of it ends after some time without input
+// (min 0).
 type terminalModes struct {
 	proc.Modes
 	timed bool

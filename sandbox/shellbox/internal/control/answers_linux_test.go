@@ -24,7 +24,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// The control shell and package inspect answer the same questions: here they are compared on live processes.
+// The control shell and package inspect answer the same questions: here they are compared on live
+// processes.
 
 // limit bounds the wait for what is to happen at once.
 const limit = 20 * time.Second
@@ -38,9 +39,14 @@ func (local) Tree(_ context.Context, pids ...int) ([]proc.Process, error) {
 func (local) Alive(_ context.Context, pids ...int) ([]proc.Process, error) {
 	return procfs.Alive(pids...), nil
 }
-func (local) Marked(_ context.Context, word string) ([]int, error) { return procfs.Marked(word), nil }
-func (local) ResetModes(_ context.Context, tty int) error          { procfs.ResetModes(tty); return nil }
-func (local) Uptime(context.Context) (time.Duration, error)        { return procfs.Uptime() }
+func (local) Marked(_ context.Context, word string) ([]int, error) {
+	return procfs.Marked(word), nil
+}
+func (local) ResetModes(_ context.Context, tty int) error {
+	procfs.ResetModes(tty)
+	return nil
+}
+func (local) Uptime(context.Context) (time.Duration, error) { return procfs.Uptime() }
 func (local) Signal(_ context.Context, pids []int, signals ...proc.Signal) (int, error) {
 	return procfs.Signal(pids, signals...)
 }
@@ -70,13 +76,17 @@ type answers interface {
 	Program(ctx context.Context, pid int) (string, []string, error)
 }
 
-// settled returns the tree of a process when it is as wanted, nothing in it runs, and it is the same twice.
+// settled returns the tree of a process when it is as wanted, nothing in it runs, and it is the
+// same twice.
 func settled(t testing.TB, pid int, wanted func([]proc.Process) bool) []proc.Process {
 	t.Helper()
 	var last []proc.Process
 	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(10 * time.Millisecond) {
 		ps := procfs.Tree(pid)
-		if fmt.Sprint(plain(ps)) == fmt.Sprint(plain(last)) && !slices.ContainsFunc(ps, func(p proc.Process) bool { return p.State == "R" || p.State == "D" }) && wanted(ps) {
+		if fmt.Sprint(plain(ps)) == fmt.Sprint(plain(last)) &&
+			!slices.ContainsFunc(ps, func(p proc.Process) bool {
+				return p.State == "R" || p.State == "D"
+			}) && wanted(ps) {
 			return ps
 		}
 		last = ps
@@ -119,10 +129,13 @@ var liveTrees = []struct {
 	wanted       func([]proc.Process) bool
 }{
 	{"Prompt", ":", has("bash")},
-	{"Zombie", // the child of the first sleep ends when that is no shell any more, which would reap it
+	// the child of the first sleep ends when that is no shell any more, which would reap it
+	{"Zombie",
 		`sh -c 'sh -c "until grep -q sleep /proc/\$PPID/comm; do :; done" & exec sleep 1000' & sleep 1000 | sleep 1000 & cat`,
 		func(ps []proc.Process) bool {
-			zombie := slices.ContainsFunc(ps, func(p proc.Process) bool { return p.State == "Z" && p.Name == "sh" && p.Image == "" })
+			zombie := slices.ContainsFunc(ps, func(p proc.Process) bool {
+				return p.State == "Z" && p.Name == "sh" && p.Image == ""
+			})
 			return zombie && has("bash", "cat", "sleep", "sleep", "sleep")(ps)
 		}},
 	{"Pipeline", "sleep 1000 | (sleep 1000; true) | cat", has("cat", "sleep", "sleep")},
@@ -144,7 +157,8 @@ ctypes.CDLL(None).pthread_exit(None)'`, func(ps []proc.Process) bool {
 			return p.Name == "python3" && p.State == "S" && strings.Contains(string(stat), ") Z ")
 		})
 	}},
-	{"Background", "python3 -c 'import threading, time\nfor _ in range(3): threading.Thread(target=time.sleep, args=(1000,)).start()' & sleep 1000",
+	{"Background", "python3 -c 'import threading, time\nfor _ in range(3): " +
+		"threading.Thread(target=time.sleep, args=(1000,)).start()' & sleep 1000",
 		has("python3", "sleep")},
 	{"Names", `s=$(command -v sleep); n() { ln -s "$s" "$1"; ./"$1" 1000 & }; n 'a) S 1 1 ('; n $'x\ny'; n '\n'; n ' b  c '; n ')'; cat`,
 		has("cat", "a) S 1 1 (", "x", `\n`, " b  c ", ")")},
@@ -162,7 +176,8 @@ func TestTree(t *testing.T) {
 			}
 			pid := startShell(t, c.script)
 			var ours, theirs []proc.Process
-			for again := true; again; again = !slices.Equal(plain(ours), plain(procfs.Tree(pid))) { // what changes meanwhile cannot be compared
+			// what changes meanwhile cannot be compared
+			for again := true; again; again = !slices.Equal(plain(ours), plain(procfs.Tree(pid))) {
 				ours = settled(t, pid, c.wanted)
 				theirs = must[[]proc.Process](t)(sh.Tree(ctx, pid))
 			}
@@ -170,7 +185,8 @@ func TestTree(t *testing.T) {
 
 			pids := pidsOf(ours)
 			require.Equal(t, plain(ours), plain(procfs.Tree(pids...)), "each process is there once")
-			require.Equal(t, plain(ours), plain(must[[]proc.Process](t)(sh.Tree(ctx, pids...))), "each process is there once")
+			require.Equal(t, plain(ours), plain(must[[]proc.Process](t)(sh.Tree(ctx, pids...))),
+				"each process is there once")
 			alive := procfs.Alive(pids...)
 			for i := range alive {
 				alive[i].Image, alive[i].Name = "", "" // the shell leaves them out
@@ -191,8 +207,10 @@ func TestTreeOfAnotherUser(t *testing.T) {
 	settled(t, pid, has("cat"))
 	answers := make(chan []proc.Process)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine, and with it the identity
-		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
+		// for good: the thread ends with the goroutine, and with it the identity
+		runtime.LockOSThread()
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody,
+			nobody); errno != 0 {
 			answers <- nil
 			return
 		}
@@ -213,11 +231,13 @@ func TestNothingThere(t *testing.T) {
 		require.Empty(t, must[[]proc.Process](t)(answers.Alive(ctx, 4194303, 0, -1)))
 		require.Empty(t, must[[]int](t)(answers.Marked(ctx, "")))
 		require.Empty(t, must[[]int](t)(answers.Marked(ctx, `NO_SUCH'MARK="$(x)`)))
-		for _, tty := range []int{0, -1, 1088, 287319} { // none, a serial line, one that is not there
+		// none, a serial line, one that is not there
+		for _, tty := range []int{0, -1, 1088, 287319} {
 			require.NoError(t, answers.ResetModes(ctx, tty))
 		}
 		require.Zero(t, must[int](t)(answers.Signal(ctx, nil, proc.SIGTERM)))
-		require.Zero(t, must[int](t)(answers.Signal(ctx, []int{4194303, 0, -1, -4194303}, proc.SIGTERM, "0")))
+		require.Zero(t, must[int](t)(answers.Signal(ctx, []int{4194303, 0, -1, -4194303},
+			proc.SIGTERM, "0")))
 		require.Zero(t, must[int](t)(answers.Signal(ctx, []int{os.Getpid()})))
 		for _, sig := range []proc.Signal{"", "TERM;", "-9", "term"} {
 			sent, err := answers.Signal(ctx, []int{os.Getpid()}, sig)
@@ -231,7 +251,8 @@ func TestMarked(t *testing.T) {
 	sh := startControl(t, 0)
 	mark := fmt.Sprintf("SHELLBOX_TEST=%d.%d.", os.Getpid(), time.Now().UnixNano())
 	// The mark is in a big environment too, and in no command line.
-	pid := startShell(t, "sleep 1000 & (PADDING=$(printf %0100000d 0) exec sleep 1000) & sleep 1000", mark+"'x")
+	pid := startShell(t,
+		"sleep 1000 & (PADDING=$(printf %0100000d 0) exec sleep 1000) & sleep 1000", mark+"'x")
 	settled(t, pid, has("sleep", "sleep", "sleep"))
 	for _, word := range []string{mark, mark + "'"} {
 		found := procfs.Marked(word)
@@ -244,7 +265,8 @@ func TestMarked(t *testing.T) {
 func TestModes(t *testing.T) {
 	sh := startControl(t, 0)
 	for _, prepare := range []string{"sane", "raw -echo", "-echo", "-icanon min 5 time 7", "-a",
-		"cbreak -echo intr ^A erase ^H inlcr igncr olcuc ocrnl tostop noflsh -isig -icrnl -opost xcase echoprt echonl -brkint eol ^X swtch ^Y -ixon"} {
+		"cbreak -echo intr ^A erase ^H inlcr igncr olcuc ocrnl tostop noflsh -isig -icrnl -opost " +
+			"xcase echoprt echonl -brkint eol ^X swtch ^Y -ixon"} {
 		t.Run(prepare, func(t *testing.T) {
 			var reset [2]unix.Termios
 			for i, answers := range []answers{local{}, sh} {
@@ -262,7 +284,8 @@ func TestModes(t *testing.T) {
 				number := int(major<<8 | minor&0xff | minor&^0xff<<12)
 				m := procfs.Modes(number)
 				require.True(t, m.Known)
-				require.Equal(t, m, parseModes(must[string](t)(sh.do(t.Context(), "modes "+itoa(number)))).Modes)
+				require.Equal(t, m, parseModes(must[string](t)(
+					sh.do(t.Context(), "modes "+itoa(number)))).Modes)
 				require.NoError(t, answers.ResetModes(t.Context(), number))
 				after, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 				require.NoError(t, err)
@@ -274,7 +297,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// What whoever feeds a terminal has for it, and has not come to write, is dropped too: here by a program that is busy.
+// What whoever feeds a terminal has for it, and has not come to write, is dropped too: here by a
+// program that is busy.
 func TestDiscardFed(t *testing.T) {
 	sh := startControl(t, 0)
 	feeder := exec.Command("python3", "-c", `
@@ -319,7 +343,8 @@ func TestSignal(t *testing.T) {
 	defer signal.Stop(got)
 	self, ctx := os.Getpid(), t.Context()
 	for _, answers := range []answers{startControl(t, 0), local{}} {
-		require.Equal(t, 2, must[int](t)(answers.Signal(ctx, []int{self}, "USR1", proc.Signal(itoa(int(syscall.SIGUSR2))))))
+		require.Equal(t, 2, must[int](t)(answers.Signal(ctx, []int{self}, "USR1",
+			proc.Signal(itoa(int(syscall.SIGUSR2))))))
 		seen := map[os.Signal]bool{<-got: true, <-got: true}
 		require.Equal(t, map[os.Signal]bool{syscall.SIGUSR1: true, syscall.SIGUSR2: true}, seen)
 		require.Equal(t, 2, must[int](t)(answers.Signal(ctx, []int{self, 4194303, self}, "0")))
@@ -336,7 +361,9 @@ func TestInterrupt(t *testing.T) {
 			shell := startShell(t, "sleep 1000 | sleep 1000")
 			settled(t, shell, has("sleep", "sleep"))
 			require.True(t, must[bool](t)(answers.Interrupt(t.Context(), shell)))
-			settled(t, shell, func(ps []proc.Process) bool { return len(ps) == 1 && ps[0].PID == shell })
+			settled(t, shell, func(ps []proc.Process) bool {
+				return len(ps) == 1 && ps[0].PID == shell
+			})
 			require.False(t, must[bool](t)(answers.Interrupt(t.Context(), 4194303)))
 		})
 	}
@@ -365,7 +392,8 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// A question that is given up does not answer the next one, and a shell that does not answer is replaced.
+// A question that is given up does not answer the next one, and a shell that does not answer is
+// replaced.
 func TestControlGivesUp(t *testing.T) {
 	c := startControl(t, 0)
 	must[time.Duration](t)(c.Uptime(t.Context()))
@@ -381,7 +409,8 @@ func TestControlGivesUp(t *testing.T) {
 		askers.Go(func() {
 			pid := []int{1, os.Getpid(), os.Getppid(), 1}[i]
 			for range 50 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(2000))*time.Microsecond)
+				ctx, cancel := context.WithTimeout(t.Context(),
+					time.Duration(rand.IntN(2000))*time.Microsecond)
 				ps, err := c.Alive(ctx, pid)
 				cancel()
 				if err == nil && (len(ps) != 1 || ps[0].PID != pid) {

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A session's usual tree, a shell and a program that reads the terminal, asked by package inspect and by the control shell.
+// A session's usual tree, a shell and a program that reads the terminal, asked by package inspect
+// and by the control shell.
 func BenchmarkProcesses(b *testing.B) {
 	pid := startShell(b, "cat", "SHELLBOX_BENCH=1")
 	settled(b, pid, has("cat"))
@@ -21,9 +22,13 @@ func BenchmarkProcesses(b *testing.B) {
 			{"Tree", func() error { _, err := answers.Tree(ctx, pid); return err }},
 			{"Alive", func() error { _, err := answers.Alive(ctx, pid); return err }},
 			{"Look", func() error { _, err := answers.Look(ctx, pid); return err }},
-			{"Marked", func() error { _, err := answers.Marked(ctx, "SHELLBOX_BENCH=1"); return err }},
+			{"Marked", func() error {
+				_, err := answers.Marked(ctx, "SHELLBOX_BENCH=1")
+				return err
+			}},
 		} {
-			b.Run(fmt.Sprintf("%s/%s", question.name, strings.TrimPrefix(fmt.Sprintf("%T", answers), "*control.")), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/%s", question.name, strings.TrimPrefix(fmt.Sprintf("%T", answers),
+				"*control.")), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					require.NoError(b, question.ask())

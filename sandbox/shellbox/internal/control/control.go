@@ -1,5 +1,5 @@
-// Package control answers questions about the processes of a machine on which there is nothing but a shell: by control.sh, in a plain sh beside the
-// sessions, which reads /proc with builtins.
+// Package control answers questions about the processes of a machine on which there is nothing but
+// a shell: by control.sh, in a plain sh beside the sessions, which reads /proc with builtins.
 package control
 
 import (
@@ -29,8 +29,10 @@ type Shell interface {
 	Reap()        // waits for its end, after Close
 }
 
-// Processes is what a shell tells of processes: it has the methods of shellbox.Processes, but for processes that it knows by their ids. All methods may be
-// called from several goroutines. It answers one question after the other: a line to the shell costs some 0.1 ms, an SSH channel of its own 1 to 3 ms.
+// Processes is what a shell tells of processes: it has the methods of shellbox.Processes, but for
+// processes that it knows by their ids. All methods may be called from several goroutines. It
+// answers one question after the other: a line to the shell costs some 0.1 ms, an SSH channel of
+// its own 1 to 3 ms.
 type Processes struct {
 	begin func(context.Context) (Shell, error)
 	nonce string
@@ -45,13 +47,16 @@ type Processes struct {
 	memos  map[int]memo // by the process's id: what Look need not be told again
 }
 
-// New returns the Processes of a machine on which begin starts a plain sh. It starts one with the first question, and another one when that has failed.
+// New returns the Processes of a machine on which begin starts a plain sh. It starts one with the
+// first question, and another one when that has failed.
 func New(begin func(context.Context) (Shell, error)) *Processes {
-	return &Processes{begin: begin, nonce: rand.Text(), turn: make(chan struct{}, 1), memos: map[int]memo{}}
+	return &Processes{begin: begin, nonce: rand.Text(), turn: make(chan struct{}, 1),
+		memos: map[int]memo{}}
 }
 
-// do returns what one of control.sh's functions prints. If ctx ends first, the shell is given up: its late answer would be taken for that
-// of the next question. The next question starts another shell.
+// do returns what one of control.sh's functions prints. If ctx ends first, the shell is given up:
+// its late answer would be taken for that of the next question. The next question starts another
+// shell.
 func (c *Processes) do(ctx context.Context, call string) (string, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -85,7 +90,8 @@ func (c *Processes) start(ctx context.Context) error {
 	return err
 }
 
-// ask has the shell execute lines and returns what they print. A shell that fails, or takes longer than ctx allows, is stopped.
+// ask has the shell execute lines and returns what they print. A shell that fails, or takes longer
+// than ctx allows, is stopped.
 func (c *Processes) ask(ctx context.Context, lines string) (string, error) {
 	shell := c.shell // for the goroutine: it may still run when c.shell is another shell
 	stop := context.AfterFunc(ctx, func() { shell.Close() })
@@ -114,7 +120,8 @@ func (c *Processes) converse(lines string) (string, error) {
 			return answer.String(), nil
 		}
 		if answer.Len()+len(line) >= answerMax {
-			return "", &bounded.TooLargeError{What: "an answer of the control shell", Max: answerMax}
+			return "", &bounded.TooLargeError{What: "an answer of the control shell",
+				Max: answerMax}
 		}
 		answer.WriteString(line)
 		answer.WriteByte('\n')

@@ -71,12 +71,19 @@ func TestHostileShell(t *testing.T) {
 	full := func(begin, piece string) func(string) io.Reader { // as much as there may be
 		return func(nonce string) io.Reader {
 			n := (answerMax - len(begin) - 1) / len(piece)
-			return io.MultiReader(strings.NewReader(begin), hostiletest.Times(piece, n), strings.NewReader("\n"+nonce+"\n"))
+			return io.MultiReader(strings.NewReader(begin), hostiletest.Times(piece, n),
+				strings.NewReader("\n"+nonce+"\n"))
 		}
 	}
 	tree := func(ctx context.Context, c *Processes) error { _, err := c.Tree(ctx, 1); return err }
-	marked := func(ctx context.Context, c *Processes) error { _, err := c.Marked(ctx, "x"); return err }
-	env := func(ctx context.Context, c *Processes) error { _, _, err := c.Program(ctx, 1); return err }
+	marked := func(ctx context.Context, c *Processes) error {
+		_, err := c.Marked(ctx, "x")
+		return err
+	}
+	env := func(ctx context.Context, c *Processes) error {
+		_, _, err := c.Program(ctx, 1)
+		return err
+	}
 	look := func(ctx context.Context, c *Processes) error { _, err := c.Look(ctx, 1); return err }
 	manyLooks := func(ctx context.Context, c *Processes) error {
 		for pid := range 8 {
@@ -106,19 +113,26 @@ func TestHostileShell(t *testing.T) {
 		{"OneTerminal", look, full(process+"\nM 1\nM ", "0 "), "no error", 0},
 		{"Words", look, full(process+"\nT ", "1 "), "no error", 0},
 		{"Memos", manyLooks, full("", process), "all are let through", 0},
-		{"Silence", tree, func(string) io.Reader { return strings.NewReader("") }, "deadline", 100 * time.Millisecond},
-		{"Order", tree, func(string) io.Reader { return strings.NewReader("AAAA\n") }, "deadline", 100 * time.Millisecond},
+		{"Silence", tree, func(string) io.Reader {
+			return strings.NewReader("")
+		}, "deadline", 100 * time.Millisecond},
+		{"Order", tree, func(string) io.Reader {
+			return strings.NewReader("AAAA\n")
+		}, "deadline", 100 * time.Millisecond},
 	} {
-		hostiletest.Case{Name: c.name, Says: c.says, Time: c.time, Call: func(ctx context.Context, t *testing.T) error {
-			var p *Processes
-			p = New(func(context.Context) (Shell, error) { return newHostileShell(p.nonce, c.does), nil })
-			defer p.Close()
-			err := c.call(ctx, p)
-			if err == nil {
-				return errors.New("no error")
-			}
-			return err
-		}}.Run(t)
+		hostiletest.Case{Name: c.name, Says: c.says, Time: c.time,
+			Call: func(ctx context.Context, t *testing.T) error {
+				var p *Processes
+				p = New(func(context.Context) (Shell, error) {
+					return newHostileShell(p.nonce, c.does), nil
+				})
+				defer p.Close()
+				err := c.call(ctx, p)
+				if err == nil {
+					return errors.New("no error")
+				}
+				return err
+			}}.Run(t)
 	}
 }
 
@@ -141,8 +155,10 @@ func TestHostileRelays(t *testing.T) {
 
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{
-		"P 10 S 1 10 10 34816 11 500 9999 bash\nT 10 5 -\nT 11 7 tty\nB 3\nU 100.5\nM 34816\nmin = 0; time = 0;\n-icanon -echo\nR pipe:[1]\nA\nbash\n-i\n",
-		"G\n", "R\n", "A\n", "P\nB\nT\nM\nU\n", "1 2 -3 99999999999999999999\n", "/tmp\nA=1\nB=\x002\n", "U NaN\nU 1e300\nM -1\nM x\n",
+		"P 10 S 1 10 10 34816 11 500 9999 bash\nT 10 5 -\nT 11 7 tty\nB 3\nU 100.5\nM 34816\nmin " +
+			"= 0; time = 0;\n-icanon -echo\nR pipe:[1]\nA\nbash\n-i\n",
+		"G\n", "R\n", "A\n", "P\nB\nT\nM\nU\n", "1 2 -3 99999999999999999999\n",
+		"/tmp\nA=1\nB=\x002\n", "U NaN\nU 1e300\nM -1\nM x\n",
 	} {
 		f.Add(seed)
 	}

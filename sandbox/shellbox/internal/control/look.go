@@ -11,8 +11,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-// How the answer of control.sh's look becomes a proc.Look. The engine looks every few milliseconds: there is one question to the shell, and what would
-// cost a process each time, and has not changed, is not asked for again.
+// How the answer of control.sh's look becomes a proc.Look. The engine looks every few milliseconds:
+// there is one question to the shell, and what would cost a process each time, and has not changed,
+// is not asked for again.
 
 // A memo is what the last look at a process has learned.
 type memo struct {
@@ -66,7 +67,8 @@ func (c *Processes) keep(pid int, m memo, gone bool) {
 func (c *Processes) Look(ctx context.Context, pid int) (proc.Look, error) {
 	m := c.memo(pid)
 	call := "look " + itoa(pid) + " " + shellquote.Quote(m.image)
-	if m.turns > 0 && m.reads != "" { // 0: the kernel does not count them. "": it ran, and may have begun to read in the same turn
+	// 0: the kernel does not count them. "": it ran, and may have begun to read in the same turn
+	if m.turns > 0 && m.reads != "" {
 		call += " " + itoa(int(m.turns))
 	}
 	out, err := c.do(ctx, call)
@@ -221,11 +223,13 @@ func (v *sight) look(pid int) (look proc.Look) {
 
 // runs reports whether the process runs, is about to, or waits for a disk.
 func (p *seen) runs() bool {
-	return p.State == "R" || p.State == "D" || slices.ContainsFunc(p.threads, func(t seenThread) bool { return t.what == "run" })
+	return p.State == "R" || p.State == "D" ||
+		slices.ContainsFunc(p.threads, func(t seenThread) bool { return t.what == "run" })
 }
 
-// waits returns who waits for a terminal. A relay does not wait itself: it brings its input to another terminal, and whoever waits for that one waits.
-// turns are those of the relays that led here.
+// waits returns who waits for a terminal. A relay does not wait itself: it brings its input to
+// another terminal, and whoever waits for that one waits. turns are those of the relays that led
+// here.
 func (v *sight) waits(tty int, turns int64) (found []proc.Wait) {
 	if tty == 0 || v.visited[tty] {
 		return nil
@@ -245,16 +249,18 @@ func (v *sight) waits(tty int, turns int64) (found []proc.Wait) {
 			polls = polls || strings.HasSuffix(t.what, "poll")
 		}
 	}
-	// A process that shows that it polls waits for something else, as apt-get waits for its downloads, and the hidden ones work for it.
+	// A process that shows that it polls waits for something else, as apt-get waits for its
+	// downloads, and the hidden ones work for it.
 	if hidden && !(polls && m.Known && !m.Raw && !m.NoEcho) {
 		v.hidden, v.hiddenModes = true, m.Modes
 	}
 	return found
 }
 
-// waitOf returns who waits because the thread waits for its terminal, which is in these modes: the thread, or those behind a relay. hidden says that
-// nobody knows what the thread waits for.
-func (v *sight) waitOf(p *seen, t seenThread, m terminalModes, turns int64) (found []proc.Wait, hidden bool) {
+// waitOf returns who waits because the thread waits for its terminal, which is in these modes: the
+// thread, or those behind a relay. hidden says that nobody knows what the thread waits for.
+func (v *sight) waitOf(p *seen, t seenThread, m terminalModes,
+	turns int64) (found []proc.Wait, hidden bool) {
 	alone, ok := p.waitsIn(t, m)
 	unseen := t.what == "?" && p.State != "R" && p.TTY != 0
 	if !ok && !unseen {
@@ -267,12 +273,14 @@ func (v *sight) waitOf(p *seen, t seenThread, m terminalModes, turns int64) (fou
 		return found, false
 	}
 	if ok && !(m.Raw && v.forks(p)) {
-		found = []proc.Wait{{PID: p.PID, TID: t.id, Name: p.Name, Modes: m.Modes, Turns: turns + t.turns, Alone: alone}}
+		found = []proc.Wait{{PID: p.PID, TID: t.id, Name: p.Name, Modes: m.Modes,
+			Turns: turns + t.turns, Alone: alone}}
 	}
 	return found, unseen
 }
 
-// at reports whether the process may wait for the terminal: one in its foreground; or one without a terminal of its own, which has it open (su -c).
+// at reports whether the process may wait for the terminal: one in its foreground; or one without a
+// terminal of its own, which has it open (su -c).
 func (v *sight) at(p *seen, tty int) bool {
 	if strings.ContainsAny(p.State, "TtZX") {
 		return false
@@ -280,7 +288,8 @@ func (v *sight) at(p *seen, tty int) bool {
 	return p.TTY == tty && p.Group == p.Foreground || p.TTY == 0 && tty == v.ps[0].TTY
 }
 
-// waitsIn reports whether a thread of the process waits for a terminal in these modes, and whether for it alone.
+// waitsIn reports whether a thread of the process waits for a terminal in these modes, and whether
+// for it alone.
 func (p *seen) waitsIn(t seenThread, m terminalModes) (alone, ok bool) {
 	works := p.runs()
 	switch t.what {
@@ -298,7 +307,8 @@ func (p *seen) waitsIn(t seenThread, m terminalModes) (alone, ok bool) {
 	return false, false
 }
 
-// isAsh reports whether the process may be a busybox ash, whose builtin read polls the terminal. It polls nothing else.
+// isAsh reports whether the process may be a busybox ash, whose builtin read polls the terminal. It
+// polls nothing else.
 func (p *seen) isAsh() bool {
 	switch strings.TrimPrefix(p.Name, "-") {
 	case "ash", "sh", "busybox":
@@ -307,10 +317,12 @@ func (p *seen) isAsh() bool {
 	return false
 }
 
-// behind returns the terminals to which the thread may bring the input of one in these modes: a relay (sudo with use_pty, script, expect) has its
-// terminal in raw mode and runs its program on another one.
+// behind returns the terminals to which the thread may bring the input of one in these modes: a
+// relay (sudo with use_pty, script, expect) has its terminal in raw mode and runs its program on
+// another one.
 func (v *sight) behind(p *seen, t seenThread, m terminalModes) (inner []int) {
-	if !m.Raw || p.PID == v.ps[0].PID && t.what == "tty" { // a shell that reads keys has jobs, and jobs have terminals
+	// a shell that reads keys has jobs, and jobs have terminals
+	if !m.Raw || p.PID == v.ps[0].PID && t.what == "tty" {
 		return nil
 	}
 	family := make([]bool, len(v.ps))
@@ -324,19 +336,22 @@ func (v *sight) behind(p *seen, t seenThread, m terminalModes) (inner []int) {
 			continue
 		}
 		family[i] = true
-		if q.TTY != 0 && q.TTY != p.TTY && q.Group == q.Foreground && !slices.Contains(inner, q.TTY) {
+		if q.TTY != 0 && q.TTY != p.TTY && q.Group == q.Foreground &&
+			!slices.Contains(inner, q.TTY) {
 			inner = append(inner, q.TTY)
 		}
 	}
 	return inner
 }
 
-// forks reports whether the process has just forked and its child has not yet called exec. A relay looks like that before its program
-// is on its own terminal.
+// forks reports whether the process has just forked and its child has not yet called exec. A relay
+// looks like that before its program is on its own terminal.
 func (v *sight) forks(parent *seen) bool {
 	for i := range v.ps {
-		if p := &v.ps[i]; p.Parent == parent.PID && p.Image == parent.Image && p.Image != "" && p.runs() {
-			return v.uptime > 0 && p.Start > int64((v.uptime-time.Second).Seconds()*proc.TicksPerSecond)
+		if p := &v.ps[i]; p.Parent == parent.PID && p.Image == parent.Image && p.Image != "" &&
+			p.runs() {
+			return v.uptime > 0 &&
+				p.Start > int64((v.uptime-time.Second).Seconds()*proc.TicksPerSecond)
 		}
 	}
 	return false

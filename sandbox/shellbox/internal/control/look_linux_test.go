@@ -136,7 +136,9 @@ func TestLookIdle(t *testing.T) {
 				p, q := startOnPipe(t, name), startOnPipe(t, name)
 				require.NotEqual(t, p.pipe, q.pipe)
 				for _, p := range []*onPipe{p, q, p} {
-					l := eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Reads == p.pipe })
+					l := eventually(t, c, p.pid, func(l *proc.Look) bool {
+						return l.Reads == p.pipe
+					})
 					require.Equal(t, p.pid, l.Foreground)
 					require.Equal(t, args, l.Args)
 					require.NotEmpty(t, l.Image)
@@ -144,10 +146,14 @@ func TestLookIdle(t *testing.T) {
 					require.GreaterOrEqual(t, l.Total, l.Turns)
 					require.Empty(t, l.Waits)
 					require.False(t, l.Hidden || l.Runs || l.Gone)
-					require.Equal(t, p.tty, fmt.Sprintf("/dev/pts/%d", l.TTY&0xff|l.TTY>>12&0xfff00))
+					require.Equal(t, p.tty, fmt.Sprintf("/dev/pts/%d",
+						l.TTY&0xff|l.TTY>>12&0xfff00))
 				}
-				for i, command := range []string{"sleep 1000", "mkfifo f; exec 9<>f; cat <&9", "x=$(sleep 1000)", "while :; do :; done"} {
-					if i > 0 { // not behind the loop: busybox ash jumps out of malloc at a ^C, and rarely waits for malloc's lock for ever
+				for i, command := range []string{"sleep 1000", "mkfifo f; exec 9<>f; cat <&9",
+					"x=$(sleep 1000)", "while :; do :; done"} {
+					// not behind the loop: busybox ash jumps out of malloc at a ^C, and rarely
+					// waits for malloc's lock for ever
+					if i > 0 {
 						interrupt(t, c, p)
 					}
 					p.run(t, command)
@@ -158,7 +164,9 @@ func TestLookIdle(t *testing.T) {
 						require.NotEqual(t, p.pipe, l.Reads, command)
 						require.Empty(t, l.Waits, command)
 					}
-					l := eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Runs == strings.HasPrefix(command, "while") })
+					l := eventually(t, c, p.pid, func(l *proc.Look) bool {
+						return l.Runs == strings.HasPrefix(command, "while")
+					})
 					require.Equal(t, args, l.Args)
 				}
 			})
@@ -199,16 +207,21 @@ var waiters = []struct {
 	{"vim", "vim x", "vim", false, proc.Modes{Known: true, Raw: true, NoEcho: true}},
 	{"busybox", "busybox vi x", "busybox", true, proc.Modes{Known: true, Raw: true, NoEcho: true}},
 	{"less", "less /etc/passwd", "less", true, proc.Modes{Known: true, Raw: true, NoEcho: true}},
-	{"python3", "python3 -c 'import readline; input()'", "python3", true, proc.Modes{Known: true, Raw: true, NoEcho: true}},
+	{"python3", "python3 -c 'import readline; input()'", "python3", true,
+		proc.Modes{Known: true, Raw: true, NoEcho: true}},
 	{"python3", "python3 -c 'input()'", "python3", true, proc.Modes{Known: true}},
 	{"python3", `python3 -c 'import threading; threading.Thread(target=input).start()
 while True: pass'`, "python3", false, proc.Modes{Known: true}},
-	{"python3", "python3 -c 'import select, tty; tty.setraw(0); select.select([0], [], [])'", "python3", true, proc.Modes{Known: true, Raw: true, NoEcho: true}},
-	{"python3", "python3 -c 'import select, tty; tty.setraw(0); select.select([0], [], [], 1000)'", "python3", false, proc.Modes{Known: true, Raw: true, NoEcho: true}},
-	{"python3", "python3 -c 'import os, select, tty; tty.setraw(0); select.select([0, os.pipe()[0]], [], [])'", "python3", false,
+	{"python3", "python3 -c 'import select, tty; tty.setraw(0); select.select([0], [], [])'",
+		"python3", true, proc.Modes{Known: true, Raw: true, NoEcho: true}},
+	{"python3", "python3 -c 'import select, tty; tty.setraw(0); select.select([0], [], [], 1000)'",
+		"python3", false, proc.Modes{Known: true, Raw: true, NoEcho: true}},
+	{"python3", "python3 -c 'import os, select, tty; tty.setraw(0); select.select([0, " +
+		"os.pipe()[0]], [], [])'", "python3", false,
 		proc.Modes{Known: true, Raw: true, NoEcho: true}},
 	{"script", "script -qc cat /dev/null", "cat", true, proc.Modes{Known: true}},
-	{"script", "script -qc 'script -qc cat /dev/null' /dev/null", "cat", true, proc.Modes{Known: true}},
+	{"script", "script -qc 'script -qc cat /dev/null' /dev/null", "cat", true,
+		proc.Modes{Known: true}},
 	{"script", "exec script -qc cat /dev/null", "cat", true, proc.Modes{Known: true}},
 	{"setsid", "exec 9<&0; (setsid cat <&9 & wait)", "cat", true, proc.Modes{Known: true}},
 }
@@ -226,7 +239,8 @@ func TestLookWaits(t *testing.T) {
 				p := startOnPipe(t, shell)
 				p.run(t, w.command)
 				l := eventually(t, c, p.pid, func(l *proc.Look) bool {
-					return len(l.Waits) == 1 && l.Waits[0].Alone == w.alone && l.Waits[0].Modes == w.modes && (w.name == "") == (l.Waits[0].PID == p.pid)
+					return len(l.Waits) == 1 && l.Waits[0].Alone == w.alone &&
+						l.Waits[0].Modes == w.modes && (w.name == "") == (l.Waits[0].PID == p.pid)
 				})
 				if w.name != "" {
 					require.Contains(t, l.Waits[0].Name, w.name)
@@ -277,7 +291,9 @@ func TestLookHidden(t *testing.T) {
 		require.Empty(t, l.Image)
 		require.Equal(t, sessionShells["bash"], l.Args)
 		p.run(t, "cat")
-		eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Hidden && !l.Runs && l.Foreground != p.pid })
+		eventually(t, c, p.pid, func(l *proc.Look) bool {
+			return l.Hidden && !l.Runs && l.Foreground != p.pid
+		})
 	}
 	c := startControl(t, nobody)
 	p := startAs(t, nobody, "dash")
@@ -290,7 +306,9 @@ func TestLookHidden(t *testing.T) {
 	c = startControl(t, 0)
 	p = startOnPipe(t, "bash")
 	p.run(t, "su nobody -s /bin/sh -c cat")
-	eventually(t, c, p.pid, func(l *proc.Look) bool { return len(l.Waits) == 1 && l.Waits[0].Name == "cat" && l.Waits[0].Alone })
+	eventually(t, c, p.pid, func(l *proc.Look) bool {
+		return len(l.Waits) == 1 && l.Waits[0].Name == "cat" && l.Waits[0].Alone
+	})
 }
 
 func TestLookGone(t *testing.T) {
@@ -326,7 +344,8 @@ func TestDiscard(t *testing.T) {
 			before, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 			require.NoError(t, err)
 			require.Zero(t, must[int](t)(c.Discard(t.Context(), p.pid)))
-			for _, text := range []string{"one\ntwo\nthree", "x", "\n", strings.Repeat("0123456789\n", 500)} {
+			for _, text := range []string{"one\ntwo\nthree", "x", "\n",
+				strings.Repeat("0123456789\n", 500)} {
 				_, err := io.WriteString(p.keys, text)
 				require.NoError(t, err)
 				require.Equal(t, len(text), must[int](t)(c.Discard(t.Context(), p.pid)))
@@ -340,7 +359,8 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// Answers of machines that this one is not: system calls are hidden (Yama), nothing is counted, there is no /proc, a relay has just forked.
+// Answers of machines that this one is not: system calls are hidden (Yama), nothing is counted,
+// there is no /proc, a relay has just forked.
 func TestParseLook(t *testing.T) {
 	const (
 		shell = "P 10 S 1 10 10 34816 %d 500 9999 bash\n"
@@ -359,17 +379,22 @@ func TestParseLook(t *testing.T) {
 	require.Equal(t, memo{"500 9999 bash", []string{"bash\n", "-i"}, 7, "pipe:[1]"}, m)
 
 	l = look(shell+"T 10 0 woken\n"+strings.ReplaceAll(raw, "-", ""), 10, &m)
-	require.Equal(t, []proc.Wait{{PID: 10, TID: 10, Name: "bash", Modes: proc.Modes{Known: true}, Alone: true}}, l.Waits)
+	require.Equal(t, []proc.Wait{{PID: 10, TID: 10, Name: "bash", Modes: proc.Modes{Known: true},
+		Alone: true}}, l.Waits)
 	require.Empty(t, m.reads)
 
 	child := "P 11 S 10 11 10 34816 11 600 8888 vi\nT 11 5 hpoll\n"
 	l = look(shell+"T 10 2 -\n"+child+raw, 11, &m)
-	require.Equal(t, []proc.Wait{{PID: 11, TID: 11, Name: "vi", Turns: 5, Modes: proc.Modes{Known: true, Raw: true, NoEcho: true}}}, l.Waits)
+	require.Equal(t, []proc.Wait{{PID: 11, TID: 11, Name: "vi", Turns: 5,
+		Modes: proc.Modes{Known: true, Raw: true, NoEcho: true}}}, l.Waits)
 	fork := "P 12 R 11 12 12 0 -1 %s 8888 vi\nT 12 1 run\n"
-	require.Empty(t, look(shell+"T 10 2 -\n"+child+strings.Replace(fork, "%s", "10000", 1)+raw, 11, &m).Waits)
-	require.Len(t, look(shell+"T 10 2 -\n"+child+strings.Replace(fork, "%s", "9000", 1)+raw, 11, &m).Waits, 1)
+	require.Empty(t, look(shell+"T 10 2 -\n"+child+strings.Replace(fork, "%s", "10000", 1)+raw, 11,
+		&m).Waits)
+	require.Len(t, look(shell+"T 10 2 -\n"+child+strings.Replace(fork, "%s", "9000", 1)+raw, 11,
+		&m).Waits, 1)
 
-	l = look(shell+"T 10 2 -\nP 11 S 10 11 10 34816 11 600 1 sudo\nT 11 5 ?\nU 1.0\nM 34816\n", 11, &m)
+	l = look(shell+"T 10 2 -\nP 11 S 10 11 10 34816 11 600 1 sudo\nT 11 5 ?\nU 1.0\nM 34816\n", 11,
+		&m)
 	require.True(t, l.Hidden)
 	require.False(t, l.Modes.Known)
 

@@ -1,7 +1,9 @@
-// Package shfiles reaches the files of a place that has no file server, by programs there: a POSIX shell, ls, stat, cat, tail, head, mkdir, mv, rm and their like, as
-// GNU, busybox, macOS and the BSDs have them. Each call is a program or two; a file that is open is a shell that holds it.
+// Package shfiles reaches the files of a place that has no file server, by programs there: a POSIX
+// shell, ls, stat, cat, tail, head, mkdir, mv, rm and their like, as GNU, busybox, macOS and the
+// BSDs have them. Each call is a program or two; a file that is open is a shell that holds it.
 //
-// What differs from a file server: times are whole seconds; a file that is open can be read while its permissions let it be opened again.
+// What differs from a file server: times are whole seconds; a file that is open can be read while
+// its permissions let it be opened again.
 package shfiles
 
 import (
@@ -29,7 +31,8 @@ type Run func(ctx context.Context, cmd *sandbox.Cmd) (exitCode int, err error)
 type Client struct {
 	run  Run
 	stat []string // the options with which stat prints what parse reads
-	move string   // the option with which mv replaces a link to a directory, and does not move into it
+	// the option with which mv replaces a link to a directory, and does not move into it
+	move string
 
 	life  context.Context // of all calls: FileClient's have no contexts
 	close context.CancelFunc
@@ -55,14 +58,16 @@ stat -c %f / >/dev/null 2>&1 && echo gnu && exit; stat -f %Xp / >/dev/null 2>&1 
 	case kind == "bsd":
 		c.stat, c.move = []string{"-f", "%Xp %z %m %u %g"}, "-h"
 	default:
-		return nil, fmt.Errorf("%w: the place has no file server, and for files by a shell it has %s (status %d)", errors.ErrUnsupported, kind, code)
+		return nil, fmt.Errorf("%w: the place has no file server, and for files by a shell it "+
+			"has %s (status %d)", errors.ErrUnsupported, kind, code)
 	}
 	return c, nil
 }
 
 // command is a script with its arguments. Tools speak English.
 func command(stdin io.Reader, stdout io.Writer, script string, args ...string) *sandbox.Cmd {
-	return &sandbox.Cmd{Args: append([]string{"sh", "-c", script, "sh"}, args...), Env: []string{"LC_ALL=C"}, Stdin: stdin, Stdout: stdout}
+	return &sandbox.Cmd{Args: append([]string{"sh", "-c", script, "sh"}, args...),
+		Env: []string{"LC_ALL=C"}, Stdin: stdin, Stdout: stdout}
 }
 
 // errEnded is the error of calls of a Client that has been closed.
@@ -74,7 +79,8 @@ func (c *Client) do(stdin io.Reader, stdout io.Writer, script string, args ...st
 }
 
 // doIn is do with a context below life.
-func (c *Client) doIn(ctx context.Context, stdin io.Reader, stdout io.Writer, script string, args ...string) error {
+func (c *Client) doIn(ctx context.Context, stdin io.Reader, stdout io.Writer, script string,
+	args ...string) error {
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()
@@ -103,7 +109,8 @@ func (c *Client) doIn(ctx context.Context, stdin io.Reader, stdout io.Writer, sc
 			return errno
 		}
 	}
-	return fmt.Errorf("the program for it ended with status %d: %s", code, strings.TrimSpace(said.String()))
+	return fmt.Errorf("the program for it ended with status %d: %s", code,
+		strings.TrimSpace(said.String()))
 }
 
 // output is what a script prints.
@@ -166,12 +173,13 @@ func (c *Client) Chown(name string, like fs.FileInfo) error {
 
 // ReadLink implements shellbox.FileClient.
 func (c *Client) ReadLink(name string) (string, error) {
-	link, err := c.output(`ls -d -- "$1" >/dev/null || exit 1; [ -L "$1" ] || { echo ": Invalid argument" >&2; exit 1; }; readlink -- "$1"`, name)
+	link, err := c.output(
+		`ls -d -- "$1" >/dev/null || exit 1; [ -L "$1" ] || { echo ": Invalid argument" >&2; exit 1; }; readlink -- "$1"`, name)
 	return strings.TrimSuffix(link, "\n"), err
 }
 
-// Rename implements shellbox.FileClient. mv copies what it cannot rename, from one file system to another. It looks first: mv moves into directories. Busybox's
-// does not replace a link to one.
+// Rename implements shellbox.FileClient. mv copies what it cannot rename, from one file system to
+// another. It looks first: mv moves into directories. Busybox's does not replace a link to one.
 func (c *Client) Rename(from, to string) error {
 	return c.do(nil, nil, `ls -d -- "$1" >/dev/null || exit 1
 if [ ! -L "$2" ] && [ -d "$2" ]; then echo ": File exists" >&2; exit 1; fi
@@ -182,7 +190,8 @@ mv -f "$3" -- "$1" "$2"`, from, to, c.move)
 
 // Remove implements shellbox.FileClient.
 func (c *Client) Remove(name string) error {
-	return c.do(nil, nil, `if [ ! -L "$1" ] && [ -d "$1" ]; then rmdir -- "$1"; else rm -- "$1"; fi`, name)
+	return c.do(nil, nil,
+		`if [ ! -L "$1" ] && [ -d "$1" ]; then rmdir -- "$1"; else rm -- "$1"; fi`, name)
 }
 
 // bitsOf are the bits that chmod takes.

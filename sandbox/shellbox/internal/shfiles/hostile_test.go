@@ -89,24 +89,39 @@ func TestHostileShell(t *testing.T) {
 		says string
 	}{
 		{"Stat", stat, endless("A"), "8 MiB"},
-		{"StatNonsense", stat, func(string) io.Reader { return strings.NewReader("1 2 3\n") }, "stat prints"},
-		{"StatSize", stat, func(string) io.Reader { return strings.NewReader("81a4 18446744073709551614 0 0 0\n") }, "out of range"},
-		{"StatNegative", stat, func(string) io.Reader { return strings.NewReader("81a4 -2 0 0 0\n") }, "no file has such a size"},
-		{"StatWords", stat, func(string) io.Reader { return hostiletest.Times("1 ", 4<<20-1) }, "stat prints"},
+		{"StatNonsense", stat, func(string) io.Reader {
+			return strings.NewReader("1 2 3\n")
+		}, "stat prints"},
+		{"StatSize", stat, func(string) io.Reader {
+			return strings.NewReader("81a4 18446744073709551614 0 0 0\n")
+		}, "out of range"},
+		{"StatNegative", stat, func(string) io.Reader {
+			return strings.NewReader("81a4 -2 0 0 0\n")
+		}, "no file has such a size"},
+		{"StatWords", stat, func(string) io.Reader {
+			return hostiletest.Times("1 ", 4<<20-1)
+		}, "stat prints"},
 		{"Link", link, endless("A\n"), "8 MiB"},
 		{"Home", home, endless("/A"), "8 MiB"},
 		{"List", list, endless("A\x00"), "8 MiB"},
-		{"ListLines", list, names("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\x00", "\n"), "stat prints"},
+		{"ListLines", list,
+			names("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\x00", "\n"),
+			"stat prints"},
 		{"ListOneName", list, endless("A"), ""},
 		{"Write", write, endless("A"), "prints"},
 		{"Open", read, endless("A"), "prints"},
-		{"OpenDirectory", read, func(string) io.Reader { return strings.NewReader(directory) }, "directory"},
-		{"ReadEndless", read, func(string) io.Reader { return io.MultiReader(strings.NewReader(file), hostiletest.Endless("A")) }, "bytes came"},
+		{"OpenDirectory", read, func(string) io.Reader {
+			return strings.NewReader(directory)
+		}, "directory"},
+		{"ReadEndless", read, func(string) io.Reader {
+			return io.MultiReader(strings.NewReader(file), hostiletest.Endless("A"))
+		}, "bytes came"},
 		{"ReadNothing", read, func(string) io.Reader { return strings.NewReader(file) }, "cut"},
 		{"Silence", stat, func(string) io.Reader { return nil }, "closed"},
 		{"SilentOpen", read, func(string) io.Reader { return nil }, "closed"},
 	} {
-		hostiletest.Case{Name: c.name, Says: c.says, Call: func(ctx context.Context, t *testing.T) error {
+		hostiletest.Case{Name: c.name, Says: c.says, Call: func(ctx context.Context,
+			t *testing.T) error {
 			place := hostile(t, c.does)
 			if strings.HasPrefix(c.name, "Silen") {
 				time.AfterFunc(50*time.Millisecond, func() { place.Close() })
@@ -123,7 +138,8 @@ func TestHostileShell(t *testing.T) {
 
 // FuzzStat: a line of stat's is five numbers, or an error.
 func FuzzStat(f *testing.F) {
-	for _, seed := range []string{file, directory, "ffffffff -1 -1 x y", "1 2 3 4", "81a4 9223372036854775807 99999999999999 0 0", "g 0 0 0 0"} {
+	for _, seed := range []string{file, directory, "ffffffff -1 -1 x y", "1 2 3 4",
+		"81a4 9223372036854775807 99999999999999 0 0", "g 0 0 0 0"} {
 		f.Add("/a/f", seed)
 	}
 	f.Fuzz(func(t *testing.T, name, line string) {
@@ -139,7 +155,8 @@ func FuzzStat(f *testing.F) {
 
 // FuzzShell plays a place's sh: whatever it prints, each call ends.
 func FuzzShell(f *testing.F) {
-	for _, seed := range []string{file, directory, "ok\n", "A\x00B\x00", "A\x00", file + "rest", "/home", "\n\n"} {
+	for _, seed := range []string{file, directory, "ok\n", "A\x00B\x00", "A\x00", file + "rest",
+		"/home", "\n\n"} {
 		f.Add([]byte(seed), []byte(file))
 	}
 	f.Fuzz(func(t *testing.T, one, two []byte) {
@@ -155,7 +172,8 @@ func FuzzShell(f *testing.F) {
 		c.Home()
 		c.ReadLink("/f")
 		if infos, err := c.ReadDir("/d"); err == nil {
-			require.LessOrEqual(t, len(infos), bytes.Count(one, []byte{0})+bytes.Count(two, []byte{0}))
+			require.LessOrEqual(t, len(infos), bytes.Count(one, []byte{0})+bytes.Count(two,
+				[]byte{0}))
 		}
 		if f, err := c.Open("/f"); err == nil {
 			f.ReadAt(make([]byte, 100), 0)

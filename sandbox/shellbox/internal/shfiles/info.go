@@ -38,7 +38,8 @@ func parse(name, line string) (*info, error) {
 	}
 	var bad error
 	i := &info{
-		name: path.Base(name), mode: modeOf(uint32(number(words[0], 16, &bad))), size: number(words[1], 10, &bad),
+		name: path.Base(name), mode: modeOf(uint32(number(words[0], 16, &bad))),
+		size: number(words[1], 10, &bad),
 		time: time.Unix(number(words[2], 10, &bad), 0), owner: words[3] + ":" + words[4],
 	}
 	if bad == nil && i.size < 0 {
@@ -116,7 +117,8 @@ func (c *Client) lookIn(dir string, names []string, infos []fs.FileInfo) ([]fs.F
 	if len(names) == 0 {
 		return infos, nil
 	}
-	lines, err := c.output(`cd -- "$1" && shift && stat "$@"`, append([]string{dir, c.stat[0], c.stat[1], "--"}, names...)...)
+	lines, err := c.output(`cd -- "$1" && shift && stat "$@"`,
+		append([]string{dir, c.stat[0], c.stat[1], "--"}, names...)...)
 	lines = strings.TrimSuffix(lines, "\n")
 	if err != nil || strings.Count(lines, "\n") != len(names)-1 {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +139,8 @@ func (c *Client) lookIn(dir string, names []string, infos []fs.FileInfo) ([]fs.F
 }
 
 // lookAtEach is for names of which some may have gone.
-func (c *Client) lookAtEach(dir string, names []string, infos []fs.FileInfo) ([]fs.FileInfo, error) {
+func (c *Client) lookAtEach(dir string, names []string,
+	infos []fs.FileInfo) ([]fs.FileInfo, error) {
 	for _, name := range names {
 		i, err := c.Lstat(dir + "/" + name)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -23,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The same in each of the shells and tools that there are: that the engine's calls are made of these the suite shows (Files, in TestHostOfOnesOwn).
+// The same in each of the shells and tools that there are: that the engine's calls are made of
+// these the suite shows (Files, in TestHostOfOnesOwn).
 func TestTools(t *testing.T) {
 	for name, links := range map[string]map[string]string{
 		"dash and GNU":    {"sh": "dash"},
@@ -40,7 +41,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// place is a place with a PATH of its own: that shell with this machine's tools, or busybox for all.
+// place is a place with a PATH of its own: that shell with this machine's tools, or busybox for
+// all.
 func place(t *testing.T, links map[string]string) *Client {
 	bin := t.TempDir()
 	if links == nil {
@@ -48,7 +50,8 @@ func place(t *testing.T, links map[string]string) *Client {
 		if err != nil {
 			t.Skip("this machine has no busybox: install it")
 		}
-		for _, tool := range []string{"sh", "cat", "chmod", "chown", "head", "ls", "mkdir", "mv", "readlink", "rm", "rmdir", "stat", "tail"} {
+		for _, tool := range []string{"sh", "cat", "chmod", "chown", "head", "ls", "mkdir", "mv",
+			"readlink", "rm", "rmdir", "stat", "tail"} {
 			require.NoError(t, os.Symlink(busybox, filepath.Join(bin, tool)))
 		}
 	}
@@ -69,7 +72,8 @@ func place(t *testing.T, links map[string]string) *Client {
 	return c
 }
 
-// runIn runs programs with a PATH. It does not wait for the reader of their input, as the engine does not.
+// runIn runs programs with a PATH. It does not wait for the reader of their input, as the engine
+// does not.
 func runIn(bin, path string) Run {
 	return func(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 		run := exec.CommandContext(ctx, filepath.Join(bin, "sh"), cmd.Args[1:]...)
@@ -119,7 +123,9 @@ func testTools(t *testing.T, c *Client) {
 	is, err := os.Stat(at("-a 'b'\n"))
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o600), is.Mode())
-	for name, want := range map[string]syscall.Errno{"-a 'b'\n": syscall.EEXIST, "none/f": syscall.ENOENT, "-a 'b'\n/f": syscall.ENOTDIR, strings.Repeat("x", 256): syscall.ENAMETOOLONG} {
+	for name, want := range map[string]syscall.Errno{"-a 'b'\n": syscall.EEXIST,
+		"none/f": syscall.ENOENT, "-a 'b'\n/f": syscall.ENOTDIR,
+		strings.Repeat("x", 256): syscall.ENAMETOOLONG} {
 		_, err := c.Create(at(name))
 		require.ErrorIs(t, err, want, "%q", name)
 	}
@@ -127,7 +133,8 @@ func testTools(t *testing.T, c *Client) {
 	f, err := c.Open(at("-a 'b'\n"))
 	require.NoError(t, err)
 	require.NoError(t, c.Remove(at("-a 'b'\n")))
-	for _, piece := range []struct{ from, n, want int }{{0, 10, 10}, {799_990, 20, 10}, {800_000, 5, 0}, {900_000, 5, 0}, {123_456, 300_000, 300_000}} {
+	for _, piece := range []struct{ from, n, want int }{{0, 10, 10}, {799_990, 20, 10},
+		{800_000, 5, 0}, {900_000, 5, 0}, {123_456, 300_000, 300_000}} {
 		buf := make([]byte, piece.n)
 		n, err := f.ReadAt(buf, int64(piece.from))
 		require.Equal(t, piece.want, n)
@@ -162,7 +169,8 @@ func testTools(t *testing.T, c *Client) {
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o640), is.Mode())
 	require.Equal(t, int64(1), is.Size())
-	for _, bad := range [][3]any{{"link", "d", syscall.EEXIST}, {"d", "link", syscall.ENOTDIR}, {"none", "x", syscall.ENOENT}} {
+	for _, bad := range [][3]any{{"link", "d", syscall.EEXIST}, {"d", "link", syscall.ENOTDIR},
+		{"none", "x", syscall.ENOENT}} {
 		require.ErrorIs(t, c.Rename(at(bad[0].(string)), at(bad[1].(string))), bad[2].(error))
 	}
 	require.NoError(t, syscall.Mkfifo(at("fifo"), 0o600))
@@ -173,7 +181,8 @@ func testTools(t *testing.T, c *Client) {
 
 	want := []string{"a\nb", ".hidden", "..two", "-n", "*"}
 	for i := range 1500 { // more than one stat takes
-		want = append(want, strings.Repeat("long", 20)+string(rune('a'+i%26))+strings.Repeat("x", i/26))
+		want = append(want, strings.Repeat("long", 20)+string(rune('a'+i%26))+strings.Repeat("x",
+			i/26))
 	}
 	for _, name := range want {
 		require.NoError(t, os.WriteFile(at("d/"+name), nil, 0o600))

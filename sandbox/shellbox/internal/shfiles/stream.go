@@ -49,7 +49,8 @@ func (c *Client) start(script string, args ...string) (*stream, error) {
 		close(s.ended)
 	}()
 	var err error
-	if s.first, err = bounded.Line(s.out, "the first line that the program for it prints", lineMax); err != nil {
+	if s.first, err = bounded.Line(s.out, "the first line that the program for it prints",
+		lineMax); err != nil {
 		if errors.As(err, new(*bounded.TooLargeError)) {
 			s.stop(err)
 		}
@@ -58,11 +59,13 @@ func (c *Client) start(script string, args ...string) (*stream, error) {
 	return s, nil
 }
 
-// end ends the script's input, waits for its end, and returns why it has failed; else, unless it is nil, but.
+// end ends the script's input, waits for its end, and returns why it has failed; else, unless it is
+// nil, but.
 func (s *stream) end(but error) error {
 	s.in.Close()
 	if n, _ := io.Copy(io.Discard, io.LimitReader(s.out, restMax+1)); n > restMax {
-		s.stop(&bounded.TooLargeError{What: "what the program for it prints at its end", Max: restMax})
+		s.stop(&bounded.TooLargeError{What: "what the program for it prints at its end",
+			Max: restMax})
 		io.Copy(io.Discard, s.out)
 	}
 	<-s.ended
@@ -98,7 +101,8 @@ func (f newFile) Close() error { return f.s.end(nil) }
 
 // Open implements shellbox.FileClient. What is no regular file is not opened: a FIFO would wait.
 func (c *Client) Open(name string) (sandbox.File, error) {
-	// It answers what ends with a word that no file can have, and a status. Each tail opens the file anew, by the descriptor, so that nobody else has moved on in it.
+	// It answers what ends with a word that no file can have, and a status. Each tail opens the
+	// file anew, by the descriptor, so that nobody else has moved on in it.
 	s, err := c.start(`is=$(stat -L "$2" "$3" -- "$1") || exit 1
 [ -f "$1" ] || { printf '%s\n' "$is"; exit; }
 [ -r "$1" ] || { echo ": Permission denied" >&2; exit 1; }
@@ -139,7 +143,8 @@ type openFile struct {
 // statusLen is the length of a status behind an answer's last word.
 const statusLen = 3
 
-// ask asks for at most n bytes, into p, which has room for what ends them. It returns how many there were.
+// ask asks for at most n bytes, into p, which has room for what ends them. It returns how many
+// there were.
 func (f *openFile) ask(from string, n int, p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,8 +159,11 @@ func (f *openFile) ask(from string, n int, p []byte) (int, error) {
 	for got < len(p) {
 		k, err := f.s.out.Read(p[got:])
 		got += k
-		if at := got - len(end) - statusLen; at >= 0 && bytes.Equal(p[at:got-statusLen], []byte(end)) {
-			if status := string(p[got-statusLen : got]); status != "000" && status != "141" && at < n { // 141: tail had more
+		if at := got - len(end) - statusLen; at >= 0 &&
+			bytes.Equal(p[at:got-statusLen], []byte(end)) {
+			// 141: tail had more
+			if status := string(p[got-statusLen : got]); status != "000" && status != "141" &&
+				at < n {
 				return at, syscall.EIO
 			}
 			return at, nil
@@ -164,7 +172,8 @@ func (f *openFile) ask(from string, n int, p []byte) (int, error) {
 			return 0, f.s.end(errEnded)
 		}
 	}
-	return 0, fmt.Errorf("read the file by tail and head: %d bytes came, where %d were wanted", got, n)
+	return 0, fmt.Errorf("read the file by tail and head: %d bytes came, where %d were wanted", got,
+		n)
 }
 
 // answerEnd is how much comes behind an answer.
