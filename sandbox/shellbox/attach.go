@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 )
 
 // Attach takes over what another program has left running on the host: its sessions with their
@@ -139,7 +140,7 @@ func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
 		c.phase, c.sh, s.cmd = running, sh, c
 		s.logBegin(c, "command taken over")
 		s.readers.Go((&watch{s: s, c: c, sh: sh, tries: c.tries}).run)
-		sh.commands.write(sh.dialect.ask(s.next()))
+		sh.commands.write(sh.dialect.Ask(s.next()))
 	}
 	s.run(sh)
 	seq := s.next()
@@ -149,7 +150,7 @@ func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
 	}
 	// The shell is at its prompt or about to be: what the other program sent last may still be on
 	// its way.
-	sh.commands.write(sh.dialect.ask(seq))
+	sh.commands.write(sh.dialect.Ask(seq))
 	ctx, cancel := context.WithTimeoutCause(ctx, b.opts.StartLimit,
 		fmt.Errorf("its shell does not come back within %v: %w", b.opts.StartLimit,
 			context.DeadlineExceeded))
@@ -183,25 +184,25 @@ func (s *session) recall(k Kept, c *command) (busy bool, err error) {
 		rest -= int64(n)
 		for chunk := buf[:n]; len(chunk) > 0; {
 			var text []byte
-			var m *marker
-			text, m, chunk = s.sh.scan.next(chunk)
+			var m *dialect.Marker
+			text, m, chunk = s.sh.scan.Next(chunk)
 			if busy {
 				s.screen.Write(text)
 				c.out.write(text)
 			}
-			if m == nil || m.seq <= s.answered {
+			if m == nil || m.Seq <= s.answered {
 				continue
 			}
-			s.anySeq, c.seq, busy = false, m.seq, m.kind == 'C'
+			s.anySeq, c.seq, busy = false, m.Seq, m.Kind == dialect.Begin
 			c.out.untold.kept.Reset()
 			c.out.cleaner.Reset()
-			if m.kind == 'D' {
-				s.cwd, s.answered = m.cwd, m.seq
+			if m.Kind == dialect.End {
+				s.cwd, s.answered = m.Dir, m.Seq
 				if !s.told {
-					s.status = m.status
+					s.status = m.Status
 				}
 			}
-			s.told = m.kind == 'D'
+			s.told = m.Kind == dialect.End
 		}
 		if errors.Is(err, io.EOF) {
 			break // the shell has ended: the reader learns of it

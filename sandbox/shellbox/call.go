@@ -10,6 +10,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 )
 
 var errNoContext = errors.New("the context is nil")
@@ -276,7 +277,7 @@ func (w *call) final() *sandbox.Result {
 	}
 	r.Restarted = r.Restarted || s.restarted
 	s.restarted = false
-	r.Incomplete = incomplete(r.Output)
+	r.Incomplete = dialect.Incomplete(r.Output)
 	return &r
 }
 

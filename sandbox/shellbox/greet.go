@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/terminal"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 )
 
 // How a session finds out whether what it has started is a shell that it can use.
@@ -44,14 +45,11 @@ func (s *session) greeted(ctx context.Context, sh *shell, seq int) error {
 		case deaf.IsZero():
 			deaf = time.Now()
 		case time.Since(deaf) > deafAfter:
-			return fmt.Errorf("it does not answer as a shell does: %s%s", knownShells,
+			return fmt.Errorf("it does not answer as a shell does: %s%s", dialect.Shells,
 				s.printed(sh))
 		}
 	}
 }
-
-const knownShells = "the shells that work are bash, dash, busybox ash, and an sh that is one of " +
-	"these"
 
 // suits returns what the shell's first answer says against it.
 func (s *session) suits(sh *shell) error {
@@ -59,12 +57,12 @@ func (s *session) suits(sh *shell) error {
 	status := s.status
 	s.mu.Unlock()
 	switch status {
-	case readsCommands:
+	case dialect.ReadsCommands:
 		return errors.New("it does not keep its commands apart from what programs read: " +
-			knownShells)
-	case noTerminal:
+			dialect.Shells)
+	case dialect.NoTerminal:
 		return errors.New("/dev/tty is missing or no device: without it no shell has a terminal")
-	case noNull:
+	case dialect.NoNull:
 		return errors.New("/dev/null is missing or no device")
 	}
 	return nil
@@ -79,7 +77,7 @@ func (s *session) waits(sh *shell) bool {
 	}
 	waits := l.Reads != ""
 	for _, w := range l.Waits {
-		waits = waits || w.PID == sh.pid && !isShell(s.box.shellArgs())
+		waits = waits || w.PID == sh.pid && !dialect.IsShell(s.box.shellArgs())
 	}
 	return waits && !s.box.settle(sh.proc)
 }
@@ -97,28 +95,10 @@ func (s *session) printed(sh *shell) string {
 
 // hint names the shells that work, for an error about a program that is none of them.
 func (s *session) hint() string {
-	if isShell(s.box.shellArgs()) {
+	if dialect.IsShell(s.box.shellArgs()) {
 		return ""
 	}
-	return "; " + knownShells
-}
-
-// isShell reports whether these are the arguments of a shell that works.
-func isShell(args []string) bool {
-	name := path.Base(args[0])
-	if name == "busybox" && len(args) > 1 {
-		name = args[1]
-	}
-	return slices.Contains([]string{"bash", "dash", "ash", "sh"}, name)
-}
-
-// readsStartupFiles reports whether a shell with these arguments may execute files of the user's
-// before its first prompt.
-func readsStartupFiles(args []string) bool {
-	if slices.Contains(args, "-l") || slices.Contains(args, "--login") || !isShell(args) {
-		return true
-	}
-	return path.Base(args[0]) == "bash" && !slices.Contains(args, "--norc")
+	return "; " + dialect.Shells
 }
 
 // hide keeps from the shell what it would do because of its environment before its first line: a

@@ -120,7 +120,7 @@ func (s *session) note(sh *shell) {
 	n := note{
 		Mark: s.box.mark, Dir: s.box.opts.Dir, Shell: s.box.opts.Shell, ID: s.id, Env: s.opts.Env,
 		User:   s.opts.User,
-		Secret: sh.dialect.secret, Generation: s.seq / generation,
+		Secret: sh.dialect.Secret, Generation: s.seq / generation,
 	}
 	head := sh.head
 	s.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
@@ -127,9 +128,9 @@ func (k *killing) recall(l *proc.Look) {
 		return
 	}
 	if k.asked++; k.asked == maxTries {
-		k.sh.commands.write(repair)
+		k.sh.commands.write(dialect.Repair)
 	}
-	k.sh.commands.write(k.sh.dialect.ask(k.s.next()))
+	k.sh.commands.write(k.sh.dialect.Ask(k.s.next()))
 }
 
 // interrupt does what the interrupt key does. It is done when the signal is sent; of a key that is

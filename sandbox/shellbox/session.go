@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/terminal"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
@@ -93,7 +94,7 @@ func (s *session) text(sh *shell, text []byte) {
 
 // skip takes note that so many bytes of the shell's output will not come.
 func (s *session) skip(sh *shell, bytes int64) {
-	s.text(sh, sh.scan.flush())
+	s.text(sh, sh.scan.Flush())
 	sh.shown += bytes
 	s.mu.Lock()
 	c := s.printing(sh)
@@ -118,44 +119,44 @@ func (s *session) maxLog() int64 {
 }
 
 // marker takes a marker of the shell sh.
-func (s *session) marker(sh *shell, m *marker) {
+func (s *session) marker(sh *shell, m *dialect.Marker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.sh == sh && m.kind == 'P':
+	case s.sh == sh && m.Kind == dialect.MoreLines:
 		if s.printing(sh) != nil {
 			s.replace(sh)
 		}
-	case s.sh != sh || m.seq <= s.answered: // an old one
-	case m.kind == 'C':
+	case s.sh != sh || m.Seq <= s.answered: // an old one
+	case m.Kind == dialect.Begin:
 		s.told = false
 		s.begun(m)
 	case sh.halted: // there is no result: the shell is about to be killed
 	default:
-		s.answered, s.cwd = m.seq, m.cwd
-		if m.bash && !sh.dialect.bash {
-			sh.dialect.bash, sh.dialect.high = true, true
+		s.answered, s.cwd = m.Seq, m.Dir
+		if m.Bash && !sh.dialect.Bash {
+			sh.dialect.Bash, sh.dialect.HighFD = true, true
 		}
-		s.keepAlive(sh, time.Duration(m.idle)*time.Second)
+		s.keepAlive(sh, time.Duration(m.IdleLimit)*time.Second)
 		close(sh.answer)
 		sh.answer = make(chan struct{})
 		if s.up {
 			s.said(m)
 		} else if !s.told {
-			s.status = m.status
+			s.status = m.Status
 		}
 		s.told = true
 	}
 }
 
 // begun takes a C marker; s.mu is held.
-func (s *session) begun(m *marker) {
+func (s *session) begun(m *dialect.Marker) {
 	c := s.cmd
-	if c == nil || c.phase != sent || m.seq != c.seq && !s.anySeq {
+	if c == nil || c.phase != sent || m.Seq != c.seq && !s.anySeq {
 		return
 	}
-	c.seq, s.anySeq = m.seq, false
-	c.phase, c.background, c.active = running, m.background, time.Now()
+	c.seq, s.anySeq = m.Seq, false
+	c.phase, c.background, c.active = running, m.Background, time.Now()
 	if s.alternate { // as for Output, whose Cleaner is new
 		s.screen.Write([]byte("\x1b[?1049l"))
 		s.alternate = false
@@ -171,9 +172,9 @@ func (s *session) begun(m *marker) {
 }
 
 // said takes a D marker: the command's, or that of a question behind it; s.mu is held.
-func (s *session) said(m *marker) {
+func (s *session) said(m *dialect.Marker) {
 	c := s.cmd
-	if c == nil || c.phase >= ending || m.seq < c.seq && !s.anySeq {
+	if c == nil || c.phase >= ending || m.Seq < c.seq && !s.anySeq {
 		return
 	}
 	stopped := c.keyed || c.killing
@@ -181,18 +182,18 @@ func (s *session) said(m *marker) {
 	case c.phase == queued, c.phase == sent && s.anySeq:
 		return
 	case c.phase == sent && !stopped: // no C: it has not run
-		s.again(c, m.seq == c.seq)
+		s.again(c, m.Seq == c.seq)
 		return
 	}
 	// The interrupt key has the kernel drop what the terminal was to show, a C or D among it. So
 	// nobody knows whether a command without C has run, and it is not run twice; of one without its
 	// own D, $? is not told by the shell's answer: that says 0, or 2 of a question of which the
 	// interrupt has cut a part.
-	if stopped && m.seq > c.seq && (m.status == 0 || m.status == 2) && !s.anySeq {
-		m.status = interrupted
+	if stopped && m.Seq > c.seq && (m.Status == 0 || m.Status == 2) && !s.anySeq {
+		m.Status = interrupted
 	}
-	s.anySeq, s.status = false, m.status
-	s.ends(c, &sandbox.Result{State: sandbox.Exited, ExitCode: m.status, Cwd: m.cwd})
+	s.anySeq, s.status = false, m.Status
+	s.ends(c, &sandbox.Result{State: sandbox.Exited, ExitCode: m.Status, Cwd: m.Dir})
 }
 
 // interrupted is the status of what SIGINT has ended.
@@ -207,7 +208,7 @@ func (s *session) askEarly(c *command) {
 	defer s.mu.Unlock()
 	// an interrupt would cut the question
 	if s.err == nil && s.cmd == c && c.phase == running && !c.killing {
-		c.sh.commands.write(c.sh.dialect.ask(s.next()))
+		c.sh.commands.write(c.sh.dialect.Ask(s.next()))
 	}
 }
 
@@ -228,7 +229,7 @@ func (s *session) send() {
 		c.after = s.free
 	}
 	c.tries++
-	c.offset = sh.commands.write(sh.dialect.command(c.seq, s.status, c.text, c.once))
+	c.offset = sh.commands.write(sh.dialect.Command(c.seq, s.status, c.text, c.once))
 	w := &watch{s: s, c: c, sh: sh, tries: c.tries}
 	time.AfterFunc(quietMin, func() { s.spawn(w.run) })
 }
@@ -251,7 +252,7 @@ func (s *session) keepAlive(sh *shell, limit time.Duration) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.err == nil && s.sh == sh && s.up && s.cmd == nil {
-			sh.commands.write(sh.dialect.ask(s.next()))
+			sh.commands.write(sh.dialect.Ask(s.next()))
 		}
 	})
 }
@@ -263,17 +264,17 @@ func (s *session) again(c *command, own bool) {
 	s.box.log.Info("the shell has not taken a command: sending it again", "session", s.id,
 		"command", c.number)
 	switch {
-	case own && sh.dialect.high: // ulimit -n allows less
-		sh.dialect.high = false
+	case own && sh.dialect.HighFD: // ulimit -n allows less
+		sh.dialect.HighFD = false
 	case own:
-		sh.dialect.tty = "/dev/tty"
+		sh.dialect.TTY = "/dev/tty"
 	}
 	if c.tries >= maxTries {
 		s.replace(sh)
 		return
 	}
 	c.phase = queued
-	sh.commands.write(repair)
+	sh.commands.write(dialect.Repair)
 	s.send()
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 )
 
 // A shell is one process of a session's shell. Its commands come on a pipe, and what programs read
@@ -15,10 +16,10 @@ import (
 type shell struct {
 	proc     Process
 	pid      int
-	dialect  dialect
+	dialect  dialect.Dialect
 	commands *typist // on the pipe
 	keys     *typist // on the terminal
-	scan     scanner
+	scan     dialect.Scanner
 	answer   chan struct{} // closed, and made anew, with each D marker
 	exited   chan struct{} // closed when its process has ended
 	over     chan struct{} // closed when the shell has ended, and all that it has printed was read,
@@ -43,11 +44,11 @@ type shell struct {
 
 func newShell(p Process, secret string) *shell {
 	sh := &shell{
-		proc: p, pid: p.PID(), dialect: dialect{secret: secret, tty: "/dev/tty"},
+		proc: p, pid: p.PID(), dialect: dialect.Dialect{Secret: secret, TTY: "/dev/tty"},
 		commands: newTypist(p.Commands(), commandPiece), keys: newTypist(p.Stdin(), keysPiece),
 		answer: make(chan struct{}), exited: make(chan struct{}), over: make(chan struct{}),
 	}
-	sh.scan = scanner{nonce: sh.dialect.nonce, broken: sh.dialect.broken()}
+	sh.scan = sh.dialect.Scanner()
 	return sh
 }
 
@@ -70,9 +71,9 @@ func (s *session) confirm(sh *shell) {
 		s.mu.Lock()
 		seq := s.next()
 		if try == maxTries {
-			sh.commands.write(repair)
+			sh.commands.write(dialect.Repair)
 		}
-		sh.commands.write(sh.dialect.ask(seq))
+		sh.commands.write(sh.dialect.Ask(seq))
 		s.mu.Unlock()
 		asked := time.Now()
 		for idle := 0; idle < 2; idle++ { // an interrupt may have made the shell drop the line
@@ -135,7 +136,7 @@ func (s *session) read(sh *shell) {
 			buf = make([]byte, 2*n)
 		}
 	}
-	s.text(sh, sh.scan.flush())
+	s.text(sh, sh.scan.Flush())
 	close(eof)
 	sh.commands.stop()
 	sh.keys.stop()
@@ -164,9 +165,9 @@ func (s *session) read(sh *shell) {
 func (s *session) take(sh *shell, chunk []byte) {
 	for len(chunk) > 0 {
 		var text []byte
-		var m *marker
+		var m *dialect.Marker
 		before := len(chunk)
-		text, m, chunk = sh.scan.next(chunk)
+		text, m, chunk = sh.scan.Next(chunk)
 		sh.shown += int64(before - len(chunk))
 		if len(text) > 0 {
 			s.text(sh, text)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 )
 
 // start starts a shell in dir and waits until it can take commands. open calls it, and so does the
@@ -18,7 +19,7 @@ import (
 // first prompt is started again: if that was the end of the host, the next one cannot be started.
 func (s *session) start(ctx context.Context, dir string, status int) error {
 	args, hint := s.box.shellArgs(), ""
-	if readsStartupFiles(args) {
+	if dialect.ReadsStartupFiles(args) {
 		hint = " (does a startup file wait for something?)"
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.box.opts.StartLimit,
@@ -79,7 +80,7 @@ func (s *session) startOnce(ctx context.Context, dir string, status int) error {
 		p.Resize(rows, cols)
 	}
 	s.note(sh)
-	sh.commands.write(sh.dialect.hello(seq, env))
+	sh.commands.write(sh.dialect.Hello(seq, env))
 	if err = s.greeted(ctx, sh, seq); err == nil {
 		s.learn(sh)
 		s.mu.Lock()
@@ -166,7 +167,7 @@ func (s *session) learn(sh *shell) {
 		sh.pipe, sh.image = l.Reads, l.Image
 		// UNIX98_PTY_SLAVE_MAJOR and the seven behind it
 		if major := l.TTY >> 8 & 0xfff; major >= 136 && major <= 143 {
-			sh.dialect.tty = "/dev/pts/" + strconv.Itoa(l.TTY&0xff|l.TTY>>12&0xfff00)
+			sh.dialect.TTY = "/dev/pts/" + strconv.Itoa(l.TTY&0xff|l.TTY>>12&0xfff00)
 		}
 		s.mu.Unlock()
 		if err != nil || l.Gone || l.Reads != "" || l.Hidden || l.TTY == 0 {

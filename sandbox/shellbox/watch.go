@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
@@ -166,9 +167,9 @@ func (w *watch) ask() {
 		w.first = time.Now()
 	}
 	if w.asked++; w.asked > maxTries {
-		w.sh.commands.write(repair)
+		w.sh.commands.write(dialect.Repair)
 	}
-	w.sh.commands.write(w.sh.dialect.ask(w.s.next()))
+	w.sh.commands.write(w.sh.dialect.Ask(w.s.next()))
 }
 
 // look looks once.
@@ -189,7 +190,7 @@ func (w *watch) look(seen time.Time) finding {
 			}
 		}
 		f.other = f.wait.PID == w.sh.pid && w.sh.image != "" && l.Image != w.sh.image &&
-			interactive(l.Args)
+			dialect.Interactive(l.Args)
 		f.kind = kindOf(f.wait.Modes)
 	} else if l.Hidden && !f.idle && !l.Runs {
 		w.guess(&f, &l)

@@ -1,4 +1,4 @@
-package shellbox
+package dialect
 
 import (
 	"fmt"
@@ -10,53 +10,53 @@ import (
 )
 
 // testNonce is short, so that the tests can be read.
-func testNonce(kind byte, seq int) string { return fmt.Sprintf("N%c%d", kind, seq) }
+func testNonce(kind Kind, seq int) string { return fmt.Sprintf("N%c%d", kind, seq) }
 
 // feed gives the chunks to a scanner and returns the text and the markers that come out.
-func feed(chunks ...string) (text string, markers []marker) {
-	s := scanner{nonce: testNonce, broken: "NP"}
+func feed(chunks ...string) (text string, markers []Marker) {
+	s := Scanner{nonce: testNonce, moreNonce: "NP"}
 	for _, chunk := range chunks {
 		for rest := []byte(chunk); len(rest) > 0; {
 			var t []byte
-			var m *marker
-			t, m, rest = s.next(rest)
+			var m *Marker
+			t, m, rest = s.Next(rest)
 			text += string(t)
 			if m != nil {
 				markers = append(markers, *m)
 			}
 		}
 	}
-	return text + string(s.flush()), markers
+	return text + string(s.Flush()), markers
 }
 
 func TestScanner(t *testing.T) {
-	d := func(status, seq int, cwd string) marker {
-		return marker{kind: 'D', status: status, seq: seq, cwd: cwd}
+	d := func(status, seq int, cwd string) Marker {
+		return Marker{Kind: End, Status: status, Seq: seq, Dir: cwd}
 	}
 	for _, c := range []struct {
 		name, in, text string
-		markers        []marker
+		markers        []Marker
 	}{
 		{"None", "plain\ntext", "plain\ntext", nil},
-		{"Begin", "echo\n\x1b]133;C;7;NC7;\x07out", "echo\nout", []marker{{kind: 'C', seq: 7}}},
+		{"Begin", "echo\n\x1b]133;C;7;NC7;\x07out", "echo\nout", []Marker{{Kind: 'C', Seq: 7}}},
 		{"BeginWithBackground", "\x1b]133;C;7;NC7;1234\x07", "",
-			[]marker{{kind: 'C', seq: 7, background: 1234}}},
-		{"End", "out\x1b]133;D;8;ND8;130;0;/a b;ND8\x07", "out", []marker{d(130, 8, "/a b")}},
+			[]Marker{{Kind: 'C', Seq: 7, Background: 1234}}},
+		{"End", "out\x1b]133;D;8;ND8;130;0;/a b;ND8\x07", "out", []Marker{d(130, 8, "/a b")}},
 		{"AnyDirectory", "\x1b]133;D;1;ND1;0;0;/a\n\x07\x1b]133;;x;ND1\x07", "",
-			[]marker{d(0, 1, "/a\n\x07\x1b]133;;x")}},
+			[]Marker{d(0, 1, "/a\n\x07\x1b]133;;x")}},
 		{"CutInItsDirectory", "out\x1b]133;D;8;ND8;0;0;/a\x1b]133;D;9;ND9;130;0;/b;ND9\x07more",
-			"outmore", []marker{d(130, 9, "/b")}},
+			"outmore", []Marker{d(130, 9, "/b")}},
 		{"CutTwice", "\x1b]133;D;8;ND8;0;0;/a\x1b]133;D;9;ND9;0;0;\x1b]133;C;10;NC10;\x07", "",
-			[]marker{{kind: 'C', seq: 10}}},
+			[]Marker{{Kind: 'C', Seq: 10}}},
 		{"Bash", "\x1b]133;D;8;ND8;0;b900;/;ND8\x07", "",
-			[]marker{{kind: 'D', seq: 8, cwd: "/", bash: true, idle: 900}}},
+			[]Marker{{Kind: 'D', Seq: 8, Dir: "/", Bash: true, IdleLimit: 900}}},
 		{"MoreLines", "a\x1b]133;P;NP\x07b\x1b]133;P;NX\x07", "ab\x1b]133;P;NX\x07",
-			[]marker{{kind: 'P'}}},
+			[]Marker{{Kind: 'P'}}},
 		{"WrongNonce", "\x1b]133;C;7;NC8;\x07x", "\x1b]133;C;7;NC8;\x07x", nil},
 		{"NonceOfTheOtherKind", "\x1b]133;D;7;NC7;0;/;NC7\x07x", "\x1b]133;D;7;NC7;0;/;NC7\x07x",
 			nil},
 		{"AWrongOneBeforeARightOne", "\x1b]133;D;0;x\x1b]133;D;1;ND1;2;0;/;ND1\x07",
-			"\x1b]133;D;0;x", []marker{d(2, 1, "/")}},
+			"\x1b]133;D;0;x", []Marker{d(2, 1, "/")}},
 		{"HalfAtTheEnd", "a\x1b]133;D;0;ND0", "a\x1b]133;D;0;ND0", nil},
 		{"OtherSequences", "\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]133;A\x07",
 			"\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]133;A\x07", nil},

@@ -1,4 +1,4 @@
-package shellbox
+package dialect
 
 import (
 	"testing"
@@ -28,6 +28,6 @@ func TestInteractive(t *testing.T) {
 		{false, []string{"bash", "script"}},
 		{false, []string{"busybox", "cat"}}, {false, []string{"python3"}}, {false, nil},
 	} {
-		require.Equal(t, c.want, interactive(c.args), "%q", c.args)
+		require.Equal(t, c.want, Interactive(c.args), "%q", c.args)
 	}
 }

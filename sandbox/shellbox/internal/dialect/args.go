@@ -1,0 +1,57 @@
+package dialect
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Shells names the shells that sessions can run, for errors.
+const Shells = "the shells that work are bash, dash, busybox ash, and an sh that is one of " +
+	"these"
+
+// IsShell reports whether args are those of one of Shells.
+func IsShell(args []string) bool {
+	name := path.Base(args[0])
+	if name == "busybox" && len(args) > 1 {
+		name = args[1]
+	}
+	return slices.Contains([]string{"bash", "dash", "ash", "sh"}, name)
+}
+
+// ReadsStartupFiles reports whether a shell with these arguments may execute files of the user's
+// before its first prompt.
+func ReadsStartupFiles(args []string) bool {
+	if slices.Contains(args, "-l") || slices.Contains(args, "--login") || !IsShell(args) {
+		return true
+	}
+	return path.Base(args[0]) == "bash" && !slices.Contains(args, "--norc")
+}
+
+// Interactive reports whether args are those of an interactive shell, of any kind, that reads its
+// commands from the terminal.
+func Interactive(args []string) bool {
+	if len(args) > 1 && path.Base(args[0]) == "busybox" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return false
+	}
+	switch strings.TrimPrefix(path.Base(args[0]), "-") {
+	case "bash", "sh", "dash", "ash", "ksh", "mksh", "zsh", "fish":
+	default:
+		return false
+	}
+	for i := 1; i < len(args); i++ {
+		switch arg := args[i]; {
+		case arg == "--rcfile" || arg == "--init-file" || arg == "-o" || arg == "+o" ||
+			arg == "-O" || arg == "+O":
+			i++
+		case strings.HasPrefix(arg, "--"):
+		case !strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "+"),
+			strings.Contains(arg, "c"):
+			return false
+		}
+	}
+	return true
+}
