@@ -13,7 +13,7 @@ import (
 // before it run.
 type start struct {
 	task Task
-	dir  string // the task's, in Options.Dir
+	dir  string // the task's, in Config.Dir
 	log  *taskLog
 	err  error // there is no log
 

@@ -41,7 +41,7 @@ func TestAhead(t *testing.T) {
 			for i := range want {
 				tasks = append(tasks, small(ours(fmt.Sprintf("ahead%d-%d", ahead, i))))
 			}
-			s, err := Run(t.Context(), Options{Tasks: tasks, Dir: t.TempDir(), Name: "agent",
+			s, err := Run(t.Context(), Config{Tasks: tasks, Dir: t.TempDir(), Name: "agent",
 				Parallel: 1, Ahead: ahead, Agent: func(ctx context.Context, box sandbox.Sandbox,
 					task Task) error {
 					if task.ID == tasks[0].ID {
@@ -64,7 +64,7 @@ func TestAheadDies(t *testing.T) {
 	t.Parallel()
 	engine := dockertest.Engine(t, dockertest.Busybox)
 	tasks := []Task{small(ours("dies-first")), small(ours("dies-second"))}
-	s, err := Run(t.Context(), Options{Tasks: tasks, Dir: t.TempDir(), Name: "agent", Parallel: 1,
+	s, err := Run(t.Context(), Config{Tasks: tasks, Dir: t.TempDir(), Name: "agent", Parallel: 1,
 		Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
 			if task.ID == tasks[0].ID {
 				var ids []string
@@ -98,7 +98,7 @@ func BenchmarkAhead(b *testing.B) {
 					task.Solution.Command += "; " + command
 					tasks = append(tasks, task)
 				}
-				s, err := Run(b.Context(), Options{Tasks: tasks, Dir: b.TempDir(), Name: "agent",
+				s, err := Run(b.Context(), Config{Tasks: tasks, Dir: b.TempDir(), Name: "agent",
 					Agent: Oracle, Parallel: 2, Ahead: ahead})
 				require.NoError(b, err)
 				var waited float64

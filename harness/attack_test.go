@@ -64,7 +64,7 @@ func TestEndlessOutput(t *testing.T) {
 				}
 			}
 		}()
-		r := runOne(t, task, agent, Options{})
+		r := runOne(t, task, agent, Config{})
 		close(done)
 		peak := <-most
 		require.Equal(t, Fail, r.Status, "%s: %+v", name, r)
@@ -91,7 +91,7 @@ func TestEscapes(t *testing.T) {
 	dockertest.Engine(t, dockertest.Image)
 	var shown bytes.Buffer
 	dir := t.TempDir()
-	s, err := Run(t.Context(), Options{
+	s, err := Run(t.Context(), Config{
 		Tasks: []Task{attacked("mkdir /x")}, Agent: attack(t, "esc.txt"), Name: "agent", Dir: dir,
 		Progress: &shown,
 	})
@@ -162,7 +162,7 @@ func TestCheat(t *testing.T) {
 				c.change(&task)
 			}
 			box := sshbox.Config{Env: []string{"PATH=/work/bin:/usr/local/bin:/usr/bin:/bin"}}
-			r := runOne(t, task, c.agent, Options{Retries: -1, Box: box})
+			r := runOne(t, task, c.agent, Config{Retries: -1, Box: box})
 			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
 		})
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // digest is the same for tasks that are the same: in all their fields, and in the content of the
-// files that they name, wherever on this machine these are. What Options add is not in it.
+// files that they name, wherever on this machine these are. What the Config adds is not in it.
 func (t Task) digest() (string, error) {
 	sum := sha256.New()
 	for _, files := range []*[]File{&t.Files, &t.Check.Files, &t.Solution.Files} {
@@ -124,10 +124,10 @@ func (r *runner) changed(result Result) string {
 	return fmt.Sprintf("%s has changed since its result, %s", what, result.Status)
 }
 
-// Changed, among Options.Again, stands for the tasks that have changed since they got their result.
+// Changed, among Config.Again, stands for the tasks that have changed since they got their result.
 const Changed = "changed"
 
-// again drops the results that Options.Again names. It is an error if any is left of a task that
+// again drops the results that Config.Again names. It is an error if any is left of a task that
 // has changed since: it is not what this task has come to.
 func (r *runner) again() error {
 	var drop, changed []string
@@ -158,15 +158,15 @@ func (r *runner) again() error {
 
 // ErrChanged says that tasks are not those that the directory of results has results of.
 var ErrChanged = errors.New("there are results of other tasks of the same IDs: run these again " +
-	"(Options.Again with Changed), or choose another directory")
+	"(Config.Again with Changed), or choose another directory")
 
-// checkAgain says what of Options.Again is neither a status nor a task.
+// checkAgain says what of Config.Again is neither a status nor a task.
 func checkAgain(again []string, tasks []Task) error {
 	for _, a := range again {
 		known := a == Changed || slices.Contains(Statuses, Status(a)) ||
 			slices.ContainsFunc(tasks, func(t Task) bool { return t.ID == a })
 		if !known {
-			return fmt.Errorf("Options.Again has %q: there is no such task, and no such status: "+
+			return fmt.Errorf("Config.Again: %q is neither a task nor a status: "+
 				"there are %s, and %s", a, statusesText(), Changed)
 		}
 	}

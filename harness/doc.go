@@ -48,11 +48,11 @@
 // line of a file as soon as it is known, and no line is lost or written twice, whatever happens to
 // the program: the same call goes on where a killed one was, removes the boxes that it left, and
 // has another try at what the infrastructure had lost. A result counts for the task, its files and
-// its image as they were: when one of them has changed, Run says so, and Options.Again drops such
+// its image as they were: when one of them has changed, Run says so, and Config.Again drops such
 // results, or any others.
 //
 // Boxes are made ahead, each for its task: while tasks run, the images of those that come next are
-// built and their boxes made, as many as Options.Ahead says. A box that dies while it waits costs
+// built and their boxes made, as many as Config.Ahead says. A box that dies while it waits costs
 // its task an attempt, as any that the infrastructure has lost.
 //
 // All functions may be called from several goroutines; two Runs at once need two directories of

@@ -94,7 +94,7 @@ func TestHarbor(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			r := runOne(t, task, c.agent, Options{})
+			r := runOne(t, task, c.agent, Config{})
 			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
 		})
 	}

@@ -54,7 +54,7 @@ func judge(t *testing.T, cases []judgement) {
 			if c.change != nil {
 				c.change(&task)
 			}
-			r := runOne(t, task, c.agent, Options{Retries: -1,
+			r := runOne(t, task, c.agent, Config{Retries: -1,
 				Box: sshbox.Config{Pull: sshbox.PullNever}})
 			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
 			require.Contains(t, r.Reason, c.reason)
@@ -209,7 +209,7 @@ func TestLost(t *testing.T) {
 				}
 				_, err := box.Execute(ctx, "true")
 				return err
-			}, Options{Retries: c.retries})
+			}, Config{Retries: c.retries})
 			require.Equal(t, c.status, r.Status, "%+v", r)
 			require.Equal(t, c.attempts, r.Attempts)
 			require.EqualValues(t, c.runs, calls.Load())
@@ -218,7 +218,7 @@ func TestLost(t *testing.T) {
 }
 
 // runOne runs one task.
-func runOne(t *testing.T, task Task, agent Agent, o Options) testResult {
+func runOne(t *testing.T, task Task, agent Agent, o Config) testResult {
 	t.Helper()
 	o.Tasks, o.Agent, o.Name, o.Dir = []Task{task}, agent, "agent", t.TempDir()
 	s, err := Run(t.Context(), o)

@@ -38,7 +38,7 @@ func runToBeKilled(dir string) int {
 	}
 	if err == nil {
 		var s *Summary
-		s, err = Run(context.Background(), Options{
+		s, err = Run(context.Background(), Config{
 			Tasks: tasks, Dir: filepath.Join(dir, "results"), Name: "counts",
 			Parallel: killedParallel, Progress: os.Stdout,
 			Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {

@@ -41,7 +41,7 @@ func TestProgram(t *testing.T) {
 				task.Limits.Time = 4 * time.Second
 			}
 			r := runOne(t, task, Program(python, "testdata/agents/client.py", c.how),
-				Options{Retries: -1})
+				Config{Retries: -1})
 			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
 			require.Contains(t, r.Reason, c.says)
 			if !c.short { // a busy machine may not have come so far
@@ -54,7 +54,7 @@ func TestProgram(t *testing.T) {
 		"/no/such/program": Program("/no/such/program"), "it has no name": Program(),
 	} {
 		dir := t.TempDir()
-		s, err := Run(t.Context(), Options{Tasks: []Task{small("task")}, Agent: agent,
+		s, err := Run(t.Context(), Config{Tasks: []Task{small("task")}, Agent: agent,
 			Name: "agent", Dir: dir})
 		require.ErrorContains(t, err, says)
 		require.Empty(t, s.Results)

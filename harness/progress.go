@@ -29,7 +29,7 @@ type progress struct {
 }
 
 func newProgress(w io.Writer, all, ended int) *progress {
-	p := &progress{w: guard.Writer("Options.Progress", w), all: all, ended: ended,
+	p := &progress{w: guard.Writer("Config.Progress", w), all: all, ended: ended,
 		counts: map[Status]int{}, began: time.Now()}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		p.width = 80

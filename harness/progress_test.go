@@ -18,12 +18,12 @@ func TestProgressFails(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Busybox)
 	written := 0
-	s, err := Run(t.Context(), Options{
+	s, err := Run(t.Context(), Config{
 		Tasks: []Task{small("one"), small("two")}, Dir: t.TempDir(), Name: "oracle", Agent: Oracle,
 		Parallel: 1,
 		Progress: writer(func() error { written++; panic("oops") }),
 	})
-	require.ErrorContains(t, err, "harness: tell the progress: Options.Progress panicked: oops")
+	require.ErrorContains(t, err, "harness: tell the progress: Config.Progress panicked: oops")
 	require.Equal(t, 1, written)
 	require.Equal(t, map[Status]int{Pass: 2}, s.Counts)
 

@@ -156,7 +156,7 @@ func TestInterCode(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			r := runOne(t, tasks[c.task], c.agent, Options{})
+			r := runOne(t, tasks[c.task], c.agent, Config{})
 			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
 		})
 	}

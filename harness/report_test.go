@@ -30,7 +30,7 @@ func mixed(t *testing.T) (s *Summary, dir string, lines string) {
 	}
 	dir = t.TempDir()
 	var progress bytes.Buffer
-	s, err := Run(t.Context(), Options{
+	s, err := Run(t.Context(), Config{
 		Tasks: []Task{small("right"), small("asking"), small("wrong")}, Dir: dir, Name: "mixed",
 		Parallel: 1, Progress: &progress,
 		Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {

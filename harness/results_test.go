@@ -89,7 +89,7 @@ func TestChanged(t *testing.T) {
 	first.Check.Files = []File{{To: "wanted", From: file}}
 	second.Check.Command = "exit 1"
 	run := func(again ...string) (ran []string, text string, err error) {
-		s, err := Run(t.Context(), Options{
+		s, err := Run(t.Context(), Config{
 			Tasks: []Task{first, second}, Name: "agent", Dir: dir, Again: again, Parallel: 1,
 			Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
 				ran = append(ran, task.ID)
@@ -126,7 +126,7 @@ func TestChanged(t *testing.T) {
 	require.Empty(t, ran)
 	_, _, err = run("secnd")
 	require.ErrorContains(t, err,
-		`Options.Again has "secnd": there is no such task, and no such status: there are pass, fail,`)
+		`Config.Again: "secnd" is neither a task nor a status: there are pass, fail,`)
 	data, err := os.ReadFile(filepath.Join(dir, resultsFile))
 	require.NoError(t, err)
 	require.Equal(t, 2, strings.Count(string(data), "\n"))
@@ -138,13 +138,13 @@ func TestRunWrong(t *testing.T) {
 	away, err := client.New(client.WithHost("unix:///nonexistent.sock"))
 	require.NoError(t, err)
 	defer away.Close()
-	o := Options{Tasks: []Task{small("task")}, Agent: Nop, Name: "agent", Dir: t.TempDir()}
-	for says, change := range map[string]func(*Options){
-		"Options.Name is empty":    func(o *Options) { o.Name = "" },
-		"Options.Tasks is empty":   func(o *Options) { o.Tasks = nil },
-		"Options.Agent is nil":     func(o *Options) { o.Agent = nil },
-		"Options.Dir is empty":     func(o *Options) { o.Dir = "" },
-		"no Docker engine answers": func(o *Options) { o.Box.Docker = away },
+	o := Config{Tasks: []Task{small("task")}, Agent: Nop, Name: "agent", Dir: t.TempDir()}
+	for says, change := range map[string]func(*Config){
+		"harness: Config.Name: ":   func(o *Config) { o.Name = "" },
+		"harness: Config.Tasks: ":  func(o *Config) { o.Tasks = nil },
+		"harness: Config.Agent: ":  func(o *Config) { o.Agent = nil },
+		"harness: Config.Dir: ":    func(o *Config) { o.Dir = "" },
+		"no Docker engine answers": func(o *Config) { o.Box.Docker = away },
 	} {
 		o := o
 		change(&o)
@@ -163,7 +163,7 @@ func TestCancelled(t *testing.T) {
 	dockertest.Engine(t, dockertest.Busybox)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	o := Options{Tasks: []Task{small("first"), small("second"), small("third")}, Dir: t.TempDir(),
+	o := Config{Tasks: []Task{small("first"), small("second"), small("third")}, Dir: t.TempDir(),
 		Name: "agent", Parallel: 1}
 	o.Agent = func(agentCtx context.Context, box sandbox.Sandbox, task Task) error {
 		if task.ID == "second" {

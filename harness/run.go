@@ -17,8 +17,8 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// Options say what Run is to do.
-type Options struct {
+// A Config says what Run does.
+type Config struct {
 	Tasks []Task
 	Agent Agent
 	// Name is the agent's name: a directory of results is one agent's.
@@ -57,62 +57,64 @@ type Options struct {
 	Progress io.Writer
 }
 
-func (o Options) withDefaults() (Options, error) {
-	if o.Parallel == 0 {
-		o.Parallel = runtime.NumCPU()
+func (c Config) withDefaults() (Config, error) {
+	if c.Parallel == 0 {
+		c.Parallel = runtime.NumCPU()
 	}
-	if o.Ahead == 0 {
-		o.Ahead = 1
+	if c.Ahead == 0 {
+		c.Ahead = 1
 	}
-	o.Ahead = max(o.Ahead, 0)
-	if o.Retries == 0 {
-		o.Retries = 2
+	c.Ahead = max(c.Ahead, 0)
+	if c.Retries == 0 {
+		c.Retries = 2
 	}
-	if o.Progress == nil {
-		o.Progress = io.Discard
+	if c.Progress == nil {
+		c.Progress = io.Discard
 	}
 	switch {
-	case o.Agent == nil:
-		return o, errors.New("Options.Agent is nil")
-	case o.Name == "":
-		return o, errors.New("Options.Name is empty: name the agent, for its results")
-	case o.Dir == "":
-		return o, errors.New("Options.Dir is empty: it is where the results go")
-	case len(o.Tasks) == 0:
-		return o, errors.New("Options.Tasks is empty: there is nothing to do")
-	case o.Parallel < 0:
-		return o, fmt.Errorf("Options.Parallel is %d", o.Parallel)
-	case o.Memory < 0 || o.CPUs < 0:
-		return o, fmt.Errorf("Options.Memory is %d and Options.CPUs %v: 0 is no bound, and there "+
-			"is nothing below", o.Memory, o.CPUs)
+	case c.Agent == nil:
+		return c, errors.New("Config.Agent: it is nil: give the agent that does the tasks")
+	case c.Name == "":
+		return c, errors.New("Config.Name: it is empty: name the agent, for its results")
+	case c.Dir == "":
+		return c, errors.New("Config.Dir: it is empty: name a directory for the results")
+	case len(c.Tasks) == 0:
+		return c, errors.New("Config.Tasks: there are none: Read and its like return some")
+	case c.Parallel < 0:
+		return c, fmt.Errorf("Config.Parallel: %d is negative; 0 means the number of processors",
+			c.Parallel)
+	case c.Memory < 0:
+		return c, fmt.Errorf("Config.Memory: %d is negative; 0 means no bound", c.Memory)
+	case c.CPUs < 0:
+		return c, fmt.Errorf("Config.CPUs: %v is negative; 0 means no bound", c.CPUs)
 	}
-	limits := o.Defaults.or(DefaultLimits)
-	tasks := make([]Task, len(o.Tasks))
-	for i, t := range o.Tasks {
+	limits := c.Defaults.or(DefaultLimits)
+	tasks := make([]Task, len(c.Tasks))
+	for i, t := range c.Tasks {
 		t.Limits = t.Limits.or(limits)
 		if t.Check.Time == 0 {
 			t.Check.Time = defaultCheckTime
 		}
 		if err := t.Validate(); err != nil {
-			return o, fmt.Errorf("task %q: %w", t.ID, err)
+			return c, fmt.Errorf("Config.Tasks: %q: %w", t.ID, err)
 		}
-		if o.Memory > 0 && t.Limits.Memory > o.Memory {
-			return o, fmt.Errorf("task %q may take %s of memory, more than the %s for all that "+
-				"run at once", t.ID, units.BytesSize(float64(t.Limits.Memory)),
-				units.BytesSize(float64(o.Memory)))
+		if c.Memory > 0 && t.Limits.Memory > c.Memory {
+			return c, fmt.Errorf("Config.Memory: task %q may take %s, more than the %s for all "+
+				"tasks that run at once", t.ID, units.BytesSize(float64(t.Limits.Memory)),
+				units.BytesSize(float64(c.Memory)))
 		}
-		if o.CPUs > 0 && t.Limits.CPUs > o.CPUs {
-			return o, fmt.Errorf("task %q may take %v processors, more than the %v for all that "+
-				"run at once", t.ID, t.Limits.CPUs, o.CPUs)
+		if c.CPUs > 0 && t.Limits.CPUs > c.CPUs {
+			return c, fmt.Errorf("Config.CPUs: task %q may take %v, more than the %v for all tasks "+
+				"that run at once", t.ID, t.Limits.CPUs, c.CPUs)
 		}
 		tasks[i] = t
 	}
-	o.Tasks = tasks
-	return o, errors.Join(distinct(tasks), checkAgain(o.Again, tasks))
+	c.Tasks = tasks
+	return c, errors.Join(distinct(tasks), checkAgain(c.Again, tasks))
 }
 
 // Run has the agent do the tasks that have no result yet, several at a time, each in a box of its
-// own, and returns the results of all. In Options.Dir it writes results.jsonl, with a line as each
+// own, and returns the results of all. In Config.Dir it writes results.jsonl, with a line as each
 // task ends; tasks/ID/log.txt and recording.cast, an asciicast of what the agent did; and in the
 // end, also when ctx ends it, report.html. The order of start is the tasks'.
 //
@@ -123,7 +125,7 @@ func (o Options) withDefaults() (Options, error) {
 //
 // The error is ErrChanged, and there is no Summary, if a task is not the one that has a result in
 // Dir.
-func Run(ctx context.Context, o Options) (*Summary, error) {
+func Run(ctx context.Context, o Config) (*Summary, error) {
 	given := o.Tasks
 	o, err := o.withDefaults()
 	if err != nil {
@@ -133,7 +135,7 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("harness: %w", err)
 	}
-	r := &runner{Options: o, results: results, building: make(chan struct{}, 1)}
+	r := &runner{Config: o, results: results, building: make(chan struct{}, 1)}
 	began := time.Now()
 	if err = r.digests(ctx, given); err == nil {
 		err = r.again()
@@ -157,7 +159,7 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 
 // A runner is a Run under way.
 type runner struct {
-	Options
+	Config
 	results  *results
 	building chan struct{} // held by the one who builds an image
 	progress *progress
@@ -175,7 +177,7 @@ func (r *runner) all(ctx context.Context) error {
 			left = append(left, t)
 		}
 	}
-	r.progress = newProgress(r.Options.Progress, len(r.Tasks), len(r.Tasks)-len(left))
+	r.progress = newProgress(r.Config.Progress, len(r.Tasks), len(r.Tasks)-len(left))
 	room := newRoom(r.Parallel, r.Memory, r.CPUs)
 	var running sync.WaitGroup
 	var ahead []*start // in order: those of left[begun:]

@@ -86,11 +86,11 @@ type Check struct {
 	// of the agent's box when the agent has returned, into a fresh box of the task, where they take
 	// the place of what its setup has made; and the check is in that box. Nothing else of what the
 	// agent has done is there, no program, and no process. The copy lies on this machine meanwhile,
-	// as long as it is, below Options.Dir.
+	// as long as it is, below Config.Dir.
 	Fresh []string
 }
 
-// Limits bound what an agent may take. Zero values are the Defaults of Options, or else
+// Limits bound what an agent may take. Zero values are the Defaults of Config, or else
 // DefaultLimits'.
 type Limits struct {
 	Time    time.Duration // for the agent, and for the Solution of Check.Like
@@ -101,7 +101,7 @@ type Limits struct {
 	Network string        // as in sshbox.Config: "none", "bridge", or a network of the engine's
 }
 
-// DefaultLimits are the limits of a task that has none, where Options have none either.
+// DefaultLimits are the limits of a task that has none, where Config have none either.
 var DefaultLimits = Limits{
 	Time: 10 * time.Minute, Setup: 10 * time.Minute,
 	Memory: 2 << 30, PIDs: 1024, CPUs: 1, Network: "none",

@@ -29,7 +29,7 @@ func thirty(t *testing.T) []Task {
 func runTasks(t *testing.T, tasks []Task, agent Agent) map[string]testResult {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := Run(t.Context(), Options{Tasks: tasks, Agent: agent, Name: "agent", Dir: dir,
+	s, err := Run(t.Context(), Config{Tasks: tasks, Agent: agent, Name: "agent", Dir: dir,
 		Parallel: 4, Memory: 1 << 30})
 	require.NoError(t, err)
 	require.Len(t, s.Results, len(tasks))

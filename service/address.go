@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// URLs returns what Options.URL needs for a Proxy with the same base: a port named web of the box
+// URLs returns what Config.URL needs for a Proxy with the same base: a port named web of the box
 // 4f is at https://web-4f.boxes.example.com/ when base is https://boxes.example.com. A box whose id
 // can be no part of a host name (it has capital letters or dots, or is too long), and all boxes
 // when base has an address in place of a name, are at https://boxes.example.com/4f/web/.

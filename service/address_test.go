@@ -76,7 +76,7 @@ func TestURLsWrong(t *testing.T) {
 	base, err := url.Parse("boxes.example.com")
 	require.NoError(t, err)
 	require.PanicsWithValue(t,
-		`service: Proxy: ProxyOptions.URL: "boxes.example.com": write it with its scheme, as https://boxes.example.com`,
-		func() { Proxy(&Service{}, ProxyOptions{URL: base}) })
-	require.Panics(t, func() { Handler(nil, HandlerOptions{}) })
+		`service: Proxy: ProxyConfig.URL: "boxes.example.com": write it with its scheme, as https://boxes.example.com`,
+		func() { Proxy(&Service{}, ProxyConfig{URL: base}) })
+	require.Panics(t, func() { Handler(nil, HandlerConfig{}) })
 }

@@ -15,7 +15,7 @@ func TestClosed(t *testing.T) {
 	require.NoError(t, err)
 	defer nowhere.Close()
 	ctx := t.Context()
-	s := open(t, "closed", func(o *Options) { o.Place = Docker(nowhere) }, small("small", nil))
+	s := open(t, "closed", func(o *Config) { o.Place = Docker(nowhere) }, small("small", nil))
 	leave, err := s.turns.take(ctx, "a")
 	require.NoError(t, err)
 	defer leave()

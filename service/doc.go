@@ -8,7 +8,7 @@
 //		Warm:      3,
 //	})
 //	…
-//	s, err := service.New(service.Options{Specs: specs, Secret: secret})
+//	s, err := service.New(service.Config{Specs: specs, Secret: secret})
 //	…
 //	defer s.Close()
 //	info, err := s.Start(ctx, service.StartOptions{ID: conversation, Owner: user, Env: []string{"API_KEY=" + key}})
@@ -34,14 +34,14 @@
 // The service stores nothing itself. What it has to know after its own restart lies in the engine:
 // in the names and labels of containers, and, since these labels never change, in the labels of an
 // empty volume for each container, a note. So any number of processes can serve the same boxes
-// (Options.Name and Secret are the same then), and one that is killed in the middle of a start, a
+// (Config.Name and Secret are the same then), and one that is killed in the middle of a start, a
 // pause or a deletion leaves a box that is found, or none: a container that has its name and its
 // note is a box; without a note it is being started, as long as its maker lives, and is removed
 // afterwards. The engine gives a name to one container only, so processes that start one id at once
 // get one box.
 //
 // Nothing secret is stored. [Info.SessionKey] is an HMAC of the box and its generation under
-// Options.Secret: a box that is started anew has another key. What StartOptions.Env has goes to the
+// Config.Secret: a box that is started anew has another key. What StartOptions.Env has goes to the
 // box over its own connection, and stays in its memory.
 //
 // A box is attached to one process at a time, however: see [Service.Open].

@@ -45,7 +45,7 @@ var _ Place = (*DockerPlace)(nil)
 
 // The labels of a container.
 const (
-	serviceLabel = docker.ServiceLabel           // Options.Name
+	serviceLabel = docker.ServiceLabel           // Config.Name
 	specLabel    = docker.ServiceLabel + ".spec" // the Spec's ID
 	madeLabel    = docker.ServiceLabel + ".made" // when, in nanoseconds since 1970
 	// the process that made it: a later one may have the same id

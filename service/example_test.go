@@ -25,7 +25,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	s, err := service.New(service.Options{Specs: specs, Secret: secret})
+	s, err := service.New(service.Config{Specs: specs, Secret: secret})
 	if err != nil {
 		panic(err)
 	}

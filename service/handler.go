@@ -25,8 +25,8 @@ import (
 //go:embed openapi.json
 var OpenAPI []byte
 
-// HandlerOptions are the settings of a Handler.
-type HandlerOptions struct {
+// A HandlerConfig has the settings of a Handler.
+type HandlerConfig struct {
 	// Owner returns whom a request comes from, as the caller's middleware has found out. A box that
 	// is started belongs to them, and no others are seen, paused, resumed or deleted. Default: all
 	// boxes are everybody's.
@@ -42,7 +42,7 @@ type HandlerOptions struct {
 // A request's body may have 1 MiB and take 30 s to arrive. Give the http.Server a
 // ReadHeaderTimeout, an IdleTimeout and MaxHeaderBytes; a start may take longer than a
 // WriteTimeout.
-func Handler(s *Service, o HandlerOptions) http.Handler {
+func Handler(s *Service, o HandlerConfig) http.Handler {
 	o.Logger = guard.Logger(o.Logger)
 	if s == nil {
 		panic("service: Handler: the Service is nil")
@@ -122,7 +122,7 @@ func checkQuery(raw string, parameters []string) error {
 
 type handler struct {
 	s *Service
-	o HandlerOptions
+	o HandlerConfig
 }
 
 var errBatch = fmt.Errorf("more than %d ids: ask for fewer at once", maxBatch)

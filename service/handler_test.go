@@ -27,7 +27,7 @@ type api struct {
 	url string
 }
 
-func serveAPI(t *testing.T, d *document, s *Service, o HandlerOptions) *api {
+func serveAPI(t *testing.T, d *document, s *Service, o HandlerConfig) *api {
 	t.Helper()
 	server := httptest.NewServer(Handler(s, o))
 	t.Cleanup(server.Close)
@@ -68,9 +68,9 @@ func TestHandler(t *testing.T) {
 		}),
 		small("other", nil),
 	}
-	s := open(t, aName(t), func(o *Options) { o.URL = URLs(base) }, specs...)
+	s := open(t, aName(t), func(o *Config) { o.URL = URLs(base) }, specs...)
 	d := readDocument(t)
-	a := serveAPI(t, d, s, HandlerOptions{Owner: func(r *http.Request) string {
+	a := serveAPI(t, d, s, HandlerConfig{Owner: func(r *http.Request) string {
 		return r.Header.Get("User")
 	}})
 	t.Run("Life", a.testLife)
@@ -87,11 +87,11 @@ func TestHandler(t *testing.T) {
 	store, err := OpenSpecs(dir)
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(dir))
-	down := open(t, "down", func(o *Options) { o.Place, o.Specs = Docker(nowhere), store })
-	serveAPI(t, d, down, HandlerOptions{}).testDown(t)
+	down := open(t, "down", func(o *Config) { o.Place, o.Specs = Docker(nowhere), store })
+	serveAPI(t, d, down, HandlerConfig{}).testDown(t)
 
-	cannot := open(t, aName(t), func(o *Options) { o.Place = pauseless{Docker(nil)} }, specs...)
-	serveAPI(t, d, cannot, HandlerOptions{}).testUnsupported(t)
+	cannot := open(t, aName(t), func(o *Config) { o.Place = pauseless{Docker(nil)} }, specs...)
+	serveAPI(t, d, cannot, HandlerConfig{}).testUnsupported(t)
 
 	all := d.all()
 	slices.Sort(all)
@@ -200,7 +200,7 @@ func TestHandlerElsewhere(t *testing.T) {
 	} {
 		method, target, _ := strings.Cut(request, " ")
 		w := httptest.NewRecorder()
-		Handler(s, HandlerOptions{}).ServeHTTP(w, httptest.NewRequest(method, target, nil))
+		Handler(s, HandlerConfig{}).ServeHTTP(w, httptest.NewRequest(method, target, nil))
 		require.Equal(t, want, fmt.Sprint(w.Code, " ", strings.TrimSpace(w.Body.String())))
 		require.Equal(t, "application/json", w.Header().Get("Content-Type"))
 	}

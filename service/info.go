@@ -49,7 +49,7 @@ type Info struct {
 	Dir     string // where its sessions start; "" while it starts
 	Created time.Time
 
-	URLs       []URL  // only while Running, and if Options.URL is set
+	URLs       []URL  // only while Running, and if Config.URL is set
 	SessionKey string // only while Running
 	// Published says which port of 127.0.0.1 of the engine's machine each port of the spec's
 	// Config.Publish has become, by the port in the box. It is another after the box's programs

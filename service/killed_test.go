@@ -27,7 +27,7 @@ func TestKilled(t *testing.T) {
 	}
 	name := aName(t)
 	// without the pool: its boxes would be counted
-	s := open(t, name, func(o *Options) { o.Every = 100 * time.Millisecond }, otherSpecs()[0])
+	s := open(t, name, func(o *Config) { o.Every = 100 * time.Millisecond }, otherSpecs()[0])
 	require.NoError(t, s.store.(*MemorySpecs).Set(small("warm", nil)))
 	keys := map[string]string{} // whose they are
 	starts, boxes := 0, 0

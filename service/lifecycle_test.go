@@ -55,7 +55,7 @@ func TestDue(t *testing.T) {
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	const idle = 200 * time.Millisecond
-	s := open(t, aName(t), func(o *Options) {
+	s := open(t, aName(t), func(o *Config) {
 		o.Every = 50 * time.Millisecond
 	}, small("idle", func(s *Spec) {
 		s.Lifecycle = Lifecycle{Idle: idle}
@@ -141,7 +141,7 @@ func TestMaxRunning(t *testing.T) {
 // Error.
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	s := open(t, aName(t), func(o *Options) {
+	s := open(t, aName(t), func(o *Config) {
 		o.URL = func(id string, p Port) string {
 			return "http://" + p.Name + "-" + id + ".example.com"
 		}

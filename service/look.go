@@ -256,7 +256,7 @@ func (s *Service) info(ctx context.Context, r *Record) (*Info, error) {
 		for _, p := range spec.Ports {
 			if s.url != nil {
 				at := URL{Name: p.Name, Port: p.Port}
-				err := guard.Call("Options.URL", func() error {
+				err := guard.Call("Config.URL", func() error {
 					at.URL = s.url(r.ID, p)
 					return nil
 				})

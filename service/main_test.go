@@ -74,11 +74,11 @@ func aName(t testing.TB) string {
 }
 
 // open makes a service of that name, which the test's end closes.
-func open(t testing.TB, name string, change func(*Options), specs ...*Spec) *Service {
+func open(t testing.TB, name string, change func(*Config), specs ...*Spec) *Service {
 	t.Helper()
 	store, err := NewSpecs(specs...)
 	require.NoError(t, err)
-	o := Options{Name: name, Specs: store, Secret: secret, Every: time.Hour,
+	o := Config{Name: name, Specs: store, Secret: secret, Every: time.Hour,
 		Logger: slog.New(slog.NewTextHandler(t.Output(),
 			&slog.HandlerOptions{Level: slog.LevelInfo}))}
 	if change != nil {

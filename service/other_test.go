@@ -82,7 +82,7 @@ func other(what string) {
 	name, obey, _ := strings.Cut(what, " ")
 	store, err := NewSpecs(otherSpecs()...)
 	must(err)
-	s, err := New(Options{Name: name, Specs: store, Secret: secret, Every: 100 * time.Millisecond})
+	s, err := New(Config{Name: name, Specs: store, Secret: secret, Every: 100 * time.Millisecond})
 	must(err)
 	var mu sync.Mutex
 	out := json.NewEncoder(os.Stdout)

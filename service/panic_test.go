@@ -29,7 +29,7 @@ func (t told) Write(p []byte) (int, error) {
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	said := make(told, 1)
-	s := open(t, aName(t), func(o *Options) {
+	s := open(t, aName(t), func(o *Config) {
 		o.Specs = broken{o.Specs}
 		o.Logger = slog.New(slog.NewTextHandler(said, nil))
 	}, small("a", func(s *Spec) { s.Ports = []Port{{"web", 80}} }))
@@ -38,5 +38,5 @@ func TestPanics(t *testing.T) {
 	s.url = func(string, Port) string { panic("no address") }
 	_, err := s.info(t.Context(), &Record{ID: "x", Spec: "a", Status: Running, Created: time.Now(),
 		Note: &Note{}})
-	require.ErrorContains(t, err, "Options.URL panicked: no address")
+	require.ErrorContains(t, err, "Config.URL panicked: no address")
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// ProxyOptions are the settings of a Proxy.
-type ProxyOptions struct {
+// A ProxyConfig has the settings of a Proxy.
+type ProxyConfig struct {
 	// URL is where the proxy is reached, "https://boxes.example.com" or
-	// "http://127.0.0.1:8080/boxes"; give URLs(URL) to the service as Options.URL. It is needed.
+	// "http://127.0.0.1:8080/boxes"; give URLs(URL) to the service as Config.URL. It is needed.
 	URL *url.URL
 	// Next gets the requests that are for no box by their host and path. Default: they are answered
 	// with 404. If URL's own host is served by it, too, give URL a path.
@@ -63,12 +63,12 @@ type ProxyOptions struct {
 // WriteTimeout would cut uploads, downloads and WebSockets that take longer.
 //
 // Proxy panics if o.URL is not an http or https URL with a host.
-func Proxy(s *Service, o ProxyOptions) http.Handler {
+func Proxy(s *Service, o ProxyConfig) http.Handler {
 	if s == nil {
 		panic("service: Proxy: the Service is nil")
 	}
 	if err := checkBase(o.URL); err != nil {
-		panic("service: Proxy: ProxyOptions.URL: " + err.Error())
+		panic("service: Proxy: ProxyConfig.URL: " + err.Error())
 	}
 	if o.Next == nil {
 		o.Next = http.NotFoundHandler()
@@ -79,7 +79,7 @@ func Proxy(s *Service, o ProxyOptions) http.Handler {
 
 type proxy struct {
 	s *Service
-	o ProxyOptions
+	o ProxyConfig
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {

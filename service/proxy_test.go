@@ -41,10 +41,10 @@ func startFront(t testing.TB) *front {
 	server := httptest.NewUnstartedServer(nil)
 	base := &url.URL{Scheme: "http", Host: strings.Replace(server.Listener.Addr().String(),
 		"127.0.0.1", "boxes.localhost", 1), Path: "/at"}
-	s := open(t, name, func(o *Options) { o.URL = URLs(base) }, small("web", func(s *Spec) {
+	s := open(t, name, func(o *Config) { o.URL = URLs(base) }, small("web", func(s *Spec) {
 		s.Ports = []Port{{"web", 8000}, {"NOBODY", 8001}}
 	}))
-	server.Config.Handler = Proxy(s, ProxyOptions{URL: base,
+	server.Config.Handler = Proxy(s, ProxyConfig{URL: base,
 		Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, "next")
 		})})
@@ -352,8 +352,8 @@ func TestProxyDown(t *testing.T) {
 	nowhere, err := client.New(client.WithHost("unix:///no/such/socket"))
 	require.NoError(t, err)
 	defer nowhere.Close()
-	s := open(t, "down", func(o *Options) { o.Place = Docker(nowhere) }, small("small", nil))
-	h := Proxy(s, ProxyOptions{URL: &url.URL{Scheme: "http", Host: "boxes.localhost"}})
+	s := open(t, "down", func(o *Config) { o.Place = Docker(nowhere) }, small("small", nil))
+	h := Proxy(s, ProxyConfig{URL: &url.URL{Scheme: "http", Host: "boxes.localhost"}})
 	for target, status := range map[string]int{"http://web-a.boxes.localhost/": 503,
 		"http://web-.boxes.localhost/": 401, "http://web.boxes.localhost/": 404,
 		"http://else/": 404} {

@@ -16,7 +16,7 @@ import (
 func TestPublished(t *testing.T) {
 	t.Parallel()
 	base := &url.URL{Scheme: "http", Host: "boxes.localhost"}
-	s := open(t, aName(t), func(o *Options) { o.URL = URLs(base) }, small("small", func(s *Spec) {
+	s := open(t, aName(t), func(o *Config) { o.URL = URLs(base) }, small("small", func(s *Spec) {
 		s.Config.Network, s.Config.Publish, s.Ports = "", []int{8000},
 			[]Port{{"web", 8000}, {"other", 8001}}
 	}))

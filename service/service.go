@@ -14,8 +14,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Options are the settings of a Service.
-type Options struct {
+// A Config has the settings of a Service.
+type Config struct {
 	// Place is where the boxes are. The service closes it. Default: Docker(nil).
 	Place Place
 	// Specs are the kinds of boxes that there are: NewSpecs, OpenSpecs, or a store of one's own.
@@ -71,7 +71,7 @@ const (
 
 // New returns a service. Boxes that there are already are found again. It does not wait for the
 // engine.
-func New(o Options) (*Service, error) {
+func New(o Config) (*Service, error) {
 	if o.Name == "" {
 		o.Name = "default"
 	}
@@ -100,18 +100,18 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
-func (o *Options) check() error {
+func (o *Config) check() error {
 	switch {
 	case !validName.MatchString(o.Name):
-		return invalid("Options.Name", "%q: it has to be of lower-case letters and digits, at "+
+		return invalid("Config.Name", "%q: it has to be of lower-case letters and digits, at "+
 			"most 20", o.Name)
 	case o.Specs == nil:
-		return invalid("Options.Specs", "it is nil: NewSpecs makes one")
+		return invalid("Config.Specs", "it is nil: NewSpecs makes one")
 	case len(o.Secret) < minSecret:
-		return invalid("Options.Secret", "it has %d bytes: at least %d are needed, of a random "+
+		return invalid("Config.Secret", "it has %d bytes: at least %d are needed, of a random "+
 			"generator", len(o.Secret), minSecret)
 	case o.Every < 0:
-		return invalid("Options.Every", "it is %v: it has to be more than nothing", o.Every)
+		return invalid("Config.Every", "it is %v: it has to be more than nothing", o.Every)
 	}
 	return nil
 }

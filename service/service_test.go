@@ -234,12 +234,12 @@ func TestWrongInput(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range []struct {
 		field string
-		o     Options
+		o     Config
 	}{
-		{"Options.Name", Options{Name: "a-b", Specs: specs, Secret: secret}},
-		{"Options.Specs", Options{Secret: secret}},
-		{"Options.Secret", Options{Specs: specs, Secret: secret[1:]}},
-		{"Options.Every", Options{Specs: specs, Secret: secret, Every: -1}},
+		{"Config.Name", Config{Name: "a-b", Specs: specs, Secret: secret}},
+		{"Config.Specs", Config{Secret: secret}},
+		{"Config.Secret", Config{Specs: specs, Secret: secret[1:]}},
+		{"Config.Every", Config{Specs: specs, Secret: secret, Every: -1}},
 	} {
 		_, err := New(c.o)
 		isInvalid(t, err, c.field)
@@ -310,7 +310,7 @@ func TestEngineFails(t *testing.T) {
 	t.Parallel()
 	name := aName(t)
 	cable := newCable(t)
-	s := open(t, name, func(o *Options) { o.Place = Docker(cable.docker) }, small("small", nil))
+	s := open(t, name, func(o *Config) { o.Place = Docker(cable.docker) }, small("small", nil))
 	i := start(t, s, StartOptions{ID: "a"})
 	cable.cut()
 	ctx := t.Context()

@@ -184,7 +184,7 @@ func TestWatch(t *testing.T) {
 	t.Parallel()
 	name := aName(t)
 	cable := newCable(t)
-	watching := open(t, name, func(o *Options) {
+	watching := open(t, name, func(o *Config) {
 		o.Place = Docker(cable.docker)
 	}, small("small", nil))
 	s := open(t, name, nil, small("small", nil))

@@ -23,7 +23,7 @@ func TestSuspend(t *testing.T) {
 	d, err := client.New(client.WithHost(host))
 	require.NoError(t, err)
 	defer d.Close()
-	s := open(t, "suspend", func(o *Options) { o.Place = Docker(d) }, small("small", func(s *Spec) {
+	s := open(t, "suspend", func(o *Config) { o.Place = Docker(d) }, small("small", func(s *Spec) {
 		s.Config.Runtime = os.Getenv("SANDSHELL_TEST_CHECKPOINT_RUNTIME")
 	}))
 	defer s.Delete(context.Background(), "a")

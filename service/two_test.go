@@ -46,7 +46,7 @@ func TestTwoProcesses(t *testing.T) {
 	t.Log("SANDSHELL_TEST_SEED", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	name := aName(t)
-	s := open(t, name, func(o *Options) { o.Every = 200 * time.Millisecond }, otherSpecs()...)
+	s := open(t, name, func(o *Config) { o.Every = 200 * time.Millisecond }, otherSpecs()...)
 	p := another(t, name, "obeys")
 	go p.obeys()
 	n := 0

@@ -52,7 +52,7 @@ Flags:
 
 // run runs the tasks; progress goes to stderr, the table to stdout.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status int, err error) {
-	o := harness.Options{Progress: stderr}
+	o := harness.Config{Progress: stderr}
 	flags := flag.NewFlagSet("evalharness", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() { io.WriteString(stderr, usage); flags.PrintDefaults() }
@@ -118,7 +118,7 @@ func list(to *[]string) func(string) error {
 }
 
 // evaluate runs the tasks, and prints what has come of them.
-func evaluate(ctx context.Context, o harness.Options, stdout io.Writer) (status int, err error) {
+func evaluate(ctx context.Context, o harness.Config, stdout io.Writer) (status int, err error) {
 	summary, err := harness.Run(ctx, o)
 	if errors.Is(err, harness.ErrChanged) {
 		return 2, fmt.Errorf("%w\n(by -again %s, or -results)", err, harness.Changed)

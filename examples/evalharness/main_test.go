@@ -48,7 +48,7 @@ func TestEvalHarness(t *testing.T) {
 		{[]string{"-agent", "nop", "-only", "colorsys/*", "-only", "x,colorsys/sixth", tasks},
 			`-only "x": no task`},
 		{[]string{"-agent", "nop", "-again", "failed", "-results", filepath.Join(dir, "small"),
-			tasks}, `Options.Again has "failed"`},
+			tasks}, `Config.Again: "failed"`},
 		{[]string{"-agent", "mcp:nosuch -x", tasks},
 			`the agent's program: exec: "nosuch": executable file not found`},
 		{[]string{"-agent", "mcp:", tasks}, "the agent's program: it has no name"},

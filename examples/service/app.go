@@ -27,7 +27,7 @@ func (a *app) handler(token string, log *slog.Logger) http.Handler {
 		panic(err) // it is embedded
 	}
 	mux := http.NewServeMux()
-	api := service.Handler(a.service, service.HandlerOptions{Logger: log})
+	api := service.Handler(a.service, service.HandlerConfig{Logger: log})
 	for _, path := range []string{"/sandboxes", "/sandboxes/", "/sandbox-specs", "/sandbox-specs/",
 		"/openapi.json"} {
 		mux.Handle(path, api)

@@ -90,7 +90,7 @@ func run(ctx context.Context, s settings, out io.Writer) (err error) {
 	address := listener.Addr().(*net.TCPAddr)
 	boxes := &url.URL{Scheme: "http", Host: fmt.Sprintf("boxes.localhost:%d", address.Port)}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	svc, err := service.New(service.Options{Place: s.place(), Specs: specs, Secret: secret,
+	svc, err := service.New(service.Config{Place: s.place(), Specs: specs, Secret: secret,
 		Name: s.name, URL: service.URLs(boxes), Logger: log})
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func run(ctx context.Context, s settings, out io.Writer) (err error) {
 	serving, end := context.WithCancel(ctx)
 	defer end()
 	server := &http.Server{
-		Handler: service.Proxy(svc, service.ProxyOptions{URL: boxes, Next: app.handler(token, log),
+		Handler: service.Proxy(svc, service.ProxyConfig{URL: boxes, Next: app.handler(token, log),
 			Logger: log}),
 		// Requests end when the program is to: terminals and events would go on for ever.
 		BaseContext:       func(net.Listener) context.Context { return serving },

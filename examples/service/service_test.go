@@ -143,7 +143,7 @@ func removeAll(t *testing.T, s settings) {
 	require.NoError(t, err)
 	specs, err := s.store()
 	require.NoError(t, err)
-	svc, err := service.New(service.Options{Specs: specs, Secret: secret, Name: s.name})
+	svc, err := service.New(service.Config{Specs: specs, Secret: secret, Name: s.name})
 	require.NoError(t, err)
 	defer svc.Close()
 	page, err := svc.Search(ctx, service.Query{})

@@ -39,7 +39,7 @@ func TestServerAway(t *testing.T) {
 		Config: sshbox.Config{Image: "sandshell-busybox", Network: "none", Dir: "/tmp"}})
 	require.NoError(t, err)
 	open := func(c kubebox.Cluster) *service.Service {
-		s, err := service.New(service.Options{Place: New(kubebox.Config{Cluster: c}), Name: "away",
+		s, err := service.New(service.Config{Place: New(kubebox.Config{Cluster: c}), Name: "away",
 			Specs: specs, Secret: []byte(strings.Repeat("s", 32)), Every: time.Hour})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })

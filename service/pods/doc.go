@@ -1,7 +1,7 @@
 // Package pods has the boxes of package service on a Kubernetes cluster: each is a pod, as package
 // kubebox makes them.
 //
-//	s, err := service.New(service.Options{Place: pods.New(kubebox.Config{BoxdImage: "my-boxd"}), Specs: specs, Secret: secret})
+//	s, err := service.New(service.Config{Place: pods.New(kubebox.Config{BoxdImage: "my-boxd"}), Specs: specs, Secret: secret})
 //
 // # The cluster is the database
 //

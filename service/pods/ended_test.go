@@ -25,7 +25,7 @@ func TestEnded(t *testing.T) {
 	specs, err := service.NewSpecs(spec)
 	require.NoError(t, err)
 	place := New(kubebox.Config{Cluster: c})
-	s, err := service.New(service.Options{Place: place, Name: "ended", Specs: specs,
+	s, err := service.New(service.Config{Place: place, Name: "ended", Specs: specs,
 		Secret: []byte(strings.Repeat("s", 32)), Every: time.Hour})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()

@@ -46,7 +46,7 @@ func TestRole(t *testing.T) {
 			specs, err := service.NewSpecs(&service.Spec{ID: "small",
 				Config: sshbox.Config{Image: "sandshell-busybox", Network: "none", Dir: "/tmp"}})
 			require.NoError(t, err)
-			s, err := service.New(service.Options{Place: New(kubebox.Config{Cluster: as}),
+			s, err := service.New(service.Config{Place: New(kubebox.Config{Cluster: as}),
 				Name: strings.ReplaceAll(name, "-", ""), Specs: specs,
 				Secret: []byte(strings.Repeat("s", 32)), Every: time.Hour})
 			require.NoError(t, err)

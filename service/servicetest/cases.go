@@ -231,7 +231,7 @@ func (s *suite) cannot() {
 	s.says(svc, "a", "X=5")
 	there, pausing := svc.Pause(s.Context(), "a")
 	answer := httptest.NewRecorder()
-	service.Handler(svc, service.HandlerOptions{}).ServeHTTP(answer,
+	service.Handler(svc, service.HandlerConfig{}).ServeHTTP(answer,
 		httptest.NewRequestWithContext(s.Context(), "POST", "/sandboxes/a/pause", nil))
 	if s.unsupported(pausing) {
 		require.Equal(s, http.StatusNotImplemented, answer.Code)

@@ -71,13 +71,13 @@ func (s *suite) open(specs ...*service.Spec) *service.Service {
 	return svc
 }
 
-func (s *suite) options(place service.Place, specs ...*service.Spec) service.Options {
+func (s *suite) options(place service.Place, specs ...*service.Spec) service.Config {
 	if len(specs) == 0 {
 		specs = append(specs, s.another("small", 0))
 	}
 	store, err := service.NewSpecs(specs...)
 	require.NoError(s, err)
-	return service.Options{
+	return service.Config{
 		Place: place, Name: s.name, Specs: store, Secret: []byte(strings.Repeat("s", 32)),
 		Every: time.Hour,
 		Logger: slog.New(slog.NewTextHandler(s.Output(),
