@@ -90,6 +90,24 @@ done`, "a\nb\n"},
 	}
 }
 
+// TestStartupFileOfHost: the environment is the host's, and a shell that is asked for it ends only
+// some time after its output.
+func TestStartupFileOfHost(t *testing.T) {
+	dir := t.TempDir()
+	rc := filepath.Join(dir, "rc")
+	require.NoError(t, os.WriteFile(rc, []byte("F=1\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "dash"), []byte("#!/bin/sh\n"+
+		`if [ "$1" = -c ]; then dash "$@"; exec >&- 2>&-; sleep 0.2; exit 0; fi`+"\n"+
+		`exec dash "$@"`+"\n"), 0o700))
+	t.Setenv("ENV", rc)
+	box, err := New(t.Context(), Config{Shell: []string{filepath.Join(dir, "dash"), "-i"}})
+	require.NoError(t, err)
+	defer box.Close()
+	r, err := box.Execute(t.Context(), `echo "${F-none} $ENV"`)
+	require.NoError(t, err)
+	require.Equal(t, "none "+rc+"\n", r.Output)
+}
+
 // TestIdleLimit: a session outlives TMOUT, readonly too.
 func TestIdleLimit(t *testing.T) {
 	t.Parallel()

@@ -117,48 +117,56 @@ func (s *session) hide(ctx context.Context, p *Program) *string {
 		}
 	}
 	if !set {
-		value, set = s.hostENV(ctx, p)
+		host, known := s.hostENV(ctx, p)
+		if known && !host.set {
+			return nil
+		}
+		value, set = host.value, known
 	}
+	p.Env = append(slices.Clip(p.Env), "ENV=")
 	if !set {
 		return nil
 	}
-	p.Env = append(slices.Clip(p.Env), "ENV=")
 	return &value
 }
 
-// hostENV returns ENV as the host gives it to programs of that user.
-func (s *session) hostENV(ctx context.Context, p *Program) (value string, set bool) {
+// hostENV returns ENV as the host gives it to programs of that user. It reports false if the host
+// does not say.
+func (s *session) hostENV(ctx context.Context, p *Program) (host envValue, known bool) {
 	b := s.box
 	b.mu.Lock()
-	known, ok := b.hostENV[p.User]
+	host, known = b.hostENV[p.User]
 	b.mu.Unlock()
-	if ok {
-		return known.value, known.set
+	if known {
+		return host, true
 	}
 	args := p.Args[:1]
 	if path.Base(args[0]) == "busybox" && len(p.Args) > 1 {
 		args = p.Args[:2]
 	}
-	asked, err := b.host.Start(ctx, Program{Args: append(slices.Clone(args), "-c",
-		`printf %s "${ENV+x}${ENV-}"`), Env: p.Env, User: p.User, Joined: true})
-	if err != nil { // so will the shell's start be, and say why
-		return "", false
+	asked, err := b.host.Start(ctx, Program{
+		Args: append(slices.Clone(args), "-c", `printf %s "${ENV+x}${ENV-}"`),
+		Env:  p.Env, User: p.User, Joined: true,
+	})
+	if err != nil { // the start of the shell will fail too, and say why
+		return envValue{}, false
 	}
 	defer asked.Close()
-	stop := context.AfterFunc(ctx, func() { asked.Close() })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { asked.Close() })()
 	asked.Stdin().Close()
 	said, err := io.ReadAll(io.LimitReader(asked.Stdout(), 64<<10))
-	asked.Close()
-	status, waitErr := asked.Wait()
-	if err != nil || waitErr != nil || status.Code != 0 {
-		return "", false
+	if err != nil || len(said) == 64<<10 {
+		return envValue{}, false
 	}
-	known.value, known.set = strings.CutPrefix(string(said), "x")
+	// Close would come first, and the status be lost, if the program's output ends before it does.
+	if status, err := asked.Wait(); err != nil || status.Code != 0 {
+		return envValue{}, false
+	}
+	host.value, host.set = strings.CutPrefix(string(said), "x")
 	b.mu.Lock()
-	b.hostENV[p.User] = known
+	b.hostENV[p.User] = host
 	b.mu.Unlock()
-	return known.value, known.set
+	return host, true
 }
 
 // An envValue is the value of a variable, if it is set.
