@@ -9,8 +9,8 @@ import (
 
 	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/guests"
 	"github.com/sandshell/sandshell/internal/kube"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -88,9 +88,9 @@ func newKubeBox(box *shellbox.Box, h *host) *KubeBox {
 // A host is a pod with boxd as a host, and all that goes with it.
 type host struct {
 	*client.Host
-	cluster *kube.Cluster
-	pod     *kube.Pod
-	guests  guests.Config
+	cluster   *kube.Cluster
+	pod       *kube.Pod
+	sshConfig remotebox.SSHConfig
 
 	closing sync.Once
 	closed  error // what Close returns
@@ -156,7 +156,7 @@ func (h *host) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), ownerLimit)
 		owns := h.Owns(ctx)
 		cancel()
-		h.guests.Close()
+		h.sshConfig.Close()
 		h.closed = h.Host.Close()
 		if owns {
 			h.closed = h.pod.Remove(context.Background())

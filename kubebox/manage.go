@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/guests"
 	"github.com/sandshell/sandshell/internal/kube"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -162,7 +162,7 @@ func (c Cluster) Reap(ctx context.Context) (removed int, err error) {
 		defer cluster.Close()
 		removed, err = cluster.Reap(ctx, c.log())
 	}
-	if err = errors.Join(err, guests.Reap(c.log())); err != nil {
+	if err = errors.Join(err, remotebox.ReapSSHConfigs(c.log())); err != nil {
 		err = fmt.Errorf("kubebox: %w", err)
 	}
 	return removed, err

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sandshell/sandshell/internal/handover"
 	"github.com/sandshell/sandshell/internal/kube"
-	"github.com/sandshell/sandshell/internal/warm"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/sandbox"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,7 +23,7 @@ type Pool struct {
 	name    string
 	config  Config
 	cluster *kube.Cluster
-	boxes   *warm.Pool[*KubeBox]
+	boxes   *remotebox.Stock[*KubeBox]
 	stop    context.CancelFunc
 	follows sync.WaitGroup
 }
@@ -65,7 +64,8 @@ func NewPool(c Config, name string, size int) (*Pool, error) {
 	full.pool = name
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Pool{name: name, config: full, cluster: cluster, stop: stop}
-	p.boxes = warm.New(warm.Config[*KubeBox]{Size: size, Logger: full.Logger, Make: p.make,
+	p.boxes = remotebox.NewStock(remotebox.StockConfig[*KubeBox]{Size: size, Logger: full.Logger,
+		Make:  p.make,
 		Close: func(b *KubeBox) { b.discard() }})
 	p.follows.Go(func() { cluster.FollowPool(ctx, name, p.drop) })
 	return p, nil
@@ -118,7 +118,7 @@ func (p *Pool) Get(ctx context.Context, h Handover) (*KubeBox, error) {
 				return nil, errors.Join(fmt.Errorf("kubebox: %w", err), box.discard())
 			}
 		}
-		_, err = handover.To(ctx, box, h.Env, h.Files)
+		_, err = remotebox.HandOver(ctx, box, h.Env, h.Files)
 		if err == nil {
 			return box, nil
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/docker"
-	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/sshbox"
 )
 
@@ -247,10 +247,10 @@ func orphan(labels map[string]string, r *Record) bool {
 	switch {
 	case err != nil:
 		return false
-	case labels["sandshell.host"] != owner.Host():
+	case labels["sandshell.host"] != remotebox.HostID():
 		return r.ID == "" && time.Since(r.Created) > foreignAge
 	}
-	return pid == os.Getpid() || owner.Gone(pid)
+	return pid == os.Getpid() || remotebox.ProcessGone(pid)
 }
 
 // Attach implements Place.

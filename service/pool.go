@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/guard"
-	"github.com/sandshell/sandshell/internal/warm"
+	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
 // poolAge is how long a box waits in a pool before another takes its place. It is well below
@@ -17,11 +17,11 @@ const poolAge = 12 * time.Hour
 // A pool has boxes of one spec ready.
 type pool struct {
 	spec  *Spec
-	boxes *warm.Pool[*held]
+	boxes *remotebox.Stock[*held]
 }
 
 func (s *Service) newPool(spec *Spec) *pool {
-	return &pool{spec: spec, boxes: warm.New(warm.Config[*held]{
+	return &pool{spec: spec, boxes: remotebox.NewStock(remotebox.StockConfig[*held]{
 		Size: spec.Warm, MaxAge: poolAge, Logger: s.log,
 		Make: func(ctx context.Context) (h *held, err error) {
 			err = guard.Call("the Place", func() error {

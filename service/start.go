@@ -15,7 +15,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/guard"
-	"github.com/sandshell/sandshell/internal/handover"
+	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
 // StartOptions say which box to start.
@@ -48,7 +48,7 @@ func (s *Service) order(ctx context.Context, o *StartOptions) (spec *Spec, err e
 		return nil, invalid("Owner", "%.200q: it has to be printable text of at most 128 bytes",
 			o.Owner)
 	}
-	if err := handover.Check(o.Env); err != nil {
+	if err := remotebox.CheckEnv(o.Env); err != nil {
 		return nil, invalid("Env", "%v", err)
 	}
 	if o.Spec == "" {
@@ -201,7 +201,7 @@ func (s *Service) again(ctx context.Context, r *Record, o StartOptions) error {
 	}
 	h, err := s.hold(ctx, r)
 	if err == nil {
-		_, err = handover.To(ctx, h, o.Env, nil)
+		_, err = remotebox.HandOver(ctx, h, o.Env, nil)
 	}
 	return err
 }
@@ -269,7 +269,7 @@ func (s *Service) give(ctx context.Context, h *held, spec *Spec, o StartOptions,
 		}
 		return s.place.Name(ctx, h.handle, o.ID)
 	})
-	dir, err := handover.To(ctx, h, o.Env, o.Files)
+	dir, err := remotebox.HandOver(ctx, h, o.Env, o.Files)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errHandover, err)
 	} else {

@@ -16,7 +16,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/docker"
-	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
@@ -219,7 +219,7 @@ func TestContainerSweep(t *testing.T) {
 	d := testEngine(t)
 	dead := exec.Command("true")
 	noError(t, dead.Run())
-	host := owner.Host()
+	host := remotebox.HostID()
 	left := map[int]string{dead.Process.Pid: "", os.Getppid(): ""}
 	for pid := range left {
 		created, err := d.ContainerCreate(t.Context(),

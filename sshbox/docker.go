@@ -11,7 +11,7 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/docker"
-	"github.com/sandshell/sandshell/internal/guests"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -106,7 +106,7 @@ type dockerHost struct {
 	engine    *docker.Engine
 	container *docker.Container
 	sweeper   *docker.Sweeper
-	guests    guests.Config
+	sshConfig remotebox.SSHConfig
 
 	closing sync.Once
 	closed  error // what Close returns
@@ -175,7 +175,7 @@ func connect(ctx context.Context, e *docker.Engine, c *docker.Container) (*docke
 		return nil, err
 	}
 	return &dockerHost{Host: h, engine: e, container: c, sweeper: e.Sweep(ctx, c.Logger, func() {
-		guests.Reap(c.Logger)
+		remotebox.ReapSSHConfigs(c.Logger)
 	})}, nil
 }
 
@@ -190,7 +190,7 @@ func (h *dockerHost) Close() error {
 		owns := h.Owns(ctx)
 		cancel()
 		h.sweeper.Stop()
-		h.guests.Close()
+		h.sshConfig.Close()
 		h.closed = h.Host.Close()
 		if owns {
 			h.closed = h.container.Remove(context.Background())

@@ -7,7 +7,7 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 )
 
@@ -78,7 +78,7 @@ func BenchmarkContainer(b *testing.B) {
 			yes := true
 			created, err := d.ContainerCreate(b.Context(), client.ContainerCreateOptions{
 				Config: &container.Config{Image: testImage, Cmd: []string{"sleep", "infinity"},
-					Labels: map[string]string{"sandshell": owner.Version()}},
+					Labels: map[string]string{"sandshell": remotebox.Version()}},
 				HostConfig: &container.HostConfig{Init: &yes, NetworkMode: "none"},
 			})
 			noError(b, err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/internal/sshlogin"
 	"github.com/sandshell/sandshell/sandbox"
@@ -70,7 +70,7 @@ func (c DialConfig) place(
 		return nil, nil, "", fmt.Errorf("sshbox: dial %s@%s: %w", c.User, c.Address, err)
 	}
 	boxd, err = c.machine().Start(ctx, login, c.Linger, c.Keep,
-		fmt.Sprintf("%s:%d", owner.Host(), os.Getpid()))
+		fmt.Sprintf("%s:%d", remotebox.HostID(), os.Getpid()))
 	if err == nil {
 		var host *machineHost
 		if host, err = c.join(ctx, boxd); err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/internal/guard"
-	"github.com/sandshell/sandshell/internal/guests"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -194,7 +194,7 @@ func (e Engine) Reap(ctx context.Context) (removed int, err error) {
 	}
 	defer engine.Close()
 	removed, err = engine.Reap(ctx, e.Logger)
-	if err = errors.Join(err, guests.Reap(e.log())); err != nil {
+	if err = errors.Join(err, remotebox.ReapSSHConfigs(e.log())); err != nil {
 		err = fmt.Errorf("sshbox: %w", err)
 	}
 	return removed, err

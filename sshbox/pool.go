@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/sandshell/sandshell/internal/handover"
-	"github.com/sandshell/sandshell/internal/warm"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -16,7 +15,7 @@ import (
 // goroutines.
 type Pool struct {
 	config Config
-	boxes  *warm.Pool[*DockerSSHBox]
+	boxes  *remotebox.Stock[*DockerSSHBox]
 }
 
 // A Handover is what the one who gets a box of a Pool brings along.
@@ -43,7 +42,7 @@ func NewPool(c Config, size int) (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sshbox: %w", err)
 	}
-	return &Pool{config: c, boxes: warm.New(warm.Config[*DockerSSHBox]{
+	return &Pool{config: c, boxes: remotebox.NewStock(remotebox.StockConfig[*DockerSSHBox]{
 		Size: size, Logger: full.Logger,
 		Make:  func(ctx context.Context) (*DockerSSHBox, error) { return New(ctx, c) },
 		Close: func(b *DockerSSHBox) { b.discard() },
@@ -62,7 +61,7 @@ func (p *Pool) Get(ctx context.Context, h Handover) (*DockerSSHBox, error) {
 				return nil, err
 			}
 		}
-		_, err := handover.To(ctx, box, h.Env, h.Files)
+		_, err := remotebox.HandOver(ctx, box, h.Env, h.Files)
 		if err == nil {
 			return box, nil
 		}

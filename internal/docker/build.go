@@ -20,8 +20,8 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/owner"
 	"github.com/sandshell/sandshell/internal/printable"
+	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
 // A built image is named builtRepository:KEY, where KEY is a digest of its Dockerfile and of all
@@ -94,7 +94,7 @@ func (e *Engine) build(ctx context.Context, b Build, path, name, key string) err
 	// BuildKit's client reads.
 	res, err := e.ImageBuild(ctx, r, client.ImageBuildOptions{
 		Tags: []string{name}, Dockerfile: b.Dockerfile, Remove: true, ForceRemove: true,
-		Labels: map[string]string{builtLabel: key, versionLabel: owner.Version()},
+		Labels: map[string]string{builtLabel: key, versionLabel: remotebox.Version()},
 	})
 	if err == nil {
 		err = readBuild(res.Body, b.Log, path)

@@ -19,7 +19,7 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/bin"
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
 // A Spec says which container to make. Config and Host are as users want them: Start adds boxd,
@@ -157,14 +157,14 @@ func (c *Container) labels(more map[string]string) map[string]string {
 			labels[k] = v
 		}
 	}
-	labels[versionLabel] = owner.Version()
+	labels[versionLabel] = remotebox.Version()
 	labels[boxLabel] = c.Box
 	labels[lingerLabel] = c.Linger.String()
 	if c.Keep {
 		labels[keepLabel] = "true"
 	}
 	labels[pidLabel] = strconv.Itoa(os.Getpid())
-	if host := owner.Host(); host != "" {
+	if host := remotebox.HostID(); host != "" {
 		labels[hostLabel] = host
 	}
 	return labels

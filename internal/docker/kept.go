@@ -20,7 +20,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/guard"
-	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
 // An image that is kept for later boxes is named keptRepository:KEY, where KEY is a digest of what
@@ -227,7 +227,7 @@ func (k *Kept) CacheMount(volume string) mount.Mount {
 	return mount.Mount{
 		Type: mount.TypeVolume, Source: volume, Target: CacheDir,
 		VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: map[string]string{
-			versionLabel: owner.Version(), cacheLabel: k.Base.ID, keptImageLabel: k.BaseName,
+			versionLabel: remotebox.Version(), cacheLabel: k.Base.ID, keptImageLabel: k.BaseName,
 		}},
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
-	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -141,7 +141,7 @@ func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err e
 	if err != nil {
 		return 0, err
 	}
-	host := owner.Host()
+	host := remotebox.HostID()
 	var errs []error
 	seen := map[string]bool{}
 	for _, b := range boxes {
@@ -155,7 +155,7 @@ func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err e
 			continue
 		case b.State != "created" && b.Labels[ServiceLabel] != "":
 			continue
-		case ours && !owner.Gone(b.PID):
+		case ours && !remotebox.ProcessGone(b.PID):
 			continue
 		case !ours && b.State == "created" && now.Sub(b.Created) < reapAge:
 			continue

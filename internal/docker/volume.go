@@ -19,7 +19,7 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/bin"
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
 // A container has boxd from a volume of its engine, read only, so that starting one copies nothing.
@@ -51,7 +51,7 @@ func sharedMount(b *bin.Binary) mount.Mount {
 		Type: mount.TypeVolume, Source: volumeOf(b), Target: boxdDir, ReadOnly: true,
 		VolumeOptions: &mount.VolumeOptions{
 			NoCopy: true, // an empty volume would get what the image has there
-			Labels: map[string]string{versionLabel: owner.Version(), boxdLabel: b.Sum},
+			Labels: map[string]string{versionLabel: remotebox.Version(), boxdLabel: b.Sum},
 		},
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/boxd/bin"
-	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
@@ -201,7 +201,7 @@ func TestBoxdVolumeTogether(t *testing.T) {
 	v, err := engines[0].VolumeInspect(t.Context(), volumeOf(b), client.VolumeInspectOptions{})
 	noError(t, err)
 	if labels := v.Volume.Labels; labels["sandshell.boxd"] != b.Sum ||
-		labels["sandshell"] != owner.Version() {
+		labels["sandshell"] != remotebox.Version() {
 		t.Errorf("labels %v", labels)
 	}
 }

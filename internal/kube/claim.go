@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +33,7 @@ func (c *Cluster) Claim(ctx context.Context, name string, uid types.UID, from,
 		{"test", "/metadata/labels/" + ClaimLabel, from},
 		{"replace", "/metadata/labels/" + ClaimLabel, to},
 		{"replace", "/metadata/labels/" + PIDLabel, strconv.Itoa(os.Getpid())},
-		{"replace", "/metadata/annotations/" + hostNote, owner.Host()},
+		{"replace", "/metadata/annotations/" + hostNote, remotebox.HostID()},
 	})
 	if err != nil {
 		return false, err

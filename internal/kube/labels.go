@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
 // The labels and annotations of a pod say who owns it, and what another program needs to know after
@@ -56,13 +56,13 @@ func (p *Pod) mark(labels, annotations map[string]string) (l, a map[string]strin
 	l, a = map[string]string{}, map[string]string{}
 	maps.Copy(l, labels)
 	maps.Copy(a, annotations)
-	l[VersionLabel] = labelValue(owner.Version())
+	l[VersionLabel] = labelValue(remotebox.Version())
 	l[BoxLabel] = p.Box
 	l[PIDLabel] = strconv.Itoa(os.Getpid())
 	if p.Keep {
 		l[KeepLabel] = "true"
 	}
-	a[hostNote] = owner.Host()
+	a[hostNote] = remotebox.HostID()
 	a[lingerNote] = p.Linger.String()
 	return l, a
 }

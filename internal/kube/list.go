@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/sandbox"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,7 +26,7 @@ type Listed struct {
 	State   string
 	Created time.Time
 	Keep    bool
-	Host    string // where the process is that made it, as owner.Host has it there
+	Host    string // where the process is that made it, as remotebox.HostID has it there
 	PID     int    // that process's id on Host
 	Labels  map[string]string
 }
@@ -137,7 +137,7 @@ func (c *Cluster) Reap(ctx context.Context, log *slog.Logger) (removed int, err 
 	if err != nil {
 		return 0, err
 	}
-	host := owner.Host()
+	host := remotebox.HostID()
 	var errs []error
 	for _, b := range boxes {
 		ours := b.Host == host && b.PID > 0
@@ -150,7 +150,7 @@ func (c *Cluster) Reap(ctx context.Context, log *slog.Logger) (removed int, err 
 			continue
 		case !ended && b.State != string(corev1.PodPending):
 			continue
-		case ours && !owner.Gone(b.PID):
+		case ours && !remotebox.ProcessGone(b.PID):
 			continue
 		case !ours && !ended && c.clock.now().Sub(b.Created) < reapAge:
 			continue

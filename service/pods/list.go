@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/kube"
-	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/service"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,10 +108,10 @@ func (m made) gone(r *service.Record) bool {
 	switch {
 	case m.Process == thisProcess:
 		return false
-	case m.Host != owner.Host():
+	case m.Host != remotebox.HostID():
 		return r.ID == "" && time.Since(r.Created) > foreignAge
 	}
-	return m.PID == os.Getpid() || owner.Gone(m.PID)
+	return m.PID == os.Getpid() || remotebox.ProcessGone(m.PID)
 }
 
 // statusOf is what a box does, by its pod.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/kube"
-	"github.com/sandshell/sandshell/internal/owner"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/service"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,14 +35,14 @@ const (
 type made struct {
 	Spec    string
 	Created time.Time
-	Host    string // as owner.Host has it
+	Host    string // as remotebox.HostID has it
 	PID     int
 	Process string // tells the process from a later one that has the same id
 }
 
 // newMade is madeNote's value.
 func newMade(o service.Order) (string, error) {
-	text, err := json.Marshal(made{o.Spec.ID, o.Created, owner.Host(), os.Getpid(), thisProcess})
+	text, err := json.Marshal(made{o.Spec.ID, o.Created, remotebox.HostID(), os.Getpid(), thisProcess})
 	return string(text), err
 }
 

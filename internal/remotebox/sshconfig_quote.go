@@ -1,21 +1,21 @@
-package guests
+package remotebox
 
 import (
 	"fmt"
 	"strings"
 )
 
-// proxyCommand makes a command for ssh_config's ProxyCommand. Three read it, one after the other:
-// ssh_config's reader, which takes the line as it is but wants its quotes to match, and knows a
-// backslash before a quote even within quotes, unlike a shell; ssh, to which a percent sign begins
-// a token; and the user's shell. Where no quote is used, but a backslash before each special
-// character, all of them agree.
+// proxyCommand makes a line for ssh_config's ProxyCommand. Three programs read it, one after the
+// other. The reader of ssh_config takes the line as it is, but wants its quotes to match; unlike a
+// shell, it knows a backslash before a quote even within quotes. To ssh, a percent sign begins a
+// token. The third is the user's shell. They all agree on a line without quotes that has a
+// backslash before each special character.
 func proxyCommand(args []string) (string, error) {
 	var line strings.Builder
 	for i, arg := range args {
 		if arg == "" || strings.ContainsAny(arg, "\x00\r\n") {
 			return "", fmt.Errorf(
-				"ssh_config cannot hold %q: it is empty, or of more than one line", arg)
+				"ssh_config cannot hold %q: it is empty or has several lines", arg)
 		}
 		if i > 0 {
 			line.WriteByte(' ')
@@ -35,12 +35,12 @@ func proxyCommand(args []string) (string, error) {
 	return line.String(), nil
 }
 
-// configPath quotes a path for those words of ssh_config in which a percent sign begins a token,
-// and ${ a variable's name. The latter cannot be quoted.
+// configPath quotes a path for those options of ssh_config in which a percent sign begins a token
+// and ${ begins a variable's name. A ${ cannot be quoted.
 func configPath(path string) (string, error) {
 	if strings.ContainsAny(path, "\x00\r\n") || strings.Contains(path, "${") {
 		return "", fmt.Errorf("ssh_config cannot hold the path %q: set TMPDIR to a directory "+
-			"whose name has neither a line's end nor ${", path)
+			"whose name has neither a newline nor ${", path)
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(path) + `"`, nil
 }

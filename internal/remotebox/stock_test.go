@@ -1,4 +1,4 @@
-package warm
+package remotebox
 
 import (
 	"context"
@@ -50,15 +50,15 @@ func (f *things) ended() []int {
 	return slices.Clone(f.closed)
 }
 
-func pool(f *things, c Config[int]) *Pool[int] {
+func stock(f *things, c StockConfig[int]) *Stock[int] {
 	c.Make, c.Close, c.Logger = f.make, f.close, slog.New(slog.DiscardHandler)
-	return New(c)
+	return NewStock(c)
 }
 
-func TestPool(t *testing.T) {
+func TestPoolStock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &things{}
-		p := pool(f, Config[int]{Size: 2})
+		p := stock(f, StockConfig[int]{Size: 2})
 		if _, ok := p.Take(); ok {
 			t.Error("took what nobody has made yet")
 		}
@@ -83,11 +83,11 @@ func TestPool(t *testing.T) {
 	})
 }
 
-// What has waited for too long is made anew.
-func TestAge(t *testing.T) {
+// TestPoolStockAge: what is older than MaxAge is closed, and made anew.
+func TestPoolStockAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &things{}
-		p := pool(f, Config[int]{Size: 2, MaxAge: time.Hour})
+		p := stock(f, StockConfig[int]{Size: 2, MaxAge: time.Hour})
 		time.Sleep(59 * time.Minute)
 		if len(f.ended()) > 0 {
 			t.Errorf("closed %v too early", f.ended())
@@ -100,11 +100,12 @@ func TestAge(t *testing.T) {
 	})
 }
 
-// After failures it tries again, after longer and longer pauses, and Close does not wait for them.
-func TestFailures(t *testing.T) {
+// TestPoolStockFailures: after failures it tries again, after longer and longer pauses, for which
+// Close does not wait.
+func TestPoolStockFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &things{fails: 3}
-		p := pool(f, Config[int]{Size: 1})
+		p := stock(f, StockConfig[int]{Size: 1})
 		time.Sleep(7 * time.Second) // pauses of 1, 2 and 4
 		if p.Ready() != 0 {
 			t.Error("it did not pause")
@@ -126,10 +127,10 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// What is somebody else's by now is dropped, and made anew.
-func TestDrop(t *testing.T) {
+// TestPoolStockDrop: what another program has taken is dropped, and made anew.
+func TestPoolStockDrop(t *testing.T) {
 	var n atomic.Int64
-	p := New(Config[int64]{Size: 2, Make: func(context.Context) (int64, error) {
+	p := NewStock(StockConfig[int64]{Size: 2, Make: func(context.Context) (int64, error) {
 		return n.Add(1), nil
 	}, Close: func(int64) {}, Logger: slog.New(slog.DiscardHandler)})
 	defer p.Close()

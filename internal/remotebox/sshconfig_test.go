@@ -1,4 +1,4 @@
-package guests
+package remotebox
 
 import (
 	"context"
@@ -18,9 +18,10 @@ func (s silent) AddGuest(ctx context.Context, _ ssh.PublicKey) (ssh.PublicKey, e
 	return nil, ctx.Err()
 }
 
-// A box that does not answer holds up neither Close nor a Path whose context has ended.
+// TestPathOfSilentBox: a box that does not answer blocks neither Close nor a Path whose context has
+// ended.
 func TestPathOfSilentBox(t *testing.T) {
-	var g Config
+	var g SSHConfig
 	box := silent{make(chan struct{})}
 	path := func(ctx context.Context) chan error {
 		got := make(chan error, 1)

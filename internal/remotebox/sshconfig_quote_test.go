@@ -1,4 +1,4 @@
-package guests
+package remotebox
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzSSHConfigQuoting gives what is quoted to OpenSSH itself: a ProxyCommand is called with the
-// words it was made of, and the paths are those that were meant.
+// FuzzSSHConfigQuoting has OpenSSH itself read what is quoted. It calls a ProxyCommand with the
+// words that the line was made of, and finds the paths that were meant.
 func FuzzSSHConfigQuoting(f *testing.F) {
 	for _, word := range []string{
 		`unix:///tmp/a\`, `unix:///tmp/a\'b`, `it's`, `"`, `\"`, ` `, "\t", "#", "a #b", "%h%%d",
@@ -43,14 +43,14 @@ func FuzzSSHConfigQuoting(f *testing.F) {
 		require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 		require.NoError(t, os.RemoveAll(got))
 
-		// it fails: who is called is no sshd
+		// ssh fails: what it calls is no sshd
 		said, _ := openSSH(t, ssh, "-F", config, "-o", "BatchMode=yes", "box")
 		if called, err := os.ReadFile(got); err != nil || string(called) != word {
 			t.Errorf("%q: the command is called with %q, %v\n%s%s", word, called, err, text, said)
 		}
 		said, err = openSSH(t, ssh, "-G", "-F", config, "box")
 		require.NoError(t, err)
-		// the tokens of the one are replaced later
+		// ssh -G replaces the tokens of UserKnownHostsFile only
 		for _, line := range []string{"identityfile " + strings.ReplaceAll(path, "%", "%%"),
 			"userknownhostsfile " + path} {
 			if !strings.Contains(said, "\n"+line+"\n") {
