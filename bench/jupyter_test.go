@@ -78,7 +78,7 @@ for line in sys.stdin:
 
 func cells(b *testing.B, box sandbox.Sandbox) {
 	const batch, rounds = 20, 20
-	client, err := jupyter.Connect(b.Context(), box)
+	client, err := jupyter.Connect(b.Context(), box, jupyter.Config{})
 	noError(b, err)
 	defer client.Close()
 
@@ -176,7 +176,7 @@ func BenchmarkJupyterNew(b *testing.B) {
 				box, err := withJupyter(b.Context())
 				noError(b, err)
 				last = box
-				client, err := jupyter.Connect(b.Context(), box)
+				client, err := jupyter.Connect(b.Context(), box, jupyter.Config{})
 				noError(b, err)
 				defer client.Close()
 				_, err = client.Run(b.Context(), "1")

@@ -304,7 +304,7 @@ func (in *installation) enforce(ctx context.Context, v *variables) error {
 		return fmt.Errorf("set its variables in the main session: exit status %d: %s", res.ExitCode,
 			lastlines.Of(res.Output))
 	}
-	if box, ok := in.box.(Environment); ok {
+	if box, ok := sandbox.As[Environment](in.box); ok {
 		box.AddEnv(added...)
 	}
 	in.inForce, in.pathDirs = env, dirs

@@ -56,7 +56,7 @@ printf '%s\0' "$d" "$@"
 `
 
 func findPlace(ctx context.Context, box sandbox.Sandbox) (*place, error) {
-	confined, ok := box.(Confined)
+	confined, ok := sandbox.As[Confined](box)
 	dir := ""
 	if ok {
 		var err error

@@ -13,21 +13,21 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// ToolBoxes makes boxes for a pytool.Runner, as its New. There is one for each pytool.Config of an
-// owner; the Config's Image is the ID of a spec, "" the default's. An id that is made of the Config
-// names it: another Config has another box, and one that was used before finds its box again, with
-// what calls have left there, also after a restart of the program. The Runner's Close leaves the
-// boxes; the spec's Lifecycle pauses and deletes them. A call resumes its box.
+// ToolBoxes makes boxes for a pytool.Runner, as its Config.New. There is one for each pytool.Needs
+// of an owner; the Needs' Image is the ID of a spec, "" the default's. An id that is made of the
+// Needs names it: other Needs have another box, and those that were used before find their box
+// again, with what calls have left there, also after a restart of the program. The Runner's Close
+// leaves the boxes; the spec's Lifecycle pauses and deletes them. A call resumes its box.
 func (s *Service) ToolBoxes(owner string) func(ctx context.Context,
-	c pytool.Config) (sandbox.Sandbox, error) {
-	return func(ctx context.Context, c pytool.Config) (sandbox.Sandbox, error) {
-		text, err := json.Marshal([]any{owner, c})
+	n pytool.Needs) (sandbox.Sandbox, error) {
+	return func(ctx context.Context, n pytool.Needs) (sandbox.Sandbox, error) {
+		text, err := json.Marshal([]any{owner, n})
 		if err != nil {
 			return nil, err
 		}
 		sum := sha256.Sum256(text)
 		t := &toolBox{service: s, start: StartOptions{ID: "tool-" + hex.EncodeToString(sum[:16]),
-			Spec: c.Image, Owner: owner}}
+			Spec: n.Image, Owner: owner}}
 		if _, err := t.open(ctx); err != nil {
 			return nil, err
 		}

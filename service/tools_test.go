@@ -25,13 +25,14 @@ func TestToolBoxes(t *testing.T) {
 		res, err := r.Call(t.Context(), pytool.Tool{
 			Source: "import os\ndef f():\n  open('/tmp/calls', 'a').write('x')\n  return " +
 				"os.path.getsize('/tmp/calls')",
-			Function: "f", Config: pytool.Config{Image: "python", Env: env},
+			Function: "f", Needs: pytool.Needs{Image: "python", Env: env},
 		}, pytool.Call{})
 		require.NoError(t, err)
 		return string(res.Value)
 	}
 	s := open(t, name, nil, spec)
-	r := &pytool.Runner{New: s.ToolBoxes("me")}
+	r, err := pytool.NewRunner(pytool.Config{New: s.ToolBoxes("me")})
+	require.NoError(t, err)
 	require.Equal(t, "1", count(r))
 	require.Equal(t, "2", count(r))
 	p, err := s.Search(t.Context(), Query{Owner: "me"})
@@ -51,7 +52,8 @@ func TestToolBoxes(t *testing.T) {
 	require.NoError(t, r.Close())
 
 	again := open(t, name, nil, spec)
-	r = &pytool.Runner{New: again.ToolBoxes("me")}
+	r, err = pytool.NewRunner(pytool.Config{New: again.ToolBoxes("me")})
+	require.NoError(t, err)
 	require.Equal(t, "6", count(r))
 	require.NoError(t, r.Close())
 	_, err = again.Delete(context.Background(), id)

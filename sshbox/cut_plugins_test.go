@@ -25,7 +25,7 @@ func TestCutKernel(t *testing.T) {
 	box := c.box(t, func(c *Config) {
 		c.Plugins, c.PluginNetwork = []plugin.Plugin{jupyter.Plugin()}, "bridge"
 	})
-	kernel, err := jupyter.Connect(limit(t), box)
+	kernel, err := jupyter.Connect(limit(t), box, jupyter.Config{})
 	noError(t, err)
 	defer kernel.Close()
 	began := false

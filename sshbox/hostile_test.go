@@ -155,7 +155,7 @@ func TestHostileContainer(t *testing.T) {
 		{Name: "ReadDirTaken", Call: taken("list", "files", open, list), Says: "20 MiB"},
 		{Name: "WatchTaken", Call: taken("line", "watch", watch, next), Says: "KiB"},
 		{Name: "ExecuteCLI", Call: instead("execute_cli", func(ctx context.Context) error {
-			_, err := jupyter.Connect(ctx, box)
+			_, err := jupyter.Connect(ctx, box, jupyter.Config{})
 			return err
 		}), Says: "64 KiB"},
 		{Name: "PluginsSh", Call: instead("sh", func(ctx context.Context) error {

@@ -42,7 +42,7 @@ func TestPluginsOverSSH(t *testing.T) {
 	if string(res.Value) != "42" || string(res.Stdout) != "out\n" {
 		t.Errorf("%+v", res)
 	}
-	kernel, err := jupyter.Connect(limit(t), box, jupyter.Dir(home))
+	kernel, err := jupyter.Connect(limit(t), box, jupyter.Config{Dir: home})
 	noError(t, err)
 	defer kernel.Close()
 	cell, err := kernel.Run(limit(t), "import a; print('out'); a.x")

@@ -24,7 +24,7 @@ func Python(box sandbox.Sandbox, opts ...Option) *Set {
 		return broken("Python: the box is nil")
 	}
 	connect := func(ctx context.Context) (*jupyter.Client, error) {
-		client, err := jupyter.Connect(ctx, box)
+		client, err := jupyter.Connect(ctx, box, jupyter.Config{})
 		if errors.Is(err, jupyter.ErrNotInstalled) {
 			err = programError{err}
 		}

@@ -61,7 +61,7 @@ func run(ctx context.Context, kind, image, file string, out io.Writer) (err erro
 	defer func() { err = errors.Join(err, box.Close()) }()
 	fmt.Fprintf(out, "This is %s.\n", box)
 
-	client, err := jupyter.Connect(ctx, box)
+	client, err := jupyter.Connect(ctx, box, jupyter.Config{})
 	if err != nil {
 		return err
 	}

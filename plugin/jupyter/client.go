@@ -11,62 +11,59 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
+// A Config says which kernel a Client connects to. The zero value is usable.
+type Config struct {
+	// Kernel is the name of the kernel: up to 64 letters, digits, "-", "_" and ".", of which the
+	// first is a letter or a digit. Default: DefaultKernel.
+	Kernel string
+	// Dir is the working directory of the kernel if Connect starts it. Default: the sandbox's.
+	Dir string
+}
+
 // A Client runs cells in one kernel. Connect makes one.
 type Client struct {
-	box  sandbox.Sandbox
-	name string
-	dir  string
+	box    sandbox.Sandbox
+	config Config
 
 	turn       chan struct{} // full while a cell runs
 	connecting chan struct{} // full while conn is made
 
-	life  context.Context // until Close
-	end   context.CancelCauseFunc
 	calls sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
+	ends   map[*context.CancelCauseFunc]bool // they end the calls under way
 	conn   *connection
 	dead   error // the death of conn's kernel, if it has died
 	cell   *cell // the one that runs
 }
 
-// A ConnectOption is an option of Connect.
-type ConnectOption func(*Client)
-
-// Kernel names the kernel: up to 64 letters, digits, "-", "_" and ".", a letter or digit first.
-// Default: DefaultKernel.
-func Kernel(name string) ConnectOption { return func(c *Client) { c.name = name } }
-
-// Dir is the working directory of a kernel that Connect starts. Default: the sandbox's.
-func Dir(path string) ConnectOption { return func(c *Client) { c.dir = path } }
-
-// Connect connects to a kernel in the sandbox, and starts it if it does not run or has died. The
-// sandbox has to have the plugin, or the error is ErrNotInstalled. ctx governs the call only.
-func Connect(ctx context.Context, sb sandbox.Sandbox, opts ...ConnectOption) (*Client, error) {
-	c := &Client{box: sb, name: DefaultKernel, turn: make(chan struct{}, 1),
-		connecting: make(chan struct{}, 1)}
-	for _, opt := range opts {
-		opt(c)
+// Connect connects to a kernel in the sandbox. If the kernel does not run or has died, Connect
+// starts it. If the sandbox lacks the plugin, the error is ErrNotInstalled. ctx governs the call
+// only; the Client lives until Close.
+func Connect(ctx context.Context, sb sandbox.Sandbox, c Config) (*Client, error) {
+	if c.Kernel == "" {
+		c.Kernel = DefaultKernel
 	}
-	if !validName.MatchString(c.name) {
-		return nil, fmt.Errorf("jupyter: connect to kernel %q: a name has up to 64 letters, "+
-			"digits, \"-\", \"_\" and \".\", and a letter or digit first", c.name)
+	if !validName.MatchString(c.Kernel) {
+		return nil, fmt.Errorf("jupyter: Config.Kernel: %q is not a name: a name has up to 64 "+
+			"letters, digits, \"-\", \"_\" and \".\", and begins with a letter or a digit",
+			c.Kernel)
 	}
-	c.life, c.end = context.WithCancelCause(context.Background())
-	if err := c.start(ctx); err != nil {
-		c.end(nil)
-		return nil, fmt.Errorf("jupyter: connect to kernel %s: %w", c.name, err)
+	client := &Client{box: sb, config: c, turn: make(chan struct{}, 1),
+		connecting: make(chan struct{}, 1), ends: map[*context.CancelCauseFunc]bool{}}
+	if err := client.start(ctx); err != nil {
+		return nil, fmt.Errorf("jupyter: connect to kernel %s: %w", c.Kernel, err)
 	}
-	return c, nil
+	return client, nil
 }
 
 // start has execute_cli start the kernel if it does not run, and connects to it.
 func (c *Client) start(ctx context.Context, args ...string) error {
-	if c.dir != "" {
-		args = append(args, "--dir", c.dir)
+	if c.config.Dir != "" {
+		args = append(args, "--dir", c.config.Dir)
 	}
-	status, err := tool(ctx, c.box, c.name, append(args, "--connect")...)
+	status, err := tool(ctx, c.box, c.config.Kernel, append(args, "--connect")...)
 	if err != nil {
 		return err
 	}
@@ -97,9 +94,9 @@ func (c *Client) connect(ctx context.Context, status *kernelStatus) error {
 	return nil
 }
 
-// call begins a call that Close waits for. The context that it returns ends with ctx, or when Close
-// begins.
-func (c *Client) call(ctx context.Context) (context.Context, func(), error) {
+// begin begins a call, for which Close waits. The context that it returns ends with ctx, or when
+// Close begins. The caller has to call done.
+func (c *Client) begin(ctx context.Context) (_ context.Context, done func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -108,16 +105,22 @@ func (c *Client) call(ctx context.Context) (context.Context, func(), error) {
 	if err := ctxerr.Of(ctx); err != nil {
 		return nil, nil, err
 	}
+	ctx, end := ctxerr.WithCancel(ctx)
 	c.calls.Add(1)
-	ctx, cancel := ctxerr.WithCancel(ctx)
-	stop := context.AfterFunc(c.life, func() { cancel(sandbox.ErrClosed) })
-	return ctx, func() { stop(); cancel(nil); c.calls.Done() }, nil
+	c.ends[&end] = true
+	return ctx, func() {
+		end(nil)
+		c.mu.Lock()
+		delete(c.ends, &end)
+		c.mu.Unlock()
+		c.calls.Done()
+	}, nil
 }
 
 // connected returns the connection. One that was cut is made anew; if the kernel has died, the
 // error says how.
 func (c *Client) connected(ctx context.Context) (*connection, error) {
-	if err := take(ctx, c.connecting); err != nil {
+	if err := waitTurn(ctx, c.connecting); err != nil {
 		return nil, err
 	}
 	defer func() { <-c.connecting }()
@@ -156,11 +159,11 @@ const exitWait = 5 * time.Second
 // fate asks the sandbox about the kernel of a connection that has ended. If the kernel has died,
 // the error is its *DeadError.
 func (c *Client) fate(ctx context.Context, conn *connection) (*kernelStatus, error) {
-	status, err := tool(ctx, c.box, c.name, "--status")
+	status, err := tool(ctx, c.box, c.config.Kernel, "--status")
 	if err != nil {
 		return nil, fmt.Errorf("%w; nor can the sandbox be asked: %w", conn.why(), err)
 	}
-	dead := status.died(c.name, conn.kernel)
+	dead := status.died(c.config.Kernel, conn.kernel)
 	if dead == nil {
 		return status, nil
 	}
@@ -203,7 +206,7 @@ func (c *Client) exit(ctx context.Context, conn *connection) error {
 	case <-ctx.Done():
 		return ctxerr.Of(ctx)
 	case <-late.C:
-		if _, err := tool(ctx, c.box, c.name, "--stop"); err != nil {
+		if _, err := tool(ctx, c.box, c.config.Kernel, "--stop"); err != nil {
 			return err
 		}
 	}
@@ -211,8 +214,9 @@ func (c *Client) exit(ctx context.Context, conn *connection) error {
 	return err
 }
 
-// take waits for a turn.
-func take(ctx context.Context, turn chan struct{}) error {
+// waitTurn takes the turn that the channel stands for: the caller then receives from the channel to
+// end its turn.
+func waitTurn(ctx context.Context, turn chan struct{}) error {
 	select {
 	case turn <- struct{}{}:
 		return nil
@@ -241,18 +245,23 @@ func (c *Client) Interrupt(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("interrupt kernel %s: %w", c.name, err)
+		return fmt.Errorf("interrupt kernel %s: %w", c.config.Kernel, err)
 	}
 	return nil
 }
 
-// with calls f with the connection, as a call that Close waits for.
+// with calls f with the connection, as a call for which Close waits.
 func (c *Client) with(ctx context.Context, f func(context.Context, *connection) error) error {
-	ctx, done, err := c.call(ctx)
+	ctx, done, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
+	return c.withConnection(ctx, f)
+}
+
+func (c *Client) withConnection(ctx context.Context,
+	f func(context.Context, *connection) error) error {
 	conn, err := c.connected(ctx)
 	if err != nil {
 		return err
@@ -281,30 +290,30 @@ func (c *connection) ask(ctx context.Context, channel, kind string, content any)
 // Restart ends the kernel, if it lives, with all processes of its cells, and starts a fresh one. A
 // Run under way, of any Client, gets a *DeadError.
 func (c *Client) Restart(ctx context.Context) error {
-	ctx, done, err := c.call(ctx)
+	ctx, done, err := c.begin(ctx)
 	if err == nil {
 		defer done()
-		err = take(ctx, c.connecting)
+		err = waitTurn(ctx, c.connecting)
 	}
 	if err == nil {
 		defer func() { <-c.connecting }()
 		err = c.start(ctx, "--restart")
 	}
 	if err != nil {
-		return fmt.Errorf("restart kernel %s: %w", c.name, err)
+		return fmt.Errorf("restart kernel %s: %w", c.config.Kernel, err)
 	}
 	return nil
 }
 
 // Stop ends the kernel with all processes of its cells. Restart, or a new Client, starts it again.
 func (c *Client) Stop(ctx context.Context) error {
-	ctx, done, err := c.call(ctx)
+	ctx, done, err := c.begin(ctx)
 	if err == nil {
 		defer done()
-		_, err = tool(ctx, c.box, c.name, "--stop")
+		_, err = tool(ctx, c.box, c.config.Kernel, "--stop")
 	}
 	if err != nil {
-		return fmt.Errorf("stop kernel %s: %w", c.name, err)
+		return fmt.Errorf("stop kernel %s: %w", c.config.Kernel, err)
 	}
 	return nil
 }
@@ -315,9 +324,11 @@ func (c *Client) Close() error {
 	c.mu.Lock()
 	closed, conn := c.closed, c.conn
 	c.closed = true
+	for end := range c.ends {
+		(*end)(sandbox.ErrClosed)
+	}
 	c.mu.Unlock()
 	if !closed {
-		c.end(sandbox.ErrClosed)
 		conn.close()
 	}
 	c.calls.Wait()

@@ -4,7 +4,7 @@
 //	if err := box.InitPlugins(ctx, jupyter.Plugin()); err != nil {
 //		return err
 //	}
-//	client, err := jupyter.Connect(ctx, box)
+//	client, err := jupyter.Connect(ctx, box, jupyter.Config{})
 //	if err != nil {
 //		return err
 //	}

@@ -20,7 +20,7 @@ func Example() {
 	if err := box.InitPlugins(ctx, jupyter.Plugin()); err != nil {
 		log.Fatal(err)
 	}
-	client, err := jupyter.Connect(ctx, box)
+	client, err := jupyter.Connect(ctx, box, jupyter.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}

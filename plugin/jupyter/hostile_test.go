@@ -261,7 +261,7 @@ func TestHostileKernel(t *testing.T) {
 				k := &hostileKernel{key: signer("secret"), cell: make(chan struct{}),
 					ready: make(chan struct{}), says: map[string]talk{iopub: c.iopub,
 						shell: c.shell}}
-				client, err := Connect(ctx, k)
+				client, err := Connect(ctx, k, Config{})
 				require.NoError(t, err)
 				_, err = client.Run(ctx, "1", Stream(func(Event) {
 					if c.slow {

@@ -138,7 +138,7 @@ func testExit(t *testing.T, b boxtest.Box, kernel string) {
 
 func testKernels(t *testing.T, b boxtest.Box, kernel string) {
 	one, again, two := connect(t, b, kernel), connect(t, b, kernel),
-		connect(t, b, kernel+".2", jupyter.Dir("/"))
+		connectTo(t, b, jupyter.Config{Kernel: kernel + ".2", Dir: "/"})
 	run(t, one, "x = 'one'")
 	run(t, two, "x = 'two'")
 	require.Equal(t, "'one'", run(t, again, "x").Text)
@@ -294,19 +294,19 @@ func TestMisuse(t *testing.T) {
 	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
 	t.Parallel()
 	b := boxtest.Local(t)
-	_, err := jupyter.Connect(t.Context(), b)
+	_, err := jupyter.Connect(t.Context(), b, jupyter.Config{})
 	require.ErrorIs(t, err, jupyter.ErrNotInstalled)
 	require.ErrorContains(t, err, "InitPlugins(ctx, jupyter.Plugin()) first")
-	for _, name := range []string{"", "../x", "-x", "a b", strings.Repeat("x", 65)} {
-		_, err = jupyter.Connect(t.Context(), b, jupyter.Kernel(name))
+	for _, name := range []string{"../x", "-x", "a b", strings.Repeat("x", 65)} {
+		_, err = jupyter.Connect(t.Context(), b, jupyter.Config{Kernel: name})
 		require.ErrorContains(t, err, "a name has up to 64 letters", name)
 	}
 	require.NoError(t, b.Close())
-	_, err = jupyter.Connect(t.Context(), b)
+	_, err = jupyter.Connect(t.Context(), b, jupyter.Config{})
 	require.ErrorIs(t, err, sandbox.ErrClosed)
 
 	installed := local(t)
-	_, err = jupyter.Connect(t.Context(), installed, jupyter.Dir("/nowhere"))
+	_, err = jupyter.Connect(t.Context(), installed, jupyter.Config{Dir: "/nowhere"})
 	require.ErrorContains(t, err, "the kernel's directory is to be /nowhere, which is none")
 }
 

@@ -50,10 +50,14 @@ func limit(t testing.TB) context.Context {
 }
 
 // connect connects to a kernel, and closes the client when the test ends.
-func connect(t testing.TB, b sandbox.Sandbox, kernel string,
-	opts ...jupyter.ConnectOption) *jupyter.Client {
+func connect(t testing.TB, b sandbox.Sandbox, kernel string) *jupyter.Client {
 	t.Helper()
-	c, err := jupyter.Connect(limit(t), b, append(opts, jupyter.Kernel(kernel))...)
+	return connectTo(t, b, jupyter.Config{Kernel: kernel})
+}
+
+func connectTo(t testing.TB, b sandbox.Sandbox, config jupyter.Config) *jupyter.Client {
+	t.Helper()
+	c, err := jupyter.Connect(limit(t), b, config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c

@@ -68,25 +68,23 @@ func (c *Client) Run(ctx context.Context, code string, opts ...RunOption) (*Resu
 		return err
 	})
 	if err != nil {
-		err = fmt.Errorf("run a cell in kernel %s: %w", c.name, err)
+		err = fmt.Errorf("run a cell in kernel %s: %w", c.config.Kernel, err)
 	}
 	return result, err
 }
 
-// inTurn is with for one call at a time.
+// inTurn is with, and waits until no other call of inTurn is under way.
 func (c *Client) inTurn(ctx context.Context, f func(context.Context, *connection) error) error {
-	if err := ctxerr.Of(ctx); err != nil {
+	ctx, done, err := c.begin(ctx)
+	if err != nil {
 		return err
 	}
-	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-	case <-ctx.Done():
-		return ctxerr.Of(ctx)
-	case <-c.life.Done():
-		return sandbox.ErrClosed
+	defer done()
+	if err := waitTurn(ctx, c.turn); err != nil {
+		return err
 	}
-	return c.with(ctx, f)
+	defer func() { <-c.turn }()
+	return c.withConnection(ctx, f)
 }
 
 func (c *Client) run(ctx context.Context, conn *connection, code string,

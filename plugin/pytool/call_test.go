@@ -378,7 +378,7 @@ func TestEnvironment(t *testing.T) {
 	each(t, func(t *testing.T, b boxtest.Box) {
 		tool := pytool.Tool{Source: "import os\ndef f(): return [os.environ.get(n) for n in " +
 			"'ABC'] + [os.getcwd()]", Function: "f",
-			Config: pytool.Config{Env: []string{"A=tool", "B=tool"}}}
+			Needs: pytool.Needs{Env: []string{"A=tool", "B=tool"}}}
 		res, err := tool.Call(t.Context(), b, pytool.Call{Env: []string{"B=a\n'b' $c", "C=call"},
 			Dir: "/usr"})
 		require.NoError(t, err)
@@ -433,11 +433,11 @@ func TestWrongInput(t *testing.T) {
 	b := boxtest.Local(t)
 	_, err := call(t, b, "def f(): pass", pytool.Call{})
 	require.ErrorContains(t, err, "the box does not have pytool.Plugin()")
-	_, err = (&pytool.Tool{Function: "f", Config: pytool.Config{Requirements: []string{"x"}}}).Call(
+	_, err = (&pytool.Tool{Function: "f", Needs: pytool.Needs{Requirements: []string{"x"}}}).Call(
 		t.Context(), b, pytool.Call{})
 	require.ErrorContains(t, err, "the box does not have pytool.Plugin()")
 	require.ErrorContains(t, (&pytool.Tool{Function: "f",
-		Config: pytool.Config{Requirements: []string{"x"}}}).Prepare(t.Context(), b),
+		Needs: pytool.Needs{Requirements: []string{"x"}}}).Prepare(t.Context(), b),
 		"the box does not have pytool.Plugin()")
 	require.NoError(t, b.InitPlugins(t.Context(), pytool.Plugin()))
 	for _, c := range []struct {

@@ -31,7 +31,7 @@
 //
 // # Requirements
 //
-// With Config.Requirements the function runs in a virtual environment in which pip has installed
+// With Needs.Requirements the function runs in a virtual environment in which pip has installed
 // them. The environment is made once per box, version of Python and set of requirements, in the
 // plugin's directory; other calls that need it wait meanwhile. pip's cache is in that directory
 // too, unless PIP_CACHE_DIR names another. A requirement that is a path or URL is not fetched again
@@ -49,5 +49,5 @@
 // # Boxes
 //
 // A Tool's Call takes a box of the caller's. A Runner makes boxes itself, and keeps one as long as
-// its configuration does not change. All may be called from several goroutines, also for one box.
+// its tools' Needs do not change. All may be called from several goroutines, also for one box.
 package pytool

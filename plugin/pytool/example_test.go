@@ -53,19 +53,22 @@ def buy(item, price, state):
 
 // A Runner makes the box when it is needed, and anew when the tool needs another.
 func ExampleRunner() {
-	runner := &pytool.Runner{New: func(ctx context.Context,
-		c pytool.Config) (sandbox.Sandbox, error) {
-		box, err := sshbox.New(ctx, sshbox.Config{Image: c.Image})
+	runner, err := pytool.NewRunner(pytool.Config{New: func(ctx context.Context,
+		n pytool.Needs) (sandbox.Sandbox, error) {
+		box, err := sshbox.New(ctx, sshbox.Config{Image: n.Image})
 		if err != nil {
 			return nil, err
 		}
 		return box, nil
-	}}
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer runner.Close()
 	fetch := pytool.Tool{
 		Source:   "import requests\ndef fetch(url): return requests.get(url).text",
 		Function: "fetch",
-		Config: pytool.Config{Image: "python:3.12-slim",
+		Needs: pytool.Needs{Image: "python:3.12-slim",
 			Requirements: []string{"requests==2.32.*"}},
 	}
 	res, err := runner.Call(context.Background(), fetch,

@@ -74,9 +74,9 @@ func (t *Tool) makeVenv(ctx context.Context, box sandbox.Sandbox, requirements [
 }
 
 // normalised returns the requirements, sorted, each once.
-func (c *Config) normalised() []string {
+func (n *Needs) normalised() []string {
 	var list []string
-	for _, r := range c.Requirements {
+	for _, r := range n.Requirements {
 		if r = strings.TrimSpace(strings.TrimPrefix(r, "\ufeff")); r != "" {
 			list = append(list, r)
 		}
@@ -86,12 +86,12 @@ func (c *Config) normalised() []string {
 }
 
 // key names the virtual environment; empty if there is to be none.
-func (c *Config) key() string {
-	requirements := c.normalised()
+func (n *Needs) key() string {
+	requirements := n.normalised()
 	if len(requirements) == 0 {
 		return ""
 	}
-	return hash(requirements, c.PipArgs)
+	return hash(requirements, n.PipArgs)
 }
 
 // hash returns a hash of lists of texts.

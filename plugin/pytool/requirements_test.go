@@ -76,7 +76,7 @@ func TestRequirements(t *testing.T) {
 		tool := pytool.Tool{Function: "f", Source: `
 import os, subprocess, sandshellprobe
 def f(): return [sandshellprobe.VERSION, subprocess.check_output(["sandshellprobe"], text=True), os.environ["VIRTUAL_ENV"]]`,
-			Config: pytool.Config{Requirements: []string{
+			Needs: pytool.Needs{Requirements: []string{
 				"sandshellprobe>=1 ; python_version >= '3.8'", ""},
 				PipArgs: []string{"--no-index", "--find-links=" + dir}}}
 		var values [8]string
@@ -117,7 +117,7 @@ func TestRequirementsFail(t *testing.T) {
 	b := boxtest.Local(t, pytool.Plugin())
 	tool := pytool.Tool{Source: "import sandshellprobe\ndef f(): return sandshellprobe.VERSION",
 		Function: "f",
-		Config: pytool.Config{Requirements: []string{"\ufeffsandshellnowhere==3"},
+		Needs: pytool.Needs{Requirements: []string{"\ufeffsandshellnowhere==3"},
 			PipArgs: []string{"--no-index"}}}
 	left := func() string { return sh(t, b, `cd "$SANDSHELL_PYTOOL/venvs" && ls -d */`) }
 
@@ -168,7 +168,7 @@ func TestTouchesNothing(t *testing.T) {
 	wheels := wheel(t, b, "sandshellprobe", "1.5")
 	tool := pytool.Tool{Source: "import sandshellprobe, xml.dom.minidom, this\ndef f(): pass",
 		Function: "f",
-		Config: pytool.Config{Requirements: []string{"sandshellprobe"},
+		Needs: pytool.Needs{Requirements: []string{"sandshellprobe"},
 			PipArgs: []string{"--no-index", "--find-links=" + wheels}}}
 	_, err = tool.Call(t.Context(), b, pytool.Call{})
 	require.NoError(t, err)
@@ -184,7 +184,7 @@ func TestWrongRequirements(t *testing.T) {
 	t.Parallel()
 	b := boxtest.Local(t, pytool.Plugin())
 	tool := pytool.Tool{Source: "def f(): pass", Function: "f",
-		Config: pytool.Config{Requirements: []string{"a\nb"}}}
+		Needs: pytool.Needs{Requirements: []string{"a\nb"}}}
 	_, err := tool.Call(t.Context(), b, pytool.Call{})
 	require.ErrorContains(t, err, `"a\nb" has several lines`)
 }
@@ -198,7 +198,7 @@ func TestWithout(t *testing.T) {
 	sh(t, b, "rm -r /usr/lib/python3*/ensurepip; ! python3 -c 'import pip'")
 	require.NoError(t, b.InitPlugins(t.Context(), pytool.Plugin()))
 	tool := pytool.Tool{Source: "def f(): pass", Function: "f",
-		Config: pytool.Config{Requirements: []string{"x"}}}
+		Needs: pytool.Needs{Requirements: []string{"x"}}}
 	_, err := tool.Call(t.Context(), b, pytool.Call{})
 	var failed *plugin.Error
 	require.ErrorAs(t, err, &failed)

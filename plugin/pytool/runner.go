@@ -12,27 +12,44 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Runner calls tools in a box that it makes itself. It keeps the box as long as the tools' Config
-// (image, requirements, environment) stays the same. For another Config it makes a new box, and
-// closes the old one when the calls in it have ended; a box that is lost it replaces, too. Files
-// and processes that a call leaves in the box are there for the next. A program whose tools differ
-// in their Config needs a Runner for each Config.
+// A Config has the settings of a Runner.
+type Config struct {
+	// New makes a box for the tools that have these Needs. It is required. ctx ends when no call
+	// waits for the box any longer. The Runner installs Plugin in the box, and closes it. New may
+	// be called from several goroutines.
+	New func(ctx context.Context, n Needs) (sandbox.Sandbox, error)
+}
+
+// A Runner calls tools in a box that it makes itself. NewRunner makes one. Its methods may be
+// called from several goroutines.
+//
+// A Runner keeps the box as long as the tools' Needs (image, requirements, environment) stay the
+// same. For other Needs it makes a new box, and closes the old one when the calls in it have ended.
+// It also replaces a box that is lost. Files and processes that a call leaves in the box are there
+// for the next call. A program whose tools have different Needs uses a Runner for each.
 type Runner struct {
-	// New makes a box, which the Runner closes. ctx ends when no call waits for the box any more.
-	// The Runner installs Plugin.
-	New func(ctx context.Context, c Config) (sandbox.Sandbox, error)
+	config Config
 
 	mu      sync.Mutex
-	current *kept          // for the next call; nil if one has to be made
-	all     map[*kept]bool // all that are not closed
-	closing sync.WaitGroup // goroutines that make or close a box
+	current *sharedBox          // for the next call; nil if one has to be made
+	all     map[*sharedBox]bool // all that are not closed
+	work    sync.WaitGroup      // goroutines that make or close a box
 	closed  bool
 	err     error // of closing boxes
 }
 
-// A kept is a box that calls share.
-type kept struct {
-	config string
+// NewRunner returns a Runner. It makes no box before the first Call.
+func NewRunner(c Config) (*Runner, error) {
+	if c.New == nil {
+		return nil, errors.New("pytool: Config.New: it is nil: set it to a function that makes " +
+			"a box")
+	}
+	return &Runner{config: c, all: map[*sharedBox]bool{}}, nil
+}
+
+// A sharedBox is a box that calls share.
+type sharedBox struct {
+	needs  string             // a hash of its Needs
 	cancel context.CancelFunc // of its making
 	made   chan struct{}      // closed when box or err is there
 	box    sandbox.Sandbox
@@ -41,7 +58,7 @@ type kept struct {
 	// Under Runner.mu:
 	users   int
 	retired bool // no longer current
-	ended   bool // being closed
+	closing bool
 }
 
 // Call calls the function in the Runner's box: see Tool.Call. Calls that arrive while the box is
@@ -50,9 +67,6 @@ type kept struct {
 func (r *Runner) Call(ctx context.Context, t Tool, c Call) (*Result, error) {
 	if _, err := t.request(c); err != nil {
 		return nil, fmt.Errorf("call a Python function: %w", err)
-	}
-	if r.New == nil {
-		return nil, errors.New("call a Python function: Runner.New is nil")
 	}
 	res, err := r.try(ctx, &t, c)
 	if _, unstarted := err.(unstartedError); unstarted && gone(err) {
@@ -70,139 +84,137 @@ func gone(err error) bool {
 }
 
 func (r *Runner) try(ctx context.Context, t *Tool, c Call) (*Result, error) {
-	k, err := r.acquire(ctx, t.Config)
+	b, err := r.acquire(ctx, t.Needs)
 	if err != nil {
 		return nil, err
 	}
-	res, err := t.Call(ctx, k.box, c)
-	r.release(k, gone(err))
+	res, err := t.Call(ctx, b.box, c)
+	r.release(b, gone(err))
 	return res, err
 }
 
-// acquire returns the box for c, and waits while it is made.
-func (r *Runner) acquire(ctx context.Context, c Config) (*kept, error) {
-	config := hash([]string{c.Image}, c.normalised(), c.PipArgs, environ.Merge(c.Env))
+// acquire returns the box for n, and waits until it is made.
+func (r *Runner) acquire(ctx context.Context, n Needs) (*sharedBox, error) {
+	needs := hash([]string{n.Image}, n.normalised(), n.PipArgs, environ.Merge(n.Env))
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
 		return nil, errRunnerClosed
 	}
-	if r.current == nil || r.current.config != config {
+	if r.current == nil || r.current.needs != needs {
 		if r.current != nil {
-			r.retire(r.current)
+			r.retireLocked(r.current)
 		}
-		r.current = r.start(ctx, config, c)
+		r.current = r.startMakingLocked(ctx, needs, n)
 	}
-	k := r.current
-	k.users++
+	b := r.current
+	b.users++
 	r.mu.Unlock()
 
 	select {
-	case <-k.made:
-		if k.err != nil {
-			r.release(k, true)
+	case <-b.made:
+		if b.err != nil {
+			r.release(b, true)
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if r.closed {
 				return nil, errRunnerClosed
 			}
-			return nil, fmt.Errorf("make a box for Python: %w", k.err)
+			return nil, fmt.Errorf("make a box for Python: %w", b.err)
 		}
-		return k, nil
+		return b, nil
 	case <-ctx.Done():
-		r.release(k, false)
+		r.release(b, false)
 		return nil, fmt.Errorf("make a box for Python: %w", ctxerr.Of(ctx))
 	}
 }
 
-// start begins to make a box. The first caller's ctx gives its values; its end does not end the
-// making, for which others may wait too.
-func (r *Runner) start(ctx context.Context, config string, c Config) *kept {
+// startMakingLocked begins to make a box. ctx, the first caller's, gives its values only: its end
+// does not end the making, for which other callers may wait too.
+func (r *Runner) startMakingLocked(ctx context.Context, needs string, n Needs) *sharedBox {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	k := &kept{config: config, cancel: cancel, made: make(chan struct{})}
-	if r.all == nil {
-		r.all = map[*kept]bool{}
-	}
-	r.all[k] = true
-	r.closing.Go(func() {
+	b := &sharedBox{needs: needs, cancel: cancel, made: make(chan struct{})}
+	r.all[b] = true
+	r.work.Go(func() {
 		defer cancel()
-		defer close(k.made)
-		box, err := r.New(ctx, c)
+		defer close(b.made)
+		box, err := r.config.New(ctx, n)
 		if err != nil {
-			k.err = err
+			b.err = err
 			return
 		}
 		if err := plugin.Install(ctx, box, Plugin()); err != nil {
-			k.err = errors.Join(err, box.Close())
+			b.err = errors.Join(err, box.Close())
 			return
 		}
-		k.box = box
+		b.box = box
 	})
-	return k
+	return b
 }
 
-// release ends a call's use of a box. A useless box is not used for later calls.
-func (r *Runner) release(k *kept, useless bool) {
+// release ends a call's use of a box. Later calls do not use a box that is useless.
+func (r *Runner) release(b *sharedBox, useless bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k.users--
+	b.users--
 	unmade := false
 	select {
-	case <-k.made:
+	case <-b.made:
 	default:
-		unmade = k.users == 0 // and nobody waits for it
+		unmade = b.users == 0 // and nobody waits for it
 	}
 	if useless || unmade {
-		r.retire(k)
-	} else if k.users == 0 && k.retired {
-		r.end(k)
+		r.retireLocked(b)
+	} else if b.users == 0 && b.retired {
+		r.closeLocked(b)
 	}
 }
 
-// retire keeps later calls from using k. r.mu is held.
-func (r *Runner) retire(k *kept) {
-	k.retired = true
-	if r.current == k {
+// retireLocked keeps later calls from using b.
+func (r *Runner) retireLocked(b *sharedBox) {
+	b.retired = true
+	if r.current == b {
 		r.current = nil
 	}
-	if k.users == 0 {
-		r.end(k)
+	if b.users == 0 {
+		r.closeLocked(b)
 	}
 }
 
-// end closes k in the background. r.mu is held.
-func (r *Runner) end(k *kept) {
-	if k.ended {
+// closeLocked closes b in the background.
+func (r *Runner) closeLocked(b *sharedBox) {
+	if b.closing {
 		return
 	}
-	k.ended = true
-	k.cancel()
-	r.closing.Go(func() {
-		<-k.made
+	b.closing = true
+	b.cancel()
+	r.work.Go(func() {
+		<-b.made
 		var err error
-		if k.box != nil {
-			if err = k.box.Close(); gone(err) {
+		if b.box != nil {
+			if err = b.box.Close(); gone(err) {
 				err = nil
 			}
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.all, k)
+		delete(r.all, b)
 		r.err = errors.Join(r.err, err)
 	})
 }
 
-// Close closes all boxes; calls under way return sandbox.ErrClosed. Its error joins those of
-// closing boxes, earlier ones too.
+// Close closes all boxes, and returns when they are closed. Calls under way and later calls return
+// sandbox.ErrClosed. The error joins the errors of closing boxes, also of those that the Runner
+// closed earlier. Close may be called again; it returns the same error.
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	r.closed, r.current = true, nil
-	for k := range r.all {
-		k.retired = true
-		r.end(k)
+	for b := range r.all {
+		b.retired = true
+		r.closeLocked(b)
 	}
 	r.mu.Unlock()
-	r.closing.Wait()
+	r.work.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err

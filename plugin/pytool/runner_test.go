@@ -24,7 +24,7 @@ type works struct {
 	fail  error
 }
 
-func (w *works) make(ctx context.Context, c pytool.Config) (sandbox.Sandbox, error) {
+func (w *works) make(ctx context.Context, n pytool.Needs) (sandbox.Sandbox, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fail != nil {
@@ -38,6 +38,14 @@ func (w *works) make(ctx context.Context, c pytool.Config) (sandbox.Sandbox, err
 	return b, nil
 }
 
+func runner(t *testing.T,
+	make func(context.Context, pytool.Needs) (sandbox.Sandbox, error)) *pytool.Runner {
+	t.Helper()
+	r, err := pytool.NewRunner(pytool.Config{New: make})
+	require.NoError(t, err)
+	return r
+}
+
 func closed(b *localbox.LocalBox) bool {
 	_, err := os.Stat(b.Dir())
 	return os.IsNotExist(err)
@@ -46,10 +54,10 @@ func closed(b *localbox.LocalBox) bool {
 func TestRunner(t *testing.T) {
 	t.Parallel()
 	w := &works{}
-	r := &pytool.Runner{New: w.make}
+	r := runner(t, w.make)
 	defer r.Close()
 	tool := pytool.Tool{Source: "import os\ndef f(): return os.getcwd()", Function: "f",
-		Config: pytool.Config{Image: "a", Env: []string{"A=1", "B=2"}}}
+		Needs: pytool.Needs{Image: "a", Env: []string{"A=1", "B=2"}}}
 	dirOf := func(tool pytool.Tool) string {
 		res, err := r.Call(t.Context(), tool, pytool.Call{})
 		require.NoError(t, err)
@@ -72,12 +80,12 @@ func TestRunner(t *testing.T) {
 	require.Len(t, w.boxes, 1)
 
 	// Each change of the configuration makes a new one, and closes the old one.
-	for i, change := range []func(c *pytool.Config){
-		func(c *pytool.Config) { c.Image = "b" },
-		func(c *pytool.Config) { c.Env = []string{"A=1"} },
-		func(c *pytool.Config) { c.PipArgs = []string{"-q"} },
+	for i, change := range []func(n *pytool.Needs){
+		func(n *pytool.Needs) { n.Image = "b" },
+		func(n *pytool.Needs) { n.Env = []string{"A=1"} },
+		func(n *pytool.Needs) { n.PipArgs = []string{"-q"} },
 	} {
-		change(&tool.Config)
+		change(&tool.Needs)
 		dir := dirOf(tool)
 		require.Len(t, w.boxes, i+2)
 		require.Equal(t, w.boxes[i+1].Dir(), dir)
@@ -103,8 +111,8 @@ func TestRunner(t *testing.T) {
 	// Wrong input makes none.
 	_, err = r.Call(t.Context(), pytool.Tool{}, pytool.Call{})
 	require.ErrorContains(t, err, "Tool.Function is empty")
-	_, err = (&pytool.Runner{}).Call(t.Context(), tool, pytool.Call{})
-	require.ErrorContains(t, err, "Runner.New is nil")
+	_, err = pytool.NewRunner(pytool.Config{})
+	require.ErrorContains(t, err, "pytool: Config.New: ")
 
 	require.NoError(t, r.Close())
 	require.NoError(t, r.Close())
@@ -120,14 +128,14 @@ func TestRunner(t *testing.T) {
 func TestRunnerUnderWay(t *testing.T) {
 	t.Parallel()
 	w := &works{}
-	r := &pytool.Runner{New: w.make}
+	r := runner(t, w.make)
 	defer r.Close()
 	began, dir := make(chan struct{}), t.TempDir()
 	var once sync.Once
 	waits := pytool.Tool{Function: "f", Source: "import os, time\ndef f(path):\n  " +
 		"print('began')\n  while not os.path.exists(path): time.sleep(.01)"}
 	quick := pytool.Tool{Function: "f", Source: "def f(): pass",
-		Config: pytool.Config{Image: "other"}}
+		Needs: pytool.Needs{Image: "other"}}
 	c := pytool.Call{Args: object{"path": dir + "/go"},
 		Stdout: writerFunc(func(p []byte) (int, error) {
 			once.Do(func() { close(began) })
@@ -157,11 +165,11 @@ func TestRunnerUnderWay(t *testing.T) {
 func TestRunnerMaking(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{}, 2)
-	r := &pytool.Runner{New: func(ctx context.Context, c pytool.Config) (sandbox.Sandbox, error) {
+	r := runner(t, func(ctx context.Context, n pytool.Needs) (sandbox.Sandbox, error) {
 		begun <- struct{}{}
 		<-ctx.Done()
 		return nil, ctx.Err()
-	}}
+	})
 	defer r.Close()
 	tool := pytool.Tool{Function: "f"}
 	ended := make(chan error, 2)
@@ -186,18 +194,18 @@ func TestRunnerLost(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Image)
 	var boxes []*sshbox.DockerSSHBox
-	r := &pytool.Runner{New: func(ctx context.Context, c pytool.Config) (sandbox.Sandbox, error) {
-		b, err := sshbox.New(ctx, sshbox.Config{Image: c.Image, Linger: time.Second})
+	r := runner(t, func(ctx context.Context, n pytool.Needs) (sandbox.Sandbox, error) {
+		b, err := sshbox.New(ctx, sshbox.Config{Image: n.Image, Linger: time.Second})
 		if err != nil {
 			return nil, err
 		}
 		boxes = append(boxes, b)
 		return b, nil
-	}}
+	})
 	defer r.Close()
 	tool := pytool.Tool{Source: "import os, signal, time\ndef f(die):\n  print('began')\n  while " +
 		"die: time.sleep(1)\n  return 1", Function: "f",
-		Config: pytool.Config{Image: dockertest.Image}}
+		Needs: pytool.Needs{Image: dockertest.Image}}
 	for _, during := range []bool{false, true} {
 		res, err := r.Call(t.Context(), tool, pytool.Call{Args: object{"die": false}})
 		require.NoError(t, err)

@@ -15,14 +15,14 @@ import (
 type Tool struct {
 	// Source is the text of a module that defines the function.
 	Source string
-	// Function is its name.
+	// Function is the function's name.
 	Function string
-	Config
+	Needs
 }
 
-// A Config says which box a tool needs. A Runner keeps a box as long as the Config stays the same.
-type Config struct {
-	// Image is for Runner.New. Nothing else uses it.
+// Needs say what a tool needs of its box. A Runner keeps a box as long as the Needs stay the same.
+type Needs struct {
+	// Image is the image of the box. Only Config.New uses it.
 	Image string
 	// Requirements are lines as in a requirements.txt: "requests>=2", a path, a URL, in any order.
 	// A relative path starts at the working directory of the box's Runs. Default: none, and no
