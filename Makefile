@@ -4,8 +4,10 @@
 # make nightly    everything, as often as the rarest failures took
 # make soak       a hundred boxes at work, then 300 New and Close: nothing is lost and nothing grows
 # make fuzz       each fuzz target for a minute
-# make faults     boxes that work while faults hit them, and a table of what came of it; ROUNDS=1000 makes so many of each kind of box
-# make cluster    a Kubernetes cluster on this machine, of NODES=1 nodes, for kubectl or for tests, until ^C
+# make faults     boxes that work while faults hit them, and a table of what came of it; ROUNDS=1000
+#                 makes so many of each kind of box
+# make cluster    a Kubernetes cluster on this machine, of NODES=1 nodes, for kubectl or for tests,
+#                 until ^C
 #
 # All prepare what is missing. With CI=true nothing may be missing: see .ci/run.
 
@@ -21,8 +23,9 @@ test test-all nightly: prepare $(if $(filter true,$(CI)),image,image-if-engine)
 soak: image
 	SANDSHELL_TEST=full go test -count=1 -timeout 3h -v -run '^TestSoak$$' ./sshbox
 
-# Each target for FUZZ_TIME. Go keeps what fails in the package's testdata/fuzz: it is a case from then on, to be committed. FuzzUnpack and FuzzPack take other
-# ways through package os each time: minimizing would not end.
+# Each target for FUZZ_TIME. Go keeps what fails in the package's testdata/fuzz: it is a case from
+# then on, to be committed. FuzzUnpack and FuzzPack take other ways through package os each time:
+# minimizing would not end.
 FUZZ_TIME ?= 1m
 fuzz:
 	set -e; for package in $$(grep -rl --include=*_test.go '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
@@ -31,7 +34,8 @@ fuzz:
 		done; \
 	done
 
-# 200 rounds in containers, 50 over an sshd without boxd and 50 with it. SANDSHELL_TEST_SEED, as a run prints it, makes the same rounds again.
+# 200 rounds in containers, 50 over an sshd without boxd and 50 with it. SANDSHELL_TEST_SEED, as a
+# run prints it, makes the same rounds again.
 faults: prepare image-if-engine
 	ROUNDS=$(ROUNDS) bash .ci/run faults
 
@@ -39,7 +43,8 @@ faults: prepare image-if-engine
 bench: image-if-engine
 	go test -run '^$$' -bench . -timeout 60m ./bench | go run ./bench/table
 
-# The kubeconfig that it prints is for kubectl, and for tests in SANDSHELL_TEST_KUBECONFIG. See internal/test/kubetest/cluster for what it takes from its input.
+# The kubeconfig that it prints is for kubectl, and for tests in SANDSHELL_TEST_KUBECONFIG. See
+# internal/test/kubetest/cluster for what it takes from its input.
 NODES ?= 1
 cluster: prepare image
 	testdata/kube/build >/dev/null
@@ -48,7 +53,8 @@ cluster: prepare image
 lint:
 	bash .ci/run lint
 
-# boxd, compiled and compressed into internal/boxd/bin: to be committed with a change of its sources.
+# boxd, compiled and compressed into internal/boxd/bin: to be committed with a change of its
+# sources.
 generate:
 	go generate ./internal/boxd/bin
 
@@ -56,7 +62,8 @@ generate:
 prepare:
 	bash .ci/run prepare
 
-# The images sandshell-test, sandshell-busybox and sandshell-shell, made where they are missing or old.
+# The images sandshell-test, sandshell-busybox and sandshell-shell, made where they are missing or
+# old.
 image:
 	testdata/image/build
 	testdata/bare/build

@@ -1,5 +1,7 @@
-# Arguments: the SHA-256 of boxd for amd64 and for arm64, the directory or "", and boxd's own arguments. It says "run SUM DIRECTORY" and becomes boxd,
-# or "need SUM DIRECTORY" (it is not there), or "plain" and why it cannot be there. Behind the arguments of start come SUM and DIRECTORY, else DIRECTORY.
+# Arguments: the SHA-256 of boxd for amd64 and for arm64, the directory or "", and boxd's own
+# arguments. It says "run SUM DIRECTORY" and becomes boxd, or "need SUM DIRECTORY" (it is not
+# there), or "plain" and why it cannot be there. Behind the arguments of start come SUM and
+# DIRECTORY, else DIRECTORY.
 __say() { printf '%s\n' "$*"; exit 0; }
 __is() { [ "$3" = "$__u" ]; }
 case "$(uname -s) $(uname -m)" in
@@ -29,7 +31,8 @@ set -f
 __is $__m || __say plain "its directory $__d is not of uid $__u"
 set +f
 __f=$__d/boxd-$__s
-# A shell would take what is no program for a script. (What else may be wrong with it, boxd finds itself.)
+# A shell would take what is no program for a script. (What else may be wrong with it, boxd finds
+# itself.)
 if [ "$1" != again ] && [ -x "$__f" ] && IFS= read -r __m <"$__f"; then
 	case $__m in
 	?ELF*)

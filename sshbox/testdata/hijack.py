@@ -1,9 +1,10 @@
-# A program of a box that becomes "boxd join": it traces the next process that comes from outside, in
-# the moment in which exec has made it dumpable and it has not changed that yet, and has it execute
-# this script, which then comes from outside and holds the client's streams. For amd64.
+# A program of a box that becomes "boxd join": it traces the next process that comes from outside,
+# in the moment in which exec has made it dumpable and it has not changed that yet, and has it
+# execute this script, which then comes from outside and holds the client's streams. For amd64.
 #
 #   hijack.py wait HOW BOX    become the next join
-#   hijack.py kill HOW BOX    end the join that there is, so that its client comes again, and become the next
+#   hijack.py kill HOW BOX    end the join that there is, so that its client comes again, and become
+#                             the next
 #   hijack.py HOW BOX         what the join executes
 import ctypes
 import os

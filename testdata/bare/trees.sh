@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# trees.sh DEB DIR: makes DIR/busybox and DIR/shell, the files of the two images, from Debian's busybox-static.
+# trees.sh DEB DIR: makes DIR/busybox and DIR/shell, the files of the two images, from Debian's
+# busybox-static.
 #
-# Debian's ash runs busybox's applets whether or not there are files of those names, so a link that is not made is not
-# enough: the binary's table of names loses what an image is not to have. Names keep their length, and their order,
-# because they are looked up in it.
+# Debian's ash runs busybox's applets whether or not there are files of those names, so a link that
+# is not made is not enough: the binary's table of names loses what an image is not to have. Names
+# keep their length, and their order, because they are looked up in it.
 set -euo pipefail
 umask 022
 dir=$2

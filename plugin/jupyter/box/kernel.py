@@ -9,8 +9,8 @@ import sys
 import termios
 import threading
 
-# ipykernel imports debugpy where there is one, which doubles the time of its start, for a debugger that nobody attaches. It stays
-# importable for cells.
+# ipykernel imports debugpy where there is one, which doubles the time of its start, for a debugger
+# that nobody attaches. It stays importable for cells.
 sys.modules["debugpy"] = None
 from ipykernel.iostream import OutStream  # noqa: E402
 from ipykernel.kernelapp import IPKernelApp  # noqa: E402
@@ -50,7 +50,8 @@ class Stream(OutStream):
                 os.write(self._original_stdstream_copy, data)
 
     def flush(self):
-        # The kernel flushes when a cell has ended. A process that a cell has forked has no such thread, and perhaps the lock for ever.
+        # The kernel flushes when a cell has ended. A process that a cell has forked has no such
+        # thread, and perhaps the lock for ever.
         if hasattr(self, "_reading") and self._is_master_process():
             self._take()
         super().flush()
@@ -62,8 +63,8 @@ class App(IPKernelApp):
         super().init_io()
 
     def init_iopub(self, context):
-        # What ZeroMQ cannot get rid of beyond that many messages it drops, and tells nobody. Its default of 1000 a loop with
-        # display() reaches.
+        # What ZeroMQ cannot get rid of beyond that many messages it drops, and tells nobody. Its
+        # default of 1000 a loop with display() reaches.
         context.sndhwm = 200_000
         super().init_iopub(context)
 

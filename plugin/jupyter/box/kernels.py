@@ -147,7 +147,8 @@ class Kernel:
         for name in ("exit.json", "kernel.json", "connection.json"):
             if os.path.exists(self.path(name)):
                 os.remove(self.path(name))
-        # The keeper must not descend from us, or from a cell's execute_cli: what ends that would end it too.
+        # The keeper must not descend from us, or from a cell's execute_cli: what ends that would
+        # end it too.
         if os.fork() == 0:
             try:
                 self.spawn(alive, directory)
@@ -205,7 +206,8 @@ class Kernel:
 
         kernel = subprocess.Popen(
             [sys.executable, os.path.join(HERE, "kernel.py"), "-f", self.path("connection.json"),
-             # What it knows of a cell while it runs, not what jedi makes of the text, with a cache in the user's home.
+             # What it knows of a cell while it runs, not what jedi makes of the text, with a cache
+             # in the user's home.
              "--IPCompleter.use_jedi=False", "--HistoryManager.hist_file=:memory:"],
             stdin=subprocess.DEVNULL, stdout=2, env=environment(), start_new_session=True,
             preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, ends),

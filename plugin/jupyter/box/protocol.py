@@ -32,8 +32,8 @@ class Channels:
             return s, address + str(connection[port])
 
         self.shell, shell = socket(zmq.DEALER, "shell_port")
-        # A kernel that exits accepts newcomers and answers none: nothing is cut, so its end is waited for too. Of one that is replaced at
-        # once, only the cut may be seen.
+        # A kernel that exits accepts newcomers and answers none: nothing is cut, so its end is
+        # waited for too. Of one that is replaced at once, only the cut may be seen.
         self.cut = self.shell.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self.ended, end = os.pipe()
         threading.Thread(target=lambda: (wait_for_end(), os.write(end, b"\n")), daemon=True).start()

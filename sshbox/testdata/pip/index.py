@@ -25,7 +25,8 @@ class Index(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-# The port is the same at the next setup, as an index' address is: it is part of what pip's cache goes by.
+# The port is the same at the next setup, as an index' address is: it is part of what pip's cache
+# goes by.
 server = http.server.HTTPServer(("127.0.0.1", 8000), Index)
 print(server.server_port, flush=True)
 server.serve_forever()

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs a package by its name, with pip, from an index that says, as the real one does, how long its files are good for.
+# Installs a package by its name, with pip, from an index that says, as the real one does, how long
+# its files are good for.
 set -e
 python3 index.py >port &
 index=$!

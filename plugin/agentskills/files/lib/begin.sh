@@ -1,4 +1,5 @@
-# What each command begins with: its arguments, its help, and the ways to end. Exit status: 0 done, 1 refused or not found, 2 wrong usage.
+# What each command begins with: its arguments, its help, and the ways to end. Exit status: 0 done,
+# 1 refused or not found, 2 wrong usage.
 
 export LC_ALL=C # bytes, in each awk, sed and grep: a file may be in any encoding, and in none
 unset CDPATH    # which makes cd print
@@ -28,7 +29,8 @@ arguments() {
 	[ $# -le "$max" ] || usage "there are too many arguments (quote what has spaces)"
 }
 
-# whole NAME VALUE MIN checks that the value is a whole number. With ten digits arithmetic is safe in any shell, and with a leading 0 it would be octal.
+# whole NAME VALUE MIN checks that the value is a whole number. With ten digits arithmetic is safe
+# in any shell, and with a leading 0 it would be octal.
 whole() {
 	case $2 in
 	0 | [1-9] | [1-9]*[0-9]) case $2 in *[!0-9]* | ??????????*) ;; *) [ "$2" -ge "$3" ] && return ;; esac ;;
@@ -42,7 +44,8 @@ shown() { printf %s "$1" | tr '\000-\037\177' '?'; }
 # count N NOUN
 count() { if [ "$1" = 1 ]; then echo "1 $2"; else echo "$1 ${2}s"; fi; }
 
-# absolute PATH sets file to its absolute form. A here "~" has not been expanded by a shell: models put names in quotes.
+# absolute PATH sets file to its absolute form. A here "~" has not been expanded by a shell: models
+# put names in quotes.
 absolute() {
 	file=$1
 	[ "$file" ] || usage "a file's name is empty"

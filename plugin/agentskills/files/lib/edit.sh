@@ -2,7 +2,8 @@
 
 . "$lib/syntax.sh"
 
-# workplace makes a directory for what is at work: the plugin's, since of the user's own machine nothing else is ours.
+# workplace makes a directory for what is at work: the plugin's, since of the user's own machine
+# nothing else is ours.
 workplace() {
 	umask_was=$(umask)
 	umask 077
@@ -21,7 +22,8 @@ text() {
 	! has_zero "$work/text" || fail "TEXT has zero bytes. Nothing is changed."
 }
 
-# snapshot [FILE] chooses the file to change, and copies it. target is the file itself where file is a symbolic link.
+# snapshot [FILE] chooses the file to change, and copies it. target is the file itself where file is
+# a symbolic link.
 snapshot() {
 	if [ "$1" ]; then choose "$1"; else choose; fi
 	target=$(readlink -f -- "$file" && echo x) || fail "There is no telling what $(shown "$file") links to."
@@ -34,8 +36,8 @@ snapshot() {
 	was_final=$final was_lines=$lines
 }
 
-# by_number checks that start and end are numbers of lines that are there, and as they were when they were shown: a formatter, or another
-# session, may have been at work since.
+# by_number checks that start and end are numbers of lines that are there, and as they were when
+# they were shown: a formatter, or another session, may have been at work since.
 by_number() {
 	if [ "$seen" ] && [ "$seen" != "$(stamp "$work/old")" ]; then
 		echo "$(shown "$file") has changed since it was last shown, so its lines may have other numbers. Nothing is changed by this." \
@@ -47,7 +49,8 @@ by_number() {
 	[ "$end" -le "$lines" ] || fail "$(shown "$file") has $(count "$lines" line), so there is no line $end. Nothing is changed."
 }
 
-# change replaces lines start to end by $work/text, unless that breaks the file; end is start-1 to insert. final is 0 if after it the last line has no newline.
+# change replaces lines start to end by $work/text, unless that breaks the file; end is start-1 to
+# insert. final is 0 if after it the last line has no newline.
 change() {
 	replaced >"$work/new" || fail "There is no room for the new file. Nothing is changed."
 	measure "$work/new"
@@ -66,7 +69,8 @@ change() {
 	show_window
 }
 
-# replaced prints the file as it is to be. What stays is copied byte by byte; new lines end as those around them.
+# replaced prints the file as it is to be. What stays is copied byte by byte; new lines end as those
+# around them.
 replaced() {
 	near=$((start < lines ? start : lines)) cr=0
 	[ "$near" != "$lines" ] || [ "$was_final" = 1 ] || near=$((near - 1))
@@ -87,7 +91,8 @@ replaced() {
 	fi
 }
 
-# mark is the byte order mark of UTF-8, with which some editors begin a file. It is the file's, not line 1's.
+# mark is the byte order mark of UTF-8, with which some editors begin a file. It is the file's, not
+# line 1's.
 mark='\357\273\277'
 has_mark() { [ "$(dd if="$1" bs=3 count=1 2>/dev/null && echo x)" = "$(printf "$mark")x" ]; }
 
@@ -128,8 +133,10 @@ some_lines() {
 	fi
 }
 
-# put gives the file its new contents: by a rename, so that no one sees the half of it and a full disk does no harm. Where that would change more than
-# the contents (owner, mode, access list, another hard link) or cannot be done (a directory that may not be written, a file that is mounted), in place.
+# put gives the file its new contents: by a rename, so that no one sees the half of it and a full
+# disk does no harm. Where that would change more than the contents (owner, mode, access list,
+# another hard link) or cannot be done (a directory that may not be written, a file that is
+# mounted), in place.
 put() {
 	why="$(shown "$file") has been changed by somebody else in the meantime. Nothing is changed by this: open it again."
 	lock
@@ -148,8 +155,9 @@ put() {
 	locked=
 }
 
-# lock keeps other edits from the moment between the look at the file and its change. It is a link, since to make one is to see that there is none; flock is not
-# everywhere. It leads to the process that has it, which may have been killed.
+# lock keeps other edits from the moment between the look at the file and its change. It is a link,
+# since to make one is to see that there is none; flock is not everywhere. It leads to the process
+# that has it, which may have been killed.
 lock() {
 	[ -w "$sessions" ] || return 0
 	link=$sessions/lock tries=0 # one for all files: it is held for milliseconds
@@ -162,5 +170,6 @@ lock() {
 	locked=$link
 }
 
-# like prints what a rename must not change: mode (with a + for an access list), links, owner and group.
+# like prints what a rename must not change: mode (with a + for an access list), links, owner and
+# group.
 like() { ls -lnd -- "$1" | awk '{ print $1, $2, $3, $4; exit }'; }

@@ -1,4 +1,5 @@
-# Prints new lines with the ends that they are to have: cr is 1 for CRLF, final is 0 if the last has no newline.
+# Prints new lines with the ends that they are to have: cr is 1 for CRLF, final is 0 if the last has
+# no newline.
 cr { sub(/\r$/, "") }
 NR > 1 { print line (cr ? "\r" : "") }
 { line = $0 }

@@ -1,4 +1,5 @@
-# Prints the beginning of what a checker says: paths at work become the file's name, and of node's own stack nothing is shown.
+# Prints the beginning of what a checker says: paths at work become the file's name, and of node's
+# own stack nothing is shown.
 
 function named(line, path,   i) {
 	if (i = index(line, path)) return substr(line, 1, i - 1) ENVIRON["NAME"] substr(line, i + length(path))

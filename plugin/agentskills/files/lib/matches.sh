@@ -1,5 +1,6 @@
-# matches.sh LIB HOW TERM FILES prints the lines that match: "=" and the name, then "LINE:TEXT" for each; after a hundred lines or so "+" and
-# the number of those that follow, of how many files. search_dir has find run it.
+# matches.sh LIB HOW TERM FILES prints the lines that match: "=" and the name, then "LINE:TEXT" for
+# each; after a hundred lines or so "+" and the number of those that follow, of how many files.
+# search_dir has find run it.
 
 lib=$1 how=$2 term=$3
 shift 3
@@ -7,7 +8,8 @@ export LC_ALL=C
 newline='
 '
 
-# First which files: one grep for all, unless a name has a newline, which nobody could tell from the end of the name.
+# First which files: one grep for all, unless a name has a newline, which nobody could tell from the
+# end of the name.
 case $* in
 *"$newline"*)
 	n=$#

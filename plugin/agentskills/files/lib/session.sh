@@ -1,5 +1,7 @@
-# The open file and its window belong to the session: to the shell on this terminal. A command cannot set the shell's variables, so they are in a file that is
-# named after the session's leader and its start. A shell that takes the place of one that ended has no file open. Without a terminal there is no state.
+# The open file and its window belong to the session: to the shell on this terminal. A command
+# cannot set the shell's variables, so they are in a file that is named after the session's leader
+# and its start. A shell that takes the place of one that ended has no file open. Without a terminal
+# there is no state.
 
 sessions=$plugin/sessions
 state=
@@ -37,7 +39,8 @@ recall() {
 	} <"$state"
 }
 
-# stamp FILE prints what tells whether a file has changed. The time of its change does not, within a second.
+# stamp FILE prints what tells whether a file has changed. The time of its change does not, within a
+# second.
 stamp() { { cksum || md5sum; } <"$1" 2>/dev/null; } # POSIX has the first, busybox often only the second
 
 # remember keeps them. The rename makes it whole for whoever reads.

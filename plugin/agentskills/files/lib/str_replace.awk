@@ -1,5 +1,6 @@
-# Finds OLD, of the environment, in a file, writes the lines that are to take the place of those it is in to the file TEXT, and prints
-# "found START END FINAL": which lines they are, and 0 if after it the last line has no newline; else a sentence that says why not.
+# Finds OLD, of the environment, in a file, writes the lines that are to take the place of those it
+# is in to the file TEXT, and prints "found START END FINAL": which lines they are, and 0 if after
+# it the last line has no newline; else a sentence that says why not.
 
 function at(line) { found[++n] = line }
 

@@ -1,6 +1,8 @@
-# Checking syntax, with what is here. Only by what reads the file and runs nothing of it: perl -c runs BEGIN blocks, and is not among them.
+# Checking syntax, with what is here. Only by what reads the file and runs nothing of it: perl -c
+# runs BEGIN blocks, and is not among them.
 
-# checked NAME FILE ERRORS reports whether FILE is fine, as far as can be told, under the name NAME; else the file ERRORS says why not.
+# checked NAME FILE ERRORS reports whether FILE is fine, as far as can be told, under the name NAME;
+# else the file ERRORS says why not.
 checked() {
 	: >"$3"
 	with=$(checker "$1" "$2")
@@ -43,7 +45,8 @@ checker() {
 
 first_line() { head -n 1 "$1" | tr -d '\r' | cut -c 1-200; }
 
-# shell prints the checker of a script that says not for which shell it is: what bash takes may be meant for it.
+# shell prints the checker of a script that says not for which shell it is: what bash takes may be
+# meant for it.
 shell() { if command -v bash >/dev/null; then echo bash bash; else echo sh sh; fi; }
 
 # Each check_ gets the file, and its name for messages, which are on stderr.
@@ -55,7 +58,8 @@ check_json() { python "$1" "$2" 'import json; json.loads(f.read())'; }
 check_toml() { python "$1" "$2" 'import tomllib; tomllib.load(f)'; }
 check_yaml() { python "$1" "$2" 'import yaml; list(yaml.parse(f))'; }
 
-# python FILE NAME CODE. Errors of the file are ValueErrors, but for two; all others say something about the checker.
+# python FILE NAME CODE. Errors of the file are ValueErrors, but for two; all others say something
+# about the checker.
 python() {
 	python3 -I -W ignore -c '
 import sys, traceback
@@ -77,7 +81,8 @@ check_go() { gofmt -e <"$1"; }
 check_ruby() { ruby -c "$1"; }
 check_php() { php -l "$1" >&2; }
 
-# node goes by the name. A .js may be a module or not, which its package.json says, or the code itself.
+# node goes by the name. A .js may be a module or not, which its package.json says, or the code
+# itself.
 check_js() {
 	cp "$1" "$work/check.cjs" && node --check "$work/check.cjs" && return
 	grep -qE '^[[:space:]]*(import|export)[^[:alnum:]_]' "$1" || return

@@ -3,7 +3,8 @@ BEGIN {
 	caret["\177"] = "^?"
 }
 
-# visible returns a line as it can be shown: of at most so many bytes, and nothing in it that a terminal would obey.
+# visible returns a line as it can be shown: of at most so many bytes, and nothing in it that a
+# terminal would obey.
 function visible(s, max,   n, i, c, safe) {
 	n = length(s)
 	if (n > max) {

@@ -5,7 +5,8 @@ case $SANDSHELL_WINDOW in
 *) height=$SANDSHELL_WINDOW ;;
 esac
 
-# choose [PATH] sets file, first, seen and what measure sets: the file given is opened, else that which is open.
+# choose [PATH] sets file, first, seen and what measure sets: the file given is opened, else that
+# which is open.
 choose() {
 	if [ "$1" ]; then
 		look "$1"

@@ -20,7 +20,8 @@ def main():
     at = os.path.join(base, sys.argv[1])
     request = json.load(sys.stdin)
     os.makedirs(base, exist_ok=True)
-    # The lock's file stays: another process may wait at it. It holds how often it has failed, and the last time's status and output.
+    # The lock's file stays: another process may wait at it. It holds how often it has failed, and
+    # the last time's status and output.
     lock = os.open(at + ".lock", os.O_RDWR | os.O_CREAT, 0o600)
     before = failure(lock)
     fcntl.flock(lock, fcntl.LOCK_EX)

@@ -55,7 +55,8 @@ def main():
     result = pipes[2][1]
     for fd in [frames, nothing] + [fd for pipe in pipes for fd in pipe if fd != result]:
         os.close(fd)
-    # By lines: what was printed before a kill is not lost. Anew, since Python has looked at what the descriptors were before.
+    # By lines: what was printed before a kill is not lost. Anew, since Python has looked at what
+    # the descriptors were before.
     sys.stdout, sys.stderr = (open(fd, "w", 1, "utf-8", "backslashreplace", closefd=False) for fd in (1, 2))
     sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr
     sys.argv = [""]
@@ -108,7 +109,8 @@ def watch(child, frames, ends, seal):
             take(fd)
             if fd == wake:
                 status = reap(child)
-    # What the child has written is in the pipes by now. A process that it left behind may hold them open, and write for ever.
+    # What the child has written is in the pipes by now. A process that it left behind may hold them
+    # open, and write for ever.
     for fd in readable - {wake}:
         left = PIPE_MAX
         while left > 0:
@@ -197,9 +199,10 @@ def compiled(source):
     return compile(source, FILE, "exec", dont_inherit=True)
 
 
-# Processes that multiprocessing does not fork (spawn, forkserver) begin with a new interpreter, which gets pickled data: first what
-# the parent's main module is called, then what to call. That is a function of the module "tool", which is in no file. So the main
-# module's name brings the source along: to unpickle it there makes the module one that can be imported.
+# Processes that multiprocessing does not fork (spawn, forkserver) begin with a new interpreter,
+# which gets pickled data: first what the parent's main module is called, then what to call. That is
+# a function of the module "tool", which is in no file. So the main module's name brings the source
+# along: to unpickle it there makes the module one that can be imported.
 
 
 class MainName(str):

@@ -1,59 +1,78 @@
-# The control shell's functions, for any POSIX sh. They use builtins where speed matters: a fork costs more than all the rest.
+# The control shell's functions, for any POSIX sh. They use builtins where speed matters: a fork
+# costs more than all the rest.
 #
-# answers.go calls them, one line for each question, and reads what they print. They leave out what they cannot find out; that is no error.
+# answers.go calls them, one line for each question, and reads what they print. They leave out what
+# they cannot find out; that is no error.
 #
-#   tree PID...      the processes that descend from these, and they themselves, each once and none before its parent, one per line:
+#   tree PID...      the processes that descend from these, and they themselves, each once and none
+#                    before its parent, one per line:
 #                      P pid state ppid pgrp session tty tpgid starttime startcode comm
 #                    with the words of /proc/PID/stat
 #   look PID IMAGE TURNS
-#                    the tree of this one process, and behind each process the turns (the third word of schedstat) of its threads, one per line:
+#                    the tree of this one process, and behind each process the turns (the third word
+#                    of schedstat) of its threads, one per line:
 #                      T tid turns what
-#                    if it is in the foreground process group of its terminal, or has no terminal, or is the first; of any other only
+#                    if it is in the foreground process group of its terminal, or has no terminal,
+#                    or is the first; of any other only
 #                      B turns
 #                    what is
-#                      tty    it is blocked in a read of its terminal (where it has none, of the first process's)
-#                      woken  so says the kernel's function in which it is blocked; its system call is not ours to see
-#                             or in select or epoll with only that terminal to read, and no time limit
-#                      asks   it is blocked in select or epoll, which ask for that terminal too, or for some time
-#                      poll   it is blocked in poll or select, and the terminal is among descriptors 0 to 2: nobody sees what they ask for
+#                      tty    it is blocked in a read of its terminal (where it has none, of the
+#                             first process's)
+#                      woken  so says the kernel's function in which it is blocked; its system call
+#                             is not ours to see; or it is blocked in select or epoll with only that
+#                             terminal to read, and no time limit
+#                      asks   it is blocked in select or epoll, which ask for that terminal too, or
+#                             for some time
+#                      poll   it is blocked in poll or select, and the terminal is among descriptors
+#                             0 to 2: nobody sees what they ask for
 #                      one    so, in poll of one descriptor without a time limit
 #                      hpoll  so, but its system call is not ours to see
 #                      run    it runs
 #                      ?      nothing shows
 #                      -      anything else
-#                    If somebody may wait for a terminal, the uptime follows, and the modes of each such terminal, in several lines:
+#                    If somebody may wait for a terminal, the uptime follows, and the modes of each
+#                    such terminal, in several lines:
 #                      U seconds
 #                      M tty
 #                      what modes prints
-#                    What the first process is blocked in reading, if that is no terminal: the file's name; nothing if its turns are TURNS:
+#                    What the first process is blocked in reading, if that is no terminal: the
+#                    file's name; nothing if its turns are TURNS:
 #                      R name
-#                    At last, unless starttime, startcode and comm are IMAGE, its arguments, one a line, with NUL for the end of a line:
+#                    At last, unless starttime, startcode and comm are IMAGE, its arguments, one a
+#                    line, with NUL for the end of a line:
 #                      A
 #                    A process that is gone has the line G, and nothing else.
-#   program PID      its directory, and its environment, one variable a line, with NUL for the end of a line
-#   alive PID...     those that there are, zombies too, as P lines with "-" for startcode and nothing for comm
-#   marked WORD      on one line, the ids of the processes that had WORD in their environment at their start
-#   modes TTY        words that hold -icanon if the terminal of this number (tty above) is in raw mode, -echo if it does not echo;
-#                    nothing if it cannot be opened
+#   program PID      its directory, and its environment, one variable a line, with NUL for the end
+#                    of a line
+#   alive PID...     those that there are, zombies too, as P lines with "-" for startcode and
+#                    nothing for comm
+#   marked WORD      on one line, the ids of the processes that had WORD in their environment at
+#                    their start
+#   modes TTY        words that hold -icanon if the terminal of this number (tty above) is in raw
+#                    mode, -echo if it does not echo; nothing if it cannot be opened
 #   sane TTY         puts its modes in order: stty sane -onlcr -echoctl
-#   discard TTY PID  drops the input that it holds, and that PID, who feeds it, still has for it: the number of bytes
+#   discard TTY PID  drops the input that it holds, and that PID, who feeds it, still has for it:
+#                    the number of bytes
 #   uptime           seconds since the start of the machine, the clock of starttime
-#   send NAMES PID... sends each process the signals, names without SIG or numbers, separated by commas: the line "sent" for each sent
+#   send NAMES PID...
+#                    sends each process the signals, names without SIG or numbers, separated by
+#                    commas: the line "sent" for each sent
 #   interrupt PID    sends INT to the foreground process group of its terminal: the line "sent"
 exec 2>/dev/null
 LC_ALL=C; export LC_ALL
 unset ENV BASH_ENV
 _nl='
 '
-# The numbers of the system calls: those that read their first descriptor; sendfile, which reads its second (busybox's cat); those that poll; those that
-# ask an epoll.
+# The numbers of the system calls: those that read their first descriptor; sendfile, which reads its
+# second (busybox's cat); those that poll; those that ask an epoll.
 case `uname -m` in
 x86_64|amd64) _reads=' 0 19 275 ' _send=40 _poll=7 _ppoll=271 _select=23 _pselect=270 _polls=' 7 23 270 271 ' _epolls=' 232 281 441 ' ;;
 aarch64|arm64|riscv64|loongarch64) _reads=' 63 65 76 ' _send=71 _poll=none _ppoll=73 _select=none _pselect=72 _polls=' 72 73 ' _epolls=' 22 441 ' ;;
 *) _reads=' 3 ' _send=none _poll=none _ppoll=none _select=none _pselect=none _polls= _epolls= ;;
 esac
 
-# _stat PID: sets the words of /proc/PID/stat behind the command's name: _st state ppid pgrp session tty tpgid; starttime is the 20th.
+# _stat PID: sets the words of /proc/PID/stat behind the command's name: _st state ppid pgrp session
+# tty tpgid; starttime is the 20th.
 _stat() {
   _l=; _s=
   while IFS= read -r _l; do _s=$_s$_l; done </proc/$1/stat
@@ -70,7 +89,8 @@ _process() {
   esac
 }
 
-# _walk FUNCTION PID...: calls the function with the id and the words of stat of each process of the tree.
+# _walk FUNCTION PID...: calls the function with the id and the words of stat of each process of the
+# tree.
 _walk() {
   _fn=$1; shift
   _w="$*" _seen=' '
@@ -187,7 +207,8 @@ _polling() {
   done
 }
 
-# _selecting NUMBER DESCRIPTORS READ WRITE EXCEPT LIMIT...: of one descriptor at most nobody has to see which it is.
+# _selecting NUMBER DESCRIPTORS READ WRITE EXCEPT LIMIT...: of one descriptor at most nobody has to
+# see which it is.
 _selecting() {
   case "$2 $3 $_i" in
   '0x0 '*|'0x1 0x0 '*) _f=- ;;
@@ -195,7 +216,8 @@ _selecting() {
   esac
 }
 
-# _epolling TASKDIR TTY NUMBER EPOLL EVENTS MAX LIMIT...: the kernel tells what an epoll asks for, and each descriptor's events (1: to read).
+# _epolling TASKDIR TTY NUMBER EPOLL EVENTS MAX LIMIT...: the kernel tells what an epoll asks for,
+# and each descriptor's events (1: to read).
 _epolling() {
   _q=
   while read -r _a _b _ _e2 _; do
@@ -280,13 +302,15 @@ marked() {
   echo $_o
 }
 
-# In subshells: dash opens the file in the shell itself, and a terminal without a session would become this shell's controlling terminal.
+# In subshells: dash opens the file in the shell itself, and a terminal without a session would
+# become this shell's controlling terminal.
 modes() { _pts $1 && (stty -a <$_d); }
 
 sane() { _pts $1 && (stty sane -onlcr -echoctl <$_d); }
 
-# A line that is not finished can be read in raw mode only. Each cat reads what is there; the kernel then has room for more (4096 bytes). Who feeds the
-# terminal, as sshd does, is awake while it has more and there is room.
+# A line that is not finished can be read in raw mode only. Each cat reads what is there; the kernel
+# then has room for more (4096 bytes). Who feeds the terminal, as sshd does, is awake while it has
+# more and there is room.
 discard() {
   _pts $1 || return
   (
