@@ -22,7 +22,7 @@ import (
 const (
 	machineSocket = "socket"
 	machineInfo   = "info"  // a wire.Machine; boxd holds a lock on it as long as it lives
-	machineMarks  = "marks" // a line each: see mark
+	machineMarks  = "marks" // a line each: see noteMark
 	machineLog    = "log"
 	// a link to the program: join needs it although another version may have taken its place, or
 	// Prune have removed it
@@ -80,9 +80,13 @@ func ofOwnUser(c *net.UnixConn) bool {
 	return err == nil && cred != nil && cred.Uid == uint32(os.Geteuid())
 }
 
-// mark notes by which word in their environment a box's processes are known (shellbox.Box.Mark), on
-// a machine: when boxd is killed, what it leaves running is found by it.
-func (s *server) mark(env []string) {
+// noteMark writes down by which word in their environment a box's processes are known
+// (shellbox.Box.Mark), on a machine. If boxd is killed, what it leaves running is found by it. A
+// program with that mark may be started once noteMark has returned.
+//
+// The file is in the user's home, which may be on a network and stall. So only programs that are to
+// be started wait for it.
+func (s *server) noteMark(env []string) {
 	i := slices.IndexFunc(env, func(kv string) bool {
 		return strings.HasPrefix(kv, "SANDSHELL_SESSION=")
 	})
@@ -90,27 +94,43 @@ func (s *server) mark(env []string) {
 		return
 	}
 	word, _, dotted := strings.Cut(env[i], ".")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !dotted || s.marks[word] || strings.Contains(word, "\n") {
+	if !dotted || strings.Contains(word, "\n") || s.marked(word) {
 		return
 	}
-	s.marks[word] = true
-	f, err := os.OpenFile(filepath.Join(s.dir, machineMarks), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
-		0o600)
-	if err == nil {
-		_, err = f.WriteString(word + ".\n")
-		f.Close()
+	s.marking.Lock()
+	defer s.marking.Unlock()
+	if s.marked(word) {
+		return
 	}
-	if err != nil {
+	if err := appendLine(filepath.Join(s.dir, machineMarks), word+"."); err != nil {
 		s.log.Error("note the mark", "error", err)
 	}
+	s.mu.Lock()
+	s.marks[word] = true
+	s.mu.Unlock()
+}
+
+// marked reports whether noteMark has noted word.
+func (s *server) marked(word string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.marks[word]
+}
+
+func appendLine(name, line string) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
 }
 
 // vanish ends all programs, and removes the box's directory. Whoever calls it ends boxd then:
 // nothing starts any more, and a second call waits for that end.
 func (s *server) vanish() {
 	s.endAll()
+	s.marking.Lock() // stays locked: the directory gets no file from here on
 	if err := os.RemoveAll(s.dir); err != nil {
 		s.log.Error("remove the box's directory", "error", err)
 	}
@@ -123,7 +143,7 @@ const killLimit = 5 * time.Second
 // endAll kills all that descends from boxd: as it is the subreaper, daemons do, too; and all that
 // is marked.
 func (s *server) endAll() {
-	s.starting.Lock() // for good
+	s.starting.Lock() // stays locked: no program is started from here on
 	s.mu.Lock()
 	marks := s.marks
 	s.marks = map[string]bool{}

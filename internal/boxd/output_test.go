@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"runtime"
 	"testing"
@@ -18,12 +19,12 @@ func TestSpoolKeepsTheLast(t *testing.T) {
 	o, err := newSpool(1)
 	require.NoError(t, err)
 	defer o.free()
-	all := make([]byte, 3*spoolLeast+12345)
+	all := make([]byte, 3*spoolMin+12345)
 	for i := range all {
 		all[i] = byte(i / 1000)
 	}
 	require.True(t, o.write(all)) // nobody reads
-	first := int64(len(all) - spoolLeast)
+	first := int64(len(all) - spoolMin)
 	require.Equal(t, first, o.follow(0))
 	require.Equal(t, all[first:], spooled(t, o, first))
 
@@ -44,11 +45,11 @@ func TestSpoolKeepsTheLast(t *testing.T) {
 // On a full disk a spool goes on in the room that it has, or in memory, and loses nothing that a
 // client has not read.
 func TestSpoolOnFullDisk(t *testing.T) {
-	for _, room := range []int{0, 100_000, 2 * spoolLeast} {
+	for _, room := range []int{0, 100_000, 2 * spoolMin} {
 		fd, err := unix.MemfdCreate("spool", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 		require.NoError(t, err)
 		o := newOutput(0)
-		o.spool, o.most = os.NewFile(uintptr(fd), "spool"), 10*spoolLeast
+		o.spool, o.limit = os.NewFile(uintptr(fd), "spool"), 10*spoolMin
 		o.follow(0)
 		before, behind := bytes.Repeat([]byte("b"), room), bytes.Repeat([]byte("h"), 50_000)
 		require.True(t, o.write(before))
@@ -58,6 +59,116 @@ func TestSpoolOnFullDisk(t *testing.T) {
 		require.True(t, o.write(behind))
 		require.Equal(t, string(before[room/2:])+string(behind),
 			string(spooled(t, o, int64(room/2))))
+		o.free()
+	}
+}
+
+// A slowDisk is a spool's file whose reads or writes wait.
+type slowDisk struct {
+	spoolFile
+	reads, writes chan struct{} // a read or a write takes one; nil: it does not wait
+	begun         chan struct{} // has one for each that waits
+}
+
+func (d *slowDisk) WriteAt(p []byte, at int64) (int, error) {
+	d.wait(d.writes)
+	return d.spoolFile.WriteAt(p, at)
+}
+
+func (d *slowDisk) ReadAt(p []byte, at int64) (int, error) {
+	d.wait(d.reads)
+	return d.spoolFile.ReadAt(p, at)
+}
+
+func (d *slowDisk) wait(turn chan struct{}) {
+	if turn != nil {
+		d.begun <- struct{}{}
+		<-turn
+	}
+}
+
+// While the disk is slow, nobody waits for it but the write or the read itself.
+func TestSpoolOnSlowDisk(t *testing.T) {
+	o, err := newSpool(1)
+	require.NoError(t, err)
+	defer o.free()
+	require.True(t, o.write([]byte("before")))
+	disk := &slowDisk{spoolFile: o.spool, writes: make(chan struct{}),
+		begun: make(chan struct{}, 9)}
+	o.spool = disk
+	done := make(chan bool)
+	go func() { done <- o.write([]byte(" behind")) }()
+	<-disk.begun
+	require.Equal(t, int64(0), o.follow(-1))
+	o.ack(6)
+	total, writing := o.progress()
+	require.Equal(t, int64(6), total)
+	require.True(t, writing)
+	require.Equal(t, "before", string(spooled(t, o, 0)))
+	disk.writes <- struct{}{}
+	require.True(t, <-done)
+	total, writing = o.progress()
+	require.Equal(t, int64(13), total)
+	require.False(t, writing)
+
+	// A slow read holds up no write. If the writer overwrites meanwhile what is read, the read
+	// fails.
+	o.unfollow()
+	disk.reads, disk.writes = make(chan struct{}), nil
+	for _, much := range []bool{false, true} {
+		text, failed := make(chan string), make(chan error, 1)
+		go func() {
+			buf := make([]byte, 6)
+			n, err := o.read(buf, 0, nil)
+			failed <- err
+			text <- string(buf[:n])
+		}()
+		<-disk.begun
+		require.True(t, o.write([]byte("more")))
+		if much {
+			require.True(t, o.write(make([]byte, spoolMin)))
+		}
+		disk.reads <- struct{}{}
+		if much {
+			require.ErrorIs(t, <-failed, io.ErrUnexpectedEOF)
+			require.Empty(t, <-text)
+		} else {
+			require.NoError(t, <-failed)
+			require.Equal(t, "before", <-text)
+		}
+	}
+}
+
+// A client that reads while a spool is written to gets every byte, also when the spool moves to
+// memory.
+func TestSpoolReadWhileWritten(t *testing.T) {
+	for _, room := range []int64{1 << 40, 100_000} {
+		o, fill := newOutput(0), make([]byte, 8<<20)
+		for i := range fill {
+			fill[i] = byte(i / 999)
+		}
+		fd, err := unix.MemfdCreate("spool", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+		require.NoError(t, err)
+		o.spool, o.limit = os.NewFile(uintptr(fd), "spool"), spoolMin
+		if room < spoolMin {
+			require.NoError(t, unix.Ftruncate(fd, room))
+			_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW)
+			require.NoError(t, err)
+		}
+		offset := o.follow(0)
+		go o.fill(bytes.NewReader(fill))
+		var all []byte
+		buf := make([]byte, 50_000)
+		for {
+			n, err := o.read(buf, offset, nil)
+			if err == io.EOF {
+				break
+			}
+			require.NoError(t, err)
+			all, offset = append(all, buf[:n]...), offset+int64(n)
+			o.ack(offset)
+		}
+		require.True(t, bytes.Equal(fill, all))
 		o.free()
 	}
 }

@@ -101,8 +101,9 @@ func (s *server) settle(ask wire.Settle) (settled wire.Settled, err error) {
 	// output that was taken from the terminal is counted a moment later: hence the same total twice
 	taken := tty.Within(settleLimit, func() bool {
 		before := settled.Output
-		settled.Output = p.out.total()
-		return !tty.Readable(p.master) && settled.Output == before
+		var writing bool
+		settled.Output, writing = p.out.progress()
+		return !writing && !tty.Readable(p.master) && settled.Output == before
 	})
 	settled.Busy = !given || !taken
 	return settled, nil

@@ -75,7 +75,10 @@ func unfinished(err error) bool {
 
 // program returns the program of that id, and starts it if there is none and the client says how.
 func (s *server) program(open *wire.Open) (*program, error) {
-	// a client whose connection was cut may ask again before its first request has been dealt with
+	if open.Start != nil {
+		s.noteMark(texts(open.Start.Env)) // before starting is locked: it may take long
+	}
+	// A client whose connection was cut may ask again before its first request has been handled.
 	s.starting.Lock()
 	defer s.starting.Unlock()
 	s.mu.Lock()
@@ -115,7 +118,6 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.mark(texts(start.Env))
 	p := &program{s: s, id: id, in: newInput(), rows: start.Rows, cols: start.Cols}
 	p.killCounts.note(0, s.kills())
 	if start.Spool > 0 {

@@ -44,6 +44,7 @@ type server struct {
 	main     *child             // the image's command; nil if it does not run
 	refusals atomic.Int64       // connections that were refused
 
+	marking  sync.Mutex // held while noteMark writes a mark
 	starting sync.Mutex // held while a program is looked up and started
 
 	mu        sync.Mutex
@@ -55,7 +56,7 @@ type server struct {
 	listeners map[string]*listener // by id
 	arrival   chan struct{}        // closed, and made anew, when a connection has logged in
 	alone     *time.Timer          // fires when the owner has been away for too long
-	marks     map[string]bool      // by which the box's processes are known, see mark
+	marks     map[string]bool      // noted by noteMark
 	stopping  bool                 // nobody may log in any more
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
-	"golang.org/x/crypto/ssh"
 )
 
 // A process is a program on a channel of its own.
@@ -98,30 +97,13 @@ func (p *process) Commands() io.WriteCloser {
 	return stdin{p.feeder}
 }
 
-// resizeLimit bounds the wait for the answer to a window-change. RFC 4254 does not ask for one;
-// OpenSSH and Dropbear give it when they are asked.
-const resizeLimit = time.Second
-
-// Resize returns when the server has applied the size: a shell's next command comes on another
-// channel, and would overtake it.
+// Resize implements shellbox.Process. It returns when the server has applied the size: a shell's
+// next command comes on another channel, and would overtake it.
 func (p *process) Resize(rows, cols int) error {
 	if !p.terminal {
 		return errors.New("resize: the program has no terminal")
 	}
-	answer := make(chan error, 1)
-	go func() {
-		_, err := p.Channel.SendRequest("window-change", true,
-			ssh.Marshal(&windowSize{Cols: uint32(cols), Rows: uint32(rows)}))
-		answer <- err
-	}()
-	select {
-	case err := <-answer:
-		return err
-	case <-p.Closed():
-		return net.ErrClosed
-	case <-time.After(resizeLimit):
-		return nil
-	}
+	return p.Stream.Resize(rows, cols)
 }
 
 // settleLimit bounds Settle.
@@ -148,9 +130,6 @@ func (p *process) Settle(ctx context.Context) (busy bool, err error) {
 	}
 	return false, nil
 }
-
-// windowSize is as in RFC 4254, section 6.7. Pixels are 0: not known.
-type windowSize struct{ Cols, Rows, Width, Height uint32 }
 
 // Wait returns when the server has told the status, or when it is certain that the server will not.
 func (p *process) Wait() (shellbox.Status, error) {

@@ -9,12 +9,10 @@ import (
 	"net"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
-	"golang.org/x/crypto/ssh"
 )
 
 // A remote is a program that boxd runs. A cut of the connection costs it time and nothing else. On
@@ -140,8 +138,8 @@ func (r *remote) Stderr() io.Reader {
 	return remoteOutput{r, 1}
 }
 
-// Resize returns when boxd has applied the size: what is written to Commands goes another way, and
-// would overtake it.
+// Resize implements shellbox.Process. It returns when boxd has applied the size: what is written to
+// Commands goes another way, and would overtake it.
 func (r *remote) Resize(rows, cols int) error {
 	if !r.terminal {
 		return errors.New("resize: the program has no terminal")
@@ -152,24 +150,13 @@ func (r *remote) Resize(rows, cols int) error {
 		return err
 	}
 	r.size = wire.Window{Rows: uint32(rows), Cols: uint32(cols)}
-	ch, payload := r.channel, ssh.Marshal(&r.size)
+	ch := r.channel
 	r.mu.Unlock()
-	applied := make(chan struct{})
-	if ch == nil || !ch.on.Run(func() {
-		ch.Channel.SendRequest("window-change", true, payload)
-		close(applied)
-	}) {
-		return nil // the next connection begins with the size
-	}
-	select {
-	case <-applied:
-	case <-time.After(resizeLimit):
+	if ch != nil {
+		ch.Resize(rows, cols) // if it fails, the next channel begins with the size
 	}
 	return nil
 }
-
-// resizeLimit bounds Resize's wait for boxd: a box may be paused.
-const resizeLimit = time.Second
 
 // SetNote has boxd keep a text with the program.
 func (r *remote) SetNote(note string) error {
