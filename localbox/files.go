@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/sandshell/sandshell/internal/fswatch"
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -17,11 +18,16 @@ import (
 var (
 	_ shellbox.FileHost    = (*host)(nil)
 	_ shellbox.FileWatcher = files{}
-	_ shellbox.Replacer    = files{}
+	_ hostapi.Replacer     = files{}
 )
 
-// OpenFiles implements shellbox.FileHost: this machine's files need no way.
-func (h *host) OpenFiles(context.Context) (shellbox.FileClient, error) { return files{}, nil }
+// OpenFiles implements shellbox.FileHost: this program's own system calls reach the files.
+func (h *host) OpenFiles(_ context.Context, user string) (shellbox.FileClient, error) {
+	if user != "" {
+		return nil, errors.ErrUnsupported
+	}
+	return files{}, nil
+}
 
 // files are this machine's.
 type files struct{}
@@ -48,7 +54,7 @@ func (files) Watch(_ context.Context, name string) (shellbox.FileWatch, error) {
 	return w, nil
 }
 
-// Replace implements shellbox.Replacer.
+// Replace implements hostapi.Replacer.
 func (files) Replace(from, to string) error {
 	copyAttributes(to, from)
 	return os.Rename(from, to)

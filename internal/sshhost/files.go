@@ -23,7 +23,10 @@ const versionLimit = 3 * time.Second
 // OpenFiles implements shellbox.FileHost, by the server's subsystem sftp. Where there is none that
 // works, the error is errors.ErrUnsupported. A file server that hangs cannot be killed from here:
 // it keeps its session until it goes on, and finds its input ended.
-func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
+func (h *Host) OpenFiles(ctx context.Context, user string) (shellbox.FileClient, error) {
+	if user != "" {
+		return nil, errors.ErrUnsupported
+	}
 	if none := h.noFiles.Load(); none != nil {
 		return nil, *none
 	}

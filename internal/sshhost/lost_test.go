@@ -42,7 +42,7 @@ func TestCut(t *testing.T) {
 			return shut(l, err)
 		},
 		"OpenFiles": func(h *Host) error {
-			f, err := h.OpenFiles(t.Context())
+			f, err := h.OpenFiles(t.Context(), "")
 			return shut(f, err)
 		},
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/files"
 )
 
 // Options are the settings of a Box; the zero value is usable.
@@ -53,16 +54,16 @@ type Options struct {
 type Box struct {
 	session *session // the main one
 
-	host        Host
-	opts        Options
-	log         *slog.Logger
-	mark        string // see environment
-	processes   Processes
-	fileClients *fileClients
-	control     *controlled // that is processes; nil if the host is
-	owner       *Box        // whose host it is, for a box from AsUser; else nil
-	user        string      // who runs what names no user; "": the host's own
-	noBash      atomic.Bool // there is no bash on the host
+	host      Host
+	opts      Options
+	log       *slog.Logger
+	mark      string // see environment
+	processes Processes
+	files     *files.Files
+	control   *controlled // that is processes; nil if the host is
+	owner     *Box        // whose host it is, for a box from AsUser; else nil
+	user      string      // who runs what names no user; "": the host's own
+	noBash    atomic.Bool // there is no bash on the host
 
 	mu        sync.Mutex
 	closed    bool
@@ -79,9 +80,8 @@ type Box struct {
 	touched   atomic.Int64   // when something last began or ended, in nanoseconds since 1970
 	conns     map[*tracked]struct{}
 	listeners map[*listener]struct{}
-	watches   map[*fileWatch]func() bool // each takes back that its context ends it
-	views     map[*Box]struct{}          // from AsUser
-	down      chan struct{}              // closed when Close is done
+	views     map[*Box]struct{} // from AsUser
+	down      chan struct{}     // closed when Close is done
 	downErr   error
 }
 
@@ -114,23 +114,22 @@ func newBox(host Host, opts Options) *Box {
 	}
 	b := &Box{
 		host: host, opts: opts, log: guard.Logger(opts.Logger),
-		mark:        "SANDSHELL_SESSION=" + rand.Text() + ".",
-		closing:     make(chan struct{}),
-		down:        make(chan struct{}),
-		sessions:    map[string]*session{},
-		hostENV:     map[string]envValue{},
-		count:       map[string]int{},
-		conns:       map[*tracked]struct{}{},
-		listeners:   map[*listener]struct{}{},
-		watches:     map[*fileWatch]func() bool{},
-		views:       map[*Box]struct{}{},
-		fileClients: newFileClients(),
+		mark:      "SANDSHELL_SESSION=" + rand.Text() + ".",
+		closing:   make(chan struct{}),
+		down:      make(chan struct{}),
+		sessions:  map[string]*session{},
+		hostENV:   map[string]envValue{},
+		count:     map[string]int{},
+		conns:     map[*tracked]struct{}{},
+		listeners: map[*listener]struct{}{},
+		views:     map[*Box]struct{}{},
 	}
 	var ok bool
 	if b.processes, ok = host.(Processes); !ok {
 		b.control = newControlled(host)
 		b.processes = b.control
 	}
+	b.files = b.newFiles()
 	b.touch()
 	return b
 }
@@ -301,7 +300,7 @@ func (b *Box) end() error {
 	jobs, detached := b.jobs, b.detached
 	b.mu.Unlock()
 	b.closeConnections()
-	b.closeWatches()
+	b.files.CloseWatches()
 	for _, s := range sessions {
 		s.fail(sandbox.ErrClosed)
 	}
@@ -314,7 +313,7 @@ func (b *Box) end() error {
 	for _, j := range jobs {
 		j.release()
 	}
-	b.fileClients.close() // before control: what is under way by a shell is killed
+	b.files.Close() // before control: what is under way by a shell is killed
 	if b.control != nil {
 		b.control.Close()
 	}

@@ -86,7 +86,7 @@ func (b *Box) listen(ctx context.Context, network, address string) (net.Listener
 // listenAddress makes an address one that is the same on every host.
 func (b *Box) listenAddress(network, address string) (string, error) {
 	if network == "unix" {
-		return b.copyPath(address)
+		return b.filePath(address)
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -19,6 +19,14 @@ func checkNetwork(network string) error {
 	return fmt.Errorf("%w: the networks are tcp, tcp4, tcp6 and unix", errors.ErrUnsupported)
 }
 
+// shown returns a text of a caller in the form that errors show: an empty one in quotes.
+func shown(text string) string {
+	if text == "" {
+		return `""`
+	}
+	return text
+}
+
 // Dial implements sandbox.Sandbox.
 func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if err := checkNetwork(network); err != nil {
@@ -52,14 +60,11 @@ func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, erro
 
 // socketPath makes the path of a socket one that is the same on every host.
 func (b *Box) socketPath(ctx context.Context, name string) (string, error) {
-	at, err := b.copyPath(name)
+	at, err := b.filePath(name)
 	if err != nil || at[0] != '~' {
 		return at, err
 	}
-	return fileValue(ctx, files{b}, fileCall{op: "dial", name: name},
-		func(_ context.Context, _ *fileUse, path string) (string, error) {
-			return path, nil
-		})
+	return b.files.Expand(ctx, "dial", name)
 }
 
 // track has a connection end with the box.

@@ -11,14 +11,6 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A UserFileHost is a FileHost that can give access to its files as another user. On any other
-// Host, the files of a box from AsUser are reached by a shell and the usual tools of that user.
-type UserFileHost interface {
-	FileHost
-	// OpenFilesAs is OpenFiles with the rights of the user, as sandbox.User names him.
-	OpenFilesAs(ctx context.Context, user string) (FileClient, error)
-}
-
 // AsUser returns the same place as a sandbox of another user, whom name names as in [sandbox.User].
 // Its sessions, jobs, programs, files and copies are that user's, and it has a main session of its
 // own, to which the options apply; [sandbox.Dir] is where all that it starts begins, by default the
@@ -135,18 +127,4 @@ func (b *Box) release() error {
 		return nil
 	}
 	return b.host.Close()
-}
-
-// fileOpener returns the host's own way to the files of the box's user; nil if there is none.
-func (b *Box) fileOpener() func(context.Context) (FileClient, error) {
-	if b.owner == nil {
-		if host, ok := b.host.(FileHost); ok {
-			return host.OpenFiles
-		}
-	} else if host, ok := b.host.(UserFileHost); ok {
-		return func(ctx context.Context) (FileClient, error) {
-			return host.OpenFilesAs(ctx, b.user)
-		}
-	}
-	return nil
 }

@@ -11,17 +11,12 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
-var _ shellbox.UserFileHost = (*Host)(nil)
+var _ shellbox.FileHost = (*Host)(nil)
 
-// OpenFiles implements shellbox.FileHost: boxd's own program serves the files, as a child like any
-// other, with the user's rights. Like any other it outlives a cut of the connection, and calls go
-// on when that is there again.
-func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
-	return h.OpenFilesAs(ctx, "")
-}
-
-// OpenFilesAs implements shellbox.UserFileHost.
-func (h *Host) OpenFilesAs(ctx context.Context, user string) (shellbox.FileClient, error) {
+// OpenFiles implements shellbox.FileHost. A program of boxd's own serves the files with the user's
+// rights. Like any other program it outlives a cut of the connection: calls go on when boxd is
+// reached again.
+func (h *Host) OpenFiles(ctx context.Context, user string) (shellbox.FileClient, error) {
 	r, err := h.startOwn(ctx, user, "files")
 	if err != nil {
 		return nil, fmt.Errorf("start the file server: %w", err)

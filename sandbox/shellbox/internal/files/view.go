@@ -1,4 +1,4 @@
-package shellbox
+package files
 
 import (
 	"context"
@@ -12,27 +12,29 @@ import (
 )
 
 // FS implements sandbox.Files.
-func (f files) FS(ctx context.Context, dir string) fs.FS {
-	at, err := f.box.copyPath(dir)
-	return &fileView{ctx: ctx, files: f, dir: at, err: err}
+func (f *Files) FS(ctx context.Context, dir string) fs.FS {
+	at, err := f.box.Path(dir)
+	return &view{ctx: ctx, files: f, dir: at, err: err}
 }
 
-// A fileView is an fs.FS of a directory. io/fs has no contexts: this one is for all its calls.
-type fileView struct {
+// A view is an fs.FS of a directory. The calls of io/fs have no contexts, so ctx governs all of
+// them.
+type view struct {
 	ctx   context.Context
-	files files
+	files *Files
 	dir   string
-	err   error // why there is no such directory
+	err   error // of Box.Path; every call returns it
 }
 
 var (
-	_ fs.ReadDirFS  = (*fileView)(nil)
-	_ fs.ReadFileFS = (*fileView)(nil)
-	_ fs.StatFS     = (*fileView)(nil)
+	_ fs.ReadDirFS  = (*view)(nil)
+	_ fs.ReadFileFS = (*view)(nil)
+	_ fs.StatFS     = (*view)(nil)
 )
 
-// call checks a name, and calls f with that of the box. The error gets the name that io/fs wants.
-func (v *fileView) call(op, name string, f func(at string) error) error {
+// call checks a name, and calls f with the box's name of the same file. Its error has the name that
+// io/fs expects.
+func (v *view) call(op, name string, f func(at string) error) error {
 	err := v.err
 	if err == nil && !fs.ValidPath(name) {
 		err = fs.ErrInvalid
@@ -45,13 +47,13 @@ func (v *fileView) call(op, name string, f func(at string) error) error {
 		err = f(at)
 	}
 	if err != nil {
-		return &fs.PathError{Op: op, Path: name, Err: bare(err)}
+		return &fs.PathError{Op: op, Path: name, Err: unwrapped(err)}
 	}
 	return nil
 }
 
 // ReadFile implements fs.ReadFileFS.
-func (v *fileView) ReadFile(name string) (data []byte, err error) {
+func (v *view) ReadFile(name string) (data []byte, err error) {
 	err = v.call("read", name, func(at string) (err error) {
 		data, err = v.files.ReadFile(v.ctx, at, 0)
 		return err
@@ -60,7 +62,7 @@ func (v *fileView) ReadFile(name string) (data []byte, err error) {
 }
 
 // Stat implements fs.StatFS.
-func (v *fileView) Stat(name string) (info fs.FileInfo, err error) {
+func (v *view) Stat(name string) (info fs.FileInfo, err error) {
 	err = v.call("stat", name, func(at string) error {
 		found, err := v.files.Stat(v.ctx, at)
 		info = named{found, path.Base(name)}
@@ -73,7 +75,7 @@ func (v *fileView) Stat(name string) (info fs.FileInfo, err error) {
 }
 
 // ReadDir implements fs.ReadDirFS.
-func (v *fileView) ReadDir(name string) (entries []fs.DirEntry, err error) {
+func (v *view) ReadDir(name string) (entries []fs.DirEntry, err error) {
 	err = v.call("readdir", name, func(at string) (err error) {
 		entries, err = v.files.ReadDir(v.ctx, at)
 		return err
@@ -82,7 +84,7 @@ func (v *fileView) ReadDir(name string) (entries []fs.DirEntry, err error) {
 }
 
 // Open implements fs.FS.
-func (v *fileView) Open(name string) (file fs.File, err error) {
+func (v *view) Open(name string) (file fs.File, err error) {
 	info, err := v.Stat(name)
 	if err != nil {
 		return nil, v.call("open", name, func(string) error { return err })
@@ -101,7 +103,7 @@ func (v *fileView) Open(name string) (file fs.File, err error) {
 	return file, nil
 }
 
-// named is a FileInfo under the name that a view knows the file by.
+// named is a FileInfo with the name that the file has in a view.
 type named struct {
 	fs.FileInfo
 	name string
@@ -123,9 +125,9 @@ func (f viewFile) Stat() (fs.FileInfo, error) {
 	return named{info, f.name}, nil
 }
 
-// A viewDir is an open directory of a view. Nothing of it is open in the box.
+// A viewDir is an open directory of a view. It holds nothing open in the box.
 type viewDir struct {
-	view *fileView
+	view *view
 	name string
 	info fs.FileInfo
 

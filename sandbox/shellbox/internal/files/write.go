@@ -1,4 +1,4 @@
-package shellbox
+package files
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/tempname"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
 // WriteFile implements sandbox.Files.
-func (f files) WriteFile(ctx context.Context, name string, data []byte, perm fs.FileMode,
+func (f *Files) WriteFile(ctx context.Context, name string, data []byte, perm fs.FileMode,
 	opts ...sandbox.WriteOption) error {
 	w := &fileWrite{data: data, perm: perm}
 	for _, opt := range opts {
@@ -26,31 +27,31 @@ func (f files) WriteFile(ctx context.Context, name string, data []byte, perm fs.
 	}
 	undo := func(ctx context.Context) {
 		if left := w.temp.Load(); left != nil {
-			f.sweep(ctx, left)
+			f.removeLeftover(ctx, left)
 		}
 	}
-	return f.do(ctx, fileCall{op: "write", name: name, changes: true, undo: undo}, w.write)
+	return f.do(ctx, call{op: "write", name: name, changes: true, undo: undo}, w.write)
 }
 
-// A fileWrite is a WriteFile.
+// A fileWrite is one call of WriteFile.
 type fileWrite struct {
 	sandbox.WriteOptions
 	data []byte
 	perm fs.FileMode
-	temp atomic.Pointer[leftover] // the temporary file that there may be
+	temp atomic.Pointer[leftover] // the temporary file that may exist
 }
 
 // A leftover is a file that is to be removed.
 type leftover struct {
-	by   *fileUse // the use that has made it, and may be making it still
+	by   *sharedClient // the client that has made it, or may still be making it
 	path string
 }
 
-// special are the bits of a mode beside the permissions.
-const special = fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
+// specialBits are the bits of a mode beside the permissions.
+const specialBits = fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 
-func (w *fileWrite) write(ctx context.Context, c *fileUse, name string) error {
-	target, old, err := follow(c, name)
+func (w *fileWrite) write(ctx context.Context, c *sharedClient, name string) error {
+	target, old, err := followLinks(c, name)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (w *fileWrite) write(ctx context.Context, c *fileUse, name string) error {
 	private, move := tempname.New(), c.Rename
 	if old != nil {
 		private = tempname.Replacing()
-		if r, ok := c.FileClient.(Replacer); ok {
+		if r, ok := c.Client.(hostapi.Replacer); ok {
 			move = r.Replace
 		}
 	}
@@ -92,8 +93,9 @@ func (w *fileWrite) write(ctx context.Context, c *fileUse, name string) error {
 	return err
 }
 
-// fill makes the temporary file, which is to replace old; nil if there is no such file.
-func (w *fileWrite) fill(ctx context.Context, c *fileUse, temp, dir string, old fs.FileInfo) error {
+// fill makes the temporary file that is to replace old. old is nil if there is no such file.
+func (w *fileWrite) fill(ctx context.Context, c *sharedClient, temp, dir string,
+	old fs.FileInfo) error {
 	file, err := c.Create(temp)
 	if w.Parents && errors.Is(err, fs.ErrNotExist) {
 		if err := mkdirAll(ctx, c, dir, 0o755); err != nil {
@@ -105,7 +107,7 @@ func (w *fileWrite) fill(ctx context.Context, c *fileUse, temp, dir string, old 
 		return err
 	}
 	for rest := w.data; len(rest) > 0 && err == nil; {
-		piece := rest[:min(len(rest), filePiece)]
+		piece := rest[:min(len(rest), chunkSize)]
 		rest = rest[len(piece):]
 		if _, err = file.Write(piece); err == nil && ctx.Err() != nil {
 			err = ctxerr.Of(ctx)
@@ -121,16 +123,16 @@ func (w *fileWrite) fill(ctx context.Context, c *fileUse, temp, dir string, old 
 	if old != nil {
 		mode = old.Mode()
 		if c.Chown(temp, old) != nil {
-			mode &^= special // they would give another user's rights
+			mode &^= specialBits // they would give another user's rights
 		}
 	}
-	return c.Chmod(temp, mode&(fs.ModePerm|special))
+	return c.Chmod(temp, mode&(fs.ModePerm|specialBits))
 }
 
-// follow returns where a file is that is to be written, symbolic links followed, and what is there;
-// nil if there is nothing. Names are not cleaned: what .. means behind a link only the file system
-// knows.
-func follow(c FileClient, name string) (string, fs.FileInfo, error) {
+// followLinks follows symbolic links from name. It returns the path at their end and the file
+// there, nil if there is none. It does not clean names: only the file system knows what ".." means
+// behind a link.
+func followLinks(c Client, name string) (string, fs.FileInfo, error) {
 	for range 40 { // as Linux does
 		info, err := c.Lstat(name)
 		switch {
@@ -154,30 +156,29 @@ func follow(c FileClient, name string) (string, fs.FileInfo, error) {
 	return "", nil, syscall.ELOOP
 }
 
-// notRegular is the error of what only a regular file can do.
+// notRegular is the error of an operation that needs a regular file.
 func notRegular(info fs.FileInfo) error {
 	return fmt.Errorf("%w: no regular file (%v)", fs.ErrInvalid, info.Mode().Type())
 }
 
-// sweepLimit bounds the wait until what a failed WriteFile has left is gone: what has failed may be
-// the way there.
-const sweepLimit = 5 * time.Second
+// leftoverLimit bounds the removal of a leftover: the host may not answer at all.
+const leftoverLimit = 5 * time.Second
 
-// sweep removes what a WriteFile has left behind because its client has ended or hangs.
-func (f files) sweep(ctx context.Context, left *leftover) {
-	ctx, cancel := context.WithTimeout(ctx, sweepLimit)
+// removeLeftover removes the temporary file of a WriteFile whose client has ended or hangs.
+func (f *Files) removeLeftover(ctx context.Context, left *leftover) {
+	ctx, cancel := context.WithTimeout(ctx, leftoverLimit)
 	defer cancel()
-	clients := f.box.fileClients
+	clients := f.clients
 	clients.mu.Lock()
 	closing := left.by.closing
 	clients.mu.Unlock()
-	if closing { // until it is closed, it may yet make the file
+	if closing { // until it is closed, it may still make the file
 		select {
-		case <-left.by.down:
+		case <-left.by.closed:
 		case <-ctx.Done():
 		}
 	}
-	if u, err := clients.acquire(ctx, f.box); err == nil {
-		u.do(ctx, heed, func() error { return u.Remove(left.path) })
+	if c, err := f.acquire(ctx); err == nil {
+		c.do(ctx, ctxGrace, func() error { return c.Remove(left.path) })
 	}
 }

@@ -1,4 +1,4 @@
-package shellbox
+package files
 
 import (
 	"context"
@@ -16,18 +16,16 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// CopyTo implements sandbox.Sandbox. The copy is made beside its destination and moved there when
-// it is whole, unless it is a directory that goes into one of the same name: then it is added to
-// what is there, file by file. The files belong to the sandbox's user; sockets and devices are left
-// out. Needs tar in the sandbox, unless the host is a [Copier].
-func (b *Box) CopyTo(ctx context.Context, hostPath, boxPath string) error {
-	if err := b.copyTo(ctx, hostPath, boxPath); err != nil {
-		return fmt.Errorf("copy %s to %s in %s: %w", shown(hostPath), shown(boxPath), b, err)
+// CopyTo is CopyTo of the box.
+func (f *Files) CopyTo(ctx context.Context, hostPath, boxPath string) error {
+	if err := f.copyTo(ctx, hostPath, boxPath); err != nil {
+		return fmt.Errorf("copy %s to %s in %s: %w", shown(hostPath), shown(boxPath), f.box.Name,
+			err)
 	}
 	return nil
 }
 
-// shown is a path as errors show it.
+// shown returns a path in the form that errors show: an empty one in quotes.
 func shown(path string) string {
 	if path == "" {
 		return `""`
@@ -35,13 +33,17 @@ func shown(path string) string {
 	return path
 }
 
-// copyToScript unpacks the archive on its standard input. Arguments: destination, the source's
-// name, the temporary directory's name, "dir" or "file". tar accepts an archive that is cut off
-// between two files; so an empty file comes last, and the archive is whole if that file is there.
+// copyToScript unpacks the archive on its standard input. Its arguments are the destination, the
+// source's name, the temporary directory's name, and "dir" or "file". tar accepts an archive that
+// is cut off between two files. So the archive's last file is an empty one, tarEnd: the archive is
+// whole if that file is there.
 const copyToScript = resolveScript + clearScript + `
 if [ -d "$p" ]; then d=$p n=$2; fi
 case $4$1 in file?*/) [ -d "$p" ] || fail "Not a directory" "$p";; esac
-[ -d "$d" ] || { [ -e "$d" ] && fail "Not a directory" "$d"; fail "No such file or directory" "$d"; }
+[ -d "$d" ] || {
+	[ -e "$d" ] && fail "Not a directory" "$d"
+	fail "No such file or directory" "$d"
+}
 case $n in .) fail "Invalid argument" "$d";; esac
 case $d in /) d=;; esac
 at=$d
@@ -56,7 +58,10 @@ fi
 t=$at/$3
 trap 'clear "$t"' EXIT
 trap 'exit 1' HUP INT TERM
-mkdir -m 700 "$t" 2>/dev/null || { [ -w "${at:-/}" ] && fail "No space left on device" "$at"; fail "Permission denied" "${at:-/}"; }
+mkdir -m 700 "$t" 2>/dev/null || {
+	[ -w "${at:-/}" ] && fail "No space left on device" "$at"
+	fail "Permission denied" "${at:-/}"
+}
 (cd "$t" && tar -xpof -) || exit 1
 [ -f "$t/` + tarEnd + `" ] || fail "Broken pipe" "$d/$n"
 if [ "$at" != "$d" ]; then
@@ -68,27 +73,27 @@ else
 fi
 `
 
-// leftScript removes what a copyToScript that was killed has left, wherever it has put that. Its
-// arguments are the first three of the other's.
-const leftScript = resolveScript + clearScript + `
+// copyToCleanScript removes the temporary directory of a copyToScript that was killed, from each
+// place where that may have made it. Its arguments are the first three of copyToScript's.
+const copyToCleanScript = resolveScript + clearScript + `
 for at in "$d" "$p" "$p/$2"; do
 	[ ! -d "$at/$3" ] || clear "$at/$3"
 done
 `
 
-// clearScript removes a directory, whatever its modes.
+// clearScript defines clear, which removes a directory with whatever modes its files have.
 const clearScript = `
 clear() { rm -rf "$1" 2>/dev/null || { chmod -R u+rwx "$1" && rm -rf "$1"; }; }
 `
 
-// leftLimit is how long the removing may take on a box that hardly answers; heedUndo, if the caller
-// wants no more.
-const leftLimit = 10 * time.Second
+// cleanLimit bounds the removal on a box that hardly answers. If the caller's ctx has ended,
+// undoGrace bounds it.
+const cleanLimit = 10 * time.Second
 
 // The names of the root and of the last file in an archive for tar.
 const tarRoot, tarEnd = "x", "end"
 
-// resolveScript finds the destination of a copy, $1: its absolute path p, parent d and name n.
+// resolveScript sets p, d and n to the absolute path, the parent and the name of $1.
 const resolveScript = `
 fail() { printf 'sandshell: %s: %s\n' "$2" "$1" >&2; exit 1; }
 p=$1
@@ -98,7 +103,7 @@ d=${p%/*} n=${p##*/}
 case $d in '') d=/;; esac
 `
 
-func (b *Box) copyTo(ctx context.Context, hostPath, boxPath string) error {
+func (f *Files) copyTo(ctx context.Context, hostPath, boxPath string) error {
 	if hostPath == "" {
 		return fmt.Errorf("%w: this machine's path %q is empty", fs.ErrInvalid, hostPath)
 	}
@@ -106,20 +111,20 @@ func (b *Box) copyTo(ctx context.Context, hostPath, boxPath string) error {
 	if err != nil {
 		return err
 	}
-	path, err := b.copyPath(boxPath)
+	path, err := f.box.Path(boxPath)
 	if err != nil {
 		return err
 	}
-	ctx, done, err := b.call(ctx)
+	ctx, done, err := f.box.Call(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
 	src := &source{write: func(w io.Writer) error { return archive.Pack(w, hostPath) }}
-	if c, ok := b.copier(); ok {
+	if c := f.box.Copier(); c != nil {
 		err = c.Unpack(ctx, path, func(w io.Writer) error { return src.pack(ctx, w) })
 		if err != nil {
-			err = b.copyFailed(ctx, err)
+			err = f.copierError(ctx, err)
 		}
 	} else {
 		name, nerr := archive.Name(hostPath)
@@ -135,37 +140,37 @@ func (b *Box) copyTo(ctx context.Context, hostPath, boxPath string) error {
 		}
 		args := []string{path, name, ".sandshell-copy-" + rand.Text()}
 		var status int
-		status, _, err = b.copyScript(ctx, copyToScript, append(args, kind), packing{ctx, src},
+		status, _, err = f.runScript(ctx, copyToScript, append(args, kind), stdinArchive{ctx, src},
 			io.Discard)
 		if status > 128 || ctx.Err() != nil {
-			limit := leftLimit
+			limit := cleanLimit
 			if ctx.Err() != nil {
-				limit = heedUndo
+				limit = undoGrace
 			}
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 			defer cancel()
-			b.copyScript(ctx, leftScript, args, nil, io.Discard)
+			f.runScript(ctx, copyToCleanScript, args, nil, io.Discard)
 		}
 	}
 	if perr := src.close(); perr != nil {
 		return perr
 	}
-	if err == nil && src.left != nil {
-		return src.left
+	if err == nil && src.skipped != nil {
+		return src.skipped
 	}
 	return err
 }
 
-// A source packs files directly into the writer at the other end: a pipe between the two would cost
-// a change of goroutine for each piece.
+// A source packs files directly into the writer at the other end. A pipe between the two would cost
+// a switch of goroutines for each piece.
 type source struct {
 	write func(io.Writer) error
 
 	mu      sync.Mutex
 	closed  bool
 	running sync.WaitGroup
-	err     error              // of this side's files
-	left    *sandbox.CopyError // those that were left out
+	err     error              // of this machine's files
+	skipped *sandbox.CopyError // the files that were left out
 }
 
 // pack packs until ctx ends.
@@ -178,9 +183,9 @@ func (s *source) pack(ctx context.Context, w io.Writer) error {
 	s.running.Add(1)
 	s.mu.Unlock()
 	defer s.running.Done()
-	to := &destination{ctx: ctx, w: w}
+	to := &errWriter{ctx: ctx, w: w}
 	err := s.write(to)
-	if errors.As(err, &s.left) { // the archive is whole
+	if errors.As(err, &s.skipped) { // the archive is whole
 		return nil
 	}
 	if to.err == nil {
@@ -189,7 +194,7 @@ func (s *source) pack(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// close waits for the packing's end and returns what went wrong on this side.
+// close waits for the end of pack, and returns the error of this machine's files.
 func (s *source) close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -198,14 +203,14 @@ func (s *source) close() error {
 	return s.err
 }
 
-// A destination remembers whether a write failed.
-type destination struct {
+// An errWriter remembers the error of a write. Its writes fail when ctx has ended.
+type errWriter struct {
 	ctx context.Context
 	w   io.Writer
 	err error
 }
 
-func (d *destination) Write(p []byte) (n int, err error) {
+func (d *errWriter) Write(p []byte) (n int, err error) {
 	if d.ctx.Err() != nil {
 		d.err = ctxerr.Of(d.ctx)
 		return 0, d.err
@@ -217,13 +222,13 @@ func (d *destination) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// packing is a source as a command's standard input.
-type packing struct {
+// A stdinArchive is a source in the form of a command's standard input.
+type stdinArchive struct {
 	ctx context.Context
 	*source
 }
 
-func (p packing) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
+func (p stdinArchive) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
 
-// WriteTo implements io.WriterTo, which io.Copy prefers.
-func (p packing) WriteTo(w io.Writer) (int64, error) { return 0, p.pack(p.ctx, w) }
+// WriteTo implements io.WriterTo, which io.Copy prefers to Read.
+func (p stdinArchive) WriteTo(w io.Writer) (int64, error) { return 0, p.pack(p.ctx, w) }

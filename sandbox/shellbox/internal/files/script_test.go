@@ -1,4 +1,4 @@
-package shellbox
+package files
 
 import (
 	"io/fs"
@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func FuzzCopySaid(f *testing.F) {
+func FuzzToolOutput(f *testing.F) {
 	for _, seed := range []string{
 		"sandshell: /a/b: No such file or directory\n", "sandshell: Permission denied\n",
 		"sandshell: [Invalid argument]\n", "sandshell: : Invalid argument",
@@ -23,17 +23,17 @@ func FuzzCopySaid(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, root string) {
 		var path *fs.PathError
-		if err := copyError(1, text, "/box"); !strings.Contains(text, "not found") {
+		if err := scriptError(1, text, "/box"); !strings.Contains(text, "not found") {
 			require.ErrorAs(t, err, &path)
 		}
-		said := &copySaid{}
+		said := &toolOutput{}
 		n, err := said.Write([]byte(text))
 		require.NoError(t, err)
 		require.Equal(t, len(text), n)
-		left, ok := said.leftOut("/box", root)
+		list, ok := said.skipped("/box", root)
 		if ok {
-			require.LessOrEqual(t, left.Count, strings.Count(text, "\n")+1)
-			require.LessOrEqual(t, len(left.Skipped), 100)
+			require.LessOrEqual(t, list.Count, strings.Count(text, "\n")+1)
+			require.LessOrEqual(t, len(list.Skipped), 100)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package shellbox
+package files
 
 import (
 	"context"
@@ -13,19 +13,19 @@ import (
 )
 
 // Open implements sandbox.Files.
-func (f files) Open(ctx context.Context, name string) (sandbox.File, error) {
+func (f *Files) Open(ctx context.Context, name string) (sandbox.File, error) {
 	var file *openFile
-	err := f.do(ctx, fileCall{op: "open", name: name},
-		func(ctx context.Context, c *fileUse, path string) error {
+	err := f.do(ctx, call{op: "open", name: name},
+		func(ctx context.Context, c *sharedClient, path string) error {
 			opened, err := c.Open(path)
 			if err != nil {
 				return err
 			}
-			if ctx.Err() != nil { // the caller may be gone
+			if ctx.Err() != nil { // the caller may have abandoned this call
 				opened.Close()
 				return ctxerr.Of(ctx)
 			}
-			file = &openFile{box: f.box, name: name, on: c, file: opened}
+			file = &openFile{files: f, name: name, client: c, file: opened}
 			c.update(func() { c.users++; c.files[file] = struct{}{} })
 			return nil
 		})
@@ -35,14 +35,14 @@ func (f files) Open(ctx context.Context, name string) (sandbox.File, error) {
 	return file, nil
 }
 
-// An openFile is an open file of a Box.
+// An openFile implements sandbox.File.
 type openFile struct {
-	box  *Box
-	name string
-	on   *fileUse
-	file sandbox.File
+	files  *Files
+	name   string
+	client *sharedClient
+	file   sandbox.File
 
-	reading sync.Mutex // held by Read and Seek
+	reading sync.Mutex // Read and Seek hold it
 	offset  int64
 
 	closing sync.Once
@@ -104,11 +104,10 @@ func (o *openFile) Seek(offset int64, whence int) (int64, error) {
 	return o.offset, nil
 }
 
-// closeWait bounds the wait for the file server at the end of a file.
-const closeWait = time.Second
+// closeLimit bounds the wait for the host when a file is closed.
+const closeLimit = time.Second
 
-// Close returns within closeWait, whether the file server answers or not, and has reads under way
-// return.
+// Close returns within closeLimit, whether the host answers or not. Reads under way return.
 func (o *openFile) Close() error {
 	err := &fs.PathError{Op: "close", Path: o.name, Err: fs.ErrClosed}
 	o.closing.Do(func() {
@@ -116,15 +115,15 @@ func (o *openFile) Close() error {
 		o.closed = true
 		o.mu.Unlock()
 		err = nil
-		ctx, done, cerr := o.box.call(context.Background())
+		ctx, done, cerr := o.files.box.Call(context.Background())
 		if cerr != nil {
-			return // Box.Close closes the client
+			return // the box's Close closes the client
 		}
 		defer done()
-		ctx, cancel := context.WithTimeout(ctx, closeWait)
+		ctx, cancel := context.WithTimeout(ctx, closeLimit)
 		defer cancel()
-		o.on.update(func() { delete(o.on.files, o) })
-		o.on.do(ctx, 0, o.file.Close)
+		o.client.update(func() { delete(o.client.files, o) })
+		o.client.do(ctx, 0, o.file.Close)
 	})
 	if err != nil {
 		return err
@@ -132,32 +131,25 @@ func (o *openFile) Close() error {
 	return nil
 }
 
-// check makes a call, and has its error say what was done, and why it failed.
+// check makes a call. Its error says what was done and why it failed.
 func (o *openFile) check(op string, call func() error) error {
 	var err error
-	if o.box.ends() {
+	if o.files.box.Closed() {
 		err = sandbox.ErrClosed
 	} else if err = call(); err == nil || err == io.EOF {
 		return err
 	}
-	err = bare(err)
+	err = unwrapped(err)
 	o.mu.Lock()
 	closed := o.closed
 	o.mu.Unlock()
 	switch {
 	case closed:
 		err = fs.ErrClosed
-	case o.box.ends():
+	case o.files.box.Closed():
 		err = sandbox.ErrClosed
 	case errors.Is(err, sandbox.ErrCut):
-		err = o.box.lostOr(err)
+		err = o.files.box.Lost(err)
 	}
 	return &fs.PathError{Op: op, Path: o.name, Err: err}
-}
-
-// ends reports whether Close has begun.
-func (b *Box) ends() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.closed
 }

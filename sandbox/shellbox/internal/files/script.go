@@ -1,4 +1,4 @@
-package shellbox
+package files
 
 import (
 	"bytes"
@@ -7,90 +7,64 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 
-	"github.com/sandshell/sandshell/internal/archive"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/errnos"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// copyPath returns a path in the sandbox as the host gets it. A path relative to the main session's
-// directory is made absolute. So is a path that begins with ~ if the box has a HOME of its own: the
-// host does not know that HOME.
-func (b *Box) copyPath(p string) (string, error) {
-	switch {
-	case p == "" || strings.ContainsRune(p, 0):
-		return "", fmt.Errorf("%w: the sandbox's path %q is empty or has a NUL byte", fs.ErrInvalid,
-			p)
-	case path.IsAbs(p):
-		return p, nil
-	case p == "~" || strings.HasPrefix(p, "~/"):
-		for _, kv := range slices.Backward(b.opts.Env) {
-			if home, ok := strings.CutPrefix(kv, "HOME="); ok {
-				return archive.ExpandHome(p, home), nil
-			}
-		}
-		return p, nil
-	}
-	b.session.mu.Lock()
-	defer b.session.mu.Unlock()
-	return b.session.cwd + "/" + p, nil
-}
-
-// copyFailed returns why a Copier failed.
-func (b *Box) copyFailed(ctx context.Context, err error) error {
+// copierError returns why a Copier failed.
+func (f *Files) copierError(ctx context.Context, err error) error {
 	var typed *fs.PathError
 	if ctx.Err() == nil && !errors.As(err, &typed) {
-		return b.lostOr(err)
+		return f.box.Lost(err)
 	}
 	return ctxerr.Explain(ctx, err)
 }
 
-// copyScript runs one end of a copy in the sandbox, within a call, and returns the status it ended
-// with and what it said. args[0] is the path.
-func (b *Box) copyScript(ctx context.Context, script string, args []string, stdin io.Reader,
-	stdout io.Writer) (status int, said *copySaid, err error) {
-	said = &copySaid{}
+// runScript runs the box's end of a copy, within a call. It returns the script's exit status and
+// what its tools printed on standard error. args[0] is the path.
+func (f *Files) runScript(ctx context.Context, script string, args []string, stdin io.Reader,
+	stdout io.Writer) (status int, said *toolOutput, err error) {
+	said = &toolOutput{}
 	cmd := &sandbox.Cmd{
 		Args:  append([]string{"sh", "-c", script, "sh"}, args...),
 		Env:   []string{"LC_ALL=C"},
 		Stdin: stdin, Stdout: stdout, Stderr: said,
 	}
-	status, err = b.runs(ctx, cmd)
+	status, err = f.box.Run(ctx, cmd)
 	if err == nil && status != 0 {
-		err = copyError(status, said.text.String(), args[0])
+		err = scriptError(status, said.text.String(), args[0])
 	}
 	return status, said, err
 }
 
-// copySaid keeps the beginning of what the tools say.
-type copySaid struct {
+// A toolOutput keeps the beginning of what the tools print on standard error.
+type toolOutput struct {
 	text bytes.Buffer
-	more int // lines that are not kept
+	more int // how many more lines there were
 }
 
-const mostCopySaid = 64 << 10
+const maxToolOutput = 64 << 10
 
-func (s *copySaid) Write(p []byte) (int, error) {
-	kept := min(len(p), mostCopySaid-s.text.Len())
+func (s *toolOutput) Write(p []byte) (int, error) {
+	kept := min(len(p), maxToolOutput-s.text.Len())
 	s.text.Write(p[:kept])
 	s.more += bytes.Count(p[kept:], []byte("\n"))
 	return len(p), nil
 }
 
-// leftOut returns what tar says that it has left out of the archive of boxPath, whose root has that
-// name. ok: it says nothing else, and nothing of the root.
-func (s *copySaid) leftOut(boxPath, root string) (left *sandbox.CopyError, ok bool) {
-	left = &sandbox.CopyError{}
+// skipped returns the files that tar says it has left out of the archive of boxPath, whose root has
+// the name root. ok reports that tar says nothing else, and does not name the root.
+func (s *toolOutput) skipped(boxPath, root string) (list *sandbox.CopyError, ok bool) {
+	list = &sandbox.CopyError{}
 	for line := range strings.Lines(s.text.String()) {
 		line = strings.TrimSuffix(line, "\n")
 		switch {
-		case strings.HasSuffix(line, ": file changed as we read it"), // it is there as it was
+		case strings.HasSuffix(line, ": file changed as we read it"), // it is in the archive
 			strings.HasSuffix(line, ": socket ignored"), strings.HasSuffix(line, ": socket"),
 			strings.Contains(line, "previous errors"): // the last line
 			continue
@@ -112,20 +86,20 @@ func (s *copySaid) leftOut(boxPath, root string) (left *sandbox.CopyError, ok bo
 		} else if strings.HasPrefix(m[2], "File removed") {
 			why = syscall.ENOENT
 		}
-		left.Add(&fs.PathError{Op: "copy", Path: strings.TrimRight(boxPath, "/") + "/" + name,
+		list.Add(&fs.PathError{Op: "copy", Path: strings.TrimRight(boxPath, "/") + "/" + name,
 			Err: why})
 	}
-	left.Count += s.more
-	return left, true
+	list.Count += s.more
+	return list, true
 }
 
-// tarLine is how tar says what is wrong with a file: GNU's, and busybox's.
+// tarLine matches a line about one file, of GNU tar or of busybox tar.
 var tarLine = regexp.MustCompile(
 	`^tar: (?:can't (?:open|stat) ')?(\./?.*?)'?: ((?:Cannot |File |Read error |[A-Z]).*)$`)
 
-// copyError turns what the tools said, which ended with that status, into an error as package os
-// returns it.
-func copyError(status int, text, p string) error {
+// scriptError returns an error in the form of package os for a script that ended with status and
+// whose tools printed text. p is the path of the copy.
+func scriptError(status int, text, p string) error {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		errno := errnos.Of(line)

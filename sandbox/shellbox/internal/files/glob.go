@@ -1,4 +1,4 @@
-package shellbox
+package files
 
 import (
 	"cmp"
@@ -13,9 +13,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Glob implements sandbox.Files. (fs.Glob takes no directory whose name is not UTF-8, and is silent
-// about a box that is lost.)
-func (f files) Glob(ctx context.Context, pattern string) ([]string, error) {
+// Glob implements sandbox.Files. It does not use fs.Glob, which finds nothing in a directory whose
+// name is not UTF-8, and does not report that the box is lost.
+func (f *Files) Glob(ctx context.Context, pattern string) ([]string, error) {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, &fs.PathError{Op: "glob", Path: pattern, Err: err}
 	}
@@ -32,8 +32,8 @@ func (f files) Glob(ctx context.Context, pattern string) ([]string, error) {
 		at := strings.LastIndex(plain, "/") + 1
 		prefix, rest = pattern[:at], strings.Split(pattern[at:], "/")
 	}
-	found, err := fileValue(ctx, f, fileCall{op: "glob", name: cmp.Or(prefix, "./")},
-		func(ctx context.Context, c *fileUse, at string) ([]string, error) {
+	found, err := valueOf(ctx, f, call{op: "glob", name: cmp.Or(prefix, "./")},
+		func(ctx context.Context, c *sharedClient, at string) ([]string, error) {
 			g := glob{ctx: ctx, client: c}
 			err := g.search(at, prefix, rest)
 			return g.found, err
@@ -45,18 +45,18 @@ func (f files) Glob(ctx context.Context, pattern string) ([]string, error) {
 	return found, nil
 }
 
-// meta are the characters that path.Match does not take as they are.
+// meta are the characters with a special meaning for path.Match.
 const meta = `*?[\`
 
 // A glob is a search for the files that a pattern matches.
 type glob struct {
 	ctx    context.Context
-	client FileClient
+	client Client
 	found  []string
 }
 
-// search finds what rest, the elements of a pattern, matches in the directory at, which the caller
-// knows as shown. Both end with a slash, or shown is "".
+// search finds the files in the directory at that match rest, the elements of a pattern. shown is
+// the caller's name of that directory. Both names end with a slash, or shown is "".
 func (g *glob) search(at, shown string, rest []string) error {
 	if g.ctx.Err() != nil {
 		return ctxerr.Of(g.ctx)
@@ -70,11 +70,11 @@ func (g *glob) search(at, shown string, rest []string) error {
 		if err == nil {
 			g.found = append(g.found, shown+element)
 		}
-		return serious(err)
+		return onlyCut(err)
 	}
 	entries, err := g.client.ReadDir(at)
 	if err != nil {
-		return serious(err)
+		return onlyCut(err)
 	}
 	for _, entry := range entries {
 		name := entry.Name()
@@ -97,8 +97,9 @@ func (g *glob) search(at, shown string, rest []string) error {
 	return nil
 }
 
-// serious returns err if it says more than that a file is not there or may not be looked at.
-func serious(err error) error {
+// onlyCut returns err if it is sandbox.ErrCut. Any other error says that the file does not exist or
+// cannot be seen: then it does not match.
+func onlyCut(err error) error {
 	if errors.Is(err, sandbox.ErrCut) {
 		return err
 	}

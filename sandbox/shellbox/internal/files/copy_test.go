@@ -1,6 +1,6 @@
 //go:build unix
 
-package shellbox
+package files
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func TestCopyToScript(t *testing.T) {
 			var stderr bytes.Buffer
 			cmd.Stdin, cmd.Stderr = bytes.NewReader(stdin), &stderr
 			if err := cmd.Run(); err != nil {
-				return copyError(1, stderr.String(), path)
+				return scriptError(1, stderr.String(), path)
 			}
 			return nil
 		}
@@ -120,14 +120,14 @@ func TestCopyFromScript(t *testing.T) {
 					cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{
 						Uid: 65534, Gid: 65534}}
 				}
-				var said copySaid
+				var said toolOutput
 				cmd.Stderr = &said
 				out, err := cmd.StdoutPipe()
 				require.NoError(t, err)
 				require.NoError(t, cmd.Start())
 				require.NoError(t, u.Unpack(t.Context(), out))
 				require.Error(t, cmd.Wait())
-				left, ok := said.leftOut(from, u.Root())
+				left, ok := said.skipped(from, u.Root())
 				require.True(t, ok, "%s", said.text.String())
 				var names []string
 				for _, e := range left.Skipped {
@@ -158,7 +158,7 @@ func TestUnpackingFails(t *testing.T) {
 	for err, ends := range map[error]bool{io.ErrUnexpectedEOF: false, net.ErrClosed: false,
 		fs.ErrPermission: true, nil: false} {
 		var cause error
-		u := &unpacking{fail: func(err error) { cause = err }, unpack: func(io.Reader) error {
+		u := &stdoutArchive{fail: func(err error) { cause = err }, unpack: func(io.Reader) error {
 			if err == nil {
 				return nil
 			}

@@ -1,0 +1,360 @@
+package files
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/sandshell/sandshell/internal/archive"
+	"github.com/sandshell/sandshell/internal/bounded"
+	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/tempname"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A call is one call of Files.
+type call struct {
+	op, name string
+	changes  bool // it does more than read, so it must not be done twice
+	// undo, if not nil, is called at the end of the call. It removes what the call has left behind
+	// because ctx or the client has ended.
+	undo func(context.Context)
+}
+
+// do does a call: work gets a client and the absolute path that the call's name stands for. If the
+// client has ended and the call changes nothing, do calls work again, with another client.
+func (f *Files) do(ctx context.Context, c call,
+	work func(ctx context.Context, client *sharedClient, path string) error) error {
+	path, err := f.box.Path(c.name)
+	if err != nil {
+		return c.failed(err)
+	}
+	ctx, done, err := f.box.Call(ctx)
+	if err != nil {
+		return c.failed(err)
+	}
+	defer done()
+	if c.undo != nil {
+		defer c.undo(context.WithoutCancel(ctx))
+	}
+	for again := !c.changes; ; again = false {
+		client, err := f.acquire(ctx)
+		if err == nil {
+			grace := ctxGrace
+			if c.undo != nil {
+				grace = undoGrace
+			}
+			err = client.do(ctx, grace, func() error {
+				path, err := expandHome(client, path)
+				if err != nil {
+					return err
+				}
+				return work(ctx, client, path)
+			})
+		}
+		if errors.Is(err, sandbox.ErrCut) && ctx.Err() == nil {
+			if again {
+				continue
+			}
+			err = f.box.Lost(err)
+		}
+		if err = ctxerr.Explain(ctx, err); err != nil {
+			return c.failed(err)
+		}
+		return nil
+	}
+}
+
+// failed returns the error of a call in the form that package os gives it.
+func (c call) failed(err error) error {
+	var large *sandbox.TooLargeError
+	if errors.As(err, &large) {
+		return large
+	}
+	return &fs.PathError{Op: c.op, Path: c.name, Err: unwrapped(err)}
+}
+
+// unwrapped returns an error without the operation and the file's name: the client's name of the
+// file is not the caller's.
+func unwrapped(err error) error {
+	switch e := err.(type) {
+	case *fs.PathError:
+		return e.Err
+	case *os.LinkError:
+		return e.Err
+	case *os.SyscallError:
+		return e.Err
+	}
+	return err
+}
+
+func expandHome(c Client, path string) (string, error) {
+	if path[0] != '~' {
+		return path, nil
+	}
+	home, err := c.Home()
+	return archive.ExpandHome(path, home), err
+}
+
+// chunkSize is how much is read or written at once. The end of ctx is noticed between two chunks.
+// The chunks are so large that the wait for each answer matters little.
+const chunkSize = 1 << 20
+
+// valueOf is do for work that returns a value. After an error it does not read that value: work
+// that was abandoned may still write it.
+func valueOf[T any](ctx context.Context, f *Files, c call,
+	work func(ctx context.Context, client *sharedClient, path string) (T, error)) (T, error) {
+	var value, none T
+	err := f.do(ctx, c, func(ctx context.Context, client *sharedClient, path string) (err error) {
+		value, err = work(ctx, client, path)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return value, nil
+}
+
+// ReadFile implements sandbox.Files.
+func (f *Files) ReadFile(ctx context.Context, name string, limit int64) ([]byte, error) {
+	if limit <= 0 {
+		limit = sandbox.DefaultReadLimit
+	}
+	return valueOf(ctx, f, call{op: "read", name: name},
+		func(ctx context.Context, c *sharedClient, path string) ([]byte, error) {
+			file, err := c.Open(path)
+			if err != nil {
+				return nil, err
+			}
+			defer file.Close()
+			return readAll(ctx, file, name, limit)
+		})
+}
+
+// maxPrealloc bounds the memory that is allocated for the size that the box claims. More is
+// allocated as data arrives.
+const maxPrealloc = sandbox.DefaultReadLimit
+
+// minGrow is how much is read at once of a file that does not report its size.
+const minGrow = 32 << 10
+
+// readAll reads a file of at most limit bytes.
+func readAll(ctx context.Context, file sandbox.File, name string, limit int64) ([]byte, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	size := max(info.Size(), 0)
+	if size > limit {
+		return nil, &sandbox.TooLargeError{Name: name, Size: size, Limit: limit}
+	}
+	data := make([]byte, 0, min(size, maxPrealloc)+1) // one more, to see the end
+	for {
+		if ctx.Err() != nil {
+			return nil, ctxerr.Of(ctx)
+		}
+		if len(data) == cap(data) { // the file is large, has no known size, or has grown
+			grow := int64(minGrow)
+			if rest := size + 1 - int64(len(data)); rest > 0 {
+				grow = min(rest, int64(len(data)))
+			}
+			data = slices.Grow(data, int(grow))
+		}
+		piece := data[len(data):min(cap(data), len(data)+chunkSize)]
+		n, err := file.ReadAt(piece, int64(len(data)))
+		data = data[:len(data)+n]
+		switch {
+		case int64(len(data)) > limit && size > 0:
+			return nil, &sandbox.TooLargeError{Name: name, Size: int64(len(data)), Limit: limit}
+		case int64(len(data)) > limit:
+			return nil, &sandbox.TooLargeError{Name: name, Size: -1, Limit: limit}
+		case err == io.EOF:
+			return data, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// Stat implements sandbox.Files.
+func (f *Files) Stat(ctx context.Context, name string) (fs.FileInfo, error) {
+	return valueOf(ctx, f, call{op: "stat", name: name},
+		func(_ context.Context, c *sharedClient, path string) (fs.FileInfo, error) {
+			return c.Stat(path)
+		})
+}
+
+// Lstat implements sandbox.Files.
+func (f *Files) Lstat(ctx context.Context, name string) (fs.FileInfo, error) {
+	return valueOf(ctx, f, call{op: "lstat", name: name},
+		func(_ context.Context, c *sharedClient, path string) (fs.FileInfo, error) {
+			return c.Lstat(path)
+		})
+}
+
+// ReadLink implements sandbox.LinkReader.
+func (f *Files) ReadLink(ctx context.Context, name string) (string, error) {
+	return valueOf(ctx, f, call{op: "readlink", name: name},
+		func(_ context.Context, c *sharedClient, path string) (string, error) {
+			info, err := c.Lstat(path)
+			if err == nil && info.Mode()&fs.ModeSymlink == 0 {
+				err = syscall.EINVAL
+			}
+			if err != nil {
+				return "", err
+			}
+			return c.ReadLink(path)
+		})
+}
+
+// ReadDir implements sandbox.Files.
+func (f *Files) ReadDir(ctx context.Context, name string) ([]fs.DirEntry, error) {
+	return valueOf(ctx, f, call{op: "readdir", name: name},
+		func(_ context.Context, c *sharedClient, path string) ([]fs.DirEntry, error) {
+			infos, err := c.ReadDir(path)
+			return entriesOf(infos), err
+		})
+}
+
+func entriesOf(infos []fs.FileInfo) []fs.DirEntry {
+	entries := make([]fs.DirEntry, 0, len(infos))
+	for _, info := range infos {
+		entries = append(entries, fs.FileInfoToDirEntry(info))
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return entries
+}
+
+// MkdirAll implements sandbox.Files.
+func (f *Files) MkdirAll(ctx context.Context, name string, perm fs.FileMode) error {
+	return f.do(ctx, call{op: "mkdir", name: name, changes: true},
+		func(ctx context.Context, c *sharedClient, path string) error {
+			return mkdirAll(ctx, c, path, perm)
+		})
+}
+
+func mkdirAll(ctx context.Context, c Client, dir string, perm fs.FileMode) error {
+	info, err := c.Stat(dir)
+	switch {
+	case err == nil && info.IsDir():
+		return nil
+	case err == nil:
+		return syscall.ENOTDIR
+	case !errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil:
+		return cmp.Or(ctxerr.Of(ctx), err)
+	}
+	if parent, _ := path.Split(strings.TrimRight(dir, "/")); parent != "" {
+		if err := mkdirAll(ctx, c, parent, perm); err != nil {
+			return err
+		}
+	}
+	if err := c.Mkdir(dir); err != nil {
+		// another program has made it, or dir ends with a slash
+		if info, serr := c.Stat(dir); serr == nil && info.IsDir() {
+			return nil
+		}
+		return err
+	}
+	return c.Chmod(dir, perm)
+}
+
+// Rename implements sandbox.Files.
+func (f *Files) Rename(ctx context.Context, from, to string) error {
+	target, err := f.box.Path(to)
+	if err == nil {
+		err = f.do(ctx, call{op: "rename", name: from, changes: true},
+			func(_ context.Context, c *sharedClient, path string) error {
+				target, err := expandHome(c, target)
+				if err != nil {
+					return err
+				}
+				return c.Rename(path, target)
+			})
+	}
+	if err != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: unwrapped(err)}
+	}
+	return nil
+}
+
+// Remove implements sandbox.Files.
+func (f *Files) Remove(ctx context.Context, name string) error {
+	return f.do(ctx, call{op: "remove", name: name, changes: true},
+		func(_ context.Context, c *sharedClient, path string) error {
+			return c.Remove(path)
+		})
+}
+
+// RemoveAll implements sandbox.Files.
+func (f *Files) RemoveAll(ctx context.Context, name string) error {
+	return f.do(ctx, call{op: "remove", name: name, changes: true},
+		func(ctx context.Context, c *sharedClient, path string) error {
+			// with a slash at its end, the path of a link means the link's target
+			for len(path) > 1 && path[len(path)-1] == '/' {
+				path = path[:len(path)-1]
+			}
+			info, err := c.Lstat(path)
+			if err == nil {
+				r := &removal{ctx: ctx, client: c, top: path}
+				err = r.remove(path, info)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		})
+}
+
+// A removal is one RemoveAll.
+type removal struct {
+	ctx    context.Context
+	client Client
+	top    string
+}
+
+// longPath is a length of paths that comes near some systems' limit. A directory whose path is
+// longer than top by more than that is moved up before it is removed.
+const longPath = 2 << 10
+
+// remove removes the file or the directory at path. It goes on after an error, and returns the
+// first. If a directory has more files than ReadDir returns at once, remove removes those and reads
+// the directory again.
+func (r *removal) remove(path string, info fs.FileInfo) error {
+	var first error
+	if info.IsDir() && len(path) > len(r.top)+longPath {
+		up := r.top + "/" + tempname.New()
+		if err := r.client.Rename(path, up); err == nil {
+			path = up
+		}
+	}
+	for more := info.IsDir(); more && first == nil; {
+		entries, err := r.client.ReadDir(path)
+		if more = errors.As(err, new(*bounded.TooLargeError)) && len(entries) > 0; !more {
+			first = err
+		}
+		for _, entry := range entries {
+			if r.ctx.Err() != nil {
+				return ctxerr.Of(r.ctx)
+			}
+			err := r.remove(path+"/"+entry.Name(), entry)
+			if errors.Is(err, sandbox.ErrCut) {
+				return err
+			}
+			if err != nil && first == nil {
+				first = fmt.Errorf("%s: %w", entry.Name(), unwrapped(err))
+			}
+		}
+	}
+	if err := r.client.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		first = cmp.Or(first, err)
+	}
+	return first
+}
