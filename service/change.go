@@ -7,30 +7,23 @@ import (
 	"time"
 )
 
-// change changes the box of an id when it is its turn. It returns false if there is none, or none
-// any more.
+// change calls f with the box of an id, when it is this call's turn. what is the verb of its
+// errors.
 func (s *Service) change(ctx context.Context, what, id string,
-	f func(r *Record) error) (there bool, err error) {
+	f func(ctx context.Context, r *Record) error) (err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { done(&err) }()
-	if !validID.MatchString(id) {
-		return false, nil
+	if err = s.inTurn(ctx, id, func(r *Record) error { return f(ctx, r) }); err != nil {
+		return fmt.Errorf("%s box %q: %w", what, id, err)
 	}
-	err = s.inTurn(ctx, id, f)
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("%s box %q: %w", what, id, err)
-	}
-	return true, nil
+	return nil
 }
 
-// inTurn calls f about the box of an id when it is its turn, and nobody is changing it. It returns
-// ErrNotFound if there is none.
+// inTurn calls f with the box of an id, when it is this call's turn and no other process is
+// starting or removing the box. The error is ErrNotFound if there is no such box.
 func (s *Service) inTurn(ctx context.Context, id string, f func(r *Record) error) error {
 	leave, err := s.turns.take(ctx, id)
 	if err != nil {
@@ -41,19 +34,17 @@ func (s *Service) inTurn(ctx context.Context, id string, f func(r *Record) error
 	if err != nil {
 		return err
 	}
-	if r == nil {
-		return ErrNotFound
-	}
 	return f(r)
 }
 
-// Pause stops what runs in a box, which keeps its memory. Where boxes cannot be paused, the error
-// is errors.ErrUnsupported, and the box runs on. It returns false if there is no such box.
-func (s *Service) Pause(ctx context.Context, id string) (bool, error) {
-	return s.change(ctx, "pause", id, func(r *Record) error { return s.pause(ctx, r) })
+// Pause stops the programs of a box, which keep their memory. Pausing a paused box does nothing.
+// The error is ErrNotFound if there is no such box. It is errors.ErrUnsupported if the Place cannot
+// pause boxes; the box runs on.
+func (s *Service) Pause(ctx context.Context, id string) error {
+	return s.change(ctx, "pause", id, s.pauseBox)
 }
 
-func (s *Service) pause(ctx context.Context, r *Record) error {
+func (s *Service) pauseBox(ctx context.Context, r *Record) error {
 	if r.Status == Paused {
 		return nil
 	}
@@ -63,19 +54,20 @@ func (s *Service) pause(ctx context.Context, r *Record) error {
 	return s.note(ctx, r, func(n *Note) { n.Paused = time.Now() })
 }
 
-// Resume has a paused box go on; one whose programs have ended is started again, with its files.
-// Info.Kept says which. It returns false if there is no such box.
-func (s *Service) Resume(ctx context.Context, id string) (bool, error) {
-	return s.change(ctx, "resume", id, func(r *Record) error { return s.resume(ctx, r) })
+// Resume continues the programs of a paused box. If the programs have ended, Resume starts the box
+// again, with its files; Info.Kept says which. Resuming a running box does nothing. The error is
+// ErrNotFound if there is no such box.
+func (s *Service) Resume(ctx context.Context, id string) error {
+	return s.change(ctx, "resume", id, s.resume)
 }
 
 func (s *Service) resume(ctx context.Context, r *Record) error {
 	if r.Status == Running {
 		return nil
 	}
-	spec, err := s.store.Get(ctx, r.Spec)
+	spec, err := s.specOf(ctx, r)
 	if err != nil {
-		return fmt.Errorf("look up spec %q: %w", r.Spec, err)
+		return err
 	}
 	if spec != nil {
 		if err := s.makeRoom(ctx, spec, r.ID); err != nil {
@@ -104,23 +96,25 @@ func (s *Service) resume(ctx context.Context, r *Record) error {
 	})
 }
 
-// Delete removes a box with its files. It returns false if there is no such box.
-func (s *Service) Delete(ctx context.Context, id string) (bool, error) {
-	return s.change(ctx, "delete", id, func(r *Record) error { return s.remove(ctx, r) })
+// Delete removes a box with its files. The error is ErrNotFound if there is no such box.
+func (s *Service) Delete(ctx context.Context, id string) error {
+	return s.change(ctx, "delete", id, s.remove)
 }
 
 // Suspend writes a box's memory to disk and frees it. Resume brings its shells, variables and
-// programs back. Where the engine or its runtime cannot do that, the error is errors.ErrUnsupported
-// and says why, and the box runs on. It returns false if there is no such box.
-func (s *Service) Suspend(ctx context.Context, id string) (bool, error) {
-	return s.change(ctx, "suspend", id, func(r *Record) error {
+// programs back. The error is ErrNotFound if there is no such box, and ErrConflict if the box is
+// paused. If the engine or its runtime cannot suspend the box, the error is errors.ErrUnsupported
+// and says why; the box runs on.
+func (s *Service) Suspend(ctx context.Context, id string) error {
+	return s.change(ctx, "suspend", id, func(ctx context.Context, r *Record) error {
 		if r.Ended {
 			return nil
 		}
 		if r.Status != Running {
 			return fmt.Errorf("%w: it is %s: Resume it first", ErrConflict, r.Status)
 		}
-		s.drop(r.ID) // the program in the box that connects us would be in the checkpoint
+		// The program in the box that connects us would be in the checkpoint.
+		s.drop(r.ID)
 		checkpoint, err := s.place.Suspend(ctx, r.Handle)
 		if err != nil {
 			return err
@@ -129,20 +123,20 @@ func (s *Service) Suspend(ctx context.Context, id string) (bool, error) {
 	})
 }
 
-// Snapshot makes an image of a box's files, while it is paused for a moment, and returns a spec
-// that makes boxes of it: the box's own spec with that Image, and with the image's name as ID; the
-// box's own environment and labels are not in it. The image stays until it is removed from the
-// engine. If there is no such box, the error is ErrNotFound; where no images are made,
-// errors.ErrUnsupported.
+// Snapshot makes an image of a box's files, and returns a spec that makes boxes of that image. The
+// box is paused meanwhile. The spec is a copy of the box's own, with the image's name as Image and
+// as ID. The image does not hold the box's environment and labels. It stays until it is removed
+// from the engine. The error is ErrNotFound if there is no such box, ErrConflict if its spec is
+// gone, and errors.ErrUnsupported if the Place cannot make images.
 func (s *Service) Snapshot(ctx context.Context, id string) (*Spec, error) {
 	var made *Spec
-	there, err := s.change(ctx, "snapshot", id, func(r *Record) error {
-		spec, err := s.store.Get(ctx, r.Spec)
+	err := s.change(ctx, "snapshot", id, func(ctx context.Context, r *Record) error {
+		spec, err := s.specOf(ctx, r)
 		if err != nil {
-			return fmt.Errorf("look up spec %q: %w", r.Spec, err)
+			return err
 		}
 		if spec == nil {
-			return fmt.Errorf("%w: its spec %q is not there any more", ErrConflict, r.Spec)
+			return fmt.Errorf("%w: its spec %q is gone", ErrConflict, r.Spec)
 		}
 		image, err := s.place.Snapshot(ctx, r.Handle)
 		if err != nil {
@@ -153,13 +147,11 @@ func (s *Service) Snapshot(ctx context.Context, id string) (*Spec, error) {
 		made = &copied
 		return nil
 	})
-	if err == nil && !there {
-		err = fmt.Errorf("snapshot box %q: %w", id, ErrNotFound)
-	}
 	return made, err
 }
 
-// note changes what is kept with a box.
+// note changes the note of a box. If another process has just changed it too, note tries again with
+// the newer note.
 func (s *Service) note(ctx context.Context, r *Record, change func(n *Note)) error {
 	for {
 		n := *r.Note
@@ -176,16 +168,16 @@ func (s *Service) note(ctx context.Context, r *Record, change func(n *Note)) err
 		switch {
 		case err != nil:
 			return err
-		case newer == nil || newer.Handle != r.Handle || newer.Note == nil:
+		case newer.Handle != r.Handle || newer.Note == nil:
 			return ErrNotFound
 		}
 		r.Note = newer.Note
 	}
 }
 
-// WaitRunning waits until a box runs, and serves if its spec has a health check, and tells of it.
-// It returns at once, with an error, if the box cannot come to that by itself: ErrNotFound, or
-// ErrConflict for one that is paused or has failed.
+// WaitRunning waits until a box runs, and until it serves if its spec has a Health. The error is
+// ErrNotFound if there is no such box. It is ErrConflict, at once, if the box is paused or has
+// failed: such a box never runs by itself.
 func (s *Service) WaitRunning(ctx context.Context, id string) (i *Info, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -193,7 +185,7 @@ func (s *Service) WaitRunning(ctx context.Context, id string) (i *Info, err erro
 	}
 	defer func() { done(&err) }()
 	for {
-		i, err = s.waited(ctx, id)
+		i, err = s.look(ctx, id)
 		if err != nil {
 			return nil, fmt.Errorf("wait for box %q: %w", id, err)
 		}
@@ -205,18 +197,18 @@ func (s *Service) WaitRunning(ctx context.Context, id string) (i *Info, err erro
 			return nil, fmt.Errorf("wait for box %q: %w: it is %s: %s", id, ErrConflict, i.Status,
 				i.Detail)
 		}
-		if err := pause(ctx, 2*poll); err != nil {
+		if err := sleep(ctx, 2*poll); err != nil {
 			return nil, fmt.Errorf("wait for box %q, which is %s (%s): %w", id, i.Status, i.Detail,
 				err)
 		}
 	}
 }
 
-func (s *Service) waited(ctx context.Context, id string) (i *Info, err error) {
+// look asks for a box once, and connects to it if its health is to be asked for.
+func (s *Service) look(ctx context.Context, id string) (i *Info, err error) {
 	err = s.inTurn(ctx, id, func(r *Record) error {
 		if r.Status == Running {
-			if spec, err := s.store.Get(ctx, r.Spec); err == nil && spec != nil &&
-				spec.Health != nil {
+			if spec, err := s.specOf(ctx, r); err == nil && spec != nil && spec.Health != nil {
 				if _, err := s.hold(ctx, r); err != nil {
 					return err
 				}

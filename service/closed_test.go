@@ -41,11 +41,11 @@ func TestClosed(t *testing.T) {
 		"Usage":       func() error { _, err := s.Usage(ctx, "a"); return err },
 		"Watch":       func() error { _, err := s.Watch(ctx); return err },
 		"Open":        func() error { _, err := s.Open(ctx, "a"); return err },
-		"Pause":       func() error { _, err := s.Pause(ctx, "a"); return err },
-		"Resume":      func() error { _, err := s.Resume(ctx, "a"); return err },
-		"Suspend":     func() error { _, err := s.Suspend(ctx, "a"); return err },
+		"Pause":       func() error { return s.Pause(ctx, "a") },
+		"Resume":      func() error { return s.Resume(ctx, "a") },
+		"Suspend":     func() error { return s.Suspend(ctx, "a") },
 		"Snapshot":    func() error { _, err := s.Snapshot(ctx, "a"); return err },
-		"Delete":      func() error { _, err := s.Delete(ctx, "a"); return err },
+		"Delete":      func() error { return s.Delete(ctx, "a") },
 		"WaitRunning": func() error { _, err := s.WaitRunning(ctx, "a"); return err },
 	} {
 		require.ErrorIs(t, call(), sandbox.ErrClosed, name)

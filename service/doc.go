@@ -26,8 +26,7 @@
 // as an [Info], and ask the engine each time. [Service.Open] returns a box as a sandbox.Sandbox,
 // which all callers in the process share.
 //
-// A box that the methods do not find is false or nil; an error means that something has failed, the
-// engine most of all. What a look that failed has not found is never deleted.
+// If there is no box of an id, the error is [ErrNotFound]. After Close, it is sandbox.ErrClosed.
 //
 // # The engine is the database
 //

@@ -300,7 +300,7 @@ func (p *DockerPlace) unless(ctx context.Context, e *docker.Engine, handle strin
 			return fmt.Errorf("it is being removed: %w", errdefs.ErrNotFound)
 		case already(s):
 			return nil
-		case time.Now().After(end) || pause(ctx, poll) != nil:
+		case time.Now().After(end) || sleep(ctx, poll) != nil:
 			return err
 		}
 	}

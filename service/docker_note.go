@@ -18,22 +18,22 @@ import (
 // so that a newer note is a new volume. Notes are found by the label that holds the container's id.
 // Two processes may write at once: the newest note counts, but a generation never goes back.
 //
-// Older notes are removed when a newer one has been there for settled: the engine's list of volumes
-// is not of one moment, and one that was made while it was being made up may be missing in it, as
-// well as one that was removed meanwhile.
+// Older notes are removed when a newer one has been there for noteGrace: the engine's list of
+// volumes is not of one moment, and one that was made while it was being made up may be missing in
+// it, as well as one that was removed meanwhile.
 type dockerNote struct {
 	volume string
 	at     int64 // when it was written: its Version
 	Note
 }
 
-const settled = 10 * time.Second
+const noteGrace = 10 * time.Second
 
 // superseded returns the notes that are to be removed.
 func superseded(notes []dockerNote, now int64) []dockerNote {
 	slices.SortFunc(notes, func(a, b dockerNote) int { return cmp.Compare(b.at, a.at) })
 	for i, n := range notes {
-		if n.at < now-int64(settled) {
+		if n.at < now-int64(noteGrace) {
 			return notes[i+1:]
 		}
 	}

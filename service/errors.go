@@ -5,23 +5,22 @@ import (
 	"fmt"
 )
 
-// The errors that callers tell apart with errors.Is. An engine's failure is none of them.
+// The errors that callers tell apart with errors.Is. Failures of the engine are none of these.
 var (
-	// ErrConflict: the id is taken by a box of another spec or owner, the owner has as many boxes
-	// as the spec allows, or the box's state forbids what was asked for. The error says which.
+	// ErrConflict says that the id is taken by a box of another spec or owner, that the owner has
+	// as many boxes as the spec allows, or that the box's state forbids the call. The error says
+	// which.
 	ErrConflict = errors.New("conflict")
-	// ErrNotFound: there is no such box or spec.
+	// ErrNotFound says that there is no such box or spec.
 	ErrNotFound = errors.New("not found")
-	// ErrInvalid: something that was given cannot be. errors.As with an *InvalidError names it.
+	// ErrInvalid says that an argument is not valid. errors.As with an *InvalidError names it.
 	ErrInvalid = errors.New("invalid")
-	// ErrKey: the session key belongs to no running box.
-	ErrKey = errors.New("wrong session key")
 )
 
-// An InvalidError names what was given and cannot be. It is ErrInvalid.
+// An InvalidError names an argument that is not valid. It is ErrInvalid.
 type InvalidError struct {
-	// as the Go field is named: "ID", "Limit", "Env", …; in a file of a spec with the file before
-	// it
+	// Field is the name of the Go field: "ID", "Limit", "Env", …. For a file of a spec, it begins
+	// with the name of the file.
 	Field  string
 	Reason string
 }

@@ -212,7 +212,7 @@ func (h *handler) batchGet(r *http.Request) (any, error) {
 		return nil, err
 	}
 	infos, err := h.s.BatchGet(r.Context(), ids)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, err
 	}
 	answer := make([]*boxJSON, len(infos))
@@ -225,15 +225,22 @@ func (h *handler) batchGet(r *http.Request) (any, error) {
 }
 
 func (h *handler) get(r *http.Request) (any, error) {
-	id := r.PathValue("id")
-	info, err := h.s.Get(r.Context(), id)
+	info, err := h.visible(r)
 	if err != nil {
 		return nil, err
 	}
-	if !h.sees(r, info) {
+	return toJSON(info), nil
+}
+
+// visible returns the box of the request's id. If it is another owner's, the error is the one of a
+// box that does not exist.
+func (h *handler) visible(r *http.Request) (*Info, error) {
+	id := r.PathValue("id")
+	info, err := h.s.Get(r.Context(), id)
+	if err == nil && !h.sees(r, info) {
 		return nil, fmt.Errorf("box %q: %w", id, ErrNotFound)
 	}
-	return toJSON(info), nil
+	return info, err
 }
 
 func (h *handler) start(r *http.Request) (any, error) {
@@ -266,25 +273,16 @@ func (h *handler) start(r *http.Request) (any, error) {
 }
 
 // change serves Pause, Resume and Delete.
-func (h *handler) change(method func(ctx context.Context, id string) (bool, error)) func(
+func (h *handler) change(method func(ctx context.Context, id string) error) func(
 	*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
-		id := r.PathValue("id")
 		if h.o.Owner != nil {
-			info, err := h.s.Get(r.Context(), id)
-			if err != nil {
+			if _, err := h.visible(r); err != nil {
 				return nil, err
 			}
-			if !h.sees(r, info) {
-				return nil, fmt.Errorf("box %q: %w", id, ErrNotFound)
-			}
 		}
-		known, err := method(r.Context(), id)
-		if err != nil {
+		if err := method(r.Context(), r.PathValue("id")); err != nil {
 			return nil, err
-		}
-		if !known {
-			return nil, fmt.Errorf("box %q: %w", id, ErrNotFound)
 		}
 		return map[string]bool{"success": true}, nil
 	}
@@ -312,7 +310,7 @@ func (h *handler) batchGetSpecs(r *http.Request) (any, error) {
 		return nil, err
 	}
 	specs, err := h.s.Specs().BatchGet(r.Context(), ids)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, err
 	}
 	answer := make([]*specJSON, len(specs))

@@ -30,8 +30,8 @@ func (s *Service) mac(what string, parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// GetByKey returns the running box that has this session key, or ErrKey. It compares all keys, in
-// constant time.
+// GetByKey returns the running box that has a session key. The error is ErrNotFound if no running
+// box has it. GetByKey compares all keys, in constant time.
 func (s *Service) GetByKey(ctx context.Context, key string) (_ *Info, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Service) GetByKey(ctx context.Context, key string) (_ *Info, err error)
 		}
 	}
 	if its == nil {
-		return nil, ErrKey
+		return nil, fmt.Errorf("box of this session key: %w", ErrNotFound)
 	}
 	return s.info(ctx, its)
 }

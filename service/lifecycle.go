@@ -146,7 +146,7 @@ func (s *Service) round(ctx context.Context) error {
 			errs = append(errs, s.clear(ctx, r))
 		case r.ID == "" || r.Note == nil:
 		default:
-			spec, err := s.store.Get(ctx, r.Spec)
+			spec, err := s.specOf(ctx, r)
 			errs = append(errs, err)
 			if spec == nil {
 				continue
@@ -158,7 +158,7 @@ func (s *Service) round(ctx context.Context) error {
 		}
 	}
 	for id := range running {
-		if spec, err := s.store.Get(ctx, id); err == nil && spec != nil {
+		if spec, err := s.spec(ctx, id); err == nil {
 			errs = append(errs, s.pauseLeastUsed(ctx, spec, running[id], spec.Lifecycle.MaxRunning))
 		}
 	}
@@ -191,7 +191,10 @@ func (s *Service) oversee(ctx context.Context, r *Record, spec *Spec) error {
 	}
 	defer leave()
 	latest, err := s.settled(ctx, r.ID)
-	if err != nil || latest == nil || latest.Handle != r.Handle {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil || latest.Handle != r.Handle {
 		return err
 	}
 	*r = *latest
@@ -200,7 +203,7 @@ func (s *Service) oversee(ctx context.Context, r *Record, spec *Spec) error {
 	switch what {
 	case toPause:
 		s.log.Info("pausing a box", "box", r.ID, "because", why)
-		err = s.pause(ctx, r)
+		err = s.pauseBox(ctx, r)
 		r.Status = Paused
 	case toDelete:
 		s.log.Info("deleting a box", "box", r.ID, "because", why)
@@ -246,7 +249,7 @@ func (s *Service) pauseLeastUsed(ctx context.Context, spec *Spec, running []*Rec
 		used[r] = s.lastUse(r, now)
 	}
 	slices.SortFunc(running, func(a, b *Record) int {
-		return cmp.Or(used[a].Compare(used[b]), order(b, a))
+		return cmp.Or(used[a].Compare(used[b]), byAge(b, a))
 	})
 	surplus := len(running) - n
 	for _, r := range running {
@@ -258,7 +261,7 @@ func (s *Service) pauseLeastUsed(ctx context.Context, spec *Spec, running []*Rec
 			continue
 		}
 		s.log.Info("pausing a box", "box", r.ID, "because", "too many run")
-		err := s.pause(ctx, r)
+		err := s.pauseBox(ctx, r)
 		leave()
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err

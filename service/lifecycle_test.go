@@ -70,8 +70,7 @@ func TestIdle(t *testing.T) {
 	busyFor := func(what string, begin func(box sandbox.Sandbox) (end func())) {
 		t.Helper()
 		used := s.Used("a")
-		_, err := s.Resume(t.Context(), "a")
-		require.NoError(t, err)
+		require.NoError(t, s.Resume(t.Context(), "a"))
 		box, err := s.Open(t.Context(), "a")
 		require.NoError(t, err)
 		end := begin(box)
@@ -129,8 +128,7 @@ func TestMaxRunning(t *testing.T) {
 	says(t, s, "a", "echo used")
 	start(t, s, StartOptions{ID: "c"})
 	require.Equal(t, map[string]Status{"a": Running, "b": Paused, "c": Running}, there(t, s, nil))
-	_, err := s.Resume(t.Context(), "b")
-	require.NoError(t, err)
+	require.NoError(t, s.Resume(t.Context(), "b"))
 	require.Equal(t, map[string]Status{"a": Paused, "b": Running, "c": Running}, there(t, s, nil))
 	start(t, s, StartOptions{ID: "b"})
 	require.Equal(t, map[string]Status{"a": Paused, "b": Running, "c": Running}, there(t, s, nil),

@@ -54,19 +54,22 @@ func (s *Service) abandoned(r *Record) bool {
 	return r.Orphan || time.Since(first) > startLimit
 }
 
-// find returns the box of an id; nil if there is none.
+// find returns the box of an id. The error is ErrNotFound if there is none.
 func (s *Service) find(ctx context.Context, id string) (*Record, error) {
 	if !validID.MatchString(id) {
-		return nil, nil // no box can have it
+		return nil, ErrNotFound // no box can have it
 	}
 	records, err := s.records(ctx, id)
-	if err != nil || len(records) == 0 {
+	if err != nil {
 		return nil, err
+	}
+	if len(records) == 0 {
+		return nil, ErrNotFound
 	}
 	return records[0], nil
 }
 
-// Get returns the box of that id; nil if there is none.
+// Get returns the box of an id. The error is ErrNotFound if there is none.
 func (s *Service) Get(ctx context.Context, id string) (_ *Info, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -74,14 +77,14 @@ func (s *Service) Get(ctx context.Context, id string) (_ *Info, err error) {
 	}
 	defer func() { done(&err) }()
 	r, err := s.find(ctx, id)
-	if r == nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("box %q: %w", id, err)
 	}
 	return s.info(ctx, r)
 }
 
-// BatchGet returns the boxes of these ids, at most 100, in their order, and nil for each that is
-// not there.
+// BatchGet returns the boxes of at most 100 ids, in the order of the ids. If some boxes do not
+// exist, they are nil in the result, and the error beside it is ErrNotFound and names them.
 func (s *Service) BatchGet(ctx context.Context, ids []string) (_ []*Info, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -101,10 +104,17 @@ func (s *Service) BatchGet(ctx context.Context, ids []string) (_ []*Info, err er
 		of[r.ID] = r
 	}
 	wanted := make([]*Record, len(ids))
+	var missing []string
 	for i, id := range ids {
-		wanted[i] = of[id]
+		if wanted[i] = of[id]; wanted[i] == nil {
+			missing = append(missing, id)
+		}
 	}
-	return s.infos(ctx, wanted, false)
+	infos, err := s.infos(ctx, wanted, false)
+	if err == nil && missing != nil {
+		err = fmt.Errorf("boxes %.1000q: %w", missing, ErrNotFound)
+	}
+	return infos, err
 }
 
 // Search returns the boxes that there are, the newest first. Pages neither skip nor repeat a box
@@ -133,9 +143,9 @@ func (s *Service) Search(ctx context.Context, q Query) (_ *Page, err error) {
 		return nil, err
 	}
 	records = slices.DeleteFunc(records, func(r *Record) bool {
-		return !q.wants(r) || after != nil && order(r, after) <= 0
+		return !q.wants(r) || after != nil && byAge(r, after) <= 0
 	})
-	slices.SortFunc(records, order)
+	slices.SortFunc(records, byAge)
 	page := &Page{}
 	// a health check may change a box's status, so that it is not among those wanted
 	for len(records) > 0 && len(page.Items) < q.Limit {
@@ -165,8 +175,8 @@ func (q *Query) wants(r *Record) bool {
 	return owned && (q.Spec == "" || q.Spec == r.Spec)
 }
 
-// order is that of Search. An id is there once.
-func order(a, b *Record) int {
+// byAge compares boxes for a sort: the newest first, and by ID those of one time.
+func byAge(a, b *Record) int {
 	if c := b.Created.Compare(a.Created); c != 0 {
 		return c
 	}
@@ -245,9 +255,9 @@ func (s *Service) info(ctx context.Context, r *Record) (*Info, error) {
 	if r.Status != Running {
 		return i, nil
 	}
-	spec, err := s.store.Get(ctx, r.Spec)
+	spec, err := s.specOf(ctx, r)
 	if err != nil {
-		return nil, fmt.Errorf("look up spec %q: %w", r.Spec, err)
+		return nil, err
 	}
 	if spec != nil {
 		if i.Status, i.Detail = s.health(ctx, r, spec); i.Status != Running {
@@ -271,8 +281,8 @@ func (s *Service) info(ctx context.Context, r *Record) (*Info, error) {
 	return i, nil
 }
 
-// Usage returns what a box uses, which takes the engine a second or two. It is ErrNotFound for a
-// box that is not there or does not run.
+// Usage returns what a box uses. The engine needs a second or two for that. The error is
+// ErrNotFound if there is no such box, and ErrConflict if its programs have ended.
 func (s *Service) Usage(ctx context.Context, id string) (_ *Use, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -280,13 +290,17 @@ func (s *Service) Usage(ctx context.Context, id string) (_ *Use, err error) {
 	}
 	defer func() { done(&err) }()
 	r, err := s.find(ctx, id)
+	if err == nil && r.Ended {
+		err = fmt.Errorf("%w: it is %s: Resume it first", ErrConflict, r.Status)
+	}
+	var use *Use
+	if err == nil {
+		use, err = s.place.Usage(ctx, r.Handle)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("usage of box %q: %w", id, err)
 	}
-	if r == nil || r.Ended {
-		return nil, fmt.Errorf("usage of box %q: %w", id, ErrNotFound)
-	}
-	return s.place.Usage(ctx, r.Handle)
+	return use, nil
 }
 
 // Watch tells of all boxes of the service that come, go or change, as the engine has it, until ctx

@@ -40,19 +40,22 @@ func do(ctx context.Context, s *Service, a action) (o outcome) {
 		var i *Info
 		if i, err = s.Start(ctx, StartOptions{ID: a.ID, Spec: specOf(a.ID),
 			Env: []string{"BOX=" + a.ID}}); err == nil {
-			o.There, o.Key = true, i.SessionKey
+			o.Key = i.SessionKey
 		}
 	case "pause":
-		o.There, err = s.Pause(ctx, a.ID)
+		err = s.Pause(ctx, a.ID)
 	case "resume":
-		o.There, err = s.Resume(ctx, a.ID)
+		err = s.Resume(ctx, a.ID)
 	case "delete":
-		o.There, err = s.Delete(ctx, a.ID)
+		err = s.Delete(ctx, a.ID)
 	default:
 		err = errors.New("what is " + a.What)
 	}
-	if err != nil {
-		o.Err = err.Error()
+	if !errors.Is(err, ErrNotFound) {
+		o.There = err == nil
+		if err != nil {
+			o.Err = err.Error()
+		}
 	}
 	return o
 }

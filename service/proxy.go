@@ -135,7 +135,10 @@ func (p *proxy) box(r *http.Request, d destination) (_ *Info, _ Status, err erro
 	}
 	defer func() { done(&err) }()
 	record, err := p.s.find(ctx, d.id)
-	if err != nil || record == nil || record.Note == nil {
+	if errors.Is(err, ErrNotFound) {
+		return nil, "", nil
+	}
+	if err != nil || record.Note == nil {
 		return nil, "", err
 	}
 	key := p.s.key(record)

@@ -45,12 +45,10 @@ func TestPublished(t *testing.T) {
 		require.Nil(t, urls[1].Published)
 	}
 	answers()
-	_, err = s.Pause(t.Context(), "one")
-	require.NoError(t, err)
+	require.NoError(t, s.Pause(t.Context(), "one"))
 	i, err = s.Get(t.Context(), "one")
 	require.NoError(t, err)
 	require.Nil(t, i.Published)
-	_, err = s.Resume(t.Context(), "one")
-	require.NoError(t, err)
+	require.NoError(t, s.Resume(t.Context(), "one"))
 	answers()
 }

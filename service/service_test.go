@@ -31,22 +31,16 @@ func TestLife(t *testing.T) {
 	require.Equal(t, "it's secret\nhello", says(t, s, "Box.1",
 		`X=5; echo "$TOKEN"; cat /tmp/a/b.txt`))
 
-	there, err := s.Pause(t.Context(), "Box.1")
-	require.NoError(t, err)
-	require.True(t, there)
+	require.NoError(t, s.Pause(t.Context(), "Box.1"))
 	require.Equal(t, Paused, status(t, s, "Box.1"))
-	there, err = s.Resume(t.Context(), "Box.1")
-	require.NoError(t, err)
-	require.True(t, there)
+	require.NoError(t, s.Resume(t.Context(), "Box.1"))
 	require.Equal(t, "5\n", says(t, s, "Box.1", `echo $X`))
 	got, err := s.Get(t.Context(), "Box.1")
 	require.NoError(t, err)
 	require.Equal(t, KeptAll, got.Kept)
 	require.Equal(t, i.SessionKey, got.SessionKey)
 
-	there, err = s.Delete(t.Context(), "Box.1")
-	require.NoError(t, err)
-	require.True(t, there)
+	require.NoError(t, s.Delete(t.Context(), "Box.1"))
 	require.Equal(t, Status(""), status(t, s, "Box.1"))
 }
 
@@ -60,8 +54,7 @@ func TestAnotherProcessLater(t *testing.T) {
 	a := start(t, first, StartOptions{ID: "a", Env: []string{"TOKEN=secret"}})
 	start(t, first, StartOptions{ID: "b"})
 	require.Equal(t, "", says(t, first, "a", "X=5; cd /tmp"))
-	_, err := first.Pause(t.Context(), "b")
-	require.NoError(t, err)
+	require.NoError(t, first.Pause(t.Context(), "b"))
 	require.NoError(t, first.Close())
 
 	second := open(t, name, nil, spec)
@@ -77,8 +70,7 @@ func TestAnotherProcessLater(t *testing.T) {
 	r, err := session.Execute(t.Context(), "echo $TOKEN")
 	require.NoError(t, err)
 	require.Equal(t, "secret\n", r.Output, "the environment is that of later sessions, too")
-	_, err = second.Resume(t.Context(), "b")
-	require.NoError(t, err)
+	require.NoError(t, second.Resume(t.Context(), "b"))
 	require.Equal(t, "b\n", says(t, second, "b", "echo b"))
 }
 
@@ -99,7 +91,7 @@ func TestEnded(t *testing.T) {
 	require.Contains(t, i.Detail, "Exited (137)")
 	require.Empty(t, i.SessionKey)
 	_, err = s.GetByKey(t.Context(), before.SessionKey)
-	require.ErrorIs(t, err, ErrKey)
+	require.ErrorIs(t, err, ErrNotFound)
 	_, err = s.Open(t.Context(), "a")
 	require.ErrorIs(t, err, ErrConflict)
 
@@ -110,7 +102,7 @@ func TestEnded(t *testing.T) {
 	require.Equal(t, before.Created, after.Created)
 	require.Equal(t, "kept\n-2\n", says(t, s, "a", "cat /tmp/file; echo $X-$NEW"))
 	_, err = s.GetByKey(t.Context(), before.SessionKey)
-	require.ErrorIs(t, err, ErrKey, "the old key is no key any more")
+	require.ErrorIs(t, err, ErrNotFound, "the old key is no key any more")
 	got, err := s.GetByKey(t.Context(), after.SessionKey)
 	require.NoError(t, err)
 	require.Equal(t, "a", got.ID)
@@ -157,9 +149,7 @@ func TestConflicts(t *testing.T) {
 	require.Equal(t, Status(""), status(t, s, "taken"))
 	_, err = s.Start(t.Context(), StartOptions{ID: "taken", Owner: "them"})
 	require.ErrorIs(t, err, ErrConflict)
-	there, err := s.Delete(t.Context(), "taken")
-	require.NoError(t, err)
-	require.False(t, there)
+	require.ErrorIs(t, s.Delete(t.Context(), "taken"), ErrNotFound)
 	_, err = d.ContainerInspect(t.Context(), c.ID, client.ContainerInspectOptions{})
 	require.NoError(t, err, "it is left alone")
 	p, err := s.Search(t.Context(), Query{})
@@ -203,19 +193,15 @@ func TestWrongInput(t *testing.T) {
 	_, err = s.BatchGet(t.Context(), make([]string, 101))
 	isInvalid(t, err, "IDs")
 	_, err = s.GetByKey(t.Context(), "wrong")
-	require.ErrorIs(t, err, ErrKey)
+	require.ErrorIs(t, err, ErrNotFound)
 
 	// Unknown and malformed ids are of no box.
 	for _, id := range []string{"unknown", "", "../x", "-a", long, ".*"} {
-		i, err := s.Get(t.Context(), id)
-		require.NoError(t, err)
-		require.Nil(t, i)
-		for name, f := range map[string]func(context.Context,
-			string) (bool, error){"Pause": s.Pause, "Resume": s.Resume, "Delete": s.Delete,
-			"Suspend": s.Suspend} {
-			there, err := f(t.Context(), id)
-			require.NoError(t, err, name)
-			require.False(t, there, name)
+		_, err := s.Get(t.Context(), id)
+		require.ErrorIs(t, err, ErrNotFound)
+		for name, f := range map[string]func(context.Context, string) error{
+			"Pause": s.Pause, "Resume": s.Resume, "Delete": s.Delete, "Suspend": s.Suspend} {
+			require.ErrorIs(t, f(t.Context(), id), ErrNotFound, name)
 		}
 		_, err = s.Open(t.Context(), id)
 		require.ErrorIs(t, err, ErrNotFound)
@@ -227,7 +213,8 @@ func TestWrongInput(t *testing.T) {
 		require.ErrorIs(t, err, ErrNotFound)
 	}
 	infos, err := s.BatchGet(t.Context(), []string{"unknown", "../x"})
-	require.NoError(t, err)
+	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorContains(t, err, `["unknown" "../x"]`)
 	require.Equal(t, []*Info{nil, nil}, infos)
 
 	specs, err := NewSpecs(small("small", nil))
@@ -276,9 +263,7 @@ func TestFailedStart(t *testing.T) {
 		if _, err := s.Start(ctx, StartOptions{ID: "a"}); err != nil {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		} else {
-			there, err := s.Delete(t.Context(), "a")
-			require.NoError(t, err)
-			require.True(t, there)
+			require.NoError(t, s.Delete(t.Context(), "a"))
 		}
 		cancel()
 	}
@@ -321,10 +306,10 @@ func TestEngineFails(t *testing.T) {
 		"BatchGet":    func() error { _, err := s.BatchGet(ctx, []string{"a"}); return err },
 		"GetByKey":    func() error { _, err := s.GetByKey(ctx, i.SessionKey); return err },
 		"Search":      func() error { _, err := s.Search(ctx, Query{}); return err },
-		"Pause":       func() error { _, err := s.Pause(ctx, "a"); return err },
-		"Resume":      func() error { _, err := s.Resume(ctx, "a"); return err },
-		"Delete":      func() error { _, err := s.Delete(ctx, "a"); return err },
-		"Suspend":     func() error { _, err := s.Suspend(ctx, "a"); return err },
+		"Pause":       func() error { return s.Pause(ctx, "a") },
+		"Resume":      func() error { return s.Resume(ctx, "a") },
+		"Delete":      func() error { return s.Delete(ctx, "a") },
+		"Suspend":     func() error { return s.Suspend(ctx, "a") },
 		"Snapshot":    func() error { _, err := s.Snapshot(ctx, "a"); return err },
 		"WaitRunning": func() error { _, err := s.WaitRunning(ctx, "a"); return err },
 		"Open":        func() error { _, err := s.Open(ctx, "a"); return err },
@@ -334,7 +319,7 @@ func TestEngineFails(t *testing.T) {
 	} {
 		err := f()
 		require.Error(t, err, what)
-		for _, not := range []error{ErrConflict, ErrNotFound, ErrInvalid, ErrKey} {
+		for _, not := range []error{ErrConflict, ErrNotFound, ErrInvalid} {
 			require.NotErrorIs(t, err, not, what)
 		}
 	}

@@ -69,18 +69,20 @@ type Lifecycle struct {
 var DefaultLifecycle = Lifecycle{Idle: 20 * time.Minute, Session: 12 * time.Hour,
 	Keep: 10 * 24 * time.Hour}
 
-// Specs is a store of specs. Its methods may be called from several goroutines; what they return is
-// not to be changed.
+// Specs is a store of specs. Its methods may be called concurrently. Callers do not change the
+// specs that they get.
 type Specs interface {
-	// Get returns the spec of that id; nil if there is none.
+	// Get returns the spec of an ID. The error is ErrNotFound if there is none.
 	Get(ctx context.Context, id string) (*Spec, error)
-	// BatchGet returns the specs of those ids, at most 100, in that order; nil for each that is not
-	// there.
+	// BatchGet returns the specs of at most 100 IDs, in the order of the IDs. If some specs do not
+	// exist, they are nil in the result, and the error beside it is ErrNotFound.
 	BatchGet(ctx context.Context, ids []string) ([]*Spec, error)
-	// Search returns specs by id, limit at a time (1 to 100; 0: 100), from the page on that an
-	// earlier call named as next. "" is the first page, and says that there is no next one.
+	// Search returns specs in the order of their IDs: at most limit of them, from 1 to 100; 0 means
+	// 100. page is "" for the first page, and for any other the next that the call before it
+	// returned. After the last page, next is "".
 	Search(ctx context.Context, page string, limit int) (specs []*Spec, next string, err error)
-	// Default returns the spec that Start takes when none is named; nil if there is none.
+	// Default returns the spec that Start takes if none is named. The error is ErrNotFound if there
+	// is no default.
 	Default(ctx context.Context) (*Spec, error)
 }
 

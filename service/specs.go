@@ -24,7 +24,7 @@ func NewSpecs(specs ...*Spec) (*MemorySpecs, error) {
 		if spec == nil {
 			return nil, fmt.Errorf("service: %w", invalid("Spec", "number %d is nil", i+1))
 		}
-		if _, there := m.find(spec.ID); there {
+		if _, there := m.findLocked(spec.ID); there {
 			return nil, fmt.Errorf("service: %w", invalid("Spec.ID", "%q is there twice", spec.ID))
 		}
 		if err := m.Set(spec); err != nil {
@@ -37,8 +37,8 @@ func NewSpecs(specs ...*Spec) (*MemorySpecs, error) {
 	return m, nil
 }
 
-// find returns where the spec is, or would be. m.mu is held.
-func (m *MemorySpecs) find(id string) (int, bool) {
+// findLocked returns the index of a spec in m.specs, or where it would be, and whether it is there.
+func (m *MemorySpecs) findLocked(id string) (int, bool) {
 	return slices.BinarySearchFunc(m.specs, id, func(s *Spec, id string) int {
 		return strings.Compare(s.ID, id)
 	})
@@ -52,7 +52,7 @@ func (m *MemorySpecs) Set(spec *Spec) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i, there := m.find(spec.ID)
+	i, there := m.findLocked(spec.ID)
 	specs := slices.Clone(m.specs) // a Search may have the old ones
 	if there {
 		specs[i] = spec
@@ -63,26 +63,27 @@ func (m *MemorySpecs) Set(spec *Spec) error {
 	return nil
 }
 
-// Remove removes a spec. Boxes that were made of it stay. It returns false if there is no such
-// spec.
-func (m *MemorySpecs) Remove(id string) bool {
+// Remove removes a spec. Boxes that were made of it stay. The error is ErrNotFound if there is no
+// such spec.
+func (m *MemorySpecs) Remove(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i, there := m.find(id)
-	if there {
-		m.specs = slices.Delete(slices.Clone(m.specs), i, i+1)
+	i, there := m.findLocked(id)
+	if !there {
+		return fmt.Errorf("spec %q: %w", id, ErrNotFound)
 	}
-	return there
+	m.specs = slices.Delete(slices.Clone(m.specs), i, i+1)
+	return nil
 }
 
 // Get implements Specs.
 func (m *MemorySpecs) Get(_ context.Context, id string) (*Spec, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i, there := m.find(id); there {
+	if i, there := m.findLocked(id); there {
 		return m.specs[i], nil
 	}
-	return nil, nil
+	return nil, ErrNotFound
 }
 
 // BatchGet implements Specs.
@@ -92,8 +93,15 @@ func (m *MemorySpecs) BatchGet(ctx context.Context, ids []string) ([]*Spec, erro
 			maxBatch)
 	}
 	specs := make([]*Spec, len(ids))
+	var missing []string
 	for i, id := range ids {
-		specs[i], _ = m.Get(ctx, id)
+		var err error
+		if specs[i], err = m.Get(ctx, id); err != nil {
+			missing = append(missing, id)
+		}
+	}
+	if missing != nil {
+		return specs, fmt.Errorf("specs %.1000q: %w", missing, ErrNotFound)
 	}
 	return specs, nil
 }
@@ -111,7 +119,7 @@ func (m *MemorySpecs) Search(_ context.Context, page string, limit int) ([]*Spec
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	from, there := m.find(page)
+	from, there := m.findLocked(page)
 	if there {
 		from++
 	}
@@ -129,7 +137,7 @@ func (m *MemorySpecs) Default(ctx context.Context) (*Spec, error) {
 	first := m.first
 	m.mu.Unlock()
 	if first == "" {
-		return nil, nil
+		return nil, fmt.Errorf("default spec: %w", ErrNotFound)
 	}
 	return m.Get(ctx, first)
 }
@@ -138,7 +146,7 @@ func (m *MemorySpecs) Default(ctx context.Context) (*Spec, error) {
 func (m *MemorySpecs) SetDefault(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, there := m.find(id); id != "" && !there {
+	if _, there := m.findLocked(id); id != "" && !there {
 		return fmt.Errorf("spec %q: %w", id, ErrNotFound)
 	}
 	m.first = id

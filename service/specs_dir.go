@@ -213,7 +213,7 @@ func (d *DirSpecs) gather() {
 		if f.spec == nil {
 			continue
 		}
-		if _, there := specs.find(f.spec.ID); there {
+		if _, there := specs.findLocked(f.spec.ID); there {
 			f.err = invalid(filepath.Join(d.dir, name)+": id", "%q is the id in another file, too",
 				f.spec.ID)
 			f.text = nil // it is read again, though it does not change: the other may

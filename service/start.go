@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -37,37 +36,59 @@ type StartOptions struct {
 	Files fs.FS
 }
 
-// order checks what is given, and returns the spec.
-func (s *Service) order(ctx context.Context, o *StartOptions) (spec *Spec, err error) {
+// validate checks o, sets its Spec if that is empty, and returns the spec.
+func (s *Service) validate(ctx context.Context, o *StartOptions) (spec *Spec, err error) {
 	switch {
 	case !validID.MatchString(o.ID):
-		return nil, invalid("ID", "%q: it has to be a letter or digit, and up to 127 more of "+
-			"these, \"_\", \".\" and \"-\"", o.ID)
+		return nil, invalid("ID", "%q: write a letter or digit, and up to 127 more letters, "+
+			"digits, \"_\", \".\" and \"-\"", o.ID)
 	case len(o.Owner) > 128 || !utf8.ValidString(o.Owner) ||
 		strings.ContainsFunc(o.Owner, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return nil, invalid("Owner", "%.200q: it has to be printable text of at most 128 bytes",
-			o.Owner)
+		return nil, invalid("Owner", "%.200q: write printable text of at most 128 bytes", o.Owner)
 	}
 	if err := remotebox.CheckEnv(o.Env); err != nil {
 		return nil, invalid("Env", "%v", err)
 	}
 	if o.Spec == "" {
-		if spec, err = s.store.Default(ctx); spec == nil && err == nil {
-			return nil, invalid("Spec", "none is given, and there is no default")
+		spec, err = s.store.Default(ctx)
+		if errors.Is(err, ErrNotFound) || spec == nil && err == nil {
+			return nil, invalid("Spec", "it is empty, and there is no default: name a spec")
 		}
-	} else if spec, err = s.store.Get(ctx, o.Spec); spec == nil && err == nil {
-		return nil, fmt.Errorf("spec %q: %w", o.Spec, ErrNotFound)
+	} else {
+		spec, err = s.spec(ctx, o.Spec)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look up spec %q: %w", o.Spec, err)
+		return nil, err
 	}
 	o.Spec = spec.ID
 	return spec, spec.Check()
 }
 
-// Start starts a box, or resumes the one that has the id already, if its spec and owner are the
-// same; else the error is ErrConflict. Processes that start an id at once get one box. When Start
-// fails, or ctx ends before it has returned, it leaves no box that was not there before.
+// spec returns the spec of an ID. The error is ErrNotFound if there is none.
+func (s *Service) spec(ctx context.Context, id string) (*Spec, error) {
+	spec, err := s.store.Get(ctx, id)
+	if err == nil && spec == nil { // a Specs of somebody else may break its contract
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up spec %q: %w", id, err)
+	}
+	return spec, nil
+}
+
+// specOf returns the spec of a box; nil if that has been removed.
+func (s *Service) specOf(ctx context.Context, r *Record) (*Spec, error) {
+	spec, err := s.spec(ctx, r.Spec)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return spec, err
+}
+
+// Start starts a box, or resumes the one that has the id already. The error is ErrConflict if that
+// one has another spec or owner, or if the owner has too many boxes; it is ErrNotFound if there is
+// no such spec. If several processes start one id at once, they get one box. If Start fails, or if
+// ctx ends before Start returns, it leaves no box that was not there before.
 func (s *Service) Start(ctx context.Context, o StartOptions) (_ *Info, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -78,7 +99,7 @@ func (s *Service) Start(ctx context.Context, o StartOptions) (_ *Info, err error
 	if fresh {
 		o.ID = strings.ToLower(rand.Text())
 	}
-	spec, err := s.order(ctx, &o)
+	spec, err := s.validate(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -89,51 +110,56 @@ func (s *Service) Start(ctx context.Context, o StartOptions) (_ *Info, err error
 	}
 	defer leave()
 	for attempt := 1; ; attempt++ {
-		var r *Record
 		if !fresh {
-			r, err = s.settled(ctx, o.ID)
-		}
-		if err == nil && r != nil {
-			if err = s.again(ctx, r, o); err == nil {
-				r, err = s.find(ctx, o.ID)
-			}
-			switch {
-			case err == nil && r != nil:
+			r, err := s.startExisting(ctx, o)
+			if err == nil {
 				return s.info(ctx, r)
-			case errors.Is(err, ErrNotFound):
-				err = nil
 			}
-			// Another process has deleted it meanwhile.
+			if !errors.Is(err, ErrNotFound) {
+				return fail(err)
+			}
 		}
-		if err == nil {
-			err = s.owns(ctx, spec, o, "")
-		}
-		if err != nil {
+		if err := s.checkQuota(ctx, spec, o, ""); err != nil {
 			return fail(err)
 		}
-		if r, err = s.make(ctx, spec, o); err == nil {
-			if err = s.owns(ctx, spec, o, r.Handle); err != nil {
+		r, err := s.make(ctx, spec, o)
+		if err == nil {
+			if err = s.checkQuota(ctx, spec, o, r.Handle); err != nil {
 				return fail(errors.Join(err, s.remove(ctx, r)))
 			}
-			return s.made(ctx, spec, r)
+			return s.infoOfNew(ctx, spec, r)
 		}
-		if !errors.Is(err, ErrConflict) || attempt == patience {
+		if !errors.Is(err, ErrConflict) || attempt == maxAttempts {
 			return fail(err)
 		}
-		fresh = false // another process has just taken the name, or has not quite let go of it
-		if err := pause(ctx, poll); err != nil {
+		// Another process has just taken the name, or has not quite let go of it.
+		fresh = false
+		if err := sleep(ctx, poll); err != nil {
 			return fail(err)
 		}
 	}
 }
 
-// made tells of a box that has just been made. Which ports those have become that the engine
-// publishes, the engine has to be asked.
-func (s *Service) made(ctx context.Context, spec *Spec, r *Record) (*Info, error) {
+// startExisting resumes the box that has o.ID already. The error is ErrNotFound if there is none,
+// or if another process deletes it meanwhile.
+func (s *Service) startExisting(ctx context.Context, o StartOptions) (*Record, error) {
+	r, err := s.settled(ctx, o.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.resumeFor(ctx, r, o); err != nil {
+		return nil, err
+	}
+	return s.find(ctx, o.ID)
+}
+
+// infoOfNew returns the Info of a box that has just been made. If the engine publishes ports of it,
+// infoOfNew asks the engine which.
+func (s *Service) infoOfNew(ctx context.Context, spec *Spec, r *Record) (*Info, error) {
 	if len(spec.Config.Publish) > 0 {
-		again, err := s.find(ctx, r.ID)
-		if err != nil || again == nil { // it has been deleted meanwhile
-			return nil, fmt.Errorf("start box %q: %w", r.ID, cmp.Or(err, ErrNotFound))
+		again, err := s.find(ctx, r.ID) // not found: it has been deleted meanwhile
+		if err != nil {
+			return nil, fmt.Errorf("start box %q: %w", r.ID, err)
 		}
 		r = again
 	}
@@ -141,11 +167,12 @@ func (s *Service) made(ctx context.Context, spec *Spec, r *Record) (*Info, error
 }
 
 const (
-	poll     = 20 * time.Millisecond // between two looks at what another process does
-	patience = 25                    // looks, at a name that is taken though there is no box
+	poll        = 20 * time.Millisecond // between two looks at what another process does
+	maxAttempts = 25                    // to make a box whose name is taken, though there is no box
 )
 
-func pause(ctx context.Context, d time.Duration) error {
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctxerr.Of(ctx)
@@ -154,11 +181,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// settled returns the box of an id when nobody is starting or removing it any more; nil if there is
-// none. It removes what a killed process has left of a start. The caller has its turn.
+// settled returns the box of an id, once no process is starting or removing it. It removes what a
+// killed process has left of a start. The error is ErrNotFound if there is no such box. The caller
+// has the turn of the id.
 func (s *Service) settled(ctx context.Context, id string) (*Record, error) {
 	if !validID.MatchString(id) {
-		return nil, nil
+		return nil, ErrNotFound
 	}
 	for {
 		records, err := s.place.List(ctx, id)
@@ -166,7 +194,7 @@ func (s *Service) settled(ctx context.Context, id string) (*Record, error) {
 			return nil, err
 		}
 		if len(records) == 0 {
-			return nil, nil
+			return nil, ErrNotFound
 		}
 		switch r := records[0]; {
 		case s.abandoned(r):
@@ -177,16 +205,17 @@ func (s *Service) settled(ctx context.Context, id string) (*Record, error) {
 		case r.Note != nil && r.Status != Missing:
 			return r, nil
 		}
-		if err := pause(ctx, poll); err != nil {
+		if err := sleep(ctx, poll); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// again resumes a box that there is.
-func (s *Service) again(ctx context.Context, r *Record, o StartOptions) error {
+// resumeFor resumes an existing box for a Start. The error is ErrConflict if the box has another
+// owner or spec.
+func (s *Service) resumeFor(ctx context.Context, r *Record, o StartOptions) error {
 	switch {
-	case r.Note.Owner != o.Owner: // first: of such a box nothing else is told
+	case r.Note.Owner != o.Owner: // first: another owner learns nothing else about the box
 		return fmt.Errorf("%w: the id is taken: take another", ErrConflict)
 	case r.Spec != o.Spec:
 		return fmt.Errorf("%w: there is a box of that id, of the spec %q: Delete it first, or "+
@@ -206,9 +235,9 @@ func (s *Service) again(ctx context.Context, r *Record, o StartOptions) error {
 	return err
 }
 
-// owns counts the owner's boxes: before a start, and after it, when handle is the new one's. Of
-// boxes that several processes start at once, the older count.
-func (s *Service) owns(ctx context.Context, spec *Spec, o StartOptions, handle string) error {
+// checkQuota checks Spec.MaxPerOwner. handle is "" before a box is made, and the new box's
+// afterwards. If several processes start boxes at once, the older boxes count first.
+func (s *Service) checkQuota(ctx context.Context, spec *Spec, o StartOptions, handle string) error {
 	if spec.MaxPerOwner == 0 {
 		return nil
 	}
@@ -219,7 +248,7 @@ func (s *Service) owns(ctx context.Context, spec *Spec, o StartOptions, handle s
 	records = slices.DeleteFunc(records, func(r *Record) bool {
 		return r.Note == nil || r.Note.Owner != o.Owner || r.Spec != o.Spec
 	})
-	slices.SortFunc(records, order)
+	slices.SortFunc(records, byAge)
 	slices.Reverse(records)
 	before := slices.IndexFunc(records, func(r *Record) bool { return r.Handle == handle })
 	if before < 0 {

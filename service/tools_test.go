@@ -39,8 +39,7 @@ func TestToolBoxes(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, p.Items, 1)
 	id := p.Items[0].ID
-	_, err = s.Pause(t.Context(), id)
-	require.NoError(t, err)
+	require.NoError(t, s.Pause(t.Context(), id))
 	require.Equal(t, "3", count(r))
 	_, err = d.ContainerKill(t.Context(), "sandshell-"+name+"-"+id,
 		client.ContainerKillOptions{Signal: "KILL"})
@@ -56,6 +55,5 @@ func TestToolBoxes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "6", count(r))
 	require.NoError(t, r.Close())
-	_, err = again.Delete(context.Background(), id)
-	require.NoError(t, err)
+	require.NoError(t, again.Delete(context.Background(), id))
 }

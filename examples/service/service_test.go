@@ -149,8 +149,7 @@ func removeAll(t *testing.T, s settings) {
 	page, err := svc.Search(ctx, service.Query{})
 	require.NoError(t, err)
 	for _, i := range page.Items {
-		_, err := svc.Delete(ctx, i.ID)
-		require.NoError(t, err)
+		require.NoError(t, svc.Delete(ctx, i.ID))
 	}
 	if !t.Failed() {
 		require.Empty(t, page.Items, "the page has deleted all boxes")
