@@ -79,8 +79,8 @@ func (c *Container) create(ctx context.Context, liveRestore bool) error {
 		Config: &config, HostConfig: &host, Platform: c.Platform, Name: c.Name,
 	})
 	if err != nil {
-		// if it is the answer that was lost, there may be one, or come to be one after Remove
-		allOrphans.add(c.Box)
+		// If only the answer was lost, there may be a container, or come to be one after Remove.
+		orphans.Add(c.Box)
 		return c.explainCreate(err)
 	}
 	c.ID = created.ID
@@ -215,10 +215,10 @@ func (c *Container) Remove(ctx context.Context) error {
 	err := c.remove(ctx)
 	switch {
 	case err != nil:
-		allOrphans.add(c.Box)
+		orphans.Add(c.Box)
 		return fmt.Errorf("remove container %s: %w", c.Name, err)
 	case c.ID != "":
-		allOrphans.remove(c.Box)
+		orphans.Remove(c.Box)
 	}
 	return nil
 }

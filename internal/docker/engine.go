@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
 // An Engine is a Docker engine, or one that speaks its API: 1.41 (Docker 20.10) is the oldest that
@@ -41,6 +42,9 @@ func Open(ctx context.Context, given *client.Client) (*Engine, error) {
 	}
 	return e, nil
 }
+
+// orphans belong to the process, not to an Engine: an Engine is closed with its box.
+var orphans remotebox.Orphans
 
 // Close lets go of the engine. A client that was given stays open.
 func (e *Engine) Close() {

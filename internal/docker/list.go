@@ -148,7 +148,7 @@ func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err e
 		ours := b.Host == host && b.PID > 0
 		label := b.Labels[boxLabel]
 		seen[label] = true
-		orphan := ours && allOrphans.has(label)
+		orphan := ours && orphans.Has(label)
 		switch {
 		case orphan:
 		case b.State != "exited" && b.State != "created" && b.State != "dead":
@@ -170,12 +170,12 @@ func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err e
 		switch {
 		case err == nil:
 			removed++
-			allOrphans.remove(label)
+			orphans.Remove(label)
 		case errdefs.IsNotFound(err), errdefs.IsConflict(err): // another is removing it
 		default:
 			errs = append(errs, fmt.Errorf("remove container %s: %w", b.Name, err))
 		}
 	}
-	allOrphans.forget(seen)
+	orphans.Forget(seen)
 	return removed, errors.Join(errs...)
 }

@@ -7,37 +7,27 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strings"
-	"sync"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
-	"github.com/sandshell/sandshell/internal/headtail"
 	"github.com/sandshell/sandshell/internal/printable"
+	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
 // attached is the standard streams of a process in a container, as a net.Conn.
 //
-// The engine sends both outputs on one stream, in frames. Read returns standard output. Standard
-// error, on which boxd reports its troubles, is logged and kept.
+// The engine sends both outputs on one stream, in frames. Read returns standard output, and keeps
+// standard error for Said.
 type attached struct {
-	net.Conn // the engine's connection: written to as it is
+	net.Conn // to the engine: what is written to it is standard input
 	r        *bufio.Reader
-	left     int // of the frame of standard output that is being read
-	log      *slog.Logger
-
-	mu     sync.Mutex
-	stderr headtail.Buffer
+	left     int // bytes of the current frame of standard output that have not been read
+	stderr   *remotebox.Stderr
 }
 
-// saidMax is how many bytes of the standard error are kept. The head matters as much as the tail:
-// when Go's runtime is out of threads, it first says so and then prints its stacks.
-const saidMax = 2 << 10
-
-// newAttached reads through a small buffer, for the frames' headers: the rest of a frame goes
-// straight to a reader with a large one.
+// newAttached reads through a small buffer, which is for the frames' headers: the rest of a frame
+// goes straight to the caller's larger buffer.
 func newAttached(conn net.Conn, r io.Reader, log *slog.Logger) *attached {
-	return &attached{Conn: conn, r: bufio.NewReaderSize(r, 4<<10), log: log,
-		stderr: headtail.Buffer{Max: saidMax}}
+	return &attached{Conn: conn, r: bufio.NewReaderSize(r, 4<<10), stderr: remotebox.NewStderr(log)}
 }
 
 func (a *attached) Read(p []byte) (int, error) {
@@ -74,17 +64,9 @@ func (a *attached) readStderr(length int) error {
 	if _, err := a.r.Discard(length - len(text)); err != nil {
 		return err
 	}
-	a.log.Debug("boxd", "said", strings.TrimSpace(string(text)))
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.stderr.Write(text)
 	return nil
 }
 
-// Said returns what the process has said on standard error; of a long text, the head and the tail.
-func (a *attached) Said() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	text, _ := a.stderr.Text()
-	return strings.TrimSpace(text)
-}
+// Said implements client.Streams.
+func (a *attached) Said() string { return a.stderr.Said() }

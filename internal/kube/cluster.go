@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/sandshell/sandshell/internal/remotebox"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +45,9 @@ type Cluster struct {
 	clock      *serverClock // which all requests but streams go by
 	spdy       atomic.Bool  // something on the way lets no websocket through
 }
+
+// orphans belong to the process, not to a Cluster: a Cluster is closed with its box.
+var orphans remotebox.Orphans
 
 // kinds are the kinds of objects that this package knows.
 var kinds = sync.OnceValue(func() *runtime.Scheme {

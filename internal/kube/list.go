@@ -139,10 +139,12 @@ func (c *Cluster) Reap(ctx context.Context, log *slog.Logger) (removed int, err 
 	}
 	host := remotebox.HostID()
 	var errs []error
+	seen := map[string]bool{}
 	for _, b := range boxes {
 		ours := b.Host == host && b.PID > 0
 		box := b.Labels[BoxLabel]
-		orphan := ours && allOrphans.has(box)
+		seen[box] = true
+		orphan := ours && orphans.Has(box)
 		ended := b.State == string(corev1.PodSucceeded) || b.State == string(corev1.PodFailed)
 		switch {
 		case orphan:
@@ -161,7 +163,8 @@ func (c *Cluster) Reap(ctx context.Context, log *slog.Logger) (removed int, err 
 			continue
 		}
 		removed++
-		allOrphans.remove(box)
+		orphans.Remove(box)
 	}
+	orphans.Forget(seen)
 	return removed, errors.Join(errs...)
 }

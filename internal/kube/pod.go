@@ -87,9 +87,9 @@ func (c *Cluster) Create(ctx context.Context, s Spec) (*Pod, error) {
 	p := c.newPod(s)
 	created, err := c.Pods.Create(creation, p.object(), metav1.CreateOptions{})
 	if err != nil {
-		// there may be one, or come to be one after Remove
+		// Without an answer there may be a pod, or come to be one after Remove.
 		if _, answered := err.(apierrors.APIStatus); !answered {
-			allOrphans.add(p.Box)
+			orphans.Add(p.Box)
 		}
 		return p, c.explain(err, "create", "pods", p.Name)
 	}
@@ -168,10 +168,10 @@ func (p *Pod) Remove(ctx context.Context) error {
 	err := p.remove(ctx)
 	switch {
 	case err != nil:
-		allOrphans.add(p.Box)
+		orphans.Add(p.Box)
 		return fmt.Errorf("remove pod %s: %w", p.Name, err)
 	case p.UID != "":
-		allOrphans.remove(p.Box)
+		orphans.Remove(p.Box)
 	}
 	return nil
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/client"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/streaming/pkg/httpstream"
@@ -17,7 +19,8 @@ import (
 
 // A spdyConn is the streams of a process in a pod, over SPDY.
 type spdyConn struct {
-	*said
+	*remotebox.Stderr
+	log     *slog.Logger
 	conn    httpstream.Connection
 	in, out httpstream.Stream
 	reading sync.WaitGroup
@@ -37,7 +40,7 @@ func (c *Cluster) overSPDY(ctx context.Context, url string) (client.Streams, err
 	if err != nil {
 		return nil, err
 	}
-	s := &spdyConn{said: newSaid(c.log), conn: conn}
+	s := &spdyConn{Stderr: remotebox.NewStderr(c.log), log: c.log, conn: conn}
 	if err := s.open(); err != nil {
 		conn.Close()
 		return nil, err
@@ -59,7 +62,7 @@ func (s *spdyConn) open() error {
 	}
 	failed.Close() // nothing is written to it
 	s.in, s.out = in, out
-	s.reading.Go(func() { io.Copy(s.said, stderr) })
+	s.reading.Go(func() { io.Copy(s.Stderr, stderr) })
 	s.reading.Go(func() {
 		if err := ended(failed); err != io.EOF {
 			s.log.Debug("the pod's exec ended", "error", err)

@@ -6,18 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
 	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/boxd/client"
-	"github.com/sandshell/sandshell/internal/headtail"
 	"github.com/sandshell/sandshell/internal/printable"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,33 +61,6 @@ func (c *Cluster) stream(ctx context.Context, pod, subresource string,
 	return c.overSPDY(ctx, url)
 }
 
-// said keeps what comes on standard error, on which boxd reports its troubles, and logs it.
-type said struct {
-	log  *slog.Logger
-	mu   sync.Mutex
-	text headtail.Buffer
-}
-
-// saidMax is how many bytes are kept: head and tail.
-const saidMax = 2 << 10
-
-func newSaid(log *slog.Logger) *said { return &said{log: log, text: headtail.Buffer{Max: saidMax}} }
-
-func (s *said) Write(p []byte) (int, error) {
-	s.log.Debug("boxd", "said", strings.TrimSpace(string(p[:min(len(p), saidMax)])))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-// Said implements client.Streams.
-func (s *said) Said() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	text, _ := s.text.Text()
-	return strings.TrimSpace(text)
-}
-
 // The channels of the protocol v4.channel.k8s.io: the first byte of each message.
 const (
 	stdinChannel = iota
@@ -100,7 +71,7 @@ const (
 
 // A socket is the streams of a process in a pod, over a websocket.
 type socket struct {
-	*said
+	*remotebox.Stderr
 	ws      *websocket.Conn
 	current io.Reader // the rest of a message of standard output; nil between two
 	writing sync.Mutex
@@ -120,7 +91,7 @@ func (c *Cluster) overWebsocket(ctx context.Context, url string) (client.Streams
 	if err != nil {
 		return nil, refusal(err)
 	}
-	return &socket{said: newSaid(c.log), ws: ws}, nil
+	return &socket{Stderr: remotebox.NewStderr(c.log), ws: ws}, nil
 }
 
 // refusal is what the API server has answered instead of an upgrade, if it is that: the error
@@ -161,7 +132,7 @@ func (s *socket) Read(p []byte) (int, error) {
 		case stdoutChannel:
 			s.current = message
 		case stderrChannel:
-			if _, err := io.Copy(s.said, message); err != nil {
+			if _, err := io.Copy(s.Stderr, message); err != nil {
 				return 0, err
 			}
 		case errorChannel:

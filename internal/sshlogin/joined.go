@@ -5,12 +5,11 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
-	"github.com/sandshell/sandshell/internal/headtail"
+	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -24,29 +23,13 @@ type joined struct {
 	box     *Box
 	reading sync.WaitGroup // of standard error
 	closing sync.Once
-
-	mu   sync.Mutex
-	said headtail.Buffer
+	*remotebox.Stderr
 }
-
-// saidMax is how many bytes of the standard error are kept.
-const saidMax = 2 << 10
 
 func newJoined(p shellbox.Process, h *sshhost.Host, box *Box) *joined {
 	j := &joined{p: p, in: p.Stdin(), out: p.Stdout(), h: h, box: box,
-		said: headtail.Buffer{Max: saidMax}}
-	j.reading.Go(func() {
-		buf := make([]byte, 512)
-		for {
-			n, err := p.Stderr().Read(buf)
-			j.mu.Lock()
-			j.said.Write(buf[:n])
-			j.mu.Unlock()
-			if err != nil {
-				return
-			}
-		}
-	})
+		Stderr: remotebox.NewStderr(nil)}
+	j.reading.Go(func() { io.Copy(j.Stderr, p.Stderr()) })
 	return j
 }
 
@@ -84,14 +67,6 @@ func (j *joined) Close() error {
 		j.reading.Wait()
 	})
 	return nil
-}
-
-// Said implements boxclient.Streams.
-func (j *joined) Said() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	text, _ := j.said.Text()
-	return strings.TrimSpace(text)
 }
 
 func (j *joined) LocalAddr() net.Addr              { return address("") }
