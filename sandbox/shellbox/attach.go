@@ -13,6 +13,7 @@ import (
 
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
 )
 
 // Attach takes over what another program has left running on the host: its sessions with their
@@ -188,14 +189,13 @@ func (s *session) recall(k Kept, c *command) (busy bool, err error) {
 			text, m, chunk = s.sh.scan.Next(chunk)
 			if busy {
 				s.screen.Write(text)
-				c.out.write(text)
+				c.out.Write(text)
 			}
 			if m == nil || m.Seq <= s.answered {
 				continue
 			}
 			s.anySeq, c.seq, busy = false, m.Seq, m.Kind == dialect.Begin
-			c.out.untold.kept.Reset()
-			c.out.cleaner.Reset()
+			c.out.Reset()
 			if m.Kind == dialect.End {
 				s.cwd, s.answered = m.Dir, m.Seq
 				if !s.told {
@@ -217,7 +217,7 @@ func (s *session) recall(k Kept, c *command) (busy bool, err error) {
 // adoptJob makes a job of a session. All that is kept of what it printed is read again; skipped
 // bytes are not.
 func (b *Box) adoptJob(s *session, n note, skipped int64) error {
-	j := &job{box: b, id: n.ID, command: n.Job, s: s, spool: &spool{max: s.opts.MaxLog},
+	j := &job{box: b, id: n.ID, command: n.Job, s: s, spool: output.NewSpool(s.opts.MaxLog),
 		done: make(chan struct{})}
 	s.job = j
 	b.mu.Lock()
@@ -232,7 +232,7 @@ func (b *Box) adoptJob(s *session, n note, skipped int64) error {
 	c.phase, c.sh, s.cmd, s.up, s.anySeq = sent, s.sh, c, true, true
 	if skipped > 0 && skipped >= n.Head { // the marker of its begin is among them
 		c.phase = running
-		j.spool.skip(skipped - n.Head)
+		j.spool.Skip(skipped - n.Head)
 	}
 	s.logBegin(c, "command taken over")
 	s.run(s.sh)

@@ -11,6 +11,7 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
 )
 
 var errNoContext = errors.New("the context is nil")
@@ -168,9 +169,9 @@ type call struct {
 	s      *session
 	c      *command
 	o      sandbox.ExecOptions
-	view   *view
-	tee    *tee   // nil: none
-	marks  []mark // that the callers' writers have to reach, when there is a Result
+	view   *output.View
+	tee    *output.Tee   // nil: none
+	marks  []output.Mark // that the callers' writers have to reach, when there is a Result
 	began  time.Time
 	reason error // why it has the command killed
 	closes bool  // the end of input has been typed
@@ -197,7 +198,7 @@ func (w *call) wait(ctx context.Context, m mode) (*sandbox.Result, error) {
 	for {
 		w.s.mu.Lock()
 		r, err, over := w.look()
-		changed := w.c.changed
+		changed := w.c.changed.Wait()
 		w.s.mu.Unlock()
 		if over {
 			return r, err
@@ -236,10 +237,10 @@ func after(d time.Duration, begin time.Time) <-chan time.Time {
 func (w *call) look() (r *sandbox.Result, err error, over bool) {
 	s, c := w.s, w.c
 	switch {
-	case w.view.match != nil: // even if the command has ended: the next call returns the end
+	case w.view.Matched(): // even if the command has ended: the next call returns the end
 		r = &sandbox.Result{State: sandbox.Running, ExitCode: -1,
-			FullScreen: c.out.cleaner.FullScreen(), Duration: time.Since(c.began)}
-		c.out.matched(w.view).fill(r)
+			FullScreen: c.out.FullScreen(), Duration: time.Since(c.began)}
+		c.out.UpToMatch(w.view).Fill(r)
 		c.leave(w)
 		if c.phase == ended && !c.told {
 			s.unseen = c
@@ -269,8 +270,8 @@ func (w *call) final() *sandbox.Result {
 		return nil
 	}
 	r := *c.result
-	c.out.take(w.view, true).fill(&r)
-	r.FullScreen = c.out.cleaner.FullScreen()
+	c.out.All(w.view, true).Fill(&r)
+	r.FullScreen = c.out.FullScreen()
 	c.told = true
 	if s.unseen == c {
 		s.unseen = nil
@@ -340,8 +341,8 @@ func (w *call) leaveIdle(idle *<-chan time.Time) *sandbox.Result {
 }
 
 // drain waits until the callers' writers have got all of the output that the Result is about: for
-// as long as it takes, or for writerDelay from when something else wants the call to return. If
-// that has the command killed, its writers are in a hurry anyway.
+// as long as it takes, or for output.WriterDelay from when something else wants the call to return.
+// If that has the command killed, its writers are in a hurry anyway.
 func (w *call) drain(ctx context.Context) error {
 	w.s.mu.Lock()
 	active := w.c.active
@@ -354,15 +355,15 @@ func (w *call) drain(ctx context.Context) error {
 	var spared bool
 	var errs []error
 	for _, m := range w.marks {
-		for missing := m.missing(); missing != nil; missing = m.missing() {
+		for missing := m.Pending(); missing != nil; missing = m.Pending() {
 			select {
 			case <-missing:
 				continue
 			case <-limit: // and writers that had to wait for one that blocks get theirs only now
-				if !dropBlocked(w.marks) && spared {
-					m.drop()
+				if !output.GiveUpBlocked(w.marks) && spared {
+					m.GiveUp()
 				}
-				limit, spared = time.After(writerDelay), true
+				limit, spared = time.After(output.WriterDelay), true
 				continue
 			case <-timeout:
 				timeout = nil
@@ -375,9 +376,9 @@ func (w *call) drain(ctx context.Context) error {
 			case <-gone:
 				gone = nil
 			}
-			limit = cmp.Or(limit, time.After(writerDelay))
+			limit = cmp.Or(limit, time.After(output.WriterDelay))
 		}
-		errs = append(errs, m.t.failure())
+		errs = append(errs, m.Failure())
 	}
 	return errors.Join(errs...)
 }

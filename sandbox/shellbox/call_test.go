@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
 )
 
 // A Timeout that passes at the moment of the command's end bounds the wait for the caller's writer,
@@ -20,16 +21,17 @@ func TestDrainAfterTimeout(t *testing.T) {
 		blocked, writer := io.Pipe()
 		defer blocked.Close()
 		w := &call{
-			s: &session{gone: make(chan struct{})}, c: &command{}, view: &view{},
+			s: &session{gone: make(chan struct{})}, c: &command{}, view: &output.View{},
 			began: time.Now().Add(-time.Minute),
-			o:     sandbox.NewExecOptions(sandbox.Timeout(time.Second)), tee: newTee("Tee", writer),
+			o:     sandbox.NewExecOptions(sandbox.Timeout(time.Second)),
+			tee:   output.NewTee("Tee", writer),
 		}
-		w.tee.expect(1)
-		w.tee.write([]byte("a"))
+		w.tee.Announce(1)
+		w.tee.Write([]byte("a"))
 		w.c.leave(w)
 		began := time.Now()
 		require.ErrorIs(t, w.drain(t.Context()), exec.ErrWaitDelay)
-		require.Equal(t, writerDelay, time.Since(began))
+		require.Equal(t, output.WriterDelay, time.Since(began))
 	})
 }
 
@@ -40,13 +42,13 @@ func TestDrainBeforeTimes(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := drained(o)
-			w.tee = newTee("Tee", slowly(3*writerDelay))
-			w.tee.expect(1)
-			w.tee.write([]byte("a"))
+			w.tee = output.NewTee("Tee", slowly(3*output.WriterDelay))
+			w.tee.Announce(1)
+			w.tee.Write([]byte("a"))
 			w.c.leave(w)
 			began := time.Now()
 			require.NoError(t, w.drain(t.Context()))
-			require.Equal(t, 3*writerDelay, time.Since(began))
+			require.Equal(t, 3*output.WriterDelay, time.Since(began))
 		})
 	}
 }
@@ -71,14 +73,14 @@ func TestDrainOthers(t *testing.T) {
 					w.o.Yield = 0
 				}
 				w.c.follow([]io.Writer{writer, &other})
-				tees, piece := w.c.tees, make([]byte, teeMax)
+				tees, piece := w.c.tees, make([]byte, output.TeeMax)
 				for _, t := range tees {
-					t.expect(3 * teeMax)
+					t.Announce(3 * output.TeeMax)
 				}
 				go func() {
 					for range 3 {
 						for _, t := range tees {
-							t.write(piece)
+							t.Write(piece)
 						}
 					}
 				}()
@@ -88,7 +90,7 @@ func TestDrainOthers(t *testing.T) {
 				err := w.drain(t.Context())
 				require.ErrorIs(t, err, exec.ErrWaitDelay)
 				require.Len(t, err.(interface{ Unwrap() []error }).Unwrap(), 1)
-				require.Equal(t, 3*teeMax, other.Len())
+				require.Equal(t, 3*output.TeeMax, other.Len())
 				w.c.silence()
 			})
 		})
@@ -99,8 +101,9 @@ func TestDrainOthers(t *testing.T) {
 func drained(opts ...sandbox.ExecOption) *call {
 	now := time.Now()
 	return &call{
-		s: &session{gone: make(chan struct{})}, c: &command{active: now}, view: &view{}, began: now,
-		o: sandbox.NewExecOptions(opts...),
+		s: &session{gone: make(chan struct{})}, c: &command{active: now}, view: &output.View{},
+		began: now,
+		o:     sandbox.NewExecOptions(opts...),
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/broadcast"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
@@ -36,11 +38,11 @@ type command struct {
 
 	offset int64 // of its line on the shell's pipe; -1: its shell was started for it
 
-	out     output
-	tees    []*tee // that get what comes
-	follows []*tee // those of Follow, or of a job's LogTo
-	spool   *spool // a job's: gets all of the output
-	printed int64  // bytes of output
+	out     output.Output
+	tees    []*output.Tee // that get what comes
+	follows []*output.Tee // those of Follow, or of a job's LogTo
+	spool   *output.Spool // a job's: gets all of the output
+	printed int64         // bytes of output
 	began   time.Time
 	// all that the command has started is younger, all that earlier ones have is older
 	after  time.Time
@@ -60,42 +62,34 @@ type command struct {
 	unechoed int64     // what printed was when a line was typed last; -1: no line was
 	due      time.Time // when who waited has got it, or is not going to
 
-	changed chan struct{} // closed, and made anew, when any call should look again
-	done    chan struct{} // closed when ended
+	changed broadcast.Signal // any call should look again
+	done    chan struct{}    // closed when ended
 	result  *sandbox.Result
 	told    bool // a call has returned result
 }
 
 func newCommand(text string, once bool) *command {
 	now := time.Now()
-	c := &command{text: text, once: once, began: now, active: now, changed: make(chan struct{}),
+	c := &command{text: text, once: once, began: now, active: now,
 		done: make(chan struct{})}
 	// even if the first call asks for less: the next may ask for more
-	c.out.untold.kept.Max = sandbox.DefaultMaxOutput
+	keep := sandbox.DefaultMaxOutput
 	if once {
-		c.out.untold.kept.Max = 4 << 10 // the spool has it all
+		keep = 4 << 10 // the spool has all
 	}
+	c.out = output.New(keep)
 	return c
-}
-
-// change has all calls look again.
-func (c *command) change() {
-	close(c.changed)
-	c.changed = make(chan struct{})
 }
 
 // wrote takes output.
 func (c *command) wrote(text []byte) {
 	c.active = time.Now()
 	c.printed += int64(len(text))
-	c.out.write(text)
-	wake := c.question != 0
+	c.out.Write(text)
+	wake := c.question != 0 || c.out.Matched()
 	c.question = 0
-	for _, v := range c.out.views {
-		wake = wake || v.match != nil
-	}
 	if wake {
-		c.change()
+		c.changed.Send()
 	}
 }
 
@@ -106,7 +100,7 @@ func (c *command) follow(writers []io.Writer) {
 		option = "LogTo"
 	}
 	for _, w := range writers {
-		c.follows = append(c.follows, newTee(option, w))
+		c.follows = append(c.follows, output.NewTee(option, w))
 	}
 	c.tees = append(c.tees, c.follows...)
 }
@@ -115,43 +109,45 @@ func (c *command) follow(writers []io.Writer) {
 func (c *command) attend(w *call) {
 	c.calls++
 	c.question = 0
-	c.change()
-	w.view = c.out.open(w.o.MaxOutput, w.o.Until)
+	c.changed.Send()
+	w.view = c.out.Open(w.o.MaxOutput, w.o.Until)
 	if w.o.Tee == nil {
 		return
 	}
-	w.tee = newTee("Tee", w.o.Tee)
+	w.tee = output.NewTee("Tee", w.o.Tee)
 	c.tees = append(c.tees, w.tee)
 	if c.killing {
-		w.tee.hurry()
+		w.tee.LimitWrites()
 	}
 }
 
 // leave ends a call about the command, but for what its writers have not got yet.
 func (c *command) leave(w *call) {
 	c.calls--
-	c.out.close(w.view)
+	c.out.Close(w.view)
 	for _, t := range c.follows {
-		w.marks = append(w.marks, t.mark())
+		w.marks = append(w.marks, t.Mark())
 	}
 	if w.tee != nil {
-		w.tee.end()
-		w.marks = append(w.marks, w.tee.mark())
-		c.tees = slices.DeleteFunc(slices.Clone(c.tees), func(t *tee) bool { return t == w.tee })
+		w.tee.End()
+		w.marks = append(w.marks, w.tee.Mark())
+		c.tees = slices.DeleteFunc(slices.Clone(c.tees), func(t *output.Tee) bool {
+			return t == w.tee
+		})
 	}
 }
 
 // hurry has the callers' writers given up that block.
 func (c *command) hurry() {
 	for _, t := range slices.Concat(c.tees, c.follows) {
-		t.hurry()
+		t.LimitWrites()
 	}
 }
 
 // silence says that nothing more comes.
 func (c *command) silence() {
 	for _, t := range c.tees {
-		t.end()
+		t.End()
 	}
 	c.tees = nil
 }
@@ -159,7 +155,7 @@ func (c *command) silence() {
 // blocked reports whether a caller's writer keeps the terminal's reader waiting.
 func (c *command) blocked() bool {
 	for _, t := range c.tees {
-		if t.blocks() {
+		if t.Blocks() {
 			return true
 		}
 	}
@@ -174,14 +170,14 @@ func (c *command) end(r *sandbox.Result) {
 	c.silence()
 	c.phase, c.result, c.question = ended, r, 0
 	close(c.done)
-	c.change()
+	c.changed.Send()
 }
 
 // partial returns a Result of the unfinished command.
-func (c *command) partial(v *view, state sandbox.State) *sandbox.Result {
-	p := c.out.take(v, false)
-	return p.fill(&sandbox.Result{State: state, ExitCode: -1,
-		FullScreen: c.out.cleaner.FullScreen(), Duration: time.Since(c.began)})
+func (c *command) partial(v *output.View, state sandbox.State) *sandbox.Result {
+	p := c.out.All(v, false)
+	return p.Fill(&sandbox.Result{State: state, ExitCode: -1,
+		FullScreen: c.out.FullScreen(), Duration: time.Since(c.began)})
 }
 
 // abridged returns command quoted, short enough for an error message.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
 )
 
 // ends takes how the command has ended; s.mu is held. The shell waits for the next line. What the
@@ -11,7 +12,7 @@ import (
 // is on its way.
 func (s *session) ends(c *command, r *sandbox.Result) {
 	c.phase, c.result = ending, r
-	c.change()
+	c.changed.Send()
 	switch {
 	case c.killing: // kill goes on
 	case c.once, c.typed == 0 && !c.replied && !s.mayBeOOM(c, r):
@@ -27,14 +28,14 @@ func (s *session) ends(c *command, r *sandbox.Result) {
 func (s *session) ended(c *command, r *sandbox.Result) {
 	c.silence()
 	for _, t := range c.follows {
-		if t.mark().missing() != nil {
+		if t.Mark().Pending() != nil {
 			c.phase, c.result = ending, r
 			s.readers.Go(func() { s.followed(c, t) })
 			return
 		}
 	}
 	s.cmd = nil
-	s.alternate = c.out.cleaner.FullScreen()
+	s.alternate = c.out.FullScreen()
 	s.box.touch()
 	if c.calls == 0 {
 		s.unseen = c
@@ -44,9 +45,9 @@ func (s *session) ended(c *command, r *sandbox.Result) {
 }
 
 // followed ends the command under way when one of its followers has got everything.
-func (s *session) followed(c *command, t *tee) {
+func (s *session) followed(c *command, t *output.Tee) {
 	select {
-	case <-t.done:
+	case <-t.Done():
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.ended(c, c.result)
@@ -164,7 +165,7 @@ func (s *session) release() {
 	s.readers.Wait()
 	if c != nil {
 		for _, t := range c.follows {
-			<-t.done
+			<-t.Done()
 		}
 	}
 }

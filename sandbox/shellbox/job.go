@@ -12,6 +12,7 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/terminal"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
 	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
@@ -21,7 +22,7 @@ type job struct {
 	id      string
 	command string
 	s       *session
-	spool   *spool
+	spool   *output.Spool
 	done    chan struct{}
 	result  *sandbox.Result // when done
 	err     error           // when done: the box was closed or lost
@@ -40,7 +41,7 @@ func (b *Box) Background(ctx context.Context, command string,
 
 func (b *Box) background(ctx context.Context, command string,
 	opts sandbox.SessionOptions) (*job, error) {
-	j := &job{box: b, id: b.name("job"), command: command, spool: &spool{max: opts.MaxLog},
+	j := &job{box: b, id: b.name("job"), command: command, spool: output.NewSpool(opts.MaxLog),
 		done: make(chan struct{})}
 	var err error
 	if j.s, err = b.open(ctx, j.id, j, opts); err != nil {
@@ -62,7 +63,7 @@ func (b *Box) background(ctx context.Context, command string,
 	}
 	if err != nil {
 		j.s.Close()
-		j.spool.close()
+		j.spool.Close()
 		return nil, err
 	}
 	go j.run(w)
@@ -130,7 +131,7 @@ const logsMax = 1 << 20
 
 // Logs implements sandbox.Job.
 func (j *job) Logs(ctx context.Context, offset int64) ([]byte, int64, error) {
-	data, next, err := j.spool.read(offset, logsMax)
+	data, next, err := j.spool.Read(offset, logsMax)
 	if err == nil {
 		err = refuses(ctx)
 	}
@@ -250,7 +251,7 @@ func (j *job) Forget() error {
 	j.box.mu.Lock()
 	j.box.jobs = slices.DeleteFunc(j.box.jobs, func(other *job) bool { return other == j })
 	j.box.mu.Unlock()
-	j.spool.close()
+	j.spool.Close()
 	return nil
 }
 
@@ -268,11 +269,11 @@ func (j *job) wait(ctx context.Context) (*sandbox.Result, error) {
 		return nil, err
 	}
 	r := *j.result
-	p, err := j.spool.text()
+	p, err := j.spool.Text()
 	if err != nil {
 		return nil, err
 	}
-	return p.fill(&r), j.logErr
+	return p.Fill(&r), j.logErr
 }
 
 // over waits for the job's end.
@@ -291,5 +292,5 @@ func (j *job) over(ctx context.Context) error {
 // release waits for the job's goroutine, which ends with its session, and frees the spool.
 func (j *job) release() {
 	<-j.done
-	j.spool.close()
+	j.spool.Close()
 }

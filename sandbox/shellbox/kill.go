@@ -29,7 +29,7 @@ func (s *session) kill() {
 		return
 	}
 	c.killing = true
-	c.change()
+	c.changed.Send()
 	if c.phase == queued { // no shell has got it
 		s.cmd = nil
 		c.end(nil)
@@ -67,7 +67,7 @@ func (k *killing) run() {
 	k.since = k.first
 	for {
 		s.mu.Lock()
-		changed, phase := c.changed, c.phase
+		changed, phase := c.changed.Wait(), c.phase
 		s.mu.Unlock()
 		if phase >= ending {
 			break

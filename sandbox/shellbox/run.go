@@ -17,6 +17,7 @@ import (
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
 )
 
 // runDelay is how long Run waits, after the program's end, for the end of its output, which a
@@ -236,7 +237,7 @@ func (o *outputs) finish(ctx context.Context, answers func(context.Context) bool
 func (o *outputs) leave() {
 	select {
 	case <-o.copied:
-	case <-time.After(writerDelay):
+	case <-time.After(output.WriterDelay):
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // asks the terminal, as a terminal does: by typing. s.mu is held.
 func (s *session) shows(c *command, text []byte) {
 	shown := 0
-	for _, query := range c.out.cleaner.Queries() {
+	for _, query := range c.out.Queries() {
 		s.screen.Write(text[shown:query.At])
 		shown = query.At
 		answer := ""

@@ -81,14 +81,14 @@ func (s *session) text(sh *shell, text []byte) {
 	s.shows(c, text)
 	spool, tees := c.spool, c.tees
 	for _, t := range tees {
-		t.expect(len(text))
+		t.Announce(len(text))
 	}
 	s.mu.Unlock()
 	if spool != nil {
 		spool.Write(text)
 	}
 	for _, t := range tees {
-		t.write(text)
+		t.Write(text)
 	}
 }
 
@@ -100,7 +100,7 @@ func (s *session) skip(sh *shell, bytes int64) {
 	c := s.printing(sh)
 	s.mu.Unlock()
 	if c != nil && c.spool != nil {
-		c.spool.skip(bytes)
+		c.spool.Skip(bytes)
 	}
 }
 
@@ -138,8 +138,7 @@ func (s *session) marker(sh *shell, m *dialect.Marker) {
 			sh.dialect.Bash, sh.dialect.HighFD = true, true
 		}
 		s.keepAlive(sh, time.Duration(m.IdleLimit)*time.Second)
-		close(sh.answer)
-		sh.answer = make(chan struct{})
+		sh.answered.Send()
 		if s.up {
 			s.said(m)
 		} else if !s.told {
@@ -300,7 +299,7 @@ func (s *session) typeKeys(text string) {
 	c.active = time.Now()
 	if c.question != 0 {
 		c.question = 0
-		c.change()
+		c.changed.Send()
 	}
 	c.unechoed, c.due = -1, c.active.Add(unanswered)
 	if strings.ContainsAny(text, "\n\r") {

@@ -7,6 +7,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/broadcast"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 )
@@ -20,12 +21,13 @@ type shell struct {
 	commands *typist // on the pipe
 	keys     *typist // on the terminal
 	scan     dialect.Scanner
-	answer   chan struct{} // closed, and made anew, with each D marker
-	exited   chan struct{} // closed when its process has ended
-	over     chan struct{} // closed when the shell has ended, and all that it has printed was read,
-	status   Status        // so,
-	lost     error         // or nobody knows how: the host is gone
-	oom      bool          // and the kernel had killed because of memory
+	answered broadcast.Signal // with each End marker
+	exited   chan struct{}    // closed when its process has ended
+	// closed when the shell has ended, and all that it has printed was read,
+	over   chan struct{}
+	status Status // so,
+	lost   error  // or nobody knows how: the host is gone
+	oom    bool   // and the kernel had killed because of memory
 
 	shown int64 // bytes of the terminal's output that have been taken; only its reader looks at it
 	head  int64 // as many of them came before the output of a job
@@ -46,7 +48,7 @@ func newShell(p Process, secret string) *shell {
 	sh := &shell{
 		proc: p, pid: p.PID(), dialect: dialect.Dialect{Secret: secret, TTY: "/dev/tty"},
 		commands: newTypist(p.Commands(), commandPiece), keys: newTypist(p.Stdin(), keysPiece),
-		answer: make(chan struct{}), exited: make(chan struct{}), over: make(chan struct{}),
+		exited: make(chan struct{}), over: make(chan struct{}),
 	}
 	sh.scan = sh.dialect.Scanner()
 	return sh

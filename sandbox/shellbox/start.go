@@ -140,7 +140,7 @@ func (s *session) launch(ctx context.Context, dir string, rows,
 func (s *session) answers(ctx context.Context, sh *shell, seq int) error {
 	for {
 		s.mu.Lock()
-		answered, answer := s.answered, sh.answer
+		answered, answer := s.answered, sh.answered.Wait()
 		s.mu.Unlock()
 		if answered >= seq {
 			return nil

@@ -114,9 +114,9 @@ func (w *watch) run() {
 }
 
 // wait waits for the pause, and returns what tells that a call has come or gone.
-func (w *watch) wait(pause time.Duration) (changed chan struct{}, over bool) {
+func (w *watch) wait(pause time.Duration) (changed <-chan struct{}, over bool) {
 	w.s.mu.Lock()
-	changed = w.c.changed
+	changed = w.c.changed.Wait()
 	over = w.s.err != nil || w.s.sh != w.sh || w.s.cmd != w.c || w.c.phase >= ending ||
 		w.c.phase == queued || w.c.tries != w.tries
 	w.s.mu.Unlock()
@@ -204,7 +204,7 @@ func (w *watch) look(seen time.Time) finding {
 // guess says what processes may wait for that do not show it.
 func (w *watch) guess(f *finding, l *proc.Look) {
 	w.s.mu.Lock()
-	partial, full := w.c.out.partial(), w.c.out.cleaner.FullScreen()
+	partial, full := w.c.out.Partial(), w.c.out.FullScreen()
 	w.s.mu.Unlock()
 	f.kind = kindOf(l.HiddenModes)
 	switch {
@@ -250,7 +250,7 @@ func (w *watch) judge(f *finding) time.Duration {
 		return surely
 	}
 	c.question, c.answered, c.due = f.kind, f.wait, time.Time{}
-	c.change()
+	c.changed.Send()
 	return paceMax
 }
 

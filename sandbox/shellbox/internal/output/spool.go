@@ -1,4 +1,4 @@
-package shellbox
+package output
 
 import (
 	"errors"
@@ -14,26 +14,31 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A spool keeps a job's output: in memory while it is short, else in a temporary file of this
-// machine. Where the system allows it, the file never has a name, so that nothing is left of it
-// however this program ends.
-type spool struct {
-	max int64 // bytes kept, the last ones; 0: all
+// A Spool keeps a job's output: in memory while it is short, else in a temporary file of this
+// machine. Where the system allows it, the file has no name, so that nothing is left of it however
+// this program ends.
+//
+// The methods may be called from several goroutines.
+type Spool struct {
+	max int64 // it keeps the last max bytes; 0: all
 
 	mu     sync.Mutex
-	memory []byte // if there is no file
+	memory []byte // the output, while there is no file
 	f      *os.File
-	size   int64 // all that was written or skipped
-	begin  int64 // what is before this offset was skipped, or came before
-	err    error // of the first write that failed, ErrClosed after close; later output is lost
+	size   int64 // bytes written and skipped
+	begin  int64 // bytes before this offset were skipped, or came before what was skipped
+	err    error // of the first write that failed, or ErrClosed after Close; later output is lost
 }
 
-// inMemory is up to how many bytes a spool takes no descriptor.
+// NewSpool returns a Spool that keeps the last max bytes. If max is 0, it keeps all.
+func NewSpool(max int64) *Spool { return &Spool{max: max} }
+
+// inMemory is up to how many bytes a Spool keeps without a file.
 const inMemory = 32 << 10
 
-// Write appends p. It never fails, because an error would end the job's output; read returns the
+// Write appends p. It never fails, because an error would end the job's output. Read returns the
 // error instead.
-func (s *spool) Write(p []byte) (int, error) {
+func (s *Spool) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -57,7 +62,7 @@ func (s *spool) Write(p []byte) (int, error) {
 }
 
 // toFile moves the output from memory to a file.
-func (s *spool) toFile() error {
+func (s *Spool) toFile() error {
 	f, err := os.CreateTemp("", "sandshell-job-")
 	if err != nil {
 		return fmt.Errorf("create the job's log: %w", err)
@@ -71,9 +76,9 @@ func (s *spool) toFile() error {
 	return err
 }
 
-// place returns where the byte of that offset is in the file, and how many of n bytes are there in
-// one piece.
-func (s *spool) place(offset int64, n int) (at int64, piece int) {
+// place returns where the byte at offset is in the file, and how many of n bytes are there in one
+// piece.
+func (s *Spool) place(offset int64, n int) (at int64, piece int) {
 	if s.max == 0 {
 		return offset, n
 	}
@@ -81,16 +86,16 @@ func (s *spool) place(offset int64, n int) (at int64, piece int) {
 	return at, int(min(int64(n), s.max-at))
 }
 
-// first returns the offset of the first byte that is kept; s.mu is held.
-func (s *spool) first() int64 {
+// firstLocked returns the offset of the first byte that is kept.
+func (s *Spool) firstLocked() int64 {
 	if s.max == 0 {
 		return s.begin
 	}
 	return max(s.begin, s.size-s.max)
 }
 
-// skip counts so many bytes that do not come. With them goes what was before.
-func (s *spool) skip(n int64) {
+// Skip counts n bytes that do not come. What was before them is forgotten.
+func (s *Spool) Skip(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -101,9 +106,9 @@ func (s *spool) skip(n int64) {
 	s.begin = s.size
 }
 
-// read returns at most max bytes from offset on, or from the first that is kept, and the offset
-// behind them.
-func (s *spool) read(offset int64, max int) (p []byte, next int64, err error) {
+// Read returns at most max bytes from offset on, or from the first that is kept, and the offset
+// behind them. After Close the error is sandbox.ErrClosed.
+func (s *Spool) Read(offset int64, max int) (p []byte, next int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -115,7 +120,7 @@ func (s *spool) read(offset int64, max int) (p []byte, next int64, err error) {
 	case offset == s.size:
 		return nil, offset, s.err
 	}
-	if first := s.first(); offset < first {
+	if first := s.firstLocked(); offset < first {
 		offset = first
 	}
 	n := min(int64(max), s.size-offset)
@@ -133,24 +138,24 @@ func (s *spool) read(offset int64, max int) (p []byte, next int64, err error) {
 	return p, offset, nil
 }
 
-// text returns the output as a Result shows it, cleaned.
-func (s *spool) text() (*piece, error) {
+// Text returns the output as a Result shows it, cleaned.
+func (s *Spool) Text() (*Piece, error) {
 	s.mu.Lock()
-	size, first := s.size, s.first()
+	size, first := s.size, s.firstLocked()
 	s.mu.Unlock()
 	kept := headtail.Buffer{Max: sandbox.DefaultMaxOutput}
 	kept.Skip(first)
 	half := int64(kept.Max / 2)
 	if size-first <= int64(kept.Max) {
-		all, _, err := s.read(first, kept.Max)
+		all, _, err := s.Read(first, kept.Max)
 		kept.WriteString(terminal.Text(all))
 		return newPiece(&kept), err
 	}
-	head, next, err := s.read(first, int(half))
+	head, next, err := s.Read(first, int(half))
 	if err != nil {
 		return nil, err
 	}
-	tail, _, err := s.read(max(next, size-half), int(half))
+	tail, _, err := s.Read(max(next, size-half), int(half))
 	if err != nil {
 		return nil, err
 	}
@@ -160,8 +165,8 @@ func (s *spool) text() (*piece, error) {
 	return newPiece(&kept), nil
 }
 
-// close forgets the output.
-func (s *spool) close() {
+// Close forgets the output.
+func (s *Spool) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.f != nil {

@@ -1,4 +1,4 @@
-package shellbox
+package output
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 func TestSpool(t *testing.T) {
 	for _, bound := range []int64{0, 1, 1000, 1 << 20} {
 		t.Run(fmt.Sprint(bound), func(t *testing.T) {
-			s := &spool{max: bound}
-			defer s.close()
+			s := NewSpool(bound)
+			defer s.Close()
 			var all []byte
 			for i := 0; len(all) < 100_000; i++ {
 				p := bytes.Repeat([]byte{byte(i)}, rand.IntN(5000))
@@ -29,7 +29,7 @@ func TestSpool(t *testing.T) {
 			}
 			for _, offset := range []int{0, first, first + 1, len(all) - 1, len(all)} {
 				offset = min(offset, len(all))
-				data, next, err := s.read(int64(offset), len(all))
+				data, next, err := s.Read(int64(offset), len(all))
 				require.NoError(t, err)
 				require.EqualValues(t, len(all), next)
 				require.True(t, bytes.Equal(all[max(offset, first):], data))
@@ -38,9 +38,9 @@ func TestSpool(t *testing.T) {
 				require.NoError(t, err)
 				require.LessOrEqual(t, info.Size(), bound, "the file does not grow")
 			}
-			_, _, err := s.read(int64(len(all)+1), 1)
+			_, _, err := s.Read(int64(len(all)+1), 1)
 			require.Error(t, err)
-			p, err := s.text()
+			p, err := s.Text()
 			require.NoError(t, err)
 			require.EqualValues(t, first, p.omitted)
 		})
@@ -49,14 +49,14 @@ func TestSpool(t *testing.T) {
 
 // A short log needs no file.
 func TestShortSpool(t *testing.T) {
-	s := &spool{}
+	s := NewSpool(0)
 	s.Write([]byte("one\ntwo"))
 	require.Nil(t, s.f)
-	data, next, err := s.read(4, 2)
+	data, next, err := s.Read(4, 2)
 	require.NoError(t, err)
 	require.Equal(t, "tw", string(data))
 	require.EqualValues(t, 6, next)
-	s.close()
-	_, _, err = s.read(0, 1)
+	s.Close()
+	_, _, err = s.Read(0, 1)
 	require.ErrorIs(t, err, sandbox.ErrClosed)
 }

@@ -1,4 +1,4 @@
-package shellbox
+package output
 
 import (
 	"regexp"
@@ -7,40 +7,40 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sandshell/sandshell/internal/headtail"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-func newOutput(limit int) *output {
-	return &output{untold: view{kept: headtail.Buffer{Max: limit}}}
+func newOutput(limit int) *Output {
+	o := New(limit)
+	return &o
 }
 
 // all returns the output that no Result has had, in at most limit bytes.
-func (o *output) all(limit int, end bool) *piece { return o.take(o.open(limit, nil), end) }
+func (o *Output) all(limit int, end bool) *Piece { return o.All(o.Open(limit, nil), end) }
 
 func TestOutputIsGivenOnce(t *testing.T) {
 	o := newOutput(sandbox.DefaultMaxOutput)
 	take := func(end bool) string { return o.all(sandbox.DefaultMaxOutput, end).text }
-	o.write([]byte("one\nname? "))
+	o.Write([]byte("one\nname? "))
 	require.Equal(t, "one\nname? ", take(false))
 	require.Equal(t, "", take(false))
-	o.write([]byte("ann\nhello"))
+	o.Write([]byte("ann\nhello"))
 	require.Equal(t, "ann\nhello", take(false))
-	o.write([]byte("\n10%\r"))
+	o.Write([]byte("\n10%\r"))
 	require.Equal(t, "\n10%", take(false))
-	o.write([]byte("20%")) // what was shown has changed: it is shown whole
+	o.Write([]byte("20%")) // what was shown has changed: it is shown whole
 	require.Equal(t, "20%", take(true))
 }
 
 // Two calls at once each get all of the output, with their own limit and pattern.
 func TestOutputOfTwoCalls(t *testing.T) {
 	o := newOutput(sandbox.DefaultMaxOutput)
-	o.write([]byte("one\n"))
-	a, b := o.open(100, regexp.MustCompile("t.o")), o.open(4, nil)
-	o.write([]byte("two\nthree\n"))
+	o.Write([]byte("one\n"))
+	a, b := o.Open(100, regexp.MustCompile("t.o")), o.Open(4, nil)
+	o.Write([]byte("two\nthree\n"))
 	require.NotNil(t, a.match)
-	require.Equal(t, "one\ntwo", o.matched(a).text)
-	p := o.take(b, false)
+	require.Equal(t, "one\ntwo", o.UpToMatch(a).text)
+	p := o.All(b, false)
 	require.Equal(t, "one\n"[:2]+"e\n", p.text)
 	require.EqualValues(t, 10, p.omitted)
 	require.Empty(t, o.all(100, true).text)
@@ -51,7 +51,7 @@ func TestOutputKeepsHeadAndTail(t *testing.T) {
 	var all strings.Builder
 	for range 1000 {
 		all.WriteString("0123456789\n")
-		o.write([]byte("0123456789\n"))
+		o.Write([]byte("0123456789\n"))
 	}
 	p := o.all(100, true)
 	require.Equal(t, all.String()[:p.at], p.text[:p.at])
@@ -63,7 +63,7 @@ func TestOutputKeepsHeadAndTail(t *testing.T) {
 // An output is cut at the end of a line, where there is one near.
 func TestOutputIsCutAtLines(t *testing.T) {
 	o := newOutput(1010)
-	o.write([]byte(strings.Repeat("0123456789012345678\n", 1000)))
+	o.Write([]byte(strings.Repeat("0123456789012345678\n", 1000)))
 	p := o.all(1010, true)
 	require.Equal(t, strings.Repeat("0123456789012345678\n", 50), p.text)
 	require.Equal(t, 500, p.at)
@@ -88,13 +88,13 @@ func TestUntil(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := newOutput(sandbox.DefaultMaxOutput)
-			v := o.open(sandbox.DefaultMaxOutput, regexp.MustCompile(c.re))
+			v := o.Open(sandbox.DefaultMaxOutput, regexp.MustCompile(c.re))
 			for i, chunk := range c.chunks {
 				require.Equal(t, i >= c.matchedAfter, v.match != nil)
-				o.write([]byte(chunk))
+				o.Write([]byte(chunk))
 			}
 			require.NotNil(t, v.match)
-			p := o.matched(v)
+			p := o.UpToMatch(v)
 			require.Equal(t, c.text, p.text)
 			require.Equal(t, c.matched, p.matched)
 			require.Equal(t, c.rest, o.all(sandbox.DefaultMaxOutput, true).text)
@@ -116,10 +116,10 @@ func TestUntilBesideACut(t *testing.T) {
 		o := newOutput(2 * half)
 		before := strings.Repeat("b", half) + strings.Repeat("-", 999) + "\n" +
 			strings.Repeat("e", half-1) + "y"
-		o.untold.kept.WriteString(before)
-		v := o.open(2*half, regexp.MustCompile(c.re))
+		o.unreported.kept.WriteString(before)
+		v := o.Open(2*half, regexp.MustCompile(c.re))
 		require.NotNil(t, v.match)
-		p := o.matched(v)
+		p := o.UpToMatch(v)
 		require.Equal(t, c.text, p.text)
 		require.EqualValues(t, c.omitted, p.omitted)
 		rest := o.all(2*half, true)
@@ -130,7 +130,7 @@ func TestUntilBesideACut(t *testing.T) {
 
 func TestOutputIsCutBetweenRunes(t *testing.T) {
 	o := newOutput(sandbox.DefaultMaxOutput)
-	o.write([]byte(strings.Repeat("€", 100)))
+	o.Write([]byte(strings.Repeat("€", 100)))
 	p := o.all(100, false)
 	require.Equal(t, strings.Repeat("€", 32), p.text)
 	require.EqualValues(t, 300-96, p.omitted)
