@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/recording"
 )
 
 // BenchmarkRecord is 100 MB of output that is recorded to a file, beside the same box without.
@@ -16,7 +16,7 @@ func BenchmarkRecord(b *testing.B) {
 		plain := newPrinter(b, open(b, at))
 		file, err := os.Create(filepath.Join(b.TempDir(), "box.cast"))
 		noError(b, err)
-		rec := sandbox.Record(open(b, at), file)
+		rec := recording.New(open(b, at), file)
 		b.Cleanup(func() {
 			noError(b, rec.Close())
 			noError(b, file.Close())

@@ -12,6 +12,7 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/shellquote"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/recording"
 )
 
 // Times are how long the parts of a task have taken, in seconds.
@@ -113,7 +114,7 @@ func (t *trial) agentsBox(ctx context.Context, p *place) (*recorded, *verdict) {
 		}
 		box = users
 	}
-	recording, err := t.record(box)
+	rec, err := t.record(box)
 	if err != nil {
 		if users != nil {
 			t.close(users)
@@ -121,12 +122,12 @@ func (t *trial) agentsBox(ctx context.Context, p *place) (*recorded, *verdict) {
 		v := verdictOf(Error, "record: %v", err)
 		return nil, &v
 	}
-	return recording, nil
+	return rec, nil
 }
 
 // A recorded box closes its file behind it.
 type recorded struct {
-	*sandbox.Recording
+	*recording.Box
 	file *boundedFile
 }
 
@@ -136,13 +137,13 @@ func (t *trial) record(box sandbox.Sandbox) (*recorded, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &recorded{sandbox.Record(box, f), f}, nil
+	return &recorded{recording.New(box, f), f}, nil
 }
 
 // Unwrap makes sandbox.As find the box.
-func (r *recorded) Unwrap() sandbox.Sandbox { return r.Recording }
+func (r *recorded) Unwrap() sandbox.Sandbox { return r.Box }
 
-func (r *recorded) Close() error { return errors.Join(r.Recording.Close(), r.file.Close()) }
+func (r *recorded) Close() error { return errors.Join(r.Box.Close(), r.file.Close()) }
 
 func (t *trial) close(box io.Closer) {
 	if err := box.Close(); err != nil {

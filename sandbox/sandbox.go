@@ -15,8 +15,9 @@
 // [Until]). An unfinished command goes on with [Session.Input], [Session.Wait] or
 // [Session.Interrupt]. A non-zero exit status is data, not an error.
 //
-// [Record] wraps a Sandbox and keeps what goes on in it as a file that asciinema plays; package
-// sandbox/tracing wraps one with spans of OpenTelemetry's.
+// [Observe] wraps a Sandbox and tells an [Observer] what goes on in it. Two packages are such
+// observers: sandbox/recording makes a file that asciinema plays, and sandbox/tracing has spans of
+// OpenTelemetry's.
 //
 // # Concurrency and lifetimes
 //

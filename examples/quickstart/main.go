@@ -23,6 +23,7 @@ import (
 
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/recording"
 	"github.com/sandshell/sandshell/sshbox"
 )
 
@@ -76,9 +77,9 @@ func run(ctx context.Context, kind, image, record string) (err error) {
 		return err
 	}
 	// it takes the box's place, and closing it closes the box
-	recording := sandbox.Record(box, file)
-	t.box = recording
-	if err := errors.Join(t.take(ctx), recording.Close(), file.Close()); err != nil {
+	rec := recording.New(box, file)
+	t.box = rec
+	if err := errors.Join(t.take(ctx), rec.Close(), file.Close()); err != nil {
 		return err
 	}
 	t.say("To see it again: asciinema play %s", record)

@@ -2,8 +2,7 @@ package tracing
 
 import (
 	"context"
-	"errors"
-	"sync"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -11,118 +10,75 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A session is traced. It knows which command its calls are about.
+// A session traces the commands of a session.
 type session struct {
-	sandbox.Session
-	box *Box
-
-	mu      sync.Mutex
-	current *command // the last one that was begun
+	tracer *tracer
+	id     string
 }
 
-// Execute implements sandbox.Session.
-func (s *session) Execute(ctx context.Context, text string,
-	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	if ctx == nil {
-		return s.Session.Execute(ctx, text, opts...) // which says so
-	}
-	ctx, c := s.box.begin(ctx, "execute")
-	c.span.SetAttributes(attribute.String("sandshell.session", s.ID()))
-	s.mu.Lock()
-	before := s.current
-	s.current = c
-	s.mu.Unlock()
-	res, err := s.Session.Execute(ctx, text, append(opts[:len(opts):len(opts)],
-		sandbox.Follow(c))...)
-	if res != nil {
-		if before != nil {
-			before.end(nil, nil) // nobody has asked for its end
-		}
-		c.saw(res, err)
-		return res, err
-	}
-	c.end(nil, err)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.current == c { // an earlier command may still be there
-		s.current = before
-	}
-	return res, err
+// Execute implements sandbox.SessionObserver.
+func (s *session) Execute(ctx context.Context, _ string) (context.Context,
+	sandbox.CommandObserver) {
+	ctx, c := s.tracer.begin(ctx, "execute")
+	c.Started(s.id)
+	return ctx, c
 }
 
-// saw takes what a call about the command has returned.
-func (c *command) saw(res *sandbox.Result, err error) {
-	switch {
-	case c == nil:
-	case res != nil && res.State == sandbox.Exited, errors.Is(err, sandbox.ErrClosed),
-		errors.Is(err, sandbox.ErrLost):
-		c.end(res, err)
-	case res != nil && res.State == sandbox.Waiting:
+// Input implements sandbox.SessionObserver.
+func (s *session) Input(string, sandbox.InputKind) {}
+
+// Resize implements sandbox.SessionObserver.
+func (s *session) Resize(int, int) {}
+
+// Close implements sandbox.SessionObserver.
+func (s *session) Close() {}
+
+// A command is the span of a command in a session or a job. As an io.Writer it counts the output.
+type command struct {
+	span  trace.Span
+	bytes atomic.Int64
+}
+
+// begin begins the span of a command.
+func (t *tracer) begin(ctx context.Context, name string) (context.Context, *command) {
+	ctx, span := t.start(ctx, name)
+	return ctx, &command{span: span}
+}
+
+// Started implements sandbox.JobObserver.
+func (c *command) Started(id string) {
+	c.span.SetAttributes(attribute.String("sandshell.session", id))
+}
+
+// Write implements io.Writer.
+func (c *command) Write(p []byte) (int, error) {
+	c.bytes.Add(int64(len(p)))
+	return len(p), nil
+}
+
+// Input implements sandbox.JobObserver.
+func (c *command) Input(string) {}
+
+// Result implements sandbox.CommandObserver.
+func (c *command) Result(res *sandbox.Result) {
+	if res.State == sandbox.Waiting {
 		c.span.AddEvent("waiting", trace.WithAttributes(
 			attribute.String("sandshell.awaits", res.Awaits.String())))
 	}
 }
 
-// about returns the command that a call is about; nil if there has been none.
-func (s *session) about() *command {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.current
-}
-
-// Input implements sandbox.Session.
-func (s *session) Input(ctx context.Context, text string,
-	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	c := s.about()
-	res, err := s.Session.Input(ctx, text, opts...)
-	c.saw(res, err)
-	return res, err
-}
-
-// Wait implements sandbox.Session.
-func (s *session) Wait(ctx context.Context, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	c := s.about()
-	res, err := s.Session.Wait(ctx, opts...)
-	c.saw(res, err)
-	return res, err
-}
-
-// Interrupt implements sandbox.Session.
-func (s *session) Interrupt(ctx context.Context,
-	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	c := s.about()
-	res, err := s.Session.Interrupt(ctx, opts...)
-	c.saw(res, err)
-	return res, err
-}
-
-// Close implements sandbox.Session.
-func (s *session) Close() error {
-	err := s.Session.Close()
-	if c := s.about(); c != nil {
-		c.end(nil, sandbox.ErrClosed)
+// End implements sandbox.CommandObserver and sandbox.JobObserver.
+func (c *command) End(res *sandbox.Result, err error) {
+	state := sandbox.Running
+	if res != nil {
+		state = res.State
+		c.span.SetAttributes(attribute.Float64("sandshell.duration", res.Duration.Seconds()))
 	}
-	return err
-}
-
-// Execute implements sandbox.Session.
-func (b *Box) Execute(ctx context.Context, command string,
-	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	return b.main.Execute(ctx, command, opts...)
-}
-
-// Input implements sandbox.Session.
-func (b *Box) Input(ctx context.Context, text string,
-	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	return b.main.Input(ctx, text, opts...)
-}
-
-// Wait implements sandbox.Session.
-func (b *Box) Wait(ctx context.Context, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	return b.main.Wait(ctx, opts...)
-}
-
-// Interrupt implements sandbox.Session.
-func (b *Box) Interrupt(ctx context.Context, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	return b.main.Interrupt(ctx, opts...)
+	if state == sandbox.Exited {
+		c.span.SetAttributes(attribute.Int("sandshell.exit_code", res.ExitCode))
+	}
+	c.span.SetAttributes(attribute.String("sandshell.state", state.String()),
+		attribute.Int64("sandshell.bytes", c.bytes.Load()))
+	fail(c.span, err)
+	c.span.End()
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/recording"
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 	"github.com/sandshell/sandshell/sandbox/tracing"
 )
@@ -26,7 +27,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // open returns a traced box, and what its spans come to.
-func open(t testing.TB) (*tracing.Box, *tracetest.SpanRecorder, *trace.TracerProvider) {
+func open(t testing.TB) (sandbox.Sandbox, *tracetest.SpanRecorder, *trace.TracerProvider) {
 	t.Helper()
 	spans := tracetest.NewSpanRecorder()
 	provider := trace.NewTracerProvider(trace.WithSpanProcessor(spans))
@@ -91,7 +92,8 @@ func TestSpans(t *testing.T) {
 	all := ended(spans)
 	require.Len(t, all, 7)
 	require.Regexp(t,
-		`^execute box=LocalBox session=main exit_code=130 state=exited bytes=\d+; exception .*; Error command timed out$`, all[3])
+		`^execute box=LocalBox session=main exit_code=130 state=exited bytes=\d+; exception .*; `+
+			`Error command timed out$`, all[3])
 	require.Equal(t, []string{
 		"execute box=LocalBox session=main exit_code=3 state=exited bytes=7",
 		"execute box=LocalBox session=main state=running bytes=0; exception *sandbox.sentinel a " +
@@ -167,7 +169,7 @@ func TestWrapped(t *testing.T) {
 	t.Parallel()
 	box, spans, _ := open(t)
 	var cast bytes.Buffer
-	rec := sandbox.Record(box, &cast)
+	rec := recording.New(box, &cast)
 	require.NoError(t, plugin.Install(t.Context(), rec,
 		plugin.Plugin{Name: "greeting", Env: []string{"GREETING=hello"}}))
 	res, err := rec.Execute(t.Context(), `echo "$GREETING"`)

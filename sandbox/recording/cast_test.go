@@ -1,4 +1,4 @@
-package sandbox
+package recording
 
 import (
 	"io"
@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
 )
 
 // writes are the Writes of a recording, and when each came.
@@ -34,9 +36,10 @@ func (w *writes) Write(p []byte) (int, error) {
 func castTest(t *testing.T, test func(t *testing.T, w *writes, c *cast, one, two *track)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &writes{began: time.Now()}
-		c := newCast(w, nil, "test", DefaultRows, DefaultCols)
+		c := newCast(w, nil, "test", sandbox.DefaultRows, sandbox.DefaultCols)
 		track := func(id string) *track {
-			return &track{id: id, cast: c, shared: true, rows: DefaultRows, cols: DefaultCols}
+			return &track{id: id, cast: c, shared: true, rows: sandbox.DefaultRows,
+				cols: sandbox.DefaultCols}
 		}
 		if head, _ := w.since(0); len(head) != 1 || !strings.HasPrefix(head[0], `{"version":2,`) {
 			t.Fatalf("at first: %q", head)

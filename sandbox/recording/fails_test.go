@@ -1,4 +1,4 @@
-package sandbox_test
+package recording_test
 
 import (
 	"bytes"
@@ -11,15 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/recording"
 )
 
-// TestRecordFails: a writer that fails, or takes nothing, ends the recording and nothing else.
-func TestRecordFails(t *testing.T) {
+// TestFails: a writer that fails, or takes nothing, ends the recording and nothing else.
+func TestFails(t *testing.T) {
 	t.Parallel()
 	t.Run("Error", func(t *testing.T) {
 		t.Parallel()
 		full := errors.New("disk full")
-		rec := sandbox.Record(newBox(t), &failing{n: 100, err: full})
+		rec := recording.New(newBox(t), &failing{n: 100, err: full})
 		res, err := rec.Execute(t.Context(), "seq 1 100000; (exit 3)")
 		require.NoError(t, err)
 		require.Equal(t, 3, res.ExitCode)
@@ -30,7 +31,7 @@ func TestRecordFails(t *testing.T) {
 	t.Run("Blocks", func(t *testing.T) {
 		t.Parallel()
 		r, w := io.Pipe()
-		rec := sandbox.Record(newBox(t), w)
+		rec := recording.New(newBox(t), w)
 		rec.SetPatience(100 * time.Millisecond)
 		// more than may wait
 		res, err := rec.Execute(t.Context(), "seq 1 1000000", sandbox.MaxOutput(1000))
@@ -42,7 +43,7 @@ func TestRecordFails(t *testing.T) {
 	t.Run("BlocksWhileKilled", func(t *testing.T) {
 		t.Parallel()
 		r, w := io.Pipe()
-		rec := sandbox.Record(newBox(t), w)
+		rec := recording.New(newBox(t), w)
 		res, err := rec.Execute(t.Context(), "yes", sandbox.MaxOutput(1000),
 			sandbox.Timeout(2*time.Second))
 		require.ErrorIs(t, err, sandbox.ErrTimeout)
@@ -54,7 +55,7 @@ func TestRecordFails(t *testing.T) {
 	})
 	t.Run("Panics", func(t *testing.T) {
 		t.Parallel()
-		rec := sandbox.RecordEach(newBox(t), func(id string) (io.WriteCloser, error) {
+		rec := recording.Each(newBox(t), func(id string) (io.WriteCloser, error) {
 			return panicking{id == "main"}, nil
 		})
 		j, err := rec.Background(t.Context(), "echo a job")
@@ -71,7 +72,7 @@ func TestRecordFails(t *testing.T) {
 	t.Run("PanicOfLogTo", func(t *testing.T) { // which is not the recording's
 		t.Parallel()
 		var file bytes.Buffer
-		rec := sandbox.Record(newBox(t), &file)
+		rec := recording.New(newBox(t), &file)
 		j, err := rec.Background(t.Context(), "echo a; exit 3",
 			sandbox.LogTo(panicking{sooner: true}))
 		require.NoError(t, err)
@@ -85,7 +86,7 @@ func TestRecordFails(t *testing.T) {
 		t.Parallel()
 		w := blocking{make(chan struct{})}
 		defer close(w.ends)
-		rec := sandbox.RecordEach(newBox(t), func(string) (io.WriteCloser, error) { return w, nil })
+		rec := recording.Each(newBox(t), func(string) (io.WriteCloser, error) { return w, nil })
 		rec.SetPatience(100 * time.Millisecond)
 		require.ErrorIs(t, rec.Close(), exec.ErrWaitDelay)
 	})

@@ -1,11 +1,10 @@
-package sandbox_test
+package recording_test
 
 import (
 	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -19,11 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/localbox"
-	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
-	"github.com/sandshell/sandshell/sandbox/sandboxtest"
+	"github.com/sandshell/sandshell/sandbox/recording"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -80,11 +77,11 @@ func (w written) all(code string) (data []string) {
 // shown is what a terminal gets.
 func (w written) shown() string { return strings.Join(w.all("o"), "") }
 
-func TestRecord(t *testing.T) {
+func TestNew(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	var file bytes.Buffer
-	rec := sandbox.Record(newBox(t), &file)
+	rec := recording.New(newBox(t), &file)
 	_, err := rec.Execute(ctx, "echo hello\nfalse")
 	require.NoError(t, err)
 	require.NoError(t, rec.Resize(ctx, 30, 100))
@@ -150,14 +147,15 @@ func player(t *testing.T, recording []byte) string {
 	return raw.String()
 }
 
-// TestRecordInput: what is typed to what is echoed is there, and no secret is.
-func TestRecordInput(t *testing.T) {
+// TestInput: what is typed to what is echoed is there, and no secret is.
+func TestInput(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	var file bytes.Buffer
-	rec := sandbox.Record(newBox(t), &file)
+	rec := recording.New(newBox(t), &file)
 	res, err := rec.Execute(ctx,
-		`printf 'name? '; read -r n; printf 'password? '; stty -echo; read -r p; stty echo; printf 'again? '; read -r a; echo; echo "$n:${#p}:$a"`)
+		`printf 'name? '; read -r n; printf 'password? '; stty -echo; read -r p; stty echo
+printf 'again? '; read -r a; echo; echo "$n:${#p}:$a"`)
 	require.NoError(t, err)
 	if res.State != sandbox.Waiting {
 		t.Skip("nobody tells here that a program waits: ", res.State)
@@ -194,13 +192,13 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// TestRecordBetweenCalls: what is printed while no call waits is there too, at its time.
-func TestRecordBetweenCalls(t *testing.T) {
+// TestBetweenCalls: what is printed while no call waits is there too, at its time.
+func TestBetweenCalls(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	box := newBox(t)
 	var file, own bytes.Buffer
-	rec := sandbox.Record(box, &file)
+	rec := recording.New(box, &file)
 	_, err := rec.Execute(ctx, "echo begun; until [ -e go ]; do sleep 0.01; done; echo unseen; "+
 		"touch come; until [ -e on ]; do sleep 0.01; done",
 		sandbox.Until(regexp.MustCompile("begun\n")), sandbox.Follow(&own))
@@ -216,15 +214,16 @@ func TestRecordBetweenCalls(t *testing.T) {
 		"who else follows gets the bytes as they come")
 }
 
-func TestRecordBytes(t *testing.T) {
+func TestBytes(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	var file bytes.Buffer
-	rec := sandbox.Record(newBox(t), &file)
+	rec := recording.New(newBox(t), &file)
 	// A rune in two parts, half a rune before the end, bytes that are none, quotes, a NUL; then the
 	// alternate screen, where "\n" goes straight down.
 	_, err := rec.Execute(ctx,
-		`printf '\342\202'; sleep 0.05; printf '\254 \377 "\\ \000\001\n'; printf '\033[?10'; sleep 0.05; printf '49ha\nb\033[?1049lc\n\342\202'`)
+		`printf '\342\202'; sleep 0.05; printf '\254 \377 "\\ \000\001\n'; printf '\033[?10'
+sleep 0.05; printf '49ha\nb\033[?1049lc\n\342\202'`)
 	require.NoError(t, err)
 	_, err = rec.Execute(ctx, `printf '\033[?1049hkilled'`)
 	require.NoError(t, err)
@@ -239,8 +238,8 @@ func TestRecordBytes(t *testing.T) {
 	require.Contains(t, shown, "killed\x1b[?1049l\r\n\x1b[1m$ # ␛[2J \\u009b2J \\u202e\x1b[0m\r\n")
 }
 
-// TestRecordEachByte: every byte of ASCII, at every place of a word of eight.
-func TestRecordEachByte(t *testing.T) {
+// TestEachByte: every byte of ASCII, at every place of a word of eight.
+func TestEachByte(t *testing.T) {
 	t.Parallel()
 	box := newBox(t)
 	var text []byte
@@ -253,7 +252,7 @@ func TestRecordEachByte(t *testing.T) {
 	}
 	require.NoError(t, box.Files().WriteFile(t.Context(), "bytes", text, 0o644))
 	var file bytes.Buffer
-	rec := sandbox.Record(box, &file)
+	rec := recording.New(box, &file)
 	_, err := rec.Execute(t.Context(), "cat bytes")
 	require.NoError(t, err)
 	require.NoError(t, rec.Close())
@@ -261,11 +260,11 @@ func TestRecordEachByte(t *testing.T) {
 	require.Equal(t, strings.ReplaceAll(string(text), "\n", "\r\n"), shown)
 }
 
-// TestRecordUnseen: a command whose end nobody has seen ends before the next one does.
-func TestRecordUnseen(t *testing.T) {
+// TestUnseen: a command whose end nobody has seen ends before the next one does.
+func TestUnseen(t *testing.T) {
 	t.Parallel()
 	var file bytes.Buffer
-	rec := sandbox.Record(newBox(t), &file)
+	rec := recording.New(newBox(t), &file)
 	_, err := rec.Execute(t.Context(), "echo begun; until [ -e go ]; do sleep 0.01; done",
 		sandbox.Until(regexp.MustCompile("begun\n")))
 	require.NoError(t, err)
@@ -281,40 +280,40 @@ func TestRecordUnseen(t *testing.T) {
 	markers := read(t, file.Bytes()).all("m")
 	require.Len(t, markers, 6)
 	require.Contains(t, markers[2], "not executed")
-	require.Equal(t, "main: the command before had ended, unseen", markers[4])
+	require.Equal(t, "main: the previous command had ended, unseen", markers[4])
 	require.Contains(t, markers[5], "exit status 0")
 }
 
-// TestRecordNil: what is nil is named where the Recording is made, not by a goroutine of it.
-func TestRecordNil(t *testing.T) {
+// TestNil: what is nil is named where the Recording is made, not by a goroutine of it.
+func TestNil(t *testing.T) {
 	box := newBox(t)
 	none := func(string) (io.WriteCloser, error) { return nil, nil }
-	require.PanicsWithValue(t, "sandbox: Record: the box is nil", func() {
-		sandbox.Record(nil, io.Discard)
+	require.PanicsWithValue(t, "recording: New: the box is nil", func() {
+		recording.New(nil, io.Discard)
 	})
-	require.PanicsWithValue(t, "sandbox: Record: the writer is nil", func() {
-		sandbox.Record(box, nil)
+	require.PanicsWithValue(t, "recording: New: the writer is nil", func() {
+		recording.New(box, nil)
 	})
-	require.PanicsWithValue(t, "sandbox: RecordEach: the box is nil", func() {
-		sandbox.RecordEach(nil, none)
+	require.PanicsWithValue(t, "recording: Each: the box is nil", func() {
+		recording.Each(nil, none)
 	})
-	require.PanicsWithValue(t, "sandbox: RecordEach: create is nil", func() {
-		sandbox.RecordEach(box, nil)
+	require.PanicsWithValue(t, "recording: Each: create is nil", func() {
+		recording.Each(box, nil)
 	})
-	rec := sandbox.RecordEach(box, none)
+	rec := recording.Each(box, none)
 	_, err := rec.Execute(t.Context(), "echo one")
 	require.NoError(t, err)
-	require.EqualError(t, rec.Err(), `create("main") has returned no writer`)
+	require.EqualError(t, rec.Err(), `recording: create("main") has returned no writer`)
 	require.ErrorContains(t, rec.Close(), `create("main") has returned no writer`)
 }
 
-// TestRecordEach: a file for each session and job, closed when it is over.
-func TestRecordEach(t *testing.T) {
+// TestEach: a file for each session and job, closed when it is over.
+func TestEach(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	var mu sync.Mutex
 	files := map[string]*closeable{}
-	rec := sandbox.RecordEach(newBox(t), func(id string) (io.WriteCloser, error) {
+	rec := recording.Each(newBox(t), func(id string) (io.WriteCloser, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if id == "session-2" {
@@ -357,46 +356,3 @@ type closeable struct {
 }
 
 func (c *closeable) Close() error { c.closed = true; return nil }
-
-// TestRecordPlugins: what the box is beyond a Sandbox can still be had.
-func TestRecordPlugins(t *testing.T) {
-	t.Parallel()
-	box := newBox(t)
-	rec := sandbox.Record(sandbox.Record(box, io.Discard), io.Discard)
-	require.NoError(t, plugin.Install(t.Context(), rec,
-		plugin.Plugin{Name: "greeting", Env: []string{"GREETING=hello"}}))
-	res, err := rec.Execute(t.Context(), `echo "$GREETING"`)
-	require.NoError(t, err)
-	require.Equal(t, "hello\n", res.Output)
-	s, err := rec.Open(t.Context())
-	require.NoError(t, err)
-	res, err = s.Execute(t.Context(), `echo "$GREETING"`)
-	require.NoError(t, err)
-	require.Equal(t, "hello\n", res.Output, "the box has been told of the variable, not only the "+
-		"main session")
-	inner, ok := sandbox.As[*localbox.LocalBox](rec)
-	require.True(t, ok)
-	require.Same(t, box, inner)
-	_, ok = sandbox.As[fmt.Formatter](rec)
-	require.False(t, ok)
-	require.NoError(t, rec.Close())
-}
-
-// TestRecordConformance: a box that is recorded is as it was.
-func TestRecordConformance(t *testing.T) {
-	t.Parallel()
-	groups := []string{"Life"}
-	switch { // what only the shell decides, a recording does not change
-	case testenv.Full():
-		groups = append(groups, "Background", "Concurrency", "Interaction", "Output", "ShellEnd",
-			"State", "Syntax", "Time")
-	case testenv.All():
-		// make test has the other
-		groups = []string{"Background", "Concurrency", "Interaction", "Output", "ShellEnd", "Time"}
-	}
-	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
-		rec := sandbox.Record(newBox(t), io.Discard)
-		t.Cleanup(func() { rec.Close() })
-		return rec
-	}, testenv.Suite(sandboxtest.Groups(groups...))...)
-}

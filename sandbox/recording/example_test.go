@@ -1,4 +1,4 @@
-package sandbox_test
+package recording_test
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 
 	"github.com/sandshell/sandshell/localbox"
-	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/recording"
 )
 
 // What is done in a box is kept as a file that "asciinema play" shows. The Recording takes the
 // box's place.
-func ExampleRecord() {
+func ExampleNew() {
 	dir, err := os.MkdirTemp("", "recordings-")
 	if err != nil {
 		log.Fatal(err)
@@ -30,7 +30,7 @@ func ExampleRecord() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	rec := sandbox.Record(box, file)
+	rec := recording.New(box, file)
 	res, err := rec.Execute(ctx, "echo hello")
 	if err != nil {
 		log.Fatal(err)

@@ -1,0 +1,167 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// An observedSession tells its observer.
+type observedSession struct {
+	Session
+	box      *observed
+	observer SessionObserver
+
+	current *observedCommand // the last one that has begun
+	awaits  InputKind        // what it waits for, as far as is known
+}
+
+// observe returns a session that tells what goes on in s.
+func (b *observed) observe(s Session, o SessionOptions) *observedSession {
+	return &observedSession{Session: s, box: b, observer: b.observer.Open(s.ID(), o)}
+}
+
+// An observedCommand is one Execute. It is unfinished as long as it is in observed.unfinished.
+type observedCommand struct {
+	CommandObserver
+	box *observed
+}
+
+// Execute implements Session.
+func (s *observedSession) Execute(ctx context.Context, command string,
+	opts ...ExecOption) (*Result, error) {
+	if ctx == nil {
+		return s.Session.Execute(ctx, command, opts...) // which says so
+	}
+	ctx, observer := s.observer.Execute(ctx, command)
+	c := &observedCommand{observer, s.box}
+	s.box.mu.Lock()
+	s.box.unfinished[c] = true
+	previous := s.current
+	s.current, s.awaits = c, 0
+	s.box.mu.Unlock()
+	res, err := s.Session.Execute(ctx, command, append(opts[:len(opts):len(opts)], Follow(c))...)
+	if res != nil {
+		previous.end(nil, nil) // or this one would not have been executed
+		s.tell(c, res, err)
+		return res, err
+	}
+	c.end(nil, err)
+	s.box.mu.Lock()
+	defer s.box.mu.Unlock()
+	if s.current == c { // the previous one may still be unfinished
+		s.current = previous
+	}
+	return res, err
+}
+
+// tell tells what a call about c has returned. c may be nil.
+func (s *observedSession) tell(c *observedCommand, res *Result, err error) {
+	if c == nil {
+		return
+	}
+	if res != nil && res.State == Exited || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
+		c.end(res, err)
+		return
+	}
+	if res == nil {
+		return
+	}
+	s.box.mu.Lock()
+	if s.current == c {
+		s.awaits = 0
+		if res.State == Waiting {
+			s.awaits = res.Awaits
+		}
+	}
+	s.box.mu.Unlock()
+	c.Result(res)
+}
+
+// end tells once that c has ended. c may be nil.
+func (c *observedCommand) end(res *Result, err error) {
+	if c == nil {
+		return
+	}
+	c.box.mu.Lock()
+	first := c.box.unfinished[c]
+	delete(c.box.unfinished, c)
+	c.box.mu.Unlock()
+	if first {
+		c.End(res, err)
+	}
+}
+
+// unfinished returns the command that a call is about; nil if there is none.
+func (s *observedSession) unfinished() *observedCommand {
+	s.box.mu.Lock()
+	defer s.box.mu.Unlock()
+	if !s.box.unfinished[s.current] {
+		return nil
+	}
+	return s.current
+}
+
+// typed tells of text that is typed to the unfinished command, if there is one, and returns it.
+func (s *observedSession) typed(text string) *observedCommand {
+	c := s.unfinished()
+	if c == nil || text == "" {
+		return c
+	}
+	s.box.mu.Lock()
+	awaits := s.awaits
+	if strings.ContainsAny(text, "\n\r\x04") {
+		s.awaits = 0 // the next line may answer another question
+	}
+	s.box.mu.Unlock()
+	s.observer.Input(text, awaits)
+	return c
+}
+
+// Input implements Session.
+func (s *observedSession) Input(ctx context.Context, text string,
+	opts ...ExecOption) (*Result, error) {
+	c := s.typed(text)
+	res, err := s.Session.Input(ctx, text, opts...)
+	s.tell(c, res, err)
+	return res, err
+}
+
+// Type implements Session.
+func (s *observedSession) Type(ctx context.Context, text string) error {
+	s.typed(text)
+	return s.Session.Type(ctx, text)
+}
+
+// Wait implements Session.
+func (s *observedSession) Wait(ctx context.Context, opts ...ExecOption) (*Result, error) {
+	c := s.unfinished()
+	res, err := s.Session.Wait(ctx, opts...)
+	s.tell(c, res, err)
+	return res, err
+}
+
+// Interrupt implements Session.
+func (s *observedSession) Interrupt(ctx context.Context, opts ...ExecOption) (*Result, error) {
+	c := s.typed("\x03")
+	res, err := s.Session.Interrupt(ctx, opts...)
+	s.tell(c, res, err)
+	return res, err
+}
+
+// Resize implements Session.
+func (s *observedSession) Resize(ctx context.Context, rows, cols int) error {
+	err := s.Session.Resize(ctx, rows, cols)
+	if err == nil {
+		s.observer.Resize(rows, cols)
+	}
+	return err
+}
+
+// Close implements Session.
+func (s *observedSession) Close() error {
+	err := s.Session.Close()
+	s.unfinished().end(nil, ErrClosed)
+	s.observer.Close()
+	return err
+}
