@@ -84,7 +84,7 @@ func (t *Tab) Screenshot(ctx context.Context) ([]byte, error) {
 }
 
 // FullScreenshot returns a PNG of the whole page. Chromium draws at most 16,384 pixels in a row or
-// column. A PNG of more than 12 MB is too large: that ends the browser.
+// column. A PNG of more than 12 MB is an error, and one of more than 100 MB ends the browser.
 func (t *Tab) FullScreenshot(ctx context.Context) ([]byte, error) {
 	return wrap(ctx, t, "take a screenshot", drawn(chromedp.FullScreenshot(100)))
 }

@@ -110,6 +110,19 @@ func TestFailures(t *testing.T) {
 		require.EqualError(t, err,
 			`click "#nowhere": element "#nowhere": nothing in the page matches`)
 	})
+	t.Run("LargeScreenshot", func(t *testing.T) { // noise, which no PNG makes smaller
+		require.NoError(t, b.Navigate(t.Context(), `data:text/html,<canvas id=c></canvas><script>
+			c.width = 2000, c.height = 3000
+			const noise = new ImageData(c.width, c.height)
+			for (let i = 0; i < noise.data.length; i += 65536)
+				crypto.getRandomValues(noise.data.subarray(i, i + 65536))
+			c.getContext("2d").putImageData(noise, 0, 0)</script>`))
+		_, err := b.FullScreenshot(t.Context())
+		require.ErrorContains(t, err, "larger than 16 MiB")
+		require.NoError(t, b.Navigate(t.Context(), url))
+		_, err = b.FullScreenshot(t.Context())
+		require.NoError(t, err)
+	})
 	t.Run("Covered", func(t *testing.T) {
 		// The button is in view, behind a bar that stays where it is while the page scrolls.
 		page := func(bar, button string) string {

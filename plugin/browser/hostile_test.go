@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/sandshell/sandshell/internal/test/hostiletest"
 	"github.com/sandshell/sandshell/sandbox"
@@ -166,7 +167,7 @@ func TestHostileChromium(t *testing.T) {
 			tree, "no error", 0},
 		{"LongEvent", says(event("DOM.setChildNodes", `{"parentId":1,"nodes":[`+
 			strings.Repeat("{},", 100_000)+"{}]}")), tree, "no error", 0},
-		{"Endless", &hostileChromium{endless: true, events: func() io.Reader {
+		{"Endless", &hostileChromium{events: func() io.Reader {
 			return hostiletest.Endless("A")
 		}}, tree, "", 0},
 		{"EndlessEvents", &hostileChromium{
@@ -210,8 +211,7 @@ func FuzzMessages(f *testing.F) {
 		f.Add([]byte(seed), "DOM.getDocument")
 	}
 	f.Fuzz(func(t *testing.T, says []byte, method string) {
-		conn := newTransport(chromedp.NewPipeConn(io.NopCloser(
-			&messages{r: bytes.NewReader(append(says, 0))}), nil))
+		conn := newTransport(io.NopCloser(bytes.NewReader(append(says, 0))), nil)
 		conn.asked[1] = command{method: cdproto.MethodType(method)}
 		var m cdproto.Message
 		if conn.Read(t.Context(), &m) != nil || m.Error != nil {
@@ -230,8 +230,7 @@ func FuzzMessages(f *testing.F) {
 // An answer may be large, and may lack what it need not have. A target that has gone owes nothing.
 func TestTransport(t *testing.T) {
 	says := func(all ...string) *transport {
-		return newTransport(chromedp.NewPipeConn(io.NopCloser(
-			&messages{r: strings.NewReader(strings.Join(all, "\x00") + "\x00")}), nil))
+		return newTransport(io.NopCloser(strings.NewReader(strings.Join(all, "\x00")+"\x00")), nil)
 	}
 	for method, result := range map[cdproto.MethodType]string{
 		"CSS.getMatchedStylesForNode": `{}`,
@@ -245,6 +244,28 @@ func TestTransport(t *testing.T) {
 		var m cdproto.Message
 		require.NoError(t, conn.Read(t.Context(), &m))
 		require.Nil(t, m.Error, method)
+	}
+
+	long := `{"id":1,"result":{"data":"` + strings.Repeat("A", messageMax+8<<10) + `"}}`
+	for _, before := range []string{`{"id":3,"result":{}}`, "", strings.Repeat(" ", 4090)} {
+		conn := says(before, long, strings.Replace(long, `"id":1`, `"method":"X.y"`, 1),
+			`{"id":2,"result":{}}`)
+		conn.asked[1] = command{page.CommandCaptureScreenshot, "s"}
+		var errs []error
+		for {
+			var m cdproto.Message
+			require.NoError(t, conn.Read(t.Context(), &m))
+			if m.ID == 2 {
+				require.Nil(t, m.Error)
+				break
+			}
+			if m.ID == 1 {
+				errs = append(errs, m.Error)
+				require.EqualValues(t, "s", m.SessionID)
+			}
+		}
+		require.Len(t, errs, 1)
+		require.ErrorContains(t, errs[0], "larger than 16 MiB")
 	}
 
 	event := `{"sessionId":"other","method":"DOM.setChildNodes","params":{"parentId":1,"nodes":[{"nodeId":2,"nodeValue":"` + strings.Repeat("A", 1<<20) + `"}]}}`

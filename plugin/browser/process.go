@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -167,30 +169,92 @@ func (p *process) directory() (string, error) {
 
 // transport returns chromedp's connection to Chromium.
 func (p *process) transport() chromedp.Transport {
-	return newTransport(chromedp.NewPipeConn(struct {
+	return newTransport(struct {
 		io.Reader
 		io.Closer
-	}{&messages{r: p.read}, p.out}, p.in))
+	}{p.read, p.out}, p.in)
 }
 
 // messageMax is how long a message of Chromium may be. A screenshot of a long page is the longest.
-const messageMax = 16 << 20
+// skipMax is how much of one that is longer is skipped, before Chromium is given up.
+const (
+	messageMax = 16 << 20
+	skipMax    = 128 << 20
+)
 
-// messages are Chromium's, with a zero byte behind each. chromedp reads a message to its end.
+// messages are Chromium's, with a zero byte behind each. chromedp reads a message to its end. One
+// that is too long ends early, and its rest is skipped.
 type messages struct {
-	r    io.Reader
-	size int // of the message so far
+	r        io.Reader
+	begin    []byte // of the message
+	size     int    // of the message so far
+	skipping bool   // the rest of a message
+	skipped  int    // bytes of that
+	cut      []byte // the begin of the last message that was too long; nil once it was looked at
 }
 
 // Read implements io.Reader.
 func (m *messages) Read(p []byte) (int, error) {
-	n, err := m.r.Read(p)
-	if end := bytes.LastIndexByte(p[:n], 0); end >= 0 {
-		m.size = n - end - 1
-	} else if m.size += n; m.size > messageMax {
-		return 0, &bounded.TooLargeError{What: "a message of Chromium", Max: messageMax}
+	for {
+		n, err := m.r.Read(p)
+		n = m.keep(p[:n])
+		if m.skipped > skipMax {
+			return n, &bounded.TooLargeError{What: "a message of Chromium", Max: skipMax}
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
 	}
-	return n, err
+}
+
+// keep leaves in p what chromedp is to read, and returns how many bytes that are.
+func (m *messages) keep(p []byte) int {
+	n := 0
+	for len(p[n:]) > 0 {
+		rest := p[n:]
+		end := bytes.IndexByte(rest, 0) + 1
+		whole := end > 0
+		if !whole {
+			end = len(rest)
+		}
+		if m.skipping {
+			if m.skipping, m.skipped = !whole, m.skipped+end; whole {
+				m.skipped = 0
+			}
+			p = append(p[:n], rest[end:]...)
+			continue
+		}
+		m.begin = append(m.begin, rest[:min(end, beginMax-len(m.begin))]...)
+		m.size += end
+		n += end
+		if m.size > messageMax && !whole {
+			p[n-1] = 0 // in the place of a byte of a message that nobody can read
+			m.cut, m.skipping, whole = m.begin, true, true
+		}
+		if whole {
+			m.begin, m.size = nil, 0
+		}
+	}
+	return n
+}
+
+// beginMax is how much of a message tells which command it answers.
+const beginMax = 64
+
+// answered is how the answer to a command begins.
+var answered = regexp.MustCompile(`^\{"id":(\d{1,18})[,}]`)
+
+// tooLong reports whether the message that chromedp could not read was too long, and if so, the
+// command that it answers: 0 if it is an event.
+func (m *messages) tooLong() (id int64, ok bool) {
+	if m.cut == nil {
+		return 0, false
+	}
+	if found := answered.FindSubmatch(m.cut); found != nil {
+		id, _ = strconv.ParseInt(string(found[1]), 10, 64)
+	}
+	m.cut = nil
+	return id, true
 }
 
 // why returns the reason for Chromium's end, from the results of Run.

@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"strings"
@@ -22,6 +23,7 @@ import (
 // and such an event is left out.
 type transport struct {
 	chromedp.Transport
+	messages *messages
 
 	mu     sync.Mutex
 	asked  map[int64]command         // without an answer
@@ -49,8 +51,14 @@ var optional = map[string]bool{
 	"InlineStyle": true, "AttributesStyle": true, "TransitionsStyle": true,
 }
 
-func newTransport(t chromedp.Transport) *transport {
-	return &transport{Transport: t, asked: map[int64]command{}, framed: map[target.SessionID]bool{}}
+func newTransport(r io.ReadCloser, w io.WriteCloser) *transport {
+	m := &messages{r: r}
+	pipe := chromedp.NewPipeConn(struct {
+		io.Reader
+		io.Closer
+	}{m, r}, w)
+	return &transport{Transport: pipe, messages: m, asked: map[int64]command{},
+		framed: map[target.SessionID]bool{}}
 }
 
 // Write implements chromedp.Transport.
@@ -68,7 +76,17 @@ func (t *transport) Write(ctx context.Context, m *cdproto.Message) error {
 func (t *transport) Read(ctx context.Context, m *cdproto.Message) error {
 	for {
 		if err := t.Transport.Read(ctx, m); err != nil {
-			return err
+			id, ok := t.messages.tooLong()
+			if !ok {
+				return err
+			}
+			*m = cdproto.Message{}
+			if id == 0 {
+				continue
+			}
+			tooLong := &bounded.TooLargeError{What: "a message of Chromium", Max: messageMax}
+			m.ID, m.SessionID = id, t.sessionOf(id)
+			m.Error = &cdproto.Error{Message: tooLong.Error()}
 		}
 		if m.Method == "" {
 			if err := t.answer(m); err != nil {
@@ -86,6 +104,13 @@ func (t *transport) Read(ctx context.Context, m *cdproto.Message) error {
 		}
 		*m = cdproto.Message{}
 	}
+}
+
+// sessionOf returns the session of a command that has no answer yet.
+func (t *transport) sessionOf(id int64) target.SessionID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.asked[id].session
 }
 
 // answer returns what is wrong with an answer.

@@ -29,7 +29,7 @@ import (
 //	  button "Send" ref=21
 //
 // Click, Type and Fill take the refs as selectors, "ref=14", until the page is another one or drops
-// the element. A page of more than some 15,000 elements is too large: that ends the browser.
+// the element. A page of more than some 15,000 elements is an error.
 func (t *Tab) AccessibilityTree(ctx context.Context) (string, error) {
 	return wrap(ctx, t, "read the accessibility tree",
 		func(ctx context.Context, target *chromedp.Target) (string, error) {
