@@ -29,7 +29,7 @@ func Attach(ctx context.Context, host Keeper, opts Options) (*Box, error) {
 	b := newBox(host, opts)
 	kept, err := host.Kept(ctx)
 	fail := func(err error) (*Box, error) {
-		b.leave(kept)
+		b.abandon(kept)
 		return nil, fmt.Errorf("attach: %w", err)
 	}
 	if err != nil {
@@ -54,8 +54,8 @@ func Attach(ctx context.Context, host Keeper, opts Options) (*Box, error) {
 		if n.ID == "" {
 			continue
 		}
-		b.counted(n.ID)
-		if err := b.adopt(ctx, kept[i], n); err != nil {
+		b.reserveID(n.ID)
+		if err := b.attachSession(ctx, kept[i], n); err != nil {
 			return fail(fmt.Errorf("%s: %w", n.ID, err))
 		}
 	}
@@ -72,9 +72,9 @@ func Attach(ctx context.Context, host Keeper, opts Options) (*Box, error) {
 	return b, nil
 }
 
-// leave undoes a failed Attach: it lets go of the host's processes, and ends what the Box has begun
-// with them.
-func (b *Box) leave(kept []Kept) {
+// abandon undoes a failed Attach: it lets go of the host's processes, and ends what the Box has
+// begun with them.
+func (b *Box) abandon(kept []Kept) {
 	b.mu.Lock()
 	b.closed = true
 	sessions, jobs := b.sessions, b.jobs
@@ -99,8 +99,8 @@ func (b *Box) leave(kept []Kept) {
 	}
 }
 
-// counted has later ids of sessions and jobs go on behind this one.
-func (b *Box) counted(id string) {
+// reserveID has later ids of sessions and jobs go on behind this one.
+func (b *Box) reserveID(id string) {
 	if kind, _, ok := strings.Cut(id, "-"); ok {
 		b.count[kind] = max(b.count[kind], numberOf(id))
 	}
@@ -113,38 +113,38 @@ func numberOf(id string) int {
 	return n
 }
 
-// adopt makes a session, or a job, of a kept process.
-func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
+// attachSession makes a session, or a job, of a kept process.
+func (b *Box) attachSession(ctx context.Context, k Kept, n note) error {
 	opts := sandbox.NewSessionOptions()
 	opts.Rows, opts.Cols, opts.Env, opts.User = k.Rows, k.Cols, n.Env, n.User
 	sandbox.MaxLog(n.MaxLog)(&opts)
 	s := newSession(b, n.ID, opts)
 	sh := newShell(k.Process, n.Secret)
-	sh.shown, sh.head = k.Skipped, n.Head
+	sh.readBytes, sh.jobStart = k.Skipped, n.Head
 	s.sh, s.cwd, s.seq = sh, n.Dir, (n.Generation+1)*generation
 	b.mu.Lock()
 	b.sessions[n.ID] = s
 	b.mu.Unlock()
 	if n.Job != "" {
-		return b.adoptJob(s, n, k.Skipped)
+		return b.attachJob(s, n, k.Skipped)
 	}
 	c := newCommand("", false)
-	busy, err := s.recall(k, c)
+	busy, err := s.readBacklog(k, c)
 	if err != nil {
 		return err
 	}
 	s.note(sh)
 	s.learn(sh)
 	s.mu.Lock()
-	s.up = busy
+	s.ready = busy
 	if busy {
 		c.phase, c.sh, s.cmd = running, sh, c
-		s.logBegin(c, "command taken over")
+		s.logBeginLocked(c, "command taken over")
 		s.readers.Go((&watch{s: s, c: c, sh: sh, tries: c.tries}).run)
-		sh.commands.write(sh.dialect.Ask(s.next()))
+		sh.commands.write(sh.dialect.Ask(s.nextSeqLocked()))
 	}
-	s.run(sh)
-	seq := s.next()
+	s.runLocked(sh)
+	seq := s.nextSeqLocked()
 	s.mu.Unlock()
 	if busy {
 		return nil
@@ -156,13 +156,13 @@ func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
 		fmt.Errorf("its shell does not come back within %v: %w", b.opts.StartLimit,
 			context.DeadlineExceeded))
 	defer cancel()
-	err = s.answers(ctx, sh, seq)
+	err = s.awaitAnswer(ctx, sh, seq)
 	if err == nil {
 		s.discard(sh)
-		if s.takesOver(sh) {
+		if s.adopt(sh) {
 			return nil
 		}
-		err = s.endedEarly(sh)
+		err = s.earlyEndError(sh)
 	}
 	if errors.Is(err, sandbox.ErrLost) || ctx.Err() != nil {
 		return err
@@ -170,15 +170,15 @@ func (b *Box) adopt(ctx context.Context, k Kept, n note) error {
 	s.mu.Lock()
 	s.restarted = true
 	s.mu.Unlock()
-	return s.fresh(sh.status.Code)
+	return s.restart(sh.status.Code)
 }
 
-// recall reads what the host has kept of a session's output. It reports whether a command is under
-// way, whose output goes to c.
-func (s *session) recall(k Kept, c *command) (busy bool, err error) {
+// readBacklog reads what the host has kept of a session's output. It reports whether a command is
+// under way, whose output goes to c.
+func (s *session) readBacklog(k Kept, c *command) (busy bool, err error) {
 	limit := time.AfterFunc(s.box.opts.StartLimit, func() { k.Process.Detach() })
 	defer limit.Stop()
-	busy, s.anySeq = true, true // unless a marker says otherwise
+	busy, s.seqUnknown = true, true // unless a marker says otherwise
 	buf := make([]byte, 32<<10)
 	for rest := k.Backlog; rest > 0; {
 		n, err := k.Process.Stdout().Read(buf[:min(rest, int64(len(buf)))])
@@ -191,18 +191,18 @@ func (s *session) recall(k Kept, c *command) (busy bool, err error) {
 				s.screen.Write(text)
 				c.out.Write(text)
 			}
-			if m == nil || m.Seq <= s.answered {
+			if m == nil || m.Seq <= s.lastAnswer {
 				continue
 			}
-			s.anySeq, c.seq, busy = false, m.Seq, m.Kind == dialect.Begin
+			s.seqUnknown, c.seq, busy = false, m.Seq, m.Kind == dialect.Begin
 			c.out.Reset()
 			if m.Kind == dialect.End {
-				s.cwd, s.answered = m.Dir, m.Seq
-				if !s.told {
+				s.cwd, s.lastAnswer = m.Dir, m.Seq
+				if !s.statusStale {
 					s.status = m.Status
 				}
 			}
-			s.told = m.Kind == dialect.End
+			s.statusStale = m.Kind == dialect.End
 		}
 		if errors.Is(err, io.EOF) {
 			break // the shell has ended: the reader learns of it
@@ -214,9 +214,9 @@ func (s *session) recall(k Kept, c *command) (busy bool, err error) {
 	return busy, nil
 }
 
-// adoptJob makes a job of a session. All that is kept of what it printed is read again; skipped
+// attachJob makes a job of a session. All that is kept of what it printed is read again; skipped
 // bytes are not.
-func (b *Box) adoptJob(s *session, n note, skipped int64) error {
+func (b *Box) attachJob(s *session, n note, skipped int64) error {
 	j := &job{box: b, id: n.ID, command: n.Job, s: s, spool: output.NewSpool(s.opts.MaxLog),
 		done: make(chan struct{})}
 	s.job = j
@@ -229,14 +229,14 @@ func (b *Box) adoptJob(s *session, n note, skipped int64) error {
 	s.mu.Lock()
 	// Its hello, which is read first, has a number of before: whatever begins after it is the
 	// command.
-	c.phase, c.sh, s.cmd, s.up, s.anySeq = sent, s.sh, c, true, true
+	c.phase, c.sh, s.cmd, s.ready, s.seqUnknown = sent, s.sh, c, true, true
 	if skipped > 0 && skipped >= n.Head { // the marker of its begin is among them
 		c.phase = running
 		j.spool.Skip(skipped - n.Head)
 	}
-	s.logBegin(c, "command taken over")
-	s.run(s.sh)
-	go j.run(s.attend(c, sandbox.ExecOptions{MaxOutput: 1}))
+	s.logBeginLocked(c, "command taken over")
+	s.runLocked(s.sh)
+	go j.run(s.newCallLocked(c, sandbox.ExecOptions{MaxOutput: 1}))
 	s.mu.Unlock()
 	return nil
 }

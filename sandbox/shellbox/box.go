@@ -98,7 +98,7 @@ func New(ctx context.Context, host Host, opts Options) (*Box, error) {
 	}
 	if err != nil {
 		b.closed = true
-		b.end()
+		b.shutDown()
 		return nil, err
 	}
 	b.session = main
@@ -187,15 +187,15 @@ func (b *Box) String() string { return b.host.String() }
 
 // Open implements sandbox.Sandbox.
 func (b *Box) Open(ctx context.Context, opts ...sandbox.SessionOption) (sandbox.Session, error) {
-	s, err := b.open(ctx, b.name("session"), nil, sandbox.NewSessionOptions(opts...))
+	s, err := b.open(ctx, b.newID("session"), nil, sandbox.NewSessionOptions(opts...))
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// name returns the next id of its kind.
-func (b *Box) name(kind string) string {
+// newID returns the next id of its kind.
+func (b *Box) newID(kind string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.count[kind]++
@@ -244,7 +244,7 @@ func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
 	if b.closed {
 		return nil, nil, sandbox.ErrClosed
 	}
-	if err := refuses(ctx); err != nil {
+	if err := checkContext(ctx); err != nil {
 		return nil, nil, err
 	}
 	b.calls.Add(1)
@@ -285,12 +285,12 @@ func (b *Box) Close() error {
 	}
 	b.closed = true
 	b.mu.Unlock()
-	b.downErr = b.end()
+	b.downErr = b.shutDown()
 	close(b.down)
 	return b.downErr
 }
 
-func (b *Box) end() error {
+func (b *Box) shutDown() error {
 	close(b.closing)
 	b.calls.Wait()
 	b.closeViews()

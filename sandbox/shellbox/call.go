@@ -16,8 +16,8 @@ import (
 
 var errNoContext = errors.New("the context is nil")
 
-// refuses returns why nothing may be begun with ctx.
-func refuses(ctx context.Context) error {
+// checkContext returns why nothing may be begun with ctx.
+func checkContext(ctx context.Context) error {
 	if ctx == nil {
 		return errNoContext
 	}
@@ -40,7 +40,7 @@ func (s *session) execute(ctx context.Context, c *command,
 	if err != nil {
 		return nil, err
 	}
-	return w.end(ctx, onEndKill)
+	return w.waitAndDrain(ctx, onEndKill)
 }
 
 // begin begins a command.
@@ -67,12 +67,12 @@ func (s *session) begin(ctx context.Context, c *command, o sandbox.ExecOptions) 
 	if err != nil {
 		return nil, err
 	}
-	s.cmd, s.unseen = c, nil
+	s.cmd, s.unreported = c, nil
 	c.follow(o.Follow)
-	s.logBegin(c, "command started")
+	s.logBeginLocked(c, "command started")
 	s.box.touch()
-	w := s.attend(c, o)
-	s.send()
+	w := s.newCallLocked(c, o)
+	s.sendLocked()
 	return w, nil
 }
 
@@ -86,17 +86,17 @@ func checkPolicy(p sandbox.Policy) error {
 // Input implements sandbox.Session.
 func (s *session) Input(ctx context.Context, text string,
 	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	return s.resume(ctx, "input to", opts, onEndKill, func() { s.typeKeys(text) })
+	return s.resume(ctx, "input to", opts, onEndKill, func() { s.typeLocked(text) })
 }
 
 // Type implements sandbox.Session.
 func (s *session) Type(ctx context.Context, text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.unfinished(ctx, false); err != nil {
+	if _, err := s.unfinishedLocked(ctx, false); err != nil {
 		return fmt.Errorf("type to %s: %w", s.id, err)
 	}
-	s.typeKeys(text)
+	s.typeLocked(text)
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (s *session) Wait(ctx context.Context, opts ...sandbox.ExecOption) (*sandbo
 // Interrupt implements sandbox.Session.
 func (s *session) Interrupt(ctx context.Context,
 	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	return s.resume(ctx, "interrupt", opts, killNow, s.kill)
+	return s.resume(ctx, "interrupt", opts, killNow, s.killLocked)
 }
 
 // A mode says whether a call kills the command.
@@ -120,12 +120,12 @@ const (
 	killNow
 )
 
-// unfinished returns the command that calls are about; s.mu is held. unseen is one that has ended
-// while no call was waiting for it.
-func (s *session) unfinished(ctx context.Context, unseen bool) (*command, error) {
+// unfinishedLocked returns the command that calls are about; s.mu is held. unseen is one that has
+// ended while no call was waiting for it.
+func (s *session) unfinishedLocked(ctx context.Context, unseen bool) (*command, error) {
 	c := s.cmd
 	if c == nil && unseen {
-		c = s.unseen
+		c = s.unreported
 	}
 	switch {
 	case ctx == nil:
@@ -147,17 +147,17 @@ func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOp
 		return nil, fmt.Errorf("%s %s: %w", verb, s.id, err)
 	}
 	s.mu.Lock()
-	c, err := s.unfinished(ctx, m != onEndKill)
+	c, err := s.unfinishedLocked(ctx, m != onEndKill)
 	if err != nil {
 		s.mu.Unlock()
 		return nil, fmt.Errorf("%s %s: %w", verb, s.id, err)
 	}
-	w := s.attend(c, o)
+	w := s.newCallLocked(c, o)
 	if s.cmd == c {
 		act()
 	}
 	s.mu.Unlock()
-	r, err := w.end(ctx, m)
+	r, err := w.waitAndDrain(ctx, m)
 	if err != nil {
 		err = fmt.Errorf("%s %s in %s: %w", verb, abridged(c.text), s.id, err)
 	}
@@ -166,26 +166,27 @@ func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOp
 
 // A call is one wait for a command.
 type call struct {
-	s      *session
-	c      *command
-	o      sandbox.ExecOptions
-	view   *output.View
-	tee    *output.Tee   // nil: none
-	marks  []output.Mark // that the callers' writers have to reach, when there is a Result
-	began  time.Time
-	reason error // why it has the command killed
-	closes bool  // the end of input has been typed
+	s               *session
+	c               *command
+	o               sandbox.ExecOptions
+	view            *output.View
+	tee             *output.Tee   // nil: none
+	pending         []output.Mark // that the callers' writers have to reach, when there is a Result
+	began           time.Time
+	reason          error // why it has the command killed
+	endOfInputTyped bool  // the end of input has been typed
 }
 
-// attend begins a call about the command; s.mu is held.
-func (s *session) attend(c *command, o sandbox.ExecOptions) *call {
+// newCallLocked begins a call about the command; s.mu is held.
+func (s *session) newCallLocked(c *command, o sandbox.ExecOptions) *call {
 	w := &call{s: s, c: c, o: o, began: time.Now()}
-	c.attend(w)
+	c.addCallLocked(w)
 	return w
 }
 
-// end waits for what ends the call, and until the caller's writer has got all of the output.
-func (w *call) end(ctx context.Context, m mode) (*sandbox.Result, error) {
+// waitAndDrain waits for what ends the call, and until the caller's writer has got all of the
+// output.
+func (w *call) waitAndDrain(ctx context.Context, m mode) (*sandbox.Result, error) {
 	r, err := w.wait(ctx, m)
 	return r, errors.Join(err, w.drain(ctx))
 }
@@ -197,7 +198,7 @@ func (w *call) wait(ctx context.Context, m mode) (*sandbox.Result, error) {
 	canceled := ctx.Done()
 	for {
 		w.s.mu.Lock()
-		r, err, over := w.look()
+		r, err, over := w.resultLocked()
 		changed := w.c.changed.Wait()
 		w.s.mu.Unlock()
 		if over {
@@ -205,20 +206,20 @@ func (w *call) wait(ctx context.Context, m mode) (*sandbox.Result, error) {
 		}
 		select {
 		case <-changed:
-		case <-w.s.gone:
+		case <-w.s.ended:
 		case <-idle:
-			if r := w.leaveIdle(&idle); r != nil {
+			if r := w.stopIfIdle(&idle); r != nil {
 				return r, nil
 			}
 		case <-yield:
-			return w.leave(nil)
+			return w.stopWaiting(nil)
 		case <-timeout:
 			timeout = nil
 			w.kill(sandbox.ErrTimeout)
 		case <-canceled:
 			canceled = nil
 			if m != onEndKill {
-				return w.leave(ctxerr.Of(ctx))
+				return w.stopWaiting(ctxerr.Of(ctx))
 			}
 			w.kill(ctxerr.Of(ctx))
 		}
@@ -233,48 +234,48 @@ func after(d time.Duration, begin time.Time) <-chan time.Time {
 	return time.After(d - time.Since(begin))
 }
 
-// look returns the call's Result, if there is one now; s.mu is held.
-func (w *call) look() (r *sandbox.Result, err error, over bool) {
+// resultLocked returns the call's Result, if there is one now; s.mu is held.
+func (w *call) resultLocked() (r *sandbox.Result, err error, over bool) {
 	s, c := w.s, w.c
 	switch {
 	case w.view.Matched(): // even if the command has ended: the next call returns the end
 		r = &sandbox.Result{State: sandbox.Running, ExitCode: -1,
 			FullScreen: c.out.FullScreen(), Duration: time.Since(c.began)}
 		c.out.UpToMatch(w.view).Fill(r)
-		c.leave(w)
-		if c.phase == ended && !c.told {
-			s.unseen = c
+		c.removeCallLocked(w)
+		if c.phase == ended && !c.reported {
+			s.unreported = c
 		}
 		return r, nil, true
 	case c.phase == ended:
-		r = w.final()
+		r = w.finalResultLocked()
 		if r == nil && w.reason == nil {
 			return nil, sandbox.ErrIdle, true
 		}
 		return r, w.reason, true
 	case s.err != nil:
-		r = c.partial(w.view, sandbox.Running)
-		c.leave(w)
+		r = c.partialResult(w.view, sandbox.Running)
+		c.removeCallLocked(w)
 		return r, s.err, true
 	case c.question != 0 && !w.o.Attended && !c.killing:
-		return w.asked()
+		return w.questionLocked()
 	}
 	return nil, nil, false
 }
 
-// final returns the ended command's Result; s.mu is held.
-func (w *call) final() *sandbox.Result {
+// finalResultLocked returns the ended command's Result; s.mu is held.
+func (w *call) finalResultLocked() *sandbox.Result {
 	s, c := w.s, w.c
-	c.leave(w)
+	c.removeCallLocked(w)
 	if c.result == nil {
 		return nil
 	}
 	r := *c.result
 	c.out.All(w.view, true).Fill(&r)
 	r.FullScreen = c.out.FullScreen()
-	c.told = true
-	if s.unseen == c {
-		s.unseen = nil
+	c.reported = true
+	if s.unreported == c {
+		s.unreported = nil
 	}
 	r.Restarted = r.Restarted || s.restarted
 	s.restarted = false
@@ -282,23 +283,23 @@ func (w *call) final() *sandbox.Result {
 	return &r
 }
 
-// asked deals with a command that waits for input; s.mu is held.
-func (w *call) asked() (r *sandbox.Result, err error, over bool) {
+// questionLocked deals with a command that waits for input; s.mu is held.
+func (w *call) questionLocked() (r *sandbox.Result, err error, over bool) {
 	switch {
 	case w.o.Question == sandbox.Fail:
 		w.reason = sandbox.ErrQuestion
-		w.s.kill()
+		w.s.killLocked()
 		return nil, nil, false
-	case w.o.Question == sandbox.EndInput && !w.closes:
-		w.closes = true
-		w.s.typeKeys("\x04")
+	case w.o.Question == sandbox.EndInput && !w.endOfInputTyped:
+		w.endOfInputTyped = true
+		w.s.typeLocked("\x04")
 		return nil, nil, false
 	}
 	kind := w.c.question
-	r = w.c.partial(w.view, sandbox.Waiting)
+	r = w.c.partialResult(w.view, sandbox.Waiting)
 	r.Awaits = kind
-	w.s.logWaiting(w.c, kind)
-	w.c.leave(w)
+	w.s.logWaitingLocked(w.c, kind)
+	w.c.removeCallLocked(w)
 	return r, nil, true
 }
 
@@ -310,25 +311,25 @@ func (w *call) kill(why error) {
 		w.reason = why
 	}
 	if w.s.cmd == w.c {
-		w.s.kill()
+		w.s.killLocked()
 	}
 }
 
-// leave returns what there is of the command's output, beside err; the command goes on.
-func (w *call) leave(err error) (*sandbox.Result, error) {
+// stopWaiting returns what there is of the command's output, beside err; the command goes on.
+func (w *call) stopWaiting(err error) (*sandbox.Result, error) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
-	if r, lookErr, over := w.look(); over {
+	if r, lookErr, over := w.resultLocked(); over {
 		return r, lookErr
 	}
-	r := w.c.partial(w.view, sandbox.Running)
-	w.c.leave(w)
+	r := w.c.partialResult(w.view, sandbox.Running)
+	w.c.removeCallLocked(w)
 	return r, err
 }
 
-// leaveIdle returns what there is of the output if nothing has come for Idle; else it sets idle to
+// stopIfIdle returns what there is of the output if nothing has come for Idle; else it sets idle to
 // when to look again.
-func (w *call) leaveIdle(idle *<-chan time.Time) *sandbox.Result {
+func (w *call) stopIfIdle(idle *<-chan time.Time) *sandbox.Result {
 	w.s.mu.Lock()
 	quiet := time.Since(w.c.active)
 	w.s.mu.Unlock()
@@ -336,7 +337,7 @@ func (w *call) leaveIdle(idle *<-chan time.Time) *sandbox.Result {
 		*idle = time.After(w.o.Idle - quiet)
 		return nil
 	}
-	r, _ := w.leave(nil)
+	r, _ := w.stopWaiting(nil)
 	return r
 }
 
@@ -350,17 +351,17 @@ func (w *call) drain(ctx context.Context) error {
 	// Ready at once, if the time has passed just as the command ended.
 	timeout, yield, idle := after(w.o.Timeout, w.began), after(w.o.Yield, w.began),
 		after(w.o.Idle, active)
-	canceled, gone := ctx.Done(), w.s.gone
+	canceled, gone := ctx.Done(), w.s.ended
 	var limit <-chan time.Time
 	var spared bool
 	var errs []error
-	for _, m := range w.marks {
+	for _, m := range w.pending {
 		for missing := m.Pending(); missing != nil; missing = m.Pending() {
 			select {
 			case <-missing:
 				continue
 			case <-limit: // and writers that had to wait for one that blocks get theirs only now
-				if !output.GiveUpBlocked(w.marks) && spared {
+				if !output.GiveUpBlocked(w.pending) && spared {
 					m.GiveUp()
 				}
 				limit, spared = time.After(output.WriterDelay), true

@@ -21,14 +21,14 @@ func TestDrainAfterTimeout(t *testing.T) {
 		blocked, writer := io.Pipe()
 		defer blocked.Close()
 		w := &call{
-			s: &session{gone: make(chan struct{})}, c: &command{}, view: &output.View{},
+			s: &session{ended: make(chan struct{})}, c: &command{}, view: &output.View{},
 			began: time.Now().Add(-time.Minute),
 			o:     sandbox.NewExecOptions(sandbox.Timeout(time.Second)),
 			tee:   output.NewTee("Tee", writer),
 		}
 		w.tee.Announce(1)
 		w.tee.Write([]byte("a"))
-		w.c.leave(w)
+		w.c.removeCallLocked(w)
 		began := time.Now()
 		require.ErrorIs(t, w.drain(t.Context()), exec.ErrWaitDelay)
 		require.Equal(t, output.WriterDelay, time.Since(began))
@@ -45,7 +45,7 @@ func TestDrainBeforeTimes(t *testing.T) {
 			w.tee = output.NewTee("Tee", slowly(3*output.WriterDelay))
 			w.tee.Announce(1)
 			w.tee.Write([]byte("a"))
-			w.c.leave(w)
+			w.c.removeCallLocked(w)
 			began := time.Now()
 			require.NoError(t, w.drain(t.Context()))
 			require.Equal(t, 3*output.WriterDelay, time.Since(began))
@@ -59,8 +59,8 @@ func TestDrainOthers(t *testing.T) {
 		"Yield": func(*call) {},
 		// the one that blocks is in a hurry, and given up at the same moment
 		"Close": func(w *call) {
-			w.c.hurry()
-			close(w.s.gone)
+			w.c.limitWriters()
+			close(w.s.ended)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,13 +85,13 @@ func TestDrainOthers(t *testing.T) {
 					}
 				}()
 				synctest.Wait()
-				w.c.leave(w)
+				w.c.removeCallLocked(w)
 				end(w)
 				err := w.drain(t.Context())
 				require.ErrorIs(t, err, exec.ErrWaitDelay)
 				require.Len(t, err.(interface{ Unwrap() []error }).Unwrap(), 1)
 				require.Equal(t, 3*output.TeeMax, other.Len())
-				w.c.silence()
+				w.c.endTees()
 			})
 		})
 	}
@@ -101,7 +101,7 @@ func TestDrainOthers(t *testing.T) {
 func drained(opts ...sandbox.ExecOption) *call {
 	now := time.Now()
 	return &call{
-		s: &session{gone: make(chan struct{})}, c: &command{active: now}, view: &output.View{},
+		s: &session{ended: make(chan struct{})}, c: &command{active: now}, view: &output.View{},
 		began: now,
 		o:     sandbox.NewExecOptions(opts...),
 	}

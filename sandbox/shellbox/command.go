@@ -30,7 +30,7 @@ type command struct {
 	text   string
 	number int64 // of the box's commands, for the log
 	logged bool  // that it has ended
-	once   bool  // the session is a job's: no fresh shell after it
+	isJob  bool  // the session is a job's: no fresh shell after it
 	phase  phase
 	sh     *shell // that has got it
 	seq    int    // of its line
@@ -45,32 +45,32 @@ type command struct {
 	printed int64         // bytes of output
 	began   time.Time
 	// all that the command has started is younger, all that earlier ones have is older
-	after  time.Time
-	active time.Time // the last output or input
+	startedAfter time.Time
+	active       time.Time // the last output or input
 
-	background int    // the shell's $! at its begin
-	ahead      string // input that came before the command had begun
-	typed      int    // bytes of input
-	keyed      bool   // an interrupt key was among them
-	replied    bool   // the terminal has answered it
-	killing    bool
+	background      int    // the shell's $! at its begin
+	typedAhead      string // input that came before the command had begun
+	typed           int    // bytes of input
+	interruptTyped  bool   // an interrupt key was among them
+	terminalReplied bool   // the terminal has answered it
+	killing         bool
 
 	calls    int
 	question sandbox.InputKind // what it waits for; 0: nothing, or that is not known
 	// what waited when it was last found to wait: what is typed then answers it
-	answered proc.Wait
-	unechoed int64     // what printed was when a line was typed last; -1: no line was
-	due      time.Time // when who waited has got it, or is not going to
+	lastWait      proc.Wait
+	printedAtLine int64     // what printed was when a line was typed last; -1: no line was
+	inputDue      time.Time // when who waited has got it, or is not going to
 
-	changed broadcast.Signal // any call should look again
-	done    chan struct{}    // closed when ended
-	result  *sandbox.Result
-	told    bool // a call has returned result
+	changed  broadcast.Signal // any call should look again
+	done     chan struct{}    // closed when ended
+	result   *sandbox.Result
+	reported bool // a call has returned result
 }
 
 func newCommand(text string, once bool) *command {
 	now := time.Now()
-	c := &command{text: text, once: once, began: now, active: now,
+	c := &command{text: text, isJob: once, began: now, active: now,
 		done: make(chan struct{})}
 	// even if the first call asks for less: the next may ask for more
 	keep := sandbox.DefaultMaxOutput
@@ -81,8 +81,8 @@ func newCommand(text string, once bool) *command {
 	return c
 }
 
-// wrote takes output.
-func (c *command) wrote(text []byte) {
+// addOutputLocked takes output.
+func (c *command) addOutputLocked(text []byte) {
 	c.active = time.Now()
 	c.printed += int64(len(text))
 	c.out.Write(text)
@@ -96,7 +96,7 @@ func (c *command) wrote(text []byte) {
 // follow has each writer get all of the command's output.
 func (c *command) follow(writers []io.Writer) {
 	option := "Follow"
-	if c.once {
+	if c.isJob {
 		option = "LogTo"
 	}
 	for _, w := range writers {
@@ -105,8 +105,8 @@ func (c *command) follow(writers []io.Writer) {
 	c.tees = append(c.tees, c.follows...)
 }
 
-// attend begins a call about the command.
-func (c *command) attend(w *call) {
+// addCallLocked begins a call about the command.
+func (c *command) addCallLocked(w *call) {
 	c.calls++
 	c.question = 0
 	c.changed.Send()
@@ -121,39 +121,39 @@ func (c *command) attend(w *call) {
 	}
 }
 
-// leave ends a call about the command, but for what its writers have not got yet.
-func (c *command) leave(w *call) {
+// removeCallLocked ends a call about the command, but for what its writers have not got yet.
+func (c *command) removeCallLocked(w *call) {
 	c.calls--
 	c.out.Close(w.view)
 	for _, t := range c.follows {
-		w.marks = append(w.marks, t.Mark())
+		w.pending = append(w.pending, t.Mark())
 	}
 	if w.tee != nil {
 		w.tee.End()
-		w.marks = append(w.marks, w.tee.Mark())
+		w.pending = append(w.pending, w.tee.Mark())
 		c.tees = slices.DeleteFunc(slices.Clone(c.tees), func(t *output.Tee) bool {
 			return t == w.tee
 		})
 	}
 }
 
-// hurry has the callers' writers given up that block.
-func (c *command) hurry() {
+// limitWriters has the callers' writers given up that block.
+func (c *command) limitWriters() {
 	for _, t := range slices.Concat(c.tees, c.follows) {
 		t.LimitWrites()
 	}
 }
 
-// silence says that nothing more comes.
-func (c *command) silence() {
+// endTees says that nothing more comes.
+func (c *command) endTees() {
 	for _, t := range c.tees {
 		t.End()
 	}
 	c.tees = nil
 }
 
-// blocked reports whether a caller's writer keeps the terminal's reader waiting.
-func (c *command) blocked() bool {
+// blocksReader reports whether a caller's writer keeps the terminal's reader waiting.
+func (c *command) blocksReader() bool {
 	for _, t := range c.tees {
 		if t.Blocks() {
 			return true
@@ -162,19 +162,19 @@ func (c *command) blocked() bool {
 	return false
 }
 
-// end ends the command. A nil result says that it has never run.
-func (c *command) end(r *sandbox.Result) {
+// completeLocked ends the command. A nil result says that it has never run.
+func (c *command) completeLocked(r *sandbox.Result) {
 	if r != nil {
 		r.Duration = time.Since(c.began)
 	}
-	c.silence()
+	c.endTees()
 	c.phase, c.result, c.question = ended, r, 0
 	close(c.done)
 	c.changed.Send()
 }
 
-// partial returns a Result of the unfinished command.
-func (c *command) partial(v *output.View, state sandbox.State) *sandbox.Result {
+// partialResult returns a Result of the unfinished command.
+func (c *command) partialResult(v *output.View, state sandbox.State) *sandbox.Result {
 	p := c.out.All(v, false)
 	return p.Fill(&sandbox.Result{State: state, ExitCode: -1,
 		FullScreen: c.out.FullScreen(), Duration: time.Since(c.began)})

@@ -7,30 +7,31 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
 )
 
-// ends takes how the command has ended; s.mu is held. The shell waits for the next line. What the
-// command may have left has to be dealt with first: input that it has not read, an interrupt that
-// is on its way.
-func (s *session) ends(c *command, r *sandbox.Result) {
+// commandReturnedLocked takes how the command has ended; s.mu is held. The shell waits for the next
+// line. What the command may have left has to be dealt with first: input that it has not read, an
+// interrupt that is on its way.
+func (s *session) commandReturnedLocked(c *command, r *sandbox.Result) {
 	c.phase, c.result = ending, r
 	c.changed.Send()
 	switch {
 	case c.killing: // kill goes on
-	case c.once, c.typed == 0 && !c.replied && !s.mayBeOOM(c, r):
-		s.ended(c, r)
+	case c.isJob, c.typed == 0 && !c.terminalReplied && !s.mayBeOOM(c, r):
+		s.finishCommandLocked(c, r)
 	default:
-		typed, keyed := c.typed > 0 || c.replied, c.keyed
-		s.readers.Go(func() { s.windUp(c, typed, keyed) })
+		typed, keyed := c.typed > 0 || c.terminalReplied, c.interruptTyped
+		s.readers.Go(func() { s.cleanUp(c, typed, keyed) })
 	}
 }
 
-// ended ends the command under way, as soon as its followers have got all of its output; s.mu is
-// held. So the next command's followers, which may be the same writers, get nothing before.
-func (s *session) ended(c *command, r *sandbox.Result) {
-	c.silence()
+// finishCommandLocked ends the command under way, as soon as its followers have got all of its
+// output; s.mu is held. So the next command's followers, which may be the same writers, get nothing
+// before.
+func (s *session) finishCommandLocked(c *command, r *sandbox.Result) {
+	c.endTees()
 	for _, t := range c.follows {
 		if t.Mark().Pending() != nil {
 			c.phase, c.result = ending, r
-			s.readers.Go(func() { s.followed(c, t) })
+			s.readers.Go(func() { s.finishWhenWritten(c, t) })
 			return
 		}
 	}
@@ -38,26 +39,26 @@ func (s *session) ended(c *command, r *sandbox.Result) {
 	s.alternate = c.out.FullScreen()
 	s.box.touch()
 	if c.calls == 0 {
-		s.unseen = c
+		s.unreported = c
 	}
-	c.end(r)
-	s.logEnd(c, r, nil)
+	c.completeLocked(r)
+	s.logEndLocked(c, r, nil)
 }
 
-// followed ends the command under way when one of its followers has got everything.
-func (s *session) followed(c *command, t *output.Tee) {
+// finishWhenWritten ends the command under way when one of its followers has got everything.
+func (s *session) finishWhenWritten(c *command, t *output.Tee) {
 	select {
 	case <-t.Done():
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.ended(c, c.result)
-	case <-s.gone:
+		s.finishCommandLocked(c, c.result)
+	case <-s.ended:
 	}
 }
 
-// windUp ends a command whose shell is at its prompt again. typed says that there may be input that
-// nobody has read, and interrupted that a signal may still be on its way to the shell.
-func (s *session) windUp(c *command, typed, interrupted bool) {
+// cleanUp ends a command whose shell is at its prompt again. typed says that there may be input
+// that nobody has read, and interrupted that a signal may still be on its way to the shell.
+func (s *session) cleanUp(c *command, typed, interrupted bool) {
 	s.mu.Lock()
 	sh := s.sh
 	s.mu.Unlock()
@@ -68,14 +69,14 @@ func (s *session) windUp(c *command, typed, interrupted bool) {
 	}
 	if interrupted {
 		s.box.settle(sh.proc)
-		s.confirm(sh)
+		s.confirmShell(sh)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cmd == c && c.phase == ending {
-		c.result.Unread += min(unread+len(c.ahead), c.typed)
+		c.result.Unread += min(unread+len(c.typedAhead), c.typed)
 		c.result.OOM = oom
-		s.ended(c, c.result)
+		s.finishCommandLocked(c, c.result)
 	}
 }
 
@@ -89,9 +90,9 @@ func (s *session) discard(sh *shell) int {
 			return n
 		}
 		select {
-		case <-sh.over:
+		case <-sh.ended:
 			return n
-		case <-s.gone:
+		case <-s.ended:
 			return n
 		case <-time.After(time.Millisecond):
 		}
@@ -114,17 +115,17 @@ func (s *session) fail(err error) {
 	defer s.mu.Unlock()
 	if s.err == nil {
 		s.err = err
-		close(s.gone)
+		close(s.ended)
 		if c := s.cmd; c != nil {
-			s.logEnd(c, nil, err)
-			c.hurry() // they may keep the terminal's reader waiting, which release waits for
-			c.silence()
+			s.logEndLocked(c, nil, err)
+			c.limitWriters() // they may keep the terminal's reader waiting, which release waits for
+			c.endTees()
 		}
 	}
 }
 
-// over returns why the session is over, nil if it is not.
-func (s *session) over() error {
+// endErr returns why the session is over, nil if it is not.
+func (s *session) endErr() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err

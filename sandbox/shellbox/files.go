@@ -15,8 +15,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/files"
 )
 
-// A FileHost is a Host that gives access to its files. On any other Host the Box reaches them with a
-// shell and the usual tools, a program or two for each call.
+// A FileHost is a Host that gives access to its files. On any other Host the Box reaches them with
+// a shell and the usual tools, a program or two for each call.
 type FileHost interface {
 	// OpenFiles opens the files with the rights of the user, whom user names as Program.User does;
 	// "" is the host's own. The Box calls it when it first needs the files, and again when the
@@ -26,8 +26,8 @@ type FileHost interface {
 }
 
 // A FileClient reaches a host's files with the rights of one user. Its methods may be called from
-// several goroutines, and may block. The Box calls them in goroutines of its own. It abandons a call
-// whose context has ended, and ends that call by Close once nobody else uses the FileClient.
+// several goroutines, and may block. The Box calls them in goroutines of its own. It abandons a
+// call whose context has ended, and ends that call by Close once nobody else uses the FileClient.
 //
 // Names are absolute. Errors are those of package os, with a syscall.Errno where there is one.
 // sandbox.ErrCut says that the FileClient has lost its connection and that OpenFiles may make a new
@@ -94,10 +94,10 @@ func (b *Box) CopyTo(ctx context.Context, hostPath, boxPath string) error {
 	return b.files.CopyTo(ctx, hostPath, boxPath)
 }
 
-// CopyFrom implements sandbox.Sandbox. The copy is made beside its destination, and moved there when
-// it is complete. If a directory is copied into one of the same name, it is moved file by file, and
-// other files there stay. Sockets, devices and FIFOs are left out. CopyFrom needs tar in the
-// sandbox, unless the host is a [Copier].
+// CopyFrom implements sandbox.Sandbox. The copy is made beside its destination, and moved there
+// when it is complete. If a directory is copied into one of the same name, it is moved file by
+// file, and other files there stay. Sockets, devices and FIFOs are left out. CopyFrom needs tar in
+// the sandbox, unless the host is a [Copier].
 func (b *Box) CopyFrom(ctx context.Context, boxPath, hostPath string) error {
 	return b.files.CopyFrom(ctx, boxPath, hostPath)
 }

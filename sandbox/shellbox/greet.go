@@ -26,33 +26,33 @@ const (
 	deafAfter = 500 * time.Millisecond
 )
 
-// greeted waits until the shell has answered its first line, and returns why it is of no use.
-func (s *session) greeted(ctx context.Context, sh *shell, seq int) error {
+// awaitGreeting waits until the shell has answered its first line, and returns why it is of no use.
+func (s *session) awaitGreeting(ctx context.Context, sh *shell, seq int) error {
 	var deaf time.Time // since when it has waited for input, without an answer
 	for {
 		soon, cancel := context.WithTimeout(ctx, greetEvery)
-		err := s.answers(soon, sh, seq)
+		err := s.awaitAnswer(soon, sh, seq)
 		cancel()
 		switch {
 		case err == nil:
-			return s.suits(sh)
+			return s.checkAnswer(sh)
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case !errors.Is(err, context.DeadlineExceeded):
 			return err
-		case !s.waits(sh):
+		case !s.waitsForInput(sh):
 			deaf = time.Time{}
 		case deaf.IsZero():
 			deaf = time.Now()
 		case time.Since(deaf) > deafAfter:
 			return fmt.Errorf("it does not answer as a shell does: %s%s", dialect.Shells,
-				s.printed(sh))
+				s.earlyOutput(sh))
 		}
 	}
 }
 
-// suits returns what the shell's first answer says against it.
-func (s *session) suits(sh *shell) error {
+// checkAnswer returns what the shell's first answer says against it.
+func (s *session) checkAnswer(sh *shell) error {
 	s.mu.Lock()
 	status := s.status
 	s.mu.Unlock()
@@ -68,9 +68,9 @@ func (s *session) suits(sh *shell) error {
 	return nil
 }
 
-// waits reports whether the program waits for its next line although it has got the first one. One
-// that may be executing startup files may wait for its terminal.
-func (s *session) waits(sh *shell) bool {
+// waitsForInput reports whether the program waits for its next line although it has got the first
+// one. One that may be executing startup files may wait for its terminal.
+func (s *session) waitsForInput(sh *shell) bool {
 	l, err := s.box.look(sh.proc)
 	if err != nil || l.Gone || !sh.commands.idle() {
 		return false
@@ -82,30 +82,30 @@ func (s *session) waits(sh *shell) bool {
 	return waits && !s.box.settle(sh.proc)
 }
 
-// printed returns, for an error, what a shell has printed before its first prompt.
-func (s *session) printed(sh *shell) string {
+// earlyOutput returns, for an error, what a shell has printed before its first prompt.
+func (s *session) earlyOutput(sh *shell) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := strings.TrimSpace(terminal.Text(sh.early))
+	text := strings.TrimSpace(terminal.Text(sh.earlyText))
 	if text == "" {
 		return ""
 	}
 	return fmt.Sprintf("; it printed %q", text)
 }
 
-// hint names the shells that work, for an error about a program that is none of them.
-func (s *session) hint() string {
+// shellsHint names the shells that work, for an error about a program that is none of them.
+func (s *session) shellsHint() string {
 	if dialect.IsShell(s.box.shellArgs()) {
 		return ""
 	}
 	return "; " + dialect.Shells
 }
 
-// hide keeps from the shell what it would do because of its environment before its first line: a
-// bash, what PROMPT_COMMAND and TMOUT say, and any other shell, to execute the file that ENV names.
-// It returns the value of that, which the shell gets with its first line, for the programs that it
-// starts; nil if there is none. bash -p does not look at ENV.
-func (s *session) hide(ctx context.Context, p *Program) *string {
+// hideStartupEnv keeps from the shell what it would do because of its environment before its first
+// line: a bash, what PROMPT_COMMAND and TMOUT say, and any other shell, to execute the file that
+// ENV names. It returns the value of that, which the shell gets with its first line, for the
+// programs that it starts; nil if there is none. bash -p does not look at ENV.
+func (s *session) hideStartupEnv(ctx context.Context, p *Program) *string {
 	if path.Base(p.Args[0]) == "bash" {
 		p.Env = append(slices.Clip(p.Env), "PROMPT_COMMAND=", "PS0=", "TMOUT=")
 		return nil

@@ -41,7 +41,7 @@ func (b *Box) Background(ctx context.Context, command string,
 
 func (b *Box) background(ctx context.Context, command string,
 	opts sandbox.SessionOptions) (*job, error) {
-	j := &job{box: b, id: b.name("job"), command: command, spool: output.NewSpool(opts.MaxLog),
+	j := &job{box: b, id: b.newID("job"), command: command, spool: output.NewSpool(opts.MaxLog),
 		done: make(chan struct{})}
 	var err error
 	if j.s, err = b.open(ctx, j.id, j, opts); err != nil {
@@ -81,7 +81,7 @@ func (j *job) run(w *call) {
 	}
 	j.s.mu.Lock()
 	defer j.s.mu.Unlock()
-	j.s.screen, j.s.unseen = terminal.NewTail(0), nil // a job is remembered long after its end
+	j.s.screen, j.s.unreported = terminal.NewTail(0), nil // a job is remembered long after its end
 }
 
 // Job implements sandbox.Sandbox.
@@ -111,9 +111,9 @@ func (j *job) ID() string            { return j.id }
 func (j *job) Command() string       { return j.command }
 func (j *job) Done() <-chan struct{} { return j.done }
 
-// ended returns os.ErrProcessDone after the job's end, or why it can no longer be reached.
-func (j *job) ended() error {
-	if j.s.over() != nil { // the job's own end is a moment later
+// endErr returns os.ErrProcessDone after the job's end, or why it can no longer be reached.
+func (j *job) endErr() error {
+	if j.s.endErr() != nil { // the job's own end is a moment later
 		<-j.done
 	}
 	select {
@@ -133,7 +133,7 @@ const logsMax = 1 << 20
 func (j *job) Logs(ctx context.Context, offset int64) ([]byte, int64, error) {
 	data, next, err := j.spool.Read(offset, logsMax)
 	if err == nil {
-		err = refuses(ctx)
+		err = checkContext(ctx)
 	}
 	if err != nil {
 		return nil, offset, fmt.Errorf("logs of %s: %w", j.id, err)
@@ -143,27 +143,27 @@ func (j *job) Logs(ctx context.Context, offset int64) ([]byte, int64, error) {
 
 // Input implements sandbox.Job.
 func (j *job) Input(ctx context.Context, text string) error {
-	err := j.ended()
+	err := j.endErr()
 	if errors.Is(err, os.ErrProcessDone) {
 		err = sandbox.ErrIdle
 	}
 	if err == nil {
-		err = refuses(ctx)
+		err = checkContext(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("input to %s: %w", j.id, err)
 	}
 	j.s.mu.Lock()
 	defer j.s.mu.Unlock()
-	j.s.typeKeys(text)
+	j.s.typeLocked(text)
 	return nil
 }
 
 // Signal implements sandbox.Job.
 func (j *job) Signal(ctx context.Context, sig syscall.Signal) error {
-	err := j.ended()
+	err := j.endErr()
 	if err == nil {
-		err = refuses(ctx)
+		err = checkContext(ctx)
 	}
 	if err == nil {
 		err = j.signal(proc.Signal(strconv.Itoa(int(sig))))
@@ -189,12 +189,12 @@ func (j *job) signal(sig proc.Signal) error {
 
 // Kill implements sandbox.Job.
 func (j *job) Kill(ctx context.Context) error {
-	err := j.ended()
+	err := j.endErr()
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}
 	if err == nil {
-		err = refuses(ctx)
+		err = checkContext(ctx)
 	}
 	if err == nil {
 		killed := make(chan struct{})
@@ -208,7 +208,7 @@ func (j *job) Kill(ctx context.Context) error {
 			case <-ctx.Done():
 			}
 		}
-		err = j.over(ctx)
+		err = j.awaitEnd(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("kill %s: %w", j.id, err)
@@ -222,13 +222,13 @@ func (j *job) kill() {
 	j.s.mu.Lock()
 	sh := j.s.sh
 	if c := j.s.cmd; c != nil {
-		c.hurry()
+		c.limitWriters()
 	}
 	j.s.mu.Unlock()
 	select {
 	case <-sh.exited: // its id may be another process's
 	default:
-		j.box.finish(without(j.box.tree(sh.pid), sh.pid), j.box.opts.Grace)
+		j.box.terminate(without(j.box.tree(sh.pid), sh.pid), j.box.opts.Grace)
 	}
 	j.box.killMarked(j.box.markOf(j.id))
 }
@@ -265,7 +265,7 @@ func (j *job) Wait(ctx context.Context) (*sandbox.Result, error) {
 }
 
 func (j *job) wait(ctx context.Context) (*sandbox.Result, error) {
-	if err := j.over(ctx); err != nil {
+	if err := j.awaitEnd(ctx); err != nil {
 		return nil, err
 	}
 	r := *j.result
@@ -276,8 +276,8 @@ func (j *job) wait(ctx context.Context) (*sandbox.Result, error) {
 	return p.Fill(&r), j.logErr
 }
 
-// over waits for the job's end.
-func (j *job) over(ctx context.Context) error {
+// awaitEnd waits for the job's end.
+func (j *job) awaitEnd(ctx context.Context) error {
 	if ctx == nil {
 		return errNoContext
 	}

@@ -65,7 +65,7 @@ func (b *Box) Detach() error {
 	if err := b.detach(); err != nil {
 		return fmt.Errorf("detach from %s: %w", b, err)
 	}
-	b.downErr = b.end()
+	b.downErr = b.shutDown()
 	close(b.down)
 	return b.downErr
 }
@@ -122,7 +122,7 @@ func (s *session) note(sh *shell) {
 		User:   s.opts.User,
 		Secret: sh.dialect.Secret, Generation: s.seq / generation,
 	}
-	head := sh.head
+	head := sh.jobStart
 	s.mu.Unlock()
 	if s.id == "main" {
 		s.box.mu.Lock()

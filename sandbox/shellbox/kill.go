@@ -18,13 +18,13 @@ const killTick = 50 * time.Millisecond
 // long each takes.
 const patientPrograms = 3
 
-// kill ends the command under way as a person would, then harder; s.mu is held.
-func (s *session) kill() {
+// killLocked ends the command under way as a person would, then harder; s.mu is held.
+func (s *session) killLocked() {
 	c := s.cmd
 	if c == nil || s.err != nil || c.killing {
 		return
 	}
-	c.hurry()
+	c.limitWriters()
 	if c.phase >= ending {
 		return
 	}
@@ -32,8 +32,8 @@ func (s *session) kill() {
 	c.changed.Send()
 	if c.phase == queued { // no shell has got it
 		s.cmd = nil
-		c.end(nil)
-		s.logEnd(c, nil, nil)
+		c.completeLocked(nil)
+		s.logEndLocked(c, nil, nil)
 		return
 	}
 	k := &killing{s: s, c: c, sh: s.sh, background: c.background}
@@ -49,20 +49,21 @@ type killing struct {
 	sh         *shell
 	background int
 
-	family   []proc.Process // all that was seen of the command
-	first    time.Time
-	since    time.Time // when the last step was taken
-	step     int
-	asked    int // how often the shell was asked whether it is back
-	last     int // the foreground process group at the last step
-	programs int
-	unread   int
+	family     []proc.Process // all that was seen of the command
+	first      time.Time
+	since      time.Time // when the last step was taken
+	step       int
+	questions  int // how often the shell was asked whether it is back
+	last       int // the foreground process group at the last step
+	programs   int
+	unreadKeys int
 }
 
 func (k *killing) run() {
 	s, c := k.s, k.c
-	k.unread = k.sh.keys.drop()
-	k.see() // before the interrupt: a process that it orphans is no longer below the shell
+	k.unreadKeys = k.sh.keys.drop()
+	// before the interrupt: a process that it orphans is no longer below the shell
+	k.findProcesses()
 	k.first, k.last = time.Now(), -1
 	k.since = k.first
 	for {
@@ -74,24 +75,24 @@ func (k *killing) run() {
 		}
 		// an interrupt would cut the line that the shell is reading, and the rest be executed
 		if phase != sent || time.Since(k.first) > unanswered {
-			k.next()
+			k.nextStep()
 		}
 		tick := time.NewTimer(killTick)
 		select {
 		case <-changed:
 		case <-tick.C:
-		case <-s.gone:
+		case <-s.ended:
 			tick.Stop()
 			return
 		}
 		tick.Stop()
 	}
-	k.finish()
+	k.cleanUp()
 }
 
-// next takes the next step, if it is time. Each step has its time from when the one before was
+// nextStep takes the next step, if it is time. Each step has its time from when the one before was
 // taken: where looking takes long, the shell would be killed as soon as its program.
-func (k *killing) next() {
+func (k *killing) nextStep() {
 	l, _ := k.s.box.look(k.sh.proc)
 	grace := k.s.box.opts.Grace
 	if l.Foreground != k.last && (k.programs < patientPrograms || time.Since(k.first) < 4*grace) {
@@ -105,32 +106,32 @@ func (k *killing) next() {
 	switch k.step {
 	case 0, 1: // twice, as a person would: a shell between two programs may have missed the first
 		k.interrupt(&l)
-		k.see() // what was started meanwhile, before its parent ends
+		k.findProcesses() // what was started meanwhile, before its parent ends
 	case 2:
 		k.signal(proc.SIGTERM)
 	case 3:
 		k.signal(proc.SIGKILL)
 	case 4:
-		k.recall(&l)
+		k.askOrReplace(&l)
 	}
 	k.step = min(k.step+1, 4)
 	k.since = time.Now()
 }
 
-// recall is for a shell that has not said that it is back. One that waits for its next line is: the
-// second interrupt has come while it was about to say so, and on a busy machine the watch takes
-// longer than this to be sure of it. So it is asked. Any other is replaced.
-func (k *killing) recall(l *proc.Look) {
+// askOrReplace is for a shell that has not said that it is back. One that waits for its next line
+// is: the second interrupt has come while it was about to say so, and on a busy machine the watch
+// takes longer than this to be sure of it. So it is asked. Any other is replaced.
+func (k *killing) askOrReplace(l *proc.Look) {
 	k.s.mu.Lock()
 	defer k.s.mu.Unlock()
-	if l.Reads == "" || l.Reads != k.sh.pipe || k.asked == maxTries {
-		k.s.replace(k.sh)
+	if l.Reads == "" || l.Reads != k.sh.pipe || k.questions == maxTries {
+		k.s.replaceShellLocked(k.sh)
 		return
 	}
-	if k.asked++; k.asked == maxTries {
+	if k.questions++; k.questions == maxTries {
 		k.sh.commands.write(dialect.Repair)
 	}
-	k.sh.commands.write(k.sh.dialect.Ask(k.s.next()))
+	k.sh.commands.write(k.sh.dialect.Ask(k.s.nextSeqLocked()))
 }
 
 // interrupt does what the interrupt key does. It is done when the signal is sent; of a key that is
@@ -146,39 +147,39 @@ func (k *killing) interrupt(l *proc.Look) {
 	}
 }
 
-// see takes note of the processes of the command.
-func (k *killing) see() {
+// findProcesses takes note of the processes of the command.
+func (k *killing) findProcesses() {
 	k.family = merge(k.family, k.s.box.family(k.sh.pid, k.c.began, k.background))
 }
 
 // signal signals all processes of the command, without the shell.
 func (k *killing) signal(sig proc.Signal) {
-	k.see()
+	k.findProcesses()
 	k.s.box.signal(without(k.family, k.sh.pid), sig)
 }
 
-// finish ends what is left of the command when the shell has come back, and puts the terminal in
+// cleanUp ends what is left of the command when the shell has come back, and puts the terminal in
 // order.
-func (k *killing) finish() {
+func (k *killing) cleanUp() {
 	s, c, b := k.s, k.c, k.s.box
 	oom := s.oomKilled(c)
-	k.see()
-	b.finish(without(k.family, k.sh.pid), min(b.opts.Grace, 200*time.Millisecond))
-	b.finish(k.strays(), min(b.opts.Grace, 200*time.Millisecond))
+	k.findProcesses()
+	b.terminate(without(k.family, k.sh.pid), min(b.opts.Grace, 200*time.Millisecond))
+	b.terminate(k.strays(), min(b.opts.Grace, 200*time.Millisecond))
 	select {
-	case <-k.sh.over:
+	case <-k.sh.ended:
 	default:
-		k.dismiss()
-		k.unread += s.discard(k.sh)
+		k.endReaders()
+		k.unreadKeys += s.discard(k.sh)
 		b.settle(k.sh.proc)
-		s.confirm(k.sh)
+		s.confirmShell(k.sh)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cmd == c && c.phase == ending {
-		c.result.Unread += min(k.unread+len(c.ahead), c.typed)
+		c.result.Unread += min(k.unreadKeys+len(c.typedAhead), c.typed)
 		c.result.OOM = c.result.OOM || oom
-		s.ended(c, c.result)
+		s.finishCommandLocked(c, c.result)
 	}
 }
 
@@ -194,7 +195,7 @@ func (k *killing) strays() (strays []proc.Process) {
 	if len(marked) < 2 { // the shell
 		return nil
 	}
-	_, free := b.ticksOf(k.c.after)
+	_, free := b.ticksOf(k.c.startedAfter)
 	began, _ := b.ticksOf(k.c.began)
 	first := math.MaxInt // of the command's processes
 	for _, p := range k.family {
@@ -236,10 +237,10 @@ const (
 	atWork    = 200 * time.Millisecond
 )
 
-// dismiss ends whoever goes on reading the terminal, such as the pinentry of an agent that the
+// endReaders ends whoever goes on reading the terminal, such as the pinentry of an agent that the
 // command has started: it would take what is typed to the next command. If it cannot be ended, the
 // session gets a new terminal.
-func (k *killing) dismiss() {
+func (k *killing) endReaders() {
 	s, b := k.s, k.s.box
 	begin := time.Now()
 	for try, none := 0, 0; try < maxTries; {
@@ -267,12 +268,12 @@ func (k *killing) dismiss() {
 			continue
 		}
 		try, none = try+1, 0
-		b.finish(b.tree(readers...), min(b.opts.Grace, 200*time.Millisecond))
+		b.terminate(b.tree(readers...), min(b.opts.Grace, 200*time.Millisecond))
 	}
 	b.log.Warn("a process that cannot be ended reads the terminal: the session gets a new one",
 		"session", s.id)
 	b.send([]int{k.sh.pid}, proc.SIGKILL)
-	<-k.sh.over
+	<-k.sh.ended
 }
 
 // family returns the processes of the command that began then: what is below the shell, without the
@@ -343,9 +344,9 @@ func (b *Box) alive(ps []proc.Process) []proc.Process {
 	return proc.Left(ps, there)
 }
 
-// finish ends those of ps that are left: first by signals that they can handle, after the grace by
-// SIGKILL. It returns when they are gone.
-func (b *Box) finish(ps []proc.Process, grace time.Duration) {
+// terminate ends those of ps that are left: first by signals that they can handle, after the grace
+// by SIGKILL. It returns when they are gone.
+func (b *Box) terminate(ps []proc.Process, grace time.Duration) {
 	if ps = b.alive(ps); len(ps) == 0 {
 		return
 	}
@@ -367,7 +368,7 @@ func (b *Box) finish(ps []proc.Process, grace time.Duration) {
 
 // killTree ends pid and what descends from it.
 func (b *Box) killTree(pid int) {
-	b.finish(b.tree(pid), 100*time.Millisecond)
+	b.terminate(b.tree(pid), 100*time.Millisecond)
 }
 
 // killMarked ends all processes that have mark in their environment, and what descends from them.
@@ -380,7 +381,7 @@ func (b *Box) killMarked(mark string) {
 			return
 		}
 		ps := b.tree(pids...)
-		b.finish(ps, 100*time.Millisecond)
+		b.terminate(ps, 100*time.Millisecond)
 		if len(ps) == 1 {
 			return // a shell that did nothing
 		}

@@ -78,7 +78,7 @@ func (b *Box) runs(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	if err != nil {
 		return 126, err
 	}
-	id := b.name("run")
+	id := b.newID("run")
 	program := Program{
 		Args: cmd.Args, Env: b.environment(id, cmd.Env), User: user,
 		Joined: sameWriter(cmd.Stdout, cmd.Stderr),

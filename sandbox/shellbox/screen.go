@@ -10,9 +10,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// shows has the screen show output that the command's cleaner has just had, and answers what that
-// asks the terminal, as a terminal does: by typing. s.mu is held.
-func (s *session) shows(c *command, text []byte) {
+// showLocked has the screen show output that the command's cleaner has just had, and answers what
+// that asks the terminal, as a terminal does: by typing. s.mu is held.
+func (s *session) showLocked(c *command, text []byte) {
 	shown := 0
 	for _, query := range c.out.Queries() {
 		s.screen.Write(text[shown:query.At])
@@ -27,7 +27,7 @@ func (s *session) shows(c *command, text []byte) {
 			_, row, col := terminal.Render(s.screen.Bytes(), s.rows, s.cols)
 			answer = fmt.Sprintf("\x1b[%d;%dR", row+1, col+1)
 		}
-		c.replied = true
+		c.terminalReplied = true
 		c.active = time.Now()
 		c.sh.keys.write(answer)
 	}
@@ -40,7 +40,7 @@ func (s *session) Screen(ctx context.Context) (*sandbox.Screen, error) {
 	err, raw, rows, cols := s.err, s.screen.Bytes(), s.rows, s.cols
 	s.mu.Unlock()
 	if err == nil {
-		err = refuses(ctx)
+		err = checkContext(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("screen of %s: %w", s.id, err)
@@ -58,7 +58,7 @@ func (s *session) Resize(ctx context.Context, rows, cols int) error {
 	s.mu.Lock()
 	err, sh := s.err, s.sh
 	if err == nil {
-		err = refuses(ctx)
+		err = checkContext(ctx)
 	}
 	if err == nil {
 		s.rows, s.cols = rows, cols

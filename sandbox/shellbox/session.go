@@ -20,28 +20,28 @@ type session struct {
 	job  *job // the job that owns the session; nil if none does
 
 	readers sync.WaitGroup // all goroutines of the session
-	gone    chan struct{}  // closed when err is set
+	ended   chan struct{}  // closed when err is set
 
-	mu       sync.Mutex
-	err      error  // ErrClosed or ErrLost: the session is over
-	sh       *shell // nil before the first
-	up       bool   // sh is at its prompt or runs cmd; else it is being started
-	seq      int    // of the last line
-	answered int    // of the last D marker
+	mu         sync.Mutex
+	err        error  // ErrClosed or ErrLost: the session is over
+	sh         *shell // nil before the first
+	ready      bool   // sh is at its prompt or runs cmd; else it is being started
+	seq        int    // of the last line
+	lastAnswer int    // of the last D marker
 	// the last marker was a D: $? of what the next one ends, if no C is before it, is not a
 	// command's
-	told       bool
-	anySeq     bool // after Attach: the number of the command under way is not known
-	status     int  // $?
-	cwd        string
-	restarted  bool // the shell ended while no command was under way: the next Result says so
-	rows, cols int
-	screen     *terminal.Tail
-	alternate  bool     // the last command has left the alternate screen on
-	cmd        *command // the unfinished one
+	statusStale bool
+	seqUnknown  bool // after Attach: the number of the command under way is not known
+	status      int  // $?
+	cwd         string
+	restarted   bool // the shell ended while no command was under way: the next Result says so
+	rows, cols  int
+	screen      *terminal.Tail
+	alternate   bool     // the last command has left the alternate screen on
+	cmd         *command // the unfinished one
 	// when the last one ended; before the first one, a time before the first shell's
-	free   time.Time
-	unseen *command // the last one, if it ended while no call was waiting for it: Wait tells
+	lastEnd    time.Time
+	unreported *command // the last one, if it ended while no call was waiting for it: Wait tells
 }
 
 // screenTail is how much raw output Screen is rendered from.
@@ -51,34 +51,35 @@ func newSession(b *Box, id string, opts sandbox.SessionOptions) *session {
 	return &session{
 		box: b, id: id, opts: opts, rows: opts.Rows, cols: opts.Cols,
 		screen: terminal.NewTail(screenTail),
-		gone:   make(chan struct{}),
+		ended:  make(chan struct{}),
 	}
 }
 
 // ID returns the session's id.
 func (s *session) ID() string { return s.id }
 
-// printing returns the command whose output the shell sh shows, if there is one; s.mu is held.
-func (s *session) printing(sh *shell) *command {
+// printingLocked returns the command whose output the shell sh shows, if there is one; s.mu is
+// held.
+func (s *session) printingLocked(sh *shell) *command {
 	if c := s.cmd; c != nil && c.sh == sh && c.phase == running {
 		return c
 	}
 	return nil
 }
 
-// text takes output of the shell sh that holds no marker.
-func (s *session) text(sh *shell, text []byte) {
+// handleOutput takes output of the shell sh that holds no marker.
+func (s *session) handleOutput(sh *shell, text []byte) {
 	s.mu.Lock()
-	c := s.printing(sh)
+	c := s.printingLocked(sh)
 	if c == nil || len(text) == 0 {
-		if !s.up && len(sh.early) < maxEarly {
-			sh.early = append(sh.early, text...)
+		if !s.ready && len(sh.earlyText) < maxEarly {
+			sh.earlyText = append(sh.earlyText, text...)
 		}
 		s.mu.Unlock()
 		return
 	}
-	c.wrote(text)
-	s.shows(c, text)
+	c.addOutputLocked(text)
+	s.showLocked(c, text)
 	spool, tees := c.spool, c.tees
 	for _, t := range tees {
 		t.Announce(len(text))
@@ -92,12 +93,12 @@ func (s *session) text(sh *shell, text []byte) {
 	}
 }
 
-// skip takes note that so many bytes of the shell's output will not come.
-func (s *session) skip(sh *shell, bytes int64) {
-	s.text(sh, sh.scan.Flush())
-	sh.shown += bytes
+// skipOutput takes note that so many bytes of the shell's output will not come.
+func (s *session) skipOutput(sh *shell, bytes int64) {
+	s.handleOutput(sh, sh.scan.Flush())
+	sh.readBytes += bytes
 	s.mu.Lock()
-	c := s.printing(sh)
+	c := s.printingLocked(sh)
 	s.mu.Unlock()
 	if c != nil && c.spool != nil {
 		c.spool.Skip(bytes)
@@ -118,117 +119,118 @@ func (s *session) maxLog() int64 {
 	return s.opts.MaxLog + markersMax
 }
 
-// marker takes a marker of the shell sh.
-func (s *session) marker(sh *shell, m *dialect.Marker) {
+// handleMarker takes a marker of the shell sh.
+func (s *session) handleMarker(sh *shell, m *dialect.Marker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.sh == sh && m.Kind == dialect.MoreLines:
-		if s.printing(sh) != nil {
-			s.replace(sh)
+		if s.printingLocked(sh) != nil {
+			s.replaceShellLocked(sh)
 		}
-	case s.sh != sh || m.Seq <= s.answered: // an old one
+	case s.sh != sh || m.Seq <= s.lastAnswer: // an old one
 	case m.Kind == dialect.Begin:
-		s.told = false
-		s.begun(m)
-	case sh.halted: // there is no result: the shell is about to be killed
+		s.statusStale = false
+		s.beginMarkerLocked(m)
+	case sh.stopped: // there is no result: the shell is about to be killed
 	default:
-		s.answered, s.cwd = m.Seq, m.Dir
+		s.lastAnswer, s.cwd = m.Seq, m.Dir
 		if m.Bash && !sh.dialect.Bash {
 			sh.dialect.Bash, sh.dialect.HighFD = true, true
 		}
-		s.keepAlive(sh, time.Duration(m.IdleLimit)*time.Second)
+		s.keepAliveLocked(sh, time.Duration(m.IdleLimit)*time.Second)
 		sh.answered.Send()
-		if s.up {
-			s.said(m)
-		} else if !s.told {
+		if s.ready {
+			s.endMarkerLocked(m)
+		} else if !s.statusStale {
 			s.status = m.Status
 		}
-		s.told = true
+		s.statusStale = true
 	}
 }
 
-// begun takes a C marker; s.mu is held.
-func (s *session) begun(m *dialect.Marker) {
+// beginMarkerLocked takes a C marker; s.mu is held.
+func (s *session) beginMarkerLocked(m *dialect.Marker) {
 	c := s.cmd
-	if c == nil || c.phase != sent || m.Seq != c.seq && !s.anySeq {
+	if c == nil || c.phase != sent || m.Seq != c.seq && !s.seqUnknown {
 		return
 	}
-	c.seq, s.anySeq = m.Seq, false
+	c.seq, s.seqUnknown = m.Seq, false
 	c.phase, c.background, c.active = running, m.Background, time.Now()
 	if s.alternate { // as for Output, whose Cleaner is new
 		s.screen.Write([]byte("\x1b[?1049l"))
 		s.alternate = false
 	}
-	if s.job != nil && s.sh.head == 0 {
+	if s.job != nil && s.sh.jobStart == 0 {
 		sh := s.sh
-		sh.head = sh.shown
+		sh.jobStart = sh.readBytes
 		s.readers.Go(func() { s.note(sh) })
 	}
-	s.press(c, c.ahead)
-	c.ahead = ""
-	time.AfterFunc(quietMin, func() { s.askEarly(c) })
+	s.typeNowLocked(c, c.typedAhead)
+	c.typedAhead = ""
+	time.AfterFunc(quietMin, func() { s.askWhileRunning(c) })
 }
 
-// said takes a D marker: the command's, or that of a question behind it; s.mu is held.
-func (s *session) said(m *dialect.Marker) {
+// endMarkerLocked takes a D marker: the command's, or that of a question behind it; s.mu is held.
+func (s *session) endMarkerLocked(m *dialect.Marker) {
 	c := s.cmd
-	if c == nil || c.phase >= ending || m.Seq < c.seq && !s.anySeq {
+	if c == nil || c.phase >= ending || m.Seq < c.seq && !s.seqUnknown {
 		return
 	}
-	stopped := c.keyed || c.killing
+	stopped := c.interruptTyped || c.killing
 	switch {
-	case c.phase == queued, c.phase == sent && s.anySeq:
+	case c.phase == queued, c.phase == sent && s.seqUnknown:
 		return
 	case c.phase == sent && !stopped: // no C: it has not run
-		s.again(c, m.Seq == c.seq)
+		s.resendLocked(c, m.Seq == c.seq)
 		return
 	}
 	// The interrupt key has the kernel drop what the terminal was to show, a C or D among it. So
 	// nobody knows whether a command without C has run, and it is not run twice; of one without its
 	// own D, $? is not told by the shell's answer: that says 0, or 2 of a question of which the
 	// interrupt has cut a part.
-	if stopped && m.Seq > c.seq && (m.Status == 0 || m.Status == 2) && !s.anySeq {
+	if stopped && m.Seq > c.seq && (m.Status == 0 || m.Status == 2) && !s.seqUnknown {
 		m.Status = interrupted
 	}
-	s.anySeq, s.status = false, m.Status
-	s.ends(c, &sandbox.Result{State: sandbox.Exited, ExitCode: m.Status, Cwd: m.Dir})
+	s.seqUnknown, s.status = false, m.Status
+	s.commandReturnedLocked(c, &sandbox.Result{State: sandbox.Exited, ExitCode: m.Status,
+		Cwd: m.Dir})
 }
 
 // interrupted is the status of what SIGINT has ended.
 const interrupted = 130
 
-// askEarly asks the shell for its status while the command still runs: it answers when it is back,
-// also from a command that was aborted and says no D. The command's output has begun, so the shell
-// does not read its pipe: busybox ash would buffer the question, and the applets that it runs
+// askWhileRunning asks the shell for its status while the command still runs: it answers when it is
+// back, also from a command that was aborted and says no D. The command's output has begun, so the
+// shell does not read its pipe: busybox ash would buffer the question, and the applets that it runs
 // without executing them (sort) would be given it as their input.
-func (s *session) askEarly(c *command) {
+func (s *session) askWhileRunning(c *command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// an interrupt would cut the question
 	if s.err == nil && s.cmd == c && c.phase == running && !c.killing {
-		c.sh.commands.write(c.sh.dialect.Ask(s.next()))
+		c.sh.commands.write(c.sh.dialect.Ask(s.nextSeqLocked()))
 	}
 }
 
-// next returns the number of the next line.
-func (s *session) next() int {
+// nextSeqLocked returns the number of the next line.
+func (s *session) nextSeqLocked() int {
 	s.seq++
 	return s.seq
 }
 
-// send gives the queued command to the shell, if there is one; s.mu is held.
-func (s *session) send() {
+// sendLocked gives the queued command to the shell, if there is one; s.mu is held.
+func (s *session) sendLocked() {
 	c, sh := s.cmd, s.sh
-	if c == nil || c.phase != queued || !s.up {
+	if c == nil || c.phase != queued || !s.ready {
 		return
 	}
-	c.phase, c.sh, c.seq, c.active = sent, sh, s.next(), time.Now()
-	if c.after.IsZero() {
-		c.after = s.free
+	c.phase, c.sh, c.seq, c.active = sent, sh, s.nextSeqLocked(), time.Now()
+	if c.startedAfter.IsZero() {
+		c.startedAfter = s.lastEnd
 	}
 	c.tries++
-	c.offset = sh.commands.write(sh.dialect.Command(c.seq, s.status, c.text, c.once))
+	c.offset = sh.commands.write(sh.dialect.Command(c.seq, s.status, c.text, c.isJob))
 	w := &watch{s: s, c: c, sh: sh, tries: c.tries}
 	time.AfterFunc(quietMin, func() { s.spawn(w.run) })
 }
@@ -237,28 +239,29 @@ func (s *session) send() {
 // unanswered.
 const maxTries = 3
 
-// keepAlive has the shell answer a question before it ends because it has been idle for limit: bash
-// does so where TMOUT is set, which a profile may have made readonly. 0: it does not. s.mu is held.
-func (s *session) keepAlive(sh *shell, limit time.Duration) {
-	if sh.alive != nil {
-		sh.alive.Stop()
-		sh.alive = nil
+// keepAliveLocked has the shell answer a question before it ends because it has been idle for
+// limit: bash does so where TMOUT is set, which a profile may have made readonly. 0: it does not.
+// s.mu is held.
+func (s *session) keepAliveLocked(sh *shell, limit time.Duration) {
+	if sh.idleTimer != nil {
+		sh.idleTimer.Stop()
+		sh.idleTimer = nil
 	}
 	if limit <= 0 || limit > 1<<20*time.Second {
 		return
 	}
-	sh.alive = time.AfterFunc(limit/2, func() {
+	sh.idleTimer = time.AfterFunc(limit/2, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.err == nil && s.sh == sh && s.up && s.cmd == nil {
-			sh.commands.write(sh.dialect.Ask(s.next()))
+		if s.err == nil && s.sh == sh && s.ready && s.cmd == nil {
+			sh.commands.write(sh.dialect.Ask(s.nextSeqLocked()))
 		}
 	})
 }
 
-// again sends the command again, which the shell has not taken; s.mu is held. own says that the
-// shell has said the command's own D: it could not open its terminal by its name.
-func (s *session) again(c *command, own bool) {
+// resendLocked sends the command again, which the shell has not taken; s.mu is held. own says that
+// the shell has said the command's own D: it could not open its terminal by its name.
+func (s *session) resendLocked(c *command, own bool) {
 	sh := s.sh
 	s.box.log.Info("the shell has not taken a command: sending it again", "session", s.id,
 		"command", c.number)
@@ -269,22 +272,23 @@ func (s *session) again(c *command, own bool) {
 		sh.dialect.TTY = "/dev/tty"
 	}
 	if c.tries >= maxTries {
-		s.replace(sh)
+		s.replaceShellLocked(sh)
 		return
 	}
 	c.phase = queued
 	sh.commands.write(dialect.Repair)
-	s.send()
+	s.sendLocked()
 }
 
-// replace ends a shell that is of no use any more: another one takes its place; s.mu is held.
-func (s *session) replace(sh *shell) {
+// replaceShellLocked ends a shell that is of no use any more: another one takes its place; s.mu is
+// held.
+func (s *session) replaceShellLocked(sh *shell) {
 	s.box.log.Warn("killing the shell: it takes no commands any more", "session", s.id)
 	s.readers.Go(func() { s.box.send([]int{sh.pid}, proc.SIGKILL) })
 }
 
-// typeKeys types text to the unfinished command; s.mu is held.
-func (s *session) typeKeys(text string) {
+// typeLocked types text to the unfinished command; s.mu is held.
+func (s *session) typeLocked(text string) {
 	c := s.cmd
 	if text == "" || c == nil || c.phase >= ending {
 		if c != nil {
@@ -301,26 +305,26 @@ func (s *session) typeKeys(text string) {
 		c.question = 0
 		c.changed.Send()
 	}
-	c.unechoed, c.due = -1, c.active.Add(unanswered)
+	c.printedAtLine, c.inputDue = -1, c.active.Add(unanswered)
 	if strings.ContainsAny(text, "\n\r") {
-		c.unechoed = c.printed
+		c.printedAtLine = c.printed
 	}
 	// a read ends with the key or the line, and takes a turn
-	if w := c.answered; w.Turns > 0 && (w.Modes.Raw || strings.ContainsAny(text, "\n\r\x04")) {
-		c.due = c.active.Add(undelivered)
+	if w := c.lastWait; w.Turns > 0 && (w.Modes.Raw || strings.ContainsAny(text, "\n\r\x04")) {
+		c.inputDue = c.active.Add(undelivered)
 	}
 	// the interrupt key would cut the line that the shell is reading, and the rest be executed
-	if !s.up || c.phase == queued || c.phase == sent && !s.anySeq {
-		c.ahead += text
+	if !s.ready || c.phase == queued || c.phase == sent && !s.seqUnknown {
+		c.typedAhead += text
 		return
 	}
-	s.press(c, text)
+	s.typeNowLocked(c, text)
 }
 
-// press types text to a command that has begun; s.mu is held.
-func (s *session) press(c *command, text string) {
+// typeNowLocked types text to a command that has begun; s.mu is held.
+func (s *session) typeNowLocked(c *command, text string) {
 	if strings.ContainsAny(text, "\x03\x1a\x1c") {
-		c.keyed = true
+		c.interruptTyped = true
 	}
 	s.sh.keys.write(text)
 }

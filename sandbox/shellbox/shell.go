@@ -24,41 +24,43 @@ type shell struct {
 	answered broadcast.Signal // with each End marker
 	exited   chan struct{}    // closed when its process has ended
 	// closed when the shell has ended, and all that it has printed was read,
-	over   chan struct{}
+	ended  chan struct{}
 	status Status // so,
 	lost   error  // or nobody knows how: the host is gone
 	oom    bool   // and the kernel had killed because of memory
 
-	shown int64 // bytes of the terminal's output that have been taken; only its reader looks at it
-	head  int64 // as many of them came before the output of a job
+	// bytes of the terminal's output that have been taken; only its reader looks at it
+	readBytes int64
+	jobStart  int64 // as many of them came before the output of a job
 
 	pipe  string // what the shell reads when it waits for a command, see proc.Look; "": unknown
 	image string // its program's, see proc.Look; "": unknown
 
 	// it was found stopped: what says that a command has ended need not be its own; see session.mu
-	halted bool
+	stopped bool
 
-	early []byte      // what it printed before its first prompt, the begin; see session.mu
-	alive *time.Timer // asks it before it ends because it is idle; see session.mu
+	earlyText []byte      // what it printed before its first prompt, the begin; see session.mu
+	idleTimer *time.Timer // asks it before it ends because it is idle; see session.mu
 
-	takeover *takeover // what another interactive shell, which exec had put in its place, has left
+	// what another interactive shell, which exec had put in its place, has left
+	inherited *inheritance
 }
 
 func newShell(p Process, secret string) *shell {
 	sh := &shell{
 		proc: p, pid: p.PID(), dialect: dialect.Dialect{Secret: secret, TTY: "/dev/tty"},
 		commands: newTypist(p.Commands(), commandPiece), keys: newTypist(p.Stdin(), keysPiece),
-		exited: make(chan struct{}), over: make(chan struct{}),
+		exited: make(chan struct{}), ended: make(chan struct{}),
 	}
 	sh.scan = sh.dialect.Scanner()
 	return sh
 }
 
-// run starts the goroutines of a shell; s.mu is held.
-func (s *session) run(sh *shell) {
+// runLocked starts the goroutines of a shell; s.mu is held.
+func (s *session) runLocked(sh *shell) {
 	sh.commands.start(&s.readers)
 	sh.keys.start(&s.readers)
-	s.readers.Go(func() { s.read(sh) })
+	s.readers.Go(func() { s.readTerminal(sh) })
 }
 
 // confirmEvery is after which time a shell is asked again that has not answered although it waits
@@ -66,12 +68,12 @@ func (s *session) run(sh *shell) {
 // not got round to it.
 const confirmEvery = 50 * time.Millisecond
 
-// confirm returns when the shell has answered a question: what had interrupted it before has
+// confirmShell returns when the shell has answered a question: what had interrupted it before has
 // passed. A shell that does not answer is replaced.
-func (s *session) confirm(sh *shell) {
+func (s *session) confirmShell(sh *shell) {
 	for try := 1; ; try++ {
 		s.mu.Lock()
-		seq := s.next()
+		seq := s.nextSeqLocked()
 		if try == maxTries {
 			sh.commands.write(dialect.Repair)
 		}
@@ -80,7 +82,7 @@ func (s *session) confirm(sh *shell) {
 		asked := time.Now()
 		for idle := 0; idle < 2; idle++ { // an interrupt may have made the shell drop the line
 			ctx, cancel := context.WithTimeout(context.Background(), confirmEvery<<(2*(try-1)))
-			err := s.answers(ctx, sh, seq)
+			err := s.awaitAnswer(ctx, sh, seq)
 			cancel()
 			if err == nil || !errors.Is(err, context.DeadlineExceeded) {
 				return
@@ -93,7 +95,7 @@ func (s *session) confirm(sh *shell) {
 		}
 		if try == maxTries {
 			s.mu.Lock()
-			s.replace(sh)
+			s.replaceShellLocked(sh)
 			s.mu.Unlock()
 			return
 		}
@@ -107,8 +109,8 @@ const (
 	readFirst = 1 << 10
 )
 
-// read reads the terminal until the shell's end.
-func (s *session) read(sh *shell) {
+// readTerminal reads the terminal until the shell's end.
+func (s *session) readTerminal(sh *shell) {
 	eof := make(chan struct{})
 	var status Status
 	var waitErr error
@@ -128,17 +130,17 @@ func (s *session) read(sh *shell) {
 		var n int
 		n, end = sh.proc.Stdout().Read(buf)
 		got.begin(n)
-		s.take(sh, buf[:n])
+		s.readChunk(sh, buf[:n])
 		got.end()
 		if gone := (*SkippedError)(nil); errors.As(end, &gone) {
-			s.skip(sh, gone.Bytes)
+			s.skipOutput(sh, gone.Bytes)
 			end = nil
 		}
 		if n == len(buf) && n < readMost { // it prints much
 			buf = make([]byte, 2*n)
 		}
 	}
-	s.text(sh, sh.scan.Flush())
+	s.handleOutput(sh, sh.scan.Flush())
 	close(eof)
 	sh.commands.stop()
 	sh.keys.stop()
@@ -154,28 +156,28 @@ func (s *session) read(sh *shell) {
 		waitErr = end
 	}
 	sh.status, sh.lost = status, waitErr
-	close(sh.over)
+	close(sh.ended)
 	s.mu.Lock()
-	if sh.alive != nil {
-		sh.alive.Stop()
+	if sh.idleTimer != nil {
+		sh.idleTimer.Stop()
 	}
 	s.mu.Unlock()
-	s.shellEnded(sh, status, waitErr)
+	s.handleShellEnd(sh, status, waitErr)
 }
 
-// take takes what the terminal shows.
-func (s *session) take(sh *shell, chunk []byte) {
+// readChunk takes what the terminal shows.
+func (s *session) readChunk(sh *shell, chunk []byte) {
 	for len(chunk) > 0 {
 		var text []byte
 		var m *dialect.Marker
 		before := len(chunk)
 		text, m, chunk = sh.scan.Next(chunk)
-		sh.shown += int64(before - len(chunk))
+		sh.readBytes += int64(before - len(chunk))
 		if len(text) > 0 {
-			s.text(sh, text)
+			s.handleOutput(sh, text)
 		}
 		if m != nil {
-			s.marker(sh, m)
+			s.handleMarker(sh, m)
 		}
 	}
 }
@@ -186,7 +188,7 @@ func (s *session) untilQuiet(sh *shell, eof chan struct{}, got *progress) {
 		select {
 		case <-eof:
 			return
-		case <-s.gone:
+		case <-s.ended:
 			return
 		case <-time.After(20 * time.Millisecond):
 		}
@@ -199,22 +201,22 @@ func (s *session) untilQuiet(sh *shell, eof chan struct{}, got *progress) {
 	}
 }
 
-// shellEnded reports the end of the shell to the command under way, and starts a fresh one.
-func (s *session) shellEnded(sh *shell, status Status, err error) {
+// handleShellEnd reports the end of the shell to the command under way, and starts a fresh one.
+func (s *session) handleShellEnd(sh *shell, status Status, err error) {
 	s.mu.Lock()
-	if s.err != nil || s.sh != sh || err == nil && !s.up { // start reports it
+	if s.err != nil || s.sh != sh || err == nil && !s.ready { // start reports it
 		s.mu.Unlock()
 		return
 	}
 	if err != nil { // not a shell's end: a command that has ended before keeps its result
-		s.up = false
+		s.ready = false
 		s.mu.Unlock()
-		s.lost(err)
+		s.failLost(err)
 		return
 	}
-	dead := s.cutOff()
-	s.up = false
-	if t := sh.takeover; t != nil {
+	dead := s.cutOffLocked()
+	s.ready = false
+	if t := sh.inherited; t != nil {
 		status.Code, s.opts.Env = 0, t.env
 		if t.dir != "" {
 			s.cwd = t.dir
@@ -223,15 +225,15 @@ func (s *session) shellEnded(sh *shell, status Status, err error) {
 	s.mu.Unlock()
 	s.box.log.Info("shell ended", "session", s.id, "status", status.Code)
 	r := &sandbox.Result{State: sandbox.Exited, ExitCode: status.Code, OOM: sh.oom}
-	if dead != nil && dead.once {
+	if dead != nil && dead.isJob {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if r.Cwd = s.cwd; dead.phase != ending {
-			s.ended(dead, r)
+			s.finishCommandLocked(dead, r)
 		}
 		return
 	}
-	if err := s.fresh(status.Code); err != nil {
+	if err := s.restart(status.Code); err != nil {
 		if !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrClosed) {
 			err = &sandbox.LostError{Box: s.box.String(),
 				Reason: "the shell ended and no other could be started", Cause: sandbox.LostEnded,
@@ -247,24 +249,25 @@ func (s *session) shellEnded(sh *shell, status Status, err error) {
 	defer s.mu.Unlock()
 	r.Restarted, r.Cwd = true, s.cwd
 	if dead.killing {
-		s.ends(dead, r) // kill ends it
+		s.commandReturnedLocked(dead, r) // kill ends it
 		return
 	}
-	s.ended(dead, r)
+	s.finishCommandLocked(dead, r)
 }
 
-// cutOff returns the command that ends with the shell, if there is one; s.mu is held. One that the
-// shell has not taken is left for the next shell, but not a job's: its shell was to end with it.
-func (s *session) cutOff() *command {
+// cutOffLocked returns the command that ends with the shell, if there is one; s.mu is held. One
+// that the shell has not taken is left for the next shell, but not a job's: its shell was to end
+// with it.
+func (s *session) cutOffLocked() *command {
 	c := s.cmd
 	switch {
-	case c != nil && c.once:
+	case c != nil && c.isJob:
 		return c
 	case c == nil, c.phase == queued:
-		s.restarted = s.restarted || s.up
+		s.restarted = s.restarted || s.ready
 	case c.phase == ending:
 		s.restarted = true
-	case c.phase == sent && c.tries < maxTries && !c.killing && !c.keyed:
+	case c.phase == sent && c.tries < maxTries && !c.killing && !c.interruptTyped:
 		// after the interrupt key, it may have run: see said
 		c.phase, s.restarted = queued, true
 	default:
@@ -273,28 +276,29 @@ func (s *session) cutOff() *command {
 	return nil
 }
 
-// fresh starts a new shell after the last one's end, in the nearest directory that is still there.
-func (s *session) fresh(status int) error {
+// restart starts a new shell after the last one's end, in the nearest directory that is still
+// there.
+func (s *session) restart(status int) error {
 	for dir := s.cwd; ; dir = path.Dir(dir) {
 		err := s.start(context.Background(), dir, status)
 		if err == nil || errors.Is(err, sandbox.ErrLost) || dir == "/" || dir == "." || dir == "" {
 			return err
 		}
-		if s.over() != nil {
-			return s.over()
+		if s.endErr() != nil {
+			return s.endErr()
 		}
 	}
 }
 
-// lost ends the session because its process ended without a status: the host is gone.
-func (s *session) lost(err error) {
-	if s.over() == nil {
-		s.fail(s.box.gone(err))
+// failLost ends the session because its process ended without a status: the host is gone.
+func (s *session) failLost(err error) {
+	if s.endErr() == nil {
+		s.fail(s.box.lostShell(err))
 	}
 }
 
-// gone returns why the host is gone, as it is when a process of its ends without a status.
-func (b *Box) gone(err error) error {
+// lostShell returns why the host is gone, as it is when a process of its ends without a status.
+func (b *Box) lostShell(err error) error {
 	if why := b.lostOr(err); errors.Is(why, sandbox.ErrLost) {
 		return why
 	}

@@ -34,16 +34,16 @@ func (s *session) start(ctx context.Context, dir string, status int) error {
 	}
 }
 
-// endedEarly says how a shell has ended before its first command.
-func (s *session) endedEarly(sh *shell) error {
+// earlyEndError says how a shell has ended before its first command.
+func (s *session) earlyEndError(sh *shell) error {
 	switch {
 	case sh.lost != nil:
-		return s.box.gone(sh.lost)
+		return s.box.lostShell(sh.lost)
 	case sh.status.Signal != 0:
 		return killedEarly{sh.status.Code}
 	}
 	return fmt.Errorf("it ended with status %d before its first prompt%s%s", sh.status.Code,
-		s.printed(sh), s.hint())
+		s.earlyOutput(sh), s.shellsHint())
 }
 
 // killedEarly is the end of a shell that a signal has ended before its first prompt.
@@ -70,46 +70,46 @@ func (s *session) startOnce(ctx context.Context, dir string, status int) error {
 		p.Wait()
 		return s.err
 	}
-	s.sh, s.up, s.status = sh, false, status
+	s.sh, s.ready, s.status = sh, false, status
 	resized := rows != s.rows || cols != s.cols
 	rows, cols = s.rows, s.cols
-	seq := s.next()
-	s.run(sh)
+	seq := s.nextSeqLocked()
+	s.runLocked(sh)
 	s.mu.Unlock()
 	if resized {
 		p.Resize(rows, cols)
 	}
 	s.note(sh)
 	sh.commands.write(sh.dialect.Hello(seq, env))
-	if err = s.greeted(ctx, sh, seq); err == nil {
+	if err = s.awaitGreeting(ctx, sh, seq); err == nil {
 		s.learn(sh)
 		s.mu.Lock()
 		s.status = status // not hello's
 		s.mu.Unlock()
-		if s.takesOver(sh) {
+		if s.adopt(sh) {
 			return nil
 		}
-		err = s.endedEarly(sh)
+		err = s.earlyEndError(sh)
 	}
 	p.Close()
 	return fmt.Errorf("start %s: %w", strings.Join(s.box.shellArgs(), " "), err)
 }
 
-// takesOver makes a shell the session's, and gives it the command that waits for it. It reports
+// adopt makes a shell the session's, and gives it the command that waits for it. It reports
 // false if the shell has ended meanwhile.
-func (s *session) takesOver(sh *shell) bool {
+func (s *session) adopt(sh *shell) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-sh.over:
+	case <-sh.ended:
 		return false
 	default: // from now on shellEnded reports it
 	}
-	s.up = true
-	if s.free.IsZero() { // no command was before
-		s.free = time.Now().Add(-time.Minute)
+	s.ready = true
+	if s.lastEnd.IsZero() { // no command was before
+		s.lastEnd = time.Now().Add(-time.Minute)
 	}
-	s.send()
+	s.sendLocked()
 	return true
 }
 
@@ -125,32 +125,32 @@ func (s *session) launch(ctx context.Context, dir string, rows,
 		Terminal: &Terminal{Rows: rows, Cols: cols, Commands: true},
 		Spool:    s.maxLog(),
 	}
-	env = s.hide(ctx, &program)
+	env = s.hideStartupEnv(ctx, &program)
 	p, err = s.box.host.Start(ctx, program)
 	if errors.Is(err, exec.ErrNotFound) && s.box.opts.Shell == nil &&
 		s.box.noBash.CompareAndSwap(false, true) {
 		program.Args = s.box.shellArgs()
-		env = s.hide(ctx, &program)
+		env = s.hideStartupEnv(ctx, &program)
 		p, err = s.box.host.Start(ctx, program)
 	}
 	return p, env, err
 }
 
-// answers waits until the shell has answered line seq.
-func (s *session) answers(ctx context.Context, sh *shell, seq int) error {
+// awaitAnswer waits until the shell has answered line seq.
+func (s *session) awaitAnswer(ctx context.Context, sh *shell, seq int) error {
 	for {
 		s.mu.Lock()
-		answered, answer := s.answered, sh.answered.Wait()
+		answered, answer := s.lastAnswer, sh.answered.Wait()
 		s.mu.Unlock()
 		if answered >= seq {
 			return nil
 		}
 		select {
 		case <-answer:
-		case <-sh.over:
-			return s.endedEarly(sh)
-		case <-s.gone:
-			return s.over()
+		case <-sh.ended:
+			return s.earlyEndError(sh)
+		case <-s.ended:
+			return s.endErr()
 		case <-ctx.Done():
 			return ctxerr.Of(ctx)
 		}
@@ -174,7 +174,7 @@ func (s *session) learn(sh *shell) {
 			return
 		}
 		select {
-		case <-s.gone:
+		case <-s.ended:
 			return
 		case <-time.After(pause):
 		}

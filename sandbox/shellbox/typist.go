@@ -15,14 +15,14 @@ const (
 // and no context ends that. So a goroutine of the typist's blocks, and callers go on. There is one
 // only while there is something to write: most boxes are idle most of the time.
 type typist struct {
-	w     io.Writer
-	piece int // bytes written at once
-	mu    sync.Mutex
-	on    *sync.WaitGroup // counts the goroutine; nil before start
-	todo  []byte
-	taken int64 // bytes that were ever to be written
-	busy  bool  // there is the goroutine
-	end   bool
+	w       io.Writer
+	piece   int // bytes written at once
+	mu      sync.Mutex
+	group   *sync.WaitGroup // counts the goroutine; nil before start
+	queue   []byte
+	queued  int64 // bytes that were ever to be written
+	writing bool  // there is the goroutine
+	stopped bool
 }
 
 func newTypist(w io.Writer, piece int) *typist { return &typist{w: w, piece: piece} }
@@ -31,15 +31,15 @@ func newTypist(w io.Writer, piece int) *typist { return &typist{w: w, piece: pie
 func (t *typist) start(on *sync.WaitGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.on = on
-	t.begin()
+	t.group = on
+	t.startLocked()
 }
 
-// begin starts the goroutine if there is need of it; t.mu is held.
-func (t *typist) begin() {
-	if t.on != nil && !t.busy && !t.end && len(t.todo) > 0 {
-		t.busy = true
-		t.on.Go(t.run)
+// startLocked starts the goroutine if there is need of it; t.mu is held.
+func (t *typist) startLocked() {
+	if t.group != nil && !t.writing && !t.stopped && len(t.queue) > 0 {
+		t.writing = true
+		t.group.Go(t.run)
 	}
 }
 
@@ -48,10 +48,10 @@ func (t *typist) begin() {
 func (t *typist) write(text string) (offset int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	offset = t.taken
-	t.taken += int64(len(text))
-	t.todo = append(t.todo, text...)
-	t.begin()
+	offset = t.queued
+	t.queued += int64(len(text))
+	t.queue = append(t.queue, text...)
+	t.startLocked()
 	return offset
 }
 
@@ -60,8 +60,8 @@ func (t *typist) write(text string) (offset int64) {
 func (t *typist) drop() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := len(t.todo)
-	t.todo = nil
+	n := len(t.queue)
+	t.queue = nil
 	return n
 }
 
@@ -69,7 +69,7 @@ func (t *typist) drop() int {
 func (t *typist) idle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.end || len(t.todo) == 0 && !t.busy
+	return t.stopped || len(t.queue) == 0 && !t.writing
 }
 
 // stop ends the goroutine, once the write under way returns: the process has been closed, or will
@@ -77,26 +77,26 @@ func (t *typist) idle() bool {
 func (t *typist) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.end = true
+	t.stopped = true
 }
 
 // run writes all that there is.
 func (t *typist) run() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for len(t.todo) > 0 && !t.end {
-		n := min(len(t.todo), t.piece)
-		p := t.todo[:n:n]
-		t.todo = t.todo[n:]
+	for len(t.queue) > 0 && !t.stopped {
+		n := min(len(t.queue), t.piece)
+		p := t.queue[:n:n]
+		t.queue = t.queue[n:]
 		t.mu.Unlock()
 		_, err := t.w.Write(p)
 		t.mu.Lock()
 		if err != nil {
-			t.end = true // the terminal's reader gets an error too, and reports it
+			t.stopped = true // the terminal's reader gets an error too, and reports it
 		}
 	}
-	t.busy = false
-	if len(t.todo) == 0 {
-		t.todo = nil // a long command's
+	t.writing = false
+	if len(t.queue) == 0 {
+		t.queue = nil // a long command's
 	}
 }

@@ -49,7 +49,7 @@ func (b *Box) asUser(ctx context.Context, name string, o sandbox.SessionOptions)
 	main, err := v.open(ctx, "main", nil, o)
 	if err != nil {
 		v.closed = true
-		v.end()
+		v.shutDown()
 		return nil, err
 	}
 	v.session = main

@@ -17,9 +17,9 @@ import (
 // to wait, has to be found so for a second.
 //
 // And how a command is found to have ended whose D marker never comes, because it was aborted: soon
-// after its begin the shell is asked (askEarly). It answers when it is back. Only an interrupt at
-// that very moment makes it drop the question: then looks find it waiting for a line, and it is
-// asked again.
+// after its begin the shell is asked (askWhileRunning). It answers when it is back. Only an
+// interrupt at that very moment makes it drop the question: then looks find it waiting for a line,
+// and it is asked again.
 
 // The pace of the looks depends on how long the terminal has been quiet: a fast command is never
 // looked at, a long one seldom.
@@ -43,16 +43,16 @@ const (
 
 // A watch looks again and again, during one command, what it waits for.
 type watch struct {
-	s      *session
-	c      *command
-	sh     *shell
-	tries  int           // the command's: when it is sent again, it gets another watch
-	last   finding       // of the look before
-	agreed int           // how many looks in a row have found the same
-	since  time.Time     // the first of them
-	slow   time.Duration // the machine's delay: the worst of the last looks
-	asked  int           // how often the shell was asked again whether the command has ended
-	first  time.Time     // when it was asked so for the first time
+	s             *session
+	c             *command
+	sh            *shell
+	tries         int           // the command's: when it is sent again, it gets another watch
+	last          finding       // of the look before
+	agreed        int           // how many looks in a row have found the same
+	since         time.Time     // the first of them
+	slow          time.Duration // the machine's delay: the worst of the last looks
+	questions     int           // how often the shell was asked again whether the command has ended
+	firstQuestion time.Time     // when it was asked so for the first time
 }
 
 // A finding is what one look has found.
@@ -61,15 +61,15 @@ type finding struct {
 	found bool      // something waits
 	sure  bool      // and for the terminal alone
 	// nothing shows who it is: wait.Turns are those of all processes of the terminal
-	guess bool
-	idle  bool // the shell waits for its next line
-	halt  bool // the shell is stopped
-	other bool // another interactive shell is in the place of ours
-	kind  sandbox.InputKind
-	busy  bool // what was typed and printed before has not come through
-	at    time.Time
-	took  time.Duration
-	seen  time.Time // the command's last activity before the look
+	guess   bool
+	idle    bool // the shell waits for its next line
+	stopped bool // the shell is stopped
+	execed  bool // another interactive shell is in the place of ours
+	kind    sandbox.InputKind
+	busy    bool // what was typed and printed before has not come through
+	at      time.Time
+	took    time.Duration
+	seen    time.Time // the command's last activity before the look
 }
 
 // same reports whether two looks have found the same, with nothing in between.
@@ -77,7 +77,7 @@ func (f *finding) same(g *finding) bool {
 	a, b := f.wait, g.wait
 	a.Modes, b.Modes = proc.Modes{}, proc.Modes{}
 	return a == b && f.found == g.found && f.sure == g.sure && f.idle == g.idle &&
-		f.other == g.other && f.seen.Equal(g.seen)
+		f.execed == g.execed && f.seen.Equal(g.seen)
 }
 
 // run looks until the command's end.
@@ -85,19 +85,19 @@ func (w *watch) run() {
 	pause := time.Duration(0)
 	for {
 		due := time.Now().Add(pause)
-		changed, over := w.wait(pause)
+		changed, over := w.pause(pause)
 		if over {
 			return
 		}
 		w.slow = max(time.Since(due), w.slow*3/4)
-		seen, look := w.begin(&pause)
+		seen, look := w.shouldLook(&pause)
 		if !look {
 			if pause == 0 { // nobody wants to know
 				select {
 				case <-changed:
 				case <-w.c.done:
-				case <-w.sh.over:
-				case <-w.s.gone:
+				case <-w.sh.ended:
+				case <-w.s.ended:
 				}
 				pause = paceMin
 			}
@@ -108,13 +108,13 @@ func (w *watch) run() {
 			f.busy = w.s.box.settle(w.sh.proc)
 		}
 		w.s.mu.Lock()
-		pause = w.judge(&f)
+		pause = w.judgeLocked(&f)
 		w.s.mu.Unlock()
 	}
 }
 
-// wait waits for the pause, and returns what tells that a call has come or gone.
-func (w *watch) wait(pause time.Duration) (changed <-chan struct{}, over bool) {
+// pause waits for the pause, and returns what tells that a call has come or gone.
+func (w *watch) pause(pause time.Duration) (changed <-chan struct{}, over bool) {
 	w.s.mu.Lock()
 	changed = w.c.changed.Wait()
 	over = w.s.err != nil || w.s.sh != w.sh || w.s.cmd != w.c || w.c.phase >= ending ||
@@ -129,28 +129,29 @@ func (w *watch) wait(pause time.Duration) (changed <-chan struct{}, over bool) {
 	case <-t.C:
 	case <-w.c.done:
 		over = true
-	case <-w.sh.over:
+	case <-w.sh.ended:
 		over = true
-	case <-w.s.gone:
+	case <-w.s.ended:
 		over = true
 	}
 	return changed, over
 }
 
-// begin says whether to look now; if not, pause is when to ask again, 0 if nobody wants to know.
-func (w *watch) begin(pause *time.Duration) (seen time.Time, look bool) {
+// shouldLook says whether to look now; if not, pause is when to ask again, 0 if nobody wants to
+// know.
+func (w *watch) shouldLook(pause *time.Duration) (seen time.Time, look bool) {
 	s, c := w.s, w.c
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	quiet := time.Since(c.active)
 	// where no look can tell that the line was dropped
-	if w.asked == 0 && c.phase == sent && quiet > surely {
-		w.ask()
+	if w.questions == 0 && c.phase == sent && quiet > surely {
+		w.askLocked()
 	}
 	switch {
-	case c.calls == 0 || c.once || c.question != 0:
+	case c.calls == 0 || c.isJob || c.question != 0:
 		*pause = 0
-	case c.blocked():
+	case c.blocksReader():
 		// the caller takes no output: what is behind it, the end even, has not been read
 		*pause = paceMax
 	case quiet < quietMin:
@@ -161,15 +162,15 @@ func (w *watch) begin(pause *time.Duration) (seen time.Time, look bool) {
 	return time.Time{}, false
 }
 
-// ask asks the shell again whether the command has ended; s.mu is held.
-func (w *watch) ask() {
-	if w.asked == 0 {
-		w.first = time.Now()
+// askLocked asks the shell again whether the command has ended; s.mu is held.
+func (w *watch) askLocked() {
+	if w.questions == 0 {
+		w.firstQuestion = time.Now()
 	}
-	if w.asked++; w.asked > maxTries {
+	if w.questions++; w.questions > maxTries {
 		w.sh.commands.write(dialect.Repair)
 	}
-	w.sh.commands.write(w.sh.dialect.Ask(w.s.next()))
+	w.sh.commands.write(w.sh.dialect.Ask(w.s.nextSeqLocked()))
 }
 
 // look looks once.
@@ -180,7 +181,7 @@ func (w *watch) look(seen time.Time) finding {
 	if err != nil || l.Gone {
 		return f
 	}
-	f.halt, f.idle = l.Stopped, l.Reads != "" && l.Reads == w.sh.pipe
+	f.stopped, f.idle = l.Stopped, l.Reads != "" && l.Reads == w.sh.pipe
 	if len(l.Waits) > 0 {
 		f.found, f.wait = true, l.Waits[0]
 		for _, wait := range l.Waits {
@@ -189,7 +190,7 @@ func (w *watch) look(seen time.Time) finding {
 				break
 			}
 		}
-		f.other = f.wait.PID == w.sh.pid && w.sh.image != "" && l.Image != w.sh.image &&
+		f.execed = f.wait.PID == w.sh.pid && w.sh.image != "" && l.Image != w.sh.image &&
 			dialect.Interactive(l.Args)
 		f.kind = kindOf(f.wait.Modes)
 	} else if l.Hidden && !f.idle && !l.Runs {
@@ -217,39 +218,39 @@ func (w *watch) guess(f *finding, l *proc.Look) {
 	f.guess, f.wait = f.found, proc.Wait{Turns: l.Total}
 }
 
-// judge weighs a finding, and returns when to look again; s.mu is held.
-func (w *watch) judge(f *finding) time.Duration {
+// judgeLocked weighs a finding, and returns when to look again; s.mu is held.
+func (w *watch) judgeLocked(f *finding) time.Duration {
 	c := w.c
-	missing, apart := w.agree(f)
+	missing, apart := w.agreeLocked(f)
 	quiet := time.Since(c.active)
 	switch {
 	case c.phase >= ending:
 		return paceMin
-	case f.halt: // nothing would go on, and whoever has stopped it may take its commands
-		w.sh.halted = true
-		w.s.replace(w.sh)
+	case f.stopped: // nothing would go on, and whoever has stopped it may take its commands
+		w.sh.stopped = true
+		w.s.replaceShellLocked(w.sh)
 		return surely
 	case !f.found && !f.idle:
 		return pace(quiet)
 	case missing > 0:
 		return apart
 	case !f.found:
-		return w.askAgain()
+		return w.askAgainLocked()
 	case c.phase == sent && f.wait.PID == w.sh.pid && time.Since(w.since) > surely:
 		// it has lost its pipe
-		w.s.replace(w.sh)
+		w.s.replaceShellLocked(w.sh)
 		return surely
 	case c.phase != running || c.killing:
 		return paceMax
 	case !f.sure && (time.Since(w.since) < surely || quiet < surely):
 		return paceMax
-	case w.s.box.control != nil && time.Now().Before(c.due) && c.isDeaf(f):
+	case w.s.box.control != nil && time.Now().Before(c.inputDue) && c.isDeaf(f):
 		return paceMin
-	case f.other:
-		w.s.takes(w.sh)
+	case f.execed:
+		w.s.replaceExecedLocked(w.sh)
 		return surely
 	}
-	c.question, c.answered, c.due = f.kind, f.wait, time.Time{}
+	c.question, c.lastWait, c.inputDue = f.kind, f.wait, time.Time{}
 	c.changed.Send()
 	return paceMax
 }
@@ -259,16 +260,16 @@ func (w *watch) judge(f *finding) time.Duration {
 // echoes, and has not.
 func (c *command) isDeaf(f *finding) bool {
 	m := f.wait.Modes
-	return f.wait == c.answered || m.Known && !m.Raw && !m.NoEcho && c.printed == c.unechoed
+	return f.wait == c.lastWait || m.Known && !m.Raw && !m.NoEcho && c.printed == c.printedAtLine
 }
 
-// agree compares a finding with the one before, and returns how many more have to agree, and after
-// which time to look again; s.mu is held.
+// agreeLocked compares a finding with the one before, and returns how many more have to agree, and
+// after which time to look again; s.mu is held.
 //
 // The program's output passes through queues of the kernel and of ours. A busy machine takes longer
 // to pass it on: there, one more look has to agree, and the looks are farther apart. What has not
 // come through after a second, for nobody reads it or it has no end, never will.
-func (w *watch) agree(f *finding) (missing int, apart time.Duration) {
+func (w *watch) agreeLocked(f *finding) (missing int, apart time.Duration) {
 	if !f.same(&w.last) || !w.sh.keys.idle() || !w.sh.commands.idle() || !f.seen.Equal(w.c.active) {
 		w.agreed, w.since = 0, f.at
 	}
@@ -286,17 +287,17 @@ func (w *watch) agree(f *finding) (missing int, apart time.Duration) {
 	return 3 - w.agreed, paceMin
 }
 
-// askAgain asks a shell that waits for its next line although it has been asked: it has dropped the
-// question. One that never answers is replaced. s.mu is held.
-func (w *watch) askAgain() time.Duration {
+// askAgainLocked asks a shell that waits for its next line although it has been asked: it has
+// dropped the question. One that never answers is replaced. s.mu is held.
+func (w *watch) askAgainLocked() time.Duration {
 	w.agreed = 0
 	// not sooner: a busy machine may have read the answer, and not got round to it
-	if w.asked > maxTries && time.Since(w.first) > surely {
-		w.s.replace(w.sh)
+	if w.questions > maxTries && time.Since(w.firstQuestion) > surely {
+		w.s.replaceShellLocked(w.sh)
 		return surely
 	}
-	w.ask()
-	return min(paceMax<<w.asked, surely/4)
+	w.askLocked()
+	return min(paceMax<<w.questions, surely/4)
 }
 
 func pace(quiet time.Duration) time.Duration {
