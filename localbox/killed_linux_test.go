@@ -10,9 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sandshell/sandshell/internal/hostapi"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // killing is a host on which shells are killed as soon as they have said that they are there.
@@ -21,11 +22,11 @@ type killing struct {
 	left atomic.Int32 // so many
 }
 
-func (k *killing) Look(ctx context.Context, p shellbox.Process) (proc.Look, error) {
+func (k *killing) Look(ctx context.Context, p hostapi.Process) (proc.Look, error) {
 	if k.left.Add(-1) >= 0 {
 		syscall.Kill(p.PID(), syscall.SIGKILL)
 		// until the engine has let go of it
-		for end := time.Now().Add(10 * time.Second); p.Resize(24, 80) == nil &&
+		for end := time.Now().Add(10 * time.Second); p.(shellbox.Process).Resize(24, 80) == nil &&
 			time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}

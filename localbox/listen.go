@@ -9,9 +9,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
-var _ shellbox.Listener = (*host)(nil)
+var _ shellbox.ListenHost = (*host)(nil)
 
-// Listen implements shellbox.Listener.
+// Listen implements shellbox.ListenHost.
 func (h *host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	if network != "unix" {
 		l, err := new(net.ListenConfig).Listen(ctx, network, address)

@@ -8,9 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sandshell/sandshell/internal/hostapi"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // losing is a host that is lost as soon as a command has ended: when what was typed to it is to be
@@ -29,17 +30,17 @@ func (l *losing) Start(ctx context.Context, p shellbox.Program) (shellbox.Proces
 	return &unreachable{started.(*process), l}, nil
 }
 
-func (l *losing) Look(ctx context.Context, p shellbox.Process) (proc.Look, error) {
+func (l *losing) Look(ctx context.Context, p hostapi.Process) (proc.Look, error) {
 	return l.host.Look(ctx, p.(*unreachable).process)
 }
 
-func (l *losing) Settle(ctx context.Context, p shellbox.Process) (bool, error) {
+func (l *losing) Settle(ctx context.Context, p hostapi.Process) (bool, error) {
 	return l.host.Settle(ctx, p.(*unreachable).process)
 }
 
-func (l *losing) Discard(ctx context.Context, p shellbox.Process) (int, error) {
+func (l *losing) Discard(ctx context.Context, p hostapi.Process) (int, error) {
 	close(l.lost)
-	p.Close()
+	p.(shellbox.Process).Close()
 	<-l.asked
 	return 0, nil
 }

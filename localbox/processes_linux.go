@@ -5,38 +5,38 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/hostapi"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/procfs"
-	"github.com/sandshell/sandshell/sandbox/shellbox"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // On Linux nothing has to be started to learn about processes. No answer takes so long that it
 // would have to heed a context.
-var _ shellbox.Processes = (*host)(nil)
+var _ hostapi.Processes = (*host)(nil)
 
-// Tree implements shellbox.Processes.
+// Tree implements hostapi.Processes.
 func (h *host) Tree(ctx context.Context, pids ...int) ([]proc.Process, error) {
 	return procfs.Tree(pids...), nil
 }
 
-// Alive implements shellbox.Processes.
+// Alive implements hostapi.Processes.
 func (h *host) Alive(ctx context.Context, pids ...int) ([]proc.Process, error) {
 	return procfs.Alive(pids...), nil
 }
 
-// Marked implements shellbox.Processes.
+// Marked implements hostapi.Processes.
 func (h *host) Marked(ctx context.Context, word string) ([]int, error) {
 	return procfs.Marked(word), nil
 }
 
-// Program implements shellbox.Processes.
+// Program implements hostapi.Processes.
 func (h *host) Program(ctx context.Context, pid int) (dir string, env []string, err error) {
 	dir, env = procfs.Program(pid)
 	return dir, env, nil
 }
 
-// Look implements shellbox.Processes.
-func (h *host) Look(ctx context.Context, p shellbox.Process) (proc.Look, error) {
+// Look implements hostapi.Processes.
+func (h *host) Look(ctx context.Context, p hostapi.Process) (proc.Look, error) {
 	started, ok := p.(*process)
 	if !ok || started.TTY() == 0 {
 		return proc.Look{}, errNoTerminal
@@ -51,8 +51,8 @@ func (h *host) Look(ctx context.Context, p shellbox.Process) (proc.Look, error) 
 // being typed on it.
 const discardLimit = time.Second
 
-// Discard implements shellbox.Processes.
-func (h *host) Discard(ctx context.Context, p shellbox.Process) (int, error) {
+// Discard implements hostapi.Processes.
+func (h *host) Discard(ctx context.Context, p hostapi.Process) (int, error) {
 	started, ok := p.(*process)
 	if !ok || started.TTY() == 0 {
 		return 0, errNoTerminal
@@ -62,31 +62,31 @@ func (h *host) Discard(ctx context.Context, p shellbox.Process) (int, error) {
 
 var errNoTerminal = errors.New("the process is none of this host's on a terminal")
 
-// ResetModes implements shellbox.Processes.
+// ResetModes implements hostapi.Processes.
 func (h *host) ResetModes(ctx context.Context, tty int) error {
 	procfs.ResetModes(tty)
 	return nil
 }
 
-// Uptime implements shellbox.Processes.
+// Uptime implements hostapi.Processes.
 func (h *host) Uptime(ctx context.Context) (time.Duration, error) { return procfs.Uptime() }
 
-// Signal implements shellbox.Processes.
+// Signal implements hostapi.Processes.
 func (h *host) Signal(ctx context.Context, pids []int, signals ...proc.Signal) (int, error) {
 	return procfs.Signal(pids, signals...)
 }
 
-// Interrupt implements shellbox.Processes.
-func (h *host) Interrupt(ctx context.Context, p shellbox.Process) (bool, error) {
+// Interrupt implements hostapi.Processes.
+func (h *host) Interrupt(ctx context.Context, p hostapi.Process) (bool, error) {
 	return procfs.Interrupt(p.PID()), nil
 }
 
 // settleLimit bounds Settle. A program that prints without end is never settled.
 const settleLimit = 20 * time.Millisecond
 
-// Settle implements shellbox.Processes. Input needs no wait: a write to the terminal has given it
+// Settle implements hostapi.Processes. Input needs no wait: a write to the terminal has given it
 // to the program.
-func (h *host) Settle(ctx context.Context, p shellbox.Process) (busy bool, err error) {
+func (h *host) Settle(ctx context.Context, p hostapi.Process) (busy bool, err error) {
 	if p, ok := p.(*process); ok && p.Stderr() == nil {
 		busy = p.Settle(settleLimit)
 	}

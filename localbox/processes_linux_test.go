@@ -24,7 +24,7 @@ func (h *counted) Start(ctx context.Context, p shellbox.Program) (shellbox.Proce
 	return h.host.Start(ctx, p)
 }
 
-// A silent host is no shellbox.Processes: it leaves the questions to the control shell.
+// A silent host is no hostapi.Processes: it leaves the questions to the control shell.
 type silent struct{ shellbox.Host }
 
 // With its own answers or the control shell's, a host's box knows who waits and ends what it has

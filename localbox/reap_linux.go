@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/procfs"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // reapLimit is how long processes may take to end after SIGKILL: one that is in the kernel ends

@@ -15,9 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/procfs"
 	"github.com/sandshell/sandshell/localbox"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // TestReapedProgram is the program that is killed, see TestReap.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/test/hosttest"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
 // A way is the place of a box, for a host whose connections are to be cut.
@@ -153,7 +154,7 @@ func TestCommandsAttach(t *testing.T) {
 	if err != nil || len(kept) != 1 {
 		t.Fatalf("kept %v, %v", kept, err)
 	}
-	p := kept[0].Process
+	p := kept[0].Process.(shellbox.Process)
 	go fmt.Fprintln(p.Commands(), "echo is $((x+1)); exit 3")
 	r := hosttest.Finish(p)
 	if !strings.HasSuffix(r.Stdout, "is 2\n") || r.Status.Code != 3 {

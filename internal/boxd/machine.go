@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/procfs"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 	"golang.org/x/sys/unix"
 )
 

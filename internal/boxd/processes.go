@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/procfs"
 	"github.com/sandshell/sandshell/internal/tty"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // processes answers one of the questions about processes. known is false if the request is none.

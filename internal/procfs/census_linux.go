@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"golang.org/x/sys/unix"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
 // A machine so busy that to list its processes took a second: who is nobody's child is found soon

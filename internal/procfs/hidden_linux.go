@@ -4,7 +4,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
 // hidden reports whether a process of the view hides what it waits for, and the modes of its

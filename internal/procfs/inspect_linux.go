@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"golang.org/x/sys/unix"
 )
 

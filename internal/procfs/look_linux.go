@@ -6,7 +6,7 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"golang.org/x/sys/unix"
 )
 

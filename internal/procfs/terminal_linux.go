@@ -3,7 +3,7 @@ package procfs
 import (
 	"strconv"
 
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"golang.org/x/sys/unix"
 )
 

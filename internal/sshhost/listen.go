@@ -18,7 +18,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-var _ shellbox.Listener = (*Host)(nil)
+var _ shellbox.ListenHost = (*Host)(nil)
 
 // A listener is an address on which the server listens.
 type listener struct {
@@ -29,7 +29,7 @@ type listener struct {
 	closed atomic.Bool
 }
 
-// Listen implements shellbox.Listener, with SSH's remote forwarding.
+// Listen implements shellbox.ListenHost, with SSH's remote forwarding.
 func (h *Host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
 		return nil, &net.OpError{Op: "listen", Net: network,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
@@ -36,7 +37,7 @@ type process struct {
 	ended   chan struct{} // closed when status or endErr is set
 }
 
-var _ shellbox.SettledProcess = (*process)(nil)
+var _ hostapi.SettledProcess = (*process)(nil)
 
 // newProcess takes over a session.
 func newProcess(s *session, p shellbox.Program) *process {
@@ -109,7 +110,7 @@ func (p *process) Resize(rows, cols int) error {
 // settleLimit bounds Settle.
 const settleLimit = time.Second
 
-// Settle implements shellbox.SettledProcess: a server sends on one connection what it has to send.
+// Settle implements hostapi.SettledProcess: a server sends on one connection what it has to send.
 // OpenSSH looks for output, and then for requests; it may answer one before it sends the output
 // that it has found in the same turn (server_loop2 in its serverloop.c), but not the next one.
 func (p *process) Settle(ctx context.Context) (busy bool, err error) {

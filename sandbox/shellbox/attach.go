@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
@@ -25,9 +26,14 @@ import (
 //
 // When Attach fails, sessions and jobs run on as before, and the host stays the caller's, to close
 // or to let go of.
-func Attach(ctx context.Context, host Keeper, opts Options) (*Box, error) {
+func Attach(ctx context.Context, host Host, opts Options) (*Box, error) {
+	keeper, ok := host.(hostapi.Keeper)
+	if !ok {
+		return nil, fmt.Errorf("attach: %w: the host's programs do not outlive a connection",
+			errors.ErrUnsupported)
+	}
 	b := newBox(host, opts)
-	kept, err := host.Kept(ctx)
+	kept, err := keeper.Kept(ctx)
 	fail := func(err error) (*Box, error) {
 		b.abandon(kept)
 		return nil, fmt.Errorf("attach: %w", err)
@@ -74,7 +80,7 @@ func Attach(ctx context.Context, host Keeper, opts Options) (*Box, error) {
 
 // abandon undoes a failed Attach: it lets go of the host's processes, and ends what the Box has
 // begun with them.
-func (b *Box) abandon(kept []Kept) {
+func (b *Box) abandon(kept []hostapi.Kept) {
 	b.mu.Lock()
 	b.closed = true
 	sessions, jobs := b.sessions, b.jobs
@@ -114,12 +120,12 @@ func numberOf(id string) int {
 }
 
 // attachSession makes a session, or a job, of a kept process.
-func (b *Box) attachSession(ctx context.Context, k Kept, n note) error {
+func (b *Box) attachSession(ctx context.Context, k hostapi.Kept, n note) error {
 	opts := sandbox.NewSessionOptions()
 	opts.Rows, opts.Cols, opts.Env, opts.User = k.Rows, k.Cols, n.Env, n.User
 	sandbox.MaxLog(n.MaxLog)(&opts)
 	s := newSession(b, n.ID, opts)
-	sh := newShell(k.Process, n.Secret)
+	sh := newShell(k.Process.(Process), n.Secret)
 	sh.readBytes, sh.jobStart = k.Skipped, n.Head
 	s.sh, s.cwd, s.seq = sh, n.Dir, (n.Generation+1)*generation
 	b.mu.Lock()
@@ -175,13 +181,13 @@ func (b *Box) attachSession(ctx context.Context, k Kept, n note) error {
 
 // readBacklog reads what the host has kept of a session's output. It reports whether a command is
 // under way, whose output goes to c.
-func (s *session) readBacklog(k Kept, c *command) (busy bool, err error) {
+func (s *session) readBacklog(k hostapi.Kept, c *command) (busy bool, err error) {
 	limit := time.AfterFunc(s.box.opts.StartLimit, func() { k.Process.Detach() })
 	defer limit.Stop()
 	busy, s.seqUnknown = true, true // unless a marker says otherwise
 	buf := make([]byte, 32<<10)
 	for rest := k.Backlog; rest > 0; {
-		n, err := k.Process.Stdout().Read(buf[:min(rest, int64(len(buf)))])
+		n, err := s.sh.proc.Stdout().Read(buf[:min(rest, int64(len(buf)))])
 		rest -= int64(n)
 		for chunk := buf[:n]; len(chunk) > 0; {
 			var text []byte

@@ -15,6 +15,7 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/guard"
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/files"
 )
@@ -58,7 +59,7 @@ type Box struct {
 	opts      Options
 	log       *slog.Logger
 	mark      string // see environment
-	processes Processes
+	processes hostapi.Processes
 	files     *files.Files
 	control   *controlled // that is processes; nil if the host is
 	owner     *Box        // whose host it is, for a box from AsUser; else nil
@@ -125,7 +126,7 @@ func newBox(host Host, opts Options) *Box {
 		views:     map[*Box]struct{}{},
 	}
 	var ok bool
-	if b.processes, ok = host.(Processes); !ok {
+	if b.processes, ok = host.(hostapi.Processes); !ok {
 		b.control = newControlled(host)
 		b.processes = b.control
 	}

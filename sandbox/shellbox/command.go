@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/broadcast"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // A phase is how far a command has got. It only grows, but for a command that a shell has not

@@ -20,11 +20,11 @@
 // more, for eval; set -x shows one level more ("++"); a DEBUG trap runs for the markers too,
 // unseen; PS1 and PS2 are not shown, and bash's PS1 is an invisible sequence.
 //
-// The host says whether a program waits for input, and which processes a command has left: by
-// [Processes], in the types of package proc. On a host without Processes the engine runs a plain sh
-// without a terminal, the control shell, which reads /proc and sends signals. Nothing is installed
-// on the host. It needs only sh and, for Linux's answers, /proc; stty, grep, tar and mkfifo are
-// used where they exist.
+// To find out whether a program waits for input, and which processes a command has left, the engine
+// runs a plain sh without a terminal on the host: the control shell, which reads /proc and sends
+// signals. Nothing is installed on the host. It needs only sh and, for what Linux can tell, /proc;
+// stty, grep, tar and mkfifo are used where they exist. (The hosts of this module answer such
+// questions themselves, by interfaces of package internal/hostapi.)
 //
 // # Concurrency and lifetimes
 //

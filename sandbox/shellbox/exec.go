@@ -1,6 +1,6 @@
 package shellbox
 
-import "github.com/sandshell/sandshell/sandbox/shellbox/proc"
+import "github.com/sandshell/sandshell/internal/hostapi/proc"
 
 // A inheritance is what a fresh shell takes over from one that it replaces.
 type inheritance struct {

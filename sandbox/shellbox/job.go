@@ -10,10 +10,11 @@ import (
 	"syscall"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/hostapi"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/terminal"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // A job is a command in a session of its own, whose output goes to a spool.
@@ -240,7 +241,7 @@ func (j *job) Forget() error {
 	default:
 		return fmt.Errorf("forget %s: it is still running: %w", j.id, sandbox.ErrBusy)
 	}
-	if kept, ok := j.s.sh.proc.(Forgetter); ok {
+	if kept, ok := j.s.sh.proc.(hostapi.Forgetter); ok {
 		ctx, cancel := context.WithTimeout(context.Background(), questionLimit)
 		defer cancel()
 		err := kept.Forget(ctx)

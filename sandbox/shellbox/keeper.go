@@ -1,66 +1,18 @@
 package shellbox
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Keeper is a Host whose programs belong to the host, not to the connection. They run on after
-// Detach and Close, and after the end of this program, and another program can Attach to them. A
-// Keeper's Start returns KeptProcesses.
-type Keeper interface {
-	Host
-	// Kept returns the processes that run on the host, and those that have ended and have not been
-	// closed.
-	Kept(ctx context.Context) ([]Kept, error)
-	// Detach makes the following Close leave everything running. If the host would end by itself
-	// nevertheless, Detach changes nothing and returns an error that says so. Detach must return at
-	// once: the Box holds a lock during the call.
-	Detach() error
-}
-
-// A KeptProcess is a Process of a Keeper.
-type KeptProcess interface {
-	Process
-	// SetNote has the host keep a text with the process, for Kept. It replaces the text before.
-	SetNote(note string) error
-	// Detach lets go of the process, as Close does, and leaves the program running. After either of
-	// them the other does nothing.
-	Detach()
-}
-
-// A Kept is a process that was started by another program.
-type Kept struct {
-	Process    KeptProcess
-	Note       string // the last SetNote's
-	Rows, Cols int    // of its terminal; 0: none
-	Backlog    int64  // how many bytes of its output can be read already
-	Skipped    int64  // how many bytes came before them, and are no longer kept
-}
-
-// A Forgetter is a KeptProcess whose Keeper keeps the output of a Program.Spool after Close.
-type Forgetter interface {
-	// Forget drops that output. The program has ended.
-	Forget(ctx context.Context) error
-}
-
-// A SkippedError is what reading a process's Stdout returns where the next bytes are no longer
-// kept. Reading goes on behind them.
-type SkippedError struct{ Bytes int64 }
-
-func (e *SkippedError) Error() string {
-	return fmt.Sprintf("%d bytes of the output are no longer kept", e.Bytes)
-}
-
 // Detach closes the Box and leaves everything in it running, for another program to Attach to.
-// After an error the Box stays open, and the error says why nothing would be left running:
-// errors.ErrUnsupported if the Host is no Keeper, sandbox.ErrClosed after Close, else the Keeper's
-// own error.
+// After an error the Box stays open, and the error says why nothing would be left running. It is
+// errors.ErrUnsupported if programs do not outlive the Host, and sandbox.ErrClosed after Close.
 func (b *Box) Detach() error {
 	if err := b.detach(); err != nil {
 		return fmt.Errorf("detach from %s: %w", b, err)
@@ -70,9 +22,9 @@ func (b *Box) Detach() error {
 	return b.downErr
 }
 
-// detach is the first part of Close, for a box that is left running.
+// detach marks the box as closed, for the end that leaves it running.
 func (b *Box) detach() error {
-	keeper, ok := b.host.(Keeper)
+	keeper, ok := b.host.(hostapi.Keeper)
 	if !ok || b.owner != nil {
 		return fmt.Errorf("%w: what runs in it does not outlive it", errors.ErrUnsupported)
 	}
@@ -88,31 +40,32 @@ func (b *Box) detach() error {
 	return nil
 }
 
-// A note tells another program what it has to know to Attach to a session.
+// A note is what a program must know to Attach to a session. The Keeper stores it.
 type note struct {
 	Mark   string   // the box's
 	Dir    string   // Options.Dir
 	Shell  []string // Options.Shell
 	ID     string
-	Job    string `json:",omitempty"` // its command, if it is one's
+	Job    string `json:",omitempty"` // the job's command; "": the session is no job's
 	MaxLog int64  `json:",omitempty"` // the job's
 	Env    []string
-	Added  []string `json:",omitempty"` // by AddEnv, in the main session's note
+	Added  []string `json:",omitempty"` // by AddEnv; only in the main session's note
 	User   string   `json:",omitempty"`
 	Secret string   // of the shell's markers
-	// the job's: how much the terminal showed before its output
+	// Head is how many bytes the job's terminal showed before the output of its command.
 	Head int64 `json:",omitempty"`
-	// how many programs have attached: each numbers its lines from another number on
+	// Generation counts the programs that have attached. Each numbers its lines from another number
+	// on.
 	Generation int
 }
 
-// generation is how far apart the numbers are at which two programs, one after the other, begin to
-// number the lines of one shell.
+// generation is the distance between the numbers from which two successive programs number the
+// lines of one shell.
 const generation = 1 << 24
 
-// note has the host keep the session's note, if it is a Keeper.
+// note stores the session's note on the host, if that is a Keeper.
 func (s *session) note(sh *shell) {
-	kept, ok := sh.proc.(KeptProcess)
+	kept, ok := sh.proc.(hostapi.KeptProcess)
 	if !ok || s.box.owner != nil { // another program could not tell the box from its owner
 		return
 	}

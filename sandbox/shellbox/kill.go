@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // killTick is how often kill looks at what is in the foreground.

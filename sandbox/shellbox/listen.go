@@ -12,23 +12,24 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Listener is a Host that listens on addresses. On any other Host, Box.Listen returns
+// A ListenHost is a Host that listens on addresses. On any other Host, Box.Listen returns
 // errors.ErrUnsupported.
-type Listener interface {
-	// Listen listens on an address as seen from the host: with "tcp", "tcp4" and "tcp6" an IP
-	// address, or "" for all, and a port, where 0 stands for one that is free; with "unix" a path
-	// that is absolute or begins with "~/", ~ being the home directory of the host's user, of a
-	// socket to which only that user may connect. Errors are *net.OpError, and wrap the system's
-	// (syscall.EADDRINUSE, EACCES, …) where it is known.
+type ListenHost interface {
+	// Listen listens on an address as seen from the host. For "tcp", "tcp4" and "tcp6" the address
+	// is an IP address, or "" for all, and a port, where 0 stands for a free one. For "unix" it is
+	// a path that is absolute or begins with "~/", where ~ is the home directory of the host's
+	// user; only that user may connect to the socket. Errors are *net.OpError, and wrap the
+	// system's error (syscall.EADDRINUSE, EACCES, …) where it is known.
 	//
 	// The listener's Close returns when the address is free again and the socket is gone from its
-	// path. Accept returns the error of Lost once the host is lost; then what was accepted fails
-	// with it, or with sandbox.ErrCut when its connection alone is lost. The Box closes the
-	// listener before the host.
+	// path. When the host is lost, Accept and the accepted connections return the error of Lost.
+	// When only a connection is lost, its error is sandbox.ErrCut. The Box closes the listener
+	// before the host.
 	Listen(ctx context.Context, network, address string) (net.Listener, error)
 }
 
-// Listen implements sandbox.Sandbox. The host has to be a [Listener].
+// Listen implements sandbox.Sandbox. The host must be a [ListenHost]. The listener and its
+// connections end with the box.
 func (b *Box) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	l, err := b.listen(ctx, network, address)
 	if err != nil {
@@ -52,7 +53,7 @@ func (b *Box) listen(ctx context.Context, network, address string) (net.Listener
 	if err := b.refusesUnix(network); err != nil {
 		return fail(err)
 	}
-	host, ok := b.host.(Listener)
+	host, ok := b.host.(ListenHost)
 	if !ok {
 		return fail(fmt.Errorf("%w by this host", errors.ErrUnsupported))
 	}
@@ -83,7 +84,7 @@ func (b *Box) listen(ctx context.Context, network, address string) (net.Listener
 	return l, nil
 }
 
-// listenAddress makes an address one that is the same on every host.
+// listenAddress returns an address in the form that ListenHost has it.
 func (b *Box) listenAddress(network, address string) (string, error) {
 	if network == "unix" {
 		return b.filePath(address)
@@ -110,13 +111,13 @@ func (b *Box) listenAddress(network, address string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// boxAddr is an address as a caller has written it.
+// A boxAddr is an address in the words of a caller.
 type boxAddr struct{ network, address string }
 
 func (a boxAddr) Network() string { return a.network }
 func (a boxAddr) String() string  { return shown(a.address) }
 
-// A listener ends with its box.
+// A listener is closed with its box.
 type listener struct {
 	net.Listener
 	box     *Box
@@ -124,7 +125,7 @@ type listener struct {
 	closed  atomic.Bool
 }
 
-// Accept returns connections that end with the box.
+// Accept returns connections that are closed with the box.
 func (l *listener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err == nil {
@@ -132,7 +133,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 	if err != nil {
 		return nil, &net.OpError{Op: "accept", Net: l.Addr().Network(), Addr: l.Addr(),
-			Err: l.why(err)}
+			Err: l.acceptError(err)}
 	}
 	if l.noticed {
 		l.box.touch()
@@ -140,8 +141,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// why returns why Accept has failed.
-func (l *listener) why(err error) error {
+// acceptError returns why Accept has failed.
+func (l *listener) acceptError(err error) error {
 	if l.closed.Load() {
 		return net.ErrClosed
 	}
@@ -153,7 +154,7 @@ func (l *listener) why(err error) error {
 	}
 }
 
-// Close closes the listener. Connections that were accepted go on. Closing again does nothing.
+// Close closes the listener. Accepted connections go on. Closing again does nothing.
 func (l *listener) Close() error {
 	if l.closed.Swap(true) {
 		return nil

@@ -4,23 +4,14 @@ import (
 	"context"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// An OOMTeller is a Host that knows what the kernel has killed because memory had run out: its own
-// count, of all its processes. By it the engine sets sandbox.Result.OOM.
-type OOMTeller interface {
-	Host
-	// OOMKills returns how many processes of the host have been killed since the byte of that
-	// offset was written to p.Commands, counted from this Process's begin; of -1, since the
-	// program's start. p is a Process of this host's that has not been closed.
-	OOMKills(ctx context.Context, p Process, since int64) (int64, error)
-}
-
-// oomKilled reports whether the kernel has killed since then because memory had run out, as far as
-// the host knows.
+// oomKilled reports whether the host knows that the kernel has killed a process of p because memory
+// had run out. since is as in hostapi.OOMTeller.
 func (b *Box) oomKilled(p Process, since int64) bool {
-	teller, ok := b.host.(OOMTeller)
+	teller, ok := b.host.(hostapi.OOMTeller)
 	if !ok {
 		return false
 	}
@@ -30,8 +21,8 @@ func (b *Box) oomKilled(p Process, since int64) bool {
 	return n > 0
 }
 
-// oomKilled reports the same, since the command began; nil is the one under way. Its shell has not
-// been closed yet.
+// oomKilled reports the same for the time since c began; nil is the command under way. The shell
+// has not been closed.
 func (s *session) oomKilled(c *command) bool {
 	s.mu.Lock()
 	if c == nil {
@@ -46,10 +37,10 @@ func (s *session) oomKilled(c *command) bool {
 	return s.box.oomKilled(p, since)
 }
 
-// mayBeOOM reports whether the host is to be asked how a command has ended: to ask takes as long as
-// a fast command. Nothing that went well is over in so short a time after the kernel has looked for
-// a victim, killed it, and logged that.
+// mayBeOOM reports whether the host must be asked whether memory had run out: to ask takes as long
+// as a fast command. A command that exits with 0 within quietMin is not asked about. The kernel
+// takes longer to look for a victim, to kill it and to log that.
 func (s *session) mayBeOOM(c *command, r *sandbox.Result) bool {
-	_, tells := s.box.host.(OOMTeller)
+	_, tells := s.box.host.(hostapi.OOMTeller)
 	return tells && (r.ExitCode != 0 || time.Since(c.began) > quietMin)
 }

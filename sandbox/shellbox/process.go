@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
 // questionLimit bounds a question about processes, with the time that a cut connection takes to be

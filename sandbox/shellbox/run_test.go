@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/stretchr/testify/require"
 )
 
@@ -22,7 +23,7 @@ func (h held) Stderr() io.Reader { return nil }
 
 // A stalling host does not answer, and lets no output through, from begin to end.
 type stalling struct {
-	Processes
+	hostapi.Processes
 	begin, end time.Time
 }
 

@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/terminal"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // A session is a shell on a terminal, with another one after it when it ends.

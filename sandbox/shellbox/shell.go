@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/broadcast"
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 )
@@ -132,7 +133,7 @@ func (s *session) readTerminal(sh *shell) {
 		got.begin(n)
 		s.readChunk(sh, buf[:n])
 		got.end()
-		if gone := (*SkippedError)(nil); errors.As(end, &gone) {
+		if gone := (*hostapi.SkippedError)(nil); errors.As(end, &gone) {
 			s.skipOutput(sh, gone.Bytes)
 			end = nil
 		}

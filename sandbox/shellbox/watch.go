@@ -3,9 +3,9 @@ package shellbox
 import (
 	"time"
 
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // How a command is found to wait for input. The host says which threads wait for the terminal

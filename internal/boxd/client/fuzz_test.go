@@ -9,7 +9,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/boxd/wire"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
 // FuzzAnswers plays boxd: each of its answers is an error or a value, whatever it holds.

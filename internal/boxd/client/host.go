@@ -14,6 +14,7 @@ import (
 	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -76,7 +77,7 @@ type Host struct {
 	down    chan struct{} // closed when Close is done
 }
 
-var _ shellbox.Keeper = (*Host)(nil)
+var _ hostapi.Keeper = (*Host)(nil)
 
 // Connect makes the first connection, as the boxd's new owner, and keeps it up until Close. Whoever
 // owned it before loses it. ctx governs the connecting.
@@ -212,13 +213,13 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	return r, nil
 }
 
-// Kept implements shellbox.Keeper.
-func (h *Host) Kept(ctx context.Context) ([]shellbox.Kept, error) {
+// Kept implements hostapi.Keeper.
+func (h *Host) Kept(ctx context.Context) ([]hostapi.Kept, error) {
 	programs, err := ask[[]wire.Program](ctx, h, wire.ListRequest, nil)
 	if err != nil {
 		return nil, err
 	}
-	var kept []shellbox.Kept
+	var kept []hostapi.Kept
 	list := bounded.List{What: "what boxd keeps", Max: keptMax, Cost: keptCost}
 	for _, p := range programs {
 		r, err := h.link.attach(ctx, p)
@@ -228,7 +229,7 @@ func (h *Host) Kept(ctx context.Context) ([]shellbox.Kept, error) {
 		if err := list.Add(len(r.noted())); err != nil {
 			return nil, err
 		}
-		kept = append(kept, shellbox.Kept{Process: r, Note: r.noted(), Rows: p.Rows, Cols: p.Cols,
+		kept = append(kept, hostapi.Kept{Process: r, Note: r.noted(), Rows: p.Rows, Cols: p.Cols,
 			Backlog: r.backlog, Skipped: r.oldest})
 	}
 	return kept, nil
@@ -241,7 +242,7 @@ const (
 	keptCost = 16 << 10
 )
 
-// Detach implements shellbox.Keeper.
+// Detach implements hostapi.Keeper.
 func (h *Host) Detach() error {
 	if !h.Keep {
 		return errors.New("the box would end by itself: make it with Keep")

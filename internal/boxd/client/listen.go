@@ -17,7 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-var _ shellbox.Listener = (*Host)(nil)
+var _ shellbox.ListenHost = (*Host)(nil)
 
 // A listener is an address on which boxd listens for this host. It outlives a connection, as a
 // program does: boxd announces on the next one what has come meanwhile.
@@ -27,7 +27,7 @@ type listener struct {
 	id   string
 }
 
-// Listen implements shellbox.Listener. A connection that was accepted does not outlive the one to
+// Listen implements shellbox.ListenHost. A connection that was accepted does not outlive the one to
 // the box: it fails with sandbox.ErrCut then.
 func (h *Host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	l := &listener{sshconn.NewListener(nil, func() error {

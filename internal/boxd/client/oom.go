@@ -5,13 +5,13 @@ import (
 	"errors"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
-	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"github.com/sandshell/sandshell/internal/hostapi"
 )
 
-var _ shellbox.OOMTeller = (*Host)(nil)
+var _ hostapi.OOMTeller = (*Host)(nil)
 
-// OOMKills implements shellbox.OOMTeller.
-func (h *Host) OOMKills(ctx context.Context, p shellbox.Process, since int64) (int64, error) {
+// OOMKills implements hostapi.OOMTeller.
+func (h *Host) OOMKills(ctx context.Context, p hostapi.Process, since int64) (int64, error) {
 	r, ok := p.(*remote)
 	if !ok {
 		return 0, errors.New("the program is none of boxd's")

@@ -5,8 +5,8 @@ import (
 	"net"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/sshconn"
-	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -25,7 +25,7 @@ func (o remoteOutput) Read(p []byte) (int, error) {
 		if gone := r.skipped; gone > 0 && o.i == 0 {
 			r.skipped = 0
 			r.mu.Unlock()
-			return 0, &shellbox.SkippedError{Bytes: gone}
+			return 0, &hostapi.SkippedError{Bytes: gone}
 		}
 		r.mu.Unlock()
 		if ch != nil {

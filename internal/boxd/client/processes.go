@@ -11,48 +11,48 @@ import (
 	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/hostapi"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/sshconn"
-	"github.com/sandshell/sandshell/sandbox/shellbox"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 	"golang.org/x/crypto/ssh"
 )
 
 // boxd answers questions about processes, each by a request of its own.
-var _ shellbox.Processes = (*Host)(nil)
+var _ hostapi.Processes = (*Host)(nil)
 
-// Tree implements shellbox.Processes.
+// Tree implements hostapi.Processes.
 func (h *Host) Tree(ctx context.Context, pids ...int) ([]proc.Process, error) {
 	return ask[[]proc.Process](ctx, h, wire.TreeRequest, pids)
 }
 
-// Alive implements shellbox.Processes.
+// Alive implements hostapi.Processes.
 func (h *Host) Alive(ctx context.Context, pids ...int) ([]proc.Process, error) {
 	return ask[[]proc.Process](ctx, h, wire.AliveRequest, pids)
 }
 
-// Marked implements shellbox.Processes.
+// Marked implements hostapi.Processes.
 func (h *Host) Marked(ctx context.Context, word string) ([]int, error) {
 	return ask[[]int](ctx, h, wire.MarkedRequest, word)
 }
 
-// ResetModes implements shellbox.Processes.
+// ResetModes implements hostapi.Processes.
 func (h *Host) ResetModes(ctx context.Context, tty int) error {
 	_, err := ask[any](ctx, h, wire.ResetModesRequest, tty)
 	return err
 }
 
-// Uptime implements shellbox.Processes.
+// Uptime implements hostapi.Processes.
 func (h *Host) Uptime(ctx context.Context) (time.Duration, error) {
 	return ask[time.Duration](ctx, h, wire.UptimeRequest, nil)
 }
 
-// Signal implements shellbox.Processes.
+// Signal implements hostapi.Processes.
 func (h *Host) Signal(ctx context.Context, pids []int, signals ...proc.Signal) (int, error) {
 	return ask[int](ctx, h, wire.SignalRequest, wire.Signal{PIDs: pids, Signals: signals})
 }
 
-// Interrupt implements shellbox.Processes.
-func (h *Host) Interrupt(ctx context.Context, p shellbox.Process) (bool, error) {
+// Interrupt implements hostapi.Processes.
+func (h *Host) Interrupt(ctx context.Context, p hostapi.Process) (bool, error) {
 	r, err := onTerminal(p)
 	if err != nil {
 		return false, fmt.Errorf("interrupt: %w", err)
@@ -60,9 +60,9 @@ func (h *Host) Interrupt(ctx context.Context, p shellbox.Process) (bool, error) 
 	return ask[bool](ctx, h, wire.InterruptRequest, r.id)
 }
 
-// Settle implements shellbox.Processes. boxd says how much the program has printed, and Settle
+// Settle implements hostapi.Processes. boxd says how much the program has printed, and Settle
 // waits until that much has been read here.
-func (h *Host) Settle(ctx context.Context, p shellbox.Process) (busy bool, err error) {
+func (h *Host) Settle(ctx context.Context, p hostapi.Process) (busy bool, err error) {
 	r, err := onTerminal(p)
 	if err != nil {
 		return false, fmt.Errorf("settle: %w", err)
@@ -76,8 +76,8 @@ func (h *Host) Settle(ctx context.Context, p shellbox.Process) (busy bool, err e
 	return settled.Busy || !read, ctxerr.Of(ctx)
 }
 
-// Look implements shellbox.Processes.
-func (h *Host) Look(ctx context.Context, p shellbox.Process) (proc.Look, error) {
+// Look implements hostapi.Processes.
+func (h *Host) Look(ctx context.Context, p hostapi.Process) (proc.Look, error) {
 	r, err := onTerminal(p)
 	if err != nil {
 		return proc.Look{}, fmt.Errorf("look: %w", err)
@@ -85,8 +85,8 @@ func (h *Host) Look(ctx context.Context, p shellbox.Process) (proc.Look, error) 
 	return ask[proc.Look](ctx, h, wire.LookRequest, r.id)
 }
 
-// Discard implements shellbox.Processes.
-func (h *Host) Discard(ctx context.Context, p shellbox.Process) (int, error) {
+// Discard implements hostapi.Processes.
+func (h *Host) Discard(ctx context.Context, p hostapi.Process) (int, error) {
 	r, err := onTerminal(p)
 	if err != nil {
 		return 0, fmt.Errorf("discard: %w", err)
@@ -95,7 +95,7 @@ func (h *Host) Discard(ctx context.Context, p shellbox.Process) (int, error) {
 		Key: rand.Text()})
 }
 
-// Program implements shellbox.Processes.
+// Program implements hostapi.Processes.
 func (h *Host) Program(ctx context.Context, pid int) (dir string, env []string, err error) {
 	e, err := ask[wire.Environment](ctx, h, wire.ProgramRequest, pid)
 	for _, kv := range e.Env {
@@ -105,7 +105,7 @@ func (h *Host) Program(ctx context.Context, pid int) (dir string, env []string, 
 }
 
 // onTerminal returns the program on a terminal that p is.
-func onTerminal(p shellbox.Process) (*remote, error) {
+func onTerminal(p hostapi.Process) (*remote, error) {
 	if r, ok := p.(*remote); ok && r.terminal {
 		return r, nil
 	}

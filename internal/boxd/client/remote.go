@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -60,7 +61,7 @@ type remote struct {
 	goneOnce  sync.Once
 }
 
-var _ shellbox.KeptProcess = (*remote)(nil)
+var _ hostapi.KeptProcess = (*remote)(nil)
 
 // A channel is the way to a program, on one connection.
 type channel struct {
@@ -225,7 +226,7 @@ func (r *remote) Close() error {
 	return nil
 }
 
-// Detach implements shellbox.KeptProcess.
+// Detach implements hostapi.KeptProcess.
 func (r *remote) Detach() { r.letGo(true) }
 
 // letGo lets go of the program, and has boxd release it unless it is to be left running.

@@ -74,7 +74,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
 // Dir is where a container has boxd, and Path boxd itself.
@@ -158,7 +158,7 @@ const (
 	DoneRequest        = "done@sandshell"         // Failure as JSON, nothing if all went well
 )
 
-// The questions about processes, which are those of shellbox.Processes: global requests, with
+// The questions about processes, which are those of hostapi.Processes: global requests, with
 // payload and reply as JSON. When a request fails, the reply is the error's text.
 const (
 	TreeRequest       = "tree@sandshell"        // ids; reply: []proc.Process

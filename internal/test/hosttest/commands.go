@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/hostapi"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 	"github.com/stretchr/testify/require"
 )
 
@@ -183,7 +184,7 @@ func Commands(t *testing.T, h shellbox.Host) {
 
 // aliveOn reports whether the host, which may have ids of its own, has a process of that id.
 func aliveOn(t testing.TB, h shellbox.Host, pid int) bool {
-	p, ok := h.(shellbox.Processes)
+	p, ok := h.(hostapi.Processes)
 	if !ok {
 		return Alive(pid)
 	}
@@ -193,7 +194,7 @@ func aliveOn(t testing.TB, h shellbox.Host, pid int) bool {
 }
 
 func killOn(t testing.TB, h shellbox.Host, pid int) {
-	p, ok := h.(shellbox.Processes)
+	p, ok := h.(hostapi.Processes)
 	if !ok {
 		Kill(pid)
 		return
@@ -205,7 +206,7 @@ func killOn(t testing.TB, h shellbox.Host, pid int) {
 // Discard tests Processes.Discard of a host.
 func Discard(t *testing.T, h interface {
 	shellbox.Host
-	shellbox.Processes
+	hostapi.Processes
 }) {
 	ctx := t.Context()
 	for _, c := range []struct {

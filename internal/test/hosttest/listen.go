@@ -22,8 +22,8 @@ import (
 // ListenLimit bounds what a connection does.
 const ListenLimit = time.Minute
 
-// Listeners tries what every shellbox.Listener has to do. The host listens on this machine.
-func Listeners(t *testing.T, h shellbox.Listener) {
+// Listeners tries what every shellbox.ListenHost has to do. The host listens on this machine.
+func Listeners(t *testing.T, h shellbox.ListenHost) {
 	for name, at := range map[string]struct{ network, address string }{
 		"tcp": {"tcp", "127.0.0.1:0"}, "tcp4": {"tcp4", "127.0.0.1:0"}, "tcp6": {"tcp6", "[::1]:0"},
 		"unix": {"unix", filepath.Join(t.TempDir(), "socket")},
@@ -35,7 +35,7 @@ func Listeners(t *testing.T, h shellbox.Listener) {
 }
 
 // ListenOn listens until the test ends.
-func ListenOn(t testing.TB, h shellbox.Listener, network, address string) net.Listener {
+func ListenOn(t testing.TB, h shellbox.ListenHost, network, address string) net.Listener {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), ListenLimit)
 	defer cancel()
@@ -99,7 +99,7 @@ func Echoed(network, address string, sent []byte) error {
 	return nil
 }
 
-func listens(t *testing.T, h shellbox.Listener, network, address string) {
+func listens(t *testing.T, h shellbox.ListenHost, network, address string) {
 	l := ListenOn(t, h, network, address)
 	at := l.Addr()
 	if network == "unix" {
@@ -142,7 +142,7 @@ func listens(t *testing.T, h shellbox.Listener, network, address string) {
 	require.ErrorIs(t, <-ended, net.ErrClosed)
 }
 
-func listenRefused(t *testing.T, h shellbox.Listener) {
+func listenRefused(t *testing.T, h shellbox.ListenHost) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
@@ -173,7 +173,7 @@ func listenRefused(t *testing.T, h shellbox.Listener) {
 
 // listenWaiting: what has come is accepted later; Close turns away what waits, and lets go on what
 // was accepted.
-func listenWaiting(t *testing.T, h shellbox.Listener) {
+func listenWaiting(t *testing.T, h shellbox.ListenHost) {
 	l := ListenOn(t, h, "tcp", "127.0.0.1:0")
 	dial := func() net.Conn {
 		conn, err := net.Dial("tcp", l.Addr().String())

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/program"
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,7 @@ import (
 // Users tests Program.User on a host whose own user is root.
 func Users(t *testing.T, h interface {
 	shellbox.Host
-	shellbox.Processes
+	hostapi.Processes
 }) {
 	if os.Getuid() != 0 {
 		t.Skip("only root becomes another user: run it as root")

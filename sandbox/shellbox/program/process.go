@@ -186,7 +186,7 @@ func (p *Process) Wait() (code, signal int, err error) {
 
 // Settle waits, for about limit, until all that has been printed on the terminal up to now has been
 // read, and its reader is done with it: has called Read again. A Host that looks at its processes
-// itself (shellbox.Processes) calls it after the look. busy: that has not come about. Without a
+// itself (hostapi.Processes) calls it after the look. busy: that has not come about. Without a
 // terminal it returns at once.
 func (p *Process) Settle(limit time.Duration) (busy bool) {
 	s := p.screen
@@ -200,7 +200,7 @@ func (p *Process) Settle(limit time.Duration) (busy bool) {
 func (p *Process) Ended() bool { return p.reaped.Load() }
 
 // Discard is Keyboard.Discard for the terminal's Keyboard, with the terminal's number for flush. It
-// is for a Host that looks at its processes itself (shellbox.Processes). Without a terminal, and
+// is for a Host that looks at its processes itself (hostapi.Processes). Without a terminal, and
 // where terminals have no numbers, it does nothing.
 func (p *Process) Discard(limit time.Duration, flush func(tty int) int) (dropped int) {
 	if p.tty == 0 {

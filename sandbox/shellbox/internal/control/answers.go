@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/bounded"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/shellquote"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // The questions that control.sh answers, and how its lines are read. Nothing else knows their form.
 
-// Tree is shellbox.Processes.Tree.
+// Tree is hostapi.Processes.Tree.
 func (c *Processes) Tree(ctx context.Context, pids ...int) ([]proc.Process, error) {
 	return c.processes(ctx, "tree"+words(pids))
 }
 
-// Alive is shellbox.Processes.Alive.
+// Alive is hostapi.Processes.Alive.
 func (c *Processes) Alive(ctx context.Context, pids ...int) ([]proc.Process, error) {
 	return c.processes(ctx, "alive"+words(pids))
 }
@@ -32,7 +32,7 @@ func (c *Processes) processes(ctx context.Context, call string) ([]proc.Process,
 	return parseProcesses(out)
 }
 
-// Marked is shellbox.Processes.Marked.
+// Marked is hostapi.Processes.Marked.
 func (c *Processes) Marked(ctx context.Context, word string) ([]int, error) {
 	out, err := c.do(ctx, "marked "+shellquote.Quote(word))
 	if err != nil {
@@ -52,13 +52,13 @@ func parseIDs(out string) (pids []int, err error) {
 	return pids, nil
 }
 
-// ResetModes is shellbox.Processes.ResetModes.
+// ResetModes is hostapi.Processes.ResetModes.
 func (c *Processes) ResetModes(ctx context.Context, tty int) error {
 	_, err := c.do(ctx, "sane "+itoa(tty))
 	return err
 }
 
-// Discard is shellbox.Processes.Discard.
+// Discard is hostapi.Processes.Discard.
 func (c *Processes) Discard(ctx context.Context, pid int) (int, error) {
 	ps, err := c.Alive(ctx, pid)
 	if err != nil || len(ps) == 0 {
@@ -68,7 +68,7 @@ func (c *Processes) Discard(ctx context.Context, pid int) (int, error) {
 	return atoi(strings.TrimSpace(out)), err
 }
 
-// Program is shellbox.Processes.Program.
+// Program is hostapi.Processes.Program.
 func (c *Processes) Program(ctx context.Context, pid int) (dir string, env []string, err error) {
 	if pid <= 0 {
 		return "", nil, nil
@@ -108,7 +108,7 @@ func unswapped(list string) (all []string, err error) {
 	return all, nil
 }
 
-// Uptime is shellbox.Processes.Uptime.
+// Uptime is hostapi.Processes.Uptime.
 func (c *Processes) Uptime(ctx context.Context) (time.Duration, error) {
 	out, err := c.do(ctx, "uptime")
 	return parseSeconds(out), err
@@ -119,7 +119,7 @@ func parseSeconds(word string) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// Signal is shellbox.Processes.Signal.
+// Signal is hostapi.Processes.Signal.
 func (c *Processes) Signal(ctx context.Context, pids []int, signals ...proc.Signal) (int, error) {
 	var names []string
 	for _, sig := range signals {
@@ -136,7 +136,7 @@ func (c *Processes) Signal(ctx context.Context, pids []int, signals ...proc.Sign
 	return strings.Count(out, "sent\n"), err
 }
 
-// Interrupt is shellbox.Processes.Interrupt.
+// Interrupt is hostapi.Processes.Interrupt.
 func (c *Processes) Interrupt(ctx context.Context, pid int) (bool, error) {
 	out, err := c.do(ctx, "interrupt"+words([]int{pid}))
 	return out != "", err

@@ -19,9 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/procfs"
 	"github.com/sandshell/sandshell/sandbox"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // The control shell and package inspect answer the same questions: here they are compared on live

@@ -29,7 +29,7 @@ type Shell interface {
 	Reap()        // waits for its end, after Close
 }
 
-// Processes is what a shell tells of processes: it has the methods of shellbox.Processes, but for
+// Processes is what a shell tells of processes: it has the methods of hostapi.Processes, but for
 // processes that it knows by their ids. All methods may be called from several goroutines. It
 // answers one question after the other: a line to the shell costs some 0.1 ms, an SSH channel of
 // its own 1 to 3 ms.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/bounded"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/shellquote"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // How the answer of control.sh's look becomes a proc.Look. The engine looks every few milliseconds:
@@ -63,7 +63,7 @@ func (c *Processes) keep(pid int, m memo, gone bool) {
 	}
 }
 
-// Look is shellbox.Processes.Look.
+// Look is hostapi.Processes.Look.
 func (c *Processes) Look(ctx context.Context, pid int) (proc.Look, error) {
 	m := c.memo(pid)
 	call := "look " + itoa(pid) + " " + shellquote.Quote(m.image)

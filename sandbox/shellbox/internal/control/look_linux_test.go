@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/procfs"
 	"github.com/sandshell/sandshell/internal/shellquote"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 const nobody = 65534

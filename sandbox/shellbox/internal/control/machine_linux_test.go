@@ -12,8 +12,8 @@ import (
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/procfs"
-	"github.com/sandshell/sandshell/sandbox/shellbox/proc"
 )
 
 // A piped is sh on pipes, without a terminal.
