@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"io"
 	"regexp"
 	"time"
@@ -9,21 +10,19 @@ import (
 // An ExecOption is an option of Execute, Input, Wait and Interrupt. It applies to that call only.
 type ExecOption func(*ExecOptions)
 
-// ExecOptions are the options of one call, for those who implement Session.
+// ExecOptions are the options of one call. Implementations of Session need them.
 type ExecOptions struct {
 	Timeout   time.Duration  // 0: none
 	Yield     time.Duration  // 0: none
 	Until     *regexp.Regexp // nil: none
 	Tee       io.Writer      // nil: none
-	Follow    []io.Writer    // each gets all
-	MaxOutput int            // bytes
+	Follow    []io.Writer    // each gets all output
+	MaxOutput int            // in bytes
 	Idle      time.Duration  // 0: none
 	Question  Policy
-	Attended  bool
 }
 
-// DefaultMaxOutput is how many bytes of Output a Result keeps unless MaxOutput says otherwise: 1
-// MiB.
+// DefaultMaxOutput is how many bytes of Output a Result keeps if MaxOutput does not say: 1 MiB.
 const DefaultMaxOutput = 1 << 20
 
 // NewExecOptions applies opts to the defaults.
@@ -37,15 +36,16 @@ func NewExecOptions(opts ...ExecOption) ExecOptions {
 	return o
 }
 
-// Timeout bounds the call: after d the command is killed, and the call returns ErrTimeout and a
+// Timeout bounds the call. After d the command is killed, and the call returns ErrTimeout and a
 // Result with what the command printed and its real exit status (130 if the interrupt key was
-// enough). Zero: no limit. Less than zero: at once, as with a context whose deadline has passed.
+// enough). If d is 0, there is no limit. If d is negative, the command is killed at once, as if the
+// deadline of ctx had passed.
 func Timeout(d time.Duration) ExecOption {
 	return func(o *ExecOptions) { o.Timeout = d }
 }
 
-// Yield makes the call return after d, with State Running, if the command still runs; the command
-// goes on. Zero: no limit. Less than zero: at once.
+// Yield makes the call return after d, with State Running, if the command still runs. The command
+// goes on. If d is 0, there is no limit. If d is negative, the call returns at once.
 func Yield(d time.Duration) ExecOption {
 	return func(o *ExecOptions) { o.Yield = d }
 }
@@ -58,27 +58,28 @@ func Until(re *regexp.Regexp) ExecOption {
 	return func(o *ExecOptions) { o.Until = re }
 }
 
-// Tee copies the raw output, with its control sequences, to w as it comes. Writes are made one at
-// a time, from a goroutine of their own, and end before the call returns. A slow w slows the
-// command down. If a Write fails, the copying ends, and nothing else does. If a Write panics, the
-// copying ends, and the call returns an error that tells it.
+// Tee copies the raw output, with its control sequences, to w as it comes. Writes are made one at a
+// time, from a goroutine of their own, and end before the call returns. A slow w slows the command
+// down. If a Write fails, the copying ends, and nothing else does. If a Write panics, the copying
+// ends, and the call returns an error that tells of the panic.
 //
-// A w that blocks keeps the call from returning until something else wants it to: the end of ctx,
-// Timeout, Yield, Idle, Interrupt or Close. These give w a second. Then w gets nothing more, and
-// the call returns an error that is exec.ErrWaitDelay and says how much w has not been given,
-// beside the Result. A Write under way stays behind until w returns.
+// If w blocks, the call does not return until the end of ctx, Timeout, Yield, Idle, Interrupt or
+// Close asks it to. These give w a second. Then w gets nothing more, and the call returns the
+// Result and an error that is exec.ErrWaitDelay and says how much w has not been given. A Write
+// under way stays behind until w returns.
 func Tee(w io.Writer) ExecOption {
 	return func(o *ExecOptions) { o.Tee = w }
 }
 
 // Follow copies the raw output of the command that Execute starts to w, until the command has
-// ended: also what it prints while no call waits for it. It is an option of Execute; other calls
-// ignore it. Several Follows, each with its own w, do not disturb each other.
+// ended, and also while no call waits for the command. It is an option of Execute; other calls
+// ignore it. Several Follows, each with its own w, do not disturb each other. If w is nil, Follow
+// does nothing.
 //
-// The conditions are those of Tee, for all calls about the command: each returns when w has got the
-// output that its Result tells of, and after a w that was given up, or has panicked, each returns
-// that error. The command ends when w has got all of its output: until then Execute of another
-// one returns ErrBusy.
+// The conditions are those of Tee, for all calls about the command. Each call returns when w has
+// got the output that its Result tells of. After w has panicked or has been given up, each returns
+// that error. The command ends when w has got all of its output; until then Execute of another
+// command returns ErrBusy.
 func Follow(w io.Writer) ExecOption {
 	return func(o *ExecOptions) {
 		if w != nil {
@@ -87,37 +88,34 @@ func Follow(w io.Writer) ExecOption {
 	}
 }
 
-// Attended says that somebody else answers the command, such as a person at a terminal who sees
-// what Tee shows: the call does not return when the command waits for input. The answers come by
-// Input, from another goroutine.
-func Attended() ExecOption {
-	return func(o *ExecOptions) { o.Attended = true }
-}
-
-// Idle makes the call return with State Running, if the command still runs, once nothing has been
-// printed for d. Zero: no limit. Less than zero: at once.
+// Idle makes the call return, with State Running, once the command has printed nothing for d. The
+// command goes on. If d is 0, there is no limit. If d is negative, the call returns at once.
 func Idle(d time.Duration) ExecOption {
 	return func(o *ExecOptions) { o.Idle = d }
 }
 
-// A Policy says what becomes of a command that waits for input.
+// A Policy says what a call does when the command waits for input.
 type Policy int
 
 const (
-	Return Policy = iota // the call returns, with State Waiting: the default
-	// the end of input (^D) is typed, once; if the command waits again, the call returns
+	// Return makes the call return with State Waiting. It is the default.
+	Return Policy = iota
+	// EndInput types the end of input (^D), once. If the command waits again, the call returns.
 	EndInput
-	Fail // the command is killed, and the call returns its Result and ErrQuestion
+	// Fail kills the command. The call returns its Result and ErrQuestion.
+	Fail
+	// KeepWaiting makes the call go on waiting. It is for commands that somebody else answers, by
+	// Input from another goroutine, such as a person at a terminal who sees what Tee shows.
+	KeepWaiting
 )
 
-// AtQuestion says what the call does when the command waits for input, for callers who have nobody
-// to answer it.
+// AtQuestion says what the call does when the command waits for input. The default is Return.
 func AtQuestion(p Policy) ExecOption {
 	return func(o *ExecOptions) { o.Question = p }
 }
 
 // MaxOutput sets how many bytes of Output are kept, half of them from the head and half from the
-// tail. The default, for zero or less too, is DefaultMaxOutput.
+// tail. If n is 0 or negative, it is DefaultMaxOutput.
 func MaxOutput(n int) ExecOption {
 	return func(o *ExecOptions) {
 		o.MaxOutput = n
@@ -130,17 +128,17 @@ func MaxOutput(n int) ExecOption {
 // A SessionOption is an option of Open and Background.
 type SessionOption func(*SessionOptions)
 
-// SessionOptions are the options of one session, for those who implement Sandbox.
+// SessionOptions are the options of one session or job. Implementations of Sandbox need them.
 type SessionOptions struct {
 	Dir        string   // "": the sandbox's, where a relative one starts
 	Env        []string // "NAME=value"
 	User       string   // "": the sandbox's
 	Rows, Cols int
-	MaxLog     int64       // bytes
-	LogTo      []io.Writer // each gets all
+	MaxLog     int64       // in bytes
+	LogTo      []io.Writer // each gets all output
 }
 
-// DefaultRows and DefaultCols are the size of a terminal unless Size says otherwise: a VT100's.
+// DefaultRows and DefaultCols are the size of a terminal if Size does not say: that of a VT100.
 const (
 	DefaultRows = 24
 	DefaultCols = 80
@@ -157,28 +155,32 @@ func NewSessionOptions(opts ...SessionOption) SessionOptions {
 	return o
 }
 
-// Dir sets the directory in which the session starts. Default: the sandbox's, where a relative path
-// starts: as with Cmd.Dir. "~" and "~/x" are fs.ErrInvalid.
+// Dir sets the directory in which the session starts. The default is the sandbox's directory, where
+// a relative path starts too, as with Cmd.Dir. "~" and "~/x" are fs.ErrInvalid.
 func Dir(path string) SessionOption {
 	return func(o *SessionOptions) { o.Dir = path }
 }
 
-// Env adds variables, each "NAME=value", to the sandbox's; a later one of the same name wins.
+// Env adds variables, each "NAME=value", to the sandbox's. If a name comes twice, the later one
+// wins.
 func Env(kv ...string) SessionOption {
 	return func(o *SessionOptions) { o.Env = append(o.Env, kv...) }
 }
 
-// Size sets the size of the session's terminal. Default: 24 × 80.
+// Size sets the size of the session's terminal. If rows or cols is 0, it is DefaultRows or
+// DefaultCols. Open and Background refuse negative numbers, and numbers above 10,000.
 func Size(rows, cols int) SessionOption {
-	return func(o *SessionOptions) { o.Rows, o.Cols = rows, cols }
+	return func(o *SessionOptions) {
+		o.Rows, o.Cols = cmp.Or(rows, DefaultRows), cmp.Or(cols, DefaultCols)
+	}
 }
 
-// DefaultMaxLog is how many bytes of a job's output are kept unless MaxLog says otherwise: 64 MiB.
+// DefaultMaxLog is how many bytes of a job's output are kept if MaxLog does not say: 64 MiB.
 const DefaultMaxLog = 64 << 20
 
-// MaxLog bounds the log of a job to its last n bytes, here and in a box that keeps it for another
-// program. Offsets stay those of the whole output; what is before the bytes that are kept is
-// skipped when it is read. The default, for zero or less too, is DefaultMaxLog.
+// MaxLog bounds the log of a job to its last n bytes, here and in a box that keeps the log for
+// another program. Offsets stay those of the whole output; Logs skips what is no longer kept. If n
+// is 0 or negative, the bound is DefaultMaxLog.
 func MaxLog(n int64) SessionOption {
 	return func(o *SessionOptions) {
 		o.MaxLog = n
@@ -189,10 +191,10 @@ func MaxLog(n int64) SessionOption {
 }
 
 // LogTo copies what a job prints to w as it comes, beside its log, under the conditions of Tee. The
-// job ends, and its Done is closed, when w has got everything. A w that blocks keeps the job from
-// ending until Kill or Close, which give it a second; Wait then returns an error that is
-// exec.ErrWaitDelay, beside the Result. Several LogTos, each with its own w, do not disturb each
-// other. Open ignores it.
+// job ends, and its Done is closed, when w has got everything. If w blocks, the job does not end
+// until Kill or Close, which give w a second; Wait then returns the Result and an error that is
+// exec.ErrWaitDelay. Several LogTos, each with its own w, do not disturb each other. Open ignores
+// LogTo. If w is nil, LogTo does nothing.
 func LogTo(w io.Writer) SessionOption {
 	return func(o *SessionOptions) {
 		if w != nil {
@@ -201,20 +203,23 @@ func LogTo(w io.Writer) SessionOption {
 	}
 }
 
-// User runs the session's shell, or the job, as another user, also after the shell's end; Cmd.User
-// does so for a program. name is a user's name, or a number: "1000", or "1000:100" with the
-// group's, as docker run --user has it. Default: the sandbox's user.
+// User runs the session's shell, or the job, as another user, also after the shell has been
+// restarted. Cmd.User does so for a program. name is a user's name or a number: "1000", or
+// "1000:100" with the group's number, as in docker run --user. The default is the sandbox's user.
 //
-// What is started has that user's id, group and supplementary groups and, unless Env says
-// otherwise, its HOME, USER, LOGNAME and SHELL; the terminal is its own. The session's shell
-// remains the sandbox's. A user whom only the number is known of has HOME=/ and, unless a group is
-// given, group 0; a given group is the only one. The directory is not the user's home but Dir's,
-// where one that the user may not enter is fs.ErrPermission. Without Dir it is the sandbox's, or
-// "/" if the user may not enter that.
+// The shell or job has that user's id, group and supplementary groups, and its terminal belongs to
+// the user. Unless Env says otherwise, HOME, USER, LOGNAME and SHELL are the user's. The session's
+// shell is the sandbox's, whatever the user's is. If only the number of the user is known, HOME is
+// "/", and the group is 0 unless name gives one. A group that name gives is the only one.
 //
-// The sandbox's own user changes nothing and always works. For all others the sandbox has to run as
-// root, else the error is fs.ErrPermission; a user that does not exist is user.UnknownUserError
-// (package os/user). An SSHBox cannot do it: errors.ErrUnsupported. Log in as that user instead.
+// The directory is Dir's, not the user's home. If the user may not enter Dir, the error is
+// fs.ErrPermission. Without Dir it is the sandbox's directory, or "/" if the user may not enter
+// that.
+//
+// The sandbox's own user always works, and changes nothing. For others the sandbox must run as
+// root, else the error is fs.ErrPermission. If the user does not exist, the error is
+// user.UnknownUserError (package os/user). An SSHBox can become no other user; the error is
+// errors.ErrUnsupported. Log in as that user instead.
 func User(name string) SessionOption {
 	return func(o *SessionOptions) { o.User = name }
 }

@@ -16,3 +16,13 @@ func TestMaxLog(t *testing.T) {
 	}
 	require.EqualValues(t, 5, sandbox.NewSessionOptions(sandbox.MaxLog(5)).MaxLog)
 }
+
+// TestSize: 0 is the default.
+func TestSize(t *testing.T) {
+	for _, opts := range [][]sandbox.SessionOption{nil, {sandbox.Size(0, 0)}} {
+		o := sandbox.NewSessionOptions(opts...)
+		require.Equal(t, [2]int{24, 80}, [2]int{o.Rows, o.Cols})
+	}
+	o := sandbox.NewSessionOptions(sandbox.Size(0, 132))
+	require.Equal(t, [2]int{24, 132}, [2]int{o.Rows, o.Cols})
+}

@@ -5,11 +5,11 @@ import "fmt"
 // A FileEvent is a change that Files.Watch tells of.
 type FileEvent struct {
 	Op FileOp
-	// Name is the name that the entry has in its directory, without the directory. "" is the
-	// directory itself.
+	// Name is the entry's name in its directory, without the directory. It is "" for the directory
+	// itself.
 	Name string
-	// From is the name that a Created entry had in the same directory before; "" if it was not
-	// renamed there.
+	// From is the name that a FileCreated entry had in the same directory before. It is "" if the
+	// entry was not renamed there.
 	From string
 }
 
@@ -17,28 +17,33 @@ type FileEvent struct {
 type FileOp int
 
 const (
-	// an entry came: it was made or linked, or renamed or moved to here, perhaps in the place of
-	// another
-	Created FileOp = iota + 1
-	// a file's content changed; more may come. Many at once may be told as one
-	Written
-	Removed    // an entry went: it was removed, or renamed or moved away
-	Attributes // permissions, owner, times or extended attributes changed
-	// there were more changes than were kept, and some are not told: look at the files
-	Overflow
+	// FileCreated: an entry came. It was made, linked, renamed or moved here, perhaps in the place
+	// of another.
+	FileCreated FileOp = iota + 1
+	// FileWritten: a file's content changed, and more may come. One event may stand for many
+	// changes.
+	FileWritten
+	// FileRemoved: an entry went. It was removed, renamed or moved away.
+	FileRemoved
+	// FileAttributes: permissions, owner, times or extended attributes changed.
+	FileAttributes
+	// FileOverflow: there were more changes than are kept, and some are not told. Look at the
+	// files.
+	FileOverflow
 )
 
+// String returns the name of the change in lower case.
 func (o FileOp) String() string {
 	switch o {
-	case Created:
+	case FileCreated:
 		return "created"
-	case Written:
+	case FileWritten:
 		return "written"
-	case Removed:
+	case FileRemoved:
 		return "removed"
-	case Attributes:
+	case FileAttributes:
 		return "attributes"
-	case Overflow:
+	case FileOverflow:
 		return "overflow"
 	}
 	return fmt.Sprintf("FileOp(%d)", int(o))

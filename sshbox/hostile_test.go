@@ -87,7 +87,7 @@ func TestStreamsOfOthers(t *testing.T) {
 	noError(t, files.WriteFile(ctx, "/tmp/new", []byte("text"), 0o600))
 	for e, err := range events {
 		noError(t, err)
-		if e.Op != sandbox.Created || e.Name != "new" {
+		if e.Op != sandbox.FileCreated || e.Name != "new" {
 			t.Errorf("the watch tells of %+v", e)
 		}
 		break

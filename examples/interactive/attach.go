@@ -18,7 +18,8 @@ func attach(ctx context.Context, s sandbox.Session, command string, keys io.Read
 	defer cancel(nil)
 	go func() { cancel(typing(ctx, s, keys)) }()
 
-	res, err := s.Execute(ctx, command, sandbox.Tee(screen), sandbox.Attended())
+	res, err := s.Execute(ctx, command, sandbox.Tee(screen),
+		sandbox.AtQuestion(sandbox.KeepWaiting))
 	switch {
 	case ctx.Err() != nil:
 		return 1, context.Cause(ctx)

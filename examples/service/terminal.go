@@ -96,7 +96,7 @@ func (a *app) attach(ctx context.Context, id string, s size, t *terminal,
 		return 0, err
 	}
 	begun(session)
-	res, err := session.Execute(ctx, shell, sandbox.Attended(), sandbox.Tee(t))
+	res, err := session.Execute(ctx, shell, sandbox.AtQuestion(sandbox.KeepWaiting), sandbox.Tee(t))
 	if err != nil {
 		return 0, err
 	}

@@ -261,7 +261,8 @@ func TestWatchCut(t *testing.T) {
 	}()
 	seen := 0
 	for e, err := range events {
-		if want := (sandbox.FileEvent{Op: sandbox.Created, Name: strconv.Itoa(seen)}); e != want ||
+		if want := (sandbox.FileEvent{Op: sandbox.FileCreated,
+			Name: strconv.Itoa(seen)}); e != want ||
 			err != nil {
 			t.Fatalf("got %v, %v, want %v", e, err, want)
 		}

@@ -98,13 +98,13 @@ func (w *Watch) read(b []byte) (events []sandbox.FileEvent) {
 		if tempname.Hidden(e.Name) {
 			continue
 		}
-		if e.Op == sandbox.Created && tempname.Hidden(e.From) { // a write or a copy
+		if e.Op == sandbox.FileCreated && tempname.Hidden(e.From) { // a write or a copy
 			if tempname.IsReplacing(e.From) {
-				e.Op = sandbox.Written
+				e.Op = sandbox.FileWritten
 			}
 			e.From = ""
 		}
-		if e.Op == sandbox.Overflow || e.Op != 0 && (w.only == "" || w.only == e.Name) {
+		if e.Op == sandbox.FileOverflow || e.Op != 0 && (w.only == "" || w.only == e.Name) {
 			events = append(events, e)
 		}
 	}
@@ -116,25 +116,25 @@ func (w *Watch) event(what, cookie uint32, name string) sandbox.FileEvent {
 	e := sandbox.FileEvent{Name: name}
 	switch {
 	case what&unix.IN_Q_OVERFLOW != 0:
-		e.Op = sandbox.Overflow
+		e.Op = sandbox.FileOverflow
 	case what&ends != 0:
 		w.over = true
 	case what&unix.IN_CREATE != 0:
-		e.Op = sandbox.Created
+		e.Op = sandbox.FileCreated
 	case what&unix.IN_MOVED_TO != 0:
-		e.Op = sandbox.Created
+		e.Op = sandbox.FileCreated
 		if cookie != 0 && cookie == w.cookie {
 			e.From = w.movedFrom
 		}
 	case what&unix.IN_MODIFY != 0:
-		e.Op = sandbox.Written
+		e.Op = sandbox.FileWritten
 	case what&unix.IN_ATTRIB != 0:
-		e.Op = sandbox.Attributes
+		e.Op = sandbox.FileAttributes
 	case what&unix.IN_MOVED_FROM != 0:
-		e.Op = sandbox.Removed
+		e.Op = sandbox.FileRemoved
 		w.movedFrom, w.cookie = name, cookie
 	case what&unix.IN_DELETE != 0:
-		e.Op = sandbox.Removed
+		e.Op = sandbox.FileRemoved
 	}
 	return e
 }

@@ -48,7 +48,7 @@ func TestOverflow(t *testing.T) {
 		got = append(got, events...)
 	}
 	for i, e := range got[:limit] {
-		if want := (sandbox.FileEvent{Op: sandbox.Attributes,
+		if want := (sandbox.FileEvent{Op: sandbox.FileAttributes,
 			Name: filepath.Base(names[i%2])}); e != want {
 			t.Fatalf("event %d is %v", i, e)
 		}
@@ -59,8 +59,8 @@ func TestOverflow(t *testing.T) {
 		noError(t, err)
 		got = append(got, events...)
 	}
-	if rest := got[limit:]; !slices.Equal(rest, []sandbox.FileEvent{{Op: sandbox.Overflow},
-		{Op: sandbox.Removed, Name: "a"}}) {
+	if rest := got[limit:]; !slices.Equal(rest, []sandbox.FileEvent{{Op: sandbox.FileOverflow},
+		{Op: sandbox.FileRemoved, Name: "a"}}) {
 		t.Errorf("then: %v", rest)
 	}
 }
@@ -81,7 +81,7 @@ func TestGone(t *testing.T) {
 	noError(t, os.RemoveAll(dir))
 	for _, w := range watches {
 		events, err := w.Next()
-		if !slices.Equal(events, []sandbox.FileEvent{{Op: sandbox.Removed, Name: "f"}}) ||
+		if !slices.Equal(events, []sandbox.FileEvent{{Op: sandbox.FileRemoved, Name: "f"}}) ||
 			err != nil {
 			t.Errorf("got %v, %v", events, err)
 		}

@@ -374,7 +374,7 @@ func pinentry(t *testing.T, b *box) {
 			return within(b, sh.t, "Interrupt", sh.interrupts())
 		}},
 		{"Timeout", func(sh *shell) (*sandbox.Result, error) {
-			res, err := within(b, sh.t, "Wait", sh.waits(sandbox.Attended(),
+			res, err := within(b, sh.t, "Wait", sh.waits(sandbox.AtQuestion(sandbox.KeepWaiting),
 				sandbox.Timeout(100*time.Millisecond)))
 			if errors.Is(err, sandbox.ErrTimeout) {
 				err = nil

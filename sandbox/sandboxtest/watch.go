@@ -78,12 +78,12 @@ func watchedDirectory(t *testing.T, b *box) {
 		dir, "a\n\xff b")
 	odd := "a\n\xff b"
 	require.Equal(t, []sandbox.FileEvent{
-		{Op: sandbox.Created, Name: "a"}, {Op: sandbox.Written, Name: "a"},
-		{Op: sandbox.Attributes, Name: "a"},
-		{Op: sandbox.Removed, Name: "a"}, {Op: sandbox.Created, Name: "b", From: "a"},
-		{Op: sandbox.Created, Name: "d"}, {Op: sandbox.Removed, Name: "d"},
-		{Op: sandbox.Removed, Name: "b"},
-		{Op: sandbox.Created, Name: odd}, {Op: sandbox.Removed, Name: odd},
+		{Op: sandbox.FileCreated, Name: "a"}, {Op: sandbox.FileWritten, Name: "a"},
+		{Op: sandbox.FileAttributes, Name: "a"},
+		{Op: sandbox.FileRemoved, Name: "a"}, {Op: sandbox.FileCreated, Name: "b", From: "a"},
+		{Op: sandbox.FileCreated, Name: "d"}, {Op: sandbox.FileRemoved, Name: "d"},
+		{Op: sandbox.FileRemoved, Name: "b"},
+		{Op: sandbox.FileCreated, Name: odd}, {Op: sandbox.FileRemoved, Name: odd},
 	}, w.until(t, "end"))
 }
 
@@ -95,8 +95,9 @@ func watchedFile(t *testing.T, b *box) {
 	w := b.watch(t, t.Context(), dir+"/link")
 	b.script(t, `cd "$1" && : > d/g && printf x >> d/f && rm d/f && : > d/f && rm d/g`, dir)
 	b.writeFile(t, dir+"/link", "content", 0o600)
-	for _, op := range []sandbox.FileOp{sandbox.Written, sandbox.Removed, sandbox.Created,
-		sandbox.Written} {
+	for _, op := range []sandbox.FileOp{sandbox.FileWritten, sandbox.FileRemoved,
+		sandbox.FileCreated,
+		sandbox.FileWritten} {
 		e, err, ok := w.next()
 		require.True(t, ok)
 		require.NoError(t, err)
@@ -116,8 +117,8 @@ func watchedWrites(t *testing.T, b *box) {
 	}
 	b.script(t, `: > "$1/end"`, dir)
 	require.Equal(t, []sandbox.FileEvent{
-		{Op: sandbox.Created, Name: "file"}, {Op: sandbox.Created, Name: "copy"},
-		{Op: sandbox.Written, Name: "file"}, {Op: sandbox.Written, Name: "copy"},
+		{Op: sandbox.FileCreated, Name: "file"}, {Op: sandbox.FileCreated, Name: "copy"},
+		{Op: sandbox.FileWritten, Name: "file"}, {Op: sandbox.FileWritten, Name: "copy"},
 	}, w.until(t, "end"))
 }
 

@@ -77,8 +77,9 @@ func (s *session) begin(ctx context.Context, c *command, o sandbox.ExecOptions) 
 }
 
 func checkPolicy(p sandbox.Policy) error {
-	if p < sandbox.Return || p > sandbox.Fail {
-		return fmt.Errorf("AtQuestion: there is no policy %d: give Return, EndInput or Fail", p)
+	if p < sandbox.Return || p > sandbox.KeepWaiting {
+		return fmt.Errorf("AtQuestion: there is no policy %d: give Return, EndInput, Fail or "+
+			"KeepWaiting", p)
 	}
 	return nil
 }
@@ -257,7 +258,7 @@ func (w *call) resultLocked() (r *sandbox.Result, err error, over bool) {
 		r = c.partialResult(w.view, sandbox.Running)
 		c.removeCallLocked(w)
 		return r, s.err, true
-	case c.question != 0 && !w.o.Attended && !c.killing:
+	case c.question != 0 && w.o.Question != sandbox.KeepWaiting && !c.killing:
 		return w.questionLocked()
 	}
 	return nil, nil, false
