@@ -11,13 +11,15 @@
 #
 # All prepare what is missing. With CI=true nothing may be missing: see .ci/run.
 
-.PHONY: demo test test-all nightly soak fuzz faults bench lint generate prepare image image-if-engine cluster
+.PHONY: demo test test-all nightly soak fuzz faults bench lint generate prepare \
+	image image-if-engine cluster
 
 demo: image-if-engine
-	go run ./examples/quickstart
+	@bash .ci/run modules ./examples/quickstart
+	@go run ./examples/quickstart
 
 test test-all nightly: prepare $(if $(filter true,$(CI)),image,image-if-engine)
-	bash .ci/run $@
+	@bash .ci/run $@
 
 # SOAK_BOXES boxes (100) for SOAK_TIME (10m), then SOAK_ROUNDS (300) of New and Close.
 soak: image
@@ -28,9 +30,12 @@ soak: image
 # minimizing would not end.
 FUZZ_TIME ?= 1m
 fuzz:
-	set -e; for package in $$(grep -rl --include=*_test.go '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
+	set -e; \
+	packages=$$(grep -rl --include=*_test.go '^func Fuzz' . | xargs -n 1 dirname | sort -u); \
+	for package in $$packages; do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 10x -parallel 2 $$package; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_TIME) \
+				-fuzzminimizetime 10x -parallel 2 $$package; \
 		done; \
 	done
 
@@ -47,27 +52,26 @@ bench: image-if-engine
 # internal/test/kubetest/cluster for what it takes from its input.
 NODES ?= 1
 cluster: prepare image
-	testdata/kube/build >/dev/null
+	@testdata/kube/build >/dev/null
 	CGO_ENABLED=0 go run ./internal/test/kubetest/cluster -nodes $(NODES)
 
 lint:
 	bash .ci/run lint
 
-# boxd, compiled and compressed into internal/boxd/bin: to be committed with a change of its
-# sources.
+# boxd, compiled and compressed into internal/boxd/bin. docs/architecture.md says when to commit it.
 generate:
 	go generate ./internal/boxd/bin
 
 # The Debian packages that the tests drive; only where root can install them.
 prepare:
-	bash .ci/run prepare
+	@bash .ci/run prepare
 
 # The images sandshell-test, sandshell-busybox and sandshell-shell, made where they are missing or
 # old.
 image:
-	testdata/image/build
-	testdata/bare/build
+	@testdata/image/build
+	@testdata/bare/build
 
 image-if-engine:
-	testdata/image/build --if-engine
-	testdata/bare/build --if-engine
+	@testdata/image/build --if-engine
+	@testdata/bare/build --if-engine

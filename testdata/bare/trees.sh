@@ -21,7 +21,9 @@ applets() {
 		$b =~ /\0(\[\0\[\[\0(?:[a-z0-9_.-]+\0)+)/ or die "there is no table of applets\n";
 		my ($at, $table) = ($-[1], $1);
 		$table =~ /\0ash\0.*\0sh\0.*\0tar\0/ or die "the table of applets is not as expected\n";
-		my $new = join "", map { my $n = length; eval $code; die $@ if $@; length == $n or die; "$_\0" } split /\0/, $table;
+		my $new = join "", map {
+			my $n = length; eval $code; die $@ if $@; length == $n or die; "$_\0"
+		} split /\0/, $table;
 		substr($b, $at, length $table) = $new;
 		print $b' "$2" <"$busybox" >"$1"
 	chmod 755 "$1"
