@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// Text returns the Result as text to show to a person or a model: the output, marked where bytes
-// were left out, and behind it, each on a line of its own in brackets, what else there is to know:
-// what the command waits for, that it runs on, its exit status unless that is 0, the new directory
-// of a shell that has been restarted, input that was not read. A Result without output and with
-// exit status 0 is "".
+// Text returns the Result as text to show to a person or a model: the output, with a mark where
+// bytes were left out. Notes follow, each on a line of its own in brackets: what the command waits
+// for, that it still runs, its exit status unless that is 0, the new directory of a shell that was
+// restarted, input that was not read. If there is no output and the exit status is 0, Text is "".
 func (r *Result) Text() string {
 	var b strings.Builder
 	at := min(max(r.OmittedAt, 0), len(r.Output))
