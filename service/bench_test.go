@@ -12,6 +12,7 @@ import (
 	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
 )
@@ -104,22 +105,21 @@ func BenchmarkStart(b *testing.B) {
 		report(b, "ms-p50", took)
 	})
 	b.Run("NameAndNote", func(b *testing.B) {
-		place := s.place.(*DockerPlace)
-		box, handle, err := place.Create(b.Context(), Order{Spec: small("cold", nil),
-			Created: time.Now()})
+		p := s.place
+		box, handle, err := p.Create(b.Context(), small("cold", nil).request("", time.Now()))
 		require.NoError(b, err)
 		defer box.Detach()
 		var took []time.Duration
 		for n := 0; b.Loop(); n++ {
 			began := time.Now()
 			named := make(chan error, 1)
-			go func() { named <- place.Name(b.Context(), handle, fmt.Sprint("floor", n)) }()
-			require.NoError(b, place.Note(b.Context(), handle, Note{Created: began}))
+			go func() { named <- p.Name(b.Context(), handle, fmt.Sprint("floor", n)) }()
+			require.NoError(b, p.Note(b.Context(), handle, place.Note{Created: began}))
 			require.NoError(b, <-named)
 			took = append(took, time.Since(began))
 		}
 		report(b, "ms-p50", took)
-		require.NoError(b, place.Remove(b.Context(), handle))
+		require.NoError(b, p.Remove(b.Context(), handle))
 	})
 	for _, spec := range []string{"cold", "warm"} {
 		b.Run(spec, func(b *testing.B) {

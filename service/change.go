@@ -5,18 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sandshell/sandshell/service/place"
 )
 
 // change calls f with the box of an id, when it is this call's turn. what is the verb of its
 // errors.
 func (s *Service) change(ctx context.Context, what, id string,
-	f func(ctx context.Context, r *Record) error) (err error) {
+	f func(ctx context.Context, r *place.Record) error) (err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { done(&err) }()
-	if err = s.inTurn(ctx, id, func(r *Record) error { return f(ctx, r) }); err != nil {
+	if err = s.inTurn(ctx, id, func(r *place.Record) error { return f(ctx, r) }); err != nil {
 		return fmt.Errorf("%s box %q: %w", what, id, err)
 	}
 	return nil
@@ -24,7 +26,7 @@ func (s *Service) change(ctx context.Context, what, id string,
 
 // inTurn calls f with the box of an id, when it is this call's turn and no other process is
 // starting or removing the box. The error is ErrNotFound if there is no such box.
-func (s *Service) inTurn(ctx context.Context, id string, f func(r *Record) error) error {
+func (s *Service) inTurn(ctx context.Context, id string, f func(r *place.Record) error) error {
 	leave, err := s.turns.take(ctx, id)
 	if err != nil {
 		return err
@@ -44,14 +46,14 @@ func (s *Service) Pause(ctx context.Context, id string) error {
 	return s.change(ctx, "pause", id, s.pauseBox)
 }
 
-func (s *Service) pauseBox(ctx context.Context, r *Record) error {
+func (s *Service) pauseBox(ctx context.Context, r *place.Record) error {
 	if r.Status == Paused {
 		return nil
 	}
 	if err := s.place.Pause(ctx, r.Handle); err != nil {
 		return err
 	}
-	return s.note(ctx, r, func(n *Note) { n.Paused = time.Now() })
+	return s.note(ctx, r, func(n *place.Note) { n.Paused = time.Now() })
 }
 
 // Resume continues the programs of a paused box. If the programs have ended, Resume starts the box
@@ -61,7 +63,7 @@ func (s *Service) Resume(ctx context.Context, id string) error {
 	return s.change(ctx, "resume", id, s.resume)
 }
 
-func (s *Service) resume(ctx context.Context, r *Record) error {
+func (s *Service) resume(ctx context.Context, r *place.Record) error {
 	if r.Status == Running {
 		return nil
 	}
@@ -78,7 +80,7 @@ func (s *Service) resume(ctx context.Context, r *Record) error {
 		s.drop(r.ID)
 	}
 	if r.Ended && r.Note.Checkpoint == "" { // first: the old key never is one of the new programs
-		if err := s.note(ctx, r, func(n *Note) { n.Generation++ }); err != nil {
+		if err := s.note(ctx, r, func(n *place.Note) { n.Generation++ }); err != nil {
 			return err
 		}
 	}
@@ -88,7 +90,7 @@ func (s *Service) resume(ctx context.Context, r *Record) error {
 	}
 	r.Status, r.Ended = Running, false
 	now := time.Now()
-	return s.note(ctx, r, func(n *Note) {
+	return s.note(ctx, r, func(n *place.Note) {
 		if n.Checkpoint != "" && kept == KeptFiles {
 			n.Generation++
 		}
@@ -106,7 +108,7 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 // paused. If the engine or its runtime cannot suspend the box, the error is errors.ErrUnsupported
 // and says why; the box runs on.
 func (s *Service) Suspend(ctx context.Context, id string) error {
-	return s.change(ctx, "suspend", id, func(ctx context.Context, r *Record) error {
+	return s.change(ctx, "suspend", id, func(ctx context.Context, r *place.Record) error {
 		if r.Ended {
 			return nil
 		}
@@ -119,7 +121,9 @@ func (s *Service) Suspend(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		return s.note(ctx, r, func(n *Note) { n.Checkpoint, n.Paused = checkpoint, time.Now() })
+		return s.note(ctx, r, func(n *place.Note) {
+			n.Checkpoint, n.Paused = checkpoint, time.Now()
+		})
 	})
 }
 
@@ -130,7 +134,7 @@ func (s *Service) Suspend(ctx context.Context, id string) error {
 // gone, and errors.ErrUnsupported if the Place cannot make images.
 func (s *Service) Snapshot(ctx context.Context, id string) (*Spec, error) {
 	var made *Spec
-	err := s.change(ctx, "snapshot", id, func(ctx context.Context, r *Record) error {
+	err := s.change(ctx, "snapshot", id, func(ctx context.Context, r *place.Record) error {
 		spec, err := s.specOf(ctx, r)
 		if err != nil {
 			return err
@@ -152,14 +156,14 @@ func (s *Service) Snapshot(ctx context.Context, id string) (*Spec, error) {
 
 // note changes the note of a box. If another process has just changed it too, note tries again with
 // the newer note.
-func (s *Service) note(ctx context.Context, r *Record, change func(n *Note)) error {
+func (s *Service) note(ctx context.Context, r *place.Record, change func(n *place.Note)) error {
 	for {
 		n := *r.Note
 		change(&n)
 		err := s.place.Note(ctx, r.Handle, n)
 		if !errors.Is(err, ErrConflict) {
 			if err == nil {
-				n.Version = unknownVersion
+				n.Version = place.UnknownVersion
 				r.Note = &n
 			}
 			return err
@@ -206,7 +210,7 @@ func (s *Service) WaitRunning(ctx context.Context, id string) (i *Info, err erro
 
 // look asks for a box once, and connects to it if its health is to be asked for.
 func (s *Service) look(ctx context.Context, id string) (i *Info, err error) {
-	err = s.inTurn(ctx, id, func(r *Record) error {
+	err = s.inTurn(ctx, id, func(r *place.Record) error {
 		if r.Status == Running {
 			if spec, err := s.specOf(ctx, r); err == nil && spec != nil && spec.Health != nil {
 				if _, err := s.hold(ctx, r); err != nil {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,16 +18,21 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/internal/remotebox"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// A DockerPlace is a Docker engine as a Place.
+// Docker returns the Place of a Docker engine. The client stays the caller's to close. If it is
+// nil, the engine is the one that DOCKER_HOST and its like name, else that of this machine.
+func Docker(docker *client.Client) place.Place { return &dockerPlace{docker: docker} }
+
+// A dockerPlace is a Docker engine as a Place.
 //
-// A container of the service is named sandshell-SERVICE-ID. The engine gives a name to one
-// container only, so that two processes that start the same ID get one box; one in a pool has a
-// name without an ID, and gets its own last. Labels of a container never change. What changes lies
-// in the labels of a volume that nobody mounts, a note: see dockerNote.
-type DockerPlace struct {
+// The container of a box is named sandshell-SERVICE-ID. The engine gives a name to one container
+// only, so two processes that start the same ID get one box. The name of a box in a pool has no ID;
+// the box gets its own name last. Labels of a container never change. What changes is in the labels
+// of a volume that nobody mounts, a note: see dockerNote.
+type dockerPlace struct {
 	docker  *client.Client
 	service string
 	log     *slog.Logger
@@ -36,12 +40,6 @@ type DockerPlace struct {
 	mu     sync.Mutex
 	engine *docker.Engine // nil before the first use
 }
-
-// Docker returns the place of that engine, which stays yours to close. nil is the engine that
-// DOCKER_HOST and its like name, or the one of this machine.
-func Docker(docker *client.Client) *DockerPlace { return &DockerPlace{docker: docker} }
-
-var _ Place = (*DockerPlace)(nil)
 
 // The labels of a container.
 const (
@@ -60,13 +58,13 @@ var thisProcess = rand.Text()
 const foreignAge = 24 * time.Hour
 
 // Open implements Place. It does not ask the engine, which may come later.
-func (p *DockerPlace) Open(service string, log *slog.Logger) error {
+func (p *dockerPlace) Open(service string, log *slog.Logger) error {
 	p.service, p.log = service, log
 	return nil
 }
 
 // open connects to the engine, the first time.
-func (p *DockerPlace) open(ctx context.Context) (*docker.Engine, error) {
+func (p *dockerPlace) open(ctx context.Context) (*docker.Engine, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.engine != nil {
@@ -81,7 +79,7 @@ func (p *DockerPlace) open(ctx context.Context) (*docker.Engine, error) {
 }
 
 // Close implements Place.
-func (p *DockerPlace) Close() error {
+func (p *dockerPlace) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.engine != nil {
@@ -90,27 +88,26 @@ func (p *DockerPlace) Close() error {
 	return nil
 }
 
-func (p *DockerPlace) prefix() string { return "sandshell-" + p.service + "-" }
+func (p *dockerPlace) prefix() string { return "sandshell-" + p.service + "-" }
 
 // Create implements Place.
-func (p *DockerPlace) Create(ctx context.Context, o Order) (Attached, string, error) {
+func (p *dockerPlace) Create(ctx context.Context, r place.Request) (place.Attached, string, error) {
 	e, err := p.open(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	c := o.Spec.Config
+	c := r.Config
 	c.Docker, c.Keep, c.Name = e.Client, true, ""
-	if o.ID != "" {
-		c.Name = p.prefix() + o.ID
+	if r.ID != "" {
+		c.Name = p.prefix() + r.ID
 	}
-	c.Env = slices.Concat(c.Env, o.Spec.Env)
 	c.Labels = maps.Clone(c.Labels)
 	if c.Labels == nil {
 		c.Labels = map[string]string{}
 	}
-	c.Labels[serviceLabel], c.Labels[specLabel] = p.service, o.Spec.ID
-	c.Labels[madeLabel], c.Labels[makerLabel] = strconv.FormatInt(o.Created.UnixNano(), 10),
-		thisProcess
+	c.Labels[serviceLabel], c.Labels[specLabel] = p.service, r.Spec
+	c.Labels[madeLabel] = strconv.FormatInt(r.Created.UnixNano(), 10)
+	c.Labels[makerLabel] = thisProcess
 	if c.Logger == nil {
 		c.Logger = p.log
 	}
@@ -118,14 +115,14 @@ func (p *DockerPlace) Create(ctx context.Context, o Order) (Attached, string, er
 	switch {
 	case err == nil:
 		return box, box.ContainerID(), nil
-	case o.ID != "" && errdefs.IsConflict(err) && strings.Contains(err.Error(), c.Name):
-		return nil, "", fmt.Errorf("%w: there is a box %s already (%v)", ErrConflict, o.ID, err)
+	case r.ID != "" && errdefs.IsConflict(err) && strings.Contains(err.Error(), c.Name):
+		return nil, "", fmt.Errorf("%w: there is a box %s already (%v)", ErrConflict, r.ID, err)
 	}
 	return nil, "", err
 }
 
 // Name implements Place.
-func (p *DockerPlace) Name(ctx context.Context, handle, id string) error {
+func (p *dockerPlace) Name(ctx context.Context, handle, id string) error {
 	e, err := p.open(ctx)
 	if err != nil {
 		return err
@@ -149,7 +146,7 @@ func found(what string, err error) error {
 }
 
 // List implements Place: by two lists, whatever the number of boxes.
-func (p *DockerPlace) List(ctx context.Context, id string) ([]*Record, error) {
+func (p *dockerPlace) List(ctx context.Context, id string) ([]*place.Record, error) {
 	e, err := p.open(ctx)
 	if err != nil {
 		return nil, err
@@ -176,7 +173,7 @@ func (p *DockerPlace) List(ctx context.Context, id string) ([]*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	var records []*Record
+	var records []*place.Record
 	for _, c := range containers.Items {
 		if r := p.record(c, notes[c.ID]); r != nil {
 			records = append(records, r)
@@ -187,7 +184,7 @@ func (p *DockerPlace) List(ctx context.Context, id string) ([]*Record, error) {
 
 // record makes a Record of a container; nil if it is none of the service's boxes, whatever its
 // image's labels say.
-func (p *DockerPlace) record(c container.Summary, notes []dockerNote) *Record {
+func (p *dockerPlace) record(c container.Summary, notes []dockerNote) *place.Record {
 	if len(c.Names) == 0 || c.Labels["sandshell.box"] == "" {
 		return nil
 	}
@@ -195,7 +192,7 @@ func (p *DockerPlace) record(c container.Summary, notes []dockerNote) *Record {
 	if err != nil || c.Labels[specLabel] == "" {
 		return nil
 	}
-	r := &Record{Handle: c.ID, Spec: c.Labels[specLabel], Created: time.Unix(0, made)}
+	r := &place.Record{Handle: c.ID, Spec: c.Labels[specLabel], Created: time.Unix(0, made)}
 	for _, p := range c.Ports {
 		if p.PublicPort == 0 || p.Type != "tcp" {
 			continue
@@ -239,7 +236,7 @@ func statusOf(state, text string) (status Status, detail string, ended bool) {
 }
 
 // orphan reports whether the maker of a box is certainly gone.
-func orphan(labels map[string]string, r *Record) bool {
+func orphan(labels map[string]string, r *place.Record) bool {
 	if labels[makerLabel] == thisProcess {
 		return false
 	}
@@ -254,7 +251,7 @@ func orphan(labels map[string]string, r *Record) bool {
 }
 
 // Attach implements Place.
-func (p *DockerPlace) Attach(ctx context.Context, handle string) (Attached, error) {
+func (p *dockerPlace) Attach(ctx context.Context, handle string) (place.Attached, error) {
 	e, err := p.open(ctx)
 	if err != nil {
 		return nil, err
@@ -267,7 +264,7 @@ func (p *DockerPlace) Attach(ctx context.Context, handle string) (Attached, erro
 }
 
 // Pause implements Place.
-func (p *DockerPlace) Pause(ctx context.Context, handle string) error {
+func (p *dockerPlace) Pause(ctx context.Context, handle string) error {
 	e, err := p.open(ctx)
 	if err != nil {
 		return err
@@ -283,7 +280,7 @@ const settleLimit = 2 * time.Second
 
 // unless returns the engine's refusal, or nil if the container is already as it is to be, or not
 // found if it is going.
-func (p *DockerPlace) unless(ctx context.Context, e *docker.Engine, handle string, err error,
+func (p *dockerPlace) unless(ctx context.Context, e *docker.Engine, handle string, err error,
 	already func(*container.State) bool) error {
 	if err == nil || errdefs.IsNotFound(err) {
 		return err
@@ -307,7 +304,7 @@ func (p *DockerPlace) unless(ctx context.Context, e *docker.Engine, handle strin
 }
 
 // Resume implements Place.
-func (p *DockerPlace) Resume(ctx context.Context, handle, checkpoint string) (Kept, error) {
+func (p *dockerPlace) Resume(ctx context.Context, handle, checkpoint string) (Kept, error) {
 	e, err := p.open(ctx)
 	if err != nil {
 		return KeptNothing, err
@@ -331,7 +328,7 @@ func (p *DockerPlace) Resume(ctx context.Context, handle, checkpoint string) (Ke
 }
 
 // Remove implements Place.
-func (p *DockerPlace) Remove(ctx context.Context, handle string) error {
+func (p *dockerPlace) Remove(ctx context.Context, handle string) error {
 	e, err := p.open(ctx)
 	if err != nil {
 		return err

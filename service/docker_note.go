@@ -12,6 +12,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/docker"
+	"github.com/sandshell/sandshell/service/place"
 )
 
 // A dockerNote is a Note in the labels of an empty volume. A volume's labels never change either,
@@ -24,7 +25,7 @@ import (
 type dockerNote struct {
 	volume string
 	at     int64 // when it was written: its Version
-	Note
+	place.Note
 }
 
 const noteGrace = 10 * time.Second
@@ -55,7 +56,7 @@ const (
 	checkpointLabel = docker.ServiceLabel + ".checkpoint"
 )
 
-func (n Note) labels() map[string]string {
+func noteLabels(n place.Note) map[string]string {
 	stamp := func(t time.Time) string {
 		if t.IsZero() {
 			return ""
@@ -86,7 +87,7 @@ func parseNote(volume string, labels map[string]string) (n dockerNote, err error
 		return time.Time{}
 	}
 	at := number(atLabel)
-	return dockerNote{volume: volume, at: at, Note: Note{
+	return dockerNote{volume: volume, at: at, Note: place.Note{
 		Version: at,
 		Owner:   labels[ownerLabel], Created: stamp(createdLabel), Started: stamp(startedLabel),
 		Used: stamp(usedLabel), Paused: stamp(pausedLabel),
@@ -96,7 +97,7 @@ func parseNote(volume string, labels map[string]string) (n dockerNote, err error
 }
 
 // merge makes one note of a container's notes; nil if there is none.
-func merge(notes []dockerNote) *Note {
+func merge(notes []dockerNote) *place.Note {
 	if len(notes) == 0 {
 		return nil
 	}
@@ -114,7 +115,7 @@ func merge(notes []dockerNote) *Note {
 
 // notes returns the notes of the container of that id, or of all containers of the service, by
 // container.
-func (p *DockerPlace) notes(ctx context.Context, e *docker.Engine,
+func (p *dockerPlace) notes(ctx context.Context, e *docker.Engine,
 	of string) (map[string][]dockerNote, error) {
 	filters := client.Filters{}.Add("label", serviceLabel+"="+p.service)
 	if of == "" {
@@ -140,7 +141,7 @@ func (p *DockerPlace) notes(ctx context.Context, e *docker.Engine,
 }
 
 // Note implements Place.
-func (p *DockerPlace) Note(ctx context.Context, handle string, n Note) error {
+func (p *dockerPlace) Note(ctx context.Context, handle string, n place.Note) error {
 	e, err := p.open(ctx)
 	if err != nil {
 		return err
@@ -160,7 +161,7 @@ func (p *DockerPlace) Note(ctx context.Context, handle string, n Note) error {
 		n.Generation = max(n.Generation, o.Generation)
 		at = max(at, o.at+1) // the clock may have been set back
 	}
-	labels := n.labels()
+	labels := noteLabels(n)
 	labels[serviceLabel], labels[noteLabel], labels[atLabel] = p.service, handle,
 		strconv.FormatInt(at, 10)
 	name := fmt.Sprintf("sandshell-note-%.12s-%d", handle, at)
@@ -172,7 +173,7 @@ func (p *DockerPlace) Note(ctx context.Context, handle string, n Note) error {
 }
 
 // removeNotes removes notes that no longer count. The caller's end does not leave half of them.
-func (p *DockerPlace) removeNotes(ctx context.Context, e *docker.Engine, notes []dockerNote) error {
+func (p *dockerPlace) removeNotes(ctx context.Context, e *docker.Engine, notes []dockerNote) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()
 	var errs []error
@@ -186,7 +187,7 @@ func (p *DockerPlace) removeNotes(ctx context.Context, e *docker.Engine, notes [
 }
 
 // forget removes the notes on a box that is gone.
-func (p *DockerPlace) forget(ctx context.Context, e *docker.Engine, handle string) error {
+func (p *dockerPlace) forget(ctx context.Context, e *docker.Engine, handle string) error {
 	notes, err := p.notes(ctx, e, handle)
 	if err != nil {
 		return err
@@ -196,7 +197,7 @@ func (p *DockerPlace) forget(ctx context.Context, e *docker.Engine, handle strin
 
 // Tidy implements Place. The containers are listed after the notes: a note is written on a
 // container that there is, so one whose container is not in the later list is of one that is gone.
-func (p *DockerPlace) Tidy(ctx context.Context) error {
+func (p *dockerPlace) Tidy(ctx context.Context) error {
 	e, err := p.open(ctx)
 	if err != nil {
 		return err

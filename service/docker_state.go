@@ -50,7 +50,7 @@ func restart(ctx context.Context, e *docker.Engine, handle, checkpoint string) (
 // Suspend implements Place, by the engine's checkpoint. That exists only in an engine that was
 // started with --experimental, and works with gVisor's runsc of 2026. runc leaves it to criu, which
 // fails on kernels that are newer than it.
-func (p *DockerPlace) Suspend(ctx context.Context, handle string) (string, error) {
+func (p *dockerPlace) Suspend(ctx context.Context, handle string) (string, error) {
 	e, err := p.open(ctx)
 	if err != nil {
 		return "", err
@@ -83,7 +83,7 @@ func (p *DockerPlace) Suspend(ctx context.Context, handle string) (string, error
 }
 
 // ended waits until the container is not running any more.
-func (p *DockerPlace) ended(ctx context.Context, e *docker.Engine, handle string) error {
+func (p *dockerPlace) ended(ctx context.Context, e *docker.Engine, handle string) error {
 	waiting := e.ContainerWait(ctx, handle, client.ContainerWaitOptions{
 		Condition: container.WaitConditionNotRunning})
 	select {
@@ -100,7 +100,7 @@ const snapshotRepository = "sandshell-snapshot"
 // Snapshot implements Place. The engine takes what the configuration does not set from the
 // container; so it sets user, directory, main process and labels, which in the container are the
 // box's.
-func (p *DockerPlace) Snapshot(ctx context.Context, handle string) (string, error) {
+func (p *dockerPlace) Snapshot(ctx context.Context, handle string) (string, error) {
 	e, err := p.open(ctx)
 	if err != nil {
 		return "", err
@@ -136,7 +136,7 @@ func (p *DockerPlace) Snapshot(ctx context.Context, handle string) (string, erro
 }
 
 // Usage implements Place.
-func (p *DockerPlace) Usage(ctx context.Context, handle string) (*Use, error) {
+func (p *dockerPlace) Usage(ctx context.Context, handle string) (*Use, error) {
 	e, err := p.open(ctx)
 	if err != nil {
 		return nil, err

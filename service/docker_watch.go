@@ -10,16 +10,17 @@ import (
 	"github.com/moby/moby/api/types/events"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/docker"
+	"github.com/sandshell/sandshell/service/place"
 )
 
 // Watch implements Place, by the engine's events. Whenever the connection to the engine was cut, it
 // looks what has changed meanwhile.
-func (p *DockerPlace) Watch(ctx context.Context) (<-chan Event, error) {
+func (p *dockerPlace) Watch(ctx context.Context) (<-chan place.Event, error) {
 	e, err := p.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{place: p, engine: e, out: make(chan Event)}
+	w := &watch{place: p, engine: e, out: make(chan place.Event)}
 	if err := w.listen(ctx); err != nil {
 		return nil, err
 	}
@@ -33,9 +34,9 @@ func (p *DockerPlace) Watch(ctx context.Context) (<-chan Event, error) {
 
 // A watch is a call of Watch.
 type watch struct {
-	place  *DockerPlace
+	place  *dockerPlace
 	engine *docker.Engine
-	out    chan Event
+	out    chan place.Event
 	known  map[string]Status // by ID
 	events client.EventsResult
 	stop   context.CancelFunc
@@ -115,12 +116,13 @@ func (w *watch) again(ctx context.Context, err error) bool {
 func (w *watch) difference(ctx context.Context, now map[string]Status) bool {
 	for id := range maps.Clone(w.known) {
 		if _, there := now[id]; !there && !w.tell(ctx,
-			Event{ID: id, Status: Missing, Time: time.Now()}) {
+			place.Event{ID: id, Status: Missing, Time: time.Now()}) {
 			return false
 		}
 	}
 	for id, status := range now {
-		if w.known[id] != status && !w.tell(ctx, Event{ID: id, Status: status, Time: time.Now()}) {
+		if w.known[id] != status && !w.tell(ctx, place.Event{ID: id, Status: status,
+			Time: time.Now()}) {
 			return false
 		}
 	}
@@ -128,7 +130,7 @@ func (w *watch) difference(ctx context.Context, now map[string]Status) bool {
 }
 
 // tell sends an event.
-func (w *watch) tell(ctx context.Context, e Event) bool {
+func (w *watch) tell(ctx context.Context, e place.Event) bool {
 	if e.Status == Missing {
 		delete(w.known, e.ID)
 	} else {
@@ -143,13 +145,13 @@ func (w *watch) tell(ctx context.Context, e Event) bool {
 }
 
 // event makes an Event of the engine's.
-func (w *watch) event(m events.Message) (Event, bool) {
+func (w *watch) event(m events.Message) (place.Event, bool) {
 	of := m.Actor.Attributes
 	id, named := strings.CutPrefix(of["name"], w.place.prefix())
 	if !named || !validID.MatchString(id) {
-		return Event{}, false
+		return place.Event{}, false
 	}
-	e := Event{ID: id, Time: time.Unix(0, m.TimeNano)}
+	e := place.Event{ID: id, Time: time.Unix(0, m.TimeNano)}
 	switch m.Action {
 	case events.ActionCreate:
 		e.Status = Starting
@@ -164,7 +166,7 @@ func (w *watch) event(m events.Message) (Event, bool) {
 	case events.ActionDestroy:
 		e.Status = Missing
 	default:
-		return Event{}, false
+		return place.Event{}, false
 	}
 	return e, true
 }

@@ -3,6 +3,8 @@ package service
 import (
 	"errors"
 	"fmt"
+
+	"github.com/sandshell/sandshell/service/place"
 )
 
 // The errors that callers tell apart with errors.Is. Failures of the engine are none of these.
@@ -10,9 +12,9 @@ var (
 	// ErrConflict says that the id is taken by a box of another spec or owner, that the owner has
 	// as many boxes as the spec allows, or that the box's state forbids the call. The error says
 	// which.
-	ErrConflict = errors.New("conflict")
+	ErrConflict = place.ErrConflict
 	// ErrNotFound says that there is no such box or spec.
-	ErrNotFound = errors.New("not found")
+	ErrNotFound = place.ErrNotFound
 	// ErrInvalid says that an argument is not valid. errors.As with an *InvalidError names it.
 	ErrInvalid = errors.New("invalid")
 )

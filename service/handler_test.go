@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/stretchr/testify/require"
 )
 
@@ -254,7 +255,7 @@ func (a *api) testDown(t *testing.T) {
 }
 
 // A pauseless place cannot pause boxes.
-type pauseless struct{ *DockerPlace }
+type pauseless struct{ place.Place }
 
 func (pauseless) Pause(context.Context, string) error {
 	return fmt.Errorf("%w: nobody pauses here", errors.ErrUnsupported)

@@ -14,18 +14,19 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
+	"github.com/sandshell/sandshell/service/place"
 )
 
 // A held box is one that this process is connected to.
 type held struct {
-	Attached
+	place.Attached
 	handle string
 	pooled bool // it has no ID yet
 	once   sync.Once
 	client *http.Client // for the health check
 }
 
-func newHeld(box Attached, handle string) *held {
+func newHeld(box place.Attached, handle string) *held {
 	h := &held{Attached: box, handle: handle}
 	h.client = &http.Client{
 		Transport: &http.Transport{DisableKeepAlives: true,
@@ -43,7 +44,7 @@ func newHeld(box Attached, handle string) *held {
 func (h *held) release() { h.once.Do(func() { h.Detach() }) }
 
 // A shared box is what Open returns. Its Close does nothing: the box is everybody's.
-type shared struct{ Attached }
+type shared struct{ place.Attached }
 
 func (shared) Close() error { return nil }
 
@@ -66,7 +67,7 @@ func (s *Service) Open(ctx context.Context, id string) (_ sandbox.Sandbox, err e
 	}
 	defer func() { done(&err) }()
 	var h *held
-	err = s.inTurn(ctx, id, func(r *Record) (err error) {
+	err = s.inTurn(ctx, id, func(r *place.Record) (err error) {
 		if r.Status != Running {
 			return fmt.Errorf("%w: it is %s: Resume it first", ErrConflict, r.Status)
 		}
@@ -80,7 +81,7 @@ func (s *Service) Open(ctx context.Context, id string) (_ sandbox.Sandbox, err e
 }
 
 // hold returns this process's connection to a box that runs. The caller has its turn.
-func (s *Service) hold(ctx context.Context, r *Record) (*held, error) {
+func (s *Service) hold(ctx context.Context, r *place.Record) (*held, error) {
 	s.mu.Lock()
 	h := s.held[r.ID]
 	s.mu.Unlock()
@@ -121,7 +122,7 @@ func (s *Service) drop(id string) {
 }
 
 // holding returns this process's connection to a box; nil if there is none.
-func (s *Service) holding(r *Record) *held {
+func (s *Service) holding(r *place.Record) *held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h := s.held[r.ID]; h != nil && h.handle == r.Handle {
@@ -136,7 +137,7 @@ const connectedLimit = 200 * time.Millisecond
 
 // connected reports whether this process is connected to a box, so that it knows all that goes on
 // there. A box that another process has taken over it lets go of.
-func (s *Service) connected(ctx context.Context, r *Record) bool {
+func (s *Service) connected(ctx context.Context, r *place.Record) bool {
 	h := s.holding(r)
 	if h == nil {
 		return false
@@ -166,7 +167,7 @@ const (
 )
 
 // health asks a running box whether it serves, if this process is connected to it.
-func (s *Service) health(ctx context.Context, r *Record, spec *Spec) (Status, string) {
+func (s *Service) health(ctx context.Context, r *place.Record, spec *Spec) (Status, string) {
 	h := s.holding(r)
 	if spec.Health == nil || h == nil {
 		return Running, ""

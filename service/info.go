@@ -2,41 +2,34 @@ package service
 
 import (
 	"time"
+
+	"github.com/sandshell/sandshell/service/place"
 )
 
-// A Status says what a box is doing.
-type Status string
+// A Status says what a box is doing. The package place tells what Docker's states are to it.
+type Status = place.Status
 
-// The statuses. Docker's states map to them as follows:
-//
-//	created     Starting
-//	restarting  Starting
-//	running     Running; Starting or Error while its health check fails (see Health)
-//	paused      Paused
-//	exited      Paused: its files are there, what ran in it is not; Resume starts it again
-//	removing    Missing
-//	dead        Error
-//	any other   Unknown
-//
-// A box that a process has not finished starting is Starting, whatever its container does.
+// The statuses of a box. A box that a process has not finished starting is Starting, whatever its
+// container does.
 const (
-	Starting Status = "STARTING"
-	Running  Status = "RUNNING"
-	Paused   Status = "PAUSED"
-	Error    Status = "ERROR"
-	Unknown  Status = "UNKNOWN" // the engine cannot say
-	Missing  Status = "MISSING" // known to be gone
+	Starting = place.Starting
+	Running  = place.Running
+	Paused   = place.Paused // or its programs have ended: Resume starts it again, with its files
+	Error    = place.Error
+	Unknown  = place.Unknown // the engine cannot say
+	Missing  = place.Missing // known to be gone
 )
 
 var statuses = []Status{Starting, Running, Paused, Error, Unknown, Missing}
 
 // Kept says what the last Resume of a box brought back.
-type Kept string
+type Kept = place.Kept
 
+// What a Resume brings back.
 const (
-	KeptNothing Kept = ""      // it has not been resumed
-	KeptAll     Kept = "all"   // its files, shells, variables and programs
-	KeptFiles   Kept = "files" // its files; its programs had ended
+	KeptNothing = place.KeptNothing // the box has not been resumed
+	KeptAll     = place.KeptAll     // its files, shells, variables and programs
+	KeptFiles   = place.KeptFiles   // its files; its programs had ended
 )
 
 // An Info tells of a box. It is the caller's.
@@ -66,23 +59,5 @@ type URL struct {
 	Port int
 }
 
-// A Use is what a box uses of its machine.
-type Use struct {
-	CPU         time.Duration // processor time since its start
-	Memory      int64         // bytes
-	MemoryLimit int64         // bytes; what the machine has, where the box has no limit
-	PIDs        int64         // processes and threads
-	PIDsLimit   int64         // 0: none
-	Disk        int64         // bytes that it has written beside its image
-	// how often the kernel killed one of its programs for want of memory: at least; the engine
-	// keeps no exact count
-	OOMKills int
-}
-
-// An Event tells that a box has come, gone or changed.
-type Event struct {
-	ID     string
-	Status Status // Missing: it is gone
-	Detail string
-	Time   time.Time
-}
+// A Use is what a box uses of its machine: processor time, memory, processes and disk.
+type Use = place.Use

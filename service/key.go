@@ -7,12 +7,14 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strconv"
+
+	"github.com/sandshell/sandshell/service/place"
 )
 
 // key is the session key of a box: two HMACs under the service's secret. It is stored nowhere. The
 // first is the same for all keys of the id. The second changes with the handle and the generation,
 // and so with each start of the box's programs.
-func (s *Service) key(r *Record) string {
+func (s *Service) key(r *place.Record) string {
 	return s.idKey(r.ID) + s.mac("session key", r.ID, r.Handle, strconv.Itoa(r.Note.Generation))
 }
 
@@ -42,7 +44,7 @@ func (s *Service) GetByKey(ctx context.Context, key string) (_ *Info, err error)
 	if err != nil {
 		return nil, err
 	}
-	var its *Record
+	var its *place.Record
 	for _, r := range records {
 		if r.Status == Running && r.Note != nil && hmac.Equal([]byte(s.key(r)), []byte(key)) {
 			its = r

@@ -13,6 +13,7 @@ import (
 	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/internal/test/testenv"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
 )
@@ -195,9 +196,8 @@ func TestOrphans(t *testing.T) {
 		"while the other lives")
 
 	// A start that has got as far as the container.
-	place := s.place.(*DockerPlace)
-	box, handle, err := place.Create(t.Context(), Order{ID: "half", Spec: small("cold", nil),
-		Created: time.Now()})
+	box, handle, err := s.place.Create(t.Context(),
+		small("cold", nil).request("half", time.Now()))
 	require.NoError(t, err)
 	require.NoError(t, box.Detach())
 	require.Equal(t, Starting, status(t, s, "half"))
@@ -212,8 +212,8 @@ func TestOrphans(t *testing.T) {
 
 	p.cmd.Process.Kill()
 	p.cmd.Wait()
-	require.NoError(t, place.Note(t.Context(), "0123456789abcdef",
-		Note{Owner: "nobody", Created: time.Now()}))
+	require.NoError(t, s.place.Note(t.Context(), "0123456789abcdef",
+		place.Note{Owner: "nobody", Created: time.Now()}))
 	require.NoError(t, s.round(t.Context()))
 	containers, err = d.ContainerList(t.Context(), client.ContainerListOptions{All: true,
 		Filters: of})

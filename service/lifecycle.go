@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/guard"
+	"github.com/sandshell/sandshell/service/place"
 )
 
 // A use is what this process knows of requests to a box.
@@ -37,7 +38,7 @@ func (s *Service) Used(id string) (ended func()) {
 }
 
 // lastUse is when a box was last in use, as far as this process knows; for one in use it is now.
-func (s *Service) lastUse(r *Record, now time.Time) time.Time {
+func (s *Service) lastUse(r *place.Record, now time.Time) time.Time {
 	last := r.Created
 	for _, t := range []time.Time{r.Note.Started, r.Note.Used} {
 		if t.After(last) {
@@ -76,7 +77,7 @@ const (
 
 // due says what is due to a box that was last used at used. held says that this process would know
 // of any later use.
-func (l Lifecycle) due(r *Record, used time.Time, held bool, now time.Time) (fate, string) {
+func (l Lifecycle) due(r *place.Record, used time.Time, held bool, now time.Time) (fate, string) {
 	idle := l.Idle
 	if !held {
 		// another process may have it, and says only from time to time that it is in use
@@ -135,7 +136,7 @@ func (s *Service) round(ctx context.Context) error {
 		return errors.Join(append(errs, err)...)
 	}
 	there := map[string]bool{} // handles and ids
-	running := map[string][]*Record{}
+	running := map[string][]*place.Record{}
 	for _, r := range all {
 		there[r.Handle] = true
 		if r.ID != "" {
@@ -167,7 +168,7 @@ func (s *Service) round(ctx context.Context) error {
 }
 
 // clear removes what a killed process has left.
-func (s *Service) clear(ctx context.Context, r *Record) error {
+func (s *Service) clear(ctx context.Context, r *place.Record) error {
 	s.log.Info("removing what a process has left of a start", "box", r.ID, "handle", r.Handle)
 	if err := s.place.Remove(ctx, r.Handle); !errors.Is(err, ErrNotFound) {
 		return err
@@ -176,7 +177,7 @@ func (s *Service) clear(ctx context.Context, r *Record) error {
 }
 
 // oversee does what is due to a box.
-func (s *Service) oversee(ctx context.Context, r *Record, spec *Spec) error {
+func (s *Service) oversee(ctx context.Context, r *place.Record, spec *Spec) error {
 	now := time.Now()
 	held := s.connected(ctx, r)
 	used := s.lastUse(r, now)
@@ -209,10 +210,10 @@ func (s *Service) oversee(ctx context.Context, r *Record, spec *Spec) error {
 		s.log.Info("deleting a box", "box", r.ID, "because", why)
 		err = s.remove(ctx, r)
 	case toDate:
-		err = s.note(ctx, r, func(n *Note) { n.Paused = now })
+		err = s.note(ctx, r, func(n *place.Note) { n.Paused = now })
 	default:
 		if r.Status == Running && used.After(r.Note.Used) {
-			err = s.note(ctx, r, func(n *Note) { n.Used = used })
+			err = s.note(ctx, r, func(n *place.Note) { n.Used = used })
 		}
 	}
 	if errors.Is(err, ErrNotFound) {
@@ -231,7 +232,7 @@ func (s *Service) makeRoom(ctx context.Context, spec *Spec, id string) error {
 	if err != nil {
 		return err
 	}
-	running := slices.DeleteFunc(records, func(r *Record) bool {
+	running := slices.DeleteFunc(records, func(r *place.Record) bool {
 		return r.Spec != spec.ID || r.Status != Running || r.ID == id
 	})
 	return s.pauseLeastUsed(ctx, spec, running, spec.Lifecycle.MaxRunning-1)
@@ -239,16 +240,17 @@ func (s *Service) makeRoom(ctx context.Context, spec *Spec, id string) error {
 
 // pauseLeastUsed pauses all but n of the boxes. One that somebody works with right now is not
 // paused: the next round will.
-func (s *Service) pauseLeastUsed(ctx context.Context, spec *Spec, running []*Record, n int) error {
+func (s *Service) pauseLeastUsed(ctx context.Context, spec *Spec, running []*place.Record,
+	n int) error {
 	if spec.Lifecycle.MaxRunning == 0 || len(running) <= n {
 		return nil
 	}
 	now := time.Now()
-	used := map[*Record]time.Time{}
+	used := map[*place.Record]time.Time{}
 	for _, r := range running {
 		used[r] = s.lastUse(r, now)
 	}
-	slices.SortFunc(running, func(a, b *Record) int {
+	slices.SortFunc(running, func(a, b *place.Record) int {
 		return cmp.Or(used[a].Compare(used[b]), byAge(b, a))
 	})
 	surplus := len(running) - n

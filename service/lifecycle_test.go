@@ -6,22 +6,23 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/stretchr/testify/require"
 )
 
 func TestDue(t *testing.T) {
 	now := time.Now()
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
-	running := func(started time.Duration) *Record {
-		return &Record{Status: Running, Note: &Note{Started: ago(started)}}
+	running := func(started time.Duration) *place.Record {
+		return &place.Record{Status: Running, Note: &place.Note{Started: ago(started)}}
 	}
-	paused := func(since time.Time) *Record {
-		return &Record{Status: Paused, Note: &Note{Paused: since}}
+	paused := func(since time.Time) *place.Record {
+		return &place.Record{Status: Paused, Note: &place.Note{Paused: since}}
 	}
 	const min, hour, day = time.Minute, time.Hour, 24 * time.Hour
 	for _, c := range []struct {
 		name string
-		r    *Record
+		r    *place.Record
 		used time.Duration // ago
 		held bool
 		l    Lifecycle
@@ -39,10 +40,12 @@ func TestDue(t *testing.T) {
 		{"paused for long", paused(ago(10 * day)), 0, false, DefaultLifecycle, toDelete},
 		{"paused by somebody", paused(time.Time{}), 100 * day, false, DefaultLifecycle, toDate},
 		{"paused for ever", paused(ago(1000 * day)), 0, false, Lifecycle{}, nothing},
-		{"starting", &Record{Status: Starting}, 100 * day, false, DefaultLifecycle, nothing},
-		{"unknown", &Record{Status: Unknown, Note: &Note{Paused: ago(100 * day)}}, 100 * day, false,
+		{"starting", &place.Record{Status: Starting}, 100 * day, false, DefaultLifecycle, nothing},
+		{"unknown", &place.Record{Status: Unknown, Note: &place.Note{Paused: ago(100 * day)}},
+			100 * day, false,
 			DefaultLifecycle, nothing},
-		{"failed", &Record{Status: Error, Note: &Note{Paused: ago(100 * day)}}, 100 * day, false,
+		{"failed", &place.Record{Status: Error, Note: &place.Note{Paused: ago(100 * day)}},
+			100 * day, false,
 			DefaultLifecycle, nothing},
 	} {
 		got, _ := c.l.due(c.r, now.Add(-c.used), c.held, now)
@@ -173,7 +176,7 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, Starting, status(t, s, "a"), http.StatusText(http.StatusNotFound))
 	require.NoError(t, serve.Kill(t.Context()))
 	r := record(t, s, "a")
-	require.NoError(t, s.note(t.Context(), r, func(n *Note) {
+	require.NoError(t, s.note(t.Context(), r, func(n *place.Note) {
 		n.Started = time.Now().Add(-healthGrace)
 	}))
 	i, err = s.Get(t.Context(), "a")

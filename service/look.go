@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/guard"
+	"github.com/sandshell/sandshell/service/place"
 )
 
 // startLimit is for how long a box may be seen as being started. Afterwards its maker has given up,
@@ -21,12 +22,14 @@ const maxBatch = 100
 
 // records returns the boxes of the service, or that of an id: those that are there or are being
 // started, not those of pools, nor what a killed process has left of a start.
-func (s *Service) records(ctx context.Context, id string) ([]*Record, error) {
+func (s *Service) records(ctx context.Context, id string) ([]*place.Record, error) {
 	all, err := s.place.List(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	records := slices.DeleteFunc(all, func(r *Record) bool { return r.ID == "" || s.abandoned(r) })
+	records := slices.DeleteFunc(all, func(r *place.Record) bool {
+		return r.ID == "" || s.abandoned(r)
+	})
 	for _, r := range records {
 		if r.Note == nil && r.Status != Missing {
 			r.Status, r.Detail = Starting, "it is being started"
@@ -36,7 +39,7 @@ func (s *Service) records(ctx context.Context, id string) ([]*Record, error) {
 }
 
 // abandoned reports whether nobody will finish the start of a box.
-func (s *Service) abandoned(r *Record) bool {
+func (s *Service) abandoned(r *place.Record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.ID == "" {
@@ -55,7 +58,7 @@ func (s *Service) abandoned(r *Record) bool {
 }
 
 // find returns the box of an id. The error is ErrNotFound if there is none.
-func (s *Service) find(ctx context.Context, id string) (*Record, error) {
+func (s *Service) find(ctx context.Context, id string) (*place.Record, error) {
 	if !validID.MatchString(id) {
 		return nil, ErrNotFound // no box can have it
 	}
@@ -99,11 +102,11 @@ func (s *Service) BatchGet(ctx context.Context, ids []string) (_ []*Info, err er
 	if err != nil {
 		return nil, err
 	}
-	of := map[string]*Record{}
+	of := map[string]*place.Record{}
 	for _, r := range records {
 		of[r.ID] = r
 	}
-	wanted := make([]*Record, len(ids))
+	wanted := make([]*place.Record, len(ids))
 	var missing []string
 	for i, id := range ids {
 		if wanted[i] = of[id]; wanted[i] == nil {
@@ -142,7 +145,7 @@ func (s *Service) Search(ctx context.Context, q Query) (_ *Page, err error) {
 	if err != nil {
 		return nil, err
 	}
-	records = slices.DeleteFunc(records, func(r *Record) bool {
+	records = slices.DeleteFunc(records, func(r *place.Record) bool {
 		return !q.wants(r) || after != nil && byAge(r, after) <= 0
 	})
 	slices.SortFunc(records, byAge)
@@ -170,13 +173,13 @@ func (s *Service) Search(ctx context.Context, q Query) (_ *Page, err error) {
 }
 
 // wants reports whether a box is searched for, whatever its status.
-func (q *Query) wants(r *Record) bool {
+func (q *Query) wants(r *place.Record) bool {
 	owned := q.Owner == "" || r.Note != nil && r.Note.Owner == q.Owner
 	return owned && (q.Spec == "" || q.Spec == r.Spec)
 }
 
 // byAge compares boxes for a sort: the newest first, and by ID those of one time.
-func byAge(a, b *Record) int {
+func byAge(a, b *place.Record) int {
 	if c := b.Created.Compare(a.Created); c != 0 {
 		return c
 	}
@@ -184,18 +187,18 @@ func byAge(a, b *Record) int {
 }
 
 // A page is named for the last box of the one before.
-func formatPage(last *Record) string {
+func formatPage(last *place.Record) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", last.Created.UnixNano(),
 		last.ID))
 }
 
-func parsePage(page string) (*Record, error) {
+func parsePage(page string) (*place.Record, error) {
 	if page == "" {
 		return nil, nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(page)
 	var made int64
-	last := &Record{}
+	last := &place.Record{}
 	if err == nil {
 		_, err = fmt.Sscanf(string(text), "%d %s", &made, &last.ID)
 	}
@@ -209,7 +212,7 @@ func parsePage(page string) (*Record, error) {
 const atOnce = 32
 
 // infos tells of boxes; a nil stays one.
-func (s *Service) infos(ctx context.Context, records []*Record, use bool) ([]*Info, error) {
+func (s *Service) infos(ctx context.Context, records []*place.Record, use bool) ([]*Info, error) {
 	infos := make([]*Info, len(records))
 	errs := make([]error, len(records))
 	free := make(chan struct{}, atOnce)
@@ -243,7 +246,7 @@ func (s *Service) infos(ctx context.Context, records []*Record, use bool) ([]*In
 }
 
 // info tells of a box.
-func (s *Service) info(ctx context.Context, r *Record) (*Info, error) {
+func (s *Service) info(ctx context.Context, r *place.Record) (*Info, error) {
 	i := &Info{ID: r.ID, Spec: r.Spec, Status: r.Status, Detail: r.Detail, Created: r.Created}
 	if r.Note == nil {
 		return i, nil
@@ -306,7 +309,7 @@ func (s *Service) Usage(ctx context.Context, id string) (_ *Use, err error) {
 // Watch tells of all boxes of the service that come, go or change, as the engine has it, until ctx
 // ends; then the channel is closed. It does not tell what a health check would. A reader that is
 // slow holds up only itself. The channel is closed when the service is, too.
-func (s *Service) Watch(ctx context.Context) (_ <-chan Event, err error) {
+func (s *Service) Watch(ctx context.Context) (_ <-chan place.Event, err error) {
 	_, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err

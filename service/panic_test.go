@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/stretchr/testify/require"
 )
 
@@ -36,7 +37,8 @@ func TestPanics(t *testing.T) {
 	require.Contains(t, <-said, "panicked: no table")
 
 	s.url = func(string, Port) string { panic("no address") }
-	_, err := s.info(t.Context(), &Record{ID: "x", Spec: "a", Status: Running, Created: time.Now(),
-		Note: &Note{}})
+	_, err := s.info(t.Context(), &place.Record{ID: "x", Spec: "a", Status: Running,
+		Created: time.Now(),
+		Note:    &place.Note{}})
 	require.ErrorContains(t, err, "Config.URL panicked: no address")
 }

@@ -25,7 +25,7 @@ func (s *Service) newPool(spec *Spec) *pool {
 		Size: spec.Warm, MaxAge: poolAge, Logger: s.log,
 		Make: func(ctx context.Context) (h *held, err error) {
 			err = guard.Call("the Place", func() error {
-				box, handle, err := s.place.Create(ctx, Order{Spec: spec, Created: time.Now()})
+				box, handle, err := s.place.Create(ctx, spec.request("", time.Now()))
 				if err != nil {
 					return err
 				}

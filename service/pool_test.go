@@ -7,6 +7,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/stretchr/testify/require"
 )
 
@@ -84,7 +85,7 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-func record(t *testing.T, s *Service, id string) *Record {
+func record(t *testing.T, s *Service, id string) *place.Record {
 	t.Helper()
 	r, err := s.find(t.Context(), id)
 	require.NoError(t, err)

@@ -12,12 +12,13 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/service/place"
 )
 
 // A Config has the settings of a Service.
 type Config struct {
 	// Place is where the boxes are. The service closes it. Default: Docker(nil).
-	Place Place
+	Place place.Place
 	// Specs are the kinds of boxes that there are: NewSpecs, OpenSpecs, or a store of one's own.
 	Specs Specs
 	// Secret makes session keys: at least 32 bytes, the same in all processes of the service. With
@@ -39,7 +40,7 @@ type Config struct {
 // A Service has many boxes. Its methods may be called from several goroutines.
 type Service struct {
 	name   string
-	place  Place
+	place  place.Place
 	store  Specs
 	secret []byte
 	log    *slog.Logger

@@ -3,10 +3,12 @@ package service
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/environ"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/sandshell/sandshell/sshbox"
 )
 
@@ -136,4 +138,19 @@ func (s *Spec) Check() error {
 			s.MaxPerOwner)
 	}
 	return nil
+}
+
+// request returns what a Place needs to make a box of the spec.
+func (s *Spec) request(id string, created time.Time) place.Request {
+	r := place.Request{ID: id, Spec: s.ID, Config: s.Config, Created: created}
+	r.Config.Env = slices.Concat(s.Config.Env, s.Env)
+	switch l := s.Lifecycle; {
+	case l.Idle != 0:
+		r.PausedBy = "Idle"
+	case l.Session != 0:
+		r.PausedBy = "Session"
+	case l.MaxRunning != 0:
+		r.PausedBy = "MaxRunning"
+	}
+	return r
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
 )
@@ -179,4 +180,18 @@ max_per_owner: 3
 	_, err = specs.Get(t.Context(), "more")
 	require.ErrorIs(t, err, os.ErrNotExist, "a folder that cannot be read is an error, not one "+
 		"without specs")
+}
+
+// A Request has what a Place needs of its spec.
+func TestRequest(t *testing.T) {
+	spec := &Spec{ID: "s", Env: []string{"B=2"}, Config: sshbox.Config{Env: []string{"A=1"}},
+		Lifecycle: Lifecycle{Keep: time.Hour}}
+	now := time.Now()
+	require.Equal(t, place.Request{ID: "a", Spec: "s", Created: now,
+		Config: sshbox.Config{Env: []string{"A=1", "B=2"}}}, spec.request("a", now))
+	for field, l := range map[string]Lifecycle{"Idle": DefaultLifecycle,
+		"Session": {Session: time.Hour}, "MaxRunning": {MaxRunning: 1}} {
+		spec.Lifecycle = l
+		require.Equal(t, field, spec.request("", now).PausedBy)
+	}
 }

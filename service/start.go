@@ -15,6 +15,7 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/remotebox"
+	"github.com/sandshell/sandshell/service/place"
 )
 
 // StartOptions say which box to start.
@@ -77,7 +78,7 @@ func (s *Service) spec(ctx context.Context, id string) (*Spec, error) {
 }
 
 // specOf returns the spec of a box; nil if that has been removed.
-func (s *Service) specOf(ctx context.Context, r *Record) (*Spec, error) {
+func (s *Service) specOf(ctx context.Context, r *place.Record) (*Spec, error) {
 	spec, err := s.spec(ctx, r.Spec)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
@@ -142,7 +143,7 @@ func (s *Service) Start(ctx context.Context, o StartOptions) (_ *Info, err error
 
 // startExisting resumes the box that has o.ID already. The error is ErrNotFound if there is none,
 // or if another process deletes it meanwhile.
-func (s *Service) startExisting(ctx context.Context, o StartOptions) (*Record, error) {
+func (s *Service) startExisting(ctx context.Context, o StartOptions) (*place.Record, error) {
 	r, err := s.settled(ctx, o.ID)
 	if err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func (s *Service) startExisting(ctx context.Context, o StartOptions) (*Record, e
 
 // infoOfNew returns the Info of a box that has just been made. If the engine publishes ports of it,
 // infoOfNew asks the engine which.
-func (s *Service) infoOfNew(ctx context.Context, spec *Spec, r *Record) (*Info, error) {
+func (s *Service) infoOfNew(ctx context.Context, spec *Spec, r *place.Record) (*Info, error) {
 	if len(spec.Config.Publish) > 0 {
 		again, err := s.find(ctx, r.ID) // not found: it has been deleted meanwhile
 		if err != nil {
@@ -184,7 +185,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 // settled returns the box of an id, once no process is starting or removing it. It removes what a
 // killed process has left of a start. The error is ErrNotFound if there is no such box. The caller
 // has the turn of the id.
-func (s *Service) settled(ctx context.Context, id string) (*Record, error) {
+func (s *Service) settled(ctx context.Context, id string) (*place.Record, error) {
 	if !validID.MatchString(id) {
 		return nil, ErrNotFound
 	}
@@ -213,7 +214,7 @@ func (s *Service) settled(ctx context.Context, id string) (*Record, error) {
 
 // resumeFor resumes an existing box for a Start. The error is ErrConflict if the box has another
 // owner or spec.
-func (s *Service) resumeFor(ctx context.Context, r *Record, o StartOptions) error {
+func (s *Service) resumeFor(ctx context.Context, r *place.Record, o StartOptions) error {
 	switch {
 	case r.Note.Owner != o.Owner: // first: another owner learns nothing else about the box
 		return fmt.Errorf("%w: the id is taken: take another", ErrConflict)
@@ -245,12 +246,12 @@ func (s *Service) checkQuota(ctx context.Context, spec *Spec, o StartOptions, ha
 	if err != nil {
 		return err
 	}
-	records = slices.DeleteFunc(records, func(r *Record) bool {
+	records = slices.DeleteFunc(records, func(r *place.Record) bool {
 		return r.Note == nil || r.Note.Owner != o.Owner || r.Spec != o.Spec
 	})
 	slices.SortFunc(records, byAge)
 	slices.Reverse(records)
-	before := slices.IndexFunc(records, func(r *Record) bool { return r.Handle == handle })
+	before := slices.IndexFunc(records, func(r *place.Record) bool { return r.Handle == handle })
 	if before < 0 {
 		before = len(records)
 	}
@@ -263,7 +264,7 @@ func (s *Service) checkQuota(ctx context.Context, spec *Spec, o StartOptions, ha
 
 // make makes a box, or takes one from the pool. The error is ErrConflict if another process has
 // just taken the id.
-func (s *Service) make(ctx context.Context, spec *Spec, o StartOptions) (*Record, error) {
+func (s *Service) make(ctx context.Context, spec *Spec, o StartOptions) (*place.Record, error) {
 	if err := s.makeRoom(ctx, spec, o.ID); err != nil {
 		return nil, err
 	}
@@ -275,7 +276,7 @@ func (s *Service) make(ctx context.Context, spec *Spec, o StartOptions) (*Record
 		}
 		s.log.Warn("a box of the pool could not be handed over", "spec", spec.ID, "error", err)
 	}
-	box, handle, err := s.place.Create(ctx, Order{ID: o.ID, Spec: spec, Created: created})
+	box, handle, err := s.place.Create(ctx, spec.request(o.ID, created))
 	if err != nil {
 		return nil, err
 	}
@@ -289,8 +290,8 @@ var errHandover = errors.New("hand over the box")
 // a pool. If that fails, the box is removed. Until note and name are both there, the box counts as
 // being started: by this process, as long as that lives.
 func (s *Service) give(ctx context.Context, h *held, spec *Spec, o StartOptions,
-	created time.Time) (*Record, error) {
-	r := &Record{Handle: h.handle, ID: o.ID, Spec: spec.ID, Status: Running, Created: created}
+	created time.Time) (*place.Record, error) {
+	r := &place.Record{Handle: h.handle, ID: o.ID, Spec: spec.ID, Status: Running, Created: created}
 	// meanwhile: the engine takes milliseconds for each
 	named := guard.Go("the Place", func() error {
 		if !h.pooled {
@@ -303,7 +304,7 @@ func (s *Service) give(ctx context.Context, h *held, spec *Spec, o StartOptions,
 		err = fmt.Errorf("%w: %w", errHandover, err)
 	} else {
 		now := time.Now()
-		r.Note = &Note{Owner: o.Owner, Created: created, Started: now, Used: now, Dir: dir}
+		r.Note = &place.Note{Owner: o.Owner, Created: created, Started: now, Used: now, Dir: dir}
 		err = s.place.Note(ctx, h.handle, *r.Note)
 	}
 	if err = errors.Join(err, <-named); err != nil {
@@ -316,7 +317,7 @@ func (s *Service) give(ctx context.Context, h *held, spec *Spec, o StartOptions,
 }
 
 // remove removes a box with all that is kept with it.
-func (s *Service) remove(ctx context.Context, r *Record) error {
+func (s *Service) remove(ctx context.Context, r *place.Record) error {
 	err := s.place.Remove(ctx, r.Handle)
 	if err == nil || errors.Is(err, ErrNotFound) {
 		s.drop(r.ID)

@@ -11,6 +11,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/internal/test/testenv"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/stretchr/testify/require"
 )
 
@@ -27,7 +28,7 @@ func TestStatusOf(t *testing.T) {
 	}
 }
 
-// Which notes count, and which are to be removed; servicetest has what any place does.
+// Which notes count, and which are to be removed; placetest has what any place does.
 func TestNotes(t *testing.T) {
 	now := int64(time.Hour)
 	at := func(ages ...time.Duration) (notes []dockerNote) {
@@ -41,8 +42,8 @@ func TestNotes(t *testing.T) {
 	require.Equal(t, at(12*time.Second, time.Minute),
 		superseded(at(time.Minute, 0, 11*time.Second, 12*time.Second), now))
 	require.Nil(t, merge(nil))
-	require.Equal(t, 3, merge([]dockerNote{{at: 2, Note: Note{Generation: 1}},
-		{at: 1, Note: Note{Generation: 3}}}).Generation)
+	require.Equal(t, 3, merge([]dockerNote{{at: 2, Note: place.Note{Generation: 1}},
+		{at: 1, Note: place.Note{Generation: 3}}}).Generation)
 }
 
 // Search finds boxes the newest first, in pages, and by what they are.

@@ -11,6 +11,7 @@ import (
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/plugin/pytool"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/service/place"
 )
 
 // ToolBoxes makes boxes for a pytool.Runner, as its Config.New. There is one for each pytool.Needs
@@ -42,11 +43,11 @@ type toolBox struct {
 	start   StartOptions
 
 	mu  sync.Mutex
-	now Attached // the connection that has the plugin
+	now place.Attached // the connection that has the plugin
 }
 
 // open starts or resumes the box, and sees to it that it has the plugin.
-func (t *toolBox) open(ctx context.Context) (Attached, error) {
+func (t *toolBox) open(ctx context.Context) (place.Attached, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, err := t.service.Start(ctx, t.start); err != nil {

@@ -32,6 +32,7 @@ import (
 
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/sandshell/sandshell/service/pods"
 	"github.com/sandshell/sandshell/sshbox"
 	"golang.org/x/net/netutil"
@@ -130,7 +131,7 @@ func run(ctx context.Context, s settings, out io.Writer) (err error) {
 }
 
 // place returns where the boxes are.
-func (s settings) place() service.Place {
+func (s settings) place() place.Place {
 	if s.kube {
 		return pods.New(kubebox.Config{})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/clientcmd"
@@ -72,7 +73,7 @@ func TestServerAway(t *testing.T) {
 	} {
 		err := f()
 		require.Error(t, err, what)
-		for _, not := range []error{service.ErrConflict, service.ErrNotFound, service.ErrInvalid} {
+		for _, not := range []error{place.ErrConflict, place.ErrNotFound, service.ErrInvalid} {
 			require.NotErrorIs(t, err, not, what)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/sandshell/sandshell/internal/kube"
-	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/place"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +34,7 @@ func labelOf(id string) string {
 	return id
 }
 
-// claim claims an ID for a pod. The error is service.ErrConflict if another pod has it.
+// claim claims an ID for a pod. The error is place.ErrConflict if another pod has it.
 func (p *Place) claim(ctx context.Context, id, pod string, uid types.UID) error {
 	name := fmt.Sprintf("sandshell-%s-%s", p.service, hashOf(id))
 	claim := &corev1.ConfigMap{
@@ -67,7 +67,7 @@ func (p *Place) claim(ctx context.Context, id, pod string, uid types.UID) error 
 		case owns(other, uid): // the answer to the creation was lost
 			return nil
 		case valid:
-			return fmt.Errorf("%w: there is a box %s already", service.ErrConflict, id)
+			return fmt.Errorf("%w: there is a box %s already", place.ErrConflict, id)
 		}
 		err = p.cluster.ConfigMaps.Delete(ctx, name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &other.UID}})
@@ -107,7 +107,7 @@ func (p *Place) valid(ctx context.Context, claim *corev1.ConfigMap) (bool, error
 	return pod.UID == of.UID, nil
 }
 
-// Name implements service.Place: the claim first, then the pod says so.
+// Name implements place.Place: the claim first, then the pod says so.
 func (p *Place) Name(ctx context.Context, handle, id string) error {
 	name, uid := parseHandle(handle)
 	if err := p.claim(ctx, id, name, uid); err != nil {

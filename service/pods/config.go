@@ -7,14 +7,15 @@ import (
 
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// config is the pod of a Spec: the place's base, with what the Spec says. What pods do not have is
-// a *service.InvalidError.
-func (p *Place) config(s *service.Spec) (kubebox.Config, error) {
-	c, of := p.base, s.Config
-	if err := refuse(s); err != nil {
+// config returns the pod of a Request: the Place's base, with what the Request's Config says. If
+// the Request asks for what pods do not have, the error is a *service.InvalidError.
+func (p *Place) config(r place.Request) (kubebox.Config, error) {
+	c, of := p.base, r.Config
+	if err := refuse(r); err != nil {
 		return c, err
 	}
 	set(&c.Image, of.Image)
@@ -37,7 +38,7 @@ func (p *Place) config(s *service.Spec) (kubebox.Config, error) {
 	}
 	c.ReadOnlyRoot = c.ReadOnlyRoot || of.ReadOnlyRoot
 	c.AllowNewPrivileges = c.AllowNewPrivileges || of.AllowNewPrivileges
-	c.Env = slices.Concat(c.Env, of.Env, s.Env)
+	c.Env = slices.Concat(c.Env, of.Env)
 	c.Plugins = slices.Concat(c.Plugins, of.Plugins)
 	c.CapAdd, c.CapDrop = slices.Concat(c.CapAdd, of.CapAdd), slices.Concat(c.CapDrop, of.CapDrop)
 	c.Labels = clone(c.Labels)
@@ -50,7 +51,7 @@ func (p *Place) config(s *service.Spec) (kubebox.Config, error) {
 	return c, nil
 }
 
-// set sets what the Spec says.
+// set sets a field to value, if that is not zero.
 func set[T comparable](field *T, value T) {
 	var zero T
 	if value != zero {
@@ -58,9 +59,9 @@ func set[T comparable](field *T, value T) {
 	}
 }
 
-// refuse names what a Spec asks for and a pod does not have.
-func refuse(s *service.Spec) error {
-	c, l := s.Config, s.Lifecycle
+// refuse returns an error that names what a Request asks for and pods do not have.
+func refuse(request place.Request) error {
+	c, pausedBy := request.Config, request.PausedBy
 	elsewhere := "a Spec's is an engine's: give it in the Config of pods.New"
 	for _, r := range []struct {
 		asked       bool
@@ -92,17 +93,19 @@ func refuse(s *service.Spec) error {
 		}), "Config.Mounts",
 			"it can have a Tmpfs; give others in the Config of pods.New, which has claims, " +
 				"secrets and config maps"},
-		{l.Idle != 0, "Lifecycle.Idle", "pods cannot be paused; Deadline of the Config of " +
+		{pausedBy == "Idle", "Lifecycle.Idle", "pods cannot be paused; Deadline of the Config of " +
 			"pods.New ends them"},
-		{l.Session != 0, "Lifecycle.Session", "pods cannot be paused; Deadline of the Config of " +
+		{pausedBy == "Session", "Lifecycle.Session", "pods cannot be paused; Deadline of the " +
+			"Config of " +
 			"pods.New ends them"},
-		{l.MaxRunning != 0, "Lifecycle.MaxRunning", "pods cannot be paused; MaxPerOwner and the " +
-			"namespace's ResourceQuota limit their number"},
+		{pausedBy == "MaxRunning", "Lifecycle.MaxRunning",
+			"pods cannot be paused; MaxPerOwner and the " +
+				"namespace's ResourceQuota limit their number"},
 	} {
 		if r.asked {
 			return &service.InvalidError{Field: "Spec." + r.field,
 				Reason: fmt.Sprintf("spec %q asks for it, and boxes on pods do not have it: %s",
-					s.ID, r.text)}
+					request.Spec, r.text)}
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
 )
@@ -24,7 +25,7 @@ func TestConfig(t *testing.T) {
 	base := kubebox.Config{Image: "base", Env: []string{"A=1"},
 		Labels: map[string]string{"of": "base"}, BoxdImage: "boxd"}
 	p := New(base)
-	plain, err := p.config(&service.Spec{ID: "s"})
+	plain, err := p.config(place.Request{Spec: "s"})
 	require.NoError(t, err)
 	require.Equal(t, base, plain)
 	fields := reflect.TypeFor[sshbox.Config]()
@@ -34,8 +35,8 @@ func TestConfig(t *testing.T) {
 			continue
 		}
 		t.Run(f.Name, func(t *testing.T) {
-			spec := &service.Spec{ID: "s"}
-			field := reflect.ValueOf(&spec.Config).Elem().Field(i)
+			request := place.Request{Spec: "s"}
+			field := reflect.ValueOf(&request.Config).Elem().Field(i)
 			switch {
 			case values[f.Name] != nil:
 				field.Set(reflect.ValueOf(values[f.Name]))
@@ -52,7 +53,7 @@ func TestConfig(t *testing.T) {
 			default:
 				field.SetFloat(1)
 			}
-			got, err := p.config(spec)
+			got, err := p.config(request)
 			if err == nil {
 				require.NotEqual(t, base, got, "it is neither there nor refused")
 				return
@@ -63,8 +64,8 @@ func TestConfig(t *testing.T) {
 		})
 	}
 
-	got, err := p.config(&service.Spec{ID: "s", Env: []string{"C=3"}, Config: sshbox.Config{
-		Image: "its own", Env: []string{"B=2"}, Labels: map[string]string{"by": "spec"},
+	got, err := p.config(place.Request{Spec: "s", Config: sshbox.Config{
+		Image: "its own", Env: []string{"B=2", "C=3"}, Labels: map[string]string{"by": "spec"},
 		Network: "none", Mounts: []sshbox.Mount{{Type: sshbox.Tmpfs, Target: "/t", Size: 9}},
 	}})
 	require.NoError(t, err)
@@ -74,20 +75,18 @@ func TestConfig(t *testing.T) {
 		Mounts: []kubebox.Mount{{Type: kubebox.Memory, Target: "/t", Size: 9}},
 	}, got)
 	require.Equal(t, map[string]string{"of": "base"}, base.Labels)
-	_, err = p.config(&service.Spec{ID: "s", Lifecycle: service.DefaultLifecycle})
+	_, err = p.config(place.Request{Spec: "s", PausedBy: "Idle"})
 	require.ErrorIs(t, err, service.ErrInvalid)
 	require.ErrorContains(t, err, "Spec.Lifecycle.Idle")
-	_, err = p.config(&service.Spec{ID: "s", Lifecycle: service.Lifecycle{Keep: time.Hour}})
-	require.NoError(t, err, "what it is about never comes to pass")
 }
 
 func TestParseUsage(t *testing.T) {
 	const meminfo = "/proc/meminfo MemTotal:       1000 kB\n"
-	require.Equal(t, &service.Use{CPU: 5 * time.Microsecond, Memory: 60, MemoryLimit: 1000 << 10,
+	require.Equal(t, &place.Use{CPU: 5 * time.Microsecond, Memory: 60, MemoryLimit: 1000 << 10,
 		PIDs: 3, OOMKills: 2}, parseUsage(
 		"cpu.stat usage_usec 5\nmemory.current 100\nmemory.max max\nmemory.stat inactive_file "+
 			"40\nmemory.events oom_kill 2\npids.current 3\npids.max max\n"+meminfo), "version 2")
-	require.Equal(t, &service.Use{CPU: 5, Memory: 60, MemoryLimit: 500, PIDs: 3, PIDsLimit: 9},
+	require.Equal(t, &place.Use{CPU: 5, Memory: 60, MemoryLimit: 500, PIDs: 3, PIDsLimit: 9},
 		parseUsage(
 			"cpuacct/cpuacct.usage 5\nmemory/memory.usage_in_bytes "+
 				"100\nmemory/memory.limit_in_bytes "+

@@ -9,6 +9,7 @@ import (
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +25,8 @@ func TestEnded(t *testing.T) {
 		Network: "none"}}
 	specs, err := service.NewSpecs(spec)
 	require.NoError(t, err)
-	place := New(kubebox.Config{Cluster: c})
-	s, err := service.New(service.Config{Place: place, Name: "ended", Specs: specs,
+	p := New(kubebox.Config{Cluster: c})
+	s, err := service.New(service.Config{Place: p, Name: "ended", Specs: specs,
 		Secret: []byte(strings.Repeat("s", 32)), Every: time.Hour})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
@@ -37,10 +38,10 @@ func TestEnded(t *testing.T) {
 	}
 	var pooled string
 	eventually("a box is ready", func() bool {
-		records, err := place.List(t.Context(), "")
+		records, err := p.List(t.Context(), "")
 		require.NoError(t, err)
 		for _, r := range records {
-			if r.Status == service.Running && r.ID == "" {
+			if r.Status == place.Running && r.ID == "" {
 				pooled = r.Handle
 			}
 		}
@@ -55,7 +56,7 @@ func TestEnded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "secret\n", r.Output)
 
-	records, err := place.List(t.Context(), "a")
+	records, err := p.List(t.Context(), "a")
 	require.NoError(t, err)
 	require.Len(t, records, 1)
 	pod, _ := parseHandle(records[0].Handle)
@@ -66,14 +67,14 @@ func TestEnded(t *testing.T) {
 	eventually("the box is an error", func() bool {
 		i, err = s.Get(t.Context(), "a")
 		require.NoError(t, err)
-		return i.Status == service.Error
+		return i.Status == place.Error
 	})
 	require.Contains(t, i.Detail, "time was up")
 	require.Contains(t, i.Detail, "delete it")
 	_, err = box.Execute(t.Context(), "echo $TOKEN")
 	require.ErrorIs(t, err, sandbox.ErrLost)
 	_, err = s.Start(t.Context(), service.StartOptions{ID: "a", Owner: "me"})
-	require.ErrorIs(t, err, service.ErrConflict)
+	require.ErrorIs(t, err, place.ErrConflict)
 	require.ErrorContains(t, err, "delete it")
 	require.NoError(t, s.Delete(t.Context(), "a"))
 	i, err = s.Start(t.Context(), service.StartOptions{ID: "a", Owner: "you"})

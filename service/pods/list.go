@@ -11,7 +11,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/kube"
 	"github.com/sandshell/sandshell/internal/remotebox"
-	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/place"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -40,8 +40,8 @@ func (p *Place) selector() string {
 	return kube.ServiceLabel + "=" + p.service + "," + kube.BoxLabel
 }
 
-// List implements service.Place, by one list, which is right at one moment.
-func (p *Place) List(ctx context.Context, id string) ([]*service.Record, error) {
+// List implements place.Place, by one list, which is right at one moment.
+func (p *Place) List(ctx context.Context, id string) ([]*place.Record, error) {
 	selector := p.selector()
 	if id != "" {
 		selector += "," + idLabel + "=" + labelOf(id)
@@ -56,8 +56,8 @@ func (p *Place) List(ctx context.Context, id string) ([]*service.Record, error) 
 // records makes Records of pods, of all or of those of an ID. While several pods are made for one
 // ID, one of them has it, and the others' makers are about to remove theirs. The one that has its
 // note has claimed the ID.
-func (p *Place) records(pods []corev1.Pod, id string) (records []*service.Record) {
-	has := map[string]*service.Record{}
+func (p *Place) records(pods []corev1.Pod, id string) (records []*place.Record) {
+	has := map[string]*place.Record{}
 	for i := range pods {
 		r := p.record(&pods[i])
 		if r == nil {
@@ -78,17 +78,17 @@ func (p *Place) records(pods []corev1.Pod, id string) (records []*service.Record
 	if id == "" {
 		return records
 	}
-	return slices.DeleteFunc(records, func(r *service.Record) bool { return r.ID != id })
+	return slices.DeleteFunc(records, func(r *place.Record) bool { return r.ID != id })
 }
 
 // record makes a Record of a pod; nil if it is none of the service's boxes, whatever its labels
 // say.
-func (p *Place) record(pod *corev1.Pod) *service.Record {
+func (p *Place) record(pod *corev1.Pod) *place.Record {
 	var m made
 	if err := json.Unmarshal([]byte(pod.Annotations[madeNote]), &m); err != nil || m.Spec == "" {
 		return nil
 	}
-	r := &service.Record{Handle: formatHandle(pod.Name, pod.UID), ID: pod.Annotations[idNote],
+	r := &place.Record{Handle: formatHandle(pod.Name, pod.UID), ID: pod.Annotations[idNote],
 		Spec: m.Spec, Created: m.Created.Local()}
 	var err error
 	if r.Note, err = noteOf(pod); err != nil {
@@ -104,7 +104,7 @@ func (p *Place) record(pod *corev1.Pod) *service.Record {
 }
 
 // gone reports whether the maker of a box is certainly gone.
-func (m made) gone(r *service.Record) bool {
+func (m made) gone(r *place.Record) bool {
 	switch {
 	case m.Process == thisProcess:
 		return false
@@ -115,7 +115,7 @@ func (m made) gone(r *service.Record) bool {
 }
 
 // statusOf is what a box does, by its pod.
-func statusOf(pod *corev1.Pod) (status service.Status, detail string) {
+func statusOf(pod *corev1.Pod) (status place.Status, detail string) {
 	fate := kube.FateOf(pod)
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	running := false
@@ -125,16 +125,16 @@ func statusOf(pod *corev1.Pod) (status service.Status, detail string) {
 	}
 	switch {
 	case pod.DeletionTimestamp != nil && time.Since(pod.DeletionTimestamp.Time) > removeLimit:
-		return service.Error, "its pod was deleted, and its node does not say that it is gone: " +
+		return place.Error, "its pod was deleted, and its node does not say that it is gone: " +
 			"delete it"
 	case pod.DeletionTimestamp != nil:
-		return service.Missing, "it is being removed"
+		return place.Missing, "it is being removed"
 	case over:
-		return service.Error, fate.Lost + ", and its files with it: delete it"
+		return place.Error, fate.Lost + ", and its files with it: delete it"
 	case fate.Lost != "":
-		return service.Unknown, fate.Lost
+		return place.Unknown, fate.Lost
 	case running:
-		return service.Running, ""
+		return place.Running, ""
 	}
-	return service.Starting, fmt.Sprintf("its pod is %s", pod.Status.Phase)
+	return place.Starting, fmt.Sprintf("its pod is %s", pod.Status.Phase)
 }

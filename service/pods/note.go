@@ -10,7 +10,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/kube"
 	"github.com/sandshell/sandshell/internal/remotebox"
-	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/place"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +25,7 @@ const (
 	// the same, as it is; neither is there while the box is in a pool
 	idNote   = kube.ServiceLabel + ".id"
 	madeNote = kube.ServiceLabel + ".made" // a made: it never changes
-	// the service.Note, in JSON; "" or none: the box is being started
+	// the place.Note, in JSON; "" or none: the box is being started
 	noteNote = kube.ServiceLabel + ".note"
 	// the number of notes there were: the Version of the last
 	versionNote = kube.ServiceLabel + ".version"
@@ -41,8 +41,8 @@ type made struct {
 }
 
 // newMade is madeNote's value.
-func newMade(o service.Order) (string, error) {
-	text, err := json.Marshal(made{o.Spec.ID, o.Created, remotebox.HostID(), os.Getpid(), thisProcess})
+func newMade(r place.Request) (string, error) {
+	text, err := json.Marshal(made{r.Spec, r.Created, remotebox.HostID(), os.Getpid(), thisProcess})
 	return string(text), err
 }
 
@@ -57,7 +57,7 @@ func annotation(op, name, value string) operation {
 	return operation{op, "/metadata/annotations/" + name, value}
 }
 
-// patch changes a pod, all or nothing. The error is service.ErrConflict if what an operation tests
+// patch changes a pod, all or nothing. The error is place.ErrConflict if what an operation tests
 // is not so.
 func (p *Place) patch(ctx context.Context, handle string, operations ...operation) error {
 	name, _ := parseHandle(handle)
@@ -67,14 +67,14 @@ func (p *Place) patch(ctx context.Context, handle string, operations ...operatio
 	}
 	_, err = p.cluster.Pods.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
-		return fmt.Errorf("patch pod %s: %w (%v)", name, service.ErrConflict, err)
+		return fmt.Errorf("patch pod %s: %w (%v)", name, place.ErrConflict, err)
 	}
 	return p.found(err, "patch", name)
 }
 
-// Note implements service.Place. Only what was made of the newest note takes its place: the API
+// Note implements place.Place. Only what was made of the newest note takes its place: the API
 // server compares their number.
-func (p *Place) Note(ctx context.Context, handle string, n service.Note) error {
+func (p *Place) Note(ctx context.Context, handle string, n place.Note) error {
 	old := strconv.FormatInt(n.Version, 10)
 	n.Version++
 	text, err := json.Marshal(n)
@@ -91,12 +91,12 @@ func (p *Place) Note(ctx context.Context, handle string, n service.Note) error {
 }
 
 // noteOf reads the note of a pod; nil if there is none.
-func noteOf(pod *corev1.Pod) (*service.Note, error) {
+func noteOf(pod *corev1.Pod) (*place.Note, error) {
 	text := pod.Annotations[noteNote]
 	if text == "" {
 		return nil, nil
 	}
-	n := &service.Note{}
+	n := &place.Note{}
 	if err := json.Unmarshal([]byte(text), n); err != nil {
 		return nil, err
 	}

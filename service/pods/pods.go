@@ -11,13 +11,13 @@ import (
 
 	"github.com/sandshell/sandshell/internal/kube"
 	"github.com/sandshell/sandshell/kubebox"
-	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/place"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Place is a namespace of a cluster as a service.Place.
+// A Place is a namespace of a cluster as a place.Place.
 type Place struct {
 	base    kubebox.Config
 	cluster *kube.Cluster
@@ -25,14 +25,14 @@ type Place struct {
 	log     *slog.Logger
 }
 
-var _ service.Place = (*Place)(nil)
+var _ place.Place = (*Place)(nil)
 
 // New returns the place of base's cluster and namespace. Each box is a pod of base with what its
 // Spec says beside and over that: base has what a Spec has no words for, as BoxdImage, PullSecrets,
 // Tolerations and Deadline. Its Name and Keep are the service's to set.
 func New(base kubebox.Config) *Place { return &Place{base: base} }
 
-// Open implements service.Place. It finds the kubeconfig, and does not ask the cluster, which may
+// Open implements place.Place. It finds the kubeconfig, and does not ask the cluster, which may
 // come later.
 func (p *Place) Open(name string, log *slog.Logger) (err error) {
 	p.service, p.log = name, log
@@ -44,7 +44,7 @@ func (p *Place) Open(name string, log *slog.Logger) (err error) {
 	return err
 }
 
-// Close implements service.Place.
+// Close implements place.Place.
 func (p *Place) Close() error {
 	p.cluster.Close()
 	return nil
@@ -58,10 +58,10 @@ func parseHandle(handle string) (name string, uid types.UID) {
 	return name, types.UID(id)
 }
 
-// Create implements service.Place. The ID is claimed last: of several that make a box for it at
+// Create implements place.Place. The ID is claimed last: of several that make a box for it at
 // once, one may keep it.
-func (p *Place) Create(ctx context.Context, o service.Order) (service.Attached, string, error) {
-	c, err := p.config(o.Spec)
+func (p *Place) Create(ctx context.Context, r place.Request) (place.Attached, string, error) {
+	c, err := p.config(r)
 	if err != nil {
 		return nil, "", err
 	}
@@ -69,19 +69,19 @@ func (p *Place) Create(ctx context.Context, o service.Order) (service.Attached, 
 		strings.ToLower(rand.Text()[:16]))
 	c.Labels, c.Annotations = clone(c.Labels), clone(c.Annotations)
 	c.Labels[kube.ServiceLabel] = p.service
-	if c.Annotations[madeNote], err = newMade(o); err != nil {
+	if c.Annotations[madeNote], err = newMade(r); err != nil {
 		return nil, "", err
 	}
 	c.Annotations[versionNote] = "0"
-	if o.ID != "" {
-		c.Labels[idLabel], c.Annotations[idNote] = labelOf(o.ID), o.ID
+	if r.ID != "" {
+		c.Labels[idLabel], c.Annotations[idNote] = labelOf(r.ID), r.ID
 	}
 	box, err := kubebox.New(ctx, c)
 	if err != nil {
 		return nil, "", err
 	}
-	if o.ID != "" {
-		if err := p.claim(ctx, o.ID, box.PodName(), types.UID(box.PodUID())); err != nil {
+	if r.ID != "" {
+		if err := p.claim(ctx, r.ID, box.PodName(), types.UID(box.PodUID())); err != nil {
 			return nil, "", errors.Join(err, box.Close())
 		}
 	}
@@ -95,8 +95,8 @@ func clone(m map[string]string) map[string]string {
 	return c
 }
 
-// Attach implements service.Place.
-func (p *Place) Attach(ctx context.Context, handle string) (service.Attached, error) {
+// Attach implements place.Place.
+func (p *Place) Attach(ctx context.Context, handle string) (place.Attached, error) {
 	name, _ := parseHandle(handle)
 	box, err := p.base.Attach(ctx, name)
 	if err == nil {
@@ -104,61 +104,61 @@ func (p *Place) Attach(ctx context.Context, handle string) (service.Attached, er
 	}
 	if _, looked := p.cluster.Pods.Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(
 		looked) {
-		err = service.ErrNotFound
+		err = place.ErrNotFound
 	}
 	return nil, fmt.Errorf("attach: %w", err)
 }
 
-// Remove implements service.Place. The cluster's garbage collection removes the claim.
+// Remove implements place.Place. The cluster's garbage collection removes the claim.
 func (p *Place) Remove(ctx context.Context, handle string) error {
 	name, _ := parseHandle(handle)
 	return p.cluster.RemoveBox(ctx, name)
 }
 
-// Tidy implements service.Place: what is kept with a pod goes with it.
+// Tidy implements place.Place: what is kept with a pod goes with it.
 func (p *Place) Tidy(context.Context) error { return nil }
 
-// Pause implements service.Place.
+// Pause implements place.Place.
 func (p *Place) Pause(context.Context, string) error {
 	return fmt.Errorf("%w: a cluster does not pause pods; Delete ends one", errors.ErrUnsupported)
 }
 
-// Resume implements service.Place. A pod is never paused, and one that has ended is never started
+// Resume implements place.Place. A pod is never paused, and one that has ended is never started
 // again.
-func (p *Place) Resume(ctx context.Context, handle, _ string) (service.Kept, error) {
+func (p *Place) Resume(ctx context.Context, handle, _ string) (place.Kept, error) {
 	name, _ := parseHandle(handle)
 	pod, err := p.cluster.Pods.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return service.KeptNothing, p.found(err, "get", name)
+		return place.KeptNothing, p.found(err, "get", name)
 	}
 	switch status, detail := statusOf(pod); status {
-	case service.Running:
-		return service.KeptAll, nil
-	case service.Missing:
-		return service.KeptNothing, fmt.Errorf("%s: %w", detail, service.ErrNotFound)
+	case place.Running:
+		return place.KeptAll, nil
+	case place.Missing:
+		return place.KeptNothing, fmt.Errorf("%s: %w", detail, place.ErrNotFound)
 	default:
-		return service.KeptNothing, fmt.Errorf("%w: it is %s: %s", service.ErrConflict, status,
+		return place.KeptNothing, fmt.Errorf("%w: it is %s: %s", place.ErrConflict, status,
 			detail)
 	}
 }
 
-// Suspend implements service.Place.
+// Suspend implements place.Place.
 func (p *Place) Suspend(context.Context, string) (string, error) {
 	return "", fmt.Errorf("%w: a cluster does not write pods to disk", errors.ErrUnsupported)
 }
 
-// Snapshot implements service.Place.
+// Snapshot implements place.Place.
 func (p *Place) Snapshot(context.Context, string) (string, error) {
 	return "", fmt.Errorf("%w: a cluster makes no images of pods", errors.ErrUnsupported)
 }
 
-// found makes service.ErrNotFound of the API server's.
+// found makes place.ErrNotFound of the API server's.
 func (p *Place) found(err error, verb, pod string) error {
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%s pod %s: %w", verb, pod, service.ErrNotFound)
+		return fmt.Errorf("%s pod %s: %w", verb, pod, place.ErrNotFound)
 	}
 	return p.cluster.Explain(err, verb, "pods", pod)
 }

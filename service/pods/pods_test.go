@@ -8,7 +8,8 @@ import (
 	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/service"
-	"github.com/sandshell/sandshell/service/servicetest"
+	"github.com/sandshell/sandshell/service/place"
+	"github.com/sandshell/sandshell/service/place/placetest"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
 )
@@ -40,7 +41,7 @@ func TestPlace(t *testing.T) {
 	// as user 1000 it cannot write into /
 	spec := service.Spec{Config: sshbox.Config{Image: "sandshell-busybox", Network: "none",
 		Dir: "/tmp"}}
-	servicetest.Run(t, spec, func(testing.TB) service.Place {
+	placetest.Run(t, spec, func(testing.TB) place.Place {
 		return New(kubebox.Config{Cluster: c})
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/place"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -20,9 +20,9 @@ for f in cpu.stat memory.current memory.max memory.stat memory.events pids.curre
 done
 :`
 
-// Usage implements service.Place. It executes a shell beside the box, which reads the container's
+// Usage implements place.Place. It executes a shell beside the box, which reads the container's
 // control group. What a box has written is not known there.
-func (p *Place) Usage(ctx context.Context, handle string) (*service.Use, error) {
+func (p *Place) Usage(ctx context.Context, handle string) (*place.Use, error) {
 	name, _ := parseHandle(handle)
 	if _, err := p.cluster.Pods.Get(ctx, name, metav1.GetOptions{}); err != nil {
 		return nil, p.found(err, "get", name)
@@ -35,7 +35,7 @@ func (p *Place) Usage(ctx context.Context, handle string) (*service.Use, error) 
 }
 
 // parseUsage makes a Use of what readUsage prints.
-func parseUsage(text string) *service.Use {
+func parseUsage(text string) *place.Use {
 	value := map[string]int64{}
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
@@ -56,7 +56,7 @@ func parseUsage(text string) *service.Use {
 		}
 		return value[v1]
 	}
-	u := &service.Use{
+	u := &place.Use{
 		CPU: time.Duration(
 			value["cpu.stat usage_usec"]*1000 + value["cpuacct/cpuacct.usage"]),
 		MemoryLimit: either("memory.max", "memory/memory.limit_in_bytes"),

@@ -5,21 +5,21 @@ import (
 	"maps"
 	"time"
 
-	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/place"
 	corev1 "k8s.io/api/core/v1"
 )
 
 // watchPause is how long Watch waits before it asks an API server again that does not answer.
 const watchPause = time.Second
 
-// Watch implements service.Place, by the API server's own. Whenever that was cut, it looks what has
+// Watch implements place.Place, by the API server's own. Whenever that was cut, it looks what has
 // changed meanwhile. A box is Starting until it has its note.
-func (p *Place) Watch(ctx context.Context) (<-chan service.Event, error) {
+func (p *Place) Watch(ctx context.Context) (<-chan place.Event, error) {
 	pods, err := p.list(ctx, p.selector())
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{place: p, out: make(chan service.Event), known: map[string]service.Event{}}
+	w := &watch{place: p, out: make(chan place.Event), known: map[string]place.Event{}}
 	for i := range pods.Items {
 		if e, ok := w.event(&pods.Items[i], false); ok {
 			w.known[pods.Items[i].Name] = e
@@ -32,8 +32,8 @@ func (p *Place) Watch(ctx context.Context) (<-chan service.Event, error) {
 // A watch is a call of Watch.
 type watch struct {
 	place *Place
-	out   chan service.Event
-	known map[string]service.Event // what was told last, by the pod's name
+	out   chan place.Event
+	known map[string]place.Event // what was told last, by the pod's name
 }
 
 // run tells of changes since version until ctx ends.
@@ -76,17 +76,17 @@ func (w *watch) difference(ctx context.Context, pods []corev1.Pod) {
 		}
 	}
 	for pod, e := range gone {
-		w.tell(ctx, pod, service.Event{ID: e.ID, Status: service.Missing, Time: time.Now()})
+		w.tell(ctx, pod, place.Event{ID: e.ID, Status: place.Missing, Time: time.Now()})
 	}
 }
 
 // tell sends an event, unless it is what was told last of that pod.
-func (w *watch) tell(ctx context.Context, pod string, e service.Event) {
+func (w *watch) tell(ctx context.Context, pod string, e place.Event) {
 	last, known := w.known[pod]
 	switch {
-	case e.Status == service.Missing && !known, e.ID == last.ID && e.Status == last.Status:
+	case e.Status == place.Missing && !known, e.ID == last.ID && e.Status == last.Status:
 		return
-	case e.Status == service.Missing:
+	case e.Status == place.Missing:
 		delete(w.known, pod)
 	default:
 		w.known[pod] = e
@@ -98,17 +98,17 @@ func (w *watch) tell(ctx context.Context, pod string, e service.Event) {
 }
 
 // event is what a pod's state is to the service; none of a pod in a pool.
-func (w *watch) event(pod *corev1.Pod, deleted bool) (service.Event, bool) {
+func (w *watch) event(pod *corev1.Pod, deleted bool) (place.Event, bool) {
 	r := w.place.record(pod)
 	if r == nil || r.ID == "" {
-		return service.Event{}, false
+		return place.Event{}, false
 	}
-	e := service.Event{ID: r.ID, Status: r.Status, Detail: r.Detail, Time: time.Now()}
+	e := place.Event{ID: r.ID, Status: r.Status, Detail: r.Detail, Time: time.Now()}
 	switch {
 	case deleted:
-		e.Status, e.Detail = service.Missing, ""
-	case r.Note == nil && r.Status == service.Running:
-		e.Status = service.Starting
+		e.Status, e.Detail = place.Missing, ""
+	case r.Note == nil && r.Status == place.Running:
+		e.Status = place.Starting
 	}
 	return e, true
 }

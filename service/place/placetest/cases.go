@@ -1,4 +1,4 @@
-package servicetest
+package placetest
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,7 +24,7 @@ func (s *suite) life() {
 		"0123456789012345678901234567890123456789012345678901234567890123456789-"
 	a := s.start(first, service.StartOptions{ID: long, Owner: "me, \"x\"=é",
 		Env: []string{"TOKEN=secret"}, Files: fstest.MapFS{"file": {Data: []byte("mine")}}})
-	require.Equal(s, service.Running, a.Status)
+	require.Equal(s, place.Running, a.Status)
 	require.Equal(s, "secret mine\n", s.says(first, long, "X=5; echo $TOKEN $(cat file)"))
 	got, err := second.Get(s.Context(), long)
 	require.NoError(s, err)
@@ -42,15 +43,15 @@ func (s *suite) life() {
 		}
 		require.Equal(s, []string{"b", long}, ids, "the newest first")
 	}
-	p, err := first.Search(s.Context(), service.Query{Owner: "you", Status: service.Running})
+	p, err := first.Search(s.Context(), service.Query{Owner: "you", Status: place.Running})
 	require.NoError(s, err)
 	require.Equal(s, []*service.Info{b}, p.Items)
 	infos, err := first.BatchGet(s.Context(), []string{"b", "none", long})
-	require.ErrorIs(s, err, service.ErrNotFound)
+	require.ErrorIs(s, err, place.ErrNotFound)
 	require.Equal(s, []*service.Info{b, nil, a}, infos)
 
 	_, err = second.Start(s.Context(), service.StartOptions{ID: long, Owner: "you"})
-	require.ErrorIs(s, err, service.ErrConflict, "another owner")
+	require.ErrorIs(s, err, place.ErrConflict, "another owner")
 	again := s.start(second, service.StartOptions{ID: long, Owner: "me, \"x\"=é"})
 	require.Equal(s, a.SessionKey, again.SessionKey)
 	before, err := first.Open(s.Context(), long)
@@ -62,8 +63,8 @@ func (s *suite) life() {
 	s.usage(first, "b")
 	require.NoError(s, second.Delete(s.Context(), long))
 	_, err = first.Get(s.Context(), long)
-	require.ErrorIs(s, err, service.ErrNotFound)
-	require.ErrorIs(s, first.Delete(s.Context(), long), service.ErrNotFound)
+	require.ErrorIs(s, err, place.ErrNotFound)
+	require.ErrorIs(s, first.Delete(s.Context(), long), place.ErrNotFound)
 	fresh := s.start(first, service.StartOptions{ID: long, Owner: "you"})
 	require.NotEqual(s, a.SessionKey, fresh.SessionKey, "another box")
 	require.Equal(s, "\n", s.says(first, long, "echo $X"))
@@ -89,17 +90,17 @@ func (s *suite) notes() {
 	svc, p := s.open(), s.bare()
 	s.start(svc, service.StartOptions{ID: "a", Owner: "me"})
 	r := s.record(p, "a")
-	full := service.Note{
+	full := place.Note{
 		Owner: "me", Created: r.Created, Started: time.Unix(0, 1),
 		Used: r.Note.Used.Add(time.Second), Paused: time.Unix(0, 3), Generation: 4, Dir: "/a \"b\"",
-		Kept: service.KeptFiles, Checkpoint: "c", Version: r.Note.Version,
+		Kept: place.KeptFiles, Checkpoint: "c", Version: r.Note.Version,
 	}
 	require.NoError(s, p.Note(s.Context(), r.Handle, full))
 	got := s.record(p, "a").Note
 	require.Greater(s, got.Version, full.Version)
 	full.Version = got.Version
 	require.Equal(s, full, *got)
-	require.ErrorIs(s, p.Note(s.Context(), r.Handle, *r.Note), service.ErrConflict,
+	require.ErrorIs(s, p.Note(s.Context(), r.Handle, *r.Note), place.ErrConflict,
 		"it is of the note before")
 	require.Equal(s, full, *s.record(p, "a").Note)
 
@@ -113,7 +114,7 @@ func (s *suite) notes() {
 	require.NoError(s, p.Remove(s.Context(), r.Handle))
 	require.NoError(s, p.Remove(s.Context(), r.Handle), "it is gone")
 	_, err = p.Attach(s.Context(), r.Handle)
-	require.ErrorIs(s, err, service.ErrNotFound)
+	require.ErrorIs(s, err, place.ErrNotFound)
 	records, err := p.List(s.Context(), "")
 	require.NoError(s, err)
 	require.Empty(s, records)
@@ -153,35 +154,35 @@ func (s *suite) together() {
 func (s *suite) pool() {
 	p := s.bare()
 	spec := s.another("small", 0)
-	order := func(id string) string {
-		box, handle, err := p.Create(s.Context(), service.Order{ID: id, Spec: spec,
-			Created: time.Now().Round(0)})
+	create := func(id string) string {
+		box, handle, err := p.Create(s.Context(), place.Request{ID: id, Spec: spec.ID,
+			Config: spec.Config, Created: time.Now().Round(0)})
 		require.NoError(s, err)
 		require.NoError(s, box.Detach())
 		return handle
 	}
-	first, second := order(""), order("taken")
+	first, second := create(""), create("taken")
 	svc := s.open()
 	page, err := svc.Search(s.Context(), service.Query{})
 	require.NoError(s, err)
 	require.Len(s, page.Items, 1, "a box of a pool is nobody's")
-	require.Equal(s, service.Starting, page.Items[0].Status, "without a note it is being started")
-	require.ErrorIs(s, p.Name(s.Context(), first, "taken"), service.ErrConflict)
+	require.Equal(s, place.Starting, page.Items[0].Status, "without a note it is being started")
+	require.ErrorIs(s, p.Name(s.Context(), first, "taken"), place.ErrConflict)
 	require.NoError(s, p.Name(s.Context(), first, "a"))
 	require.Equal(s, first, s.record(p, "a").Handle)
-	require.NoError(s, p.Note(s.Context(), first, service.Note{Owner: "me", Created: time.Now(),
+	require.NoError(s, p.Note(s.Context(), first, place.Note{Owner: "me", Created: time.Now(),
 		Started: time.Now()}))
 	i, err := svc.Get(s.Context(), "a")
 	require.NoError(s, err)
 	require.Equal(s, "me", i.Owner)
-	require.Equal(s, service.Running, i.Status)
+	require.Equal(s, place.Running, i.Status)
 	require.Equal(s, "here\n", s.says(svc, "a", "echo here"))
 
 	require.NoError(s, p.Remove(s.Context(), second))
-	third := order("")
+	third := create("")
 	require.NoError(s, p.Name(s.Context(), third, "taken"), "it is free again")
 	require.NoError(s, p.Remove(s.Context(), third))
-	require.ErrorIs(s, p.Name(s.Context(), third, "gone"), service.ErrNotFound)
+	require.ErrorIs(s, p.Name(s.Context(), third, "gone"), place.ErrNotFound)
 }
 
 // Watch tells of what comes and goes, whoever makes it.
@@ -192,7 +193,7 @@ func (s *suite) watch() {
 	s.start(svc, service.StartOptions{ID: "before"})
 	events, err := watching.Watch(ctx)
 	require.NoError(s, err)
-	expect := func(id string, status service.Status) {
+	expect := func(id string, status place.Status) {
 		s.Helper()
 		for {
 			select {
@@ -207,11 +208,11 @@ func (s *suite) watch() {
 		}
 	}
 	s.start(svc, service.StartOptions{ID: "a"})
-	expect("a", service.Starting)
-	expect("a", service.Running)
+	expect("a", place.Starting)
+	expect("a", place.Running)
 	for _, id := range []string{"a", "before"} {
 		require.NoError(s, svc.Delete(s.Context(), id))
-		expect(id, service.Missing)
+		expect(id, place.Missing)
 	}
 	stop()
 	for range events {
@@ -236,9 +237,9 @@ func (s *suite) cannot() {
 		require.Equal(s, http.StatusOK, answer.Code)
 		i, err := svc.Get(s.Context(), "a")
 		require.NoError(s, err)
-		require.Equal(s, service.Paused, i.Status)
+		require.Equal(s, place.Paused, i.Status)
 		_, err = svc.Open(s.Context(), "a")
-		require.ErrorIs(s, err, service.ErrConflict)
+		require.ErrorIs(s, err, place.ErrConflict)
 	}
 	require.NoError(s, svc.Resume(s.Context(), "a"))
 	require.Equal(s, "5\n", s.says(svc, "a", "echo $X"))

@@ -1,6 +1,6 @@
-// Package servicetest tests a service.Place: that a Service on it does what package service says.
-// Package service runs it on a Docker engine, service/pods on a cluster.
-package servicetest
+// Package placetest tests any place.Place: that a Service on it does what package service says.
+// Package service runs the tests on a Docker engine, and service/pods on a cluster.
+package placetest
 
 import (
 	"context"
@@ -15,13 +15,14 @@ import (
 
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/stretchr/testify/require"
 )
 
-// Run runs all tests. Each call of place returns a new Place, all of one engine or cluster. spec is
-// what the tests' boxes are made of: small, without a Lifecycle; it needs sh, cat and sleep. The
-// tests' services have names of their own, and nothing of them is left in the end.
-func Run(t *testing.T, spec service.Spec, place func(t testing.TB) service.Place) {
+// Run runs all tests. Each call of open returns a new Place; all are on the same engine or cluster.
+// The tests make their boxes from spec. It should be small and have no Lifecycle, and its image
+// needs sh, cat and sleep. The tests' services have names of their own, and leave nothing behind.
+func Run(t *testing.T, spec service.Spec, open func(t testing.TB) place.Place) {
 	for _, c := range []struct {
 		name string
 		test func(*suite)
@@ -36,7 +37,7 @@ func Run(t *testing.T, spec service.Spec, place func(t testing.TB) service.Place
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := &suite{T: t, spec: spec, place: place, name: fmt.Sprintf("s%dx%d", os.Getpid(),
+			s := &suite{T: t, spec: spec, newPlace: open, name: fmt.Sprintf("s%dx%d", os.Getpid(),
 				names.Add(1))}
 			s.cleanup()
 			c.test(s)
@@ -49,9 +50,9 @@ var names atomic.Int64
 // A suite is a test's.
 type suite struct {
 	*testing.T
-	spec  service.Spec
-	place func(testing.TB) service.Place
-	name  string // of its services
+	spec     service.Spec
+	newPlace func(testing.TB) place.Place
+	name     string // of its services
 }
 
 // another is a spec like the tests' with that ID.
@@ -65,20 +66,20 @@ func (s *suite) another(id string, warm int) *service.Spec {
 // closes it.
 func (s *suite) open(specs ...*service.Spec) *service.Service {
 	s.Helper()
-	svc, err := service.New(s.options(s.place(s), specs...))
+	svc, err := service.New(s.config(s.newPlace(s), specs...))
 	require.NoError(s, err)
 	s.Cleanup(func() { require.NoError(s, svc.Close()) })
 	return svc
 }
 
-func (s *suite) options(place service.Place, specs ...*service.Spec) service.Config {
+func (s *suite) config(p place.Place, specs ...*service.Spec) service.Config {
 	if len(specs) == 0 {
 		specs = append(specs, s.another("small", 0))
 	}
 	store, err := service.NewSpecs(specs...)
 	require.NoError(s, err)
 	return service.Config{
-		Place: place, Name: s.name, Specs: store, Secret: []byte(strings.Repeat("s", 32)),
+		Place: p, Name: s.name, Specs: store, Secret: []byte(strings.Repeat("s", 32)),
 		Every: time.Hour,
 		Logger: slog.New(slog.NewTextHandler(s.Output(),
 			&slog.HandlerOptions{Level: slog.LevelInfo})),
@@ -86,9 +87,9 @@ func (s *suite) options(place service.Place, specs ...*service.Spec) service.Con
 }
 
 // bare is a Place without a service.
-func (s *suite) bare() service.Place {
+func (s *suite) bare() place.Place {
 	s.Helper()
-	p := s.place(s)
+	p := s.newPlace(s)
 	require.NoError(s, p.Open(s.name, slog.New(slog.DiscardHandler)))
 	s.Cleanup(func() { require.NoError(s, p.Close()) })
 	return p
@@ -100,7 +101,7 @@ func (s *suite) cleanup() {
 	s.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		p := s.place(s)
+		p := s.newPlace(s)
 		require.NoError(s, p.Open(s.name, slog.New(slog.DiscardHandler)))
 		records, err := p.List(ctx, "")
 		require.NoError(s, err)
@@ -135,7 +136,7 @@ func (s *suite) says(svc *service.Service, id, command string) string {
 }
 
 // record is what a Place knows about a box.
-func (s *suite) record(p service.Place, id string) *service.Record {
+func (s *suite) record(p place.Place, id string) *place.Record {
 	s.Helper()
 	records, err := p.List(s.Context(), id)
 	require.NoError(s, err)
