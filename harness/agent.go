@@ -30,7 +30,7 @@ func Oracle(ctx context.Context, box sandbox.Sandbox, task Task) error {
 	if task.Solution.Command == "" {
 		return ErrNoSolution
 	}
-	p, err := placeOf(ctx, box, &task)
+	p, err := openWorkspace(ctx, box, &task)
 	if err != nil {
 		return err
 	}

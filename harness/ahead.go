@@ -9,62 +9,63 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A start is a task on its way: its image is built and its first box made, perhaps while tasks
-// before it run.
-type start struct {
+// An aheadTask is a task whose image is built and whose first box is made, perhaps while earlier
+// tasks run.
+type aheadTask struct {
 	task Task
-	dir  string // the task's, in Config.Dir
+	dir  string // the task's, below Config.Dir
 	log  *taskLog
-	err  error // there is no log
+	err  error // why there is no log
 
-	made  chan struct{}   // closed when there is a box, or failure says why not
-	first sandbox.Sandbox // until it is taken
-	// failure is what the engine said in place of a first box, until that is taken.
+	made  chan struct{}   // closed when first or failure is set
+	first sandbox.Sandbox // nil once box has returned it
+	// failure is why there is no first box; nil once box has returned it.
 	failure error
 
-	// want is what Check.Like compares with, under a key, once the reference solution is done.
+	// want is what Check.Like compares with: the listing of what the reference solution leaves,
+	// under a key. It is nil until the reference solution has run.
 	want        map[string]string
 	key         []byte
 	wantSeconds float64
 }
 
-// start begins to make what a task needs.
-func (r *runner) start(ctx context.Context, task Task) *start {
-	s := &start{task: task, dir: filepath.Join("tasks", filepath.FromSlash(task.ID)),
+// prepare begins to make the first box of a task, and returns at once.
+func (r *runner) prepare(ctx context.Context, task Task) *aheadTask {
+	a := &aheadTask{task: task, dir: filepath.Join("tasks", filepath.FromSlash(task.ID)),
 		made: make(chan struct{})}
-	if s.err = os.MkdirAll(filepath.Join(r.Dir, s.dir), dirMode); s.err == nil {
-		s.log, s.err = createLog(filepath.Join(r.Dir, s.dir, "log.txt"))
+	if a.err = os.MkdirAll(filepath.Join(r.cfg.Dir, a.dir), dirMode); a.err == nil {
+		a.log, a.err = createLog(filepath.Join(r.cfg.Dir, a.dir, "log.txt"))
 	}
 	go func() {
-		defer close(s.made)
-		if s.err == nil {
-			s.first, s.failure = r.newBox(ctx, &s.task, s.log)
+		defer close(a.made)
+		if a.err == nil {
+			a.first, a.failure = r.newBox(ctx, &a.task, a.log)
 		}
 	}()
-	return s
+	return a
 }
 
-// box returns the box that was made ahead, once; then it makes one.
-func (s *start) box(ctx context.Context, r *runner) (sandbox.Sandbox, error) {
-	<-s.made
-	if s.first == nil && s.failure == nil {
-		return r.newBox(ctx, &s.task, s.log)
+// box returns the box that was made ahead, at its first call. Later calls make one.
+func (a *aheadTask) box(ctx context.Context, r *runner) (sandbox.Sandbox, error) {
+	<-a.made
+	if a.first == nil && a.failure == nil {
+		return r.newBox(ctx, &a.task, a.log)
 	}
-	box, err := s.first, s.failure
-	s.first, s.failure = nil, nil
+	box, err := a.first, a.failure
+	a.first, a.failure = nil, nil
 	return box, err
 }
 
-// close ends the log, and a box that nobody has taken.
-func (s *start) close() error {
-	<-s.made
-	if s.err != nil {
-		return s.err
+// close closes the log, and the first box if it was never used.
+func (a *aheadTask) close() error {
+	<-a.made
+	if a.err != nil {
+		return a.err
 	}
-	if s.first != nil {
-		if err := s.first.Close(); err != nil {
-			fmt.Fprintf(s.log, "--- close the box: %v\n", err)
+	if a.first != nil {
+		if err := a.first.Close(); err != nil {
+			fmt.Fprintf(a.log, "--- close the box: %v\n", err)
 		}
 	}
-	return s.log.Close()
+	return a.log.Close()
 }

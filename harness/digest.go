@@ -86,7 +86,7 @@ func digestFile(sum io.Writer, path string) error {
 // digests finds out what the tasks are, and of what images.
 func (r *runner) digests(ctx context.Context, tasks []Task) error {
 	r.digest, r.imageID = map[string]string{}, map[string]string{}
-	engine := sshbox.Engine{Docker: r.Box.Docker, Logger: r.Box.Logger}
+	engine := sshbox.Engine{Docker: r.cfg.Box.Docker, Logger: r.cfg.Box.Logger}
 	images := map[string]string{}
 	for _, t := range tasks {
 		digest, err := t.digest()
@@ -127,19 +127,20 @@ func (r *runner) changed(result Result) string {
 // Changed, among Config.Again, stands for the tasks that have changed since they got their result.
 const Changed = "changed"
 
-// again drops the results that Config.Again names. It is an error if any is left of a task that
+// dropAgain drops the results that Config.Again names. It is an error if any is left of a task that
 // has changed since: it is not what this task has come to.
-func (r *runner) again() error {
+func (r *runner) dropAgain() error {
 	var drop, changed []string
-	for _, t := range r.Tasks {
+	for _, t := range r.cfg.Tasks {
 		result, ok := r.results.of(t.ID)
 		if !ok {
 			continue
 		}
 		what := r.changed(result)
 		switch {
-		case slices.Contains(r.Again, string(result.Status)), slices.Contains(r.Again, t.ID),
-			what != "" && slices.Contains(r.Again, Changed):
+		case slices.Contains(r.cfg.Again, string(result.Status)),
+			slices.Contains(r.cfg.Again, t.ID),
+			what != "" && slices.Contains(r.cfg.Again, Changed):
 			drop = append(drop, t.ID)
 		case what != "":
 			changed = append(changed, what)

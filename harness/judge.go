@@ -15,34 +15,38 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// reference finds out, in a box of its own, what Check.Like is compared with. Later attempts
-// compare with the same.
-func (t *trial) reference(ctx context.Context) *verdict {
-	if t.want != nil {
-		t.times.Reference = t.wantSeconds
+// differencesMax is how many differences the log shows.
+const differencesMax = 20
+
+// runReference runs the reference solution in a box of its own, and lists what it leaves.
+// Check.Like compares with that list, also in later attempts.
+func (t *trial) runReference(ctx context.Context) *verdict {
+	if t.ahead.want != nil {
+		t.times.Reference = t.ahead.wantSeconds
 		return nil
 	}
 	stop := timed(&t.times.Reference)
-	defer func() { stop(); t.wantSeconds = t.times.Reference }()
-	var parts [2]float64 // of the reference, as a whole
-	p, failed := t.place(ctx, &parts[0], &parts[1])
+	defer func() { stop(); t.ahead.wantSeconds = t.times.Reference }()
+	var parts [2]float64 // not used: Times.Reference is the sum
+	w, failed := t.newWorkspace(ctx, &parts[0], &parts[1])
 	if failed != nil {
 		return failed
 	}
-	defer t.close(p)
+	defer t.close(w)
 	t.say("the reference solution, in a box of its own")
 	limit := t.task.Limits.Time
 	ctx, cancel := ctxerr.WithLimit(ctx, limit, tooLong(limit))
 	defer cancel()
-	// Some of nl2bash's gold commands have an exit status other than 0: grep that finds nothing.
-	_, err := p.script(ctx, t.task.Solution, t.log)
+	// The exit status does not matter: some of nl2bash's gold commands are a grep that finds
+	// nothing.
+	_, err := w.script(ctx, t.task.Solution, t.log)
 	key := newKey()
 	var list map[string]string
 	if err == nil {
-		list, err = p.list(ctx, t.task.Check, key)
+		list, err = w.list(ctx, t.task.Check, key)
 	}
 	if err == nil {
-		t.want, t.key = list, key
+		t.ahead.want, t.ahead.key = list, key
 		return nil
 	}
 	v, ok := ofBox(err)
@@ -52,9 +56,9 @@ func (t *trial) reference(ctx context.Context) *verdict {
 	return &v
 }
 
-// check runs the check. oom says whether the kernel killed for memory meanwhile. Where the check
-// has a fresh box, that is *p afterwards.
-func (t *trial) check(ctx context.Context, p **place) (v verdict, oom bool) {
+// check runs the check. oom reports whether the kernel killed a process meanwhile because memory
+// was used up. If the check has a fresh box, *w is that box afterwards.
+func (t *trial) check(ctx context.Context, w **workspace) (v verdict, oom bool) {
 	defer timed(&t.times.Check)()
 	t.say("check")
 	limit := t.task.Check.Time
@@ -62,11 +66,11 @@ func (t *trial) check(ctx context.Context, p **place) (v verdict, oom bool) {
 		fmt.Errorf("it had not ended after %s", durationText(limit)))
 	defer cancel()
 	if len(t.task.Check.Fresh) > 0 {
-		if failed := t.freshen(ctx, bounded, p); failed != nil {
+		if failed := t.freshen(ctx, bounded, w); failed != nil {
 			return *failed, false
 		}
 	}
-	oom, err := t.judge(bounded, *p)
+	oom, err := t.judge(bounded, *w)
 	switch judged, ok := ofBox(err); {
 	case err == nil:
 		return verdict{Pass, ""}, false
@@ -79,10 +83,10 @@ func (t *trial) check(ctx context.Context, p **place) (v verdict, oom bool) {
 	return verdictOf(Fail, "check: %v", err), oom
 }
 
-// judge returns what is wrong with what the agent has left at p.
-func (t *trial) judge(ctx context.Context, p *place) (oom bool, err error) {
+// judge returns an error if what the agent has left in w is wrong.
+func (t *trial) judge(ctx context.Context, w *workspace) (oom bool, err error) {
 	if t.task.Check.Command != "" {
-		e, err := p.checked(&t.task).script(ctx, t.task.Check.Script, t.log)
+		e, err := w.forCheck(&t.task).script(ctx, t.task.Check.Script, t.log)
 		if err == nil {
 			err = e.err()
 		}
@@ -94,16 +98,16 @@ func (t *trial) judge(ctx context.Context, p *place) (oom bool, err error) {
 	if len(t.task.Check.Like) == 0 {
 		return oom, nil
 	}
-	got, err := p.list(ctx, t.task.Check, t.key)
+	got, err := w.list(ctx, t.task.Check, t.ahead.key)
 	if err != nil {
 		return oom, err
 	}
-	return oom, t.compare(t.want, got)
+	return oom, t.compare(t.ahead.want, got)
 }
 
-// freshen puts a fresh box into the place of the agent's, with the agent's work in it. To make the
-// box takes none of the check's time, which bounded has.
-func (t *trial) freshen(ctx, bounded context.Context, p **place) *verdict {
+// freshen replaces the agent's box, *w, by a fresh box that has the agent's work in it. bounded has
+// the time of the check. Making the box does not count as time of the check.
+func (t *trial) freshen(ctx, bounded context.Context, w **workspace) *verdict {
 	fail := func(err error) *verdict {
 		v, ok := ofBox(err)
 		if !ok {
@@ -111,7 +115,7 @@ func (t *trial) freshen(ctx, bounded context.Context, p **place) *verdict {
 		}
 		return &v
 	}
-	dir, err := os.MkdirTemp(filepath.Join(t.runner.Dir, t.start.dir), "work-")
+	dir, err := os.MkdirTemp(filepath.Join(t.run.cfg.Dir, t.ahead.dir), "work-")
 	if err != nil {
 		v := verdictOf(Error, "check: %v", err)
 		return &v
@@ -120,7 +124,7 @@ func (t *trial) freshen(ctx, bounded context.Context, p **place) *verdict {
 	work := map[string]string{} // by the path in the box
 	for i, name := range t.task.Check.Fresh {
 		to := filepath.Join(dir, strconv.Itoa(i))
-		err := (*p).CopyFrom(bounded, (*p).abs(name), to)
+		err := (*w).CopyFrom(bounded, (*w).abs(name), to)
 		switch {
 		case err == nil:
 			work[name] = to
@@ -128,14 +132,14 @@ func (t *trial) freshen(ctx, bounded context.Context, p **place) *verdict {
 			return fail(err)
 		}
 	}
-	t.close(*p) // so that a task never has two
+	t.close(*w) // so that a task never has two boxes
 	var parts [2]float64
-	fresh, failed := t.place(ctx, &parts[0], &parts[1])
+	fresh, failed := t.newWorkspace(ctx, &parts[0], &parts[1])
 	if failed != nil {
 		return failed
 	}
-	*p = fresh
-	t.say("the check's box is a fresh one")
+	*w = fresh
+	t.say("the check runs in a fresh box")
 	for _, name := range t.task.Check.Fresh {
 		to := fresh.abs(name)
 		err := fresh.Files().RemoveAll(bounded, to)
@@ -151,7 +155,7 @@ func (t *trial) freshen(ctx, bounded context.Context, p **place) *verdict {
 	return nil
 }
 
-// compare compares two listings.
+// compare returns an error if two listings differ, and logs the differences.
 func (t *trial) compare(want, got map[string]string) error {
 	differences := 0
 	tell := func(lines, others map[string]string, what string) {

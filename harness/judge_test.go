@@ -72,7 +72,7 @@ func TestJudge(t *testing.T) {
 		{name: "wrong", agent: types("echo dome >made/file"), status: Fail,
 			reason: "check: exit status 1"},
 		{name: "hanging", agent: types("sleep 1000"), change: short, status: Timeout,
-			reason: "the agent had not done it in 2s"},
+			reason: "the agent had not returned after 2s"},
 		{name: "asking", agent: types("rm -i work/wanted"), status: Stuck,
 			reason: "nobody answers"},
 		{name: "asking, and goes on", agent: asks, status: Stuck,

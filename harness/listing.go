@@ -41,7 +41,7 @@ func newKey() []byte {
 }
 
 // list lists what Check.Like names.
-func (p *place) list(ctx context.Context, c Check, key []byte) (map[string]string, error) {
+func (p *workspace) list(ctx context.Context, c Check, key []byte) (map[string]string, error) {
 	l := &listing{files: p.Files(), key: key, lines: map[string]string{}}
 	l.memory = bounded.List{What: "the list of the files", Max: listingMax}
 	for _, e := range c.Except {

@@ -20,8 +20,8 @@ func TestPrivate(t *testing.T) {
 	for range 2 {
 		results, err := openResults(dir, "agent")
 		require.NoError(t, err)
-		r := &runner{Config: Config{Dir: dir}, results: results}
-		s := r.start(t.Context(), Task{ID: "a/b"}) // without an engine
+		r := &runner{cfg: Config{Dir: dir}, results: results}
+		s := r.prepare(t.Context(), Task{ID: "a/b"}) // without an engine
 		cast, err := createBounded(filepath.Join(dir, s.dir, "recording.cast"), 1)
 		require.NoError(t, err)
 		require.NoError(t, cast.Close())

@@ -17,43 +17,43 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// A Config says what Run does.
+// A Config says what Run does. Tasks, Agent, Name and Dir must be set.
 type Config struct {
 	Tasks []Task
 	Agent Agent
-	// Name is the agent's name: a directory of results is one agent's.
+	// Name is the agent's name. A directory of results holds the results of one agent.
 	Name string
-	// Dir is the directory of results, which Run makes. What an earlier run, however it ended, has
-	// finished there is not run again.
+	// Dir is the directory of results. Run creates it. A task that has a result there, from an
+	// earlier run however that ended, is not run again.
 	Dir string
 
-	// Again names results that are dropped, so that their tasks are run again: statuses ("error"),
-	// IDs of tasks, and Changed. Without Changed it is ErrChanged, before any task is run, if a
-	// task or its image is not the one that has the result.
+	// Again names results to drop, so that their tasks are run again: statuses ("error"), IDs of
+	// tasks, and Changed. Without Changed, Run returns ErrChanged before it runs any task, if a
+	// task or its image has changed since it got its result.
 	Again []string
 
-	// Parallel is how many tasks are run at once. Default: as many as this machine has processors.
+	// Parallel is how many tasks run at once. Default: the number of this machine's processors.
 	Parallel int
-	// Ahead is how many boxes of the tasks that come next are made, and their images built, while
-	// there is no room for those tasks: they begin at once when there is. Nothing runs in such a
-	// box, and Memory and CPUs do not count it. Default: 1; negative: none.
+	// Ahead is for how many of the next tasks the image is built and the box made while other tasks
+	// run, so that they begin at once. Nothing runs in such a box, and Memory and CPUs do not count
+	// it. Default: 1. If Ahead is negative, no box is made ahead.
 	Ahead int
-	// Memory and CPUs bound what the limits of the tasks that run at once come to, in bytes and
-	// processors. Default: no bound.
+	// Memory (bytes) and CPUs (processors) bound the sum of the limits of the tasks that run at
+	// once. Default: no bound.
 	Memory int64
 	CPUs   float64
-	// Defaults are the limits of tasks that have none. Default: DefaultLimits.
+	// Defaults are the limits of tasks that do not set their own. Default: DefaultLimits.
 	Defaults Limits
-	// Retries is how often a task is tried again whose box is lost by the infrastructure. Default:
-	// 2; negative: never.
+	// Retries is how often a task is tried again if the infrastructure loses its box. Default: 2.
+	// If Retries is negative, the task is never tried again.
 	Retries int
 
 	// Box is what the boxes have beside what their tasks say: capabilities, a runtime, name
 	// servers, the engine.
 	Box sshbox.Config
-	// Progress gets how far it is: a bar if it is a terminal, else a line for each task that ends.
-	// A Write that blocks holds up the run. One that fails or panics is the last; Run returns the
-	// error in the end, beside the Summary. Default: nobody.
+	// Progress is told how far the run is: on a terminal by a bar, else by a line for each task
+	// that ends. A Write that blocks holds up the run. After a Write that fails or panics there is
+	// no other, and Run returns the error beside the Summary. Default: nothing is told.
 	Progress io.Writer
 }
 
@@ -104,8 +104,9 @@ func (c Config) withDefaults() (Config, error) {
 				units.BytesSize(float64(c.Memory)))
 		}
 		if c.CPUs > 0 && t.Limits.CPUs > c.CPUs {
-			return c, fmt.Errorf("Config.CPUs: task %q may take %v, more than the %v for all tasks "+
-				"that run at once", t.ID, t.Limits.CPUs, c.CPUs)
+			return c, fmt.Errorf(
+				"Config.CPUs: task %q may take %v, more than the %v for all tasks "+
+					"that run at once", t.ID, t.Limits.CPUs, c.CPUs)
 		}
 		tasks[i] = t
 	}
@@ -114,43 +115,45 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 // Run has the agent do the tasks that have no result yet, several at a time, each in a box of its
-// own, and returns the results of all. In Config.Dir it writes results.jsonl, with a line as each
-// task ends; tasks/ID/log.txt and recording.cast, an asciicast of what the agent did; and in the
-// end, also when ctx ends it, report.html. The order of start is the tasks'.
+// own. It starts them in the order of c.Tasks, and returns the results of all tasks. In Config.Dir
+// it writes:
 //
-// When ctx ends, what is under way is given up and has no result; the error is ctx's. A run that
-// was ended so, or killed, goes on when it is called again with the same Dir: boxes that were left
-// over are removed first. Tasks that the infrastructure has lost are run again, too. What a task
-// comes to is no error.
+//   - results.jsonl, a line as each task ends
+//   - tasks/ID/log.txt, and tasks/ID/recording.cast, an asciicast of what the agent did
+//   - report.html at the end, also if ctx ends the run
 //
-// The error is ErrChanged, and there is no Summary, if a task is not the one that has a result in
-// Dir.
-func Run(ctx context.Context, o Config) (*Summary, error) {
-	given := o.Tasks
-	o, err := o.withDefaults()
+// If ctx ends, the tasks under way are given up and have no result, and the error is ctx's. To go
+// on with a run that was ended so, or killed, call Run again with the same Dir. Run first removes
+// the boxes that are left over. It runs again the tasks that the infrastructure has lost.
+//
+// A task that does not pass is no error. If a task has changed since it got its result in Dir, the
+// error is ErrChanged, and the Summary is nil.
+func Run(ctx context.Context, c Config) (*Summary, error) {
+	given := c.Tasks
+	c, err := c.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("harness: %w", err)
 	}
-	results, err := openResults(o.Dir, o.Name)
+	results, err := openResults(c.Dir, c.Name)
 	if err != nil {
 		return nil, fmt.Errorf("harness: %w", err)
 	}
-	r := &runner{Config: o, results: results, building: make(chan struct{}, 1)}
+	r := &runner{cfg: c, results: results, building: make(chan struct{}, 1)}
 	began := time.Now()
 	if err = r.digests(ctx, given); err == nil {
-		err = r.again()
+		err = r.dropAgain()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("harness: %w", errors.Join(err, results.close()))
 	}
 	if err = r.removeLeftOver(ctx); err == nil {
-		err = r.all(ctx)
+		err = r.runTasks(ctx)
 		if ctx.Err() == nil { // what the engine was still making for a program that was killed
 			err = errors.Join(err, r.removeLeftOver(ctx))
 		}
 	}
 	s := r.summary(time.Since(began))
-	err = errors.Join(err, s.writeReport(o.Dir), results.close())
+	err = errors.Join(err, s.writeReport(c.Dir), results.close())
 	if err != nil {
 		err = fmt.Errorf("harness: %w", err)
 	}
@@ -159,45 +162,45 @@ func Run(ctx context.Context, o Config) (*Summary, error) {
 
 // A runner is a Run under way.
 type runner struct {
-	Config
+	cfg      Config
 	results  *results
-	building chan struct{} // held by the one who builds an image
+	building chan struct{} // holds a token while an image is built
 	progress *progress
 
 	digest, imageID map[string]string // by the task's ID
 }
 
-// all runs what has no result yet.
-func (r *runner) all(ctx context.Context) error {
+// runTasks runs the tasks that have no result yet.
+func (r *runner) runTasks(ctx context.Context) error {
 	ctx, cancel := ctxerr.WithCancel(ctx)
 	defer cancel(nil)
 	var left []Task
-	for _, t := range r.Tasks {
+	for _, t := range r.cfg.Tasks {
 		if _, done := r.results.of(t.ID); !done {
 			left = append(left, t)
 		}
 	}
-	r.progress = newProgress(r.Config.Progress, len(r.Tasks), len(r.Tasks)-len(left))
-	room := newRoom(r.Parallel, r.Memory, r.CPUs)
+	r.progress = newProgress(r.cfg.Progress, len(r.cfg.Tasks), len(r.cfg.Tasks)-len(left))
+	room := newRoom(r.cfg.Parallel, r.cfg.Memory, r.cfg.CPUs)
 	var running sync.WaitGroup
-	var ahead []*start // in order: those of left[begun:]
+	var ahead []*aheadTask // of left[begun:], in order
 	begun := 0
 	for ; begun < len(left) && room.take(ctx, left[begun].Limits); begun++ {
-		for len(ahead) < min(1+r.Ahead, len(left)-begun) {
-			ahead = append(ahead, r.start(ctx, left[begun+len(ahead)]))
+		for len(ahead) < min(1+r.cfg.Ahead, len(left)-begun) {
+			ahead = append(ahead, r.prepare(ctx, left[begun+len(ahead)]))
 		}
 		next := ahead[0]
 		ahead = ahead[1:]
 		running.Go(func() {
 			defer room.give(next.task.Limits)
-			if err := r.one(ctx, next); err != nil {
+			if err := r.runTask(ctx, next); err != nil {
 				cancel(err)
 			}
 		})
 	}
 	running.Wait()
-	for _, s := range ahead { // the end of ctx has come before their turn
-		if err := s.close(); err != nil {
+	for _, a := range ahead { // ctx ended before their turn
+		if err := a.close(); err != nil {
 			cancel(err)
 		}
 	}
@@ -210,40 +213,41 @@ func (r *runner) all(ctx context.Context) error {
 	return nil
 }
 
-// one runs a task to its result. The error is one that ends the whole run.
-func (r *runner) one(ctx context.Context, s *start) error {
-	task, cast := s.task, filepath.Join(s.dir, "recording.cast")
-	os.Remove(filepath.Join(r.Dir, cast)) // of a run that was killed
+// runTask runs a task until it has a result. An error ends the whole run.
+func (r *runner) runTask(ctx context.Context, a *aheadTask) error {
+	task, cast := a.task, filepath.Join(a.dir, "recording.cast")
+	os.Remove(filepath.Join(r.cfg.Dir, cast)) // of a run that was killed
 	result := Result{Task: task.ID, Started: time.Now().UTC(),
-		Log: filepath.ToSlash(filepath.Join(s.dir, "log.txt"))}
+		Log: filepath.ToSlash(filepath.Join(a.dir, "log.txt"))}
 	r.progress.begin(task.ID)
 	var v verdict
-	for s.err == nil {
+	for a.err == nil {
 		result.Attempts++
-		t := &trial{runner: r, start: s, cast: filepath.Join(r.Dir, cast)}
-		v = t.run(ctx)
+		t := &trial{run: r, ahead: a, task: task, log: a.log,
+			cast: filepath.Join(r.cfg.Dir, cast)}
+		v = t.attempt(ctx)
 		v.reason = reasonOf(v.reason)
 		t.say("%s %s", v.Status, v.reason)
 		result.Times = t.times
 		if t.fatal != nil {
-			return errors.Join(t.fatal, s.close())
+			return errors.Join(t.fatal, a.close())
 		}
-		if v.Status != Lost || result.Attempts > r.Retries || ctx.Err() != nil {
+		if v.Status != Lost || result.Attempts > r.cfg.Retries || ctx.Err() != nil {
 			break
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Duration(result.Attempts) * time.Second):
-			// an engine that restarts is back soon
+			// An engine that restarts is back soon.
 		}
 	}
-	if err := s.close(); err != nil {
+	if err := a.close(); err != nil {
 		return err
 	}
-	if ctx.Err() != nil { // what has come of it is not the task's
+	if ctx.Err() != nil { // then the verdict says nothing about the task
 		return ctxerr.Of(ctx)
 	}
-	if hasEvents(filepath.Join(r.Dir, cast)) { // an agent that begins no command leaves none
+	if hasEvents(filepath.Join(r.cfg.Dir, cast)) { // an agent that runs no command leaves none
 		result.Recording = filepath.ToSlash(cast)
 	}
 	result.Digest, result.Image = r.digest[task.ID], r.imageID[task.ID]
@@ -262,17 +266,17 @@ const (
 	taskLabel = "harness.task" // Task.ID
 )
 
-// linger is how long a box outlives a harness that was killed, if none is started again in its
-// directory.
+// linger is how long a box outlives a harness that was killed, unless another harness is started
+// with the same directory.
 const linger = 20 * time.Second
 
-// newBox makes a box for a task; the making of its image goes to the log.
+// newBox makes a box for a task. What the engine says while it builds the image goes to log.
 func (r *runner) newBox(ctx context.Context, t *Task, log io.Writer) (sandbox.Sandbox, error) {
 	image, err := r.image(ctx, t, log)
 	if err != nil {
 		return nil, err
 	}
-	c := r.Box
+	c := r.cfg.Box
 	c.Image, c.User = image, t.User
 	c.Env = append(c.Env[:len(c.Env):len(c.Env)], t.Env...)
 	c.Network, c.Memory, c.CPUs, c.PIDs = t.Limits.Network, t.Limits.Memory, t.Limits.CPUs,
@@ -281,7 +285,7 @@ func (r *runner) newBox(ctx context.Context, t *Task, log io.Writer) (sandbox.Sa
 		c.Linger = linger
 	}
 	labels := map[string]string{runLabel: r.results.id, taskLabel: t.ID}
-	for k, v := range r.Box.Labels {
+	for k, v := range r.cfg.Box.Labels {
 		labels[k] = v
 	}
 	c.Labels = labels
@@ -292,8 +296,8 @@ func (r *runner) newBox(ctx context.Context, t *Task, log io.Writer) (sandbox.Sa
 	return box, nil
 }
 
-// image is the image of a task's box: built, if it is not there yet. One is built at a time, so
-// that tasks that share one find it there.
+// image returns the image of a task's box, and builds it if it does not exist. One image is built
+// at a time, so that tasks that share an image build it once.
 func (r *runner) image(ctx context.Context, t *Task, log io.Writer) (string, error) {
 	if t.Build == nil {
 		return t.Image, nil
@@ -304,14 +308,14 @@ func (r *runner) image(ctx context.Context, t *Task, log io.Writer) (string, err
 	case r.building <- struct{}{}:
 	}
 	defer func() { <-r.building }()
-	return sshbox.Engine{Docker: r.Box.Docker}.BuildImage(ctx,
+	return sshbox.Engine{Docker: r.cfg.Box.Docker}.BuildImage(ctx,
 		sshbox.Build{Dir: t.Build.Dir, Dockerfile: t.Build.Dockerfile, Log: log})
 }
 
-// removeLeftOver removes the boxes of an earlier run with this directory: it is locked, so nobody
-// works with them.
+// removeLeftOver removes the boxes of an earlier run with this directory. The directory is locked,
+// so no other process uses them.
 func (r *runner) removeLeftOver(ctx context.Context) error {
-	engine := sshbox.Engine{Docker: r.Box.Docker, Logger: r.Box.Logger}
+	engine := sshbox.Engine{Docker: r.cfg.Box.Docker, Logger: r.cfg.Box.Logger}
 	boxes, err := engine.List(ctx)
 	if err != nil {
 		return err

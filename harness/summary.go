@@ -21,8 +21,8 @@ type Summary struct {
 }
 
 func (r *runner) summary(d time.Duration) *Summary {
-	s := &Summary{Agent: r.Name, Tasks: len(r.Tasks), Counts: map[Status]int{}, Duration: d}
-	for _, t := range r.Tasks {
+	s := &Summary{Agent: r.cfg.Name, Tasks: len(r.cfg.Tasks), Counts: map[Status]int{}, Duration: d}
+	for _, t := range r.cfg.Tasks {
 		if result, ok := r.results.of(t.ID); ok {
 			s.Results = append(s.Results, result)
 			s.Counts[result.Status]++

@@ -15,12 +15,12 @@ import (
 	"github.com/sandshell/sandshell/sandbox/recording"
 )
 
-// Times are how long the parts of a task have taken, in seconds.
+// Times are how long the parts of a task took, in seconds.
 type Times struct {
-	// Reference is what the reference solution has taken that Check.Like compares with, its box
-	// included. It is made once, whatever the number of attempts.
+	// Reference is the time of the reference solution that Check.Like compares with, with its box.
+	// The reference solution runs once, whatever the number of attempts.
 	Reference float64 `json:"reference,omitempty"`
-	Box       float64 `json:"box"` // to get one: what of making it the task has waited for
+	Box       float64 `json:"box"` // the wait for the box
 	Setup     float64 `json:"setup"`
 	Agent     float64 `json:"agent"`
 	Check     float64 `json:"check"`
@@ -28,15 +28,17 @@ type Times struct {
 
 // A trial is one attempt at a task.
 type trial struct {
-	*runner
-	*start
-	cast  string // the recording's path
+	run   *runner
+	ahead *aheadTask
+	task  Task
+	log   *taskLog
+	cast  string // the path of the recording
 	times Times
-	waits bool  // a command waited for an answer when the agent ended
-	fatal error // no task can be done
+	waits bool  // a command was waiting for an answer when the agent ended
+	fatal error // why no task can be done; it ends the run
 }
 
-// timed notes how long something takes.
+// timed adds the time until stop is called to seconds.
 func timed(seconds *float64) (stop func()) {
 	began := time.Now()
 	return func() { *seconds += time.Since(began).Seconds() }
@@ -44,27 +46,27 @@ func timed(seconds *float64) (stop func()) {
 
 func (t *trial) say(format string, args ...any) { fmt.Fprintf(t.log, "--- "+format+"\n", args...) }
 
-// run attempts the task. The end of ctx is the end of all, and the verdict nobody's.
-func (t *trial) run(ctx context.Context) verdict {
-	if len(t.task.Check.Like) > 0 { // before the agent's box, so that a task never has two
-		if failed := t.reference(ctx); failed != nil {
+// attempt attempts the task. If ctx ends meanwhile, the verdict says nothing about the task.
+func (t *trial) attempt(ctx context.Context) verdict {
+	if len(t.task.Check.Like) > 0 { // before the agent's box, so that a task never has two boxes
+		if failed := t.runReference(ctx); failed != nil {
 			return *failed
 		}
 	}
-	p, failed := t.place(ctx, &t.times.Box, &t.times.Setup)
+	w, failed := t.newWorkspace(ctx, &t.times.Box, &t.times.Setup)
 	if failed != nil {
 		return *failed
 	}
-	defer func() { t.close(p) }()
-	box, failed := t.agentsBox(ctx, p)
+	defer func() { t.close(w) }()
+	box, failed := t.agentsBox(ctx, w)
 	if failed != nil {
 		return *failed
 	}
 	defer t.close(box)
-	v, judged, oom := t.agent(ctx, p, box)
+	v, judged, oom := t.runAgent(ctx, w, box)
 	if !judged {
 		var also bool
-		v, also = t.check(ctx, &p)
+		v, also = t.check(ctx, &w)
 		oom = oom || also
 	}
 	if oom && (v.Status == Fail || v.Status == Error) {
@@ -74,21 +76,24 @@ func (t *trial) run(ctx context.Context) verdict {
 	return v
 }
 
-// place makes a box as the task wants it.
-func (t *trial) place(ctx context.Context, making, setup *float64) (*place, *verdict) {
+// newWorkspace makes a box with the task's files, and runs the task's setup in it. It adds the
+// times of both to making and setup.
+func (t *trial) newWorkspace(
+	ctx context.Context, making, setup *float64,
+) (*workspace, *verdict) {
 	stop := timed(making)
-	box, err := t.box(ctx, t.runner)
+	box, err := t.ahead.box(ctx, t.run)
 	stop()
 	if err != nil {
 		v := notMade(err)
 		return nil, &v
 	}
 	defer timed(setup)()
-	p, failed := t.prepare(ctx, box)
+	w, failed := t.setUp(ctx, box)
 	if failed != nil {
 		t.close(box)
 	}
-	return p, failed
+	return w, failed
 }
 
 // An asUser is a box that can be another user's sandbox.
@@ -96,14 +101,14 @@ type asUser interface {
 	AsUser(context.Context, string, ...sandbox.SessionOption) (sandbox.Sandbox, error)
 }
 
-// agentsBox is the box as the agent gets it: recorded, and of the agent's user.
-func (t *trial) agentsBox(ctx context.Context, p *place) (*recorded, *verdict) {
-	box := p.Sandbox
+// agentsBox returns the box as the agent gets it: recorded, and as the agent's user.
+func (t *trial) agentsBox(ctx context.Context, w *workspace) (*recorded, *verdict) {
+	box := w.Sandbox
 	var users sandbox.Sandbox
 	if name := t.task.AgentUser; name != "" {
 		err := fmt.Errorf("%w by this kind of box", errors.ErrUnsupported)
 		if of, ok := sandbox.As[asUser](box); ok {
-			users, err = of.AsUser(ctx, name, sandbox.Dir(p.dir))
+			users, err = of.AsUser(ctx, name, sandbox.Dir(w.dir))
 		}
 		if err != nil {
 			v, ok := ofBox(err)
@@ -119,19 +124,19 @@ func (t *trial) agentsBox(ctx context.Context, p *place) (*recorded, *verdict) {
 		if users != nil {
 			t.close(users)
 		}
-		v := verdictOf(Error, "record: %v", err)
+		v := verdictOf(Error, "create the recording: %v", err)
 		return nil, &v
 	}
 	return rec, nil
 }
 
-// A recorded box closes its file behind it.
+// A recorded is a box whose Close also closes the file of its recording.
 type recorded struct {
 	*recording.Box
 	file *boundedFile
 }
 
-// record records what the agent does.
+// record returns the box with a recording of what is done by it.
 func (t *trial) record(box sandbox.Sandbox) (*recorded, error) {
 	f, err := createBounded(t.cast, castMax)
 	if err != nil {
@@ -140,7 +145,7 @@ func (t *trial) record(box sandbox.Sandbox) (*recorded, error) {
 	return &recorded{recording.New(box, f), f}, nil
 }
 
-// Unwrap makes sandbox.As find the box.
+// Unwrap lets sandbox.As find the box.
 func (r *recorded) Unwrap() sandbox.Sandbox { return r.Box }
 
 func (r *recorded) Close() error { return errors.Join(r.Box.Close(), r.file.Close()) }
@@ -151,30 +156,30 @@ func (t *trial) close(box io.Closer) {
 	}
 }
 
-// prepare puts the task's files into a new box, and runs its setup.
-func (t *trial) prepare(ctx context.Context, box sandbox.Sandbox) (*place, *verdict) {
+// setUp puts the task's files into a new box, and runs the task's setup.
+func (t *trial) setUp(ctx context.Context, box sandbox.Sandbox) (*workspace, *verdict) {
 	limit := t.task.Limits.Setup
 	ctx, cancel := ctxerr.WithLimit(ctx, limit, tooLong(limit))
 	defer cancel()
-	p, err := placeOf(ctx, box, &t.task)
+	w, err := openWorkspace(ctx, box, &t.task)
 	if err == nil && t.task.Dir != "" {
-		err = p.Files().MkdirAll(ctx, t.task.Dir, 0o755)
+		err = w.Files().MkdirAll(ctx, t.task.Dir, 0o755)
 	}
 	if err == nil {
-		err = p.put(ctx, t.task.Files)
+		err = w.put(ctx, t.task.Files)
 	}
 	if err == nil && t.task.Setup != "" {
 		t.say("setup")
-		var e ended
-		if e, err = p.script(ctx, Script{Command: t.task.Setup}, t.log); err == nil {
+		var e scriptResult
+		if e, err = w.script(ctx, Script{Command: t.task.Setup}, t.log); err == nil {
 			err = e.err()
 		}
 	}
-	if err == nil && t.task.Dir != "" { // the image need not have had it when the session began
+	if err == nil && t.task.Dir != "" { // it may not have existed when the main session began
 		err = enter(ctx, box, t.task.Dir)
 	}
 	if err == nil {
-		return p, nil
+		return w, nil
 	}
 	if v, ok := ofBox(err); ok && v.Status == Lost {
 		return nil, &v
@@ -183,12 +188,12 @@ func (t *trial) prepare(ctx context.Context, box sandbox.Sandbox) (*place, *verd
 	return nil, &v
 }
 
-// tooLong is why something ends that takes longer than its limit.
+// tooLong is the error of what takes longer than its limit.
 func tooLong(limit time.Duration) error {
 	return fmt.Errorf("it took longer than %s", durationText(limit))
 }
 
-// durationText is 10m, where a Duration's String is 10m0s.
+// durationText formats a duration without zero seconds and minutes at its end: 10m, not 10m0s.
 func durationText(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -209,18 +214,18 @@ func enter(ctx context.Context, box sandbox.Session, dir string) error {
 	return err
 }
 
-// agent has the agent at work. If judged is false, the check is to decide.
-func (t *trial) agent(
-	ctx context.Context, p *place, box sandbox.Sandbox,
+// runAgent runs the agent. If judged is false, the check decides.
+func (t *trial) runAgent(
+	ctx context.Context, w *workspace, box sandbox.Sandbox,
 ) (v verdict, judged, oom bool) {
 	defer timed(&t.times.Agent)()
 	t.say("agent")
 	limit := t.task.Limits.Time
 	bounded, cancel := context.WithTimeoutCause(ctx, limit,
-		fmt.Errorf("the agent had not done it in %s", durationText(limit)))
+		fmt.Errorf("the agent had not returned after %s", durationText(limit)))
 	defer cancel()
-	killed := watchMemory(bounded, p)
-	err := t.call(context.WithValue(bounded, logKey{}, t.log), box)
+	killed := watchMemory(bounded, w)
+	err := t.callAgent(context.WithValue(bounded, logKey{}, t.log), box)
 	var none *noProgramError
 	if errors.As(err, &none) {
 		t.fatal = err
@@ -230,14 +235,15 @@ func (t *trial) agent(
 	return v, judged, killed()
 }
 
-// agentGrace is how long an agent may take to return after the end of its ctx: what its box then
-// kills has some seconds to end.
+// agentGrace is how long an agent may take to return after the end of its ctx. The commands that
+// its box then kills need some seconds to end.
 const agentGrace = 20 * time.Second
 
-// call calls the agent, and takes the box away from one that does not heed its ctx.
-func (t *trial) call(ctx context.Context, box sandbox.Sandbox) error {
-	done := guard.Go("the agent", func() error { return t.Agent(ctx, box, t.task) })
-	ended := func(err error) error {
+// callAgent calls the agent. If the agent does not return after the end of ctx, callAgent closes
+// its box.
+func (t *trial) callAgent(ctx context.Context, box sandbox.Sandbox) error {
+	done := guard.Go("the agent", func() error { return t.run.cfg.Agent(ctx, box, t.task) })
+	logPanic := func(err error) error {
 		var panicked *guard.PanicError
 		if errors.As(err, &panicked) {
 			t.say("%v\n%s", err, panicked.Stack)
@@ -246,52 +252,49 @@ func (t *trial) call(ctx context.Context, box sandbox.Sandbox) error {
 	}
 	select {
 	case err := <-done:
-		return ended(err)
+		return logPanic(err)
 	case <-ctx.Done():
 	}
 	select {
 	case err := <-done:
-		return ended(err)
+		return logPanic(err)
 	case <-time.After(agentGrace):
 		box.Close()
-		return ended(<-done)
+		return logPanic(<-done)
 	}
 }
 
-// watchMemory watches, until killed is called, whether the kernel kills in the box because memory
-// is used up. The box tells it at the end of a program that has run all the while; this one says
-// that it runs, and waits for the end of its input.
-func watchMemory(ctx context.Context, p *place) (killed func() bool) {
-	r, w := io.Pipe()
+// watchMemory watches, until killed is called, whether the kernel kills a program of the box
+// because memory is used up. The box reports that for a program that was running then, so
+// watchMemory runs one: it says that it runs, and waits for the end of its input.
+func watchMemory(ctx context.Context, w *workspace) (killed func() bool) {
+	stdin, end := io.Pipe()
 	said, says := io.Pipe()
 	var oom bool
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// a box that is lost says so itself
-		p.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "echo; read nothing"}, Stdin: r,
+		// The error does not matter: a box that is lost says so elsewhere.
+		w.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "echo; read nothing"}, Stdin: stdin,
 			Stdout: says, OOM: &oom})
-		r.Close()
+		stdin.Close()
 		says.Close()
 	}()
-	said.Read(make([]byte, 1))
-	said.Close() // what it says more is dropped
+	said.Read(make([]byte, 1)) // until it runs
+	said.Close()
 	return func() bool {
-		w.Close()
+		end.Close()
 		<-done
 		return oom
 	}
 }
 
-// waitsLimit is for how long a command that runs on when its agent has ended is looked at.
+// waitsLimit is how long waits looks at a command that goes on when the agent has ended.
 const waitsLimit = 5 * time.Second
 
-// waits reports whether the main session's command waits for an answer. If it does, or there is
-// none, Wait returns at once.
+// waits reports whether the main session's command waits for an answer. Wait returns at once if it
+// does, and if there is no command.
 func waits(ctx context.Context, box sandbox.Session) bool {
 	r, err := box.Wait(ctx, sandbox.Yield(waitsLimit))
 	return err == nil && r.State == sandbox.Waiting
 }
-
-// differencesMax is how many differences the log shows.
-const differencesMax = 20

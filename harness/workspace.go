@@ -21,7 +21,7 @@ import (
 )
 
 // A place is a box and the directory in it where a task's scripts start.
-type place struct {
+type workspace struct {
 	sandbox.Sandbox
 	dir string   // absolute
 	env []string // of all scripts, before their own
@@ -30,10 +30,10 @@ type place struct {
 // pathMax bounds a path that a box tells: Linux has none that is longer.
 const pathMax = 4096
 
-// placeOf finds out where the task's scripts start.
-func placeOf(ctx context.Context, box sandbox.Sandbox, t *Task) (*place, error) {
+// openWorkspace finds out where the task's scripts start.
+func openWorkspace(ctx context.Context, box sandbox.Sandbox, t *Task) (*workspace, error) {
 	if t.Dir != "" {
-		return &place{Sandbox: box, dir: t.Dir}, nil
+		return &workspace{Sandbox: box, dir: t.Dir}, nil
 	}
 	ctx, out, stop := bounded.Capture(ctx, "what pwd says", pathMax)
 	defer stop()
@@ -45,11 +45,11 @@ func placeOf(ctx context.Context, box sandbox.Sandbox, t *Task) (*place, error) 
 	if !path.IsAbs(dir) {
 		return nil, fmt.Errorf("the box does not tell its directory: pwd says %.100q", dir)
 	}
-	return &place{Sandbox: box, dir: dir}, nil
+	return &workspace{Sandbox: box, dir: dir}, nil
 }
 
 // abs returns a path in the box.
-func (p *place) abs(name string) string {
+func (p *workspace) abs(name string) string {
 	if path.IsAbs(name) {
 		return name
 	}
@@ -57,7 +57,7 @@ func (p *place) abs(name string) string {
 }
 
 // put puts files into the box. No program of the box has a part in it.
-func (p *place) put(ctx context.Context, files []File) error {
+func (p *workspace) put(ctx context.Context, files []File) error {
 	for _, f := range files {
 		if err := p.putOne(ctx, f); err != nil {
 			return fmt.Errorf("put %s into the box: %w", f.To, err)
@@ -66,7 +66,7 @@ func (p *place) put(ctx context.Context, files []File) error {
 	return nil
 }
 
-func (p *place) putOne(ctx context.Context, f File) error {
+func (p *workspace) putOne(ctx context.Context, f File) error {
 	to := p.abs(f.To)
 	if f.From == "" {
 		return p.putText(ctx, to, f)
@@ -98,7 +98,7 @@ func (p *place) putOne(ctx context.Context, f File) error {
 
 // putText puts a file into the place of what is at to. If that is a symbolic link, what it leads to
 // stays.
-func (p *place) putText(ctx context.Context, to string, f File) error {
+func (p *workspace) putText(ctx context.Context, to string, f File) error {
 	files := p.Files()
 	if err := files.Remove(ctx, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -113,7 +113,7 @@ const systemPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 // checked returns the place as the check gets it. If the agent is another user, programs come from
 // directories of the system, or from where the task says: not from those that the image's PATH
 // names and the agent can perhaps write to.
-func (p *place) checked(t *Task) *place {
+func (p *workspace) forCheck(t *Task) *workspace {
 	if t.AgentUser == "" {
 		return p
 	}
@@ -123,18 +123,18 @@ func (p *place) checked(t *Task) *place {
 			env = append(env, kv)
 		}
 	}
-	return &place{p.Sandbox, p.dir, env}
+	return &workspace{p.Sandbox, p.dir, env}
 }
 
 // An ended script has this exit status. OOM says whether the kernel killed for memory meanwhile.
-type ended struct {
+type scriptResult struct {
 	code int
 	oom  bool
 	said string // its last line, if it has not gone well
 }
 
 // err says what has not gone well.
-func (e ended) err() error {
+func (e scriptResult) err() error {
 	switch {
 	case e.code == 0:
 		return nil
@@ -145,11 +145,11 @@ func (e ended) err() error {
 }
 
 // script runs a task's script; all that it prints goes to log.
-func (p *place) script(ctx context.Context, s Script, log io.Writer) (ended, error) {
+func (p *workspace) script(ctx context.Context, s Script, log io.Writer) (scriptResult, error) {
 	if err := p.put(ctx, s.Files); err != nil {
-		return ended{code: -1}, err
+		return scriptResult{code: -1}, err
 	}
-	var e ended
+	var e scriptResult
 	var said lastlines.Writer
 	out := io.MultiWriter(log, &said)
 	var err error
