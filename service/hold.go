@@ -17,7 +17,7 @@ import (
 	"github.com/sandshell/sandshell/service/place"
 )
 
-// A held box is one that this process is connected to.
+// A held is a box that this process is connected to.
 type held struct {
 	place.Attached
 	handle string
@@ -40,26 +40,27 @@ func newHeld(box place.Attached, handle string) *held {
 	return h
 }
 
-// release lets go of the box, which goes on.
+// release disconnects from the box, which goes on.
 func (h *held) release() { h.once.Do(func() { h.Detach() }) }
 
-// A shared box is what Open returns. Its Close does nothing: the box is everybody's.
+// A shared is the box that Open returns. Its Close does nothing, because all callers share the box.
 type shared struct{ place.Attached }
 
 func (shared) Close() error { return nil }
 
-// Detach does nothing either.
+// Detach does nothing, as Close does.
 func (shared) Detach() error { return nil }
 
-// Open returns the box as a Sandbox, attached. All callers in this process share it, its main
-// session too; those who want a shell of their own open one. Its Close does nothing: Delete removes
-// the box, and its calls return sandbox.ErrLost then, or sandbox.ErrClosed where this process had
-// let go of it first. Open is ErrNotFound for a box that is not there, and ErrConflict for one that
-// does not run.
+// Open connects to a running box and returns it. The error is ErrNotFound if there is no such box,
+// and ErrConflict if it does not run.
 //
-// A box is attached to one process at a time: if several processes of the service Open it in turn,
-// each takes it away from the other, whose calls return sandbox.ErrLost. Have the requests for one
-// id come to one process.
+// All callers in this process share the box and its main session. To get a shell of its own, a
+// caller opens a session. Close of the returned Sandbox does nothing. After Delete, its calls
+// return sandbox.ErrLost, or sandbox.ErrClosed if this process had disconnected before.
+//
+// A box is attached to one process at a time. If several processes Open it in turn, each takes it
+// away from the one before, whose calls return sandbox.ErrLost. So send all requests for one id to
+// one process.
 func (s *Service) Open(ctx context.Context, id string) (_ sandbox.Sandbox, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -80,7 +81,8 @@ func (s *Service) Open(ctx context.Context, id string) (_ sandbox.Sandbox, err e
 	return shared{h.Attached}, nil
 }
 
-// hold returns this process's connection to a box that runs. The caller has its turn.
+// hold returns this process's connection to a running box, and connects if there is none. The
+// caller has the turn of the box.
 func (s *Service) hold(ctx context.Context, r *place.Record) (*held, error) {
 	s.mu.Lock()
 	h := s.held[r.ID]
@@ -102,7 +104,7 @@ func (s *Service) hold(ctx context.Context, r *place.Record) (*held, error) {
 	return s.keep(r.ID, newHeld(box, r.Handle)), nil
 }
 
-// keep notes that this process is connected to a box.
+// keep records that this process is connected to a box.
 func (s *Service) keep(id string, h *held) *held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +112,7 @@ func (s *Service) keep(id string, h *held) *held {
 	return h
 }
 
-// drop lets go of a box.
+// drop disconnects from a box.
 func (s *Service) drop(id string) {
 	s.mu.Lock()
 	h := s.held[id]
@@ -131,12 +133,12 @@ func (s *Service) holding(r *place.Record) *held {
 	return nil
 }
 
-// connectedLimit is how long a connection that was cut may take to be there again, or to turn out
-// to be lost, before it counts as none.
+// connectedLimit is how long connected waits for a connection that was cut: until it is there again
+// or is known to be lost.
 const connectedLimit = 200 * time.Millisecond
 
-// connected reports whether this process is connected to a box, so that it knows all that goes on
-// there. A box that another process has taken over it lets go of.
+// connected reports whether this process is connected to a box, and so knows all that goes on
+// there. If another process has taken the box over, connected disconnects from it.
 func (s *Service) connected(ctx context.Context, r *place.Record) bool {
 	h := s.holding(r)
 	if h == nil {
@@ -146,13 +148,13 @@ func (s *Service) connected(ctx context.Context, r *place.Record) bool {
 	defer cancel()
 	err := h.Lost(ctx)
 	if errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrClosed) {
-		s.letGo(r.ID, h)
+		s.dropIf(r.ID, h)
 	}
 	return err == nil
 }
 
-// letGo lets go of a box, if that connection is still this process's.
-func (s *Service) letGo(id string, h *held) {
+// dropIf disconnects from a box, if h is still this process's connection to it.
+func (s *Service) dropIf(id string, h *held) {
 	s.mu.Lock()
 	if s.held[id] == h {
 		delete(s.held, id)
@@ -162,8 +164,8 @@ func (s *Service) letGo(id string, h *held) {
 }
 
 const (
-	healthGrace = 15 * time.Second // how long after its start a box need not answer
-	healthLimit = 2 * time.Second  // how long it may take to answer
+	healthGrace = 15 * time.Second // how long after its start a box need not serve
+	healthLimit = 2 * time.Second  // how long an answer may take
 )
 
 // health asks a running box whether it serves, if this process is connected to it.
@@ -178,7 +180,7 @@ func (s *Service) health(ctx context.Context, r *place.Record, spec *Spec) (Stat
 		return Running, ""
 	case errors.Is(err, sandbox.ErrLost), errors.Is(err, sandbox.ErrClosed):
 		// another process has it now
-		s.letGo(r.ID, h)
+		s.dropIf(r.ID, h)
 		return Running, ""
 	case time.Since(r.Note.Started) < healthGrace:
 		return Starting, "it does not serve yet: " + err.Error()

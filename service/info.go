@@ -32,27 +32,26 @@ const (
 	KeptFiles   = place.KeptFiles   // its files; its programs had ended
 )
 
-// An Info tells of a box. It is the caller's.
+// An Info describes a box at one moment. The caller may change it.
 type Info struct {
 	ID      string
 	Owner   string
 	Spec    string // the Spec's ID
 	Status  Status
-	Detail  string // why it has that status, for people; "" if there is nothing to say
-	Dir     string // where its sessions start; "" while it starts
+	Detail  string // why it has that status, for people; may be empty
+	Dir     string // where its sessions start; empty while it starts
 	Created time.Time
 
 	URLs       []URL  // only while Running, and if Config.URL is set
 	SessionKey string // only while Running
-	// Published says which port of 127.0.0.1 of the engine's machine each port of the spec's
-	// Config.Publish has become, by the port in the box. It is another after the box's programs
-	// have been started again.
+	// Published maps each port of the spec's Config.Publish to the port of 127.0.0.1 on the
+	// engine's machine. The ports change when the box's programs are started again.
 	Published map[int]int
-	Use       *Use // nil unless it was asked for: see Query.Use and Service.Usage
+	Use       *Use // nil unless Query.Use was set
 	Kept      Kept
 }
 
-// A URL is where a port of a box is reached.
+// A URL is the address of a port of a box.
 type URL struct {
 	Name string // the Port's
 	URL  string

@@ -14,14 +14,14 @@ import (
 	"github.com/sandshell/sandshell/service/place"
 )
 
-// startLimit is for how long a box may be seen as being started. Afterwards its maker has given up,
-// or cannot remove it.
+// startLimit is how long a box may be seen as being started. Afterwards its maker has given up, or
+// cannot remove it.
 const startLimit = 10 * time.Minute
 
 const maxBatch = 100
 
-// records returns the boxes of the service, or that of an id: those that are there or are being
-// started, not those of pools, nor what a killed process has left of a start.
+// records returns the boxes of the service, or that of an id. It leaves out the boxes of pools, and
+// what a killed process has left of a start.
 func (s *Service) records(ctx context.Context, id string) ([]*place.Record, error) {
 	all, err := s.place.List(ctx, id)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Service) records(ctx context.Context, id string) ([]*place.Record, erro
 	return records, nil
 }
 
-// abandoned reports whether nobody will finish the start of a box.
+// abandoned reports whether no process will finish the start of a box.
 func (s *Service) abandoned(r *place.Record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *Service) BatchGet(ctx context.Context, ids []string) (_ []*Info, err er
 	}
 	defer func() { done(&err) }()
 	if len(ids) > maxBatch {
-		return nil, invalid("IDs", "there are %d: at most %d can be asked for at once", len(ids),
+		return nil, invalid("IDs", "there are %d: ask for at most %d at once", len(ids),
 			maxBatch)
 	}
 	records, err := s.records(ctx, "")
@@ -120,8 +120,8 @@ func (s *Service) BatchGet(ctx context.Context, ids []string) (_ []*Info, err er
 	return infos, err
 }
 
-// Search returns the boxes that there are, the newest first. Pages neither skip nor repeat a box
-// that is there all the while, whatever comes and goes.
+// Search returns boxes, the newest first. Whatever comes and goes between two calls, the pages
+// neither skip nor repeat a box that exists all the while.
 func (s *Service) Search(ctx context.Context, q Query) (_ *Page, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -133,9 +133,9 @@ func (s *Service) Search(ctx context.Context, q Query) (_ *Page, err error) {
 	}
 	switch {
 	case q.Limit < 1 || q.Limit > maxBatch:
-		return nil, invalid("Limit", "it is %d: it has to be from 1 to %d", q.Limit, maxBatch)
+		return nil, invalid("Limit", "it is %d: give 1 to %d", q.Limit, maxBatch)
 	case q.Status != "" && !slices.Contains(statuses, q.Status):
-		return nil, invalid("Status", "%q is none: there are %q", q.Status, statuses)
+		return nil, invalid("Status", "%q is no status: there are %q", q.Status, statuses)
 	}
 	after, err := parsePage(q.Page)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Service) Search(ctx context.Context, q Query) (_ *Page, err error) {
 	})
 	slices.SortFunc(records, byAge)
 	page := &Page{}
-	// a health check may change a box's status, so that it is not among those wanted
+	// A health check may change a status, so that a box no longer matches the query.
 	for len(records) > 0 && len(page.Items) < q.Limit {
 		n := min(q.Limit-len(page.Items), len(records))
 		infos, err := s.infos(ctx, records[:n], q.Use)
@@ -172,7 +172,7 @@ func (s *Service) Search(ctx context.Context, q Query) (_ *Page, err error) {
 	return page, nil
 }
 
-// wants reports whether a box is searched for, whatever its status.
+// wants reports whether a box matches the query, but for its status.
 func (q *Query) wants(r *place.Record) bool {
 	owned := q.Owner == "" || r.Note != nil && r.Note.Owner == q.Owner
 	return owned && (q.Spec == "" || q.Spec == r.Spec)
@@ -208,10 +208,10 @@ func parsePage(page string) (*place.Record, error) {
 	return last, nil
 }
 
-// atOnce is how many boxes are looked at at once.
+// atOnce is how many boxes infos asks about at once.
 const atOnce = 32
 
-// infos tells of boxes; a nil stays one.
+// infos returns the Infos of boxes. For a nil Record, the Info is nil.
 func (s *Service) infos(ctx context.Context, records []*place.Record, use bool) ([]*Info, error) {
 	infos := make([]*Info, len(records))
 	errs := make([]error, len(records))
@@ -245,7 +245,7 @@ func (s *Service) infos(ctx context.Context, records []*place.Record, use bool) 
 	return infos, errors.Join(errs...)
 }
 
-// info tells of a box.
+// info returns the Info of a box.
 func (s *Service) info(ctx context.Context, r *place.Record) (*Info, error) {
 	i := &Info{ID: r.ID, Spec: r.Spec, Status: r.Status, Detail: r.Detail, Created: r.Created}
 	if r.Note == nil {
@@ -306,9 +306,9 @@ func (s *Service) Usage(ctx context.Context, id string) (_ *Use, err error) {
 	return use, nil
 }
 
-// Watch tells of all boxes of the service that come, go or change, as the engine has it, until ctx
-// ends; then the channel is closed. It does not tell what a health check would. A reader that is
-// slow holds up only itself. The channel is closed when the service is, too.
+// Watch returns a channel of events: boxes of the service that come, go or change, as the engine
+// sees it. What health checks find is not among them. A slow reader holds up only itself. The
+// channel is closed when ctx ends or the service is closed.
 func (s *Service) Watch(ctx context.Context) (_ <-chan place.Event, err error) {
 	_, done, err := s.begin(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // foreignAge.
 const poolAge = 12 * time.Hour
 
-// A pool has boxes of one spec ready.
+// A pool keeps boxes of one spec ready.
 type pool struct {
 	spec  *Spec
 	boxes *remotebox.Stock[*held]
@@ -47,22 +47,22 @@ func (s *Service) newPool(spec *Spec) *pool {
 
 func (p *pool) close() { p.boxes.Close() }
 
-// of reports whether the pool's boxes are of that spec, as it is now.
-func (p *pool) of(spec *Spec) bool { return p.spec == spec || reflect.DeepEqual(p.spec, spec) }
+// matches reports whether the pool's boxes are made from that version of the spec.
+func (p *pool) matches(spec *Spec) bool { return p.spec == spec || reflect.DeepEqual(p.spec, spec) }
 
-// ready takes a box from the pool; nil if there is none.
-func (s *Service) ready(spec *Spec) *held {
+// takeReady takes a box from the pool of a spec. It returns nil if none is ready.
+func (s *Service) takeReady(spec *Spec) *held {
 	s.mu.Lock()
 	p := s.pools[spec.ID]
 	s.mu.Unlock()
-	if p == nil || !p.of(spec) {
+	if p == nil || !p.matches(spec) {
 		return nil
 	}
 	h, _ := p.boxes.Take()
 	return h
 }
 
-// fillPools makes pools for the specs that want them, and ends those of others.
+// fillPools makes pools for the specs that have Warm set, and closes the pools of others.
 func (s *Service) fillPools(ctx context.Context) error {
 	wanted := map[string]*Spec{}
 	for page, more := "", true; more; more = page != "" {
@@ -80,7 +80,7 @@ func (s *Service) fillPools(ctx context.Context) error {
 	var old []*pool
 	s.mu.Lock()
 	for id, p := range s.pools {
-		if wanted[id] == nil || !p.of(wanted[id]) {
+		if wanted[id] == nil || !p.matches(wanted[id]) {
 			old = append(old, p)
 			delete(s.pools, id)
 		}

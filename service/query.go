@@ -1,17 +1,17 @@
 package service
 
-// A Query says which boxes are searched for. The zero value is all of them.
+// A Query says which boxes Search returns. The zero value means all of them.
 type Query struct {
-	Page   string // the Next of the page before; "": the first
-	Limit  int    // boxes on a page, 1 to 100. Default: 100
-	Owner  string // "": any
-	Spec   string // "": any
-	Status Status // "": any
-	Use    bool   // fill in Info.Use, which takes the engine a second or two
+	Page   string // the Next of the page before; empty for the first page
+	Limit  int    // boxes on a page, from 1 to 100; 0 means 100
+	Owner  string // empty for any
+	Spec   string // empty for any
+	Status Status // empty for any
+	Use    bool   // fill in Info.Use; the engine needs a second or two for that
 }
 
-// A Page is a part of what Search has found, the newest first.
+// A Page is a part of what Search found, the newest boxes first.
 type Page struct {
 	Items []*Info
-	Next  string // the page behind it; "": there is none
+	Next  string // the Query.Page of the next page; empty after the last
 }

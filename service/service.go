@@ -15,29 +15,29 @@ import (
 	"github.com/sandshell/sandshell/service/place"
 )
 
-// A Config has the settings of a Service.
+// A Config says how a Service works. Specs and Secret must be set.
 type Config struct {
-	// Place is where the boxes are. The service closes it. Default: Docker(nil).
+	// Place holds the boxes. The service closes it. Default: Docker(nil).
 	Place place.Place
-	// Specs are the kinds of boxes that there are: NewSpecs, OpenSpecs, or a store of one's own.
+	// Specs are the kinds of boxes. NewSpecs and OpenSpecs return some.
 	Specs Specs
-	// Secret makes session keys: at least 32 bytes, the same in all processes of the service. With
-	// another secret all keys are others.
+	// Secret is what session keys are made with: at least 32 random bytes, the same in all
+	// processes of the service. If it changes, all session keys change.
 	Secret []byte
-	// Logger gets what happens beside the results. Default: none.
+	// Logger logs what the service does in the background. Default: nothing is logged.
 	Logger *slog.Logger
-	// Name tells this service's boxes from those of other services on the same engine: lower-case
-	// letters and digits, at most 20. Default: "default".
+	// Name tells the service's boxes from those of other services in the same Place. It has at most
+	// 20 lower-case letters and digits. Default: "default".
 	Name string
-	// URL returns where a port of a running box is reached, for Info.URLs. If it panics, what asks
-	// for the box returns an error. Default: nowhere.
+	// URL returns the address of a port of a running box, for Info.URLs; see URLs. If it panics,
+	// the call that asks for the box returns an error. If it is nil, Info.URLs is empty.
 	URL func(id string, port Port) string
-	// Every is how often the service looks after its boxes: pauses and deletes what is due, and
+	// Every is how often the service pauses and deletes the boxes for which that is due, and
 	// removes what killed processes have left. Default: 15 s.
 	Every time.Duration
 }
 
-// A Service has many boxes. Its methods may be called from several goroutines.
+// A Service manages boxes. Its methods may be called concurrently.
 type Service struct {
 	name   string
 	place  place.Place
@@ -49,8 +49,8 @@ type Service struct {
 	turns  turns           // by id
 	ctx    context.Context // ends when the service closes
 	cancel context.CancelFunc
-	close  func() error   // closeOnce, once
-	tasks  sync.WaitGroup // what goes on in the background, and calls
+	close  func() error   // calls closeOnce once
+	tasks  sync.WaitGroup // calls, and what runs in the background
 
 	mu     sync.Mutex
 	closed bool
@@ -70,8 +70,7 @@ const (
 	minSecret    = 32
 )
 
-// New returns a service. Boxes that there are already are found again. It does not wait for the
-// engine.
+// New returns a service. It finds the boxes that exist already. It does not wait for the engine.
 func New(o Config) (*Service, error) {
 	if o.Name == "" {
 		o.Name = "default"
@@ -104,15 +103,14 @@ func New(o Config) (*Service, error) {
 func (o *Config) check() error {
 	switch {
 	case !validName.MatchString(o.Name):
-		return invalid("Config.Name", "%q: it has to be of lower-case letters and digits, at "+
-			"most 20", o.Name)
+		return invalid("Config.Name", "%q: write lower-case letters and digits, at most 20", o.Name)
 	case o.Specs == nil:
-		return invalid("Config.Specs", "it is nil: NewSpecs makes one")
+		return invalid("Config.Specs", "it is nil: NewSpecs makes a store")
 	case len(o.Secret) < minSecret:
-		return invalid("Config.Secret", "it has %d bytes: at least %d are needed, of a random "+
-			"generator", len(o.Secret), minSecret)
+		return invalid("Config.Secret", "it has %d bytes: give at least %d random bytes",
+			len(o.Secret), minSecret)
 	case o.Every < 0:
-		return invalid("Config.Every", "it is %v: it has to be more than nothing", o.Every)
+		return invalid("Config.Every", "%v is negative: 0 means the default", o.Every)
 	}
 	return nil
 }
@@ -120,9 +118,9 @@ func (o *Config) check() error {
 // Specs returns the store of specs.
 func (s *Service) Specs() Specs { return s.store }
 
-// Close lets go of all boxes, which go on, and removes those that were only kept ready. It waits
-// for what goes on in the background. Calls that are under way end; they and later ones return
-// sandbox.ErrClosed.
+// Close disconnects from all boxes, which go on, and removes the boxes that were only kept ready.
+// It ends the calls under way and waits for them and for the background work. These calls, and
+// later ones, return sandbox.ErrClosed. Closing again does nothing.
 func (s *Service) Close() error { return s.close() }
 
 func (s *Service) closeOnce() error {
@@ -146,8 +144,8 @@ func (s *Service) closeOnce() error {
 	return s.place.Close()
 }
 
-// begin begins a call. The context that it returns ends with the call's own, and when the service
-// closes. The caller has done called with the call's error at its end.
+// begin begins a call. The context that it returns ends with ctx, and when the service closes. The
+// caller calls done at the call's end, with the call's error.
 func (s *Service) begin(ctx context.Context) (_ context.Context, done func(*error), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +165,7 @@ func (s *Service) begin(ctx context.Context) (_ context.Context, done func(*erro
 	}, nil
 }
 
-// turns has the calls about one box wait for each other.
+// turns makes the calls about one box wait for each other.
 type turns struct {
 	mu sync.Mutex
 	of map[string]*turn
@@ -178,7 +176,7 @@ type turn struct {
 	waiting int
 }
 
-// enter says that somebody wants the turn.
+// enter adds a goroutine to those that want the turn.
 func (t *turns) enter(id string) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,7 +190,7 @@ func (t *turns) enter(id string) *turn {
 	return mine
 }
 
-// leave says that somebody has had the turn, or no longer wants it.
+// leave removes a goroutine from those that want the turn. had says whether it had it.
 func (t *turns) leave(id string, had bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -205,7 +203,7 @@ func (t *turns) leave(id string, had bool) {
 	}
 }
 
-// take waits for its turn, and returns what ends it.
+// take waits for the turn of an id. The caller calls what it returns at the end of the turn.
 func (t *turns) take(ctx context.Context, id string) (func(), error) {
 	select {
 	case <-t.enter(id).free:
@@ -216,7 +214,7 @@ func (t *turns) take(ctx context.Context, id string) (func(), error) {
 	}
 }
 
-// try takes the turn if nobody has it.
+// try takes the turn of an id if no other goroutine has it.
 func (t *turns) try(id string) (leave func(), ok bool) {
 	select {
 	case <-t.enter(id).free:

@@ -14,40 +14,41 @@ import (
 
 // A Spec says how boxes of one kind are made, and what becomes of them.
 type Spec struct {
-	// ID names it: letters, digits, "_", ".", "-", "/" and ":", at most 128, a letter or digit
-	// first.
+	// ID has at most 128 letters, digits and "_", ".", "-", "/" and ":". It begins with a letter or
+	// digit.
 	ID string
-	// Config is what each box is made of. Its Name, Keep and Docker are the service's to set.
+	// Config is what each box is made of. Its Name, Keep and Docker must not be set: the service
+	// sets them.
 	Config sshbox.Config
-	// Ports are what the boxes serve, for Info.URLs.
+	// Ports are the ports that the boxes serve on, for Info.URLs.
 	Ports []Port
-	// Health says how to find out whether a box serves. Default: a box that runs is Running.
+	// Health says how to find out whether a box serves. If it is nil, a box that runs is Running.
 	Health *Health
-	// Env is added to each box's environment, "NAME=value". The engine shows it to whoever may ask
-	// (docker inspect): what is secret comes with StartOptions.Env.
+	// Env is added to the environment of each box, as "NAME=value". It is not for secrets, because
+	// anyone who can ask the engine sees it (docker inspect): use StartOptions.Env.
 	Env []string
 	// Lifecycle says when boxes are paused and deleted. Default: never.
 	Lifecycle Lifecycle
 	// Warm is how many boxes each process of the service keeps ready for Start. Default: none.
 	Warm int
-	// MaxPerOwner is how many boxes of this spec an owner may have. Default: any number.
+	// MaxPerOwner is how many boxes of this spec an owner may have. 0 means any number.
 	MaxPerOwner int
 }
 
-// A Port is one that a box serves on.
+// A Port is a port that a box serves on.
 type Port struct {
-	// letters, digits and "_", at most 30, a letter or digit first: it becomes part of host names,
-	// where capital letters are small ones
+	// Name has at most 30 letters, digits and "_", and begins with a letter or digit. It becomes
+	// part of host names, so names that differ only in case are the same.
 	Name string
 	Port int
 }
 
-// Health says how to ask a box whether it serves: an HTTP GET, through Dial, that is answered with
-// a status below 400. A box that does not answer is Starting for the first 15 s and Error
-// afterwards.
+// A Health says how to ask a box whether it serves. The service sends an HTTP GET through Dial. The
+// box serves if the status of the answer is below 400. Otherwise the box is Starting for the first
+// 15 s, and Error afterwards.
 //
-// Only the process that has the box open (Open, Start, WaitRunning) asks; for others a box that
-// runs is Running, since to ask they would have to take it over.
+// Only the process that is connected to the box (by Start, Open or WaitRunning) asks. For other
+// processes a box that runs is Running, because to ask they would have to take the box over.
 type Health struct {
 	Port int
 	Path string // default "/"
@@ -55,19 +56,20 @@ type Health struct {
 
 // A Lifecycle says when boxes are paused and deleted. The zero value of a field switches it off.
 type Lifecycle struct {
-	// Idle: a box in which nothing has gone on for so long is paused: no command, job, connection
-	// or request (Service.Used).
+	// Idle is after how long without a command, job, connection or request (see Service.Used) a box
+	// is paused.
 	Idle time.Duration
-	// Session: a box that has run for so long since its start or its last Resume is paused.
+	// Session is how long after its start or its last Resume a box is paused.
 	Session time.Duration
-	// Keep: a box that has not run for so long is deleted.
+	// Keep is after how long without running a box is deleted.
 	Keep time.Duration
-	// MaxRunning: when more boxes of the spec run, the least recently used is paused first.
+	// MaxRunning is how many boxes of the spec may run. If more do, the service pauses the least
+	// recently used.
 	MaxRunning int
 }
 
-// DefaultLifecycle pauses after 20 minutes of idleness and after 12 hours, and deletes what has not
-// run for 10 days.
+// DefaultLifecycle pauses a box that is idle for 20 minutes or has run for 12 hours, and deletes a
+// box that has not run for 10 days.
 var DefaultLifecycle = Lifecycle{Idle: 20 * time.Minute, Session: 12 * time.Hour,
 	Keep: 10 * 24 * time.Hour}
 
@@ -93,25 +95,25 @@ var (
 	validPort   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_]{0,29}$`)
 )
 
-// Check says what in the spec cannot be: an *InvalidError, or nil.
+// Check returns an *InvalidError that names what is wrong with the spec, or nil.
 func (s *Spec) Check() error {
 	if s == nil {
 		return invalid("Spec", "it is nil")
 	}
 	if !validSpecID.MatchString(s.ID) {
-		return invalid("Spec.ID", "%q: it has to be of letters, digits, \"_\", \".\", \"-\", "+
-			"\"/\" and \":\", at most 128, a letter or digit first", s.ID)
+		return invalid("Spec.ID", "%q: write at most 128 letters, digits, \"_\", \".\", "+
+			"\"-\", \"/\" and \":\", a letter or digit first", s.ID)
 	}
 	names := map[string]bool{}
 	for _, p := range s.Ports {
 		switch {
 		case !validPort.MatchString(p.Name):
-			return invalid("Spec.Ports", "the name %q: it has to be of letters, digits and "+
-				"\"_\", at most 30, a letter or digit first", p.Name)
+			return invalid("Spec.Ports", "the name %q: write at most 30 letters, digits and "+
+				"\"_\", a letter or digit first", p.Name)
 		case names[strings.ToLower(p.Name)]:
 			return invalid("Spec.Ports", "the name %q is there twice", p.Name)
 		case p.Port < 1 || p.Port > 65535:
-			return invalid("Spec.Ports", "%s has the port %d: it has to be from 1 to 65535", p.Name,
+			return invalid("Spec.Ports", "%s has the port %d: give one from 1 to 65535", p.Name,
 				p.Port)
 		}
 		names[strings.ToLower(p.Name)] = true
@@ -122,15 +124,14 @@ func (s *Spec) Check() error {
 			"and a path that begins with \"/\"", h.Port, h.Path)
 	}
 	if s.Config.Name != "" || s.Config.Keep || s.Config.Docker != nil {
-		return invalid("Spec.Config", "Name, Keep and Docker are the service's to set: leave "+
-			"them out")
+		return invalid("Spec.Config", "the service sets Name, Keep and Docker: leave them out")
 	}
 	if err := environ.Check(s.Env); err != nil {
 		return invalid("Spec.Env", "%v", err)
 	}
 	l := s.Lifecycle
 	if l.Idle < 0 || l.Session < 0 || l.Keep < 0 || l.MaxRunning < 0 {
-		return invalid("Spec.Lifecycle", "%+v: nothing may be negative; zero switches a field off",
+		return invalid("Spec.Lifecycle", "%+v: no field may be negative; 0 switches a field off",
 			l)
 	}
 	if s.Warm < 0 || s.MaxPerOwner < 0 {

@@ -17,7 +17,8 @@ type MemorySpecs struct {
 
 var _ Specs = (*MemorySpecs)(nil)
 
-// NewSpecs returns a store of these specs. The first is the default.
+// NewSpecs returns a store of specs. The first spec is the default. The error is an *InvalidError
+// if one is nil or fails its Check, or if two have the same ID.
 func NewSpecs(specs ...*Spec) (*MemorySpecs, error) {
 	m := &MemorySpecs{}
 	for i, spec := range specs {
@@ -44,8 +45,8 @@ func (m *MemorySpecs) findLocked(id string) (int, bool) {
 	})
 }
 
-// Set adds a spec, or replaces the one of its ID: for boxes that are started from now on. The spec
-// is not to be changed afterwards.
+// Set adds a spec, or replaces the spec of the same ID. It affects boxes that are started later.
+// The caller must not change spec afterwards.
 func (m *MemorySpecs) Set(spec *Spec) error {
 	if err := spec.Check(); err != nil {
 		return err
@@ -89,7 +90,7 @@ func (m *MemorySpecs) Get(_ context.Context, id string) (*Spec, error) {
 // BatchGet implements Specs.
 func (m *MemorySpecs) BatchGet(ctx context.Context, ids []string) ([]*Spec, error) {
 	if len(ids) > maxBatch {
-		return nil, invalid("IDs", "there are %d: at most %d can be asked for at once", len(ids),
+		return nil, invalid("IDs", "there are %d: ask for at most %d at once", len(ids),
 			maxBatch)
 	}
 	specs := make([]*Spec, len(ids))
@@ -106,13 +107,13 @@ func (m *MemorySpecs) BatchGet(ctx context.Context, ids []string) ([]*Spec, erro
 	return specs, nil
 }
 
-// Search implements Specs. A page is named for the last ID of the one before.
+// Search implements Specs. The name of a page is the last ID of the page before it.
 func (m *MemorySpecs) Search(_ context.Context, page string, limit int) ([]*Spec, string, error) {
 	if limit == 0 {
 		limit = maxBatch
 	}
 	if limit < 1 || limit > maxBatch {
-		return nil, "", invalid("Limit", "it is %d: it has to be from 1 to %d", limit, maxBatch)
+		return nil, "", invalid("Limit", "it is %d: give 1 to %d", limit, maxBatch)
 	}
 	if page != "" && !validSpecID.MatchString(page) {
 		return nil, "", invalid("Page", "%q is not the next of a page", page)
@@ -142,7 +143,8 @@ func (m *MemorySpecs) Default(ctx context.Context) (*Spec, error) {
 	return m.Get(ctx, first)
 }
 
-// SetDefault makes the spec of that ID the default; "" means that there is none.
+// SetDefault makes the spec of an ID the default. If id is "", there is no default. The error is
+// ErrNotFound if there is no such spec.
 func (m *MemorySpecs) SetDefault(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

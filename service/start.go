@@ -18,22 +18,22 @@ import (
 	"github.com/sandshell/sandshell/service/place"
 )
 
-// StartOptions say which box to start.
+// StartOptions say which box to start. The zero value starts a new box of the default spec.
 type StartOptions struct {
-	// Spec is the spec's ID. Default: that of Specs.Default.
+	// Spec is the ID of a spec. Default: that of Specs.Default.
 	Spec string
-	// ID is the box's: a letter or digit, and up to 127 more of these, "_", "." and "-". Default:
-	// one is made.
+	// ID is the box's id: a letter or digit, and up to 127 more letters, digits, "_", "." and "-".
+	// If it is empty, Start makes one.
 	ID string
-	// Owner is whom the box belongs to, at most 128 bytes of printable text. The service compares
-	// it, and no more; whoever may ask the engine sees it.
+	// Owner is at most 128 bytes of printable text. The service only compares it. Anyone who can
+	// ask the engine sees it.
 	Owner string
-	// Env is added to the box's environment, "NAME=value". It may be secret: it is kept in the
-	// memory of the box only. A box whose programs have ended gets it from the Start that resumes
-	// it.
+	// Env is added to the box's environment, as "NAME=value". It may be secret: only the memory of
+	// the box holds it. If a Start resumes a box whose programs have ended, the box gets the Env of
+	// that Start.
 	Env []string
-	// Files are copied into the directory where sessions start, when the box is made. Default:
-	// none.
+	// Files are copied into the directory where sessions start, when the box is made. If Files is
+	// nil, none are.
 	Files fs.FS
 }
 
@@ -262,15 +262,15 @@ func (s *Service) checkQuota(ctx context.Context, spec *Spec, o StartOptions, ha
 	return nil
 }
 
-// make makes a box, or takes one from the pool. The error is ErrConflict if another process has
-// just taken the id.
+// make makes a box, or takes one from the pool. If another process has just taken the id, the error
+// is ErrConflict.
 func (s *Service) make(ctx context.Context, spec *Spec, o StartOptions) (*place.Record, error) {
 	if err := s.makeRoom(ctx, spec, o.ID); err != nil {
 		return nil, err
 	}
 	created := time.Now().Round(0) // the wall clock alone: it is compared with what is read back
-	for h := s.ready(spec); h != nil; h = s.ready(spec) {
-		r, err := s.give(ctx, h, spec, o, created)
+	for h := s.takeReady(spec); h != nil; h = s.takeReady(spec) {
+		r, err := s.handOver(ctx, h, spec, o, created)
 		if err == nil || ctx.Err() != nil || !errors.Is(err, errHandover) {
 			return r, err
 		}
@@ -280,19 +280,19 @@ func (s *Service) make(ctx context.Context, spec *Spec, o StartOptions) (*place.
 	if err != nil {
 		return nil, err
 	}
-	return s.give(ctx, newHeld(box, handle), spec, o, created)
+	return s.handOver(ctx, newHeld(box, handle), spec, o, created)
 }
 
-// errHandover says that the box itself did not do what it was to: another may.
+// errHandover says that the box itself has failed. Another box may not.
 var errHandover = errors.New("hand over the box")
 
-// give makes somebody's of a box: its environment and files, its note, and its name, if it is from
-// a pool. If that fails, the box is removed. Until note and name are both there, the box counts as
-// being started: by this process, as long as that lives.
-func (s *Service) give(ctx context.Context, h *held, spec *Spec, o StartOptions,
+// handOver gives a box its environment, files and note, and its name if it is from a pool. If that
+// fails, it removes the box. Until the box has both note and name, it counts as being started by
+// this process.
+func (s *Service) handOver(ctx context.Context, h *held, spec *Spec, o StartOptions,
 	created time.Time) (*place.Record, error) {
 	r := &place.Record{Handle: h.handle, ID: o.ID, Spec: spec.ID, Status: Running, Created: created}
-	// meanwhile: the engine takes milliseconds for each
+	// The name and the rest at once: the engine needs milliseconds for each.
 	named := guard.Go("the Place", func() error {
 		if !h.pooled {
 			return nil

@@ -54,7 +54,7 @@ func TestEvalHarness(t *testing.T) {
 		{[]string{"-agent", "mcp:", tasks}, "the agent's program: it has no name"},
 		{[]string{"-agent", "nop", "-memory", "much", tasks}, "-memory"},
 		{[]string{"-agent", "nop", "-memory", "100m", "-results", filepath.Join(dir, "small"),
-			tasks}, "of memory, more than the 100MiB"},
+			tasks}, "more than the 100MiB"},
 		{[]string{"-agent", "nop", "-cpus", "-1", "-results", filepath.Join(dir, "small"), tasks},
 			"there is nothing below"},
 		{[]string{"-agent", "nop", tasks, "-cpus", "1"}, "behind all flags"},
