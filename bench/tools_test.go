@@ -20,7 +20,7 @@ import (
 func BenchmarkTools(b *testing.B) {
 	places(b, func(b *testing.B, p place) {
 		box := open(b, p)
-		set, err := tools.New(tools.Shell(box), tools.Files(box.Files()), tools.Jobs(box))
+		set, err := tools.New(tools.Box(box, tools.Config{}))
 		noError(b, err)
 		comparison{
 			floor: func() { execute(b, box, ":") },

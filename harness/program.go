@@ -75,11 +75,7 @@ func (e *noProgramError) Unwrap() error { return e.err }
 
 // toolsOf are the tools of a box, which outlives them.
 func toolsOf(box sandbox.Sandbox) (*tools.Set, error) {
-	sets := []*tools.Set{tools.Shell(box), tools.Jobs(box)}
-	if b, ok := sandbox.As[interface{ Files() sandbox.Files }](box); ok {
-		sets = append(sets, tools.Files(b.Files()))
-	}
-	return tools.New(sets...)
+	return tools.New(tools.Box(box, tools.Config{}))
 }
 
 // serveProgram runs the program, and serves it until it ends.

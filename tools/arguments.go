@@ -13,9 +13,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// A checker checks arguments against a schema, and says what is wrong so that a model can mend it:
-// the validator of jsonschema stops at the first error, and says it in the words of the schema's
-// author.
+// A checker checks arguments against a schema, and lists all mistakes in words with which a model
+// can correct them. The validator of package jsonschema stops at the first error, and reports it in
+// the words of the schema's author.
 type checker struct {
 	tool       string
 	schema     *jsonschema.Schema
@@ -30,7 +30,7 @@ func newChecker(tool string, schema *jsonschema.Schema) (*checker, error) {
 		return nil, err
 	}
 	for name, p := range schema.Properties {
-		// A schema can be resolved as a part of one only.
+		// A schema can be resolved only once, and p is part of one that is resolved.
 		if c.properties[name], err = p.CloneSchemas().Resolve(nil); err != nil {
 			return nil, err
 		}
@@ -38,30 +38,31 @@ func newChecker(tool string, schema *jsonschema.Schema) (*checker, error) {
 	return c, nil
 }
 
-// arguments returns the arguments as they can be unmarshaled. The error lists all that is wrong.
-func (c *checker) arguments(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
+// check returns the arguments in a form that encoding/json can unmarshal. The error lists all
+// mistakes.
+func (c *checker) check(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
 	given := map[string]json.RawMessage{}
 	if text := bytes.TrimSpace(raw); len(text) > 0 && string(text) != "null" {
 		var broken *json.SyntaxError
 		if err := json.Unmarshal(text, &given); errors.As(err, &broken) {
-			return nil, c.wrong(ctx, []string{"they have to be one JSON object: " + err.Error()})
+			return nil, c.mistakes(ctx, "they have to be one JSON object: "+err.Error())
 		} else if err != nil {
-			return nil, c.wrong(ctx, []string{"they have to be one JSON object, not " +
-				shortened(string(text))})
+			return nil, c.mistakes(ctx, "they have to be one JSON object, not "+
+				abbreviate(string(text)))
 		}
 	}
 	var problems []string
 	for _, name := range sortedKeys(given) {
 		p, ok := c.schema.Properties[name]
 		switch {
-		case !ok && closed(c.schema):
+		case !ok && isClosed(c.schema):
 			problems = append(problems, fmt.Sprintf("there is no argument %q", name))
 		case !ok:
 		case string(given[name]) == "null" && !slices.Contains(c.schema.Required, name):
-			delete(given, name) // some models say so what they leave out
+			delete(given, name) // some models write null for an argument that they leave out
 		default:
 			var err error
-			if given[name], err = c.value(name, p, given[name]); err != nil {
+			if given[name], err = c.checkValue(name, p, given[name]); err != nil {
 				problems = append(problems, err.Error())
 			}
 		}
@@ -72,32 +73,32 @@ func (c *checker) arguments(ctx context.Context, raw json.RawMessage) (json.RawM
 		}
 	}
 	if len(problems) > 0 {
-		return nil, c.wrong(ctx, problems)
+		return nil, c.mistakes(ctx, problems...)
 	}
 	checked, err := json.Marshal(given)
 	if err != nil {
-		return nil, c.wrong(ctx, []string{err.Error()})
+		return nil, c.mistakes(ctx, err.Error())
 	}
-	return checked, c.rest(ctx, checked)
+	return checked, c.checkWhole(ctx, checked)
 }
 
-// rest checks what concerns several arguments at once.
-func (c *checker) rest(ctx context.Context, checked json.RawMessage) error {
+// checkWhole checks the rules of the schema that concern several arguments at once.
+func (c *checker) checkWhole(ctx context.Context, checked json.RawMessage) error {
 	var all map[string]any
 	if err := json.Unmarshal(checked, &all); err != nil {
-		return c.wrong(ctx, []string{err.Error()})
+		return c.mistakes(ctx, err.Error())
 	}
 	if err := c.whole.Validate(all); err != nil {
-		return c.wrong(ctx, []string{err.Error()})
+		return c.mistakes(ctx, err.Error())
 	}
 	return nil
 }
 
-// value checks one argument, and returns it as it can be unmarshaled.
-func (c *checker) value(name string, p *jsonschema.Schema,
+// checkValue checks one argument, and returns it in a form that encoding/json can unmarshal.
+func (c *checker) checkValue(name string, p *jsonschema.Schema,
 	raw json.RawMessage) (json.RawMessage, error) {
 	misfit := fmt.Errorf("the argument %q has to be %s, not %s", name, wanted(p),
-		shortened(string(raw)))
+		abbreviate(string(raw)))
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
 		return nil, fmt.Errorf("the argument %q: %w", name, err)
@@ -110,7 +111,7 @@ func (c *checker) value(name string, p *jsonschema.Schema,
 			return nil, misfit
 		}
 	}
-	// 3.0 is an integer to the schema, and none to Go
+	// 3.0 is an integer for JSON schema, but encoding/json refuses it for an int.
 	if f, ok := value.(float64); ok && allows(p, "integer") {
 		if math.Abs(f) >= 1<<53 {
 			return nil, misfit
@@ -142,8 +143,9 @@ func allows(p *jsonschema.Schema, kind string) bool {
 	return p.Type == kind || slices.Contains(p.Types, kind)
 }
 
-// wrong is the error for arguments that do not fit: what is wrong, and what there is.
-func (c *checker) wrong(ctx context.Context, problems []string) error {
+// mistakes returns the error for wrong arguments: what is wrong with them, and which arguments the
+// tool takes.
+func (c *checker) mistakes(ctx context.Context, problems ...string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "wrong arguments for %s:\n", prefixOf(ctx)+c.tool)
 	for _, p := range problems {
@@ -169,18 +171,19 @@ func (c *checker) wrong(ctx context.Context, problems []string) error {
 	return errors.New(b.String())
 }
 
-// unfit is the error for arguments that the schema allows, and the function's own type does not.
-func (c *checker) unfit(ctx context.Context, err error) error {
+// mismatch returns the error for arguments that the schema allows and the function's own type does
+// not. encoding/json would name Go types.
+func (c *checker) mismatch(ctx context.Context, err error) error {
 	problem := err.Error()
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) { // says it in Go's words
-		problem = fmt.Sprintf("the argument %q cannot be the %s that it is", wrong.Field,
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		problem = fmt.Sprintf("the argument %q does not fit: it is the %s", wrong.Field,
 			wrong.Value)
 	}
-	return c.wrong(ctx, []string{problem})
+	return c.mistakes(ctx, problem)
 }
 
-// closed reports whether a schema allows no further properties.
-func closed(s *jsonschema.Schema) bool {
+// isClosed reports whether a schema allows no further properties.
+func isClosed(s *jsonschema.Schema) bool {
 	return s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil
 }
 
@@ -209,8 +212,8 @@ func wanted(p *jsonschema.Schema) string {
 	return kind
 }
 
-// shortened cuts a long text: it goes back to the model that wrote it.
-func shortened(s string) string {
+// abbreviate cuts a text that goes back to the model that wrote it.
+func abbreviate(s string) string {
 	const most = 100
 	if len(s) <= most {
 		return s

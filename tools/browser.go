@@ -11,20 +11,21 @@ import (
 )
 
 // Browser returns the tools of a Chromium in a box that has the plugin browser: browser_open,
-// browser_read, browser_click, browser_type and browser_screenshot. The browser starts with the
-// first call; one that has ended is started again.
-func Browser(box sandbox.Sandbox, c browser.Config, opts ...Option) *Set {
-	if isNil(box) {
-		return broken("Browser: the box is nil")
+// browser_read, browser_click, browser_type and browser_screenshot. The first call starts the
+// browser. If the browser has ended, the next call starts it again.
+func Browser(box sandbox.Sandbox, settings browser.Config, c Config) *Set {
+	c, err := c.check("Browser: the box", box)
+	if err != nil {
+		return broken(err)
 	}
 	open := func(ctx context.Context) (*browser.Browser, error) {
-		b, err := browser.Open(ctx, box, c)
+		b, err := browser.Open(ctx, box, settings)
 		if errors.Is(err, browser.ErrMissing) {
 			err = programError{err}
 		}
 		return b, err
 	}
-	b := &web{options: newOptions(opts), browser: lazy.New(open)}
+	b := &browserTools{config: c, browser: lazy.New(open)}
 	return &Set{closers: []func() error{once("the browser's Close", b.browser.Close)},
 		tools: []Tool{
 			must(newTool("browser_open", browserOpenText, b.navigate)),
@@ -36,78 +37,81 @@ func Browser(box sandbox.Sandbox, c browser.Config, opts ...Option) *Set {
 }
 
 const (
-	browserOpenText = "Opens a URL in the browser, which sees the box's network, and shows " +
-		"the page as `browser_read` does."
-	browserReadText       = `Shows the page in the browser: a line for each element, with a ref for those that can be used.`
-	browserClickText      = `Clicks on an element of the page, waits until a page that this leads to has loaded, and shows the page.`
-	browserTypeText       = `Replaces the text of a field of the page, and shows the page.`
-	browserScreenshotText = `Shows a picture of the visible part of the page.`
+	browserOpenText = "Opens a URL in the browser, and shows the page as `browser_read` does. " +
+		"The browser is in the box's network."
+	browserReadText = "Shows the page in the browser: a line for each element, with a ref for " +
+		"each that can be used."
+	browserClickText = "Clicks on an element of the page, waits until the page has loaded if " +
+		"the click leads to another, and shows the page."
+	browserTypeText       = "Replaces the text of a field of the page, and shows the page."
+	browserScreenshotText = "Shows a picture of the visible part of the page."
 )
 
-type web struct {
-	options options
+type browserTools struct {
+	config  Config
 	browser *lazy.Value[*browser.Browser]
 }
 
-// with calls f with the browser. One that has ended by itself, or whose page has closed itself, is
-// dropped, for the next call to start another.
-func (w *web) with(ctx context.Context, f func(b *browser.Browser) error) error {
-	b, err := w.browser.Get(ctx)
+// withBrowser calls f with the browser. If the browser has ended by itself, or its page has closed
+// itself, the browser is dropped, so that the next call starts another.
+func (t *browserTools) withBrowser(ctx context.Context, f func(b *browser.Browser) error) error {
+	b, err := t.browser.Get(ctx)
 	if err != nil {
 		return err
 	}
 	err = f(b)
-	var over *browser.EndedError
-	if ended := errors.As(err, &over) && over.Err == nil; ended ||
+	var end *browser.EndedError
+	if ended := errors.As(err, &end) && end.Err == nil; ended ||
 		errors.Is(err, browser.ErrClosed) {
-		// Where the box is closed or lost, closing says so.
-		return errors.Join(fmt.Errorf("%v: %s opens another", err, named(ctx, "browser_open")),
-			w.browser.Drop())
+		// If the box is closed or lost, the error of Drop says so.
+		return errors.Join(fmt.Errorf("%v: %s opens another", err, toolName(ctx, "browser_open")),
+			t.browser.Drop())
 	}
 	return err
 }
 
-// then calls f, and shows the page that it leads to.
-func (w *web) then(ctx context.Context, f func(b *browser.Browser) error) (*Reply, error) {
+// showAfter calls f, and then shows the page.
+func (t *browserTools) showAfter(ctx context.Context,
+	f func(b *browser.Browser) error) (*Reply, error) {
 	var tree string
-	err := w.with(ctx, func(b *browser.Browser) error {
+	err := t.withBrowser(ctx, func(b *browser.Browser) error {
 		err := f(b)
 		if err == nil {
 			tree, err = b.AccessibilityTree(ctx)
 		}
 		return err
 	})
-	return &Reply{Text: cut(w.options.budget, tree)}, err
+	return &Reply{Text: shorten(t.config.MaxReply, tree)}, err
 }
 
 type urlArgs struct {
 	URL string `json:"url" jsonschema:"a whole URL: http://host/, file:///path"`
 }
 
-func (w *web) navigate(ctx context.Context, a urlArgs) (*Reply, error) {
-	return w.then(ctx, func(b *browser.Browser) error { return b.Navigate(ctx, a.URL) })
+func (t *browserTools) navigate(ctx context.Context, a urlArgs) (*Reply, error) {
+	return t.showAfter(ctx, func(b *browser.Browser) error { return b.Navigate(ctx, a.URL) })
 }
 
-func (w *web) read(ctx context.Context, _ noArgs) (*Reply, error) {
-	return w.then(ctx, func(*browser.Browser) error { return nil })
+func (t *browserTools) read(ctx context.Context, _ noArgs) (*Reply, error) {
+	return t.showAfter(ctx, func(*browser.Browser) error { return nil })
 }
 
 type elementArgs struct {
 	Element string `json:"element" jsonschema:"a ref of the page such as ref=12, or a CSS selector"`
 }
 
-func (w *web) click(ctx context.Context, a elementArgs) (*Reply, error) {
-	return w.then(ctx, func(b *browser.Browser) error { return b.Click(ctx, a.Element) })
+func (t *browserTools) click(ctx context.Context, a elementArgs) (*Reply, error) {
+	return t.showAfter(ctx, func(b *browser.Browser) error { return b.Click(ctx, a.Element) })
 }
 
 type typeArgs struct {
-	Element string `json:"element" jsonschema:"the field: a ref of the page such as ref=12, or a CSS selector"`
+	Element string `json:"element" jsonschema:"the field: a ref such as ref=12, or a CSS selector"`
 	Text    string `json:"text" jsonschema:"the field's new text"`
-	Enter   bool   `json:"enter,omitempty" jsonschema:"press Enter after it"`
+	Enter   bool   `json:"enter,omitempty" jsonschema:"whether to press Enter after it"`
 }
 
-func (w *web) typeText(ctx context.Context, a typeArgs) (*Reply, error) {
-	return w.then(ctx, func(b *browser.Browser) error {
+func (t *browserTools) typeText(ctx context.Context, a typeArgs) (*Reply, error) {
+	return t.showAfter(ctx, func(b *browser.Browser) error {
 		if err := b.Fill(ctx, a.Element, a.Text); err != nil || !a.Enter {
 			return err
 		}
@@ -115,9 +119,9 @@ func (w *web) typeText(ctx context.Context, a typeArgs) (*Reply, error) {
 	})
 }
 
-func (w *web) screenshot(ctx context.Context, _ noArgs) (*Reply, error) {
+func (t *browserTools) screenshot(ctx context.Context, _ noArgs) (*Reply, error) {
 	var png []byte
-	err := w.with(ctx, func(b *browser.Browser) (err error) {
+	err := t.withBrowser(ctx, func(b *browser.Browser) (err error) {
 		png, err = b.Screenshot(ctx)
 		return err
 	})

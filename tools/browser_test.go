@@ -16,7 +16,7 @@ func TestWebPages(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsAll(t, "to install Chromium in a container takes a minute or two")
 	box := boxtest.Container(t, sshbox.Config{}, browser.Plugin())
-	set := combined(t, Browser(box, browser.Config{}))
+	set := combined(t, Browser(box, browser.Config{}, Config{}))
 	page := text(t, set, "browser_open", "url",
 		`data:text/html,<title>Hi</title><input id=f><button onclick="document.title='hello '+f.value">Go</button>`)
 	require.Contains(t, page, `page "Hi"`)

@@ -1,7 +1,10 @@
 // Package tools makes a box into tools for a model: functions with a name, a description and a JSON
 // schema, whose results are text.
 //
-//	set, err := tools.New(tools.Shell(box), tools.Jobs(box), tools.Func("lookup", "Looks a word up.", lookup))
+//	set, err := tools.New(
+//		tools.Box(box, tools.Config{}),
+//		tools.Func("lookup", "Looks a word up.", lookup),
+//	)
 //	if err != nil {
 //		return err
 //	}
@@ -11,34 +14,38 @@
 //	}
 //	text, err := set.Call(ctx, "run", json.RawMessage(`{"command": "make test"}`))
 //
-// [Shell] is a shell that stays, [Jobs] are commands in the background, [Files] the box's files;
-// [Python], [Skills] and [Browser] are for boxes with the plugins jupyter, agentskills and browser.
-// [Func] makes a tool out of a function of one's own. Package tools/mcp serves a Set to other
-// programs.
+// [Shell] is a shell that stays. [Jobs] are commands in the background. [Files] are the box's
+// files. [Box] is all three. [Python], [Skills] and [Browser] need a box with the plugins jupyter,
+// agentskills and browser. [Func] makes a tool of a function of yours. Package tools/mcp serves a
+// Set to other programs.
 //
 // # What a model gets
 //
-// Text: output as a person would read it, and in brackets what else there is to know (see
-// [sandbox.Result.Text]). No text is longer than [Budget] bytes; of what is longer head and tail
-// are shown, and the rest can be asked for by its offset. No call lasts for ever: a command that
-// goes on is left alone after [Yield], or once it has been silent for [Idle], and the text says so;
-// a later call waits for it, answers it or interrupts it.
+// A model gets text: output as a person would read it, and notes in brackets (see
+// [sandbox.Result.Text]). No text is longer than [Config.MaxReply]. Of a longer output the reply
+// shows head and tail, and says at which offset the model can read the rest.
 //
-// What a model can mend is text too: a tool that does not exist, arguments that are missing,
-// unknown or of a wrong type, a file that is not there, a command sent while another is unfinished.
-// [Reply.Failed] marks these.
+// No call waits for ever. A call stops waiting for a command after [Config.MaxWait], or once the
+// command has been silent for [Config.MaxSilence], and says so. The command goes on. A later call
+// waits for it, answers it or interrupts it.
+//
+// What a model can correct is text too: a tool that does not exist, arguments that are missing,
+// unknown or of a wrong type, a file that does not exist, a command while another is unfinished.
+// [Reply.Failed] marks these replies.
 //
 // # Errors
 //
-// What a model cannot mend is an error: the box is closed or lost ([sandbox.ErrClosed],
-// [sandbox.ErrLost]), ctx has ended, the box lacks the plugin that a tool is of, or a tool or the
-// writer of [WithOutput] has panicked ([PanicError]). The end of ctx interrupts the command that
-// the call is about, and leaves its shell usable. What is wrong with a set is an error of [New].
+// What a model cannot correct is an error: the box is closed or lost ([sandbox.ErrClosed],
+// [sandbox.ErrLost]), ctx has ended, the box lacks the tool's plugin, or a tool or the writer of
+// [WithOutput] has panicked ([PanicError]). When ctx ends, the command that the call waits for is
+// interrupted, and its shell stays usable. Mistakes in a set are errors of [New].
 //
 // # Concurrency and lifetimes
 //
 // All methods of a [Set] may be called from several goroutines, and calls run at the same time. A
-// shell runs one command at a time: a second run is told so. Sets of one session know of each
-// other's commands if [New] combines them. The box stays its owner's, unless [Closing] says
-// otherwise. Close closes what the set has opened in it: a connection to a kernel, a browser.
+// shell runs one command at a time: if a command is unfinished, a second run says so. Sets of the
+// same session share what they know of its commands if [New] combines them.
+//
+// Close closes what the set has opened in the box: a connection to a kernel, a browser. It does not
+// close the box, unless the set includes [Closing].
 package tools

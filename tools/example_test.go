@@ -23,8 +23,7 @@ func Example() {
 		Town string `json:"town" jsonschema:"the town's name"`
 	}
 	set, err := tools.New(
-		tools.Shell(box),
-		tools.Files(box.Files()),
+		tools.Box(box, tools.Config{}),
 		tools.Func("weather", "Tells the weather.", func(_ context.Context,
 			a weather) (string, error) {
 			return "It rains in " + a.Town + ".\n", nil
@@ -48,7 +47,7 @@ func Example() {
 		fmt.Print(text)
 	}
 	// Output:
-	// [greet.sh has 42 bytes now]
+	// [wrote greet.sh, 42 bytes]
 	// Name?
 	// [waiting for a line of input]
 	// Ann

@@ -12,13 +12,14 @@ import (
 )
 
 // Files returns the tools of a box's files: read, write, edit, list and find. Relative paths start
-// at the main session's directory. read shows text in UTF-8 and UTF-16, and pictures as a Reply's
-// Images; edit keeps a file's line ends and encoding.
-func Files(f sandbox.Files, opts ...Option) *Set {
-	if isNil(f) {
-		return broken("Files: the files are nil")
+// at the main session's directory. read shows text in UTF-8 and UTF-16, and shows pictures as a
+// Reply's Images. edit keeps a file's line ends and encoding.
+func Files(f sandbox.Files, c Config) *Set {
+	c, err := c.check("Files: the Files value", f)
+	if err != nil {
+		return broken(err)
 	}
-	t := &files{files: f, options: newOptions(opts)}
+	t := &files{files: f, config: c}
 	return &Set{tools: []Tool{
 		readOnly(must(newTool("read", readText, t.read, atLeast(1, "line", "lines")))),
 		must(newTool("write", writeText, t.write)),
@@ -29,21 +30,29 @@ func Files(f sandbox.Files, opts ...Option) *Set {
 }
 
 const (
-	readText  = `Reads a text file. Each line is shown with its number and a tab before it, which are not part of the file. A picture (PNG, JPEG, GIF, WebP) is shown as such.`
-	writeText = `Writes a file as a whole: a new one, with the directories above it, or in place of what is there.`
-	editText  = `Replaces a text in a file by another. The old text has to be in the file exactly, with its indentation, and once: with enough lines around it to tell it from others; or all says that every place is meant. The file keeps its line ends.`
-	listText  = `Lists a directory: a line for each entry, with the size of a file, and a slash behind the name of a directory.`
-	findText  = `Finds files by a pattern: * and ? are parts of a name, [ab] is one of several characters, ** is any number of directories, as in src/**/*_test.go.`
+	readText = "Reads a text file. Before each line come its number and a tab, which are not " +
+		"part of the file. A picture (PNG, JPEG, GIF, WebP) is shown as a picture."
+	writeText = "Writes a whole file: makes it, with the directories above it, or replaces all " +
+		"that is in it."
+	editText = "Replaces a text in a file by another. The old text has to be exactly as it is " +
+		"in the file, with its indentation, and has to be there once: give enough lines around " +
+		"it, or set all to replace it everywhere. The file keeps its line ends."
+	listText = "Lists a directory: a line for each entry, with the size of a file, and a slash " +
+		"after the name of a directory."
+	findText = "Finds files by a pattern: * and ? stand for parts of a name, [ab] for one of " +
+		"several characters, ** for any number of directories, as in src/**/*_test.go."
 )
 
 type files struct {
-	files   sandbox.Files
-	options options
+	files  sandbox.Files
+	config Config
 }
 
-// bounded bounds a call that can last for ever: on a device, a FIFO, a tree without an end.
-func (t *files) bounded(ctx context.Context) (context.Context, func()) {
-	return ctxerr.WithLimit(ctx, t.options.yield, fmt.Errorf("not done after %v", t.options.yield))
+// withLimit bounds a call that could last for ever: a read of a device or a FIFO, a search in a
+// tree without an end.
+func (t *files) withLimit(ctx context.Context) (context.Context, func()) {
+	return ctxerr.WithLimit(ctx, t.config.MaxWait,
+		fmt.Errorf("not done after %v", t.config.MaxWait))
 }
 
 type writeArgs struct {
@@ -56,23 +65,24 @@ func (t *files) write(ctx context.Context, a writeArgs) (*Reply, error) {
 		sandbox.Parents()); err != nil {
 		return nil, err
 	}
-	return &Reply{Text: fmt.Sprintf("[%s has %d bytes now]\n", a.Path, len(a.Content))}, nil
+	return &Reply{Text: fmt.Sprintf("[wrote %s, %d bytes]\n", a.Path, len(a.Content))}, nil
 }
 
 type editArgs struct {
 	Path string `json:"path" jsonschema:"the file"`
 	Old  string `json:"old" jsonschema:"the text to replace"`
 	New  string `json:"new" jsonschema:"the text to put in its place"`
-	All  bool   `json:"all,omitempty" jsonschema:"replace it wherever it is"`
+	All  bool   `json:"all,omitempty" jsonschema:"replace it everywhere"`
 }
 
 func (t *files) edit(ctx context.Context, a editArgs) (*Reply, error) {
 	switch {
 	case a.Old == "":
-		return nil, fmt.Errorf("the old text is empty: %s writes a new file", named(ctx, "write"))
+		return nil, fmt.Errorf("the old text is empty: %s writes a new file",
+			toolName(ctx, "write"))
 	case unixEnds(a.Old) == unixEnds(a.New):
-		return nil, errors.New("the new text is the old one: nothing would change, since the " +
-			"file keeps its line ends")
+		return nil, errors.New("old and new are the same but for line ends, which the file " +
+			"keeps: nothing was changed")
 	}
 	data, err := t.files.ReadFile(ctx, a.Path, 0)
 	if err != nil {
@@ -85,11 +95,11 @@ func (t *files) edit(ctx context.Context, a editArgs) (*Reply, error) {
 	changed, lines := replaceText(content, a.Old, a.New)
 	switch {
 	case len(lines) == 0:
-		return nil, absent(a.Path, content, a.Old)
+		return nil, notFound(a.Path, content, a.Old)
 	case len(lines) > 1 && !a.All:
-		return nil, fmt.Errorf("the old text is in %s at %d places, from the lines %s on: give "+
-			"more lines around the one that is meant, or say all",
-			a.Path, len(lines), someNumbers(lines))
+		return nil, fmt.Errorf("the old text is in %s at %d places, at the lines %s: give more "+
+			"lines around the one that you mean, or set all to replace it everywhere",
+			a.Path, len(lines), listNumbers(lines))
 	}
 	if data, err = encode(changed); err != nil {
 		return nil, err
@@ -101,25 +111,26 @@ func (t *files) edit(ctx context.Context, a editArgs) (*Reply, error) {
 	if err := t.files.WriteFile(ctx, a.Path, data, info.Mode().Perm()); err != nil {
 		return nil, err
 	}
-	return &Reply{Text: fmt.Sprintf("[replaced in %s at line %s]\n", a.Path, someNumbers(lines))},
+	return &Reply{Text: fmt.Sprintf("[replaced in %s at line %s]\n", a.Path, listNumbers(lines))},
 		nil
 }
 
-// absent says why a text is not in a file, as far as that can be seen.
-func absent(path, content, old string) error {
+// notFound returns the error for a text that is not in a file. It says so if only white space
+// differs.
+func notFound(path, content, old string) error {
 	but := ""
-	if strings.Contains(spaced(content), spaced(old)) {
-		but = ", but one that differs from it in white space only"
+	if strings.Contains(collapseSpace(content), collapseSpace(old)) {
+		but = ", but one that differs only in white space is"
 	}
 	return fmt.Errorf(
 		"the old text is not in %s%s: read the file, and copy the text as it is there", path, but)
 }
 
-// spaced is a text with one space for all white space.
-func spaced(s string) string { return strings.Join(strings.Fields(s), " ") }
+// collapseSpace returns a text with one space in place of each run of white space.
+func collapseSpace(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// someNumbers lists numbers, a few of them.
-func someNumbers(all []int) string {
+// listNumbers lists the first ten numbers.
+func listNumbers(all []int) string {
 	const most = 10
 	text := ""
 	for i, n := range all[:min(len(all), most)] {
@@ -150,7 +161,7 @@ func (t *files) list(ctx context.Context, a listArgs) (*Reply, error) {
 	for i, e := range entries {
 		lines[i] = entryText(e)
 	}
-	return t.lines(lines, "entries"), nil
+	return t.listLines(lines, "entries"), nil
 }
 
 func entryText(e fs.DirEntry) string {
@@ -166,12 +177,12 @@ func entryText(e fs.DirEntry) string {
 	return e.Name()
 }
 
-// lines is a list within the budget. What of it is too long is counted.
-func (t *files) lines(lines []string, of string) *Reply {
+// listLines returns a list within Config.MaxReply. It counts the lines that do not fit.
+func (t *files) listLines(lines []string, of string) *Reply {
 	if len(lines) == 0 {
 		return &Reply{Text: "[no " + of + "]\n"}
 	}
-	text, room := "", t.options.budget-noteRoom
+	text, room := "", t.config.MaxReply-noteRoom
 	for i, line := range lines {
 		if len(text)+len(line) >= room {
 			return &Reply{Text: text + fmt.Sprintf("[%d more %s]\n", len(lines)-i, of)}

@@ -14,8 +14,8 @@ import (
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Shell(box, patient...), Files(box.Files()))
-	require.Equal(t, "[src/pkg/a.go has 18 bytes now]\n",
+	set := combined(t, Shell(box, patient), Files(box.Files(), Config{}))
+	require.Equal(t, "[wrote src/pkg/a.go, 18 bytes]\n",
 		text(t, set, "write", "path", "src/pkg/a.go", "content", "one\ntwo\nthree\nü\n\n"))
 	require.Equal(t, "one\ntwo\nthree\nü\n\n", text(t, set, "run", "command", "cat src/pkg/a.go"))
 	require.Equal(t, "     1\tone\n     2\ttwo\n     3\tthree\n     4\tü\n     5\t\n",
@@ -41,23 +41,23 @@ func TestFiles(t *testing.T) {
 func TestEdit(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Shell(box, patient...), Files(box.Files()))
+	set := combined(t, Shell(box, patient), Files(box.Files(), Config{}))
 	content := func() string { return text(t, set, "run", "command", "cat f; stat -c %a f") }
 	text(t, set, "run", "command", `printf 'a = 1\nb = 2\na = 1\n  c  = 3\n' >f; chmod 640 f`)
 	require.Equal(t, "[replaced in f at line 2]\n", text(t, set, "edit", "path", "f", "old",
 		"b = 2", "new", "b = 5"))
 	require.Equal(t, "a = 1\nb = 5\na = 1\n  c  = 3\n640\n", content())
-	require.Equal(t, "error: the old text is in f at 2 places, from the lines 1, 3 on: give more "+
-		"lines around the one that is meant, or say all\n",
+	require.Equal(t, "error: the old text is in f at 2 places, at the lines 1, 3: give more "+
+		"lines around the one that you mean, or set all to replace it everywhere\n",
 		refused(t, set, "edit", "path", "f", "old", "a = 1", "new", "a = 2"))
 	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "a = 3", "new", ""),
 		"the old text is not in f: read the file")
 	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "c = 3", "new", ""),
-		"differs from it in white space only")
+		"differs only in white space")
 	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "", "new", "x"),
 		"the old text is empty")
 	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "x", "new", "x"),
-		"nothing would change")
+		"nothing was changed")
 	require.Contains(t, refused(t, set, "edit", "path", "g", "old", "x", "new", "y"),
 		"no such file")
 	require.Equal(t, "[replaced in f at line 1, 3]\n",
@@ -73,7 +73,7 @@ func TestEdit(t *testing.T) {
 func TestUTF16(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Files(box.Files()))
+	set := combined(t, Files(box.Files(), Config{}))
 	for name, c := range map[string]struct{ content, edited, broken string }{
 		"little": {"\xff\xfea\x00\r\x00\n\x00\xfc\x00",
 			"\xff\xfea\x00\r\x00\n\x00\xfc\x00\r\x00\n\x00=\xd8\x00\xde", "\xff\xfea\x00\x00\xd8"},
@@ -97,7 +97,7 @@ func TestUTF16(t *testing.T) {
 func TestFind(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Shell(box, patient...), Files(box.Files()))
+	set := combined(t, Shell(box, patient), Files(box.Files(), Config{}))
 	text(t, set, "run", "command", "mkdir -p a/b/c .git; touch a/x.go a/b/y.go a/b/c/z.go "+
 		"a/b/c/z.txt w.go .git/q.go")
 	require.Equal(t, "w.go\n", text(t, set, "find", "pattern", "*.go"))
@@ -107,8 +107,8 @@ func TestFind(t *testing.T) {
 	require.Equal(t, "a/b/c/z.txt\n", text(t, set, "find", "pattern", "c/[z].*xt", "dir", "a/b"))
 	require.Equal(t, "a/b\n", text(t, set, "find", "pattern", "./a/b"))
 	require.Equal(t, "[no files]\n", text(t, set, "find", "pattern", "**/*.rs"))
-	require.Equal(t, "error: in the pattern \"b/[a\", the part \"[a\" has a [ without a ], or a "+
-		"\\ at its end\n", refused(t, set, "find", "pattern", "b/[a"))
+	require.Equal(t, "error: in the pattern \"b/[a\", the part \"[a\" has a [ without a ], or "+
+		"ends in \\\n", refused(t, set, "find", "pattern", "b/[a"))
 	require.Contains(t, refused(t, set, "find", "pattern", "*", "dir", "nowhere"), "no such file")
 	dir := strings.TrimSpace(text(t, set, "run", "command", "pwd -P"))
 	require.Equal(t, dir+"/a/b/y.go\n", text(t, set, "find", "pattern", dir+"/a/b/*.go"))
@@ -118,7 +118,7 @@ func TestFind(t *testing.T) {
 func TestLongFiles(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Shell(box, patient...), Files(box.Files(), append(patient, Budget(2048))...))
+	set := combined(t, Shell(box, patient), Files(box.Files(), brief))
 	text(t, set, "run", "command", "seq 100000 >numbers; head -c 100000 /dev/zero | tr '\\0' x "+
 		">line; head -c 8192 line >huge; truncate -s 20G huge; mkdir many; cd many; touch $(seq "+
 		"1000); cd ..")
@@ -142,7 +142,7 @@ func TestLongFiles(t *testing.T) {
 	require.Contains(t, refused(t, set, "edit", "path", "huge", "old", "a", "new", "b"),
 		"21474836480 bytes, more than 16777216")
 
-	short := combined(t, Files(box.Files(), Yield(100*time.Millisecond)))
+	short := combined(t, Files(box.Files(), Config{MaxWait: 100 * time.Millisecond}))
 	require.Equal(t, "error: not done after 100ms\n", refused(t, short, "read", "path", "huge"),
 		"20 GB without an end of line")
 

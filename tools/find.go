@@ -13,24 +13,25 @@ import (
 
 type findArgs struct {
 	Pattern string `json:"pattern" jsonschema:"the pattern of the files' paths"`
-	Dir     string `json:"dir,omitempty" jsonschema:"the directory where the pattern starts. Default: the shell's"`
+
+	Dir string `json:"dir,omitempty" jsonschema:"where to start. Default: the shell's directory"`
 }
 
 func (t *files) find(ctx context.Context, a findArgs) (*Reply, error) {
-	ctx, done := t.bounded(ctx)
+	ctx, done := t.withLimit(ctx)
 	defer done()
 	dir, pattern := a.Dir, path.Clean(a.Pattern)
 	if dir == "" {
 		dir = "."
 	}
 	if path.IsAbs(pattern) {
-		dir, pattern = fixed(pattern)
+		dir, pattern = splitPattern(pattern)
 	}
 	segments := strings.Split(pattern, "/")
 	for _, s := range segments {
 		if _, err := path.Match(s, ""); err != nil {
-			return nil, fmt.Errorf("in the pattern %q, the part %q has a [ without a ], or a "+
-				"\\ at its end", a.Pattern, s)
+			return nil, fmt.Errorf("in the pattern %q, the part %q has a [ without a ], or "+
+				"ends in \\", a.Pattern, s)
 		}
 	}
 	if _, err := t.files.Stat(ctx, dir); err != nil {
@@ -45,11 +46,11 @@ func (t *files) find(ctx context.Context, a findArgs) (*Reply, error) {
 		}
 		if err != nil {
 			if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
-				return nil // it may not be read, or has just gone
+				return nil // it cannot be read, or has just been removed
 			}
 			return err
 		}
-		if looked++; looked > mostEntries {
+		if looked++; looked > maxEntries {
 			return errTooMany
 		}
 		if name == "." {
@@ -59,30 +60,30 @@ func (t *files) find(ctx context.Context, a findArgs) (*Reply, error) {
 		if matches(segments, parts) {
 			found = append(found, path.Join(dir, name))
 		}
-		if e.IsDir() && !leads(segments, parts) {
+		if e.IsDir() && !mayContain(segments, parts) {
 			return fs.SkipDir
 		}
 		return nil
 	})
 	if errors.Is(err, errTooMany) {
-		r := t.lines(found, "files")
-		r.Text += fmt.Sprintf("[stopped after %d entries: name a directory further down]\n",
-			mostEntries)
+		r := t.listLines(found, "files")
+		r.Text += fmt.Sprintf("[stopped after %d entries: give a dir further down]\n",
+			maxEntries)
 		return r, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return t.lines(found, "files"), nil
+	return t.listLines(found, "files"), nil
 }
 
-// mostEntries bounds how much of a tree is looked at.
-const mostEntries = 100_000
+// maxEntries is how many entries of a tree find looks at.
+const maxEntries = 100_000
 
 var errTooMany = errors.New("too many entries")
 
-// fixed splits an absolute pattern behind the directories that have no pattern's characters.
-func fixed(pattern string) (dir, rest string) {
+// splitPattern splits an absolute pattern after the directories whose names are no patterns.
+func splitPattern(pattern string) (dir, rest string) {
 	segments := strings.Split(strings.TrimPrefix(pattern, "/"), "/")
 	n := 0
 	for n < len(segments)-1 && !strings.ContainsAny(segments[n], `*?[\`) {
@@ -91,7 +92,8 @@ func fixed(pattern string) (dir, rest string) {
 	return "/" + strings.Join(segments[:n], "/"), strings.Join(segments[n:], "/")
 }
 
-// matches reports whether a path's parts match a pattern's segments, which path.Match has checked.
+// matches reports whether the parts of a path match the segments of a pattern, which are well
+// formed.
 func matches(segments, parts []string) bool {
 	if len(segments) == 0 {
 		return len(parts) == 0
@@ -106,8 +108,8 @@ func matches(segments, parts []string) bool {
 	return ok && matches(segments[1:], parts[1:])
 }
 
-// leads reports whether something in a directory can match.
-func leads(segments, parts []string) bool {
+// mayContain reports whether anything in the directory of these parts can match.
+func mayContain(segments, parts []string) bool {
 	for i, part := range parts {
 		if i >= len(segments) {
 			return false

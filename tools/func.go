@@ -9,35 +9,36 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// validName is what the models' providers take as the name of a tool.
+// validName matches what the models' providers accept as the name of a tool.
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func checkName(name string) error {
 	if !validName.MatchString(name) {
-		return fmt.Errorf("the tool name %q has to be up to 64 letters, digits, \"_\" and \"-\"",
+		return fmt.Errorf("the tool name %q has to be of 1 to 64 letters, digits, \"_\" and \"-\"",
 			name)
 	}
 	return nil
 }
 
-// Func makes a tool out of a function. A is a struct: its fields are the arguments, named by their
-// json tags and described by their jsonschema tags; a field with omitempty or omitzero may be left
-// out.
+// Func makes a tool of a function. A is a struct, and its fields are the arguments: their json tags
+// name them, and their jsonschema tags describe them. A field with omitempty or omitzero is
+// optional.
 //
 //	type query struct {
 //		Word  string `json:"word" jsonschema:"the word to look up"`
 //		Limit int    `json:"limit,omitempty" jsonschema:"the most answers; default: 10"`
 //	}
 //
-// f is only called with arguments that fit. It returns text, or a *Reply. An error of f is told the
-// model, as text, unless it is sandbox.ErrClosed or sandbox.ErrLost or ctx has ended. f may be
-// called from several goroutines at once.
+// f is called only with arguments that fit the schema, and returns text or a *Reply. An error of f
+// becomes text for the model, unless it is sandbox.ErrClosed or sandbox.ErrLost, or ctx has ended.
+// f may be called from several goroutines at once.
 //
-// The name has up to 64 letters, digits, "_" and "-". Where name or A will not do, New says so.
+// The name has 1 to 64 letters, digits, "_" and "-". If the name, A or f is not valid, New returns
+// an error.
 func Func[A any, R string | *Reply](name, description string,
 	f func(ctx context.Context, args A) (R, error)) *Set {
 	if f == nil {
-		return broken("the function of the tool %s is nil", name)
+		return broken(fmt.Errorf("Func: the function of the tool %s is nil", name))
 	}
 	t, err := newTool(name, description, func(ctx context.Context, args A) (*Reply, error) {
 		r, err := f(ctx, args)
@@ -58,7 +59,7 @@ func Func[A any, R string | *Reply](name, description string,
 	return &Set{tools: []Tool{t}, err: err}
 }
 
-// newTool is Func for one tool; change may change its schema.
+// newTool makes a tool. Each change may change its schema.
 func newTool[A any](name, description string, f func(ctx context.Context, args A) (*Reply, error),
 	change ...func(*jsonschema.Schema)) (Tool, error) {
 	if err := checkName(name); err != nil {
@@ -82,18 +83,19 @@ func newTool[A any](name, description string, f func(ctx context.Context, args A
 	return Tool{Name: name, Description: description, Schema: schema,
 		call: func(ctx context.Context, raw json.RawMessage) (*Reply, error) {
 			var args A
-			checked, err := check.arguments(ctx, raw)
+			checked, err := check.check(ctx, raw)
 			if err != nil {
 				return nil, err
 			}
 			if err := json.Unmarshal(checked, &args); err != nil {
-				return nil, check.unfit(ctx, err)
+				return nil, check.mismatch(ctx, err)
 			}
 			return f(ctx, args)
 		}}, nil
 }
 
-// must is for this package's own tools, whose names and arguments are constants that tests see.
+// must panics on an error. It is for this package's own tools, whose names and arguments are
+// constants.
 func must(t Tool, err error) Tool {
 	if err != nil {
 		panic(err)
@@ -107,13 +109,19 @@ func readOnly(t Tool) Tool {
 	return t
 }
 
-// atLeast sets the least value of integers among the arguments.
+// describe returns a change that sets the description of an argument. It is for descriptions that
+// are too long for a struct tag.
+func describe(name, description string) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) { s.Properties[name].Description = description }
+}
+
+// atLeast returns a change that sets the least value of integer arguments.
 func atLeast(least float64, names ...string) func(*jsonschema.Schema) {
 	return func(s *jsonschema.Schema) {
 		for _, name := range names {
 			p := s.Properties[name]
 			p.Minimum = &least
-			if len(p.Types) > 0 { // a pointer's: what is left out is not null to a model
+			if len(p.Types) > 0 { // a pointer's types are "null" and "integer"
 				p.Type, p.Types = "integer", nil
 			}
 		}
@@ -122,11 +130,11 @@ func atLeast(least float64, names ...string) func(*jsonschema.Schema) {
 
 type prefixKey struct{}
 
-// prefixOf returns the prefix of the tool that ctx is a call of.
+// prefixOf returns the prefix of the tool that is being called with ctx.
 func prefixOf(ctx context.Context) string {
 	prefix, _ := ctx.Value(prefixKey{}).(string)
 	return prefix
 }
 
-// named returns what a tool of the called one's set is called.
-func named(ctx context.Context, tool string) string { return "`" + prefixOf(ctx) + tool + "`" }
+// toolName returns the name of another tool in the set of the tool that is being called with ctx.
+func toolName(ctx context.Context, tool string) string { return "`" + prefixOf(ctx) + tool + "`" }

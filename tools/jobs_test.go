@@ -14,9 +14,9 @@ import (
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Jobs(box, patient...), Shell(box, patient...))
+	set := combined(t, Jobs(box, patient), Shell(box, patient))
 	require.Equal(t, "[no jobs]\n", text(t, set, "job_list"))
-	require.Equal(t, "error: there is no job \"x\", nor any other\n",
+	require.Equal(t, "error: there is no job \"x\": no job has been started\n",
 		refused(t, set, "job_logs", "job", "x"))
 
 	require.Contains(t, refused(t, set, "job_start", "command", "pwd", "dir", "/nowhere"),
@@ -58,9 +58,9 @@ func TestJobs(t *testing.T) {
 func TestJobStart(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	early := func(d time.Duration) Option { return func(o *options) { o.early = d } }
-	set := combined(t, Jobs(box, early(10*time.Minute)), Shell(box, patient...),
-		Jobs(box, early(0)).Prefix("quick_"))
+	early := func(d time.Duration) Config { return Config{early: d} }
+	set := combined(t, Jobs(box, early(10*time.Minute)), Shell(box, patient),
+		Jobs(box, early(1)).Prefix("quick_"))
 	require.Equal(t, "no\n[job-1 has ended with exit status 3]\n",
 		text(t, set, "job_start", "command", "echo no; exit 3"))
 	require.Equal(t, "[job-2 started]\n", text(t, set, "quick_job_start", "command", "sleep 1000"))
@@ -83,7 +83,7 @@ func TestJobStart(t *testing.T) {
 func TestJobLogs(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Jobs(box, append(patient, Budget(2048))...))
+	set := combined(t, Jobs(box, brief))
 	// 10 bytes each, on a terminal without ONLCR
 	text(t, set, "job_start", "command", "until [ -e go ]; do sleep 0.02; done; seq -f %09.0f 1 "+
 		"10000")
@@ -92,7 +92,7 @@ func TestJobLogs(t *testing.T) {
 	got := text(t, set, "job_wait", "job", id)
 	require.LessOrEqual(t, len(got), 2048)
 	require.Contains(t, got, "\n000010000\n["+id+" has ended with exit status 0]\n")
-	require.Contains(t, got, "are left out: offset 0 shows them]\n")
+	require.Contains(t, got, "are left out: use offset 0 to see them]\n")
 	whole, offset := "", int64(0)
 	for {
 		page := text(t, set, "job_logs", "job", id, "offset", offset)
@@ -119,7 +119,7 @@ func TestJobStateBesideError(t *testing.T) {
 	_, err = job.Wait(t.Context())
 	require.ErrorContains(t, err, "panicked: oops")
 	require.Equal(t, "echo a; exit 3 [job-1 has ended with exit status 3]\n",
-		text(t, combined(t, Jobs(box)), "job_list"))
+		text(t, combined(t, Jobs(box, Config{})), "job_list"))
 }
 
 // A faulty panics at every Write.

@@ -2,9 +2,9 @@ package tools
 
 import "strings"
 
-// keys are what a terminal sends for a key, by its name. Cursor keys are as terminfo has them (of a
-// terminal in application mode), the only ones that less and programs of curses know; readline and
-// the like know these too.
+// keys maps the names of keys to what a terminal sends for them. Cursor keys are those of terminfo,
+// for a terminal in application mode: less and programs that use curses know only these, and
+// readline knows them too.
 var keys = map[string]string{
 	"enter": "\n", "none": "", "tab": "\t", "escape": "\x1b", "backspace": "\x7f",
 	"delete": "\x1b[3~",
@@ -18,9 +18,10 @@ var keys = map[string]string{
 
 func keyNames() []string { return sortedKeys(keys) }
 
-// typed returns what is typed for an answer. An "\r\n" in it is one Enter: on most terminals each
-// of the two characters is one. A second Enter would answer the program's next question.
-func typed(a answerArgs) string {
+// keystrokes returns what to type for an answer. "\r\n" becomes one "\n": on most terminals each of
+// the two characters is an Enter, and the second would answer the program's next question. For the
+// same reason, a text that ends in a newline gets no further Enter.
+func keystrokes(a answerArgs) string {
 	text := strings.ReplaceAll(a.Text, "\r\n", "\n")
 	ended := strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\r")
 	switch {

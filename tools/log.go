@@ -8,38 +8,39 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A log keeps the last max bytes of what the commands of a shell have printed, as their Results
-// have it. Its offsets are those of all of it.
+// A log keeps the last max bytes of what the commands of a shell have printed, in the form of their
+// Results. Offsets count everything that was printed. Its methods may be called from several
+// goroutines.
 type log struct {
 	max int
 
 	mu   sync.Mutex
-	data []byte // up to twice max, then the older half goes: each byte is moved once at most
-	size int64  // of all
+	data []byte // up to 2*max bytes; then the older half is dropped, so a byte moves at most once
+	size int64  // bytes of everything that was printed
 }
 
-// keep has the log keep at least the last n bytes.
-func (l *log) keep(n int) {
+// grow makes the log keep at least the last n bytes.
+func (l *log) grow(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.max = max(l.max, n)
 }
 
-// add takes a Result's output, and returns the offset of its first byte.
+// add appends a Result's output, and returns the offset of its first byte.
 func (l *log) add(r *sandbox.Result) (from int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	from = l.size
-	l.write(r.Output[:r.OmittedAt])
-	if r.Omitted > 0 { // what is kept is in one piece
+	l.writeLocked(r.Output[:r.OmittedAt])
+	if r.Omitted > 0 { // data has to be in one piece
 		l.size += r.Omitted
 		l.data = nil
 	}
-	l.write(r.Output[r.OmittedAt:])
+	l.writeLocked(r.Output[r.OmittedAt:])
 	return from
 }
 
-func (l *log) write(s string) {
+func (l *log) writeLocked(s string) {
 	l.size += int64(len(s))
 	if len(s) > l.max {
 		s = s[len(s)-l.max:]
@@ -51,9 +52,9 @@ func (l *log) write(s string) {
 	l.data = append(l.data, s...)
 }
 
-// read returns up to most bytes, whole runes, and whole lines where there are ends of them, from an
-// offset on, or from the first byte that is kept; the offset of the first byte that it returns; and
-// how many bytes there have been.
+// read returns up to most bytes from an offset on, or from the first byte that is kept. It returns
+// whole runes, and whole lines where lines are short enough. from is the offset of the first byte
+// that it returns, and size is how many bytes were printed in all.
 func (l *log) read(offset int64, most int) (text string, from, size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,9 +69,9 @@ func (l *log) read(offset int64, most int) (text string, from, size int64) {
 	return head(string(rest[:min(len(rest), most+utf8.UTFMax)]), most), from, l.size
 }
 
-// page is a piece of a log as text: with where it is, and where to read on. The piece begins at
-// from, where offset was asked for.
-func page(text string, offset, from, size int64) string {
+// pageText returns a piece of a log with a note that says where to read on. The piece begins at
+// from; the model has asked for offset.
+func pageText(text string, offset, from, size int64) string {
 	note := ""
 	if from > offset {
 		note = fmt.Sprintf("[bytes %d to %d are no longer kept]\n", offset, from)

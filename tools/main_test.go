@@ -69,7 +69,10 @@ func refused(t testing.TB, s *Set, name string, kv ...any) string {
 }
 
 // patient is for tests that are not about time: a busy machine can be silent for long.
-var patient = []Option{Idle(-1), Yield(10 * time.Minute)}
+var patient = Config{MaxSilence: -1, MaxWait: 10 * time.Minute}
+
+// brief is patient with short replies.
+var brief = Config{MaxReply: 2048, MaxSilence: -1, MaxWait: 10 * time.Minute}
 
 // number returns the number that a pattern's group finds in text.
 func number(t testing.TB, pattern, text string) int64 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"reflect"
 	"sync"
@@ -12,8 +11,8 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 )
 
-// A PanicError is the error of a call whose tool has panicked, and of a Close whose function has.
-// Its text says where; Stack is the whole stack.
+// A PanicError is the error of a call whose tool has panicked, and of a Close whose function has
+// panicked. Its text says where; Stack holds the whole stack.
 type PanicError = guard.PanicError
 
 // do calls the tool. A panic of the tool, or of the writer of WithOutput, is a *PanicError.
@@ -36,8 +35,8 @@ func (t *Tool) do(ctx context.Context, args json.RawMessage) (r *Reply, err erro
 	return r, err
 }
 
-// An outputGuard is the writer of WithOutput during a call: it is called in goroutines of the box.
-// One that has panicked is called no more.
+// An outputGuard is the writer of WithOutput during a call. The box calls it from its own
+// goroutines. After a panic of the writer, it returns that error and calls the writer no more.
 type outputGuard struct {
 	w io.Writer
 
@@ -66,14 +65,14 @@ func (g *outputGuard) panicked() error {
 	return g.err
 }
 
-// once returns a function that calls f the first time, and then returns what f has returned. A
-// panic of f is a *PanicError.
+// once returns a function that calls f the first time, and always returns what f returned. A panic
+// of f is a *PanicError.
 func once(what string, f func() error) func() error {
 	return sync.OnceValue(func() error { return guard.Call(what, f) })
 }
 
-// broken returns a Set that New refuses.
-func broken(format string, args ...any) *Set { return &Set{err: fmt.Errorf(format, args...)} }
+// broken returns a Set for which New returns err.
+func broken(err error) *Set { return &Set{err: err} }
 
 // isNil reports whether v is nil, or a nil pointer.
 func isNil(v any) bool {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/plugin/browser"
@@ -43,7 +44,7 @@ func TestPanics(t *testing.T) {
 func TestPanicOfWriter(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Shell(box, patient...))
+	set := combined(t, Shell(box, patient))
 	ctx := WithOutput(t.Context(), writerFunc(func([]byte) { panic("oops") }))
 	_, err := set.Call(ctx, "run", args(t, "command", "echo one; echo two"))
 	require.ErrorContains(t, err, "call run: the writer of WithOutput panicked: oops")
@@ -53,27 +54,33 @@ func TestPanicOfWriter(t *testing.T) {
 		t.Skip("no ipykernel and jupyter_client for /usr/bin/python3")
 	}
 	require.NoError(t, box.InitPlugins(t.Context(), jupyter.Plugin()))
-	kernel := combined(t, Python(box, patient...))
+	kernel := combined(t, Python(box, patient))
 	_, err = kernel.Call(ctx, "python", args(t, "code", "print('one')"))
 	require.ErrorContains(t, err, "call python: the writer of WithOutput panicked: oops")
 	require.Equal(t, "two\n", text(t, kernel, "python", "code", "print('two')"))
 }
 
-// What is nil is named where the set is made.
-func TestNil(t *testing.T) {
+// Mistakes are errors of New.
+func TestMisuse(t *testing.T) {
 	t.Parallel()
 	var box *localbox.LocalBox // as after an error that was not looked at
 	for says, set := range map[string]*Set{
-		"New: set 1 of 1 is nil":            nil,
-		"Shell: the session is nil":         Shell(nil),
-		"Skills: the session is nil":        Skills(nil),
-		"Files: the files are nil":          Files(nil),
-		"Jobs: the box is nil":              Jobs(box),
-		"Python: the box is nil":            Python(nil),
-		"Browser: the box is nil":           Browser(nil, browser.Config{}),
-		"Closing: the function is nil":      Closing(nil),
-		"Prefix: the set is nil":            (*Set)(nil).Prefix("a_"),
-		"the function of the tool x is nil": Func[struct{}, string]("x", "", nil),
+		"New: set 1 of 1 is nil":                  nil,
+		"Shell: the session is nil":               Shell(nil, Config{}),
+		"Skills: the session is nil":              Skills(nil, Config{}),
+		"Files: the Files value is nil":           Files(nil, Config{}),
+		"Jobs: the box is nil":                    Jobs(box, Config{}),
+		"Python: the box is nil":                  Python(nil, Config{}),
+		"Browser: the box is nil":                 Browser(nil, browser.Config{}, Config{}),
+		"Closing: the function is nil":            Closing(nil),
+		"Prefix: the set is nil":                  (*Set)(nil).Prefix("a_"),
+		"Func: the function of the tool x is nil": Func[struct{}, string]("x", "", nil),
+		"Config.MaxReply: 100 bytes are too few: give at least 2048, or 0 for the default": Jobs(
+			local(t), Config{MaxReply: 100}),
+		"Config.MaxLog: -1 bytes: give a positive number, or 0 for the default": Shell(
+			local(t), Config{MaxLog: -1}),
+		"Config.MaxWait: -1s: give a positive time, or 0 for the default": Files(
+			local(t).Files(), Config{MaxWait: -time.Second}),
 	} {
 		_, err := New(set)
 		require.EqualError(t, err, "tools: "+says)

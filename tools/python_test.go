@@ -23,7 +23,7 @@ func TestPython(t *testing.T) {
 	}
 	box := local(t)
 	require.NoError(t, box.InitPlugins(t.Context(), jupyter.Plugin()))
-	set := combined(t, Python(box, append(patient, Budget(2048))...))
+	set := combined(t, Python(box, brief))
 	require.Equal(t, "one\n[stderr]\ntwo\n42\n", text(t, set, "python", "code",
 		"import sys; x = 42\nprint('one')\nprint('two', file=sys.stderr)\nx"))
 	require.Contains(t, text(t, set, "python", "code", "x / 0"),
@@ -54,7 +54,7 @@ display(Image(base64.b64decode("/9j/2Q=="), format="jpeg"))
 for i in range(21): display(Image(base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), format="png"))`)
 	require.Len(t, picture.Images, maxImages)
 	require.Contains(t, picture.Text, "[a picture is not shown: it is broken: ")
-	require.Contains(t, picture.Text, "[a picture is not shown: a reply has at most 20]\n")
+	require.Contains(t, picture.Text, "[a picture is not shown: a reply has at most 20 pictures]\n")
 
 	require.Equal(t, "red\n2%\nup\n[stderr]\n100%\n", text(t, set, "python", "code", `print("\x1b[31mred\x1b[0m\u009b\u202e")
 for i in range(3): print(f"\r{i}%", end="\r\n"[i == 2])
@@ -73,7 +73,8 @@ display(Markdown("**answer** 42"), JSON({"answer": 43}), HTML("<p>answer 44</p>"
 	require.ErrorIs(t, err, context.Canceled)
 	require.Contains(t, printed.String(), "begun")
 	require.Equal(t, "42\n", text(t, set, "python", "code", "x"))
-	require.Equal(t, "[a fresh kernel]\n", text(t, set, "python_restart"))
+	require.Equal(t, "[started a fresh kernel: define again what you need]\n",
+		text(t, set, "python_restart"))
 	require.Contains(t, text(t, set, "python", "code", "x"), "NameError")
 	require.Contains(t, refused(t, set, "python", "code", "import os; os._exit(3)"),
 		"the kernel default has died: exit status 3")
@@ -83,7 +84,7 @@ display(Markdown("**answer** 42"), JSON({"answer": 43}), HTML("<p>answer 44</p>"
 		"starts a fresh one]\n",
 		text(t, set, "python", "code", "print('bye'); exit()"))
 	require.Contains(t, refused(t, set, "python", "code", "x = 5"),
-		"Restart starts a fresh one, as the tool `python_restart` does")
+		"Restart starts a fresh one: use `python_restart`")
 	text(t, set, "python_restart")
 
 	require.NoError(t, set.Close())
@@ -96,8 +97,8 @@ display(Markdown("**answer** 42"), JSON({"answer": 43}), HTML("<p>answer 44</p>"
 func TestNotInstalled(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Python(box), Skills(box, patient...).Prefix("skill_"),
-		Shell(box, patient...), Browser(box, browser.Config{Program: "/nowhere/chromium"}))
+	set := combined(t, Python(box, Config{}), Skills(box, patient).Prefix("skill_"),
+		Shell(box, patient), Browser(box, browser.Config{Program: "/nowhere/chromium"}, Config{}))
 	_, err := set.Call(t.Context(), "python", args(t, "code", "1"))
 	require.ErrorIs(t, err, jupyter.ErrNotInstalled)
 	_, err = set.Call(t.Context(), "browser_read", nil)

@@ -17,18 +17,18 @@ import (
 type readArgs struct {
 	Path  string `json:"path" jsonschema:"the file"`
 	Line  int    `json:"line,omitempty" jsonschema:"the first line to show. Default: 1"`
-	Lines int    `json:"lines,omitempty" jsonschema:"how many lines to show. Default: as many as fit"`
+	Lines int    `json:"lines,omitempty" jsonschema:"how many to show. Default: as many as fit"`
 }
 
 func (t *files) read(ctx context.Context, a readArgs) (*Reply, error) {
-	ctx, done := t.bounded(ctx)
+	ctx, done := t.withLimit(ctx)
 	defer done()
 	f, err := t.files.Open(ctx, a.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	stop := context.AfterFunc(ctx, func() { f.Close() }) // a read of a FIFO waits for a writer
+	stop := context.AfterFunc(ctx, func() { f.Close() }) // ends a read of a FIFO without a writer
 	defer stop()
 	r, err := t.show(ctx, f, a)
 	if ctx.Err() != nil {
@@ -37,23 +37,23 @@ func (t *files) read(ctx context.Context, a readArgs) (*Reply, error) {
 	return r, err
 }
 
-// sniffed is how much of a file's begin tells what kind of file it is.
-const sniffed = 8 << 10
+// sniffSize is how many bytes at a file's begin decide what kind of file it is.
+const sniffSize = 8 << 10
 
-// show returns a file's text, or the picture that it is.
+// show returns a file's text or, if the file is a picture, the picture.
 func (t *files) show(ctx context.Context, f sandbox.File, a readArgs) (*Reply, error) {
 	in := bufio.NewReaderSize(f, 64<<10)
-	begin, err := in.Peek(sniffed)
+	begin, err := in.Peek(sniffSize)
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
 	if imageType(begin) != "" {
-		return picture(f, in, a.Path)
+		return showPicture(f, in, a.Path)
 	}
 	kind := binaryKind(begin)
 	if utf16 := utf16Of(begin); utf16 != nil {
 		in = bufio.NewReaderSize(utf16.NewDecoder().Reader(in), 64<<10)
-		if begin, err = in.Peek(sniffed); err != nil && err != io.EOF {
+		if begin, err = in.Peek(sniffSize); err != nil && err != io.EOF {
 			return nil, err
 		}
 		kind = binaryKind(begin)
@@ -63,39 +63,40 @@ func (t *files) show(ctx context.Context, f sandbox.File, a readArgs) (*Reply, e
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			size = fmt.Sprintf(", %d bytes", info.Size())
 		}
-		return nil, fmt.Errorf("%s is a binary file (%s%s), and no text to show: use a program "+
-			"that knows this kind", a.Path, kind, size)
+		return nil, fmt.Errorf("%s is a binary file (%s%s), which has no text to show: use a "+
+			"program for files of this kind", a.Path, kind, size)
 	}
 	if bytes.HasPrefix(begin, markUTF8) {
 		if _, err := in.Discard(len(markUTF8)); err != nil {
 			return nil, err
 		}
 	}
-	text, next, more, err := numbered(ctx, in, max(a.Line, 1), a.Lines, t.options.budget-noteRoom)
+	text, next, more, err := numberLines(ctx, in, max(a.Line, 1), a.Lines,
+		t.config.MaxReply-noteRoom)
 	switch {
 	case err != nil:
 		return nil, err
 	case text == "" && next == 1:
 		return &Reply{Text: "[the file is empty]\n"}, nil
 	case text == "":
-		return nil, fmt.Errorf("%s has only %d lines", a.Path, next-1)
+		return nil, fmt.Errorf("%s has only %d lines: give a line up to that", a.Path, next-1)
 	case more:
 		text += fmt.Sprintf("[more lines follow: read on with line %d]\n", next)
 	}
 	return &Reply{Text: text}, nil
 }
 
-// picture returns a file that is a picture.
-func picture(f sandbox.File, in io.Reader, path string) (*Reply, error) {
-	why := func(err error) error {
-		return fmt.Errorf("%s is a picture, and cannot be shown: %w", path, err)
+// showPicture returns a file that is a picture.
+func showPicture(f sandbox.File, in io.Reader, path string) (*Reply, error) {
+	fail := func(err error) error {
+		return fmt.Errorf("%s is a picture that cannot be shown: %w", path, err)
 	}
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
 	if info.Size() > maxImageSize { // before it is transferred
-		return nil, why(imageTooLarge(info.Size()))
+		return nil, fail(imageTooLarge(info.Size()))
 	}
 	data, err := bounded.ReadAll(in, path, maxImageSize)
 	if err != nil {
@@ -103,30 +104,31 @@ func picture(f sandbox.File, in io.Reader, path string) (*Reply, error) {
 	}
 	i, err := newImage(data)
 	if err != nil {
-		return nil, why(err)
+		return nil, fail(err)
 	}
 	return &Reply{Text: fmt.Sprintf("[%s is a picture (%s, %d bytes)]\n", path, i.MIME, len(data)),
 		Images: []Image{i}}, nil
 }
 
-// kinds are binary files that http.DetectContentType does not know, by how they begin.
-var kinds = map[string]string{
+// binaryKinds maps the begin of binary files that http.DetectContentType does not know to a
+// description of their kind.
+var binaryKinds = map[string]string{
 	"\x7fELF":             "an ELF program or library",
 	"SQLite format 3\x00": "an SQLite database",
 	"\x00\x00\xfe\xff":    "text in UTF-32",
 	"\xff\xfe\x00\x00":    "text in UTF-32",
 }
 
-// binaryKind says what kind of binary file begins so; "" is text.
+// binaryKind says what kind of binary file begins so. It is "" for text.
 func binaryKind(begin []byte) string {
 	kind, _, _ := strings.Cut(http.DetectContentType(begin), ";")
 	switch {
 	case kind == "application/pdf", kind == "application/x-gzip":
-		return kind // which need not have a zero byte near its begin
+		return kind // such a file may have no zero byte near its begin
 	case !bytes.Contains(begin, []byte{0}):
 		return ""
 	}
-	for prefix, name := range kinds {
+	for prefix, name := range binaryKinds {
 		if bytes.HasPrefix(begin, []byte(prefix)) {
 			return name
 		}
@@ -137,15 +139,15 @@ func binaryKind(begin []byte) string {
 	return kind
 }
 
-// longestLine is how many bytes of a line are shown, where the budget has room for more than one.
-const longestLine = 2000
+// maxLine is how many bytes of a line are shown, if that leaves room for more than one line.
+const maxLine = 2000
 
-// numbered returns lines with their numbers, from first on, as many as asked for (0: no limit) and
-// fit into room bytes; the number of the line behind them; and whether there is one. It reads no
-// further than it must: a file can be a gigabyte.
-func numbered(ctx context.Context, in *bufio.Reader, first, lines,
+// numberLines returns lines with their numbers: those from first on, as many as lines says (0: no
+// limit) and as fit into room bytes. next is the number of the line after them, and more reports
+// whether there is one. numberLines reads no further than it must: a file can have a gigabyte.
+func numberLines(ctx context.Context, in *bufio.Reader, first, lines,
 	room int) (text string, next int, more bool, err error) {
-	longest := min(longestLine, room/2)
+	longest := min(maxLine, room/2)
 	var b strings.Builder
 	for next = 1; ; next++ {
 		line, size, err := readLine(ctx, in, longest)
@@ -166,12 +168,12 @@ func numbered(ctx context.Context, in *bufio.Reader, first, lines,
 	}
 }
 
-// readLine reads a line, however long, and returns what is shown of it, and its size.
+// readLine reads a line of any length. It returns what is shown of the line, and its size in bytes.
 func readLine(ctx context.Context, in *bufio.Reader,
 	longest int) (line string, size int, err error) {
 	var kept []byte
 	for {
-		if err := ctxerr.Of(ctx); err != nil { // a disk image can be one line
+		if err := ctxerr.Of(ctx); err != nil { // one line can be a whole disk image
 			return "", 0, err
 		}
 		part, err := in.ReadSlice('\n')
@@ -187,8 +189,8 @@ func readLine(ctx context.Context, in *bufio.Reader,
 	}
 }
 
-// shownLine returns a line of size bytes as a model is shown it. JSON may hold zero bytes, but
-// databases do not take them.
+// shownLine returns a line of size bytes in the form that models see. It replaces zero bytes: JSON
+// may hold them, but databases refuse them.
 func shownLine(line string, size, longest int) string {
 	line = strings.ReplaceAll(strings.ToValidUTF8(line, "\ufffd"), "\x00", "\ufffd")
 	if len(line) > longest {

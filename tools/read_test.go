@@ -30,7 +30,7 @@ func pictureOf(t testing.TB, format string, width, height int) []byte {
 func TestReadKinds(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Files(box.Files()))
+	set := combined(t, Files(box.Files(), Config{}))
 	read := func(content string) string {
 		t.Helper()
 		require.NoError(t, box.Files().WriteFile(t.Context(), "f", []byte(content), 0o644))
@@ -41,7 +41,7 @@ func TestReadKinds(t *testing.T) {
 	}
 	for _, c := range []struct{ content, want string }{
 		{"\x7fELF\x02\x01\x00\x00", "error: f is a binary file (an ELF program or library, 8 " +
-			"bytes), and no text to show: use a program that knows this kind\n"},
+			"bytes), which has no text to show: use a program for files of this kind\n"},
 		{"PK\x03\x04\x00\x00", "error: f is a binary file (application/zip, 6 bytes), "},
 		{"%PDF-1.7\n", "error: f is a binary file (application/pdf, 9 bytes), "},
 		{"SQLite format 3\x00", "(an SQLite database, 16 bytes)"},
@@ -56,8 +56,8 @@ func TestReadKinds(t *testing.T) {
 	} {
 		require.Contains(t, read(c.content), c.want)
 	}
-	require.Contains(t, read(strings.Repeat("a\n", sniffed)+"b\x00c\n"), "more lines follow")
-	require.Equal(t, "  8193\tb\ufffdc\n", text(t, set, "read", "path", "f", "line", sniffed+1))
+	require.Contains(t, read(strings.Repeat("a\n", sniffSize)+"b\x00c\n"), "more lines follow")
+	require.Equal(t, "  8193\tb\ufffdc\n", text(t, set, "read", "path", "f", "line", sniffSize+1))
 	program, err := os.Executable()
 	require.NoError(t, err)
 	require.Contains(t, refused(t, set, "read", "path", program), " is a binary file (")
@@ -66,7 +66,7 @@ func TestReadKinds(t *testing.T) {
 func TestReadPictures(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Files(box.Files()))
+	set := combined(t, Files(box.Files(), Config{}))
 	write := func(content []byte) {
 		t.Helper()
 		require.NoError(t, box.Files().WriteFile(t.Context(), "f", content, 0o644))
@@ -79,8 +79,8 @@ func TestReadPictures(t *testing.T) {
 		require.Equal(t, []Image{{MIME: "image/" + format, Data: content}}, r.Images)
 	}
 	write(pictureOf(t, "png", maxImageSide+1, 1))
-	require.Equal(t, "error: f is a picture, and cannot be shown: it has 8001 × 1 pixels, and a "+
-		"side may have 8000: scale it down\n", refused(t, set, "read", "path", "f"))
+	require.Equal(t, "error: f is a picture that cannot be shown: it has 8001 × 1 pixels, and a "+
+		"side may have at most 8000: scale it down\n", refused(t, set, "read", "path", "f"))
 	for kind, c := range webPs {
 		begin := "RIFF\x24\x00\x00\x00WEBP" + kind + "\x18\x00\x00\x00"
 		fits := begin + c.fits + strings.Repeat("\x00", 20)
@@ -89,7 +89,7 @@ func TestReadPictures(t *testing.T) {
 			do(t, set, "read", "path", "f").Images, kind)
 		write([]byte(begin + c.large + strings.Repeat("\x00", 20)))
 		require.Contains(t, refused(t, set, "read", "path", "f"),
-			"cannot be shown: it has 16 × 8001 pixels, and a side may have 8000", kind)
+			"cannot be shown: it has 16 × 8001 pixels, and a side may have at most 8000", kind)
 		write([]byte(begin + c.fits[:4]))
 		require.Contains(t, refused(t, set, "read", "path", "f"), "cannot be shown: it is broken: ",
 			kind)
@@ -99,7 +99,7 @@ func TestReadPictures(t *testing.T) {
 	require.Contains(t, refused(t, set, "read", "path", "f"), "cannot be shown: it is broken: ")
 	write(append(content, make([]byte, maxImageSize)...))
 	require.Contains(t, refused(t, set, "read", "path", "f"),
-		"bytes, and may have 3932160: scale it down")
+		"bytes, and may have at most 3932160: scale it down")
 }
 
 // webPs are the begins of WebPs, by the kind of their first chunk: of 16 × 8000 pixels, and of 16 ×

@@ -2,15 +2,15 @@ package tools
 
 import "strings"
 
-// unixEnds returns a text whose lines end with "\n".
+// unixEnds returns the text with lines that end in "\n".
 func unixEnds(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
-// replaceText puts new in the place of each old in content, and returns the lines, from 1, on which
-// these places began.
+// replaceText replaces each old in content by new. It returns the numbers of the lines in which the
+// olds began; the first line is 1.
 //
-// An end of line in old stands for each end of line of the file, "\r\n" too. What old and new begin
-// and end with alike stays as it is in the file. Lines between them get the end that the line has
-// in which the change begins.
+// An end of line in old matches any end of line of the file, also "\r\n". Text with which both old
+// and new begin or end stays as it is in the file. The lines between get the end of the line in
+// which the change begins.
 func replaceText(content, old, new string) (changed string, lines []int) {
 	old, new = unixEnds(old), unixEnds(new)
 	before := commonPrefix(old, new)
@@ -20,7 +20,7 @@ func replaceText(content, old, new string) (changed string, lines []int) {
 
 	var b strings.Builder
 	line, at, copied := 1, 0, 0 // at and copied are offsets in content
-	forward := func(part string) {
+	advance := func(part string) {
 		for piece := range strings.Lines(part) {
 			at += len(piece)
 			if strings.HasSuffix(piece, "\n") {
@@ -36,26 +36,26 @@ func replaceText(content, old, new string) (changed string, lines []int) {
 		if i < 0 {
 			break
 		}
-		forward(rest[:i])
+		advance(rest[:i])
 		lines = append(lines, line)
-		forward(before)
+		advance(before)
 		b.WriteString(content[copied:at])
 		if strings.Contains(added, "\n") {
 			b.WriteString(strings.ReplaceAll(added, "\n", lineEnd(content, at)))
 		} else {
 			b.WriteString(added)
 		}
-		forward(gone)
+		advance(gone)
 		copied = at
-		forward(after)
+		advance(after)
 		rest = rest[i+len(old):]
 	}
 	b.WriteString(content[copied:])
 	return b.String(), lines
 }
 
-// lineEnd returns the end of the line that the offset at is in: "\r\n" or "\n". A last line without
-// an end has that of the line before.
+// lineEnd returns the end of the line that holds the offset at: "\r\n" or "\n". For a last line
+// without an end, it is the end of the line before.
 func lineEnd(s string, at int) string {
 	i := strings.IndexByte(s[at:], '\n') + at
 	if i < at {

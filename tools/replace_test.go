@@ -17,8 +17,8 @@ func TestEditorsKeepLineEnds(t *testing.T) {
 		set  *Set
 		tool string
 	}{
-		"Files":  {combined(t, Files(box.Files())), "edit"},
-		"Skills": {combined(t, Skills(box, patient...)), "str_replace"},
+		"Files":  {combined(t, Files(box.Files(), Config{})), "edit"},
+		"Skills": {combined(t, Skills(box, patient)), "str_replace"},
 	}
 	for _, c := range []struct{ name, content, old, new, want string }{
 		{"one line by two", "a\r\nb\r\nc\r\n", "b", "B1\nB2", "a\r\nB1\r\nB2\r\nc\r\n"},

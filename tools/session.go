@@ -11,32 +11,40 @@ import (
 
 // A shell is a session as the tools of one set use it.
 type shell struct {
-	session sandbox.Session
-	options options
-	tools   bool // its set has run, wait, output and so on
-	// what the set's commands need and is not there; nil: they need nothing
-	missing func(ctx context.Context) error
+	session  sandbox.Session
+	config   Config
+	hasTools bool // its set has the tools of Shell: run, wait, output and so on
 
-	// What is shared with the other sets of the session.
+	// checkPlugin returns an error if the box lacks what the set's commands need. If it is nil,
+	// they need nothing.
+	checkPlugin func(ctx context.Context) error
+
+	// The state that the sets of the session share.
 	state atomic.Pointer[sessionState]
 }
 
-// A sessionState is what all tools of a session share: a command that one of them leaves unfinished
-// is everybody's.
+// A sessionState is what all tools of a session share. If one tool leaves a command unfinished, the
+// others know of it.
 type sessionState struct {
-	log  log
-	turn sync.Mutex // of the calls that execute a command: no end of one is dropped by the next
-	// the last reply was about a command that had not ended: what has come of it since is still to
-	// be told
-	left atomic.Bool
+	log log
 
-	dir atomic.Pointer[string] // where the shell was after its last command; nil: unknown
-	// of the names of run, wait, output and so on; nil: there are no such tools
+	// executing is held by the call that executes a command, so that the next call does not drop
+	// the end of the command before it.
+	executing sync.Mutex
+
+	// unfinished says that the last reply was about a command that had not ended. What the command
+	// has printed since, and how it ended, is still to be reported.
+	unfinished atomic.Bool
+
+	// dir is the shell's directory after its last command; nil if unknown.
+	dir atomic.Pointer[string]
+
+	// prefix is the prefix of the names of Shell's tools; nil if no set has these tools.
 	prefix atomic.Pointer[string]
 }
 
-func newShell(s sandbox.Session, opts []Option) *shell {
-	sh := &shell{session: s, options: newOptions(opts)}
+func newShell(s sandbox.Session, c Config) *shell {
+	sh := &shell{session: s, config: c}
 	sh.state.Store(&sessionState{})
 	return sh
 }
@@ -47,8 +55,8 @@ type sharedShell struct {
 	prefix string
 }
 
-// share has the set's shells of one session share its state, and tells them what their tools are
-// called.
+// share makes the set's shells of the same session share its state, and sets the prefix of their
+// tools.
 func (s *Set) share() {
 	for i, sh := range s.shells {
 		state := sh.state.Load()
@@ -58,26 +66,27 @@ func (s *Set) share() {
 			}
 			shared := first.state.Load()
 			if shared != state {
-				shared.left.CompareAndSwap(false, state.left.Load())
+				shared.unfinished.CompareAndSwap(false, state.unfinished.Load())
 				sh.state.Store(shared)
 			}
 			state = shared
 			break
 		}
-		if sh.tools { // which read the log
-			state.log.keep(sh.options.keep)
+		if sh.hasTools {
+			state.log.grow(sh.config.MaxLog)
 			state.prefix.Store(&sh.prefix)
 		}
 	}
 }
 
-// sameSession reports whether two sessions are one. Some types cannot be compared.
+// sameSession reports whether two sessions are the same. Those whose types cannot be compared are
+// not.
 func sameSession(a, b sandbox.Session) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
-// named returns what a tool of the session's Shell is called.
-func (s *sessionState) named(tool string) string {
+// toolName returns the name of a tool of the session's Shell.
+func (s *sessionState) toolName(tool string) string {
 	if prefix := s.prefix.Load(); prefix != nil {
 		tool = *prefix + tool
 	}

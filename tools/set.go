@@ -14,11 +14,11 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Tool is a function that a model can call, as it is told of it.
+// A Tool describes a function to a model that can call it.
 type Tool struct {
 	Name        string
 	Description string             // for the model
-	Schema      *jsonschema.Schema // of the arguments: an object. It is shared: do not change it.
+	Schema      *jsonschema.Schema // of the arguments, an object; it is shared, so do not change it
 	ReadOnly    bool               // whether it changes nothing in the box
 
 	prefix string // of the name
@@ -29,9 +29,9 @@ type Tool struct {
 type Reply struct {
 	Text   string
 	Images []Image
-	// Failed says that Text is about a call that could not be done as it was made: wrong arguments,
-	// a file that is not there. A command that ran and ended with another exit status than 0 has
-	// not failed.
+	// Failed says that the tool could not do what it was called for, and Text says why: wrong
+	// arguments, a file that does not exist. A command that ran has not failed, whatever its exit
+	// status.
 	Failed bool
 }
 
@@ -41,7 +41,8 @@ type Image struct {
 	Data []byte
 }
 
-// A Set is some tools. Shell, Jobs, Files, Func and so on make one; New combines several.
+// A Set is a list of tools. Box, Shell, Func and so on make one. New combines several. All
+// its methods may be called from several goroutines.
 type Set struct {
 	tools   []Tool
 	shells  []sharedShell
@@ -49,42 +50,60 @@ type Set struct {
 	err     error
 }
 
-// New combines sets into one, in their order, which closes them all. Sets of one session, such as
-// Shell and Skills of a box, share it from then on: what comes of a command that one has left is
-// told by the next call of any, and can be waited for and read.
+// New combines sets into one, in their order. Its Close closes them all. Sets of the same session,
+// such as Shell and Skills of a box, share what they know of its commands from then on: if a tool
+// of one set leaves a command unfinished, the next call of any set reports it, and the tools of
+// Shell can wait for it and read its output.
 //
-// The error names a set that is nil or cannot be made, or a tool that is there twice: Prefix tells
-// the two apart.
+// New returns an error if a set is nil or was made with a mistake, such as a Config that is not
+// valid, or if two tools have the same name: give one of the sets a Prefix then.
 func New(sets ...*Set) (*Set, error) {
 	all := &Set{}
-	for i, s := range sets {
-		if s == nil {
-			return nil, fmt.Errorf("tools: New: set %d of %d is nil", i+1, len(sets))
-		}
-		if s.err != nil {
-			return nil, fmt.Errorf("tools: %w", s.err)
-		}
-		for _, t := range s.tools {
-			if _, ok := all.tool(t.Name); ok {
-				return nil, fmt.Errorf("tools: two tools are called %q: give one of the sets a "+
-					"Prefix", t.Name)
-			}
-			all.tools = append(all.tools, t)
-		}
-		all.closers = append(all.closers, s.closers...)
-		all.shells = append(all.shells, s.shells...)
+	if err := all.add(sets...); err != nil {
+		return nil, fmt.Errorf("tools: %w", err)
 	}
-	all.share()
 	return all, nil
 }
 
-// Prefix returns the set with prefix before each tool's name, such as "build_" of a second shell.
-// Names of the set's tools in backquotes in descriptions, and those in errors, get it too. The two
-// sets share what is behind the tools: close one of them. If a name with its prefix is longer than
-// 64 characters or has others than letters, digits, "_" and "-", New says so.
+func (s *Set) add(sets ...*Set) error {
+	for i, more := range sets {
+		if more == nil {
+			return fmt.Errorf("New: set %d of %d is nil", i+1, len(sets))
+		}
+		if more.err != nil {
+			return more.err
+		}
+		for _, t := range more.tools {
+			if _, ok := s.tool(t.Name); ok {
+				return fmt.Errorf("two tools are called %q: give one of the sets a Prefix", t.Name)
+			}
+			s.tools = append(s.tools, t)
+		}
+		s.closers = append(s.closers, more.closers...)
+		s.shells = append(s.shells, more.shells...)
+	}
+	s.share()
+	return nil
+}
+
+// Box returns the tools of a box's main session, files and jobs: those of Shell, Files and Jobs.
+func Box(box sandbox.Sandbox, c Config) *Set {
+	if isNil(box) {
+		return broken(errors.New("Box: the box is nil"))
+	}
+	set := &Set{}
+	set.err = set.add(Shell(box, c), Files(box.Files(), c), Jobs(box, c))
+	return set
+}
+
+// Prefix returns a copy of the set with prefix before each tool's name, such as "build_" for a
+// second shell. Names of the set's tools in backquotes, in descriptions and in errors, get the
+// prefix too. The two sets share what is behind the tools, so close only one of them. If a name
+// with its prefix is longer than 64 characters, or has others than letters, digits, "_" and "-",
+// New returns an error.
 func (s *Set) Prefix(prefix string) *Set {
 	if s == nil {
-		return broken("Prefix: the set is nil")
+		return broken(errors.New("Prefix: the set is nil"))
 	}
 	renamed := &Set{tools: slices.Clone(s.tools), shells: slices.Clone(s.shells),
 		closers: s.closers, err: s.err}
@@ -109,24 +128,25 @@ func (s *Set) Prefix(prefix string) *Set {
 	return renamed
 }
 
-// quotedName is the name of a tool in a description.
+// quotedName matches the name of a tool in a description.
 var quotedName = regexp.MustCompile("`[A-Za-z0-9_-]+`")
 
-// Closing is a set without tools, whose Close calls f: New combines it with the tools of a box that
-// is to be closed with them.
+// Closing returns a set without tools, whose Close calls f. New combines it with the tools of a
+// box, so that closing the set closes the box.
 //
-//	tools.New(tools.Shell(box), tools.Jobs(box), tools.Closing(box.Close))
+//	tools.New(tools.Box(box, tools.Config{}), tools.Closing(box.Close))
 func Closing(f func() error) *Set {
 	if f == nil {
-		return broken("Closing: the function is nil")
+		return broken(errors.New("Closing: the function is nil"))
 	}
 	return &Set{closers: []func() error{once("the function of Closing", f)}}
 }
 
-// Tools returns the tools, in the order in which a model should be told of them.
+// Tools returns the tools, in the order of the sets.
 func (s *Set) Tools() []Tool { return slices.Clone(s.tools) }
 
-// Call is Do for callers who show no images.
+// Call calls a tool as Do does, and returns the text of the Reply. It is for callers who show no
+// images.
 func (s *Set) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	r, err := s.Do(ctx, name, args)
 	if err != nil {
@@ -135,9 +155,10 @@ func (s *Set) Call(ctx context.Context, name string, args json.RawMessage) (stri
 	return r.Text, nil
 }
 
-// Do calls a tool for a model. args is a JSON object; empty is {}. What the model can mend is a
-// Reply. An error is sandbox.ErrClosed, sandbox.ErrLost, ctx's, a *PanicError, or says which plugin
-// the box lacks: agentskills.ErrNotInstalled, jupyter.ErrNotInstalled, browser.ErrMissing.
+// Do calls a tool for a model. args is a JSON object; if it is empty, it counts as {}. What the
+// model can correct is a Reply with Failed set. What it cannot correct is an error:
+// sandbox.ErrClosed, sandbox.ErrLost, ctx's error, a *PanicError, or the plugin that the box lacks
+// (agentskills.ErrNotInstalled, jupyter.ErrNotInstalled, browser.ErrMissing).
 func (s *Set) Do(ctx context.Context, name string, args json.RawMessage) (*Reply, error) {
 	if s.err != nil {
 		return nil, fmt.Errorf("tools: %w", s.err)
@@ -163,15 +184,16 @@ func (s *Set) Do(ctx context.Context, name string, args json.RawMessage) (*Reply
 	return failed(err), nil
 }
 
-// A programError is an error that no model can mend, and a change of the program can.
+// A programError is an error that no model can correct: the program has to be changed.
 type programError struct{ error }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the error itself.
 func (e programError) Unwrap() error { return e.error }
 
-// Close closes what the tools have opened in the box, in the order of the sets; the box itself only
-// by Closing. Closing again does nothing, and returns the same error. What several sets share, by
-// New or Prefix, is closed once.
+// Close closes what the tools have opened in the box, in the order of the sets, and calls the
+// functions of Closing. It does not close the box otherwise. Close may be called again; it then
+// does nothing and returns the same error. What several sets share, by New or Prefix, is closed
+// once.
 func (s *Set) Close() error {
 	var errs []error
 	for _, c := range s.closers {
@@ -196,5 +218,5 @@ func (s *Set) names() []string {
 	return names
 }
 
-// failed is an error as a model gets it.
+// failed returns the Reply for an error that the model can correct.
 func failed(err error) *Reply { return &Reply{Text: "error: " + err.Error() + "\n", Failed: true} }

@@ -128,8 +128,8 @@ func TestNewRefuses(t *testing.T) {
 func TestPrefix(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Shell(box, append(patient, Budget(2048))...).Prefix("my_").Prefix("the-"),
-		Files(box.Files()).Prefix("my_"))
+	set := combined(t, Shell(box, brief).Prefix("my_").Prefix("the-"),
+		Files(box.Files(), Config{}).Prefix("my_"))
 	for _, tool := range set.Tools() {
 		if tool.Name == "the-my_run" {
 			require.Contains(t, tool.Description, "(use `the-my_wait`, `the-my_answer` or "+
@@ -139,7 +139,8 @@ func TestPrefix(t *testing.T) {
 	require.Equal(t, "error: no command is unfinished: `the-my_run` runs one\n",
 		refused(t, set, "the-my_wait"))
 	require.Contains(t, refused(t, set, "the-my_run"), "wrong arguments for the-my_run:")
-	require.Contains(t, text(t, set, "the-my_run", "command", "seq 10000"), "of `the-my_output`]")
+	require.Contains(t, text(t, set, "the-my_run", "command", "seq 10000"),
+		"read it with `the-my_output`]")
 	text(t, set, "the-my_run", "command", "read x")
 	require.Contains(t, refused(t, set, "the-my_run", "command", "true"),
 		"use `the-my_wait`, `the-my_answer` or `the-my_interrupt` first")
@@ -160,8 +161,9 @@ func TestDescriptions(t *testing.T) {
 	t.Parallel()
 	box := local(t)
 	for _, set := range []*Set{
-		Shell(box), Jobs(box), Files(box.Files()), Python(box), Skills(box),
-		Browser(box, browser.Config{}),
+		Shell(box, Config{}), Jobs(box, Config{}), Files(box.Files(), Config{}),
+		Python(box, Config{}), Skills(box, Config{}),
+		Browser(box, browser.Config{}, Config{}),
 	} {
 		names := combined(t, set).names()
 		for _, tool := range set.Tools() {

@@ -16,7 +16,7 @@ import (
 
 func TestShell(t *testing.T) {
 	t.Parallel()
-	set := combined(t, Shell(local(t), patient...))
+	set := combined(t, Shell(local(t), patient))
 	require.Equal(t, "hi\n", text(t, set, "run", "command", "cd / && X=1; echo hi"))
 	require.Equal(t, "/ 1\n[exit status 3]\n", text(t, set, "run", "command",
 		`echo "$PWD $X"; (exit 3)`))
@@ -45,7 +45,7 @@ func TestShell(t *testing.T) {
 // A text that ends in a newline has its Enter: a second one would answer the next question.
 func TestAnswerEndsOnce(t *testing.T) {
 	t.Parallel()
-	set := combined(t, Shell(local(t), patient...))
+	set := combined(t, Shell(local(t), patient))
 	for _, c := range []struct {
 		args []any
 		got  string
@@ -76,16 +76,17 @@ func TestNeverStuck(t *testing.T) {
 	// A busy machine may take longer than these to start a program: what is shown comes with the
 	// first reply or a later one.
 	for name, o := range map[string]struct {
-		option  Option
+		config  Config
 		command string
 	}{
-		"Idle": {Idle(100 * time.Millisecond), "echo begun; sleep 1000"},
+		"MaxSilence": {Config{MaxSilence: 100 * time.Millisecond}, "echo begun; sleep 1000"},
 		// which is never silent
-		"Yield": {Yield(300 * time.Millisecond), "while :; do echo begun; sleep 0.05; done"},
+		"MaxWait": {Config{MaxWait: 300 * time.Millisecond},
+			"while :; do echo begun; sleep 0.05; done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set := combined(t, Shell(local(t), o.option))
+			set := combined(t, Shell(local(t), o.config))
 			got := text(t, set, "run", "command", o.command)
 			for !strings.Contains(got, "begun\n") {
 				require.Contains(t, got, "[still running after ")
@@ -101,7 +102,7 @@ func TestNeverStuck(t *testing.T) {
 
 func TestScreen(t *testing.T) {
 	t.Parallel()
-	set := combined(t, Shell(local(t), patient...))
+	set := combined(t, Shell(local(t), patient))
 	got := text(t, set, "run", "command", "seq 100 | less")
 	require.Contains(t, got, "[a full-screen program")
 	require.Contains(t, got, "\n23\n:\n[the cursor is at line 24, column 2 of the screen]\n")
@@ -115,14 +116,14 @@ func TestScreen(t *testing.T) {
 // Everything that commands print can be read, in pieces.
 func TestOutput(t *testing.T) {
 	t.Parallel()
-	set := combined(t, Shell(local(t), append(patient, Budget(2048))...))
+	set := combined(t, Shell(local(t), brief))
 	require.Equal(t, "first\n", text(t, set, "run", "command", "echo first"))
 	got := text(t, set, "run", "command", "seq -f 'line ü %g' 20000; false")
 	require.LessOrEqual(t, len(got), 2048)
 	require.True(t, strings.HasPrefix(got, "line ü 1\nline ü 2\n"), got)
-	require.Contains(t, got, "\nline ü 20000\n[exit status 1]\n[what is omitted begins at offset ")
+	require.Contains(t, got, "\nline ü 20000\n[exit status 1]\n[the omitted part begins at offset ")
 
-	offset := number(t, "begins at offset (\\d+) of `output`", got)
+	offset := number(t, "omitted part begins at offset (\\d+): read it with `output`", got)
 	head, _, _ := strings.Cut(got, "[…")
 	whole := "first\n" + head
 	for {
@@ -149,7 +150,7 @@ func TestOutput(t *testing.T) {
 func TestLate(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Shell(box, patient...))
+	set := combined(t, Shell(box, patient))
 	appears := func(file string) {
 		t.Helper()
 		require.Eventually(t, func() bool {
@@ -200,7 +201,8 @@ func TestKeep(t *testing.T) {
 	t.Parallel()
 	box := local(t)
 	// Jobs keep nothing
-	set := combined(t, Jobs(box), Shell(box, append(patient, Budget(2048), Keep(10_000))...))
+	set := combined(t, Jobs(box, Config{}), Shell(box,
+		Config{MaxReply: 2048, MaxLog: 10_000, MaxSilence: -1, MaxWait: 10 * time.Minute}))
 	// 100 bytes each
 	got := text(t, set, "run", "command", "seq -f %099.0f 1 1000")
 	require.LessOrEqual(t, len(got), 2048)
@@ -223,7 +225,7 @@ func TestCancel(t *testing.T) {
 	for _, name := range []string{"run", "answer", "wait"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set := combined(t, Shell(local(t), patient...))
+			set := combined(t, Shell(local(t), patient))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			command := "echo begun; sleep 1000"
@@ -260,7 +262,7 @@ func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
 func TestShellGone(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	set := combined(t, Shell(box), Jobs(box))
+	set := combined(t, Shell(box, Config{}), Jobs(box, Config{}))
 	require.NoError(t, box.Close())
 	for _, name := range []string{"run", "answer", "job_start"} {
 		_, err := set.Call(t.Context(), name, map[string][]byte{"answer": nil}[name])
@@ -287,10 +289,10 @@ func FuzzResultText(f *testing.F) {
 			Cwd: "/somewhere", Unread: 1 << 30,
 			Output: output, OmittedAt: at, Omitted: max(omitted, 0)}
 		// the least that a part of a reply gets
-		const budget = minBudget/2 - len(restOfBefore) - len(runNow)
-		got := resultText(r, 1<<40, "`"+strings.Repeat("x", 64)+"`", budget,
+		const most = MinReply/2 - len(restNote) - len(nextNote)
+		got := resultText(r, 1<<40, "`"+strings.Repeat("x", 64)+"`", most,
 			strings.Repeat("a line of the screen\n", 24))
-		if len(got) > budget || !utf8.ValidString(got) {
+		if len(got) > most || !utf8.ValidString(got) {
 			t.Fatalf("%d bytes: %q", len(got), got)
 		}
 	})

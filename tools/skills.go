@@ -13,29 +13,30 @@ import (
 )
 
 // Skills returns the commands of the plugin agentskills as tools: open, scroll_down, search_dir,
-// edit and so on. They run in the session, which remembers the open file and whose directory
-// relative paths start at. So they have to wait for an unfinished command. The box has to have the
-// plugin: else the error of a call is agentskills.ErrNotInstalled.
-func Skills(s sandbox.Session, opts ...Option) *Set {
-	if isNil(s) {
-		return broken("Skills: the session is nil")
+// edit and so on. They run in the session. It remembers the open file, and relative paths start at
+// its directory. While a command of the session is unfinished, they cannot run, and say so. If the
+// box lacks the plugin, the error of a call is agentskills.ErrNotInstalled.
+func Skills(s sandbox.Session, c Config) *Set {
+	c, err := c.check("Skills: the session", s)
+	if err != nil {
+		return broken(err)
 	}
-	sh := newShell(s, opts)
-	sh.missing = skillsMissing(s, sh.options)
+	sh := newShell(s, c)
+	sh.checkPlugin = checkSkills(s, c)
 	set := &Set{shells: []sharedShell{{shell: sh}}}
 	for _, t := range agentskills.Tools() {
 		schema := &jsonschema.Schema{}
 		if err := json.Unmarshal(t.Parameters, schema); err != nil {
-			panic(err) // embedded, as tests see
+			panic(err) // the schema is embedded
 		}
-		schema.PropertyOrder = order(t.Parameters)
+		schema.PropertyOrder = propertyOrder(t.Parameters)
 		check, err := newChecker(t.Name, schema)
 		if err != nil {
 			panic(err)
 		}
 		set.tools = append(set.tools, Tool{Name: t.Name, Description: t.Description, Schema: schema,
 			call: func(ctx context.Context, args json.RawMessage) (*Reply, error) {
-				checked, err := check.arguments(ctx, args)
+				checked, err := check.check(ctx, args)
 				if err != nil {
 					return nil, err
 				}
@@ -49,28 +50,29 @@ func Skills(s sandbox.Session, opts ...Option) *Set {
 	return set
 }
 
-// skillsMissing returns a function that tells whether the session lacks the plugin. Else another
-// program of a command's name would run: many machines have an "open".
-func skillsMissing(s sandbox.Session, o options) func(ctx context.Context) error {
-	var there atomic.Bool
+// checkSkills returns a function that checks whether the session has the plugin. Without the check,
+// another program with the name of a command could run: many machines have an "open".
+func checkSkills(s sandbox.Session, c Config) func(ctx context.Context) error {
+	var installed atomic.Bool
 	return func(ctx context.Context) error {
-		if there.Load() {
+		if installed.Load() {
 			return nil
 		}
-		r, err := s.Execute(ctx, "command -v str_replace", sandbox.Timeout(o.yield))
+		r, err := s.Execute(ctx, "command -v str_replace", sandbox.Timeout(c.MaxWait))
 		switch {
 		case err != nil:
 			return err
 		case r.State != sandbox.Exited || r.ExitCode != 0:
 			return programError{agentskills.ErrNotInstalled}
 		}
-		there.Store(true)
+		installed.Store(true)
 		return nil
 	}
 }
 
-// order returns the names of a schema's properties as they come: a model fills them in so.
-func order(schema json.RawMessage) []string {
+// propertyOrder returns the names of a schema's properties in the order of its text. A model fills
+// them in in that order.
+func propertyOrder(schema json.RawMessage) []string {
 	var s struct{ Properties json.RawMessage }
 	if err := json.Unmarshal(schema, &s); err != nil {
 		panic(err)

@@ -14,7 +14,7 @@ func TestSkills(t *testing.T) {
 	t.Parallel()
 	box := local(t)
 	require.NoError(t, box.InitPlugins(t.Context(), agentskills.Plugin()))
-	set := combined(t, Shell(box, patient...), Skills(box, patient...))
+	set := combined(t, Shell(box, patient), Skills(box, patient))
 	require.Len(t, set.Tools(), 6+len(agentskills.Tools()))
 	for _, tool := range set.Tools() {
 		if tool.Name == "open" {
@@ -37,9 +37,9 @@ func TestSkillsShareSession(t *testing.T) {
 	t.Parallel()
 	box := local(t)
 	require.NoError(t, box.InitPlugins(t.Context(), agentskills.Plugin()))
-	shell := Shell(box, append(patient, Budget(2048))...)
-	set := combined(t, combined(t, shell), Skills(box, append(patient, Budget(2048))...),
-		Shell(box, patient...).Prefix("other_"))
+	shell := Shell(box, brief)
+	set := combined(t, combined(t, shell), Skills(box, brief),
+		Shell(box, patient).Prefix("other_"))
 	leave := func(tool, command string) {
 		t.Helper()
 		command = "until [ -e go ]; do sleep 0.02; done; rm go; touch gone; " + command
@@ -69,7 +69,8 @@ func TestSkillsShareSession(t *testing.T) {
 
 	text(t, set, "run", "command", "seq 2000 >long; export SANDSHELL_WINDOW=2000")
 	shown := text(t, set, "open", "path", "long")
-	page := text(t, set, "output", "offset", number(t, "begins at offset (\\d+) of `other_output`",
+	page := text(t, set, "output", "offset", number(t,
+		"begins at offset (\\d+): read it with `other_output`",
 		shown))
 	require.Contains(t, page, "150")
 }

@@ -8,17 +8,18 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// noteRoom is what is left of a budget for the notes around a text.
+// noteRoom is how many bytes of a reply are kept free for the notes around a text.
 const noteRoom = 200
 
-// resultText renders a Result in at most budget bytes. Its output begins at the offset from of the
-// log, which the tool named reader reads; "" is none. screen is what a full-screen program shows.
-func resultText(r *sandbox.Result, from int64, reader string, budget int, screen string) string {
+// resultText renders a Result in at most most bytes. The Result's output begins at the offset from
+// of the log, which the tool named reader reads; if reader is "", no tool does. screen is what a
+// full-screen program shows.
+func resultText(r *sandbox.Result, from int64, reader string, most int, screen string) string {
 	notes := *r
 	notes.Output, notes.Omitted, notes.OmittedAt = "", 0, 0
-	room := budget - len(notes.Text()) - noteRoom
+	room := most - len(notes.Text()) - noteRoom
 	if screen != "" {
-		screen = cut(min(budget/2, room), screen)
+		screen = shorten(min(most/2, room), screen)
 		room -= len(screen)
 	}
 	shown := *r
@@ -26,15 +27,15 @@ func resultText(r *sandbox.Result, from int64, reader string, budget int, screen
 		first, second, omitted := cutResult(r, room)
 		shown.Output, shown.OmittedAt, shown.Omitted = first+second, len(first), omitted
 		if reader != "" {
-			screen = fmt.Sprintf("[what is omitted begins at offset %d of %s]\n",
+			screen = fmt.Sprintf("[the omitted part begins at offset %d: read it with %s]\n",
 				from+int64(len(first)), reader) + screen
 		}
 	}
 	return shown.Text() + screen
 }
 
-// cutResult returns the head and the tail of a Result's output, and how many bytes are missing
-// between the two.
+// cutResult returns the head and the tail of a Result's output, together at most room bytes, and
+// how many bytes are missing between them.
 func cutResult(r *sandbox.Result, room int) (first, second string, omitted int64) {
 	first, second = r.Output, r.Output
 	if r.Omitted > 0 {
@@ -46,13 +47,13 @@ func cutResult(r *sandbox.Result, room int) (first, second string, omitted int64
 	return first, second, int64(len(r.Output)-len(first)-len(second)) + r.Omitted
 }
 
-// cut shortens a text to at most size bytes, if it is longer: it has its head and its tail.
-func cut(size int, s string) string {
+// shorten returns a text of at most size bytes: s, or its head and its tail with a note between.
+func shorten(size int, s string) string {
 	if len(s) <= size {
 		return s
 	}
-	const room = 60 // for the note
-	size = max(size-room, 0)
+	const note = 60 // bytes
+	size = max(size-note, 0)
 	first, second := head(s, size/2), tail(s, size-size/2)
 	if first != "" && !strings.HasSuffix(first, "\n") {
 		first += "\n"
@@ -60,7 +61,8 @@ func cut(size int, s string) string {
 	return first + fmt.Sprintf("[… %d bytes omitted …]\n", len(s)-len(first)-len(second)) + second
 }
 
-// head returns the first most bytes of s at most: whole runes, and whole lines if one ends near.
+// head returns at most the first most bytes of s. It returns whole runes, and whole lines if a line
+// ends close enough to the cut: see lineSlack.
 func head(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -70,13 +72,13 @@ func head(s string, most int) string {
 		n--
 	}
 	s = s[:n]
-	if i := strings.LastIndexByte(s, '\n') + 1; i > 0 && len(s)-i <= near(most) {
+	if i := strings.LastIndexByte(s, '\n') + 1; i > 0 && len(s)-i <= lineSlack(most) {
 		s = s[:i]
 	}
 	return s
 }
 
-// tail returns the last most bytes of s at most, as head does.
+// tail returns at most the last most bytes of s, cut as in head.
 func tail(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -86,11 +88,11 @@ func tail(s string, most int) string {
 		n++
 	}
 	s = s[n:]
-	if i := strings.IndexByte(s, '\n') + 1; i > 0 && i <= near(most) {
+	if i := strings.IndexByte(s, '\n') + 1; i > 0 && i <= lineSlack(most) {
 		s = s[i:]
 	}
 	return s
 }
 
-// near is how much of most bytes may be left out for the sake of a whole line.
-func near(most int) int { return min(most/8, 1<<10) }
+// lineSlack returns how many of most bytes may be left out so that a text is cut between lines.
+func lineSlack(most int) int { return min(most/8, 1<<10) }

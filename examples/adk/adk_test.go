@@ -97,7 +97,7 @@ func TestTools(t *testing.T) {
 	} {
 		require.NoError(t, files.WriteFile(t.Context(), name, []byte(text), 0o644))
 	}
-	set, err := tools.New(tools.Shell(box), tools.Files(files))
+	set, err := tools.New(tools.Shell(box, tools.Config{}), tools.Files(files, tools.Config{}))
 	require.NoError(t, err)
 	does(t, set,
 		step{"run", `{"command": "bash mean.sh 2 4 9; (exit 3)"}`, "output", "7\n[exit status 3]"},

@@ -94,13 +94,13 @@ func box(t *testing.T) *localbox.LocalBox {
 
 func TestTools(t *testing.T) {
 	b := box(t)
-	set, err := tools.New(tools.Shell(b), tools.Files(b.Files()))
+	set, err := tools.New(tools.Box(b, tools.Config{}))
 	require.NoError(t, err)
 	does(t, adk.ChatModelAgentConfig{ToolsConfig: adk.ToolsConfig{
 		ToolsNodeConfig: compose.ToolsNodeConfig{Tools: Tools(set)}}},
 		step{"write",
 			`{"path": "ask.sh", "content": "read -p 'Name? ' name; echo \"Hi $name!\"\n"}`,
-			"bytes now]"},
+			"[wrote ask.sh"},
 		step{"run", `{"command": "bash ask.sh"}`, "[waiting for a line of input]"},
 		step{"answer", `{"text": "Ann"}`, "Hi Ann!"},
 		step{"run", `{"cmd": "ls"}`, `there is no argument "cmd"`},

@@ -2,7 +2,7 @@
 // files and background jobs, in a container of its own for each session. The client starts it, and
 // speaks with it by standard input and output:
 //
-//	go run ./examples/mcp [-image name] [-network name] [-linger 30s] [-local] [-listen 127.0.0.1:8080]
+//	go run ./examples/mcp [-image name] [-network name] [-linger 30s] [-local] [-listen :8080]
 //
 // With -local commands run on this machine, as the user who runs it, with all that user may do.
 // With -listen it serves any number of clients by streamable HTTP at /mcp; it asks nobody who they
@@ -98,8 +98,7 @@ func newServer(s settings,
 			if err != nil {
 				return nil, err
 			}
-			return tools.New(tools.Shell(box), tools.Files(box.Files()), tools.Jobs(box),
-				tools.Closing(box.Close))
+			return tools.New(tools.Box(box, tools.Config{}), tools.Closing(box.Close))
 		}})
 	if err != nil {
 		return nil, nil, errors.Join(err, closePool())
@@ -118,7 +117,9 @@ func instructions(s settings) string {
 // boxes returns a function that makes a box for a session. Of containers one is made ahead of each
 // client, where there can be several.
 func boxes(s settings,
-	logger *slog.Logger) (open func(ctx context.Context) (sandbox.Sandbox, error), closePool func() error, err error) {
+	logger *slog.Logger) (
+	open func(ctx context.Context) (sandbox.Sandbox, error), closePool func() error, err error,
+) {
 	none := func() error { return nil }
 	c := sshbox.Config{Image: s.image, Network: s.network, Linger: s.linger, Logger: logger}
 	if s.image == testImage {

@@ -105,7 +105,7 @@ func (a agent) copies(file string) {
 	content, err := os.ReadFile("testdata/task/" + file)
 	require.NoError(a.t, err)
 	require.Contains(a.t, a.calls("write", "path", "project/"+file, "content", string(content)),
-		"bytes now]")
+		"[wrote ")
 }
 
 // The SDK's client does the same, with wrong calls, a cancelled one and a server that is killed in

@@ -197,7 +197,7 @@ while True:
 	require.ErrorIs(t, err, jupyter.ErrStuck)
 	require.ErrorIs(t, err, context.Canceled)
 
-	set := tools.Python(b) // of the same kernel
+	set := tools.Python(b, tools.Config{}) // of the same kernel
 	defer set.Close()
 	reply, err := set.Call(t.Context(), "python", json.RawMessage(
 		`{"code": "print('ok')", "seconds": 0.2}`))
@@ -206,7 +206,7 @@ while True:
 		"`python_restart` ends it]\n", reply)
 	reply, err = set.Call(t.Context(), "python_restart", nil)
 	require.NoError(t, err)
-	require.Equal(t, "[a fresh kernel]\n", reply)
+	require.Equal(t, "[started a fresh kernel: define again what you need]\n", reply)
 	reply, err = set.Call(t.Context(), "python", json.RawMessage(`{"seconds": 0.2, "code":
 		"import time\nwhile True:\n  try: time.sleep(9)\n  except KeyboardInterrupt: print('no')"}`))
 	require.NoError(t, err)

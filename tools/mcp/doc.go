@@ -6,7 +6,7 @@
 //		if err != nil {
 //			return nil, err
 //		}
-//		return tools.New(tools.Shell(box), tools.Jobs(box), tools.Closing(box.Close))
+//		return tools.New(tools.Box(box, tools.Config{}), tools.Closing(box.Close))
 //	}})
 //	if err != nil {
 //		return err

@@ -38,8 +38,7 @@ func (p *place) open(ctx context.Context) (*tools.Set, error) {
 		return nil, err
 	}
 	p.opened.Add(1)
-	return tools.New(tools.Shell(box, tools.Idle(-1), tools.Yield(10*time.Minute)),
-		tools.Files(box.Files()), tools.Jobs(box, tools.Yield(10*time.Minute)),
+	return tools.New(tools.Box(box, tools.Config{MaxSilence: -1, MaxWait: 10 * time.Minute}),
 		tools.Closing(func() error {
 			defer p.closed.Add(1)
 			return box.Close()
