@@ -20,7 +20,7 @@ func ours(name string) string { return fmt.Sprint(name, "-", os.Getpid()) }
 
 // boxesOf returns the ids of a task's boxes.
 func boxesOf(t *testing.T, task string) (ids []string) {
-	boxes, err := sshbox.List(t.Context())
+	boxes, err := sshbox.Engine{}.List(t.Context())
 	assert.NoError(t, err)
 	for _, b := range boxes {
 		if b.Labels[taskLabel] == task {

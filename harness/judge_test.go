@@ -242,7 +242,7 @@ func logOf(t *testing.T, r testResult) string {
 // removeBuilt builds a task's image, and has the test's end remove it.
 func removeBuilt(t *testing.T, d *client.Client, task Task) {
 	t.Helper()
-	name, err := sshbox.BuildImage(t.Context(), sshbox.Build{Dir: task.Build.Dir})
+	name, err := sshbox.Engine{}.BuildImage(t.Context(), sshbox.Build{Dir: task.Build.Dir})
 	require.NoError(t, err)
 	dockertest.RemoveImage(t, d, name)
 }

@@ -106,7 +106,7 @@ func killed(t *testing.T, count int, kills []int) {
 	var run struct{ ID string }
 	data, err = os.ReadFile(filepath.Join(dir, "results", runFile))
 	require.NoError(t, errors.Join(err, json.Unmarshal(data, &run)))
-	boxes, err := sshbox.List(t.Context())
+	boxes, err := sshbox.Engine{}.List(t.Context())
 	require.NoError(t, err)
 	for _, b := range boxes {
 		require.NotEqual(t, run.ID, b.Labels[runLabel], "a box is left: %+v", b)

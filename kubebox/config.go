@@ -2,14 +2,12 @@ package kubebox
 
 import (
 	"fmt"
-	"log/slog"
 	"path"
 	"strings"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/environ"
-	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/kube"
 	"github.com/sandshell/sandshell/plugin"
 	corev1 "k8s.io/api/core/v1"
@@ -214,10 +212,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Logger = c.log()
 	return c, c.checkMounts()
-}
-
-func (c Cluster) log() *slog.Logger {
-	return guard.Logger(c.Logger)
 }
 
 // A Mount is a directory that a pod has from elsewhere.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/ctxerr"
@@ -34,6 +32,9 @@ var (
 func (b *KubeBox) PodName() string   { return b.host.pod.Name }
 func (b *KubeBox) Namespace() string { return b.host.cluster.Namespace }
 func (b *KubeBox) PodUID() string    { return string(b.host.pod.UID) }
+
+// Lost returns why the box is lost; nil if it is there, or if that is not known when ctx ends.
+func (b *KubeBox) Lost(ctx context.Context) error { return b.host.Lost(ctx) }
 
 // New makes a pod, connects to it, and starts the main session. Close deletes the pod. When New
 // fails, or ctx ends before it has returned, there is no pod left.
@@ -85,15 +86,11 @@ func newKubeBox(box *shellbox.Box, h *host) *KubeBox {
 	return b
 }
 
-// A host is a pod with boxd as a host, and all that goes with it.
+// A host is a pod with boxd as a shellbox.Host.
 type host struct {
-	*client.Host
-	cluster   *kube.Cluster
-	pod       *kube.Pod
-	sshConfig remotebox.SSHConfig
-
-	closing sync.Once
-	closed  error // what Close returns
+	*remotebox.Host
+	cluster *kube.Cluster
+	pod     *kube.Pod
 }
 
 // start makes a pod and connects to it, or leaves nothing behind.
@@ -136,32 +133,13 @@ func (c Config) start(ctx context.Context, cluster *kube.Cluster) (*host, error)
 	return nil, err
 }
 
-// connect connects to the boxd of a pod that runs, as its new owner.
+// connect connects to the boxd of a running pod, as its new owner.
 func connect(ctx context.Context, cluster *kube.Cluster, pod *kube.Pod) (*host, error) {
 	h, err := client.Connect(ctx, client.Config{Name: "KubeBox", Place: pod, Keep: pod.Keep,
 		Patience: pod.Linger, Logger: pod.Logger})
 	if err != nil {
 		return nil, err
 	}
-	return &host{Host: h, cluster: cluster, pod: pod}, nil
-}
-
-// ownerLimit bounds the question whether the box is still this program's.
-const ownerLimit = 2 * time.Second
-
-// Close ends the connection, deletes the pod, unless it is left running or is another program's by
-// now, and waits until it is gone.
-func (h *host) Close() error {
-	h.closing.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), ownerLimit)
-		owns := h.Owns(ctx)
-		cancel()
-		h.sshConfig.Close()
-		h.closed = h.Host.Close()
-		if owns {
-			h.closed = h.pod.Remove(context.Background())
-		}
-		h.cluster.Close()
-	})
-	return h.closed
+	return &host{Host: remotebox.NewHost(h, pod, func() {}, cluster.Close), cluster: cluster,
+		pod: pod}, nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sandshell/sandshell/internal/kube"
 	"github.com/sandshell/sandshell/internal/remotebox"
-	"github.com/sandshell/sandshell/sandbox"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -104,32 +103,29 @@ func (p *Pool) drop(gone, ready map[types.UID]bool) {
 // program's or another's; one that has died meanwhile is removed. If there is none, Get makes one,
 // as New does. When Get fails, it leaves no box behind.
 func (p *Pool) Get(ctx context.Context, h Handover) (*KubeBox, error) {
-	for {
-		box, ready, err := p.take(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("kubebox: %w", err)
-		}
-		if box == nil {
-			if box, err = New(ctx, p.config); err != nil {
-				return nil, err
-			}
-			if _, err = p.cluster.Claim(ctx, box.PodName(), box.host.pod.UID, kube.Making,
-				kube.Claimed); err != nil {
-				return nil, errors.Join(fmt.Errorf("kubebox: %w", err), box.discard())
-			}
-		}
-		_, err = remotebox.HandOver(ctx, box, h.Env, h.Files)
-		if err == nil {
-			return box, nil
-		}
-		died := ready && ctx.Err() == nil &&
-			(errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrTimeout))
-		removal := box.discard()
-		if !died {
-			return nil, errors.Join(fmt.Errorf("kubebox: hand over a box: %w", err), removal)
-		}
-		p.config.Logger.Warn("a box of the pool has died", "pod", box.PodName(), "error", err)
+	box, err := remotebox.Take(ctx, h.Env, h.Files, p.takeOrMake, (*KubeBox).discard,
+		func(box *KubeBox, err error) {
+			p.config.Logger.Warn("a box of the pool has died", "pod", box.PodName(), "error", err)
+		})
+	if err != nil {
+		return nil, fmt.Errorf("kubebox: %w", err)
 	}
+	return box, nil
+}
+
+// takeOrMake takes a box that is ready. If there is none, it makes one.
+func (p *Pool) takeOrMake(ctx context.Context) (box *KubeBox, ready bool, err error) {
+	if box, ready, err = p.take(ctx); box != nil || err != nil {
+		return box, ready, err
+	}
+	if box, err = p.config.box(ctx); err != nil {
+		return nil, false, err
+	}
+	if _, err = p.cluster.Claim(ctx, box.PodName(), box.host.pod.UID, kube.Making,
+		kube.Claimed); err != nil {
+		return nil, false, errors.Join(err, box.discard())
+	}
+	return box, false, nil
 }
 
 // take takes a box that is ready: this program's, whose connection is there already, else
@@ -177,7 +173,7 @@ func (p *Pool) take(ctx context.Context) (box *KubeBox, ready bool, err error) {
 	return nil, false, nil
 }
 
-// discard closes a box in which nothing is to be ended in order: its pod may not answer.
+// discard deletes the pod first, because boxd in it may not answer, and then closes the box.
 func (b *KubeBox) discard() error {
 	return errors.Join(b.host.pod.Remove(context.Background()), b.Close())
 }

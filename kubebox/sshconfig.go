@@ -26,7 +26,7 @@ func (b *KubeBox) SSHConfig(ctx context.Context) (path string, err error) {
 	h := b.host
 	command := slices.Concat(h.cluster.Kubectl(), []string{"exec", "-i", h.pod.Name, "-c",
 		h.pod.Container(), "--", wire.Path, "join", h.pod.Box})
-	path, err = h.sshConfig.Path(ctx, h, h.pod.Name, command)
+	path, err = h.SSHConfig.Path(ctx, h, h.pod.Name, command)
 	if err != nil {
 		return "", fmt.Errorf("ssh configuration of %s: %w", b, err)
 	}

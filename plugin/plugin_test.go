@@ -168,7 +168,7 @@ func TestInstalledByAnother(t *testing.T) {
 	p := plugin.Plugin{Name: "one", Files: setup(`echo X=7 >>"$SANDSHELL_ENV"`, `echo ran >>ran`)}
 	require.NoError(t, first.InitPlugins(t.Context(), p))
 	require.NoError(t, first.Detach())
-	b, err := sshbox.Attach(t.Context(), first.ContainerID())
+	b, err := sshbox.Engine{}.Attach(t.Context(), first.ContainerID())
 	require.NoError(t, err)
 	defer b.Close()
 	require.NoError(t, b.InitPlugins(t.Context(), p))

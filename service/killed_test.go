@@ -227,7 +227,7 @@ func TestOrphans(t *testing.T) {
 		client.ContainerKillOptions{Signal: "KILL"})
 	require.NoError(t, err)
 	eventually(t, "it has ended", func() bool { return status(t, s, "cold0") == Paused })
-	_, err = sshbox.Reap(t.Context())
+	_, err = sshbox.Engine{}.Reap(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, s.round(t.Context()))
 	i := start(t, s, StartOptions{ID: "cold0"})

@@ -42,12 +42,13 @@ func TestAttachFails(t *testing.T) {
 	inside("kill -STOP " + shell) // it does not come back to its prompt
 	soon, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	if other, err := Attach(soon, box.ContainerID()); !errors.Is(err, context.DeadlineExceeded) {
+	if other, err := (Engine{}).Attach(soon, box.ContainerID()); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Fatalf("Attach: %v, %v", other, err)
 	}
 	inside("kill -CONT " + shell)
 
-	other, err := Attach(ctx, box.ContainerID())
+	other, err := Engine{}.Attach(ctx, box.ContainerID())
 	noError(t, err)
 	defer other.Close()
 	r, err = other.Execute(ctx, "echo $X $$")

@@ -32,7 +32,7 @@ func TestAttachRaces(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				other, err := Attach(ctx, id)
+				other, err := Engine{}.Attach(ctx, id)
 				if err != nil {
 					isLost(t, "Attach", err, sandbox.LostTaken)
 					return
@@ -60,7 +60,7 @@ func TestAttachRaces(t *testing.T) {
 			noError(t, other.Detach())
 		}
 	}
-	last, err := Attach(ctx, id)
+	last, err := Engine{}.Attach(ctx, id)
 	noError(t, err)
 	noError(t, last.Close())
 }
@@ -84,7 +84,7 @@ func TestAttachRacesRemoval(t *testing.T) {
 				client.ContainerRemoveOptions{Force: true})
 			noError(t, err)
 		})
-		other, err := Attach(ctx, box.ContainerID())
+		other, err := Engine{}.Attach(ctx, box.ContainerID())
 		removal.Wait()
 		if err == nil {
 			_, err = other.Execute(ctx, "true")
@@ -93,7 +93,7 @@ func TestAttachRacesRemoval(t *testing.T) {
 		isLost(t, "Attach", err, causes...)
 		noError(t, box.Close())
 	}
-	_, err := Attach(ctx, "sandshell-none-of-that-name")
+	_, err := Engine{}.Attach(ctx, "sandshell-none-of-that-name")
 	isLost(t, "Attach", err, sandbox.LostRemoved)
 }
 
@@ -124,7 +124,7 @@ func TestAttachCut(t *testing.T) {
 		exited(t, r, err, "there\n")
 		noError(t, other.Detach())
 	}
-	last, err := Attach(ctx, id)
+	last, err := Engine{}.Attach(ctx, id)
 	noError(t, err)
 	noError(t, last.Close())
 }

@@ -28,7 +28,7 @@ func TestCloseOfRestarted(t *testing.T) {
 		return box
 	}
 	taken := restarted()
-	other, err := Attach(ctx, taken.ContainerID())
+	other, err := Engine{}.Attach(ctx, taken.ContainerID())
 	noError(t, err)
 	noError(t, taken.Close())
 	r, err := other.Execute(ctx, "echo mine")

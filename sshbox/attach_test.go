@@ -170,13 +170,13 @@ func TestAttach(t *testing.T) {
 	kill, ids := program(t, "keep")
 	kill()
 	ctx := limit(t)
-	infos, err := List(ctx)
+	infos, err := Engine{}.List(ctx)
 	noError(t, err)
 	at := slices.IndexFunc(infos, func(b BoxInfo) bool { return b.ID == ids[0] })
 	if at < 0 || !isListed(&infos[at]) {
 		t.Fatalf("List: %+v", infos)
 	}
-	box, err := Attach(ctx, infos[at].Name)
+	box, err := Engine{}.Attach(ctx, infos[at].Name)
 	noError(t, err)
 	defer box.Close()
 
@@ -225,11 +225,11 @@ func TestAttach(t *testing.T) {
 	}
 
 	takesOver(t, box)
-	third, err := Attach(ctx, box.ContainerID())
+	third, err := Engine{}.Attach(ctx, box.ContainerID())
 	noError(t, err)
 	r, err = third.Execute(ctx, "echo $X")
 	exited(t, r, err, "again\n")
-	last, err := Attach(ctx, box.ContainerID())
+	last, err := Engine{}.Attach(ctx, box.ContainerID())
 	noError(t, err)
 	noError(t, third.Close()) // which has perhaps not noticed, and lets go of it
 	r, err = last.Execute(ctx, "echo $X")
@@ -286,7 +286,7 @@ func takesOver(t *testing.T, box *DockerSSHBox) {
 	ctx := limit(t)
 	_, err := box.Execute(ctx, "X=again")
 	noError(t, err)
-	other, err := Attach(ctx, box.ContainerID())
+	other, err := Engine{}.Attach(ctx, box.ContainerID())
 	noError(t, err)
 	defer other.Close()
 	r, err := other.Execute(ctx, "echo $X")
@@ -321,7 +321,8 @@ func TestAttachRefused(t *testing.T) {
 		created.ID:          "not one of sandshell's",
 		"not a name/at:all": "not a name",
 	} {
-		if box, err := Attach(t.Context(), id); err == nil || !strings.Contains(err.Error(), want) {
+		if box, err := (Engine{}).Attach(t.Context(), id); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v", id, box, err)
 		}
 	}

@@ -24,12 +24,6 @@ type Build struct {
 // it again as it is would be in vain. (An engine that does not answer is another error.)
 type BuildError = docker.BuildError
 
-// BuildImage builds an image for Config.Image, and returns its name. It is Engine.BuildImage on the
-// default engine.
-func BuildImage(ctx context.Context, b Build) (name string, err error) {
-	return Engine{}.BuildImage(ctx, b)
-}
-
 // BuildImage builds an image for Config.Image, and returns its name. The name is the content's:
 // what has been built once, from whatever directory, is there already, until Prune. (So a step that
 // downloads something is not run again either.)

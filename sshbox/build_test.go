@@ -36,7 +36,7 @@ func TestBuildImage(t *testing.T) {
 		"data/word": word,
 	}
 	var log bytes.Buffer
-	name, err := BuildImage(t.Context(), Build{Dir: writeFiles(t, files), Log: &log})
+	name, err := Engine{}.BuildImage(t.Context(), Build{Dir: writeFiles(t, files), Log: &log})
 	require.NoError(t, err)
 	dockertest.RemoveImage(t, d, name)
 	require.Contains(t, log.String(), "step "+word)
@@ -45,16 +45,16 @@ func TestBuildImage(t *testing.T) {
 	other := writeFiles(t, files)
 	require.NoError(t, os.Symlink("word", filepath.Join(other, "data/link")))
 	log.Reset()
-	same, err := BuildImage(t.Context(), Build{Dir: writeFiles(t, files), Log: &log})
+	same, err := Engine{}.BuildImage(t.Context(), Build{Dir: writeFiles(t, files), Log: &log})
 	require.NoError(t, err)
 	require.Equal(t, name, same)
 	require.Empty(t, log.String(), "it has been built again")
-	linked, err := BuildImage(t.Context(), Build{Dir: other})
+	linked, err := Engine{}.BuildImage(t.Context(), Build{Dir: other})
 	require.NoError(t, err)
 	dockertest.RemoveImage(t, d, linked)
 	require.NotEqual(t, name, linked)
 
-	pruned, err := Prune(t.Context(), linked)
+	pruned, err := Engine{}.Prune(t.Context(), linked)
 	require.NoError(t, err)
 	require.Equal(t, []string{linked}, pruned.Images)
 	_, err = d.ImageInspect(t.Context(), name)
@@ -72,12 +72,12 @@ func TestBuildImageFails(t *testing.T) {
 		"FROM sandshell-busybox\nCOPY missing /\n": "missing",
 	} {
 		dir := writeFiles(t, map[string]string{"Dockerfile": dockerfile})
-		_, err := BuildImage(t.Context(), Build{Dir: dir})
+		_, err := Engine{}.BuildImage(t.Context(), Build{Dir: dir})
 		require.ErrorAs(t, err, &failed, dockerfile)
 		require.ErrorContains(t, err, filepath.Join(dir, "Dockerfile"))
 		require.Regexp(t, says, strings.ToLower(err.Error()))
 	}
-	_, err := BuildImage(t.Context(), Build{Dir: t.TempDir()})
+	_, err := Engine{}.BuildImage(t.Context(), Build{Dir: t.TempDir()})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.False(t, errors.As(err, &failed))
 }

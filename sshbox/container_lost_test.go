@@ -240,7 +240,7 @@ func TestContainerSweep(t *testing.T) {
 	}
 	h := containerOf(t, nil)
 	waitFor(t, "the sweeping", func() bool { return !there(dead.Process.Pid) })
-	h.sweeper.Stop()
+	noError(t, h.Close())
 	if !there(os.Getppid()) {
 		t.Error("a living process's container was removed")
 	}

@@ -91,7 +91,8 @@ func TestContext(t *testing.T) {
 	}
 	t.Setenv("DOCKER_CONTEXT", "two")
 	two.Unplug(true)
-	if _, err := List(t.Context()); err == nil || !strings.Contains(err.Error(), `"two"`) ||
+	if _, err := (Engine{}).List(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), `"two"`) ||
 		!strings.Contains(err.Error(), two.path) {
 		t.Errorf("nobody answers there: %v", err)
 	}
@@ -113,7 +114,7 @@ func TestContextTLS(t *testing.T) {
 	t.Setenv("DOCKER_CONTEXT", "secure")
 	reached(t, c)
 	t.Setenv("DOCKER_CONTEXT", "bare")
-	if _, err := List(t.Context()); err == nil {
+	if _, err := (Engine{}).List(t.Context()); err == nil {
 		t.Error("without keys")
 	}
 	t.Setenv("DOCKER_HOST", address)

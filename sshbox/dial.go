@@ -99,7 +99,7 @@ type DialConfig struct {
 	// second or more.
 	Linger time.Duration
 	// Keep has the box stay after Detach, or whatever end this program has, until somebody closes
-	// it: see [DialConfig.Attach]. Where boxd cannot run, Dial fails.
+	// it: see [Machine.Attach]. Where boxd cannot run, Dial fails.
 	Keep bool
 
 	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM.

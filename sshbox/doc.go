@@ -44,16 +44,16 @@
 // their files and variables. Every later box with the same KEY starts from it and runs no setup,
 // only the plugins' checks. While one program makes an image, others that want the same wait for
 // it. A failed setup leaves nothing, and is New's error. What apt-get and pip have downloaded stays
-// in a volume, so that a changed plugin does not download it again. [Prune] removes images and
+// in a volume, so that a changed plugin does not download it again. [Engine.Prune] removes images and
 // volumes.
 //
 // # Boxes that outlive their program
 //
 // A box ends with its program, even one that is killed: boxd stops when nobody has come for
 // Config.Linger, and the engine removes the container. A box made with Config.Keep stays, after
-// [shellbox.Box.Detach] or whatever end its program had, until somebody closes it. [List] finds
-// boxes, [Attach] takes one over, with its sessions, unfinished commands, and jobs with their logs.
-// [Reap] removes what is left of containers that have ended.
+// [shellbox.Box.Detach] or whatever end its program had, until somebody closes it. [Engine.List]
+// finds boxes, [Engine.Attach] takes one over, with its sessions, unfinished commands, and jobs with their logs.
+// [Engine.Reap] removes what is left of containers that have ended.
 //
 // # Whom to trust
 //
@@ -102,10 +102,10 @@
 // MB): to DialConfig.Boxd, by default ~/.cache/sandshell. The login starts it, and it outlives the
 // login: sessions and jobs are as in a container from then on, cuts included, for which the box
 // logs in again, with the same DialConfig; what programs inherit (environment, umask, limits) is
-// the login's. After Close nothing of it is left but the program, which [DialConfig.Prune] removes.
+// the login's. After Close nothing of it is left but the program, which [Machine.Prune] removes.
 // If this program is killed, boxd ends after DialConfig.Linger with all that it has started, unless
-// DialConfig.Keep says otherwise: then [DialConfig.Attach] takes the box over. If boxd is killed or
-// the machine restarted, the box is lost; the next Dial, or [DialConfig.Reap], removes what is
+// DialConfig.Keep says otherwise: then [Machine.Attach] takes the box over. If boxd is killed or
+// the machine restarted, the box is lost; the next Dial, or [Machine.Reap], removes what is
 // left.
 //
 // Elsewhere (macOS, another architecture, a home that is mounted noexec, no space) and with

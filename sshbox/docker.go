@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"sync"
-	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/ctxerr"
@@ -100,16 +98,11 @@ func newDockerSSHBox(box *shellbox.Box, h *dockerHost) *DockerSSHBox {
 	return b
 }
 
-// A dockerHost is a container with boxd as a host, and all that goes with it.
+// A dockerHost is a container with boxd as a shellbox.Host.
 type dockerHost struct {
-	*client.Host
+	*remotebox.Host
 	engine    *docker.Engine
 	container *docker.Container
-	sweeper   *docker.Sweeper
-	sshConfig remotebox.SSHConfig
-
-	closing sync.Once
-	closed  error // what Close returns
 }
 
 // newHost makes a container and connects to it, or leaves nothing behind.
@@ -167,35 +160,14 @@ func (c Config) start(ctx context.Context, e *docker.Engine,
 	return h, nil
 }
 
-// connect connects to the boxd of a container that runs, as its new owner.
+// connect connects to the boxd of a running container, as its new owner.
 func connect(ctx context.Context, e *docker.Engine, c *docker.Container) (*dockerHost, error) {
 	h, err := client.Connect(ctx, client.Config{Name: "DockerSSHBox", Place: c, Keep: c.Keep,
 		Patience: c.Linger, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
-	return &dockerHost{Host: h, engine: e, container: c, sweeper: e.Sweep(ctx, c.Logger, func() {
-		remotebox.ReapSSHConfigs(c.Logger)
-	})}, nil
-}
-
-// ownerLimit bounds the question whether the box is still this program's.
-const ownerLimit = 2 * time.Second
-
-// Close ends the connection, removes the container, unless it is left running or is another
-// program's by now, and waits until it is gone.
-func (h *dockerHost) Close() error {
-	h.closing.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), ownerLimit)
-		owns := h.Owns(ctx)
-		cancel()
-		h.sweeper.Stop()
-		h.sshConfig.Close()
-		h.closed = h.Host.Close()
-		if owns {
-			h.closed = h.container.Remove(context.Background())
-		}
-		h.engine.Close()
-	})
-	return h.closed
+	sweeper := e.Sweep(ctx, c.Logger, func() { remotebox.ReapSSHConfigs(c.Logger) })
+	return &dockerHost{Host: remotebox.NewHost(h, c, sweeper.Stop, e.Close), engine: e,
+		container: c}, nil
 }

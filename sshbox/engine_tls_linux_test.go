@@ -57,7 +57,7 @@ func TestEngineTLS(t *testing.T) {
 		withKeys(address, others))
 	for _, name := range []string{"bare", "others"} {
 		t.Setenv("DOCKER_CONTEXT", name)
-		if list, err := List(t.Context()); err == nil {
+		if list, err := (Engine{}).List(t.Context()); err == nil {
 			t.Errorf("context %s: %v", name, list)
 		}
 	}

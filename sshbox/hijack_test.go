@@ -83,7 +83,7 @@ func TestHijack(t *testing.T) {
 			attack(t, box, "wait", "server")
 			does(t, box, "until [ -s /tmp/said ]; do sleep 0.02; done", 0, "")
 			noError(t, box.Detach())
-			again, err := Attach(limit(t), box.ContainerID())
+			again, err := Engine{}.Attach(limit(t), box.ContainerID())
 			noError(t, err)
 			attacked(t, again)
 			does(t, again, "grep -c 'remote software version Go' /tmp/log; echo $X", 0, "1\nkept\n")

@@ -48,7 +48,7 @@ func TestDockerOutsideOfDocker(t *testing.T) {
 				}
 			}()
 			for reaping.Err() == nil {
-				Reap(reaping)
+				Engine{}.Reap(reaping)
 			}
 			inspected, err := d.ContainerInspect(ctx, outer, client.ContainerInspectOptions{})
 			noError(t, err)
@@ -57,7 +57,7 @@ func TestDockerOutsideOfDocker(t *testing.T) {
 				t.Errorf("the program ended with %d and said %s",
 					inspected.Container.State.ExitCode, said)
 			}
-			boxes, err := List(ctx)
+			boxes, err := Engine{}.List(ctx)
 			noError(t, err)
 			for _, b := range boxes {
 				if strings.HasPrefix(b.Owner.Host, inspected.Container.Config.Hostname+" ") &&

@@ -73,7 +73,7 @@ func TestJobLogAttached(t *testing.T) {
 	noError(t, forgotten.Forget())
 	id := box.ContainerID()
 	noError(t, box.Detach())
-	box, err = Attach(t.Context(), id)
+	box, err = Engine{}.Attach(t.Context(), id)
 	noError(t, err)
 	jobs := box.Jobs()
 	if len(jobs) != 1 || jobs[0].ID() != long.ID() {

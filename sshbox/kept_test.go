@@ -27,7 +27,7 @@ func keptBase(t *testing.T, changes ...string) string {
 	t.Helper()
 	name := changed(t, testImage, map[string]string{"etc/" + anImageName(t): ""}, changes...)
 	t.Cleanup(func() {
-		_, err := Prune(context.Background(), name)
+		_, err := Engine{}.Prune(context.Background(), name)
 		noError(t, err)
 	})
 	return name
@@ -115,7 +115,7 @@ func TestPluginsAreSetUpOnce(t *testing.T) {
 		t.Errorf("%+v\nof %+v", k, b)
 	}
 
-	pruned, err := Prune(t.Context(), base)
+	pruned, err := Engine{}.Prune(t.Context(), base)
 	noError(t, err)
 	if len(pruned.Images) != 1 || len(pruned.Volumes) != 1 && !dockertest.Podman(t, d) {
 		t.Errorf("pruned %q", pruned)
@@ -145,7 +145,7 @@ func TestPluginsThatDiffer(t *testing.T) {
 	if n.Load() != 3 {
 		t.Errorf("%d setups", n.Load())
 	}
-	pruned, err := Prune(t.Context(), base)
+	pruned, err := Engine{}.Prune(t.Context(), base)
 	noError(t, err)
 	if len(pruned.Images) != 3 || len(pruned.Volumes) != 1 && !dockertest.Podman(t, testEngine(t)) {
 		t.Errorf("pruned %q", pruned)
@@ -170,7 +170,7 @@ func TestPluginsOfImagesWithoutAnything(t *testing.T) {
 		"every day")
 	imageOf(t, bareImage)
 	base := changed(t, bareImage, map[string]string{"marker": ""})
-	t.Cleanup(func() { Prune(context.Background(), base) })
+	t.Cleanup(func() { Engine{}.Prune(context.Background(), base) })
 	var n atomic.Int64
 	c := Config{Image: base, User: "12345:12345", Dir: "/tmp", Network: "none",
 		Plugins: []plugin.Plugin{
@@ -401,14 +401,14 @@ func TestPruneAll(t *testing.T) {
 		Labels: map[string]string{"sandshell.boxd": "123"}})
 	noError(t, err)
 	kept := imageOfPlugins(t, base)
-	pruned, err := Prune(t.Context())
+	pruned, err := Engine{}.Prune(t.Context())
 	noError(t, err)
 	if slices.Contains(pruned.Images, kept) || !slices.Contains(pruned.Volumes, old) {
 		t.Errorf("while a box has the image: %q", pruned)
 	}
 	does(t, box, "echo lives", 0, "lives\n")
 	noError(t, box.Close())
-	pruned, err = Prune(t.Context())
+	pruned, err = Engine{}.Prune(t.Context())
 	noError(t, err)
 	if !slices.Equal(pruned.Images, []string{kept}) || len(pruned.Volumes) != 0 {
 		t.Errorf("afterwards: %q", pruned)

@@ -40,7 +40,7 @@ except OSError as e: print(e.errno)'`)
 	}
 	noError(t, box.Detach())
 	for last := range 3 { // each is a connection more
-		attached, err := Attach(t.Context(), box.ContainerID())
+		attached, err := Engine{}.Attach(t.Context(), box.ContainerID())
 		noError(t, err)
 		does(t, attached, "echo hi", 0, "hi\n")
 		if after, err := os.Readlink(stdin); err != nil || after != before {

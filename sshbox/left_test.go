@@ -43,7 +43,7 @@ func TestReapFailedStart(t *testing.T) {
 	if !there() {
 		t.Fatalf("nothing is left: %v", err)
 	}
-	_, err = Reap(ctx)
+	_, err = Engine{}.Reap(ctx)
 	noError(t, err)
 	if there() {
 		t.Error("Reap has left the container of a failed start")

@@ -132,7 +132,7 @@ func TestListenDetached(t *testing.T) {
 	go func() { _, err := l.Accept(); accepted <- err }()
 	noError(t, box.Detach())
 	require.ErrorIs(t, <-accepted, sandbox.ErrClosed)
-	next, err := Attach(context.Background(), box.ContainerID())
+	next, err := Engine{}.Attach(context.Background(), box.ContainerID())
 	noError(t, err)
 	t.Cleanup(func() { next.Close() })
 	ctx := limit(t)

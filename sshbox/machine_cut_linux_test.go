@@ -140,7 +140,7 @@ func TestBoxdKilled(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	noError(t, box.Close())
-	list, err := c.List(t.Context())
+	list, err := Machine{DialConfig: c}.List(t.Context())
 	if err != nil || len(list) != 1 || list[0].ID != id || list[0].State != "dead" ||
 		list[0].Owner.PID != os.Getpid() {
 		t.Errorf("got %+v, %v", list, err)
@@ -148,13 +148,13 @@ func TestBoxdKilled(t *testing.T) {
 	if left := procfs.Marked(mark); len(left) == 0 {
 		t.Error("nothing is left to be reaped")
 	}
-	if n, err := c.Reap(t.Context()); n != 1 || err != nil {
+	if n, err := (Machine{DialConfig: c}).Reap(t.Context()); n != 1 || err != nil {
 		t.Errorf("Reap: %d, %v", n, err)
 	}
 	if left, files := procfs.Marked(mark), filesOf(t, c); len(left) > 0 || files != "boxd" {
 		t.Errorf("left are %v, %q", left, files)
 	}
-	if _, err := c.Attach(t.Context(), id); err == nil || !strings.Contains(err.Error(), id) {
+	if _, err := (Machine{DialConfig: c}).Attach(t.Context(), id); err == nil || !strings.Contains(err.Error(), id) {
 		t.Errorf("Attach: %v", err)
 	}
 }

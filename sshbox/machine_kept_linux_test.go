@@ -109,20 +109,20 @@ func TestBoxdAttach(t *testing.T) {
 	})
 	waitFor(t, "the end of its directory", func() bool { return filesOf(t, c) == "box boxd" })
 
-	list, err := c.List(ctx)
+	list, err := Machine{DialConfig: c}.List(ctx)
 	if err != nil || len(list) != 1 || list[0].ID != kept.ID || list[0].State != "running" ||
 		!list[0].Keep || list[0].Age() > time.Hour {
 		t.Fatalf("got %+v, %v", list, err)
 	}
-	if n, err := c.Reap(ctx); n != 0 || err != nil {
+	if n, err := (Machine{DialConfig: c}).Reap(ctx); n != 0 || err != nil {
 		t.Errorf("Reap: %d, %v", n, err)
 	}
-	first, err := c.Attach(ctx, kept.ID)
+	first, err := Machine{DialConfig: c}.Attach(ctx, kept.ID)
 	noError(t, err)
 	r, err := first.Input(ctx, "on\n")
 	exited(t, r, err, "one\non\non config\n")
 	noError(t, first.Detach())
-	box, err := c.Attach(ctx, kept.ID)
+	box, err := Machine{DialConfig: c}.Attach(ctx, kept.ID)
 	noError(t, err)
 	if got := tell(t, box, "echo $X $PWD"); got != "kept /usr/share" {
 		t.Errorf("got %q", got)
@@ -137,7 +137,7 @@ func TestBoxdAttach(t *testing.T) {
 	}
 
 	// Whoever attaches takes the box from its owner.
-	other, err := c.Attach(ctx, kept.ID)
+	other, err := Machine{DialConfig: c}.Attach(ctx, kept.ID)
 	noError(t, err)
 	var lost *sandbox.LostError
 	if _, err := box.Execute(ctx, "echo mine?"); !errors.As(err, &lost) ||

@@ -238,7 +238,7 @@ func TestBoxdBrought(t *testing.T) {
 	proxied, line := s.Through(t)
 	c.Address = proxied.Address
 	box := dialBoxd(t, c)
-	noError(t, c.Prune(t.Context()))
+	noError(t, Machine{DialConfig: c}.Prune(t.Context()))
 	if got := filesOf(t, c); got != "box" {
 		t.Errorf("Prune has left %q", got)
 	}
@@ -247,7 +247,7 @@ func TestBoxdBrought(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	noError(t, box.Close())
-	noError(t, c.Prune(t.Context()))
+	noError(t, Machine{DialConfig: c}.Prune(t.Context()))
 	if _, err := os.Stat(c.Boxd); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the directory is left: %v", err)
 	}

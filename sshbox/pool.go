@@ -7,7 +7,6 @@ import (
 	"io/fs"
 
 	"github.com/sandshell/sandshell/internal/remotebox"
-	"github.com/sandshell/sandshell/sandbox"
 )
 
 // A Pool has boxes ready that were made ahead, so that getting one takes milliseconds. It makes
@@ -53,30 +52,27 @@ func NewPool(c Config, size int) (*Pool, error) {
 // that has died meanwhile is removed. If there is none, Get makes one, as New does. When Get fails,
 // it leaves no box behind.
 func (p *Pool) Get(ctx context.Context, h Handover) (*DockerSSHBox, error) {
-	for {
-		box, ready := p.boxes.Take()
-		if !ready {
-			var err error
-			if box, err = New(ctx, p.config); err != nil {
-				return nil, err
-			}
-		}
-		_, err := remotebox.HandOver(ctx, box, h.Env, h.Files)
-		if err == nil {
-			return box, nil
-		}
-		died := ready && ctx.Err() == nil &&
-			(errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrTimeout))
-		removal := box.discard()
-		if !died {
-			return nil, errors.Join(fmt.Errorf("sshbox: hand over a box: %w", err), removal)
-		}
-		p.config.log().Warn("a box of the pool has died", "container", box.ContainerName(), "error",
-			err)
+	box, err := remotebox.Take(ctx, h.Env, h.Files, p.take, (*DockerSSHBox).discard,
+		func(box *DockerSSHBox, err error) {
+			p.config.log().Warn("a box of the pool has died", "container", box.ContainerName(),
+				"error", err)
+		})
+	if err != nil {
+		return nil, fmt.Errorf("sshbox: %w", err)
 	}
+	return box, nil
 }
 
-// discard closes a box in which nothing is to be ended in order: its container may not answer.
+// take takes a box that is ready, or makes one.
+func (p *Pool) take(ctx context.Context) (box *DockerSSHBox, ready bool, err error) {
+	if box, ready = p.boxes.Take(); ready {
+		return box, true, nil
+	}
+	box, err = p.config.box(ctx)
+	return box, false, err
+}
+
+// discard removes the container first, because boxd in it may not answer, and then closes the box.
 func (b *DockerSSHBox) discard() error {
 	return errors.Join(b.host.container.Remove(context.Background()), b.Close())
 }

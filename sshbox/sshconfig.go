@@ -28,7 +28,7 @@ func (b *DockerSSHBox) SSHConfig(ctx context.Context) (path string, err error) {
 	h := b.host
 	command := slices.Concat([]string{"docker"}, h.engine.DockerFlags(),
 		[]string{"exec", "-i", h.container.ID, wire.Path, "join", h.container.Box})
-	path, err = h.sshConfig.Path(ctx, h, h.container.Name, command)
+	path, err = h.SSHConfig.Path(ctx, h, h.container.Name, command)
 	if err != nil {
 		return "", fmt.Errorf("ssh configuration of %s: %w", b, err)
 	}

@@ -361,7 +361,7 @@ func TestSSHConfigOfKilledProgram(t *testing.T) {
 			return names
 		}
 		kill, _ := program(t, "guest")
-		_, err := Reap(t.Context())
+		_, err := Engine{}.Reap(t.Context())
 		noError(t, err)
 		if got := left(); len(got) != 1 {
 			t.Fatalf("while it is there: %v", got)
@@ -373,7 +373,7 @@ func TestSSHConfigOfKilledProgram(t *testing.T) {
 		if next == "New" {
 			newBox(t, Config{Image: bareImage, Network: "none"})
 			waitFor(t, "the sweep", func() bool { return len(left()) == 0 })
-		} else if _, err := Reap(t.Context()); err != nil || len(left()) > 0 {
+		} else if _, err := (Engine{}).Reap(t.Context()); err != nil || len(left()) > 0 {
 			t.Errorf("left after Reap: %v, %v", left(), err)
 		}
 	}

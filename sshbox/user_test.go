@@ -21,7 +21,7 @@ func TestAttachKeepsUser(t *testing.T) {
 	r, err := session.Execute(ctx, "id -un")
 	exited(t, r, err, "nobody\n")
 
-	other, err := Attach(ctx, box.ContainerID())
+	other, err := Engine{}.Attach(ctx, box.ContainerID())
 	noError(t, err)
 	defer other.Close()
 	kept, ok := other.Session(session.ID())

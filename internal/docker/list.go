@@ -60,7 +60,7 @@ func (e *Engine) Find(ctx context.Context, id string, log *slog.Logger) (*Contai
 	switch {
 	case errdefs.IsNotFound(err):
 		return nil, &sandbox.LostError{Box: "DockerSSHBox",
-			Reason: "there is no such container; sshbox.List shows the boxes there are",
+			Reason: "there is no such container; sshbox.Engine.List returns those there are",
 			Cause:  sandbox.LostRemoved, Err: err}
 	case errdefs.Resolve(err) == errdefs.ErrUnknown:
 		// no answer, or half of one: what the engine answers has a kind

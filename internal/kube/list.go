@@ -67,7 +67,7 @@ func (c *Cluster) Find(ctx context.Context, id string, log *slog.Logger) (*Pod, 
 		return nil, err
 	case pod == nil:
 		return nil, &sandbox.LostError{Box: "KubeBox",
-			Reason: "there is no such pod; kubebox.List shows the boxes there are",
+			Reason: "there is no such pod; kubebox.Cluster.List returns those there are",
 			Cause:  sandbox.LostRemoved}
 	case pod.Labels[BoxLabel] == "":
 		return nil, errors.New("it is a pod, but not one of sandshell's")

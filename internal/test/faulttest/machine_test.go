@@ -82,7 +82,8 @@ func (m *machine) place(r *round) (*place, error) {
 	p.gone = func() error {
 		if r.fault.cause == sandbox.LostRemoved { // boxd could not end its programs any more
 			config.Address = p.server.Address
-			if _, err := config.Reap(context.Background()); err != nil {
+			if _, err := (sshbox.Machine{DialConfig: config}).Reap(
+				context.Background()); err != nil {
 				return err
 			}
 		}

@@ -38,7 +38,7 @@ func run(ctx context.Context) (err error) {
 	if err := listens(ctx, box); err != nil {
 		return err
 	}
-	_, err = sshbox.Reap(ctx) // leaves alone what is in use
+	_, err = sshbox.Engine{}.Reap(ctx) // leaves alone what is in use
 	return errors.Join(err, prints(ctx, box, "echo $((6 * 7))", "42\n"))
 }
 
