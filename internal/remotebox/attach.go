@@ -12,7 +12,7 @@ import (
 
 // A Connected is a shellbox.Host with a connection to its boxd.
 type Connected interface {
-	shellbox.Keeper
+	shellbox.Host
 	// Lost returns why the box is gone; nil if it is there, or if that is not known when ctx ends.
 	Lost(ctx context.Context) error
 	// Abandon makes Close leave everything running.
