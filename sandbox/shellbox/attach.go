@@ -144,7 +144,9 @@ func (b *Box) attachSession(ctx context.Context, k hostapi.Kept, n note) error {
 	s.mu.Lock()
 	s.ready = busy
 	if busy {
-		c.phase, c.sh, s.cmd = running, sh, c
+		c.sh, s.cmd = sh, c
+		s.advanceLocked(c, lineSent)
+		s.advanceLocked(c, outputBegan)
 		s.logBeginLocked(c, "command taken over")
 		s.readers.Go((&watch{s: s, c: c, sh: sh, tries: c.tries}).run)
 		sh.commands.write(sh.dialect.Ask(s.nextSeqLocked()))
@@ -235,9 +237,10 @@ func (b *Box) attachJob(s *session, n note, skipped int64) error {
 	s.mu.Lock()
 	// Its hello, which is read first, has a number of before: whatever begins after it is the
 	// command.
-	c.phase, c.sh, s.cmd, s.ready, s.seqUnknown = sent, s.sh, c, true, true
+	c.sh, s.cmd, s.ready, s.seqUnknown = s.sh, c, true, true
+	s.advanceLocked(c, lineSent)
 	if skipped > 0 && skipped >= n.Head { // the marker of its begin is among them
-		c.phase = running
+		s.advanceLocked(c, outputBegan)
 		j.spool.Skip(skipped - n.Head)
 	}
 	s.logBeginLocked(c, "command taken over")

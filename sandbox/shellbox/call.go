@@ -244,11 +244,11 @@ func (w *call) resultLocked() (r *sandbox.Result, err error, over bool) {
 			FullScreen: c.out.FullScreen(), Duration: time.Since(c.began)}
 		c.out.UpToMatch(w.view).Fill(r)
 		c.removeCallLocked(w)
-		if c.phase == ended && !c.reported {
+		if c.phase == ended {
 			s.unreported = c
 		}
 		return r, nil, true
-	case c.phase == ended:
+	case c.phase >= ended:
 		r = w.finalResultLocked()
 		if r == nil && w.reason == nil {
 			return nil, sandbox.ErrIdle, true
@@ -258,7 +258,7 @@ func (w *call) resultLocked() (r *sandbox.Result, err error, over bool) {
 		r = c.partialResult(w.view, sandbox.Running)
 		c.removeCallLocked(w)
 		return r, s.err, true
-	case c.question != 0 && w.o.Question != sandbox.KeepWaiting && !c.killing:
+	case c.question != 0 && w.o.Question != sandbox.KeepWaiting && !c.phase.killed():
 		return w.questionLocked()
 	}
 	return nil, nil, false
@@ -274,7 +274,7 @@ func (w *call) finalResultLocked() *sandbox.Result {
 	r := *c.result
 	c.out.All(w.view, true).Fill(&r)
 	r.FullScreen = c.out.FullScreen()
-	c.reported = true
+	s.advanceLocked(c, resultReturned)
 	if s.unreported == c {
 		s.unreported = nil
 	}
@@ -308,7 +308,7 @@ func (w *call) questionLocked() (r *sandbox.Result, err error, over bool) {
 func (w *call) kill(why error) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
-	if w.c.phase < ending || w.c.killing {
+	if !w.c.phase.over() || w.c.phase.killed() {
 		w.reason = why
 	}
 	if w.s.cmd == w.c {

@@ -12,18 +12,6 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
 )
 
-// A phase is how far a command has got. It only grows, but for a command that a shell has not
-// taken: that one is queued again.
-type phase int
-
-const (
-	queued  phase = iota // there is no shell to take it yet
-	sent                 // its line is on the pipe
-	running              // its output has begun
-	ending               // the shell has said its status, and what it left is being dealt with
-	ended
-)
-
 // A command is one Execute. Its fields are guarded by the session's mu, and only its methods and
 // the session's change them.
 type command struct {
@@ -53,7 +41,6 @@ type command struct {
 	typed           int    // bytes of input
 	interruptTyped  bool   // an interrupt key was among them
 	terminalReplied bool   // the terminal has answered it
-	killing         bool
 
 	calls    int
 	question sandbox.InputKind // what it waits for; 0: nothing, or that is not known
@@ -62,15 +49,14 @@ type command struct {
 	printedAtLine int64     // what printed was when a line was typed last; -1: no line was
 	inputDue      time.Time // when who waited has got it, or is not going to
 
-	changed  broadcast.Signal // any call should look again
-	done     chan struct{}    // closed when ended
-	result   *sandbox.Result
-	reported bool // a call has returned result
+	changed broadcast.Signal // any call should look again
+	done    chan struct{}    // closed when ended
+	result  *sandbox.Result
 }
 
 func newCommand(text string, once bool) *command {
 	now := time.Now()
-	c := &command{text: text, isJob: once, began: now, active: now,
+	c := &command{text: text, phase: queued, isJob: once, began: now, active: now,
 		done: make(chan struct{})}
 	// even if the first call asks for less: the next may ask for more
 	keep := sandbox.DefaultMaxOutput
@@ -116,7 +102,7 @@ func (c *command) addCallLocked(w *call) {
 	}
 	w.tee = output.NewTee("Tee", w.o.Tee)
 	c.tees = append(c.tees, w.tee)
-	if c.killing {
+	if c.phase.killed() {
 		w.tee.LimitWrites()
 	}
 }
@@ -168,7 +154,7 @@ func (c *command) completeLocked(r *sandbox.Result) {
 		r.Duration = time.Since(c.began)
 	}
 	c.endTees()
-	c.phase, c.result, c.question = ended, r, 0
+	c.result, c.question = r, 0
 	close(c.done)
 	c.changed.Send()
 }

@@ -11,10 +11,13 @@ import (
 // line. What the command may have left has to be dealt with first: input that it has not read, an
 // interrupt that is on its way.
 func (s *session) commandReturnedLocked(c *command, r *sandbox.Result) {
-	c.phase, c.result = ending, r
+	if !s.advanceLocked(c, shellReturned) {
+		return
+	}
+	c.result = r
 	c.changed.Send()
 	switch {
-	case c.killing: // kill goes on
+	case c.phase.killed(): // kill goes on
 	case c.isJob, c.typed == 0 && !c.terminalReplied && !s.mayBeOOM(c, r):
 		s.finishCommandLocked(c, r)
 	default:
@@ -30,10 +33,16 @@ func (s *session) finishCommandLocked(c *command, r *sandbox.Result) {
 	c.endTees()
 	for _, t := range c.follows {
 		if t.Mark().Pending() != nil {
-			c.phase, c.result = ending, r
+			if !s.advanceLocked(c, writersLag) {
+				return
+			}
+			c.result = r
 			s.readers.Go(func() { s.finishWhenWritten(c, t) })
 			return
 		}
+	}
+	if !s.advanceLocked(c, finished) {
+		return
 	}
 	s.cmd = nil
 	s.alternate = c.out.FullScreen()
@@ -73,7 +82,7 @@ func (s *session) cleanUp(c *command, typed, interrupted bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cmd == c && c.phase == ending {
+	if s.cmd == c && c.phase == returned {
 		c.result.Unread += min(unread+len(c.typedAhead), c.typed)
 		c.result.OOM = oom
 		s.finishCommandLocked(c, c.result)

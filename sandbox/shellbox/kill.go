@@ -21,21 +21,22 @@ const patientPrograms = 3
 // killLocked ends the command under way as a person would, then harder; s.mu is held.
 func (s *session) killLocked() {
 	c := s.cmd
-	if c == nil || s.err != nil || c.killing {
+	if c == nil || s.err != nil || c.phase.killed() {
 		return
 	}
 	c.limitWriters()
-	if c.phase >= ending {
+	switch {
+	case c.phase.over():
 		return
-	}
-	c.killing = true
-	c.changed.Send()
-	if c.phase == queued { // no shell has got it
+	case c.phase == queued:
+		s.advanceLocked(c, finished)
 		s.cmd = nil
 		c.completeLocked(nil)
 		s.logEndLocked(c, nil, nil)
 		return
 	}
+	s.advanceLocked(c, killBegan)
+	c.changed.Send()
 	k := &killing{s: s, c: c, sh: s.sh, background: c.background}
 	s.readers.Go(k.run)
 }
@@ -70,11 +71,11 @@ func (k *killing) run() {
 		s.mu.Lock()
 		changed, phase := c.changed.Wait(), c.phase
 		s.mu.Unlock()
-		if phase >= ending {
+		if phase.over() {
 			break
 		}
 		// an interrupt would cut the line that the shell is reading, and the rest be executed
-		if phase != sent || time.Since(k.first) > unanswered {
+		if phase != killedSent || time.Since(k.first) > unanswered {
 			k.nextStep()
 		}
 		tick := time.NewTimer(killTick)
@@ -176,7 +177,7 @@ func (k *killing) cleanUp() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cmd == c && c.phase == ending {
+	if s.cmd == c && c.phase == killedReturned {
 		c.result.Unread += min(k.unreadKeys+len(c.typedAhead), c.typed)
 		c.result.OOM = c.result.OOM || oom
 		s.finishCommandLocked(c, c.result)

@@ -61,7 +61,7 @@ func (s *session) ID() string { return s.id }
 // printingLocked returns the command whose output the shell sh shows, if there is one; s.mu is
 // held.
 func (s *session) printingLocked(sh *shell) *command {
-	if c := s.cmd; c != nil && c.sh == sh && c.phase == running {
+	if c := s.cmd; c != nil && c.sh == sh && c.phase.prints() {
 		return c
 	}
 	return nil
@@ -152,11 +152,12 @@ func (s *session) handleMarker(sh *shell, m *dialect.Marker) {
 // beginMarkerLocked takes a C marker; s.mu is held.
 func (s *session) beginMarkerLocked(m *dialect.Marker) {
 	c := s.cmd
-	if c == nil || c.phase != sent || m.Seq != c.seq && !s.seqUnknown {
+	if c == nil || !c.phase.onPipe() || m.Seq != c.seq && !s.seqUnknown {
 		return
 	}
 	c.seq, s.seqUnknown = m.Seq, false
-	c.phase, c.background, c.active = running, m.Background, time.Now()
+	s.advanceLocked(c, outputBegan)
+	c.background, c.active = m.Background, time.Now()
 	if s.alternate { // as for Output, whose Cleaner is new
 		s.screen.Write([]byte("\x1b[?1049l"))
 		s.alternate = false
@@ -174,12 +175,12 @@ func (s *session) beginMarkerLocked(m *dialect.Marker) {
 // endMarkerLocked takes a D marker: the command's, or that of a question behind it; s.mu is held.
 func (s *session) endMarkerLocked(m *dialect.Marker) {
 	c := s.cmd
-	if c == nil || c.phase >= ending || m.Seq < c.seq && !s.seqUnknown {
+	if c == nil || c.phase.over() || m.Seq < c.seq && !s.seqUnknown {
 		return
 	}
-	stopped := c.interruptTyped || c.killing
+	stopped := c.interruptTyped || c.phase.killed()
 	switch {
-	case c.phase == queued, c.phase == sent && s.seqUnknown:
+	case c.phase == queued, c.phase.onPipe() && s.seqUnknown:
 		return
 	case c.phase == sent && !stopped: // no C: it has not run
 		s.resendLocked(c, m.Seq == c.seq)
@@ -208,7 +209,7 @@ func (s *session) askWhileRunning(c *command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// an interrupt would cut the question
-	if s.err == nil && s.cmd == c && c.phase == running && !c.killing {
+	if s.err == nil && s.cmd == c && c.phase == running {
 		c.sh.commands.write(c.sh.dialect.Ask(s.nextSeqLocked()))
 	}
 }
@@ -225,7 +226,8 @@ func (s *session) sendLocked() {
 	if c == nil || c.phase != queued || !s.ready {
 		return
 	}
-	c.phase, c.sh, c.seq, c.active = sent, sh, s.nextSeqLocked(), time.Now()
+	s.advanceLocked(c, lineSent)
+	c.sh, c.seq, c.active = sh, s.nextSeqLocked(), time.Now()
 	if c.startedAfter.IsZero() {
 		c.startedAfter = s.lastEnd
 	}
@@ -275,7 +277,7 @@ func (s *session) resendLocked(c *command, own bool) {
 		s.replaceShellLocked(sh)
 		return
 	}
-	c.phase = queued
+	s.advanceLocked(c, lineDropped)
 	sh.commands.write(dialect.Repair)
 	s.sendLocked()
 }
@@ -290,7 +292,7 @@ func (s *session) replaceShellLocked(sh *shell) {
 // typeLocked types text to the unfinished command; s.mu is held.
 func (s *session) typeLocked(text string) {
 	c := s.cmd
-	if text == "" || c == nil || c.phase >= ending {
+	if text == "" || c == nil || c.phase.over() {
 		if c != nil {
 			c.typed += len(text)
 			if c.result != nil {
@@ -314,7 +316,7 @@ func (s *session) typeLocked(text string) {
 		c.inputDue = c.active.Add(undelivered)
 	}
 	// the interrupt key would cut the line that the shell is reading, and the rest be executed
-	if !s.ready || c.phase == queued || c.phase == sent && !s.seqUnknown {
+	if !s.ready || c.phase == queued || c.phase.onPipe() && !s.seqUnknown {
 		c.typedAhead += text
 		return
 	}

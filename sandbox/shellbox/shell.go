@@ -229,7 +229,7 @@ func (s *session) handleShellEnd(sh *shell, status Status, err error) {
 	if dead != nil && dead.isJob {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if r.Cwd = s.cwd; dead.phase != ending {
+		if r.Cwd = s.cwd; !dead.phase.over() {
 			s.finishCommandLocked(dead, r)
 		}
 		return
@@ -249,7 +249,7 @@ func (s *session) handleShellEnd(sh *shell, status Status, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.Restarted, r.Cwd = true, s.cwd
-	if dead.killing {
+	if dead.phase.killed() {
 		s.commandReturnedLocked(dead, r) // kill ends it
 		return
 	}
@@ -266,11 +266,12 @@ func (s *session) cutOffLocked() *command {
 		return c
 	case c == nil, c.phase == queued:
 		s.restarted = s.restarted || s.ready
-	case c.phase == ending:
+	case c.phase.over():
 		s.restarted = true
-	case c.phase == sent && c.tries < maxTries && !c.killing && !c.interruptTyped:
+	case c.phase == sent && c.tries < maxTries && !c.interruptTyped:
 		// after the interrupt key, it may have run: see said
-		c.phase, s.restarted = queued, true
+		s.advanceLocked(c, lineDropped)
+		s.restarted = true
 	default:
 		return c
 	}

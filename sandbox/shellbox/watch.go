@@ -117,7 +117,7 @@ func (w *watch) run() {
 func (w *watch) pause(pause time.Duration) (changed <-chan struct{}, over bool) {
 	w.s.mu.Lock()
 	changed = w.c.changed.Wait()
-	over = w.s.err != nil || w.s.sh != w.sh || w.s.cmd != w.c || w.c.phase >= ending ||
+	over = w.s.err != nil || w.s.sh != w.sh || w.s.cmd != w.c || w.c.phase.over() ||
 		w.c.phase == queued || w.c.tries != w.tries
 	w.s.mu.Unlock()
 	if over || pause == 0 {
@@ -145,7 +145,7 @@ func (w *watch) shouldLook(pause *time.Duration) (seen time.Time, look bool) {
 	defer s.mu.Unlock()
 	quiet := time.Since(c.active)
 	// where no look can tell that the line was dropped
-	if w.questions == 0 && c.phase == sent && quiet > surely {
+	if w.questions == 0 && c.phase.onPipe() && quiet > surely {
 		w.askLocked()
 	}
 	switch {
@@ -224,7 +224,7 @@ func (w *watch) judgeLocked(f *finding) time.Duration {
 	missing, apart := w.agreeLocked(f)
 	quiet := time.Since(c.active)
 	switch {
-	case c.phase >= ending:
+	case c.phase.over():
 		return paceMin
 	case f.stopped: // nothing would go on, and whoever has stopped it may take its commands
 		w.sh.stopped = true
@@ -236,11 +236,11 @@ func (w *watch) judgeLocked(f *finding) time.Duration {
 		return apart
 	case !f.found:
 		return w.askAgainLocked()
-	case c.phase == sent && f.wait.PID == w.sh.pid && time.Since(w.since) > surely:
+	case c.phase.onPipe() && f.wait.PID == w.sh.pid && time.Since(w.since) > surely:
 		// it has lost its pipe
 		w.s.replaceShellLocked(w.sh)
 		return surely
-	case c.phase != running || c.killing:
+	case c.phase != running:
 		return paceMax
 	case !f.sure && (time.Since(w.since) < surely || quiet < surely):
 		return paceMax
