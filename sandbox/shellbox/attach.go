@@ -78,7 +78,7 @@ func Attach(ctx context.Context, host Host, opts Options) (*Box, error) {
 	return b, nil
 }
 
-// abandon undoes a failed Attach: it lets go of the host's processes, and ends what the Box has
+// abandon undoes a failed Attach. It lets go of the host's processes, and ends what the Box has
 // begun with them.
 func (b *Box) abandon(kept []hostapi.Kept) {
 	b.mu.Lock()
@@ -105,14 +105,14 @@ func (b *Box) abandon(kept []hostapi.Kept) {
 	}
 }
 
-// reserveID has later ids of sessions and jobs go on behind this one.
+// reserveID makes later ids of sessions and jobs greater than id.
 func (b *Box) reserveID(id string) {
 	if kind, _, ok := strings.Cut(id, "-"); ok {
 		b.count[kind] = max(b.count[kind], numberOf(id))
 	}
 }
 
-// numberOf returns the number in an id like session-3.
+// numberOf returns the number in an id such as session-3.
 func numberOf(id string) int {
 	_, digits, _ := strings.Cut(id, "-")
 	n, _ := strconv.Atoi(digits)
@@ -182,7 +182,7 @@ func (b *Box) attachSession(ctx context.Context, k hostapi.Kept, n note) error {
 }
 
 // readBacklog reads what the host has kept of a session's output. It reports whether a command is
-// under way, whose output goes to c.
+// under way. The command's output goes to c.
 func (s *session) readBacklog(k hostapi.Kept, c *command) (busy bool, err error) {
 	limit := time.AfterFunc(s.box.opts.StartLimit, func() { k.Process.Detach() })
 	defer limit.Stop()
@@ -222,8 +222,8 @@ func (s *session) readBacklog(k hostapi.Kept, c *command) (busy bool, err error)
 	return busy, nil
 }
 
-// attachJob makes a job of a session. All that is kept of what it printed is read again; skipped
-// bytes are not.
+// attachJob makes a job of a session. All output that the host has kept is read again. So many
+// bytes of it were skipped.
 func (b *Box) attachJob(s *session, n note, skipped int64) error {
 	j := &job{box: b, id: n.ID, command: n.Job, s: s, spool: output.NewSpool(s.opts.MaxLog),
 		done: make(chan struct{})}
@@ -250,7 +250,7 @@ func (b *Box) attachJob(s *session, n note, skipped int64) error {
 	return nil
 }
 
-// Session returns the open session of that id.
+// Session returns the open session of that id. The ids of jobs are not found.
 func (b *Box) Session(id string) (sandbox.Session, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

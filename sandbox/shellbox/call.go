@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
@@ -14,158 +12,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
 )
 
-var errNoContext = errors.New("the context is nil")
-
-// checkContext returns why nothing may be begun with ctx.
-func checkContext(ctx context.Context) error {
-	if ctx == nil {
-		return errNoContext
-	}
-	return ctxerr.Of(ctx)
-}
-
-// Execute implements sandbox.Session.
-func (s *session) Execute(ctx context.Context, command string,
-	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	r, err := s.execute(ctx, newCommand(command, false), sandbox.NewExecOptions(opts...))
-	if err != nil {
-		err = fmt.Errorf("execute %s in %s: %w", abridged(command), s.id, err)
-	}
-	return r, err
-}
-
-func (s *session) execute(ctx context.Context, c *command,
-	o sandbox.ExecOptions) (*sandbox.Result, error) {
-	w, err := s.begin(ctx, c, o)
-	if err != nil {
-		return nil, err
-	}
-	return w.waitAndDrain(ctx, onEndKill)
-}
-
-// begin begins a command.
-func (s *session) begin(ctx context.Context, c *command, o sandbox.ExecOptions) (*call, error) {
-	if strings.ContainsRune(c.text, 0) {
-		return nil, errors.New("a command cannot hold a NUL byte: write it as \\0 for printf, or " +
-			"copy a file in")
-	}
-	if ctx == nil {
-		return nil, errNoContext
-	}
-	if err := checkPolicy(o.Question); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := s.err
-	if err == nil && s.cmd != nil {
-		err = sandbox.ErrBusy
-	}
-	if err == nil {
-		err = ctxerr.Of(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.cmd, s.unreported = c, nil
-	c.follow(o.Follow)
-	s.logBeginLocked(c, "command started")
-	s.box.touch()
-	w := s.newCallLocked(c, o)
-	s.sendLocked()
-	return w, nil
-}
-
-func checkPolicy(p sandbox.Policy) error {
-	if p < sandbox.Return || p > sandbox.KeepWaiting {
-		return fmt.Errorf("AtQuestion: there is no policy %d: give Return, EndInput, Fail or "+
-			"KeepWaiting", p)
-	}
-	return nil
-}
-
-// Input implements sandbox.Session.
-func (s *session) Input(ctx context.Context, text string,
-	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	return s.resume(ctx, "input to", opts, onEndKill, func() { s.typeLocked(text) })
-}
-
-// Type implements sandbox.Session.
-func (s *session) Type(ctx context.Context, text string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, err := s.unfinishedLocked(ctx, false); err != nil {
-		return fmt.Errorf("type to %s: %w", s.id, err)
-	}
-	s.typeLocked(text)
-	return nil
-}
-
-// Wait implements sandbox.Session.
-func (s *session) Wait(ctx context.Context, opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	return s.resume(ctx, "wait for", opts, onEndLeave, func() {})
-}
-
-// Interrupt implements sandbox.Session.
-func (s *session) Interrupt(ctx context.Context,
-	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	return s.resume(ctx, "interrupt", opts, killNow, s.killLocked)
-}
-
-// A mode says whether a call kills the command.
-type mode int
-
-const (
-	onEndKill  mode = iota // when ctx ends
-	onEndLeave             // when ctx ends, the command goes on
-	killNow
-)
-
-// unfinishedLocked returns the command that calls are about; s.mu is held. unseen is one that has
-// ended while no call was waiting for it.
-func (s *session) unfinishedLocked(ctx context.Context, unseen bool) (*command, error) {
-	c := s.cmd
-	if c == nil && unseen {
-		c = s.unreported
-	}
-	switch {
-	case ctx == nil:
-		return nil, errNoContext
-	case s.err != nil:
-		return nil, s.err
-	case c == nil:
-		return nil, sandbox.ErrIdle
-	}
-	return c, ctxerr.Of(ctx)
-}
-
-// resume goes on with the unfinished command; act is called with s.mu held, if the command is still
-// unfinished.
-func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOption, m mode,
-	act func()) (*sandbox.Result, error) {
-	o := sandbox.NewExecOptions(opts...)
-	if err := checkPolicy(o.Question); err != nil {
-		return nil, fmt.Errorf("%s %s: %w", verb, s.id, err)
-	}
-	s.mu.Lock()
-	c, err := s.unfinishedLocked(ctx, m != onEndKill)
-	if err != nil {
-		s.mu.Unlock()
-		return nil, fmt.Errorf("%s %s: %w", verb, s.id, err)
-	}
-	w := s.newCallLocked(c, o)
-	if s.cmd == c {
-		act()
-	}
-	s.mu.Unlock()
-	r, err := w.waitAndDrain(ctx, m)
-	if err != nil {
-		err = fmt.Errorf("%s %s in %s: %w", verb, abridged(c.text), s.id, err)
-	}
-	return r, err
-}
-
-// A call is one wait for a command.
+// A call is one caller's wait for a command.
 type call struct {
 	s               *session
 	c               *command
@@ -178,21 +25,20 @@ type call struct {
 	endOfInputTyped bool  // the end of input has been typed
 }
 
-// newCallLocked begins a call about the command; s.mu is held.
+// newCallLocked begins a call about the command.
 func (s *session) newCallLocked(c *command, o sandbox.ExecOptions) *call {
 	w := &call{s: s, c: c, o: o, began: time.Now()}
 	c.addCallLocked(w)
 	return w
 }
 
-// waitAndDrain waits for what ends the call, and until the caller's writer has got all of the
-// output.
+// waitAndDrain waits for what ends the call, and until the caller's writers have all of the output.
 func (w *call) waitAndDrain(ctx context.Context, m mode) (*sandbox.Result, error) {
 	r, err := w.wait(ctx, m)
 	return r, errors.Join(err, w.drain(ctx))
 }
 
-// wait waits for what ends the call, and takes its Result.
+// wait waits for what ends the call, and returns its Result.
 func (w *call) wait(ctx context.Context, m mode) (*sandbox.Result, error) {
 	timeout, yield, idle := after(w.o.Timeout, w.began), after(w.o.Yield, w.began),
 		after(w.o.Idle, w.began)
@@ -227,7 +73,7 @@ func (w *call) wait(ctx context.Context, m mode) (*sandbox.Result, error) {
 	}
 }
 
-// after returns a channel that is ready d after begin, and never if d is 0.
+// after returns a channel that is ready d after begin. If d is 0, it never is.
 func after(d time.Duration, begin time.Time) <-chan time.Time {
 	if d == 0 {
 		return nil
@@ -235,7 +81,7 @@ func after(d time.Duration, begin time.Time) <-chan time.Time {
 	return time.After(d - time.Since(begin))
 }
 
-// resultLocked returns the call's Result, if there is one now; s.mu is held.
+// resultLocked returns the call's Result, if there is one yet.
 func (w *call) resultLocked() (r *sandbox.Result, err error, over bool) {
 	s, c := w.s, w.c
 	switch {
@@ -264,7 +110,8 @@ func (w *call) resultLocked() (r *sandbox.Result, err error, over bool) {
 	return nil, nil, false
 }
 
-// finalResultLocked returns the ended command's Result; s.mu is held.
+// finalResultLocked returns the Result of a command that has ended, or nil if the command has never
+// run.
 func (w *call) finalResultLocked() *sandbox.Result {
 	s, c := w.s, w.c
 	c.removeCallLocked(w)
@@ -284,7 +131,7 @@ func (w *call) finalResultLocked() *sandbox.Result {
 	return &r
 }
 
-// questionLocked deals with a command that waits for input; s.mu is held.
+// questionLocked deals with a command that waits for input, as AtQuestion says.
 func (w *call) questionLocked() (r *sandbox.Result, err error, over bool) {
 	switch {
 	case w.o.Question == sandbox.Fail:
@@ -304,7 +151,7 @@ func (w *call) questionLocked() (r *sandbox.Result, err error, over bool) {
 	return r, nil, true
 }
 
-// kill has the command killed, if it has not ended.
+// kill kills the command because of why, if the command has not ended.
 func (w *call) kill(why error) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -316,7 +163,7 @@ func (w *call) kill(why error) {
 	}
 }
 
-// stopWaiting returns what there is of the command's output, beside err; the command goes on.
+// stopWaiting returns the output so far, beside err. The command goes on.
 func (w *call) stopWaiting(err error) (*sandbox.Result, error) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -328,8 +175,8 @@ func (w *call) stopWaiting(err error) (*sandbox.Result, error) {
 	return r, err
 }
 
-// stopIfIdle returns what there is of the output if nothing has come for Idle; else it sets idle to
-// when to look again.
+// stopIfIdle returns the output so far if nothing has come for Idle. Otherwise it sets idle to when
+// to look again.
 func (w *call) stopIfIdle(idle *<-chan time.Time) *sandbox.Result {
 	w.s.mu.Lock()
 	quiet := time.Since(w.c.active)
@@ -342,9 +189,9 @@ func (w *call) stopIfIdle(idle *<-chan time.Time) *sandbox.Result {
 	return r
 }
 
-// drain waits until the callers' writers have got all of the output that the Result is about: for
-// as long as it takes, or for output.WriterDelay from when something else wants the call to return.
-// If that has the command killed, its writers are in a hurry anyway.
+// drain waits until the callers' writers have all of the output that the Result is about. It waits
+// for WriterDelay from when something else wants the call to return, and until then without limit.
+// If the call has the command killed, its writers are limited anyway.
 func (w *call) drain(ctx context.Context) error {
 	w.s.mu.Lock()
 	active := w.c.active

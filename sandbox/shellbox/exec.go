@@ -2,14 +2,14 @@ package shellbox
 
 import "github.com/sandshell/sandshell/internal/hostapi/proc"
 
-// A inheritance is what a fresh shell takes over from one that it replaces.
+// An inheritance is what a fresh shell takes over from one that it replaces.
 type inheritance struct {
 	dir string
 	env []string
 }
 
-// replaceExecedLocked has the interactive shell that exec has put in the place of ours replaced by
-// a fresh one, with its directory and its environment; s.mu is held.
+// replaceExecedLocked replaces an interactive shell that exec has put in the place of ours by a
+// fresh one, with its directory and environment.
 func (s *session) replaceExecedLocked(sh *shell) {
 	if sh.inherited != nil {
 		return

@@ -16,7 +16,7 @@ import (
 
 // How a session finds out whether what it has started is a shell that it can use.
 
-// maxEarly is how much is kept of what a shell prints before its first prompt.
+// maxEarly is how many bytes are kept of what a shell prints before its first prompt.
 const maxEarly = 2 << 10
 
 const (
@@ -26,7 +26,8 @@ const (
 	deafAfter = 500 * time.Millisecond
 )
 
-// awaitGreeting waits until the shell has answered its first line, and returns why it is of no use.
+// awaitGreeting waits until the shell has answered its first line. If the shell is of no use, it
+// returns why.
 func (s *session) awaitGreeting(ctx context.Context, sh *shell, seq int) error {
 	var deaf time.Time // since when it has waited for input, without an answer
 	for {
@@ -51,7 +52,7 @@ func (s *session) awaitGreeting(ctx context.Context, sh *shell, seq int) error {
 	}
 }
 
-// checkAnswer returns what the shell's first answer says against it.
+// checkAnswer returns why the shell cannot be used, by its first answer.
 func (s *session) checkAnswer(sh *shell) error {
 	s.mu.Lock()
 	status := s.status
@@ -68,8 +69,9 @@ func (s *session) checkAnswer(sh *shell) error {
 	return nil
 }
 
-// waitsForInput reports whether the program waits for its next line although it has got the first
-// one. One that may be executing startup files may wait for its terminal.
+// waitsForInput reports whether the program waits for its next line although it has read the first
+// one. A program that is no known shell is also taken to wait if it reads its terminal. A shell may
+// do that in its startup files.
 func (s *session) waitsForInput(sh *shell) bool {
 	l, err := s.box.look(sh.proc)
 	if err != nil || l.Gone || !sh.commands.idle() {
@@ -93,7 +95,7 @@ func (s *session) earlyOutput(sh *shell) string {
 	return fmt.Sprintf("; it printed %q", text)
 }
 
-// shellsHint names the shells that work, for an error about a program that is none of them.
+// shellsHint returns, for an error, the shells that work, unless the program is one of them.
 func (s *session) shellsHint() string {
 	if dialect.IsShell(s.box.shellArgs()) {
 		return ""
@@ -101,10 +103,10 @@ func (s *session) shellsHint() string {
 	return "; " + dialect.Shells
 }
 
-// hideStartupEnv keeps from the shell what it would do because of its environment before its first
-// line: a bash, what PROMPT_COMMAND and TMOUT say, and any other shell, to execute the file that
-// ENV names. It returns the value of that, which the shell gets with its first line, for the
-// programs that it starts; nil if there is none. bash -p does not look at ENV.
+// hideStartupEnv keeps from the shell what its environment would make it do before its first line:
+// in bash PROMPT_COMMAND and TMOUT, in another shell the file that ENV names. It returns the value
+// of ENV, or nil. The shell gets that with its first line, for the programs that it starts. bash -p
+// ignores ENV.
 func (s *session) hideStartupEnv(ctx context.Context, p *Program) *string {
 	if path.Base(p.Args[0]) == "bash" {
 		p.Env = append(slices.Clip(p.Env), "PROMPT_COMMAND=", "PS0=", "TMOUT=")
@@ -130,8 +132,7 @@ func (s *session) hideStartupEnv(ctx context.Context, p *Program) *string {
 	return &value
 }
 
-// hostENV returns ENV as the host gives it to programs of that user. It reports false if the host
-// does not say.
+// hostENV returns ENV as the host gives it to programs of p's user.
 func (s *session) hostENV(ctx context.Context, p *Program) (host envValue, known bool) {
 	b := s.box
 	b.mu.Lock()
@@ -169,7 +170,7 @@ func (s *session) hostENV(ctx context.Context, p *Program) (host envValue, known
 	return host, true
 }
 
-// An envValue is the value of a variable, if it is set.
+// An envValue is the value of a variable that may be set.
 type envValue struct {
 	value string
 	set   bool

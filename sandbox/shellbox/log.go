@@ -11,20 +11,20 @@ import (
 // What the Logger gets of each command, at debug level. A command's text, its input and its output
 // may hold secrets: of these only lengths are told.
 
-// logBeginLocked gives the command its number, and tells of its begin; s.mu is held.
+// logBeginLocked gives the command its number, and tells of its begin.
 func (s *session) logBeginLocked(c *command, what string) {
 	c.number = s.box.commands.Add(1)
 	s.logCommand(what, c, slog.Int("length", len(c.text)))
 }
 
-// logWaitingLocked tells that a call returns because the command waits for input; s.mu is held.
+// logWaitingLocked tells that a call returns because the command waits for input.
 func (s *session) logWaitingLocked(c *command, kind sandbox.InputKind) {
 	s.logCommand("command waits", c, s.soFar(c, sandbox.Waiting,
 		slog.String("awaits", kind.String()))...)
 }
 
 // logEndLocked tells how the command has ended, once: r is its Result, nil if it has none because
-// of err; s.mu is held.
+// of err.
 func (s *session) logEndLocked(c *command, r *sandbox.Result, err error) {
 	if c.logged {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// showLocked has the screen show output that the command's cleaner has just had, and answers what
-// that asks the terminal, as a terminal does: by typing. s.mu is held.
+// showLocked puts output on the screen that the command's cleaner has just had. It answers the
+// output's queries as a terminal does, by typing.
 func (s *session) showLocked(c *command, text []byte) {
 	shown := 0
 	for _, query := range c.out.Queries() {

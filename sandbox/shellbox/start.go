@@ -14,9 +14,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 )
 
-// start starts a shell in dir and waits until it can take commands. open calls it, and so does the
-// reader of the shell before, with that shell's status. A shell that somebody kills before its
-// first prompt is started again: if that was the end of the host, the next one cannot be started.
+// start starts a shell in dir and waits until it can take commands. status is the $? that it begins
+// with. If somebody kills the shell before its first prompt, start starts it again. If that was the
+// end of the host, the next shell cannot be started.
 func (s *session) start(ctx context.Context, dir string, status int) error {
 	args, hint := s.box.shellArgs(), ""
 	if dialect.ReadsStartupFiles(args) {
@@ -46,14 +46,14 @@ func (s *session) earlyEndError(sh *shell) error {
 		s.earlyOutput(sh), s.shellsHint())
 }
 
-// killedEarly is the end of a shell that a signal has ended before its first prompt.
+// killedEarly is the end of a shell by a signal, before its first prompt.
 type killedEarly struct{ status int }
 
 func (k killedEarly) Error() string {
 	return fmt.Sprintf("it ended with status %d before its first prompt", k.status)
 }
 
-// startOnce starts a shell.
+// startOnce starts a shell and waits until it can take commands.
 func (s *session) startOnce(ctx context.Context, dir string, status int) error {
 	s.mu.Lock()
 	rows, cols := s.rows, s.cols
@@ -95,8 +95,8 @@ func (s *session) startOnce(ctx context.Context, dir string, status int) error {
 	return fmt.Errorf("start %s: %w", strings.Join(s.box.shellArgs(), " "), err)
 }
 
-// adopt makes a shell the session's, and gives it the command that waits for it. It reports
-// false if the shell has ended meanwhile.
+// adopt makes a shell the session's, and sends it the queued command. It reports false if the shell
+// has ended meanwhile.
 func (s *session) adopt(sh *shell) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +113,8 @@ func (s *session) adopt(sh *shell) bool {
 	return true
 }
 
-// launch starts the shell's process. env is the value of ENV that it has not seen, nil if there is
-// none.
+// launch starts the shell's process. env is the value of ENV that the process has not been given,
+// or nil.
 func (s *session) launch(ctx context.Context, dir string, rows,
 	cols int) (p Process, env *string, err error) {
 	program := Program{
@@ -158,7 +158,7 @@ func (s *session) awaitAnswer(ctx context.Context, sh *shell, seq int) error {
 }
 
 // learn finds out the terminal's name, and what the shell reads when it waits for a command. The
-// shell does so a few microseconds after it has answered; on a busy machine, later.
+// shell begins that read a few microseconds after its answer, or later on a busy machine.
 func (s *session) learn(sh *shell) {
 	for pause, begin := 100*time.Microsecond, time.Now(); time.Since(
 		begin) < 2*time.Second; pause = min(2*pause, 50*time.Millisecond) {

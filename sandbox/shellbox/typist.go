@@ -35,7 +35,7 @@ func (t *typist) start(on *sync.WaitGroup) {
 	t.startLocked()
 }
 
-// startLocked starts the goroutine if there is need of it; t.mu is held.
+// startLocked starts the goroutine if there is need of it.
 func (t *typist) startLocked() {
 	if t.group != nil && !t.writing && !t.stopped && len(t.queue) > 0 {
 		t.writing = true

@@ -162,7 +162,7 @@ func (w *watch) shouldLook(pause *time.Duration) (seen time.Time, look bool) {
 	return time.Time{}, false
 }
 
-// askLocked asks the shell again whether the command has ended; s.mu is held.
+// askLocked asks the shell again whether the command has ended.
 func (w *watch) askLocked() {
 	if w.questions == 0 {
 		w.firstQuestion = time.Now()
@@ -218,7 +218,7 @@ func (w *watch) guess(f *finding, l *proc.Look) {
 	f.guess, f.wait = f.found, proc.Wait{Turns: l.Total}
 }
 
-// judgeLocked weighs a finding, and returns when to look again; s.mu is held.
+// judgeLocked weighs a finding, and returns when to look again.
 func (w *watch) judgeLocked(f *finding) time.Duration {
 	c := w.c
 	missing, apart := w.agreeLocked(f)
@@ -264,7 +264,7 @@ func (c *command) isDeaf(f *finding) bool {
 }
 
 // agreeLocked compares a finding with the one before, and returns how many more have to agree, and
-// after which time to look again; s.mu is held.
+// after which time to look again.
 //
 // The program's output passes through queues of the kernel and of ours. A busy machine takes longer
 // to pass it on: there, one more look has to agree, and the looks are farther apart. What has not
@@ -288,7 +288,7 @@ func (w *watch) agreeLocked(f *finding) (missing int, apart time.Duration) {
 }
 
 // askAgainLocked asks a shell that waits for its next line although it has been asked: it has
-// dropped the question. One that never answers is replaced. s.mu is held.
+// dropped the question. One that never answers is replaced.
 func (w *watch) askAgainLocked() time.Duration {
 	w.agreed = 0
 	// not sooner: a busy machine may have read the answer, and not got round to it

@@ -1,0 +1,273 @@
+package shellbox
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"github.com/sandshell/sandshell/internal/hostapi"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
+)
+
+// printingLocked returns the command whose output the shell sh shows, or nil.
+func (s *session) printingLocked(sh *shell) *command {
+	if c := s.cmd; c != nil && c.sh == sh && c.phase.prints() {
+		return c
+	}
+	return nil
+}
+
+// handleOutput takes output of the shell sh, without markers.
+func (s *session) handleOutput(sh *shell, text []byte) {
+	s.mu.Lock()
+	c := s.printingLocked(sh)
+	if c == nil || len(text) == 0 {
+		if !s.ready && len(sh.earlyText) < maxEarly {
+			sh.earlyText = append(sh.earlyText, text...)
+		}
+		s.mu.Unlock()
+		return
+	}
+	c.addOutputLocked(text)
+	s.showLocked(c, text)
+	spool, tees := c.spool, c.tees
+	for _, t := range tees {
+		t.Announce(len(text))
+	}
+	s.mu.Unlock()
+	if spool != nil {
+		spool.Write(text)
+	}
+	for _, t := range tees {
+		t.Write(text)
+	}
+}
+
+// skipOutput counts so many bytes of the shell's output that will not come.
+func (s *session) skipOutput(sh *shell, bytes int64) {
+	s.handleOutput(sh, sh.scan.Flush())
+	sh.readBytes += bytes
+	s.mu.Lock()
+	c := s.printingLocked(sh)
+	s.mu.Unlock()
+	if c != nil && c.spool != nil {
+		c.spool.Skip(bytes)
+	}
+}
+
+// handleMarker takes a marker of the shell sh.
+func (s *session) handleMarker(sh *shell, m *dialect.Marker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.sh == sh && m.Kind == dialect.MoreLines:
+		if s.printingLocked(sh) != nil {
+			s.replaceShellLocked(sh)
+		}
+	case s.sh != sh || m.Seq <= s.lastAnswer: // an old one
+	case m.Kind == dialect.Begin:
+		s.statusStale = false
+		s.beginMarkerLocked(m)
+	case sh.stopped: // there is no result: the shell is about to be killed
+	default:
+		s.lastAnswer, s.cwd = m.Seq, m.Dir
+		if m.Bash && !sh.dialect.Bash {
+			sh.dialect.Bash, sh.dialect.HighFD = true, true
+		}
+		s.keepAliveLocked(sh, time.Duration(m.IdleLimit)*time.Second)
+		sh.answered.Send()
+		if s.ready {
+			s.endMarkerLocked(m)
+		} else if !s.statusStale {
+			s.status = m.Status
+		}
+		s.statusStale = true
+	}
+}
+
+// beginMarkerLocked takes a Begin marker.
+func (s *session) beginMarkerLocked(m *dialect.Marker) {
+	c := s.cmd
+	if c == nil || !c.phase.onPipe() || m.Seq != c.seq && !s.seqUnknown {
+		return
+	}
+	c.seq, s.seqUnknown = m.Seq, false
+	s.advanceLocked(c, outputBegan)
+	c.background, c.active = m.Background, time.Now()
+	if s.alternate { // as for Output, whose Cleaner is new
+		s.screen.Write([]byte("\x1b[?1049l"))
+		s.alternate = false
+	}
+	if s.job != nil && s.sh.jobStart == 0 {
+		sh := s.sh
+		sh.jobStart = sh.readBytes
+		s.readers.Go(func() { s.note(sh) })
+	}
+	s.typeNowLocked(c, c.typedAhead)
+	c.typedAhead = ""
+	time.AfterFunc(quietMin, func() { s.askWhileRunning(c) })
+}
+
+// endMarkerLocked takes an End marker: the command's own, or the answer to a later question.
+func (s *session) endMarkerLocked(m *dialect.Marker) {
+	c := s.cmd
+	if c == nil || c.phase.over() || m.Seq < c.seq && !s.seqUnknown {
+		return
+	}
+	stopped := c.interruptTyped || c.phase.killed()
+	switch {
+	case c.phase == queued, c.phase.onPipe() && s.seqUnknown:
+		return
+	case c.phase == sent && !stopped: // no C: it has not run
+		s.resendLocked(c, m.Seq == c.seq)
+		return
+	}
+	// The interrupt key has the kernel drop what the terminal was to show, a C or D among it. So
+	// nobody knows whether a command without C has run, and it is not run twice; of one without its
+	// own D, $? is not told by the shell's answer: that says 0, or 2 of a question of which the
+	// interrupt has cut a part.
+	if stopped && m.Seq > c.seq && (m.Status == 0 || m.Status == 2) && !s.seqUnknown {
+		m.Status = interrupted
+	}
+	s.seqUnknown, s.status = false, m.Status
+	s.commandReturnedLocked(c, &sandbox.Result{State: sandbox.Exited, ExitCode: m.Status,
+		Cwd: m.Dir})
+}
+
+// interrupted is the exit status of a command that SIGINT has ended.
+const interrupted = 130
+
+// askWhileRunning asks the shell for its status while the command runs. The shell answers when it
+// is back, even if the command was aborted and no End marker was printed. It asks only when the
+// output has begun, because the shell does not read its pipe then. Before that, busybox ash would
+// buffer the question and give it as input to the applets that it runs without executing them
+// (sort).
+func (s *session) askWhileRunning(c *command) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// an interrupt would cut the question
+	if s.err == nil && s.cmd == c && c.phase == running {
+		c.sh.commands.write(c.sh.dialect.Ask(s.nextSeqLocked()))
+	}
+}
+
+// keepAliveLocked has the shell answer a question before it would end because it has been idle for
+// limit. bash ends so if TMOUT is set, which a profile may have made readonly. If limit is 0, the
+// shell does not end.
+func (s *session) keepAliveLocked(sh *shell, limit time.Duration) {
+	if sh.idleTimer != nil {
+		sh.idleTimer.Stop()
+		sh.idleTimer = nil
+	}
+	if limit <= 0 || limit > 1<<20*time.Second {
+		return
+	}
+	sh.idleTimer = time.AfterFunc(limit/2, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.err == nil && s.sh == sh && s.ready && s.cmd == nil {
+			sh.commands.write(sh.dialect.Ask(s.nextSeqLocked()))
+		}
+	})
+}
+
+// readMost is how much of the terminal's output one read takes, at most; an idle box keeps a buffer
+// of readFirst.
+const (
+	readMost  = 32 << 10
+	readFirst = 1 << 10
+)
+
+// readTerminal reads the terminal until the shell's end.
+func (s *session) readTerminal(sh *shell) {
+	eof := make(chan struct{})
+	var status Status
+	var waitErr error
+	var got progress
+	s.readers.Go(func() {
+		status, waitErr = sh.proc.Wait()
+		sh.oom = s.oomKilled(nil) // before Close: then the host forgets the shell
+		close(sh.exited)
+		// After the shell's end a background process may keep the terminal open. Do not wait for
+		// it: what the shell has printed is there by now.
+		s.untilQuiet(sh, eof, &got)
+		sh.proc.Close()
+	})
+	buf := make([]byte, readFirst)
+	var end error
+	for end == nil {
+		var n int
+		n, end = sh.proc.Stdout().Read(buf)
+		got.begin(n)
+		s.readChunk(sh, buf[:n])
+		got.end()
+		if gone := (*hostapi.SkippedError)(nil); errors.As(end, &gone) {
+			s.skipOutput(sh, gone.Bytes)
+			end = nil
+		}
+		if n == len(buf) && n < readMost { // it prints much
+			buf = make([]byte, 2*n)
+		}
+	}
+	s.handleOutput(sh, sh.scan.Flush())
+	close(eof)
+	sh.commands.stop()
+	sh.keys.stop()
+	select {
+	case <-sh.exited:
+	case <-time.After(2 * time.Second):
+		// nobody has the terminal open, yet the shell lives: it is of no use
+		sh.proc.Close()
+		<-sh.exited
+	}
+	// what the shell has printed last is missing
+	if waitErr == nil && errors.Is(end, io.ErrUnexpectedEOF) {
+		waitErr = end
+	}
+	sh.status, sh.lost = status, waitErr
+	close(sh.ended)
+	s.mu.Lock()
+	if sh.idleTimer != nil {
+		sh.idleTimer.Stop()
+	}
+	s.mu.Unlock()
+	s.handleShellEnd(sh, status, waitErr)
+}
+
+// readChunk splits a chunk of the terminal's output into text and markers, and handles them in
+// order.
+func (s *session) readChunk(sh *shell, chunk []byte) {
+	for len(chunk) > 0 {
+		var text []byte
+		var m *dialect.Marker
+		before := len(chunk)
+		text, m, chunk = sh.scan.Next(chunk)
+		sh.readBytes += int64(before - len(chunk))
+		if len(text) > 0 {
+			s.handleOutput(sh, text)
+		}
+		if m != nil {
+			s.handleMarker(sh, m)
+		}
+	}
+}
+
+// untilQuiet returns at the terminal's end, or when all that was printed has been read.
+func (s *session) untilQuiet(sh *shell, eof chan struct{}, got *progress) {
+	for last := int64(-1); ; {
+		select {
+		case <-eof:
+			return
+		case <-s.ended:
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+		s.box.settle(sh.proc)
+		n, busy := got.now()
+		if !busy && n == last {
+			return
+		}
+		last = n
+	}
+}
