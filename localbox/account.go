@@ -8,8 +8,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
-// findAccount asks os/user, which knows the users of a directory service too. It does not know
-// their shells: those of /etc/passwd are found there.
+// findAccount asks os/user, which also knows the users of a directory service. It does not know
+// their shells, so those are looked up in /etc/passwd.
 func findAccount(name string, uid int) (*program.Account, error) {
 	var u *user.User
 	var err error

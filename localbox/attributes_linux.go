@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyAttributes gives a file the ACL and the extended attributes of another, as far as it may.
-// What speaks for a file's content (capabilities, signatures) the new content has not.
+// copyAttributes gives a file the ACL and the extended attributes of another, as far as it may. It
+// does not copy those that vouch for the content, such as capabilities and signatures.
 func copyAttributes(from, to string) {
 	list := make([]byte, 64<<10) // the most that Linux has
 	n, err := unix.Llistxattr(from, list)

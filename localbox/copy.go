@@ -53,8 +53,8 @@ func expandHome(path string) (string, error) {
 	return archive.ExpandHome(path, home), err
 }
 
-// throughPipe runs pack and unpack at the ends of a pipe, which the first failure or the end of ctx
-// closes, and returns when both have. Its error is the first one.
+// throughPipe runs pack and unpack at the ends of a pipe, and returns when both have returned. The
+// first failure, or the end of ctx, closes the pipe. The error is the first one.
 func throughPipe(ctx context.Context, pack func(io.Writer) error,
 	unpack func(io.Reader) error) error {
 	ctx, fail := ctxerr.WithCancel(ctx)
@@ -82,9 +82,8 @@ func throughPipe(ctx context.Context, pack func(io.Writer) error,
 	return ctxerr.Of(ctx)
 }
 
-// A pipe hands pieces from the one who writes to the one who reads, of which either may be some
-// pieces ahead. In io.Pipe the two work by turns, and the changes of goroutine cost more than the
-// copying.
+// A pipe hands pieces from a writer to a reader. The writer may be some pieces ahead. With io.Pipe
+// the two work by turns, and switching goroutines costs more than the copying.
 type pipe struct {
 	full, free  chan []byte
 	done        <-chan struct{} // ends reads and writes

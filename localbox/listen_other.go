@@ -4,6 +4,5 @@ package localbox
 
 import "syscall"
 
-// private does nothing here: until its permissions are changed, the socket has those that the umask
-// leaves.
+// private does nothing here: until Listen sets the socket's permissions, they depend on the umask.
 func private(string, string, syscall.RawConn) error { return nil }

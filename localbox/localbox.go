@@ -2,15 +2,15 @@
 // runs the program, with that user's files, network and processes. It is for trusted commands, for
 // trying things out, and for programs that are in a container already.
 //
-// What it keeps apart is the place: commands start in a directory of the caller's choice, or in a
-// temporary one that is removed at Close, and Close ends every process that the box has started.
+// Commands start in a directory of the caller's choice, or in a temporary one that Close removes.
+// Close ends every process that the box has started.
 //
-// When the program is killed, nobody closes the box. Its terminals hang up then, at which shells
-// and most programs end by themselves; what ignores that, and the directory, stays until [Reap]
-// takes it, which any program of the same user may call.
+// If the program is killed, nothing closes the box. Its terminals hang up, and shells and most
+// programs end when they do. Processes that ignore it, and the directory, stay until any program of
+// the same user calls [Reap].
 //
-// It runs on Linux and macOS. On Linux, whether a program waits for input is read from /proc; where
-// there is none, such as on macOS, a waiting program is reported as running. On Windows, New
+// It runs on Linux and macOS. On Linux it reads from /proc whether a program waits for input. Where
+// there is no /proc, such as on macOS, a waiting program is reported as running. On Windows, New
 // returns errors.ErrUnsupported.
 package localbox
 
@@ -19,10 +19,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/sandshell/sandshell/internal/tempdir"
 	"github.com/sandshell/sandshell/plugin"
@@ -30,26 +28,6 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
-
-// A Config says what a LocalBox is to be. The zero value is usable.
-type Config struct {
-	// Dir is where sessions, jobs and Runs start; it must exist, and stays. Default: a new
-	// temporary directory, which Close removes with all that is in it.
-	Dir string
-	// Shell is the shell of the sessions with its arguments, such as {"dash"} or {"busybox",
-	// "ash"}. Default: bash, else sh.
-	Shell []string
-	// Env is added to this program's environment, "NAME=value".
-	Env []string
-	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM.
-	// Default: 1 s.
-	Grace time.Duration
-	// StartLimit bounds the time that a shell takes to its first prompt. Default: 30 s.
-	StartLimit time.Duration
-	// Logger gets what happens beside the results, and at debug level each command: see
-	// shellbox.Options. Default: none.
-	Logger *slog.Logger
-}
 
 // A LocalBox is a sandbox on this machine. New makes one.
 type LocalBox struct {
@@ -80,6 +58,9 @@ func newBox(ctx context.Context, c Config) (*LocalBox, error) {
 		return nil, fmt.Errorf("%w on this system, which has no terminals as Unix has them: use "+
 			"package sshbox, or WSL", errors.ErrUnsupported)
 	}
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
 	state, err := tempdir.Make(statePrefix)
 	if err != nil {
 		return nil, err
@@ -93,16 +74,14 @@ func newBox(ctx context.Context, c Config) (*LocalBox, error) {
 	if err == nil {
 		dir, err = filepath.Abs(dir)
 	}
-	if err == nil {
-		if err = isDir(dir); err != nil {
-			err = fmt.Errorf("Config.Dir: %w", err)
-		}
-	}
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: dir, Env: c.Env, Shell: c.Shell,
 		Grace: c.Grace, StartLimit: c.StartLimit, Logger: c.Logger})
+	if errors.Is(err, fs.ErrNotExist) && len(c.Shell) > 0 {
+		err = fmt.Errorf("Config.Shell: %w", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -122,12 +101,4 @@ func (b *LocalBox) Dir() string { return b.dir }
 // directory, which Close removes.
 func (b *LocalBox) PluginDir() (string, error) {
 	return b.host.pluginDir()
-}
-
-func isDir(dir string) error {
-	info, err := os.Stat(dir)
-	if err == nil && !info.IsDir() {
-		err = &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a directory")}
-	}
-	return err
 }

@@ -94,10 +94,16 @@ func TestBadConfig(t *testing.T) {
 		is     error
 		says   string
 	}{
-		{"NoDir", localbox.Config{Dir: "/does/not/exist"}, fs.ErrNotExist, "/does/not/exist"},
+		{"NoDir", localbox.Config{Dir: "/does/not/exist"}, fs.ErrNotExist,
+			"localbox: Config.Dir: stat /does/not/exist"},
 		{"NotADir", localbox.Config{Dir: "/dev/null"}, nil, "/dev/null: not a directory"},
 		{"NoShell", localbox.Config{Shell: []string{"no-such-shell"}}, exec.ErrNotFound,
-			"no-such-shell: no such program"},
+			"localbox: Config.Shell: open main: no-such-shell: no such program"},
+		{"EmptyShell", localbox.Config{Shell: []string{""}}, nil,
+			"localbox: Config.Shell: its first element is empty: give the shell's name"},
+		{"Env", localbox.Config{Env: []string{"A"}}, nil, `localbox: Config.Env: environment "A"`},
+		{"Grace", localbox.Config{Grace: -time.Second}, nil,
+			"localbox: Config.Grace: -1s is negative: give more, or 0 for the default"},
 		{"SlowShell", localbox.Config{Shell: []string{"sh", "-c", "sleep 100"},
 			StartLimit: 50 * time.Millisecond}, context.DeadlineExceeded,
 			"not at its prompt within 50ms"},
@@ -125,11 +131,6 @@ func TestCanceledStart(t *testing.T) {
 	cancel()
 	_, err := localbox.New(ctx, localbox.Config{})
 	require.True(t, errors.Is(err, context.Canceled), "%v", err)
-}
-
-func TestWrongEnv(t *testing.T) {
-	_, err := localbox.New(t.Context(), localbox.Config{Env: []string{"A"}})
-	require.ErrorContains(t, err, `"A"`)
 }
 
 // TestUserRelativeProgram: a program that a user may not execute is not looked for in another

@@ -10,8 +10,8 @@ import (
 	"github.com/sandshell/sandshell/internal/procfs"
 )
 
-// On Linux nothing has to be started to learn about processes. No answer takes so long that it
-// would have to heed a context.
+// On Linux no program is needed to learn about processes. The answers come at once, so the methods
+// ignore their ctx.
 var _ hostapi.Processes = (*host)(nil)
 
 // Tree implements hostapi.Processes.
@@ -60,7 +60,7 @@ func (h *host) Discard(ctx context.Context, p hostapi.Process) (int, error) {
 	return started.Discard(discardLimit, procfs.Discard), nil
 }
 
-var errNoTerminal = errors.New("the process is none of this host's on a terminal")
+var errNoTerminal = errors.New("the process is not one of this host's on a terminal")
 
 // ResetModes implements hostapi.Processes.
 func (h *host) ResetModes(ctx context.Context, tty int) error {

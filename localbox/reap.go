@@ -20,15 +20,15 @@ const (
 	markFile    = "mark"
 )
 
-// aMark is what shellbox.Box.Mark may be: anything else, an empty text for one, would mark other
-// processes.
+// aMark matches what shellbox.Box.Mark may be. Anything else, such as an empty text, would mark
+// other processes.
 var aMark = regexp.MustCompile(`^SANDSHELL_SESSION=[A-Z2-7]{26}\.$`)
 
-// Reap removes what is left of boxes of this user whose program has ended without closing them, as
-// one does that is killed: processes that go on although their terminal has hung up, and the boxes'
-// directories. (Shells and most programs end with their program, when the kernel closes their
-// terminals.) It finds the directories in os.TempDir, and the processes, on Linux, by their
-// environment. It returns how many boxes that were.
+// Reap removes what is left of boxes of this user whose program has ended without closing them, for
+// example because it was killed: processes that go on although their terminal has hung up, and the
+// boxes' directories. (Shells and most programs end when the kernel closes their terminals.) It
+// finds the directories in os.TempDir and, on Linux, the processes by their environment. It returns
+// the number of these boxes.
 func Reap(ctx context.Context) (removed int, err error) {
 	removed, err = tempdir.Reap(statePrefix, func(path string) error {
 		mark, err := os.ReadFile(filepath.Join(path, markFile))

@@ -12,54 +12,58 @@ import (
 
 // An asciicast v2 (docs.asciinema.org/manual/asciicast/v2) is a header and events: lines of JSON.
 
-// A cast writes an asciicast, from a goroutine of its own: what happens waits in pending.
+// A cast writes an asciicast from a goroutine of its own. Events wait in pending.
 type cast struct {
 	w          io.Writer
 	closer     io.Closer // nil: w stays open
 	title      string
 	rows, cols int
 	began      time.Time
-	limit      time.Duration // patience
+	limit      time.Duration // how long a Write or a Close may take: patience, but in tests
 	closing    sync.Once
 
 	mu      sync.Mutex
 	pending batch
-	since   time.Time     // for so long the goroutine has not taken what is pending
-	ended   bool          // nothing more comes
+	since   time.Time     // since when the goroutine has not taken what is pending
+	ended   bool          // no more events come
 	over    bool          // nothing more is written
 	err     error         // why it is over early
-	coming  chan struct{} // has an element when there is another reason to look at what is pending
+	coming  chan struct{} // has an element when the goroutine is to look at what is pending
 	taken   chan struct{} // closed, and made anew, when the goroutine has taken what was pending
-	done    chan struct{} // closed when all is written, or over
+	done    chan struct{} // closed when it is over
 }
 
-// A batch is events that are to be written, and their text.
+// A batch is events that are to be written, with their texts in one slice.
 type batch struct {
 	events []event
 	text   []byte
 }
 
-// An event of a cast; code is the asciicast's.
+// An event of a cast.
 type event struct {
-	at    time.Duration
+	at    time.Duration // since the cast began
 	track *track
-	code  byte
-	n     int // bytes of text
+	code  byte // the asciicast's, or shownLine
+	n     int  // bytes of text
 }
 
 const (
-	// how long a Write or a Close may take before the writer is given up
-	patience   = 10 * time.Second
-	pendingMax = 4 << 20 // bytes of text that may wait before others wait too
-	// so long: a writer of Follow must be quicker than a second, or calls tell of it
+	// patience is how long a Write or a Close may take before the writer is given up.
+	patience = 10 * time.Second
+	// pendingMax is how many bytes of text may wait before those who add events wait too.
+	pendingMax = 4 << 20
+	// roomTime is how long one who adds an event waits for room. It is less than the second after
+	// which a writer of Follow that blocks is an error of the calls.
 	roomTime = 500 * time.Millisecond
-	// so long after its first event a batch is written, and output of so long is one event
+	// batchTime is when a batch is written, after its first event. Output that comes within it is
+	// one event.
 	batchTime = 10 * time.Millisecond
-	// at so many bytes of text it is written at once, and an event has no more
+	// batchMax is how many bytes of text are written at once, without waiting. An event has no
+	// more.
 	batchMax = 256 << 10
 )
 
-// newCast begins the cast of a terminal. It ends with close, which closes closer if there is one.
+// newCast begins the cast of a terminal. close ends it, and closes closer if that is not nil.
 func newCast(w io.Writer, closer io.Closer, title string, rows, cols int) *cast {
 	c := &cast{
 		w: w, closer: closer, title: title, rows: rows, cols: cols, began: time.Now(),
@@ -70,7 +74,7 @@ func newCast(w io.Writer, closer io.Closer, title string, rows, cols int) *cast 
 	return c
 }
 
-// add adds an event. A nil cast takes none.
+// add adds an event. If c is nil, it does nothing.
 func add[T string | []byte](c *cast, t *track, code byte, text T) {
 	if c == nil {
 		return
@@ -78,7 +82,7 @@ func add[T string | []byte](c *cast, t *track, code byte, text T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.pending.text) >= pendingMax && !c.over {
-		c.await(min(c.limit, roomTime))
+		c.awaitLocked(min(c.limit, roomTime))
 	}
 	if c.over || c.ended {
 		return
@@ -90,11 +94,11 @@ func add[T string | []byte](c *cast, t *track, code byte, text T) {
 	c.pending.append(event{time.Since(c.began), t, code, len(text)})
 	c.pending.text = append(c.pending.text, text...)
 	if len(before.events) == 0 || len(before.text) < batchMax && len(c.pending.text) >= batchMax {
-		c.wake()
+		c.wakeLocked()
 	}
 }
 
-// append adds an event, or makes the last one longer.
+// append adds an event, or makes the last one longer if both are output of the same track.
 func (b *batch) append(e event) {
 	if last := len(b.events) - 1; e.code == 'o' && last >= 0 {
 		if l := &b.events[last]; l.code == 'o' && l.track == e.track && e.at-l.at < batchTime &&
@@ -106,17 +110,17 @@ func (b *batch) append(e event) {
 	b.events = append(b.events, e)
 }
 
-// wake has run look; c.mu is held.
-func (c *cast) wake() {
+// wakeLocked makes the goroutine look at what is pending.
+func (c *cast) wakeLocked() {
 	select {
 	case c.coming <- struct{}{}:
 	default:
 	}
 }
 
-// await waits until the goroutine takes what is pending, at most for d. If it has not for as long
-// as the limit, the writer is given up. c.mu is held, but not meanwhile.
-func (c *cast) await(d time.Duration) {
+// awaitLocked waits at most for d until the goroutine takes what is pending. It unlocks c.mu while
+// it waits. If the goroutine has taken nothing for as long as the limit, the writer is given up.
+func (c *cast) awaitLocked(d time.Duration) {
 	taken := c.taken
 	c.mu.Unlock()
 	late := time.NewTimer(d)
@@ -128,13 +132,14 @@ func (c *cast) await(d time.Duration) {
 	}
 	c.mu.Lock()
 	if time.Since(c.since) >= c.limit {
-		c.stop(fmt.Errorf("%w: the recording's writer has taken nothing for %v, and gets nothing "+
+		c.stopLocked(fmt.Errorf("%w: the recording's writer has taken nothing for %v, and gets "+
+			"nothing "+
 			"more", exec.ErrWaitDelay, c.limit))
 	}
 }
 
-// stop ends the writing; c.mu is held.
-func (c *cast) stop(err error) {
+// stopLocked ends the writing, early if err is not nil.
+func (c *cast) stopLocked(err error) {
 	if c.over {
 		return
 	}
@@ -143,12 +148,12 @@ func (c *cast) stop(err error) {
 	close(c.done)
 }
 
-// run writes what comes.
+// run writes the events. It is the cast's goroutine.
 func (c *cast) run() {
 	out := c.header()
 	var view castView
 	var taken batch
-	for c.write(&out) && c.gather() && c.take(&taken) {
+	for c.write(&out) && c.gather() && c.takePending(&taken) {
 		text := taken.text
 		for _, e := range taken.events {
 			out = view.append(out, e, text[:e.n])
@@ -160,8 +165,8 @@ func (c *cast) run() {
 	}
 }
 
-// gather waits until what is pending is to be written: a program that prints much would else have
-// each piece written by itself. It reports false when nothing is to be written any more.
+// gather waits until what is pending is to be written, so that a program that prints much does not
+// have each piece written by itself. It reports false if nothing more is to be written.
 func (c *cast) gather() bool {
 	for {
 		wait, any := c.wait()
@@ -181,7 +186,7 @@ func (c *cast) gather() bool {
 	}
 }
 
-// wait returns how long what is pending may still wait; any is false if there is nothing.
+// wait returns how long what is pending may still wait. any is false if nothing is pending.
 func (c *cast) wait() (wait time.Duration, any bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,23 +212,23 @@ func (c *cast) header() []byte {
 	return append(line, '\n')
 }
 
-// take exchanges the batch, which is done with, for what is pending. It reports false when nothing
-// is to be written any more.
-func (c *cast) take(b *batch) bool {
+// takePending exchanges b, which has been written, for what is pending. It reports false if nothing
+// more is to be written.
+func (c *cast) takePending(b *batch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	*b, c.pending = c.pending, batch{b.events[:0], b.text[:0]}
 	c.since = time.Now()
 	if c.ended && len(b.events) == 0 {
-		c.stop(nil)
+		c.stopLocked(nil)
 	}
 	close(c.taken)
 	c.taken = make(chan struct{})
 	return !c.over
 }
 
-// write writes the lines of out, if there are any, and empties it. It reports false if nothing more
-// is to be written.
+// write writes the lines of out, if there are any, and empties out. It reports false if nothing
+// more is to be written.
 func (c *cast) write(out *[]byte) bool {
 	var err error
 	if len(*out) > 0 {
@@ -236,12 +241,13 @@ func (c *cast) write(out *[]byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
-		c.stop(fmt.Errorf("record: %w", err))
+		c.stopLocked(fmt.Errorf("recording: %w", err))
 	}
 	return !c.over
 }
 
-// guarded calls a method of the caller's writer where a panic would end the process.
+// guarded calls f, a method of the caller's writer, and returns a panic of it as an error. Here, on
+// the cast's goroutine, it would end the process.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -251,8 +257,8 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// close waits until all is written, and closes the writer if it is the cast's to close. A writer
-// that blocks is given up. Closing again does nothing.
+// close waits until all is written, and closes the writer if the cast owns it. A writer that blocks
+// is given up. Closing again does nothing.
 func (c *cast) close() {
 	if c == nil {
 		return
@@ -263,18 +269,18 @@ func (c *cast) close() {
 		if c.ended = true; len(c.pending.events) == 0 {
 			c.since = time.Now()
 		}
-		c.wake()
+		c.wakeLocked()
 		for !c.over {
-			c.await(c.limit)
+			c.awaitLocked(c.limit)
 		}
 		if c.closer != nil {
-			c.err = errors.Join(c.err, c.closeWriter())
+			c.err = errors.Join(c.err, c.closeWriterLocked())
 		}
 	})
 }
 
-// closeWriter closes the writer; c.mu is held, but not meanwhile.
-func (c *cast) closeWriter() error {
+// closeWriterLocked closes the writer. It unlocks c.mu meanwhile.
+func (c *cast) closeWriterLocked() error {
 	limit := c.limit
 	c.mu.Unlock()
 	defer c.mu.Lock()

@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// privateMode is how a control sequence begins that sets or resets a private mode of the terminal,
-// as the one for the alternate screen is.
+// privateMode is the beginning of a control sequence that sets or resets private modes of the
+// terminal. The alternate screen is such a mode.
 const privateMode = "\x1b[?"
 
-// sequenceMax is how long such a sequence is at most.
+// sequenceMax is the length up to which such a sequence is recognized.
 const sequenceMax = 24
 
-// switches takes a control sequence: to the alternate screen, from there, or another.
-func (t *track) switches(sequence []byte) {
+// noteScreen notes whether a control sequence switches to the alternate screen or back.
+func (t *track) noteScreen(sequence []byte) {
 	if !bytes.HasPrefix(sequence, []byte(privateMode)) {
 		return
 	}
@@ -32,8 +32,8 @@ func (t *track) switches(sequence []byte) {
 
 func notParameter(r rune) bool { return (r < '0' || r > '9') && r != ';' }
 
-// incomplete returns how many bytes at the end of text are the begin of a rune, or of a sequence
-// that switches may want to see.
+// incomplete returns how many bytes at the end of text are the beginning of a rune, or of a
+// sequence that noteScreen needs whole.
 func incomplete(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {

@@ -9,31 +9,31 @@ import (
 	"unicode/utf8"
 )
 
-// A track is what comes of one session or job. All of them but its size and what it shows stay as
-// they are; the cast's goroutine alone uses those.
+// A track is one session or job in a cast.
 type track struct {
 	id     string
 	cast   *cast // nil: it could not be made
-	shared bool  // with others
+	shared bool  // other tracks have the same cast
 
+	// Only the cast's goroutine uses these.
 	rows, cols int
-	held       []byte // the begin of a rune or of a control sequence: the rest is still to come
+	held       []byte // the beginning of a rune or of a control sequence whose rest has not come
 	alternate  bool   // a program draws the whole screen
 }
 
-// line is the code of what the recording itself shows.
-const line = '$'
+// shownLine is the code of an event whose text the recording itself shows, on a line of its own.
+const shownLine = '$'
 
-// begin takes a command: as a marker, and as a person would see it typed.
+// begin records a command, as a marker and as a person would see it typed.
 func (t *track) begin(command string) {
 	add(t.cast, t, 'm', t.id+": "+command)
-	add(t.cast, t, line, command)
+	add(t.cast, t, shownLine, command)
 }
 
-// end says how the command has ended.
+// end records how the command has ended.
 func (t *track) end(how string) { add(t.cast, t, 'm', t.id+": "+how) }
 
-// Write takes output. It never fails: the recording's errors are its own.
+// Write records output. It never fails: errors of the recording are not the command's.
 func (t *track) Write(p []byte) (int, error) {
 	add(t.cast, t, 'o', p)
 	return len(p), nil
@@ -43,27 +43,27 @@ func (t *track) input(text string) { add(t.cast, t, 'i', text) }
 
 func (t *track) resize(rows, cols int) { add(t.cast, t, 'r', fmt.Sprintf("%dx%d", cols, rows)) }
 
-// leave says that nothing more comes.
+// leave closes the track's cast if no other track has it.
 func (t *track) leave() {
 	if !t.shared {
 		t.cast.close()
 	}
 }
 
-// A castView makes the lines of a cast. It knows what its terminal shows.
+// A castView makes the lines of a cast. It knows what the cast's terminal shows.
 type castView struct {
-	track      *track // whose output came last
+	track      *track // the one whose output came last
 	rows, cols int
 	midLine    bool
 }
 
-// append appends the lines of an event.
+// append appends the lines of an event to out.
 func (v *castView) append(out []byte, e event, text []byte) []byte {
 	switch e.code {
 	case 'o':
 		return v.output(out, e, text)
-	case line:
-		if e.track.alternate { // a program that was killed has left it so
+	case shownLine:
+		if e.track.alternate { // a program that was killed has not left it
 			e.track.alternate = false
 			out = v.show(out, e, []byte("\x1b[?1049l"))
 		}
@@ -73,7 +73,7 @@ func (v *castView) append(out []byte, e event, text []byte) []byte {
 	case 'r':
 		fmt.Sscanf(string(text), "%dx%d", &e.track.cols, &e.track.rows)
 		return v.size(out, e)
-	case 'm': // behind all output
+	case 'm': // after all output
 		if rest := e.track.held; len(rest) > 0 {
 			e.track.held = nil
 			out = v.show(out, e, rest)
@@ -82,8 +82,8 @@ func (v *castView) append(out []byte, e event, text []byte) []byte {
 	return appendEvent(out, e, e.code, string(text))
 }
 
-// visible returns a command with signs for the control characters in it: ␛, and as Go writes those
-// of the C1 range and those that change the direction of text.
+// visible returns a command with visible signs, such as ␛, for the control characters in it. Those
+// of the C1 range, and those that change the direction of text, are written as in Go: \u009b.
 func visible(command string) string {
 	var b strings.Builder
 	for _, r := range command {
@@ -121,7 +121,7 @@ func (v *castView) output(out []byte, e event, text []byte) []byte {
 	return v.show(out, e, text)
 }
 
-// turn has the terminal show a track, from the begin of a line on.
+// turn makes the terminal show the event's track, from the beginning of a line.
 func (v *castView) turn(out []byte, e event) []byte {
 	before := v.track
 	v.track = e.track
@@ -137,7 +137,7 @@ func (v *castView) turn(out []byte, e event) []byte {
 	return v.size(out, e)
 }
 
-// size has the terminal be as large as the track's that it shows.
+// size gives the terminal the size of the track that it shows.
 func (v *castView) size(out []byte, e event) []byte {
 	if t := e.track; v.track == t && (v.rows != t.rows || v.cols != t.cols) {
 		v.rows, v.cols = t.rows, t.cols
@@ -165,7 +165,7 @@ func (v *castView) show(out []byte, e event, text []byte) []byte {
 		case b == '\n' && !e.track.alternate:
 			out = append(out, `\r\n`...)
 		case b == '\x1b':
-			e.track.switches(text[i:])
+			e.track.noteScreen(text[i:])
 			fallthrough
 		default:
 			out = appendRune(out, r)
@@ -176,7 +176,7 @@ func (v *castView) show(out []byte, e event, text []byte) []byte {
 	return append(append(out, text[start:]...), "\"]\n"...)
 }
 
-// plain are the bytes that JSON has as they are.
+// plain says which bytes of ASCII a JSON string holds as they are.
 var plain = func() (is [256]bool) {
 	for b := byte(' '); b < utf8.RuneSelf; b++ {
 		is[b] = b != '"' && b != '\\'
@@ -184,8 +184,8 @@ var plain = func() (is [256]bool) {
 	return is
 }()
 
-// plainLen returns how many bytes text has before the first that is not plain. It looks at eight at
-// a time: most output is nothing else.
+// plainLen returns how many bytes text has before the first that is not plain. It looks at eight
+// bytes at a time, since most output is plain.
 func plainLen(text []byte) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	i := 0
@@ -223,7 +223,7 @@ func appendRune(out []byte, r rune) []byte {
 	return utf8.AppendRune(out, r)
 }
 
-// appendHead appends the begin of an event's line.
+// appendHead appends the beginning of an event's line.
 func appendHead(out []byte, e event, code byte) []byte {
 	out = append(out, '[')
 	out = strconv.AppendFloat(out, e.at.Seconds(), 'f', 6, 64)
