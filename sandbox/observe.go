@@ -11,8 +11,9 @@ import (
 // return, may be called from several goroutines. The calls that they tell of wait for them, so they
 // must not block. No result may be nil, but for the error of Close.
 type Observer interface {
-	// Open is called for each session: by Observe for the main one, and for others when they have
-	// been opened.
+	// Open is called once for each session: by Observe for the main one, for others when they have
+	// been opened. For a session that another program has opened it is called when Session or
+	// Sessions returns it first, with the default options.
 	Open(id string, o SessionOptions) SessionObserver
 
 	// Background is called before a job begins. The job gets the context that it returns.
@@ -87,7 +88,7 @@ func Observe(box Sandbox, o Observer) Sandbox {
 		panic("sandbox: Observe: the observer is nil")
 	}
 	b := &observed{Sandbox: box, observer: o, unfinished: map[*observedCommand]bool{},
-		jobs: map[string]*observedJob{}}
+		sessions: map[string]*observedSession{}, jobs: map[string]*observedJob{}}
 	b.main = b.observe(box, NewSessionOptions())
 	return b
 }
@@ -98,10 +99,12 @@ type observed struct {
 	observer Observer
 	main     *observedSession
 	running  sync.WaitGroup // one for each job whose end has not been told
+	opening  sync.Mutex     // for the Observer's Open
 
 	mu         sync.Mutex // also guards the sessions' fields
 	unfinished map[*observedCommand]bool
-	jobs       map[string]*observedJob // by their ids
+	sessions   map[string]*observedSession // by their ids
+	jobs       map[string]*observedJob     // by their ids
 }
 
 // Unwrap returns the sandbox that is observed.

@@ -16,10 +16,59 @@ type observedSession struct {
 	awaits  InputKind        // what it waits for, as far as is known
 }
 
-// observe returns a session that tells what goes on in s.
+// observe returns the session that tells what goes on in s.
 func (b *observed) observe(s Session, o SessionOptions) *observedSession {
-	return &observedSession{Session: s, box: b, observer: b.observer.Open(s.ID(), o)}
+	id := s.ID()
+	b.opening.Lock()
+	defer b.opening.Unlock()
+	b.mu.Lock()
+	known := b.sessions[id]
+	b.mu.Unlock()
+	if known != nil {
+		return known
+	}
+	known = &observedSession{Session: s, box: b, observer: b.observer.Open(id, o)}
+	b.mu.Lock()
+	b.sessions[id] = known
+	b.mu.Unlock()
+	return known
 }
+
+// Session implements Sandbox.
+func (b *observed) Session(id string) (Session, bool) {
+	s, ok := b.Sandbox.Session(id)
+	if !ok {
+		return nil, false
+	}
+	return b.observedSession(s), true
+}
+
+// Sessions implements Sandbox.
+func (b *observed) Sessions() []Session {
+	sessions := b.Sandbox.Sessions()
+	for i, s := range sessions {
+		sessions[i] = b.observedSession(s)
+	}
+	return sessions
+}
+
+// observedSession returns s as it is observed.
+func (b *observed) observedSession(s Session) Session {
+	known := b.observe(s, NewSessionOptions())
+	if known == b.main {
+		return mainSession{known, s}
+	}
+	return known
+}
+
+// A mainSession is the main session by itself: its Close is not the sandbox's.
+type mainSession struct {
+	*observedSession
+	inner Session
+}
+
+// Close implements Session.
+func (s mainSession) Close() error { return s.closeBy(s.inner.Close) }
 
 // An observedCommand is one Execute. It is unfinished as long as it is in observed.unfinished.
 type observedCommand struct {
@@ -159,9 +208,14 @@ func (s *observedSession) Resize(ctx context.Context, rows, cols int) error {
 }
 
 // Close implements Session.
-func (s *observedSession) Close() error {
-	err := s.Session.Close()
+func (s *observedSession) Close() error { return s.closeBy(s.Session.Close) }
+
+func (s *observedSession) closeBy(closeInner func() error) error {
+	err := closeInner()
 	s.unfinished().end(nil, ErrClosed)
+	s.box.mu.Lock()
+	delete(s.box.sessions, s.ID())
+	s.box.mu.Unlock()
 	s.observer.Close()
 	return err
 }

@@ -97,6 +97,13 @@ type Sandbox interface {
 	// Open starts one more independent shell.
 	Open(ctx context.Context, opts ...SessionOption) (Session, error)
 
+	// Session returns the open session of that id. ok is false if there is none.
+	Session(id string) (s Session, ok bool)
+
+	// Sessions returns the open sessions: the main one first, then in the order of their start. In
+	// a sandbox that the program has attached to, these are also those of the program before.
+	Sessions() []Session
+
 	// Background starts command as a job, in a shell and on a terminal of its own, beside all
 	// sessions. It returns as soon as the command has been started.
 	Background(ctx context.Context, command string, opts ...SessionOption) (Job, error)
