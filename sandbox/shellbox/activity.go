@@ -7,10 +7,10 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Activity reports whether anything goes on in the box: an unfinished command (a program that waits
-// for input is one), a job, a Run, a copy, an open connection of Dial. If nothing does, since is
-// when the last of them ended, or when the Box was made. What a command has left in the background
-// is not looked at.
+// Activity reports whether anything goes on in the box: an unfinished command (also one that waits
+// for input), a job, a Run, a copy, an open connection of Dial. If nothing does, since is when the
+// last of them ended, or when the Box was made. Activity does not look at what commands have left
+// in the background.
 func (b *Box) Activity() (busy bool, since time.Time) {
 	b.mu.Lock()
 	busy = b.calling.Load() > 0
@@ -32,19 +32,20 @@ func (b *Box) Activity() (busy bool, since time.Time) {
 
 type unnoticed struct{}
 
-// Unnoticed returns a context whose Runs, copies and connections are nothing to Activity: they are
-// those of one who watches the box.
+// Unnoticed returns a context whose Runs, copies and connections do not count as Activity. It is
+// for programs that watch the box.
 func Unnoticed(ctx context.Context) context.Context {
 	return context.WithValue(ctx, unnoticed{}, true)
 }
 
 func noticed(ctx context.Context) bool { return ctx.Value(unnoticed{}) == nil }
 
-// touch notes that something begins or ends.
+// touch records that something begins or ends.
 func (b *Box) touch() { b.touched.Store(time.Now().UnixNano()) }
 
-// Lost returns why the box is gone for this program, as a *sandbox.LostError or ErrClosed; nil if
-// it is there. While the connection is cut, it waits for the outcome until ctx ends.
+// Lost returns why the box is gone for this program, as a *sandbox.LostError or ErrClosed. It
+// returns nil if the box is there. While the connection is cut, it waits for the outcome until ctx
+// ends.
 func (b *Box) Lost(ctx context.Context) error {
 	b.mu.Lock()
 	closed := b.closed

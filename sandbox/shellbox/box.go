@@ -51,7 +51,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// A Box is a sandbox on a Host. It is its main session, and more.
+// A Box is a sandbox on a Host. Its own Session methods are those of its main session.
 type Box struct {
 	session *session // the main one
 
@@ -88,8 +88,8 @@ type Box struct {
 
 var _ sandbox.Sandbox = (*Box)(nil)
 
-// New starts the main session on the host. The Box owns the host from then on: Close closes it, and
-// so does a New that fails. ctx governs the start.
+// New starts the main session on the host. The Box owns the host: Close closes it, and so does a
+// New that fails. ctx governs the start.
 func New(ctx context.Context, host Host, opts Options) (*Box, error) {
 	b := newBox(host, opts)
 	var main *session
@@ -136,8 +136,8 @@ func newBox(host Host, opts Options) *Box {
 }
 
 // environment returns the variables that are added to the host's for programs of the session of
-// that id. SANDSHELL_SESSION marks all that the session starts: by it the session's end finds even
-// a daemon, which no longer descends from the shell.
+// that id. SANDSHELL_SESSION marks all that the session starts. By it the end of the session finds
+// even a daemon, which is no descendant of the shell.
 func (b *Box) environment(id string, more []string) []string {
 	env := []string{"TERM=xterm", "PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat"}
 	env = append(env, b.opts.Env...)
@@ -167,8 +167,7 @@ func (b *Box) AddEnv(kv ...string) {
 	}
 }
 
-// dir returns the directory, on the host, that a caller means: a relative one starts where Run does
-// without one.
+// dir returns the directory on the host that a caller means. A relative one starts at Options.Dir.
 func (b *Box) dir(dir string) string {
 	if path.IsAbs(dir) {
 		return dir
@@ -176,14 +175,14 @@ func (b *Box) dir(dir string) string {
 	return path.Join(b.opts.Dir, dir) // "" if both are: the host's own
 }
 
-// markOf returns the mark of the session of that id. Each begins with the box's own mark.
+// markOf returns the mark of the session of that id. It begins with the box's mark.
 func (b *Box) markOf(id string) string { return b.mark + id + "." }
 
-// Mark is a word that all that the Box starts has in its environment: by it Processes.Marked finds
-// what is left of a Box whose program was killed. No other Box has the same.
+// Mark returns a word that is in the environment of all that the Box starts, and in that of no
+// other Box. By it Processes.Marked finds what is left of a Box whose program was killed.
 func (b *Box) Mark() string { return b.mark }
 
-// String names the kind of sandbox.
+// String returns the kind of sandbox, as the Host does.
 func (b *Box) String() string { return b.host.String() }
 
 // Open implements sandbox.Sandbox.
@@ -203,7 +202,7 @@ func (b *Box) newID(kind string) string {
 	return fmt.Sprintf("%s-%d", kind, b.count[kind])
 }
 
-// open opens a session: for the job j, or for none if j is nil.
+// open opens a session for the job j, or for callers if j is nil.
 func (b *Box) open(ctx context.Context, id string, j *job,
 	opts sandbox.SessionOptions) (*session, error) {
 	if err := environ.Check(opts.Env); err != nil {
@@ -238,7 +237,7 @@ func (b *Box) open(ctx context.Context, id string, j *job,
 }
 
 // call begins a call that Close waits for. The context that it returns ends with ctx or when Close
-// begins, with ErrClosed as its cause.
+// begins, then with ErrClosed as its cause.
 func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -274,9 +273,9 @@ func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// Close ends all sessions, jobs and calls, with all processes that they started, and closes the
-// host. It returns when everything is gone. Closing again waits for the first Close and returns
-// what it returned.
+// Close ends all sessions, jobs and calls with all processes that they started, and closes the
+// host. It returns when everything is gone. Later calls wait for the first and return what it
+// returned.
 func (b *Box) Close() error {
 	b.mu.Lock()
 	if b.closed {

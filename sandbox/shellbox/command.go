@@ -12,62 +12,60 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
 )
 
-// A command is one Execute. Its fields are guarded by the session's mu, and only its methods and
-// the session's change them.
+// A command is one Execute, or a job's command. The session's mu guards its fields.
 type command struct {
 	text   string
 	number int64 // of the box's commands, for the log
-	logged bool  // that it has ended
-	isJob  bool  // the session is a job's: no fresh shell after it
+	logged bool  // the log has been told of its end
+	isJob  bool  // the session is a job's, and starts no fresh shell
 	phase  phase
-	sh     *shell // that has got it
-	seq    int    // of its line
-	tries  int    // how often its line was sent
+	sh     *shell // the shell that has got the line
+	seq    int    // the number of the line
+	tries  int    // how often the line was sent
 
-	offset int64 // of its line on the shell's pipe; -1: its shell was started for it
+	offset int64 // of the line on the shell's pipe; -1: the shell was started for the command
 
 	out     output.Output
-	tees    []*output.Tee // that get what comes
-	follows []*output.Tee // those of Follow, or of a job's LogTo
-	spool   *output.Spool // a job's: gets all of the output
+	tees    []*output.Tee // of the calls and the followers: they get new output
+	follows []*output.Tee // of Follow, or of a job's LogTo
+	spool   *output.Spool // a job's, for all of the output
 	printed int64         // bytes of output
 	began   time.Time
-	// all that the command has started is younger, all that earlier ones have is older
+	// what the command has started is younger than this, and what earlier commands have is older
 	startedAfter time.Time
-	active       time.Time // the last output or input
+	active       time.Time // of the last output or input
 
-	background      int    // the shell's $! at its begin
-	typedAhead      string // input that came before the command had begun
+	background      int    // the shell's $! when the command began
+	typedAhead      string // input that came before the command began
 	typed           int    // bytes of input
-	interruptTyped  bool   // an interrupt key was among them
-	terminalReplied bool   // the terminal has answered it
+	interruptTyped  bool   // the input held an interrupt key
+	terminalReplied bool   // showLocked has answered a query
 
-	calls    int
-	question sandbox.InputKind // what it waits for; 0: nothing, or that is not known
-	// what waited when it was last found to wait: what is typed then answers it
-	lastWait      proc.Wait
-	printedAtLine int64     // what printed was when a line was typed last; -1: no line was
-	inputDue      time.Time // when who waited has got it, or is not going to
+	calls         int               // under way
+	question      sandbox.InputKind // what the command waits for; 0: nothing, or not known
+	lastWait      proc.Wait         // who waited when the question was found
+	printedAtLine int64             // printed when a line was last typed; -1: no line was
+	inputDue      time.Time         // until then lastWait may not have got what was typed
 
 	changed broadcast.Signal // any call should look again
 	done    chan struct{}    // closed when ended
 	result  *sandbox.Result
 }
 
-func newCommand(text string, once bool) *command {
+func newCommand(text string, isJob bool) *command {
 	now := time.Now()
-	c := &command{text: text, phase: queued, isJob: once, began: now, active: now,
+	c := &command{text: text, phase: queued, isJob: isJob, began: now, active: now,
 		done: make(chan struct{})}
 	// even if the first call asks for less: the next may ask for more
 	keep := sandbox.DefaultMaxOutput
-	if once {
+	if isJob {
 		keep = 4 << 10 // the spool has all
 	}
 	c.out = output.New(keep)
 	return c
 }
 
-// addOutputLocked takes output.
+// addOutputLocked adds raw output.
 func (c *command) addOutputLocked(text []byte) {
 	c.active = time.Now()
 	c.printed += int64(len(text))
@@ -107,7 +105,7 @@ func (c *command) addCallLocked(w *call) {
 	}
 }
 
-// removeCallLocked ends a call about the command, but for what its writers have not got yet.
+// removeCallLocked ends a call about the command. Its writers may have some output still to get.
 func (c *command) removeCallLocked(w *call) {
 	c.calls--
 	c.out.Close(w.view)
@@ -123,14 +121,14 @@ func (c *command) removeCallLocked(w *call) {
 	}
 }
 
-// limitWriters has the callers' writers given up that block.
+// limitWriters gives the callers' writers up that block.
 func (c *command) limitWriters() {
 	for _, t := range slices.Concat(c.tees, c.follows) {
 		t.LimitWrites()
 	}
 }
 
-// endTees says that nothing more comes.
+// endTees says that no more output comes.
 func (c *command) endTees() {
 	for _, t := range c.tees {
 		t.End()
@@ -148,7 +146,7 @@ func (c *command) blocksReader() bool {
 	return false
 }
 
-// completeLocked ends the command. A nil result says that it has never run.
+// completeLocked records the end of the command. r is nil if the command has never run.
 func (c *command) completeLocked(r *sandbox.Result) {
 	if r != nil {
 		r.Duration = time.Since(c.began)

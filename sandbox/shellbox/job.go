@@ -17,7 +17,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
 )
 
-// A job is a command in a session of its own, whose output goes to a spool.
+// A job is a command in a session of its own. Its output goes to a spool.
 type job struct {
 	box     *Box
 	id      string
@@ -112,7 +112,7 @@ func (j *job) ID() string            { return j.id }
 func (j *job) Command() string       { return j.command }
 func (j *job) Done() <-chan struct{} { return j.done }
 
-// endErr returns os.ErrProcessDone after the job's end, or why it can no longer be reached.
+// endErr returns os.ErrProcessDone after the job's end, or why the job cannot be reached.
 func (j *job) endErr() error {
 	if j.s.endErr() != nil { // the job's own end is a moment later
 		<-j.done
@@ -175,7 +175,7 @@ func (j *job) Signal(ctx context.Context, sig syscall.Signal) error {
 	return nil
 }
 
-// signal signals what runs in the job's foreground. Its command may have ended, as for kill.
+// signal signals the foreground of the job's terminal. The job's command may have ended, see kill.
 func (j *job) signal(sig proc.Signal) error {
 	j.s.mu.Lock()
 	sh := j.s.sh
@@ -217,7 +217,7 @@ func (j *job) Kill(ctx context.Context) error {
 	return nil
 }
 
-// kill ends what runs of the job. Its command may have ended, and only LogTo keep the job from
+// kill ends what runs of the job. Its command may have ended: then only LogTo keeps the job from
 // ending.
 func (j *job) kill() {
 	j.s.mu.Lock()
@@ -290,7 +290,7 @@ func (j *job) awaitEnd(ctx context.Context) error {
 	}
 }
 
-// release waits for the job's goroutine, which ends with its session, and frees the spool.
+// release frees the spool when the job's goroutine has ended, which ends with the session.
 func (j *job) release() {
 	<-j.done
 	j.spool.Close()

@@ -9,14 +9,14 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 )
 
-// killTick is how often kill looks at what is in the foreground.
+// killTick is how often a killing looks at what is in the foreground.
 const killTick = 50 * time.Millisecond
 
-// patientPrograms is how many programs of a command are ended softly, one after the other, however
-// long each takes.
+// patientPrograms is how many programs of a command get all steps, one program after the other,
+// however long each takes.
 const patientPrograms = 3
 
-// killLocked ends the command under way as a person would, then harder.
+// killLocked ends the unfinished command as a person would, then harder.
 func (s *session) killLocked() {
 	c := s.cmd
 	if c == nil || s.err != nil || c.phase.killed() {
@@ -39,9 +39,9 @@ func (s *session) killLocked() {
 	s.readers.Go(k.run)
 }
 
-// A killing is the end of one command. The foreground gets the interrupt, SIGTERM and SIGKILL, each
-// Options.Grace after the other. If the command then starts another program, that one is treated
-// likewise, but not for ever.
+// A killing ends one command. The foreground gets the interrupt, SIGTERM and SIGKILL, each
+// Options.Grace after the other. If the command then starts another program, that one gets the
+// same, but not for ever.
 type killing struct {
 	s          *session
 	c          *command
@@ -49,13 +49,13 @@ type killing struct {
 	background int
 
 	family     []proc.Process // all that was seen of the command
-	first      time.Time
-	since      time.Time // when the last step was taken
-	step       int
-	questions  int // how often the shell was asked whether it is back
-	last       int // the foreground process group at the last step
-	programs   int
-	unreadKeys int
+	first      time.Time      // when the killing began
+	since      time.Time      // when the last step was taken
+	step       int            // the next step against the program in the foreground
+	questions  int            // how often the shell was asked whether it is back
+	last       int            // the foreground process group at the last step
+	programs   int            // how many programs have got the first step
+	unreadKeys int            // bytes of input that were never typed
 }
 
 func (k *killing) run() {
@@ -89,8 +89,9 @@ func (k *killing) run() {
 	k.cleanUp()
 }
 
-// nextStep takes the next step, if it is time. Each step has its time from when the one before was
-// taken: where looking takes long, the shell would be killed as soon as its program.
+// nextStep takes the next step, if it is time. The time of each step counts from when the one
+// before was taken. Otherwise, where looking takes long, the shell would be killed right after its
+// program.
 func (k *killing) nextStep() {
 	l, _ := k.s.box.look(k.sh.proc)
 	grace := k.s.box.opts.Grace
@@ -117,9 +118,10 @@ func (k *killing) nextStep() {
 	k.since = time.Now()
 }
 
-// askOrReplace is for a shell that has not said that it is back. One that waits for its next line
-// is: the second interrupt has come while it was about to say so, and on a busy machine the watch
-// takes longer than this to be sure of it. So it is asked. Any other is replaced.
+// askOrReplace deals with a shell that has not said that it is back. If the shell waits for its
+// next line, it is back: the second interrupt has come while it was about to say so. So it is
+// asked, because on a busy machine the watch takes longer to be sure of that. Any other shell is
+// replaced.
 func (k *killing) askOrReplace(l *proc.Look) {
 	k.s.mu.Lock()
 	defer k.s.mu.Unlock()
@@ -133,9 +135,9 @@ func (k *killing) askOrReplace(l *proc.Look) {
 	k.sh.commands.write(k.sh.dialect.Ask(k.s.nextSeqLocked()))
 }
 
-// interrupt does what the interrupt key does. It is done when the signal is sent; of a key that is
-// typed nobody knows when its signal comes. A shell that waits for its next line gets none: it
-// would drop a part of that line.
+// interrupt does what the interrupt key does, by a signal. The signal has been sent when interrupt
+// returns, whereas nobody knows when the signal of a typed key comes. A shell that waits for its
+// next line gets none, because it would drop a part of that line.
 func (k *killing) interrupt(l *proc.Look) {
 	if l.Reads != "" && l.Reads == k.sh.pipe {
 		return
@@ -146,7 +148,7 @@ func (k *killing) interrupt(l *proc.Look) {
 	}
 }
 
-// findProcesses takes note of the processes of the command.
+// findProcesses adds the processes of the command to those found before.
 func (k *killing) findProcesses() {
 	k.family = merge(k.family, k.s.box.family(k.sh.pid, k.c.began, k.background))
 }
@@ -182,10 +184,10 @@ func (k *killing) cleanUp() {
 	}
 }
 
-// strays returns what the command has started that descends from the shell no more: what has a
-// process session of its own, or whose parent has ended. The session's mark is in its environment,
-// and it is younger than the end of the command before. What an earlier command has left runs on,
-// with what descends from that.
+// strays returns the processes of the command that are no descendants of the shell, because they
+// have a process session of their own or their parent has ended. They have the session's mark in
+// their environment, and are younger than the end of the command before. What earlier commands have
+// left runs on, with its descendants.
 func (k *killing) strays() (strays []proc.Process) {
 	b := k.s.box
 	marked, _ := asked(b, "marked", func(ctx context.Context) ([]int, error) {
@@ -225,8 +227,8 @@ const (
 )
 
 // endReaders ends whoever goes on reading the terminal, such as the pinentry of an agent that the
-// command has started: it would take what is typed to the next command. If it cannot be ended, the
-// session gets a new terminal.
+// command has started. Otherwise it would take what is typed to the next command. If a reader
+// cannot be ended, the session gets a new terminal.
 func (k *killing) endReaders() {
 	s, b := k.s, k.s.box
 	begin := time.Now()

@@ -11,19 +11,19 @@ import (
 // What the Logger gets of each command, at debug level. A command's text, its input and its output
 // may hold secrets: of these only lengths are told.
 
-// logBeginLocked gives the command its number, and tells of its begin.
+// logBeginLocked gives the command its number, and logs its begin.
 func (s *session) logBeginLocked(c *command, what string) {
 	c.number = s.box.commands.Add(1)
 	s.logCommand(what, c, slog.Int("length", len(c.text)))
 }
 
-// logWaitingLocked tells that a call returns because the command waits for input.
+// logWaitingLocked logs that a call returns because the command waits for input.
 func (s *session) logWaitingLocked(c *command, kind sandbox.InputKind) {
 	s.logCommand("command waits", c, s.soFar(c, sandbox.Waiting,
 		slog.String("awaits", kind.String()))...)
 }
 
-// logEndLocked tells how the command has ended, once: r is its Result, nil if it has none because
+// logEndLocked logs once how the command has ended. r is its Result, or nil if it has none because
 // of err.
 func (s *session) logEndLocked(c *command, r *sandbox.Result, err error) {
 	if c.logged {
@@ -40,7 +40,7 @@ func (s *session) logEndLocked(c *command, r *sandbox.Result, err error) {
 	}
 }
 
-// soFar is what there is to say of a command that has begun.
+// soFar returns the attributes of a command that has begun.
 func (s *session) soFar(c *command, state sandbox.State, more slog.Attr) []slog.Attr {
 	return []slog.Attr{slog.String("state", state.String()), more, slog.Int64("bytes", c.printed),
 		slog.Duration("duration", time.Since(c.began))}

@@ -20,25 +20,25 @@ type session struct {
 	ended   chan struct{}  // closed when err is set
 
 	mu         sync.Mutex
-	err        error  // ErrClosed or ErrLost: the session is over
-	sh         *shell // nil before the first
-	ready      bool   // sh is at its prompt or runs cmd; else it is being started
-	seq        int    // of the last line
-	lastAnswer int    // of the last D marker
-	// the last marker was a D: $? of what the next one ends, if no C is before it, is not a
-	// command's
+	err        error  // why the session has ended: ErrClosed or ErrLost
+	sh         *shell // nil before the first start
+	ready      bool   // sh is at its prompt or runs cmd; false while it is being started
+	seq        int    // the number of the last line
+	lastAnswer int    // the number of the last End marker
+	// no Begin marker has come since the last End marker, so the next status belongs to no command
 	statusStale bool
-	seqUnknown  bool // after Attach: the number of the command under way is not known
+	seqUnknown  bool // after Attach: the number of the unfinished command is not known
 	status      int  // $?
 	cwd         string
-	restarted   bool // the shell ended while no command was under way: the next Result says so
+	restarted   bool // the shell ended between two commands: the next Result says so
 	rows, cols  int
 	screen      *terminal.Tail
 	alternate   bool     // the last command has left the alternate screen on
-	cmd         *command // the unfinished one
-	// when the last one ended; before the first one, a time before the first shell's
-	lastEnd    time.Time
-	unreported *command // the last one, if it ended while no call was waiting for it: Wait tells
+	cmd         *command // the unfinished command, or nil
+	// when the last command ended; before the first command, a time before the first shell
+	lastEnd time.Time
+	// the last command, if it ended while no call waited for it: Wait returns its Result
+	unreported *command
 }
 
 // screenTail is how much raw output Screen is rendered from.

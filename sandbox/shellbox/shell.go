@@ -19,28 +19,26 @@ type shell struct {
 	keys     *typist // on the terminal
 	scan     dialect.Scanner
 	answered broadcast.Signal // with each End marker
-	exited   chan struct{}    // closed when its process has ended
-	// closed when the shell has ended, and all that it has printed was read,
-	ended  chan struct{}
-	status Status // so,
-	lost   error  // or nobody knows how: the host is gone
-	oom    bool   // and the kernel had killed because of memory
+	exited   chan struct{}    // closed when the process has ended
+	ended    chan struct{}    // closed when, after that, all its output has been read
 
-	// bytes of the terminal's output that have been taken; only its reader looks at it
-	readBytes int64
-	jobStart  int64 // as many of them came before the output of a job
+	// Set before ended is closed.
+	status Status // how the process has ended
+	lost   error  // why there is no status: the host is gone
+	oom    bool   // the kernel had killed because of memory
 
-	pipe  string // what the shell reads when it waits for a command, see proc.Look; "": unknown
-	image string // its program's, see proc.Look; "": unknown
+	readBytes int64 // bytes of output that were read; for the terminal's reader only
+	jobStart  int64 // bytes of output that came before the job's
 
-	// it was found stopped: what says that a command has ended need not be its own; see session.mu
-	stopped bool
+	// Set by learn.
+	pipe  string // what an idle shell reads, see proc.Look; "": unknown
+	image string // the program, see proc.Look; "": unknown
 
-	earlyText []byte      // what it printed before its first prompt, the begin; see session.mu
-	idleTimer *time.Timer // asks it before it ends because it is idle; see session.mu
-
-	// what another interactive shell, which exec had put in its place, has left
-	inherited *inheritance
+	// Guarded by session.mu.
+	stopped   bool         // it was found stopped, so its End markers may be forged
+	earlyText []byte       // the begin of what it printed before its first prompt
+	idleTimer *time.Timer  // fires before the shell ends because it is idle
+	inherited *inheritance // from an interactive shell that exec has put in its place
 }
 
 func newShell(p Process, secret string) *shell {

@@ -9,8 +9,9 @@ import (
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
-// ticksOf returns when it was on the clock of proc.Process.Start: not before earliest and not after
-// latest. The answer may take long, and tells the time of some moment in between. 0: unknown.
+// ticksOf returns the time when on the clock of proc.Process.Start: not before earliest and not
+// after latest. The host's answer may take long, and is the time of some moment in between. Both
+// are 0 if the host does not know.
 func (b *Box) ticksOf(when time.Time) (earliest, latest int64) {
 	ticks := func(d time.Duration) int64 { return int64(d.Seconds() * proc.TicksPerSecond) }
 	asked := time.Since(when)
@@ -21,10 +22,10 @@ func (b *Box) ticksOf(when time.Time) (earliest, latest int64) {
 	return ticks(up - time.Since(when)), ticks(up - asked)
 }
 
-// family returns the processes of the command that began then: what is below the shell, without the
-// children that earlier commands left in the background. Those were started before the command or,
-// as far as the clock's ticks tell no difference, have an id not greater than background, the
-// shell's $! at the time.
+// family returns the processes of the command that began then: the descendants of the shell,
+// without the children that earlier commands left in the background. Those children were started
+// before the command. Where the clock's ticks show no difference, their id is not greater than
+// background, the shell's $! at the time.
 func (b *Box) family(shell int, began time.Time, background int) []proc.Process {
 	ps := b.tree(shell)
 	earliest, latest := b.ticksOf(began)
@@ -43,8 +44,9 @@ func (b *Box) family(shell int, began time.Time, background int) []proc.Process 
 }
 
 // signalForeground sends the signal to the foreground process group of the shell's terminal. It
-// spares the shell and its forks, such as the subshell of a job, unless there is nothing else in
-// that group. Where nobody tells that group (gVisor), it is all of the shell's session.
+// spares the shell and its forks, such as the subshell of a job, unless nothing else is in that
+// group. Where the host does not know that group (gVisor), it signals the shell's whole process
+// session.
 func (b *Box) signalForeground(shell int, sig proc.Signal) error {
 	self, ps := b.treeOf(shell)
 	var programs, forks []proc.Process
@@ -71,7 +73,7 @@ func (b *Box) signalForeground(shell int, sig proc.Signal) error {
 	return err
 }
 
-// signal sends the signals to those of ps that are still what they were.
+// signal sends the signals to those of ps that have not ended.
 func (b *Box) signal(ps []proc.Process, signals ...proc.Signal) {
 	if ps = b.alive(ps); len(ps) > 0 {
 		b.send(pidsOf(ps), signals...)
@@ -111,12 +113,12 @@ func (b *Box) terminate(ps []proc.Process, grace time.Duration) {
 	}
 }
 
-// killTree ends pid and what descends from it.
+// killTree ends pid and its descendants.
 func (b *Box) killTree(pid int) {
 	b.terminate(b.tree(pid), 100*time.Millisecond)
 }
 
-// killMarked ends all processes that have mark in their environment, and what descends from them.
+// killMarked ends all processes that have mark in their environment, and their descendants.
 func (b *Box) killMarked(mark string) {
 	for range 3 { // one may have forked meanwhile
 		pids, _ := asked(b, "marked", func(ctx context.Context) ([]int, error) {

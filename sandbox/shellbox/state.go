@@ -7,8 +7,8 @@ import "fmt"
 //
 //	queued -> sent -> running -> returned -> flushing -> ended -> reported
 //
-// A command that a shell has not taken goes back from sent to queued. A command that is killed takes
-// the same way through the killed phases. Steps may be left out: a shell may end before its
+// A command that a shell has not taken goes back from sent to queued. A command that is killed
+// takes the same way through the killed phases. Steps may be left out: a shell may end before its
 // command's output begins, and most commands have no writers to wait for.
 
 // A phase is how far a command has got.

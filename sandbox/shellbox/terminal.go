@@ -65,11 +65,11 @@ func (s *session) handleMarker(sh *shell, m *dialect.Marker) {
 		if s.printingLocked(sh) != nil {
 			s.replaceShellLocked(sh)
 		}
-	case s.sh != sh || m.Seq <= s.lastAnswer: // an old one
+	case s.sh != sh || m.Seq <= s.lastAnswer: // an old marker
 	case m.Kind == dialect.Begin:
 		s.statusStale = false
 		s.beginMarkerLocked(m)
-	case sh.stopped: // there is no result: the shell is about to be killed
+	case sh.stopped: // the shell is about to be killed
 	default:
 		s.lastAnswer, s.cwd = m.Seq, m.Dir
 		if m.Bash && !sh.dialect.Bash {
@@ -95,7 +95,7 @@ func (s *session) beginMarkerLocked(m *dialect.Marker) {
 	c.seq, s.seqUnknown = m.Seq, false
 	s.advanceLocked(c, outputBegan)
 	c.background, c.active = m.Background, time.Now()
-	if s.alternate { // as for Output, whose Cleaner is new
+	if s.alternate { // the Output begins on the main screen too
 		s.screen.Write([]byte("\x1b[?1049l"))
 		s.alternate = false
 	}
@@ -119,14 +119,14 @@ func (s *session) endMarkerLocked(m *dialect.Marker) {
 	switch {
 	case c.phase == queued, c.phase.onPipe() && s.seqUnknown:
 		return
-	case c.phase == sent && !stopped: // no C: it has not run
+	case c.phase == sent && !stopped: // there was no Begin marker: it has not run
 		s.resendLocked(c, m.Seq == c.seq)
 		return
 	}
-	// The interrupt key has the kernel drop what the terminal was to show, a C or D among it. So
-	// nobody knows whether a command without C has run, and it is not run twice; of one without its
-	// own D, $? is not told by the shell's answer: that says 0, or 2 of a question of which the
-	// interrupt has cut a part.
+	// The interrupt key has the kernel drop what the terminal was to show, which may be a marker.
+	// So a command without a Begin marker may have run, and is not sent again. For a command
+	// without its own End marker, the shell's answer does not tell $?: it says 0, or 2 if the
+	// interrupt has cut the question.
 	if stopped && m.Seq > c.seq && (m.Status == 0 || m.Status == 2) && !s.seqUnknown {
 		m.Status = interrupted
 	}
@@ -146,7 +146,7 @@ const interrupted = 130
 func (s *session) askWhileRunning(c *command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// an interrupt would cut the question
+	// while the command is killed, an interrupt would cut the question
 	if s.err == nil && s.cmd == c && c.phase == running {
 		c.sh.commands.write(c.sh.dialect.Ask(s.nextSeqLocked()))
 	}
@@ -172,8 +172,8 @@ func (s *session) keepAliveLocked(sh *shell, limit time.Duration) {
 	})
 }
 
-// readMost is how much of the terminal's output one read takes, at most; an idle box keeps a buffer
-// of readFirst.
+// One read takes at most readMost bytes of the terminal's output. An idle box keeps a buffer of
+// readFirst.
 const (
 	readMost  = 32 << 10
 	readFirst = 1 << 10
@@ -189,8 +189,8 @@ func (s *session) readTerminal(sh *shell) {
 		status, waitErr = sh.proc.Wait()
 		sh.oom = s.oomKilled(nil) // before Close: then the host forgets the shell
 		close(sh.exited)
-		// After the shell's end a background process may keep the terminal open. Do not wait for
-		// it: what the shell has printed is there by now.
+		// A background process may keep the terminal open after the shell's end. Do not wait for
+		// it. What the shell has printed has arrived.
 		s.untilQuiet(sh, eof, &got)
 		sh.proc.Close()
 	})
@@ -217,11 +217,11 @@ func (s *session) readTerminal(sh *shell) {
 	select {
 	case <-sh.exited:
 	case <-time.After(2 * time.Second):
-		// nobody has the terminal open, yet the shell lives: it is of no use
+		// The shell lives without its terminal: it is of no use.
 		sh.proc.Close()
 		<-sh.exited
 	}
-	// what the shell has printed last is missing
+	// the end of the shell's output is missing
 	if waitErr == nil && errors.Is(end, io.ErrUnexpectedEOF) {
 		waitErr = end
 	}

@@ -12,8 +12,8 @@ const (
 )
 
 // A typist writes to a terminal, or to the pipe of a shell. A write blocks until somebody reads,
-// and no context ends that. So a goroutine of the typist's blocks, and callers go on. There is one
-// only while there is something to write: most boxes are idle most of the time.
+// and no context ends it. So a goroutine of the typist writes, and callers go on. The goroutine
+// lives only while there is something to write, because most boxes are idle most of the time.
 type typist struct {
 	w       io.Writer
 	piece   int // bytes written at once
@@ -27,7 +27,7 @@ type typist struct {
 
 func newTypist(w io.Writer, piece int) *typist { return &typist{w: w, piece: piece} }
 
-// start has it write, from now on and until stop. Whoever waits for on calls stop before.
+// start makes the typist write until stop. The caller must call stop before it waits for group.
 func (t *typist) start(on *sync.WaitGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,8 +43,7 @@ func (t *typist) startLocked() {
 	}
 }
 
-// write has text written after everything that is waiting to be written. It returns how many bytes
-// come before it.
+// write queues text. It returns how many bytes were queued before it.
 func (t *typist) write(text string) (offset int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,8 +54,7 @@ func (t *typist) write(text string) (offset int64) {
 	return offset
 }
 
-// drop forgets what is waiting to be written, and returns how many bytes that was. A piece may
-// still be under way.
+// drop forgets the queue, and returns its length. One piece may still be written.
 func (t *typist) drop() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,22 +63,22 @@ func (t *typist) drop() int {
 	return n
 }
 
-// idle reports whether all is written.
+// idle reports whether everything is written.
 func (t *typist) idle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.stopped || len(t.queue) == 0 && !t.writing
 }
 
-// stop ends the goroutine, once the write under way returns: the process has been closed, or will
-// be. Nothing is written any more.
+// stop has nothing more written. The goroutine ends when the write under way returns, because the
+// process has been closed or will be.
 func (t *typist) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stopped = true
 }
 
-// run writes all that there is.
+// run writes the queue until it is empty.
 func (t *typist) run() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

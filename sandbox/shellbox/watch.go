@@ -8,18 +8,18 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 )
 
-// How a command is found to wait for input. The host says which threads wait for the terminal
-// (Processes.Look). Three looks some milliseconds apart have to agree. Between them there must be
-// no output, and that thread must not run. After each look the engine waits until the program has
-// got the input written so far, and its output so far has been read (Processes.Settle). So the
-// output before the read has arrived when Waiting is reported, and a program that is working
-// through its input is not taken for one that waits. What may go on by itself, or is only guessed
-// to wait, has to be found so for a second.
+// How the engine finds that a command waits for input: the host says which threads wait for the
+// terminal (Processes.Look). Three looks some milliseconds apart must agree. Between them there
+// must be no output, and the thread must not run. After each look the engine waits until the
+// program has got the input written so far, and its output so far has been read (Processes.Settle).
+// So the output before the read has arrived when Waiting is reported, and a program that is working
+// through its input is not taken for one that waits. A program that may go on by itself, or that is
+// only guessed to wait, must be found so for a second.
 //
-// And how a command is found to have ended whose D marker never comes, because it was aborted: soon
-// after its begin the shell is asked (askWhileRunning). It answers when it is back. Only an
-// interrupt at that very moment makes it drop the question: then looks find it waiting for a line,
-// and it is asked again.
+// How the engine finds that a command was aborted and has no End marker: soon after the command's
+// begin it asks the shell (askWhileRunning). The shell answers when it is back. Only an interrupt
+// at that very moment makes it drop the question. Then looks find the shell waiting for a line, and
+// it is asked again.
 
 // The pace of the looks depends on how long the terminal has been quiet: a fast command is never
 // looked at, a long one seldom.
@@ -27,21 +27,22 @@ const (
 	quietMin  = 4 * time.Millisecond  // before the first look
 	paceMin   = 4 * time.Millisecond  // between looks
 	paceMax   = 20 * time.Millisecond // in the first half minute
-	paceLong  = time.Second           // at last
+	paceLong  = time.Second           // at most
 	paceAfter = 30 * time.Second
-	// if a timer fires so late, or a look takes so long, the machine is busy
+	// The machine is busy if a timer fires so late, or if a look takes so long. A look by
+	// control.sh takes 3 to 5 ms on any machine.
 	slowMin   = 3 * time.Millisecond
-	slowAsked = 9 * time.Millisecond // so a look by control.sh, which takes 3 to 5 ms anywhere
-	// what may go on by itself, or is a guess, is found to wait for so long
+	slowAsked = 9 * time.Millisecond
+	// A program that may go on by itself, or is a guess, must be found to wait for so long.
 	surely = time.Second
 
-	// Where the host cannot settle: a program that has not reacted to input after this time is not
-	// going to. To a line, or to a key in raw mode, it is.
+	// These are for hosts that cannot settle. A program that has not reacted to input after
+	// unanswered will not react. To a line, or to a key in raw mode, it has until undelivered.
 	unanswered  = 250 * time.Millisecond
 	undelivered = 5 * time.Second
 )
 
-// A watch looks again and again, during one command, what it waits for.
+// A watch looks again and again, while one command runs, whether the command waits for input.
 type watch struct {
 	s             *session
 	c             *command
@@ -55,7 +56,7 @@ type watch struct {
 	firstQuestion time.Time     // when it was asked so for the first time
 }
 
-// A finding is what one look has found.
+// A finding is the result of one look.
 type finding struct {
 	wait  proc.Wait // Turns is not set where they may change: the thread may go on by itself
 	found bool      // something waits
@@ -113,7 +114,8 @@ func (w *watch) run() {
 	}
 }
 
-// pause waits for the pause, and returns what tells that a call has come or gone.
+// pause waits for d. It returns a channel that is closed when a call has come or gone, and whether
+// the watch is over.
 func (w *watch) pause(pause time.Duration) (changed <-chan struct{}, over bool) {
 	w.s.mu.Lock()
 	changed = w.c.changed.Wait()
@@ -137,8 +139,8 @@ func (w *watch) pause(pause time.Duration) (changed <-chan struct{}, over bool) 
 	return changed, over
 }
 
-// shouldLook says whether to look now; if not, pause is when to ask again, 0 if nobody wants to
-// know.
+// shouldLook reports whether to look at once. If not, it sets pause to when to ask again, or to 0
+// if no call wants to know.
 func (w *watch) shouldLook(pause *time.Duration) (seen time.Time, look bool) {
 	s, c := w.s, w.c
 	s.mu.Lock()
@@ -218,7 +220,7 @@ func (w *watch) guess(f *finding, l *proc.Look) {
 	f.guess, f.wait = f.found, proc.Wait{Turns: l.Total}
 }
 
-// judgeLocked weighs a finding, and returns when to look again.
+// judgeLocked weighs a finding, and returns how long to wait before the next look.
 func (w *watch) judgeLocked(f *finding) time.Duration {
 	c := w.c
 	missing, apart := w.agreeLocked(f)
@@ -255,20 +257,20 @@ func (w *watch) judgeLocked(f *finding) time.Duration {
 	return paceMax
 }
 
-// isDeaf reports whether nothing shows that the program has got what was typed last: it has not run
-// since it was last found to wait, or, though it may have run for another reason, its terminal
-// echoes, and has not.
+// isDeaf reports whether nothing shows that the program has got what was typed last. Either it has
+// not run since it was last found to wait. Or it may have run for another reason: its terminal
+// echoes, and has echoed nothing.
 func (c *command) isDeaf(f *finding) bool {
 	m := f.wait.Modes
 	return f.wait == c.lastWait || m.Known && !m.Raw && !m.NoEcho && c.printed == c.printedAtLine
 }
 
-// agreeLocked compares a finding with the one before, and returns how many more have to agree, and
-// after which time to look again.
+// agreeLocked compares a finding with the one before. It returns how many more must agree, and how
+// long to wait before the next look.
 //
-// The program's output passes through queues of the kernel and of ours. A busy machine takes longer
-// to pass it on: there, one more look has to agree, and the looks are farther apart. What has not
-// come through after a second, for nobody reads it or it has no end, never will.
+// The program's output passes through queues of the kernel and of this program. On a busy machine
+// that takes longer: one more look must agree there, and the looks are farther apart. Output that
+// has not come through after a second never will: nobody reads it, or it has no end.
 func (w *watch) agreeLocked(f *finding) (missing int, apart time.Duration) {
 	if !f.same(&w.last) || !w.sh.keys.idle() || !w.sh.commands.idle() || !f.seen.Equal(w.c.active) {
 		w.agreed, w.since = 0, f.at
@@ -288,7 +290,7 @@ func (w *watch) agreeLocked(f *finding) (missing int, apart time.Duration) {
 }
 
 // askAgainLocked asks a shell that waits for its next line although it has been asked: it has
-// dropped the question. One that never answers is replaced.
+// dropped the question. A shell that never answers is replaced.
 func (w *watch) askAgainLocked() time.Duration {
 	w.agreed = 0
 	// not sooner: a busy machine may have read the answer, and not got round to it
@@ -300,6 +302,7 @@ func (w *watch) askAgainLocked() time.Duration {
 	return min(paceMax<<w.questions, surely/4)
 }
 
+// pace returns how long to wait between looks after so long a quiet.
 func pace(quiet time.Duration) time.Duration {
 	if quiet < paceAfter {
 		return min(max(quiet/4, paceMin), paceMax)

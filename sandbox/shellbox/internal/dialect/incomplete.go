@@ -8,9 +8,12 @@ import "regexp"
 // line.
 var openEnd = regexp.MustCompile(
 	`(?m)^[\w./-]+: (?:(?:\d+: )?eval: (?:line \d+: )?(?:[Ss]yntax error: )?` +
-		`(?:unexpected EOF while looking for matching|unexpected end of file|[Uu]nterminated quoted string|end of file unexpected|` +
+		`(?:unexpected EOF while looking for matching|unexpected end of file|` +
+		`[Uu]nterminated quoted string|end of file unexpected|` +
 		`EOF in backquote substitution|[Mm]issing '(?:\)\)|\})')|` +
-		`unexpected EOF while looking for matching|syntax error: unexpected end of file(?:$| from )|warning: here-document at line \d+ delimited by end-of-file)`)
+		`unexpected EOF while looking for matching|` +
+		`syntax error: unexpected end of file(?:$| from )|` +
+		`warning: here-document at line \d+ delimited by end-of-file)`)
 
 // Incomplete reports whether the end of output says that the shell's command ended too early.
 func Incomplete(output string) bool {

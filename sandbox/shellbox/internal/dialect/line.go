@@ -77,7 +77,8 @@ func (d Dialect) Hello(seq int, env *string) string {
 	// The empty lines are for a read that reads from the wrong place.
 	v := d.statusVariable()
 	line += fmt.Sprintf(`\eval '\read -r %[1]s' </dev/null;%[1]s=$?`+"\n\n\n"+
-		`case $%[1]s${KSH_VERSION-} in 0*|*93*)%[1]s=%[2]d;;*)%[1]s=0;[ -c /dev/null ]||%[1]s=%[4]d;[ -c /dev/tty ]||%[1]s=%[3]d;;esac`+"\n",
+		`case $%[1]s${KSH_VERSION-} in 0*|*93*)%[1]s=%[2]d;;*)%[1]s=0;`+
+		`[ -c /dev/null ]||%[1]s=%[4]d;[ -c /dev/tty ]||%[1]s=%[3]d;;esac`+"\n",
 		v, ReadsCommands, NoTerminal, NoNull)
 	return line + d.printEnd(seq, "") + "\n"
 }
@@ -110,7 +111,9 @@ func (d Dialect) Ask(seq int) string {
 func (d Dialect) endLine(seq int) string {
 	more := ""
 	if d.Bash {
-		more = `;\command eval PS2=;[ -z "${SHELLOPTS-}" -o -n "${SHELLOPTS+${SHELLOPTS##*vi*}}" -a -n "${SHELLOPTS+${SHELLOPTS##*emacs*}}" ]||\command set +o vi +o emacs`
+		more = `;\command eval PS2=;[ -z "${SHELLOPTS-}" -o ` +
+			`-n "${SHELLOPTS+${SHELLOPTS##*vi*}}" -a -n "${SHELLOPTS+${SHELLOPTS##*emacs*}}" ]||` +
+			`\command set +o vi +o emacs`
 	}
 	return fmt.Sprintf("{ %s=$?;%s%s;} >/dev/null 2>&1\n", d.statusVariable(),
 		d.printEnd(seq, d.TTY), more)
@@ -123,7 +126,8 @@ func (d Dialect) printEnd(seq int, file string) string {
 		file = " >" + file
 	}
 	return fmt.Sprintf(
-		`\command printf '\033]133;D;%d;%s;%%d;%%s%%d;%%s;%s\007' "$%s" "${BASH_VERSINFO+b}" "${TMOUT:-0}" "${PWD-}"%s`,
+		`\command printf '\033]133;D;%d;%s;%%d;%%s%%d;%%s;%s\007' `+
+			`"$%s" "${BASH_VERSINFO+b}" "${TMOUT:-0}" "${PWD-}"%s`,
 		seq, nonce, nonce, d.statusVariable(), file)
 }
 
@@ -157,7 +161,8 @@ func (d Dialect) Command(seq, status int, text string, subshell bool) string {
 		}
 	}
 	start := fmt.Sprintf(
-		`{ \command printf '\033]133;C;%d;%s;%%s\007' "${!-}" >%s;\command unset %s%s;} >/dev/null 2>&1`+"\n",
+		`{ \command printf '\033]133;C;%d;%s;%%s\007' "${!-}" >%s;`+
+			`\command unset %s%s;} >/dev/null 2>&1`+"\n",
 		seq, d.nonce(Begin, seq), d.TTY, d.statusVariable(), more)
 	if status != 0 && !blank(text) {
 		// && keeps set -e and an ERR trap from acting. $? is status all the same.

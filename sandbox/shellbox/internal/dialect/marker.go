@@ -8,9 +8,9 @@ import (
 // A Marker is an OSC 133 sequence (FinalTerm's semantic prompts) that the shell prints between the
 // output. Each stands between ESC ] 133 ; and BEL:
 //
-//	C ; seq ; nonce ; background                          the output of command seq begins here
-//	D ; seq ; nonce ; status ; idle ; directory ; nonce   command seq has ended, or the shell answers
-//	P ; nonce                                             the shell asks the terminal for more lines
+//	C ; seq ; nonce ; background                         the output of command seq begins here
+//	D ; seq ; nonce ; status ; idle ; directory ; nonce  command seq has ended, or is an answer
+//	P ; nonce                                            the shell asks for more lines
 //
 // Each nonce belongs to one marker and is made of the shell's secret. A sequence with another nonce
 // is output.
