@@ -19,14 +19,14 @@ const (
 	refusedWord   = "refused "
 )
 
-// ClaimMax is how long a claim may be: Linux writes so much into a pipe at once (PIPE_BUF), so that
-// two claims do not mix.
+// ClaimMax is the greatest length of a claim in bytes. Linux writes that much into a pipe at once
+// (PIPE_BUF), so that two claims do not mix.
 const ClaimMax = 4096
 
 // A Claim is a line by which a client becomes the box's owner.
 type Claim struct {
-	Adopts bool   // only if nobody else is or was the owner
-	Nonce  string // made for this claim: the secret of its sender and boxd
+	Adopts bool   // boxd is to refuse if the box has or had another owner
+	Nonce  string // made for this claim; only its sender and boxd know it
 	Key    string // the owner's public key, as in authorized_keys
 }
 
@@ -35,7 +35,7 @@ func NewClaim(key ssh.PublicKey, adopts bool) Claim {
 	return Claim{adopts, rand.Text(), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))}
 }
 
-// String returns the claim as a line, with its end.
+// String returns the claim as a line, with its newline.
 func (c Claim) String() string {
 	word := authorizeWord
 	if c.Adopts {
@@ -44,7 +44,7 @@ func (c Claim) String() string {
 	return word + c.Nonce + " " + c.Key + "\n"
 }
 
-// ParseClaim reads a line.
+// ParseClaim parses a line that String has made.
 func ParseClaim(line string) (Claim, error) {
 	c := Claim{}
 	rest, ok := strings.CutPrefix(line, authorizeWord)
@@ -58,12 +58,12 @@ func ParseClaim(line string) (Claim, error) {
 	return c, nil
 }
 
-// Accept returns the answer, a line, to a claim that boxd of that host key has heeded.
+// Accept returns the line by which boxd, which has that host key, accepts the claim.
 func (c Claim) Accept(hostKey ssh.PublicKey) string {
 	return c.answer(hostKeyWord + strings.TrimSpace(string(ssh.MarshalAuthorizedKey(hostKey))))
 }
 
-// Refuse returns the answer to a claim that boxd does not heed.
+// Refuse returns the line by which boxd refuses the claim.
 func (c Claim) Refuse(why error) string {
 	return c.answer(refusedWord + strings.ReplaceAll(why.Error(), "\n", " "))
 }
@@ -72,15 +72,15 @@ func (c Claim) answer(text string) string {
 	return answerWord + c.code("claim") + " " + c.code(text) + " " + text + "\n"
 }
 
-// code is the HMAC of a text, and of the claim, under the nonce.
+// code returns the HMAC of a text and the claim under the nonce.
 func (c Claim) code(text string) string {
 	mac := hmac.New(sha256.New, []byte(c.Nonce))
 	fmt.Fprintf(mac, "%t\x00%s\x00%s", c.Adopts, c.Key, text)
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// ParseAnswer reads a line of boxd's output. answers is false for a line that does not answer this
-// claim, or that somebody else than boxd has made.
+// ParseAnswer parses a line of boxd's output. answers is false if the line is not an answer to this
+// claim, or was not made by boxd. If boxd refuses the claim, err says why.
 func (c Claim) ParseAnswer(line string) (hostKey ssh.PublicKey, answers bool, err error) {
 	rest, _ := strings.CutPrefix(strings.TrimSuffix(line, "\n"), answerWord+c.code("claim")+" ")
 	code, text, _ := strings.Cut(rest, " ")

@@ -12,21 +12,21 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Failure is an error as it is sent.
+// A Failure is an error in the form in which it is sent.
 type Failure struct {
-	Op, Path string        `json:",omitempty"` // of an fs.PathError
+	Op, Path string        `json:",omitempty"` // if it is an fs.PathError
 	Errno    syscall.Errno `json:",omitempty"`
 	Text     string        // the rest of the message
 	NoProg   bool          `json:",omitempty"` // there is no such program
 	NoUser   string        `json:",omitempty"` // there is no such user
 	Invalid  bool          `json:",omitempty"` // it is fs.ErrInvalid
 
-	// Of a sandbox.CopyError:
+	// If it is a sandbox.CopyError:
 	Skipped []*Failure `json:",omitempty"`
 	Count   int        `json:",omitempty"`
 }
 
-// Fail makes err ready to be sent.
+// Fail returns err in the form in which it is sent.
 func Fail(err error) *Failure {
 	f := &Failure{Text: err.Error()}
 	var left *sandbox.CopyError
@@ -58,14 +58,15 @@ func Fail(err error) *Failure {
 	return f
 }
 
-// Encode returns f as text.
+// Encode returns f as JSON.
 func (f *Failure) Encode() []byte {
 	b, _ := json.Marshal(f)
 	return b
 }
 
-// Decode returns the error that Encode made into text. Any other text becomes the message of the
-// error.
+// Decode returns the error that Encode has encoded. It is or wraps the same errors as the original:
+// an fs.PathError, a sandbox.CopyError, an errno, exec.ErrNotFound, user.UnknownUserError. If text
+// is not an encoded Failure, it becomes the message of the error.
 func Decode(text []byte) error {
 	var f Failure
 	if json.Unmarshal(text, &f) != nil {

@@ -10,17 +10,17 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// MessageMax is how many bytes of payload a request or a reply has at most. With its header it
-// stays far below 256 KiB, where x/crypto and OpenSSH end the connection.
+// MessageMax is the greatest length of the payload of a request or a reply in bytes. With its
+// header a message stays far below 256 KiB, where x/crypto and OpenSSH end the connection.
 const MessageMax = 128 << 10
 
-// LongMax is how many bytes a frame, or a payload in parts, has at most. Linux takes no more than 6
-// MiB of arguments and environment (three quarters of _STK_LIM), the default stack allows 2 MiB of
-// them, and base64 makes them longer.
+// LongMax is the greatest length of a frame, or of a payload in parts, in bytes. Linux takes at
+// most 6 MiB of arguments and environment (three quarters of _STK_LIM), of which the default stack
+// allows 2 MiB, and base64 makes them longer.
 const LongMax = 9 << 20
 
-// WriteFrame writes a text, its length first. If it is longer than LongMax, nothing is written, and
-// the error is syscall.E2BIG.
+// WriteFrame writes the length of text, and text. If text is longer than LongMax, WriteFrame writes
+// nothing and the error is syscall.E2BIG.
 func WriteFrame(w io.Writer, text []byte) error {
 	if len(text) > LongMax {
 		return fmt.Errorf("a message of %d bytes: %w", len(text), syscall.E2BIG)
@@ -29,7 +29,8 @@ func WriteFrame(w io.Writer, text []byte) error {
 	return err
 }
 
-// ReadFrame reads what WriteFrame has written. It takes memory only for what has come.
+// ReadFrame reads what WriteFrame has written. It allocates memory only for bytes that have
+// arrived.
 func ReadFrame(r io.Reader) ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
@@ -42,7 +43,7 @@ func ReadFrame(r io.Reader) ([]byte, error) {
 	return bounded.Exactly(r, n, "a message", LongMax)
 }
 
-// EncodeAnswer makes the reply to a request on an AskChannel, or its refusal.
+// EncodeAnswer encodes the answer to a request on an AskChannel: ok is false if boxd refuses it.
 func EncodeAnswer(ok bool, reply []byte) []byte {
 	granted := byte(0)
 	if ok {
@@ -51,7 +52,7 @@ func EncodeAnswer(ok bool, reply []byte) []byte {
 	return append([]byte{granted}, reply...)
 }
 
-// DecodeAnswer returns what EncodeAnswer was given.
+// DecodeAnswer decodes what EncodeAnswer has encoded.
 func DecodeAnswer(text []byte) (ok bool, reply []byte, err error) {
 	if len(text) == 0 {
 		return false, nil, io.ErrUnexpectedEOF
@@ -59,8 +60,9 @@ func DecodeAnswer(text []byte) (ok bool, reply []byte, err error) {
 	return text[0] == 1, text[1:], nil
 }
 
-// Send makes a request on a channel, which wants no reply. A long payload goes ahead in parts. Only
-// one goroutine at a time may make requests in parts on a channel.
+// Send makes a request on a channel and wants no reply. Of a payload longer than MessageMax, it
+// sends all but the end in PartRequests first. Only one goroutine at a time may call Send on a
+// channel. If payload is longer than LongMax, the error is syscall.E2BIG.
 func Send(ch ssh.Channel, name string, payload []byte) error {
 	if len(payload) > LongMax {
 		return fmt.Errorf("a message of %d bytes: %w", len(payload), syscall.E2BIG)
@@ -75,11 +77,12 @@ func Send(ch ssh.Channel, name string, payload []byte) error {
 	return err
 }
 
-// Parts puts a channel's requests together that Send has made.
+// Parts joins the parts of requests that Send has made on a channel. The zero value is ready to
+// use.
 type Parts struct{ payload []byte }
 
-// Join reports whether r is whole. If it is, r has all of the payload. What goes beyond LongMax is
-// dropped.
+// Join is to be called with each request on the channel. It reports whether r is complete; then r
+// has the whole payload. Join drops what exceeds LongMax.
 func (p *Parts) Join(r *ssh.Request) bool {
 	if r.Type == PartRequest {
 		p.payload = append(p.payload, r.Payload[:min(len(r.Payload), LongMax-len(p.payload))]...)
@@ -92,5 +95,5 @@ func (p *Parts) Join(r *ssh.Request) bool {
 	return true
 }
 
-// joined are the requests that Send makes. Others may come between their parts.
+// joined has the requests that are made with Send. Other requests may come between their parts.
 var joined = map[string]bool{NoteRequest: true, FailedRequest: true, DoneRequest: true}

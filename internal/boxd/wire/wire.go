@@ -1,71 +1,131 @@
-// Package wire is the protocol of boxclient and boxd beyond plain SSH. Both ends come from the same
-// version of this module, so it may change with every version.
+// Package wire is the protocol between boxd and its client beyond plain SSH. Both ends come from
+// the same version of this module, so the protocol may change with every version.
 //
-// # The way in
+// # Connecting
 //
-// boxd listens on an abstract Unix socket, [SocketName]. "boxd join ID", which the engine executes
-// in the container, hands its own standard streams over that socket: from then on they are boxd's,
-// and no byte is copied on the way. The client speaks SSH on them. Both ends are authenticated by
-// keys alone: boxd knows the owner's, the client knows boxd's. "boxd join" is a pipe without any
-// authority, because a program of the box can trace it, and be it.
+// In a container, boxd listens on an abstract Unix socket, [SocketName]. The engine executes "boxd
+// join ID" in the container. That process passes its own standard streams to boxd over the socket,
+// so boxd reads and writes them without a copy in between. On these streams the client speaks SSH.
 //
-// The keys are exchanged where no program of the box comes: on the standard streams of boxd itself,
-// which is the container's first process. Whoever may use the engine attaches to them (docker
-// attach, pods/attach), and writes one line, a [Claim]:
+// Keys alone authenticate both ends: boxd knows the owner's key, and the client knows boxd's. "boxd
+// join" has no authority, because a program of the box can trace it and take its place.
+//
+// The keys are exchanged on the standard streams of boxd itself, which is the container's first
+// process. No program of the box can read boxd's input. Whoever may use the engine can attach to
+// these streams (docker attach, pods/attach), and writes a line, a [Claim]:
 //
 //	sandshell authorize NONCE PUBLIC-KEY
 //
-// boxd makes the key's holder the box's owner, ends the connections of the owner before, and
-// answers with a line that has its host key, and a code (HMAC) of it under the nonce. The image's
-// own command shares boxd's output, and may print there or take from there what it likes: the
-// nonce, which only boxd's input has shown, is not among it. An "adopt" in place of "authorize" is
-// refused if somebody else is or was the owner. A boxd that was restarted has another host key and
-// no owner: the owner finds by an "adopt" whether that is so, or a program of the box has answered
-// at "boxd join".
+// boxd makes the key's holder the owner of the box and closes the connections of the previous
+// owner. It answers with a line that has its host key, and an HMAC of that key under the nonce. The
+// image's own command shares boxd's output and may print anything there. It cannot forge the
+// answer, because it does not know the nonce, which was only on boxd's input.
+//
+// With "adopt" in place of "authorize", boxd refuses if the box has or had another owner. A boxd
+// that was restarted has a new host key and no owner. So if a client finds another host key, it
+// sends an "adopt". The answer shows whether boxd was restarted, or whether a program of the box
+// has answered in the place of "boxd join".
 //
 // On a machine with an sshd, boxd listens on a socket in a directory that only its user can enter,
-// and talks to that user's processes only. "boxd start" and "boxd join", which the sshd executes,
-// hand the streams over in the same way; see [Ready]. There the account is the authority: the claim
-// comes on these streams, before SSH. The owner's [EndRequest] ends boxd.
+// and accepts only processes of that user. The sshd executes "boxd start" and "boxd join", which
+// pass the streams in the same way; see [Ready]. There, logging in to the account is authority
+// enough: the claim comes on the same streams, before SSH.
 //
 // # Programs
 //
-// A program is boxd's, not the connection's. It is started, and found again by its id after the
-// connection was cut, by opening a channel of type [ProgramChannel] and sending an [Open], see
-// [WriteOpen]. boxd answers with [StateRequest] or [FailedRequest]. Then the channel carries the
-// program's output and input, with a shell's commands as the extended data to boxd, and these
-// requests, none of which wants a reply:
+// A program belongs to boxd and not to the connection, which may be cut. To start a program, or to
+// find it again by its id, the client opens a [ProgramChannel] and sends an [Open]; see
+// [WriteOpen]. boxd answers with [StateRequest] or [FailedRequest]. From then on the channel
+// carries these streams:
 //
-//	ack           to each other: so many bytes of what you sent have been taken; the sender keeps them until then
-//	window-change to boxd: the terminal's size, as in RFC 4254
-//	input-end     to boxd: the input ends after so many bytes
-//	commands-end  to boxd: so do the commands
-//	output-end    to the client: both outputs end after so many bytes
-//	exit          to the client: how the program ended
-//	note          to boxd: a text to be kept with the program, for another client to read.
-//	              To a client that asks for the oldest output: that text
-//	release       to boxd: the program is no longer wanted; its terminal hangs up, and boxd forgets it at its end
+//	Stream         Direction  Meaning
+//	data           to boxd    the standard input, or what is typed on the terminal
+//	extended data  to boxd    a shell's commands, if Start.Commands is set
+//	data           to client  the standard output, or what the terminal shows
+//	extended data  to client  the standard error
+//
+// A sender keeps what it has sent until an [AckRequest] covers it. After a cut, it sends the rest
+// again on the next channel.
+//
+// # Requests on a program's channel
+//
+// None of them wants a reply, except window-change, which may.
+//
+//	Name                Direction  Payload        Meaning
+//	StateRequest        to client  State          answers Open: the program is there
+//	FailedRequest       to client  Failure, JSON  answers Open: there is no such program
+//	AckRequest          both       Ack            so many bytes of yours have been taken
+//	window-change       to boxd    Window         the terminal's size (RFC 4254, section 6.7)
+//	InputEndRequest     to boxd    Total          the input ends after so many bytes
+//	CommandsEndRequest  to boxd    Total          the commands end after so many bytes
+//	OutputEndRequest    to client  Ack            the outputs end after so many bytes
+//	ExitRequest         to client  Exit           how the program ended
+//	NoteRequest         to boxd    text           keep this text with the program
+//	NoteRequest         to client  text           the kept text, if Open.Stdout is -1
+//	ReleaseRequest      to boxd                   the client no longer wants the program
+//
+// After ReleaseRequest the terminal hangs up, the pipes are closed, and boxd forgets the program
+// when it ends.
+//
+// # Global requests
+//
+// The owner makes them to boxd. An empty Reply means that only success or failure is reported.
+//
+//	Name             Payload          Reply            Meaning
+//	HoldRequest      ids, JSON                         release all other programs, end other listeners
+//	ListRequest                       []Program, JSON  the programs that an owner can continue
+//	ForgetRequest    a program's id                    release it, and keep none of its output
+//	GuestRequest     a public key                      its holder may log in as a guest
+//	EndRequest                                         end all programs and boxd (on a machine)
+//	ListenRequest    Listen, JSON     the address      listen, or find the listener with that id
+//	                                  Failure, JSON    if it fails
+//	UnlistenRequest  a listener's id                   end the listener
+//
+// The questions about processes are those of hostapi.Processes. Payload and reply are JSON. If
+// one fails, the reply is the text of the error.
+//
+//	Name               Payload              Reply           Meaning
+//	TreeRequest        process ids          []proc.Process  these and their descendants
+//	AliveRequest       process ids          []proc.Process  those that have not ended
+//	MarkedRequest      a word               process ids     those with the word in their environment
+//	SignalRequest      Signal               a number        how many signals were sent
+//	ProgramRequest     a process id         Environment     what it was executed with
+//	ResetModesRequest  a terminal's number  null            reset the terminal's modes
+//	UptimeRequest      null                 time.Duration   how long the machine has been running
+//	LookRequest        a program's id       proc.Look       what the terminal's processes do
+//	InterruptRequest   a program's id       true or false   whether a SIGINT was sent
+//	SettleRequest      Settle               Settled         wait for input and output on their way
+//	DiscardRequest     Discard              a number        how many bytes of input were dropped
+//	OOMRequest         OOM                  a number        how many processes the kernel has killed
+//
+// # Channels
+//
+//	Name            Opened by  Extra data    Then
+//	ProgramChannel  client                   Open goes as a frame; see Programs
+//	UnpackChannel   client     a path        an archive goes to boxd, then DoneRequest to the client
+//	PackChannel     client     a path        an archive goes to the client, then DoneRequest
+//	AskChannel      client     a request     payload and answer of that global request go as frames
+//	AcceptChannel   boxd       Accept, JSON  the data of a connection to a listener
+//
+// The payload of [DoneRequest] is empty if all went well, else a [Failure] as JSON.
 //
 // # Listeners
 //
-// A listener is boxd's too. [ListenRequest] makes one, or finds it again by its id;
-// [UnlistenRequest] ends it, and so does a [HoldRequest] without its id. boxd announces each
-// connection that comes by opening a channel of type [AcceptChannel] to the owner. The channel is
-// the connection once the client accepts it. Until then boxd takes nothing from the connection;
-// when many wait, further ones wait in the kernel.
+// A listener belongs to boxd, as a program does. boxd announces each connection to it by opening an
+// [AcceptChannel] to the owner. Once the client accepts the channel, the channel carries the
+// connection. Until then boxd reads nothing from the connection. While [ListenBacklog] connections
+// are announced, further ones wait in the kernel.
 //
 // # Long messages
 //
-// An SSH message of more than 256 KiB ends the connection. So a request on a channel that is longer
-// than [MessageMax] comes in parts; see [Send] and [Parts]. A global request that is too long is
-// made on a channel of type [AskChannel]; see [WriteFrame]. If only the reply is too long, boxd
-// refuses with [LongReply], and the client asks again on such a channel.
+// An SSH message of more than 256 KiB ends the connection. So a request on a channel whose payload
+// is longer than [MessageMax] goes in parts; see [Send] and [Parts]. A global request whose payload
+// is longer goes on an [AskChannel]; see [WriteFrame]. If only the reply is too long, boxd refuses
+// with [LongReply], and the client asks again on an AskChannel.
 //
-// # The rest
+// # Guests
 //
-// Global requests: [HoldRequest], [ListRequest], [GuestRequest], and the questions about processes,
-// [TreeRequest] to [ProgramRequest]. Channels: [PackChannel], [UnpackChannel]. Only the owner may
-// use all of these; a guest, such as a person's ssh, gets plain SSH.
+// A guest, such as a person's ssh, gets plain SSH and nothing of the above.
 package wire
 
 import (
@@ -77,103 +137,95 @@ import (
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
-// Dir is where a container has boxd, and Path boxd itself.
+// Dir is the directory of boxd in a container, and Path is boxd itself.
 const (
 	Dir  = "/.sandshell"
 	Path = Dir + "/boxd"
 )
 
-// SocketName is the name of the abstract Unix socket of the box of that id. Containers may share a
-// network namespace, and abstract sockets with it: the id tells them apart.
+// SocketName returns the name of the abstract Unix socket of the box with that id. Containers may
+// share a network namespace and its abstract sockets, so the id tells them apart.
 func SocketName(id string) string { return "@sandshell-" + id }
 
-// OwnProgram is boxd itself, as a program of its own that needs nothing of the image. Its streams
-// are sockets, which no other program can open.
+// OwnProgram is the path by which boxd starts itself as a program, which needs nothing of the
+// image. Its streams are sockets, which no other program can open.
 const OwnProgram = "/proc/self/exe"
 
-// The lines that "boxd start" prints on a machine before the streams are boxd's.
+// "boxd start" prints one of these lines on a machine before it passes the streams to boxd.
 const (
-	Ready   = "ready "  // and the box's directory, whose name ends in its id
-	Damaged = "damaged" // the program is not the one that was asked for
-	Failed  = "failed " // and why
+	// Ready is followed by the box's directory, whose name ends in the box's id.
+	Ready = "ready "
+	// Damaged says that the program does not have the hash that was asked for.
+	Damaged = "damaged"
+	// Failed is followed by the reason.
+	Failed = "failed "
 )
 
 // ListEnd is the last line of "boxd list".
 const ListEnd = "end"
 
-// NoBox is the exit status of "boxd join" when there is no boxd any more.
+// NoBox is the exit status of "boxd join" if boxd has ended.
 const NoBox = 4
 
-// A Machine is what "boxd list" tells, a line each as JSON, and boxd keeps in the box's directory.
+// A Machine describes a box on a machine. boxd keeps it in the box's directory, and "boxd list"
+// prints it as a line of JSON.
 type Machine struct {
 	ID      string
-	Ended   bool // boxd has, and left this behind
+	Ended   bool // boxd was killed, and left its directory behind
 	Created time.Time
 	Linger  time.Duration
 	Keep    bool
-	Host    string // the owner's, who made it
-	Process int    // and its process there
-	Boot    string // of the machine's kernel: a directory may be several machines'
+	Host    string // the name of the host of the owner who made the box
+	Process int    // the owner's process there
+	Boot    string // the boot id of the machine: several machines may share a directory
 }
 
-// Channel types and requests of ours.
+// Channel types and requests. The tables in the package's documentation say what each means.
 const (
 	ProgramChannel = "program@sandshell"
-	// extra data: the path; an archive goes up, then DoneRequest comes down
-	UnpackChannel = "unpack@sandshell"
-	// extra data: the path; the archive comes down, then DoneRequest
-	PackChannel = "pack@sandshell"
+	UnpackChannel  = "unpack@sandshell"
+	PackChannel    = "pack@sandshell"
+	AcceptChannel  = "accept@sandshell"
+	AskChannel     = "ask@sandshell"
 
-	// global; payload: ids as JSON; boxd releases all programs and ends all listeners but these
-	HoldRequest = "hold@sandshell"
-	// global; payload: a program's id: boxd releases it, and keeps none of its output
-	ForgetRequest = "forget@sandshell"
-	ListRequest   = "list@sandshell" // global; reply: []Program as JSON
-	// global; boxd ends all programs, answers, and ends: only on a machine, where it is nobody's
-	// init
-	EndRequest = "end@sandshell"
-	// global; payload: a public key in SSH's wire format, whose holder may log in as a guest
-	GuestRequest = "guest@sandshell"
-
-	// global; payload: Listen as JSON; reply: the address, or a Failure as JSON
+	// Global requests.
+	HoldRequest     = "hold@sandshell"
+	ForgetRequest   = "forget@sandshell"
+	ListRequest     = "list@sandshell"
+	EndRequest      = "end@sandshell" // not in a container, where boxd is the first process
+	GuestRequest    = "guest@sandshell"
 	ListenRequest   = "listen@sandshell"
-	UnlistenRequest = "unlisten@sandshell" // global; payload: a listener's id
-	AcceptChannel   = "accept@sandshell"   // to the client; extra data: Accept
+	UnlistenRequest = "unlisten@sandshell"
 
-	// On an AskChannel, the extra data is the name of a global request. Its payload goes up as a
-	// frame, and what EncodeAnswer makes comes down as one.
-	AskChannel = "ask@sandshell"
-	LongReply  = "long@sandshell" // a refusal: the reply does not fit into a message
+	// LongReply is the reply of a refusal: the proper reply does not fit into a message.
+	LongReply = "long@sandshell"
 
-	PartRequest        = "part@sandshell"         // a part of the next request's payload
-	StateRequest       = "state@sandshell"        // State
-	FailedRequest      = "failed@sandshell"       // Failure as JSON: there is no such program
-	AckRequest         = "ack@sandshell"          // Ack
-	InputEndRequest    = "input-end@sandshell"    // Total
-	CommandsEndRequest = "commands-end@sandshell" // Total
-	OutputEndRequest   = "output-end@sandshell"   // Ack
-	ExitRequest        = "exit@sandshell"         // Exit
-	ReleaseRequest     = "release@sandshell"      // nothing
-	NoteRequest        = "note@sandshell"         // the text
-	DoneRequest        = "done@sandshell"         // Failure as JSON, nothing if all went well
-)
+	// Requests on channels.
+	PartRequest        = "part@sandshell" // a part of the next request's payload
+	StateRequest       = "state@sandshell"
+	FailedRequest      = "failed@sandshell"
+	AckRequest         = "ack@sandshell"
+	InputEndRequest    = "input-end@sandshell"
+	CommandsEndRequest = "commands-end@sandshell"
+	OutputEndRequest   = "output-end@sandshell"
+	ExitRequest        = "exit@sandshell"
+	ReleaseRequest     = "release@sandshell"
+	NoteRequest        = "note@sandshell"
+	DoneRequest        = "done@sandshell"
 
-// The questions about processes, which are those of hostapi.Processes: global requests, with
-// payload and reply as JSON. When a request fails, the reply is the error's text.
-const (
-	TreeRequest       = "tree@sandshell"        // ids; reply: []proc.Process
-	AliveRequest      = "alive@sandshell"       // ids; reply: []proc.Process
-	MarkedRequest     = "marked@sandshell"      // a word; reply: ids
-	ResetModesRequest = "reset-modes@sandshell" // a terminal's number; reply: null
-	UptimeRequest     = "uptime@sandshell"      // null; reply: a time.Duration
-	SignalRequest     = "signal@sandshell"      // Signal; reply: how many were sent
-	InterruptRequest  = "interrupt@sandshell"   // a program's id; reply: whether it was sent
-	SettleRequest     = "settle@sandshell"      // Settle; reply: Settled
-	DiscardRequest    = "discard@sandshell"     // Discard; reply: how many bytes were dropped
-	LookRequest       = "look@sandshell"        // a program's id; reply: proc.Look
-	// OOM; reply: how many processes of the box the kernel has killed since
-	OOMRequest     = "oom@sandshell"
-	ProgramRequest = "environment@sandshell" // a process's id; reply: Environment
+	// Questions about processes: global requests.
+	TreeRequest       = "tree@sandshell"
+	AliveRequest      = "alive@sandshell"
+	MarkedRequest     = "marked@sandshell"
+	ResetModesRequest = "reset-modes@sandshell"
+	UptimeRequest     = "uptime@sandshell"
+	SignalRequest     = "signal@sandshell"
+	InterruptRequest  = "interrupt@sandshell"
+	SettleRequest     = "settle@sandshell"
+	DiscardRequest    = "discard@sandshell"
+	LookRequest       = "look@sandshell"
+	OOMRequest        = "oom@sandshell"
+	ProgramRequest    = "environment@sandshell"
 )
 
 // A Signal asks boxd to send each process each signal.
@@ -182,65 +234,67 @@ type Signal struct {
 	Signals []proc.Signal
 }
 
-// An OOM asks what the kernel has killed because memory had run out.
+// An OOM asks how many processes of the box the kernel has killed because memory had run out.
 type OOM struct {
-	ID    string // since a program's start
-	Since int64  // or since the byte of that offset in its commands came
+	ID    string // of a program: since its start
+	Since int64  // and, if greater than 0, since boxd got the byte at that offset of its commands
 }
 
-// A Settle asks boxd to wait a moment: until a program on a terminal has got its input, and boxd
-// has taken all output from the terminal.
+// A Settle asks boxd to wait a moment until a program on a terminal has received its input, and
+// boxd has read all output from the terminal.
 type Settle struct {
 	ID    string // the program's
 	Input int64  // how many bytes of input have been sent to it
 }
 
-// A Settled is the answer.
+// A Settled is the answer to a Settle.
 type Settled struct {
 	Output int64 // how many bytes of standard output there are
-	Busy   bool  // the program has not got its input by now, or goes on printing
+	Busy   bool  // the program has not received its input yet, or it goes on printing
 }
 
 // A Discard asks boxd to drop the input that a program on a terminal has not read.
 type Discard struct {
 	ID    string // the program's
 	Input int64  // how many bytes of input have been sent to it
-	// of this call: a client whose connection was cut asks again, and what the first attempt has
-	// dropped counts too
+	// Key identifies the call. If the connection is cut, the client asks again with the same Key,
+	// and the answer includes what the first attempt has dropped.
 	Key string
 }
 
-// An Environment is what a process was executed with. Texts are []byte, as in Start.
+// An Environment is what a process was executed with. Texts are []byte for the reason given at
+// Start.
 type Environment struct {
 	Dir []byte   `json:",omitempty"`
 	Env [][]byte `json:",omitempty"`
 }
 
-// FileEvents are a line, of JSON, that "boxd watch" prints. The first one is empty, or says why
-// there is no watch.
+// FileEvents is a line that "boxd watch" prints, as JSON. The first line is empty, or says why the
+// watch could not begin.
 type FileEvents struct {
 	Events []FileEvent     `json:",omitempty"`
-	Failed json.RawMessage `json:",omitempty"` // a Failure: it is the last line
+	Failed json.RawMessage `json:",omitempty"` // a Failure, in the last line
 }
 
-// FileEventsMax is how long such a line may be. The kernel gives boxd 16 KiB of events at once, of
-// 16 bytes and more, and none of them takes more than sixteen times that here.
+// FileEventsMax is the greatest length of such a line in bytes. The kernel returns at most 16 KiB
+// of events at once. An event takes at least 16 bytes there, and at most sixteen times as much
+// here.
 const FileEventsMax = 256 << 10
 
-// A FileEvent is a sandbox.FileEvent. Names are []byte, as in Start.
+// A FileEvent is a sandbox.FileEvent. Names are []byte for the reason given at Start.
 type FileEvent struct {
 	Op         int
 	Name, From []byte `json:",omitempty"`
 }
 
-// An Open asks for a program. If there is one of that ID, the channel goes on with it, whatever
-// Start says: so a client that does not know whether its first attempt got through just tries
-// again.
+// An Open asks for a program. If there is a program with that ID, the channel continues it and
+// Start is ignored. So a client that does not know whether its first attempt arrived can try again.
 type Open struct {
-	ID    string
-	Start *Start `json:",omitempty"` // nil: it has to be there
-	// Stdout and Stderr are how many bytes of each the client has. -1: send from the oldest byte
-	// that there is.
+	ID string
+	// Start says what to start if there is no program with that ID. If it is nil, that is an error.
+	Start *Start `json:",omitempty"`
+	// Stdout and Stderr are how many bytes of each output the client has. With -1, boxd sends from
+	// the oldest byte that it keeps.
 	Stdout, Stderr int64
 }
 
@@ -278,22 +332,22 @@ type Start struct {
 	User       string
 	ReplaceEnv bool  // Env is the whole environment
 	Joined     bool  // standard error goes where standard output goes
-	Rows, Cols int   // of the terminal; 0: none
-	Commands   bool  // the standard input is not the terminal but a socket, for a shell's commands
-	Spool      int64 // bytes of the last output that are kept; in a kept box after release too
+	Rows, Cols int   // the terminal's size; 0 if the program gets no terminal
+	Commands   bool  // the standard input is a socket for a shell's commands, not the terminal
+	Spool      int64 // how many bytes of the last output to keep, in a kept box also after release
 }
 
-// A Listen says where boxd is to listen. If there is a listener of that ID, it stays as it is,
-// whatever the rest says.
+// A Listen says where boxd is to listen. If there is a listener with that ID, boxd ignores the
+// other fields.
 type Listen struct {
 	ID               string
-	Network, Address string // as of net.Listen
+	Network, Address string // as for net.Listen
 }
 
-// An Accept says who has connected where.
+// An Accept describes a connection to a listener.
 type Accept struct {
 	ID     string // the listener's
-	Origin string // the other end's address; "" if it has none
+	Origin string // the address of the other end; "" if it has none
 }
 
 // ListenBacklog is how many connections to one listener boxd announces before the client has
@@ -308,23 +362,23 @@ type Program struct {
 	Commands   bool
 }
 
-// A State is boxd's first word on a program's channel.
+// A State is the first message of boxd on a program's channel.
 type State struct {
 	PID            uint64
-	Input          uint64 // how many bytes of the input have been taken
-	Commands       uint64 // and of the commands
-	Stdout, Stderr uint64 // the output that follows begins at these offsets
-	OutTotal       uint64 // how many bytes of standard output there are by now
+	Input          uint64 // how many bytes of the input boxd has taken
+	Commands       uint64 // how many bytes of the commands boxd has taken
+	Stdout, Stderr uint64 // the offsets at which the output that follows begins
+	OutTotal       uint64 // how many bytes of standard output there are so far
 }
 
-// An Ack counts bytes.
-// in boxd's AckRequest, Stdout counts the input and Stderr the commands
+// An Ack counts bytes of both outputs. In an AckRequest to the client, Stdout counts the input and
+// Stderr the commands, and 0 says nothing.
 type Ack struct{ Stdout, Stderr uint64 }
 
 // A Total counts bytes.
 type Total struct{ Bytes uint64 }
 
-// An Exit is how a program ended.
+// An Exit says how a program ended: with Code, or by Signal if that is not 0.
 type Exit struct{ Code, Signal uint32 }
 
 // A Window is as in RFC 4254, section 6.7.
