@@ -72,7 +72,7 @@
 // The owner makes them to boxd. An empty Reply means that only success or failure is reported.
 //
 //	Name             Payload          Reply            Meaning
-//	HoldRequest      ids, JSON                         release all other programs, end other listeners
+//	HoldRequest      ids, JSON                         keep only these programs and listeners
 //	ListRequest                       []Program, JSON  the programs that an owner can continue
 //	ForgetRequest    a program's id                    release it, and keep none of its output
 //	GuestRequest     a public key                      its holder may log in as a guest
@@ -86,8 +86,8 @@
 //
 //	Name               Payload              Reply           Meaning
 //	TreeRequest        process ids          []proc.Process  these and their descendants
-//	AliveRequest       process ids          []proc.Process  those that have not ended
-//	MarkedRequest      a word               process ids     those with the word in their environment
+//	AliveRequest       process ids          []proc.Process  those that exist, zombies too
+//	MarkedRequest      a word               process ids     those that have it in their environment
 //	SignalRequest      Signal               a number        how many signals were sent
 //	ProgramRequest     a process id         Environment     what it was executed with
 //	ResetModesRequest  a terminal's number  null            reset the terminal's modes
@@ -96,15 +96,15 @@
 //	InterruptRequest   a program's id       true or false   whether a SIGINT was sent
 //	SettleRequest      Settle               Settled         wait for input and output on their way
 //	DiscardRequest     Discard              a number        how many bytes of input were dropped
-//	OOMRequest         OOM                  a number        how many processes the kernel has killed
+//	OOMRequest         OOM                  a number        how many the kernel has killed
 //
 // # Channels
 //
 //	Name            Opened by  Extra data    Then
 //	ProgramChannel  client                   Open goes as a frame; see Programs
-//	UnpackChannel   client     a path        an archive goes to boxd, then DoneRequest to the client
-//	PackChannel     client     a path        an archive goes to the client, then DoneRequest
-//	AskChannel      client     a request     payload and answer of that global request go as frames
+//	UnpackChannel   client     a path        an archive to boxd, then DoneRequest to the client
+//	PackChannel     client     a path        an archive to the client, then DoneRequest
+//	AskChannel      client     a request     its payload and its answer go as frames
 //	AcceptChannel   boxd       Accept, JSON  the data of a connection to a listener
 //
 // The payload of [DoneRequest] is empty if all went well, else a [Failure] as JSON.
