@@ -13,19 +13,19 @@ import (
 // An attachment is a client's channel to a program. A program has one at most: a new one takes the
 // place of the one before.
 type attachment struct {
-	ch   ssh.Channel
-	over chan struct{} // closed when another takes its place, or its channel ends
-	once sync.Once
+	ch    ssh.Channel
+	ended chan struct{} // closed when another takes its place or its channel ends
+	once  sync.Once
 }
 
-// serve attaches a channel to the program, and returns when the channel is closed. stdout and
-// stderr are the offsets from which on the client wants the outputs; -1 is the oldest byte that
-// there is.
-func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, stderr int64) {
-	a := &attachment{ch: ch, over: make(chan struct{})}
+// attach attaches a channel to the program, and returns when the channel is closed. stdout and
+// stderr are the offsets at which the client wants the outputs to begin; -1 is the oldest byte that
+// is kept.
+func (p *program) attach(ch ssh.Channel, requests <-chan *ssh.Request, stdout, stderr int64) {
+	a := &attachment{ch: ch, ended: make(chan struct{})}
 	p.mu.Lock()
 	if before := p.attached; before != nil {
-		p.detach(before)
+		p.detachLocked(before)
 	}
 	p.attached = a
 	p.mu.Unlock()
@@ -58,7 +58,7 @@ func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, st
 	var senders sync.WaitGroup
 	var ended [2]int64
 	send := func(i int, o *output, w io.Writer, offset int64) {
-		senders.Go(func() { ended[i] = a.send(o, w, offset) })
+		senders.Go(func() { ended[i] = a.sendOutput(o, w, offset) })
 	}
 	send(0, p.out, ch, from[0])
 	if p.err != nil {
@@ -66,7 +66,7 @@ func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, st
 	}
 	go func() {
 		senders.Wait()
-		if !a.isOver() {
+		if !a.hasEnded() {
 			ch.SendRequest(wire.OutputEndRequest, false,
 				ssh.Marshal(&wire.Ack{Stdout: uint64(ended[0]), Stderr: uint64(ended[1])}))
 			ch.CloseWrite()
@@ -81,12 +81,14 @@ func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, st
 					Signal: uint32(status.Signal())}
 			}
 			ch.SendRequest(wire.ExitRequest, false, ssh.Marshal(&exit))
-		case <-a.over:
+		case <-a.ended:
 		}
 	}()
-	go a.take(p.in, ch, func(taken int64) wire.Ack { return wire.Ack{Stdout: uint64(taken)} })
+	go a.receiveInput(p.in, ch, func(taken int64) wire.Ack {
+		return wire.Ack{Stdout: uint64(taken)}
+	})
 	if p.commands != nil {
-		go a.take(p.commands, countedCommands{ch.Stderr(), p}, func(taken int64) wire.Ack {
+		go a.receiveInput(p.commands, countedCommands{ch.Stderr(), p}, func(taken int64) wire.Ack {
 			return wire.Ack{Stderr: uint64(taken)}
 		})
 	}
@@ -100,13 +102,13 @@ func (p *program) serve(ch ssh.Channel, requests <-chan *ssh.Request, stdout, st
 		}
 	}
 	p.mu.Lock()
-	p.detach(a)
+	p.detachLocked(a)
 	p.mu.Unlock()
 }
 
-// detach ends an attachment; p.mu is held.
-func (p *program) detach(a *attachment) {
-	a.once.Do(func() { close(a.over) })
+// detachLocked ends an attachment.
+func (p *program) detachLocked(a *attachment) {
+	a.once.Do(func() { close(a.ended) })
 	if p.attached == a {
 		p.attached = nil
 		p.out.unfollow()
@@ -121,7 +123,7 @@ func (p *program) detach(a *attachment) {
 	}()
 }
 
-// wakeInputs has whoever passes on a former client's input see that it is over.
+// wakeInputs wakes goroutines that pass on the input of a former client, so that they end.
 func (p *program) wakeInputs() {
 	p.in.wake()
 	if p.commands != nil {
@@ -129,21 +131,21 @@ func (p *program) wakeInputs() {
 	}
 }
 
-func (a *attachment) isOver() bool {
+func (a *attachment) hasEnded() bool {
 	select {
-	case <-a.over:
+	case <-a.ended:
 		return true
 	default:
 		return false
 	}
 }
 
-// send sends an output from offset on, until its end or the attachment's, and returns the offset up
-// to which it has been sent.
-func (a *attachment) send(o *output, w io.Writer, offset int64) int64 {
+// sendOutput sends an output from offset on, until its end or the attachment's. It returns the
+// offset up to which it has sent the output.
+func (a *attachment) sendOutput(o *output, w io.Writer, offset int64) int64 {
 	buf := make([]byte, 32<<10)
 	for {
-		n, err := o.read(buf, offset, a.over)
+		n, err := o.read(buf, offset, a.ended)
 		if err != nil || n == 0 {
 			return offset
 		}
@@ -154,15 +156,15 @@ func (a *attachment) send(o *output, w io.Writer, offset int64) int64 {
 	}
 }
 
-// take passes an input of the client's, which comes from r, on to the program, and acknowledges it.
-// An offset of 0 in an Ack says nothing.
-func (a *attachment) take(in *input, r io.Reader, ack func(taken int64) wire.Ack) {
+// receiveInput passes one of the client's inputs, which it reads from r, on to the program, and
+// acknowledges it. In an Ack an offset of 0 says nothing.
+func (a *attachment) receiveInput(in *input, r io.Reader, ack func(taken int64) wire.Ack) {
 	buf := make([]byte, 32<<10)
 	var told int64
 	for {
 		n, err := r.Read(buf)
 		if n > 0 {
-			taken, ok := in.take(buf[:n], func() bool { return !a.isOver() })
+			taken, ok := in.enqueue(buf[:n], func() bool { return !a.hasEnded() })
 			if !ok {
 				return
 			}

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropCapabilities executes this program anew without what a user other than root does not have in
-// Docker: Podman gives the processes of such a container all capabilities that are there for root,
-// to become anybody among them. What sudo may get (the bounding set) stays. It returns if there are
-// none to drop.
+// dropCapabilities executes this program again without the capabilities that a user other than root
+// does not have in Docker. Podman gives the processes of such a user all capabilities of root's,
+// among them those to become any user. What sudo may get (the bounding set) stays. dropCapabilities
+// returns nil if there are none to drop.
 //
-// A thread has capabilities of its own. That which executes the program has them for all there will
-// be.
+// Each thread has capabilities of its own. The process gets those of the thread that executes the
+// program.
 func dropCapabilities() error {
 	if os.Geteuid() == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 )
 
 // Children are the programs that boxd has started. As process 1, boxd also inherits all orphans,
-// and has to wait for each process that ends. One goroutine waits, for any process, and hands each
-// child its status. (os/exec would wait for its own child beside it, and each of the two would take
+// and has to wait for each process that ends. One goroutine waits for any process, and passes each
+// child its status. (If os/exec waited for its own children too, each of the two would take
 // statuses that the other needs.)
 type children struct {
 	mu    sync.Mutex // held while a child is started, until it is in known
@@ -35,7 +35,7 @@ func newChildren() *children {
 	return c
 }
 
-// reap waits for children, for ever.
+// reap waits for children. It never returns.
 func (c *children) reap() {
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, syscall.SIGCHLD)
@@ -68,8 +68,8 @@ func (c *children) collect() {
 	}
 }
 
-// start starts a program on these streams, as the leader of a process session; terminal says that
-// the outputs are that session's terminal.
+// start starts a program on these streams, as the leader of a new session. terminal says that the
+// outputs are the controlling terminal of that session.
 func (c *children) start(p *prepared, streams [3]*os.File, terminal bool) (*child, error) {
 	attr := &syscall.ProcAttr{Dir: p.dir, Env: p.env,
 		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: terminal, Ctty: 1,
@@ -82,7 +82,9 @@ func (c *children) start(p *prepared, streams [3]*os.File, terminal bool) (*chil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pid, err := c.score.lend(func() (int, error) { return syscall.ForkExec(p.path, p.args, attr) })
+	pid, err := c.score.whileStarting(func() (int, error) {
+		return syscall.ForkExec(p.path, p.args, attr)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +93,8 @@ func (c *children) start(p *prepared, streams [3]*os.File, terminal bool) (*chil
 	return child, nil
 }
 
-// signal sends a signal to the process group that the child leads. Once the child has been waited
-// for, its number may be another process's, and nothing is sent.
+// signal sends a signal to the process group that the child leads. If the child has been waited
+// for, another process may have its id, so nothing is sent and the error is os.ErrProcessDone.
 func (c *children) signal(child *child, sig syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +104,8 @@ func (c *children) signal(child *child, sig syscall.Signal) error {
 	return syscall.Kill(-child.pid, sig)
 }
 
-// each calls f for each child. No child is waited for meanwhile, so each pid is still the child's.
+// each calls f for each child. Meanwhile no child is waited for, so that each pid is still the
+// child's.
 func (c *children) each(f func(pid int)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

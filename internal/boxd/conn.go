@@ -12,34 +12,35 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A conn is a connection that has logged in.
+// A conn is a connection whose client has logged in.
 type conn struct {
 	*ssh.ServerConn
 	raw      *bufferedConn
 	s        *server
 	owner    bool
 	forwards forwards
-	open     atomic.Int32 // channels
+	channels atomic.Int32 // how many are open
 	flooded  atomic.Bool  // the client has asked for too many
 }
 
-// The most channels that one connection may have open.
+// The greatest number of channels that one connection may have open.
 const (
 	ownerChannels = 100000
 	guestChannels = 1000
 )
 
-// cut reports whether the connection has ended, so that the end of a channel need not be what the
-// client has sent. It is known before any channel ends by that.
+// cut reports whether the connection has ended. Then the end of a channel need not be the end of
+// what the client has sent. cut reports true before a channel ends because of that.
 func (c *conn) cut() bool { return c.raw.ended.Load() }
 
-// serve serves channels and requests until the connection's end. A person's ssh asks for its
-// listeners (-R) before its session, and does not wait for the answers: a guest's channel begins
-// when they are there. The owner waits itself, and has questions that take longer.
+// serve serves channels and requests until the connection ends. A person's ssh asks for its
+// listeners (-R) before its session, and does not wait for the answers. So a guest's channel begins
+// when these requests have been answered. The owner waits for its answers itself, and asks
+// questions that take longer.
 func (c *conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 	defer c.forwards.close()
 	if c.owner {
-		go c.requests(requests)
+		go c.serveRequests(requests)
 		requests = nil
 	}
 	for {
@@ -54,62 +55,62 @@ func (c *conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 			if !more {
 				return
 			}
-			for len(requests) > 0 { // they have come before it
+			for len(requests) > 0 { // they came before the channel
 				c.answer(<-requests)
 			}
-			if !c.enter() {
+			if !c.countChannel() {
 				ch.Reject(ssh.ResourceShortage, "too many channels")
 				continue
 			}
 			go func() {
-				defer c.open.Add(-1)
-				c.channel(ch)
+				defer c.channels.Add(-1)
+				c.serveChannel(ch)
 			}()
 		}
 	}
 }
 
-// enter counts a channel in c.open, and reports false if there are too many. Whoever ends the
-// channel subtracts it.
-func (c *conn) enter() bool {
+// countChannel counts a channel in c.channels. It reports false if there are too many. The caller
+// subtracts the channel when it ends.
+func (c *conn) countChannel() bool {
 	limit := int32(guestChannels)
 	if c.owner {
 		limit = ownerChannels
 	}
-	if c.open.Add(1) <= limit {
+	if c.channels.Add(1) <= limit {
 		return true
 	}
-	c.open.Add(-1)
-	if !c.flooded.Swap(true) { // logged once: the log is on the engine's disk
+	c.channels.Add(-1)
+	if !c.flooded.Swap(true) { // log it once: the log is on the engine's disk
 		c.s.log.Warn("too many channels on a connection")
 	}
 	return false
 }
 
-// channel serves one channel to its end.
-func (c *conn) channel(ch ssh.NewChannel) {
+// serveChannel serves one channel to its end.
+func (c *conn) serveChannel(ch ssh.NewChannel) {
 	switch kind := ch.ChannelType(); {
 	case kind == "session":
-		c.session(ch)
+		c.serveSession(ch)
 	case kind == "direct-tcpip":
 		c.directTCP(ch)
 	case kind == "direct-streamlocal@openssh.com":
 		c.directUnix(ch)
 	case c.owner && kind == wire.ProgramChannel:
-		c.program(ch)
+		c.serveProgram(ch)
 	case c.owner && kind == wire.AskChannel:
-		c.ask(ch)
+		c.serveAsk(ch)
 	case c.owner && kind == wire.PackChannel:
-		c.pack(ch)
+		c.servePack(ch)
 	case c.owner && kind == wire.UnpackChannel:
-		c.unpack(ch)
+		c.serveUnpack(ch)
 	default:
 		ch.Reject(ssh.UnknownChannelType, "unknown channel type")
 	}
 }
 
-// requests answers global requests.
-func (c *conn) requests(requests <-chan *ssh.Request) {
+// serveRequests answers global requests.
+func (c *conn) serveRequests(requests <-chan *ssh.Request) {
 	for r := range requests {
 		c.answer(r)
 	}
@@ -125,8 +126,8 @@ func (c *conn) answer(r *ssh.Request) {
 	}
 }
 
-// ask answers a global request whose payload or reply is long, on a channel of its own.
-func (c *conn) ask(newChannel ssh.NewChannel) {
+// serveAsk serves an AskChannel: a global request whose payload or reply is too long for a message.
+func (c *conn) serveAsk(newChannel ssh.NewChannel) {
 	ch, requests, err := newChannel.Accept()
 	if err != nil {
 		return
@@ -146,7 +147,7 @@ func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {
 	case kind == "tcpip-forward", kind == "cancel-tcpip-forward",
 		kind == "streamlocal-forward@openssh.com", kind == "cancel-streamlocal-forward@openssh.com":
 		return c.forward(r)
-	case !c.owner: // also refuses keepalive@openssh.com, whose sender is content with any answer
+	case !c.owner: // this refuses keepalive@openssh.com too, whose sender takes any answer
 		return false, nil
 	case kind == wire.ListRequest:
 		list, err := json.Marshal(c.s.list())
@@ -156,24 +157,24 @@ func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {
 		if json.Unmarshal(r.Payload, &ids) != nil {
 			return false, nil
 		}
-		c.s.only(c)
-		c.s.hold(ids)
+		c.s.closeOtherOwners(c)
+		c.s.releaseOthers(ids)
 		c.s.unlisten(func(l *listener) bool { return !slices.Contains(ids, l.id) })
 		return true, nil
 	case kind == wire.ListenRequest:
-		address, err := c.s.listenFor(r.Payload)
+		address, err := c.s.listenForOwner(r.Payload)
 		if err != nil {
 			return false, wire.Fail(err).Encode()
 		}
 		return true, []byte(address)
 	case kind == wire.ForgetRequest:
-		c.s.forget(string(r.Payload))
+		c.s.forgetProgram(string(r.Payload))
 		return true, nil
 	case kind == wire.UnlistenRequest:
 		c.s.unlisten(func(l *listener) bool { return l.id == string(r.Payload) })
 		return true, nil
 	case kind == wire.EndRequest && c.s.dir != "":
-		c.s.vanish()
+		c.s.destroy()
 		r.Reply(true, nil)
 		os.Exit(0)
 	case kind == wire.GuestRequest:
@@ -186,7 +187,7 @@ func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {
 		c.s.guests[string(key.Marshal())] = true
 		return true, nil
 	}
-	answer, known, err := c.s.processes(r.Type, r.Payload)
+	answer, known, err := c.s.answerQuestion(r.Type, r.Payload)
 	if err != nil {
 		return false, []byte(err.Error())
 	}

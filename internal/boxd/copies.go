@@ -15,43 +15,43 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// pack serves a PackChannel.
-func (c *conn) pack(nc ssh.NewChannel) {
-	c.copy(nc, func(ch ssh.Channel, path string) error { return archive.Pack(ch, path) })
+// servePack serves a PackChannel.
+func (c *conn) servePack(nc ssh.NewChannel) {
+	c.serveCopy(nc, func(ch ssh.Channel, path string) error { return archive.Pack(ch, path) })
 }
 
-// unpack serves an UnpackChannel.
-func (c *conn) unpack(nc ssh.NewChannel) {
-	c.copy(nc, func(ch ssh.Channel, path string) error {
+// serveUnpack serves an UnpackChannel.
+func (c *conn) serveUnpack(nc ssh.NewChannel) {
+	c.serveCopy(nc, func(ch ssh.Channel, path string) error {
 		err := archive.Unpack(context.Background(), ch, path, archive.Options{Trusted: true})
 		if err == nil {
 			_, err = io.Copy(io.Discard, ch)
 		}
 		if unfinished(err) {
-			return errUnasked
+			return errCopyAbandoned
 		}
 		return err
 	})
 }
 
-// errUnasked is the error of a copy whose archive ended without its trailer: the client has given
-// up, or the connection was cut. Where half of it still works, the client would take an answer for
-// the copy's own end.
-var errUnasked = errors.New("nobody waits for the copy any more")
+// errCopyAbandoned is the error of a copy whose archive ended without its trailer: the client has
+// given up, or the connection was cut. If the other direction of the connection still works, the
+// client would take an answer for the result of the copy.
+var errCopyAbandoned = errors.New("the client no longer waits for the copy")
 
-// copy makes a copy, and tells the client how it went.
-func (c *conn) copy(nc ssh.NewChannel, do func(ch ssh.Channel, path string) error) {
+// serveCopy makes a copy, and tells the client the result.
+func (c *conn) serveCopy(nc ssh.NewChannel, do func(ch ssh.Channel, path string) error) {
 	path := archive.ExpandHome(string(nc.ExtraData()), c.s.homeDir())
 	ch, requests, err := nc.Accept()
 	if err != nil {
 		return
 	}
 	defer ch.Close()
-	c.s.threads.more(1)
-	defer c.s.threads.more(-1)
+	c.s.threads.addCopies(1)
+	defer c.s.threads.addCopies(-1)
 	go ssh.DiscardRequests(requests)
 	var failure []byte
-	if err := do(ch, path); err == errUnasked {
+	if err := do(ch, path); err == errCopyAbandoned {
 		return
 	} else if err != nil {
 		if errors.Is(err, io.EOF) {
@@ -64,7 +64,7 @@ func (c *conn) copy(nc ssh.NewChannel, do func(ch ssh.Channel, path string) erro
 
 // homeDir returns the user's home directory, or the working directory if there is none.
 func (s *server) homeDir() string {
-	for _, kv := range slices.Backward(s.env) { // the last one is what programs have
+	for _, kv := range slices.Backward(s.env) { // programs see the last value
 		if home, ok := strings.CutPrefix(kv, "HOME="); ok && home != "" {
 			return home
 		}

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A direct is a file in non-blocking mode whose system calls are made without telling Go's
-// scheduler. The scheduler takes a call that lasts longer than 20 µs for one that waits, and hands
-// the only turn to run (GOMAXPROCS is 1) to another thread, which costs more than the call. These
-// calls never wait.
+// A direct is a file in non-blocking mode. Its system calls never wait, so they are made without
+// telling Go's scheduler. If a call lasts longer than 20 µs, the scheduler assumes that it waits,
+// and passes the only right to run (GOMAXPROCS is 1) to another thread. That costs more than the
+// call.
 type direct struct {
 	*os.File
 	conn syscall.RawConn

@@ -11,8 +11,8 @@ import (
 	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
-// ourAccount is what the image's /etc/passwd says about boxd's user, as whom programs run. Many
-// images have no entry, or no such file.
+// ourAccount returns what the image's /etc/passwd says about boxd's user, who is also the user of
+// the programs. Many images have no entry, or no such file; then the Account is empty.
 func ourAccount() programs.Account {
 	a, err := programs.ReadAccount("", os.Getuid())
 	if err != nil {
@@ -24,7 +24,7 @@ func ourAccount() programs.Account {
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // environment returns the environment of programs: the container's, and what a login would add for
-// the variables that the container does not set.
+// variables that the container does not set.
 func environment(container []string) []string {
 	us := ourAccount()
 	env := us.Environ([]string{defaultPath})
@@ -36,17 +36,18 @@ func environment(container []string) []string {
 	return env
 }
 
-// loginEnvironment returns the environment of programs on a machine: as the login has it, but for
-// what its shell, and an sshd that has it execute another command, say of boxd itself.
+// loginEnvironment returns the environment of programs on a machine: the login's, without the
+// variables that describe boxd itself. The login's shell sets one, and an sshd that executes
+// another command (ForceCommand) the other.
 func loginEnvironment(login []string) []string {
 	return slices.DeleteFunc(slices.Clone(login), func(kv string) bool {
 		return strings.HasPrefix(kv, "_=") || strings.HasPrefix(kv, "SSH_ORIGINAL_COMMAND=")
 	})
 }
 
-// last removes all but the last value of each variable. Of several, some shells would take the
-// first.
-func last(env []string) []string {
+// lastValues removes all but the last value of each variable. If there were several, some shells
+// would take the first.
+func lastValues(env []string) []string {
 	at := map[string]int{}
 	var kept []string
 	for _, kv := range env {
@@ -61,9 +62,9 @@ func last(env []string) []string {
 	return kept
 }
 
-// home returns the directory in which programs start by default: the container's working directory
-// or, if that is the root, the user's home.
-func (s *server) home() string {
+// startDir returns the directory in which programs start by default: the container's working
+// directory or, if that is the root, the user's home.
+func (s *server) startDir() string {
 	dir, err := os.Getwd()
 	if err == nil && dir != "/" {
 		return dir
@@ -85,13 +86,13 @@ type prepared struct {
 	as   *programs.Account // nil: boxd's own
 }
 
-// A request is what a client says of a program.
+// A request is a client's description of a program.
 type request struct {
 	args       []string
-	dir        string // "" is home(), where a relative one starts
+	dir        string // "" is startDir(); a relative one is relative to that
 	env        []string
 	user       string // "" is boxd's own
-	replaceEnv bool   // env is the whole environment, not added to the box's
+	replaceEnv bool   // env is the whole environment, and not added to the box's
 }
 
 // prepare finds the program args[0].
@@ -102,13 +103,13 @@ func (s *server) prepare(r request) (*prepared, error) {
 	}
 	dir := r.dir
 	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(s.home(), dir)
+		dir = filepath.Join(s.startDir(), dir)
 	}
 	env := slices.Clone(r.env)
 	if !r.replaceEnv {
 		env = slices.Concat(account.Environ(s.env), r.env, []string{"PWD=" + dir})
 	}
-	env = last(env)
+	env = lastValues(env)
 	var path string
 	err = account.Do(func() error {
 		if r.dir != "" || account != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/sandshell/sandshell/internal/fswatch"
 )
 
-// serveWatch is the program with which the owner watches files: it prints what changes in a
-// directory, or of a file, until its input ends. It is a child like the user's programs, with their
-// rights.
+// serveWatch is the command "boxd watch", with which the owner watches files. It prints what
+// changes in a directory, or in a file, until its input ends. It is a child of boxd like the user's
+// programs, with their rights.
 func serveWatch(name string) error {
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
-		os.Exit(0) // whatever it waits for: events, or their reader
+		os.Exit(0) // also while it waits for events, or for their reader
 	}()
 	lines := json.NewEncoder(os.Stdout)
 	w, err := fswatch.New(name)

@@ -171,7 +171,7 @@ func TestManyCallers(t *testing.T) {
 	w := b.witness()
 	before := b.steady()
 	var silent []*joined
-	for i := range 2 * maxCallers {
+	for i := range 2 * maxPending {
 		c := b.dial()
 		if i%3 == 0 {
 			c.Write([]byte("SSH-2.0-x\r\n"))

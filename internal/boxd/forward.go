@@ -19,14 +19,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// dialLimit is how long boxd tries to make a connection that a client asks for.
+// dialLimit bounds a connection that boxd makes for a client.
 const dialLimit = 20 * time.Second
 
-// afterCloseLimit is how long boxd goes on, after a client has closed a channel, to deliver what
-// the client sent before.
+// afterCloseLimit bounds the delivery of what a client has sent before it closed a channel.
 const afterCloseLimit = 10 * time.Second
 
-// Forwards are the addresses that boxd listens on for one client's connection. The zero value has
+// Forwards are the addresses on which boxd listens for one client's connection. The zero value has
 // none.
 type forwards struct {
 	mu        sync.Mutex
@@ -34,16 +33,16 @@ type forwards struct {
 	listeners map[forwardKey][]net.Listener
 }
 
-// A forwardKey is an address in the client's words. The client cancels by these words, and is told
-// by them where a connection has come.
+// A forwardKey is an address as the client has written it. The client cancels with the same words,
+// and boxd announces connections with them.
 type forwardKey struct {
 	network, address string // network: tcp or unix
 	port             uint32
 }
 
-var errForwarded = errors.New("it is listened on already")
+var errForwarded = errors.New("this connection listens there already")
 
-// add keeps the listeners of an address. If it returns an error, the caller has to close them.
+// add adds the listeners of an address. If it returns an error, the caller has to close them.
 func (f *forwards) add(key forwardKey, listeners []net.Listener) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,7 +70,7 @@ func (f *forwards) cancel(key forwardKey) bool {
 	return listeners != nil
 }
 
-// close ends all listening. Connections that have come end with their channels.
+// close closes all listeners. Connections that were accepted end with their channels.
 func (f *forwards) close() {
 	f.mu.Lock()
 	all := f.listeners
@@ -197,12 +196,12 @@ func (c *conn) socketPath(path string) (string, error) {
 		return "", syscall.EINVAL
 	}
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(c.s.home(), path)
+		path = filepath.Join(c.s.startDir(), path)
 	}
 	return path, nil
 }
 
-// accept announces each connection that comes to the client.
+// accept announces each connection to the client.
 func (c *conn) accept(l net.Listener, key forwardKey) {
 	for {
 		accepted, err := l.Accept()
@@ -214,12 +213,12 @@ func (c *conn) accept(l net.Listener, key forwardKey) {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		if !c.enter() {
+		if !c.countChannel() {
 			accepted.Close()
 			continue
 		}
 		go func() {
-			defer c.open.Add(-1)
+			defer c.channels.Add(-1)
 			c.announce(accepted.(halfCloser), key)
 		}()
 	}
@@ -241,7 +240,7 @@ func (c *conn) announce(accepted halfCloser, key forwardKey) {
 	}
 	ch, requests, err := c.OpenChannel(kind, extra)
 	if err != nil {
-		return // the client has nothing to connect it to
+		return // the client does not accept it
 	}
 	relay(ch, requests, accepted, c)
 }
@@ -283,7 +282,7 @@ func (c *conn) directUnix(newChannel ssh.NewChannel) {
 	})
 }
 
-// connect connects, and serves the channel to its end.
+// connect makes a connection with dial, and serves the channel to its end.
 func (c *conn) connect(newChannel ssh.NewChannel, dial func(context.Context) (net.Conn, error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), dialLimit)
 	dialed, err := dial(ctx)
@@ -301,8 +300,8 @@ func (c *conn) connect(newChannel ssh.NewChannel, dial func(context.Context) (ne
 }
 
 func dialTCP(ctx context.Context, host string, port uint32) (net.Conn, error) {
-	// Go's own resolver needs no C library, and none of the files that many images lack. But
-	// "localhost" it only knows from /etc/hosts, one of them.
+	// Go's own resolver needs no C library, and none of the files that many images lack. But it
+	// knows "localhost" only from /etc/hosts, which is one of these files.
 	dialer := net.Dialer{Resolver: &net.Resolver{PreferGo: true}}
 	address := func(host string) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
 	if host != "" && !strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
@@ -324,7 +323,7 @@ func dialUnix(ctx context.Context, path string) (net.Conn, error) {
 		if !errors.Is(err, syscall.EAGAIN) {
 			return conn, err
 		}
-		select { // the socket's queue is full; only a blocking connect would wait for room
+		select { // the socket's queue is full, and a non-blocking connect does not wait for room
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -332,8 +331,8 @@ func dialUnix(ctx context.Context, path string) (net.Conn, error) {
 	}
 }
 
-// reason says why a connection failed in the C library's words: clients get these from sshd, and
-// sshbox reads them.
+// reason says why a connection failed in the words of the C library, as sshd does. The client
+// parses these words.
 func reason(err error) string {
 	var errno syscall.Errno
 	var name *net.DNSError
@@ -352,22 +351,22 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// A halfCloser is a connection whose directions end one by one.
+// A halfCloser is a connection whose two directions end separately.
 type halfCloser interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// relay carries data both ways until both have ended, or the channel is closed. When the client's
-// connection is cut, conn does not end like one that was ended there: what has come is not all, and
-// the program has to know.
+// relay carries data both ways until both have ended, or the channel is closed. If the client's
+// connection is cut, not all data has arrived. relay then resets conn, so that the program does not
+// take the cut for the end.
 func relay(ch ssh.Channel, requests <-chan *ssh.Request, conn halfCloser, on *conn) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		ssh.DiscardRequests(requests)
-		// The client has closed the channel: it takes nothing more, but what it sent before is
-		// still to be delivered.
+		// The client has closed the channel and reads nothing more. What it sent before is still
+		// to be delivered.
 		now := time.Now()
 		conn.SetReadDeadline(now)
 		conn.SetWriteDeadline(now.Add(afterCloseLimit))
@@ -392,8 +391,8 @@ func relay(ch ssh.Channel, requests <-chan *ssh.Request, conn halfCloser, on *co
 	<-over
 }
 
-// reset has the other end of a TCP connection read an error in place of the end. A Unix socket
-// knows no such thing.
+// reset resets a TCP connection, so that the other end reads an error and not the end. A Unix
+// socket cannot do that.
 func reset(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		tcp.SetLinger(0)

@@ -45,7 +45,7 @@ func FuzzClaimBefore(f *testing.F) {
 		s.owner = ""
 		var answer bytes.Buffer
 		in := bufio.NewReaderSize(bytes.NewReader(text), 64<<10)
-		err := s.claimBefore(in, &answer)
+		err := s.claimBeforeSSH(in, &answer)
 		if answer.Len() > 0 && !strings.HasSuffix(answer.String(), "\n") {
 			t.Errorf("it answers %q", answer.String())
 		}
@@ -182,7 +182,7 @@ func FuzzProgramRequest(f *testing.F) {
 		}
 		p := &program{in: newInput(), out: newOutput(0), err: newOutput(0)}
 		p.out.write(make([]byte, 100))
-		p.in.take(make([]byte, 10), func() bool { return true })
+		p.in.enqueue(make([]byte, 10), func() bool { return true })
 		p.request(&ssh.Request{Type: kind, Payload: payload})
 		if p.out.acked < 0 || p.out.acked > 100 || p.err.acked != 0 {
 			t.Errorf("%d and %d bytes are acknowledged", p.out.acked, p.err.acked)

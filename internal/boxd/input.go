@@ -8,35 +8,35 @@ import (
 )
 
 // An input is a queue between the client and the program's standard input, its terminal or the pipe
-// of its commands. One goroutine, drain, writes to the program; take, which adds to the queue,
+// of its commands. One goroutine, drain, writes to the program. enqueue adds to the queue, and
 // blocks while the queue is long.
 type input struct {
-	mu     sync.Mutex
-	change *sync.Cond
-	queue  [][]byte
-	queued int
-	taken  int64 // how many bytes have come from the client
-	ends   int64 // how many bytes there are in all; -1 while that is not known
-	over   bool  // nothing more is written to the program
+	mu      sync.Mutex
+	change  *sync.Cond
+	queue   [][]byte
+	queued  int
+	taken   int64 // how many bytes have been received from the client
+	endsAt  int64 // how many bytes there are in total; -1 if that is not known yet
+	stopped bool  // nothing more is written to the program
 
-	dropUntil int64 // what comes before this offset is not for the program any more
-	dropped   int   // so many bytes were dropped
+	dropUntil int64 // what comes before this offset is dropped
+	dropped   int   // how many bytes were dropped since resetDropped
 }
 
 const inputMax = 64 << 10
 
 func newInput() *input {
-	i := &input{ends: -1}
+	i := &input{endsAt: -1}
 	i.change = sync.NewCond(&i.mu)
 	return i
 }
 
-// take adds p to the queue, and returns how many bytes have been taken in all. It fails once
+// enqueue adds p to the queue, and returns how many bytes have been received in total. It fails if
 // current reports that the client is gone.
-func (i *input) take(p []byte, current func() bool) (taken int64, ok bool) {
+func (i *input) enqueue(p []byte, current func() bool) (taken int64, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for i.queued >= inputMax && !i.over && current() {
+	for i.queued >= inputMax && !i.stopped && current() {
 		i.change.Wait()
 	}
 	if !current() {
@@ -48,7 +48,7 @@ func (i *input) take(p []byte, current func() bool) (taken int64, ok bool) {
 		i.dropped += drop
 		p = p[drop:]
 	}
-	if !i.over && len(p) > 0 { // else the program reads no more, and p is dropped
+	if !i.stopped && len(p) > 0 { // else the program no longer reads, and p is dropped
 		i.queue = append(i.queue, append([]byte(nil), p...))
 		i.queued += len(p)
 	}
@@ -56,11 +56,11 @@ func (i *input) take(p []byte, current func() bool) (taken int64, ok bool) {
 	return i.taken, true
 }
 
-// end says that the input ends after total bytes.
-func (i *input) end(total int64) {
+// setEnd says that the input ends after total bytes.
+func (i *input) setEnd(total int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.ends = total
+	i.endsAt = total
 	i.change.Broadcast()
 }
 
@@ -70,15 +70,15 @@ func (i *input) total() int64 {
 	return i.taken
 }
 
-// given reports whether the first until bytes have been written to the program.
-func (i *input) given(until int64) bool {
+// written reports whether the first until bytes have been written to the program.
+func (i *input) written(until int64) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.over || i.taken >= until && i.queued == 0
+	return i.stopped || i.taken >= until && i.queued == 0
 }
 
-// drop drops what has not been written to the program of the first until bytes, those that are
-// still to come too.
+// drop drops what has not been written to the program of the first until bytes, including bytes
+// that have not been received yet.
 func (i *input) drop(until int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -100,34 +100,34 @@ func (i *input) drop(until int64) {
 	i.change.Broadcast()
 }
 
-// past reports whether the first until bytes have come, and have been written to the program or
-// dropped.
-func (i *input) past(until int64) bool {
+// processed reports whether the first until bytes have been received, and have been written to the
+// program or dropped.
+func (i *input) processed(until int64) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.over || i.taken-int64(i.queued) >= until
+	return i.stopped || i.taken-int64(i.queued) >= until
 }
 
-// takeDropped returns how many bytes drop has dropped since it was called last.
-func (i *input) takeDropped() (n int) {
+// resetDropped returns how many bytes drop has dropped since the last call.
+func (i *input) resetDropped() (n int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	n, i.dropped = i.dropped, 0
 	return n
 }
 
-// wake has every blocked take look again whether its client is still there.
+// wake has each blocked enqueue check again whether its client is still there.
 func (i *input) wake() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.change.Broadcast()
 }
 
-// stop drops the queue: nothing more is written to the program.
+// stop drops the queue. Nothing more is written to the program.
 func (i *input) stop() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.over, i.queue, i.queued = true, nil, 0
+	i.stopped, i.queue, i.queued = true, nil, 0
 	i.change.Broadcast()
 }
 
@@ -136,7 +136,7 @@ func (i *input) drain(w io.WriteCloser) {
 	defer w.Close()
 	for {
 		i.mu.Lock()
-		for len(i.queue) == 0 && !i.over && i.taken != i.ends {
+		for len(i.queue) == 0 && !i.stopped && i.taken != i.endsAt {
 			i.change.Wait()
 		}
 		if len(i.queue) == 0 {
@@ -151,7 +151,7 @@ func (i *input) drain(w io.WriteCloser) {
 		i.queued = max(0, i.queued-len(p))
 		i.change.Broadcast()
 		i.mu.Unlock()
-		if err != nil { // the program reads no more
+		if err != nil { // the program no longer reads
 			i.stop()
 			return
 		}

@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// install puts this program into a directory that a pod's containers share. Its client speaks with
-// a boxd of its own version only: the sums are those of its boxds.
+// install copies this program into a directory that the containers of a pod share. A client speaks
+// only with a boxd of its own version, and sums are the hashes of that version's programs.
 func install(dir string, sums []string) error {
 	program, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
@@ -25,7 +25,7 @@ func install(dir string, sums []string) error {
 	if err := os.WriteFile(part, program, 0o755); err != nil {
 		return err
 	}
-	if err := os.Chmod(part, 0o755); err != nil { // whatever the umask
+	if err := os.Chmod(part, 0o755); err != nil { // regardless of the umask
 		return err
 	}
 	return os.Rename(part, filepath.Join(dir, "boxd"))

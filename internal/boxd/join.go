@@ -13,23 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// join hands its standard input and output to the box, and stays until the box has no more use for
-// them: the engine closes the streams of a process when it ends.
+// join passes its standard input and output to the box, and stays until the box no longer needs
+// them: when a process ends, the engine closes its streams.
 func join(id string) error {
-	yieldMemory() // while the file is this user's
-	// Processes inside, of the same user, must not trace this one: it came from outside, and boxd
-	// trusts it.
+	raiseOOMScore() // before the file becomes root's
+	// This process came from outside, and boxd trusts it. So processes of the same user in the box
+	// must not trace it.
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	name, err := socketOf(id)
 	if err != nil {
 		return err
 	}
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: name, Net: "unix"})
-	// EAGAIN: somebody inside floods the socket, and its queue is full. ECONNREFUSED: boxd has only
-	// just been started.
+	// EAGAIN: a program of the box floods the socket, and its queue is full. ECONNREFUSED: boxd has
+	// just been started and does not listen yet.
 	for tries := 0; tries < joinTries && (errors.Is(err, unix.EAGAIN) ||
 		errors.Is(err, unix.ECONNREFUSED)); tries++ {
-		// there it listens before it has a name
+		// on a machine, boxd listens before the box has its name
 		if name == machineSocket && errors.Is(err, unix.ECONNREFUSED) {
 			return errNoBox
 		}
@@ -41,9 +41,9 @@ func join(id string) error {
 	}
 	defer conn.Close()
 	err = handOver(conn)
-	// ETOOMANYREFS: all processes of this user's id, in whichever container, have as many
-	// descriptors on their way as one process may have open (too_many_unix_fds in net/unix): many
-	// boxes start at once.
+	// ETOOMANYREFS: the processes with this user's id, in all containers together, are passing as
+	// many descriptors as one process may have open (too_many_unix_fds in net/unix). That happens
+	// when many boxes start at once.
 	for tries := 0; tries < joinTries && errors.Is(err, unix.ETOOMANYREFS); tries++ {
 		time.Sleep(joinPause)
 		err = handOver(conn)
@@ -52,8 +52,8 @@ func join(id string) error {
 		return fmt.Errorf("hand over the streams: %w", err)
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	// else they stay open here, and the client sees the end of a stream later than the box closes
-	// it
+	// If they stayed open here, the client would not see the end of a stream when the box closes
+	// it.
 	if err == nil {
 		unix.Dup3(int(null.Fd()), 0, 0)
 		unix.Dup3(int(null.Fd()), 1, 0)
@@ -62,7 +62,7 @@ func join(id string) error {
 	return nil
 }
 
-// For 5 s join tries again what other processes are in the way of.
+// join tries for 5 s if other processes are in the way.
 const (
 	joinTries = 500
 	joinPause = 10 * time.Millisecond
@@ -73,14 +73,14 @@ func handOver(conn *net.UnixConn) error {
 	return err
 }
 
-// Streams are the input and output that join has handed over, as a net.Conn.
+// Streams are the input and output that join has passed, as a net.Conn.
 type streams struct {
 	in, out *direct
-	joined  net.Conn // to join, which ends when it is closed
+	joined  net.Conn // to the process "boxd join", which ends when this is closed
 }
 
-// receive takes the streams that join hands over.
-func receive(conn *net.UnixConn) (*streams, error) {
+// receiveStreams receives the streams that join passes.
+func receiveStreams(conn *net.UnixConn) (*streams, error) {
 	oob := make([]byte, unix.CmsgSpace(2*4))
 	var b [1]byte
 	n, oobn, _, _, err := conn.ReadMsgUnix(b[:], oob)
@@ -98,7 +98,7 @@ func receive(conn *net.UnixConn) (*streams, error) {
 		for _, fd := range fds {
 			unix.Close(fd)
 		}
-		return nil, errors.New("it hands over no streams")
+		return nil, errors.New("it passes no streams")
 	}
 	for i, fd := range fds {
 		if err := unix.SetNonblock(fd, true); err != nil {
@@ -108,17 +108,18 @@ func receive(conn *net.UnixConn) (*streams, error) {
 			return nil, err
 		}
 	}
-	// fewer turns for much output; it may fail
+	// A larger pipe needs fewer switches for much output. It is no fault if this fails.
 	unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, 1<<20)
 	in, inErr := newDirect(os.NewFile(uintptr(fds[0]), "input"))
 	out, outErr := newDirect(os.NewFile(uintptr(fds[1]), "output"))
 	return &streams{in, out, conn}, errors.Join(inErr, outErr)
 }
 
-// watch closes the streams when join is killed: Docker cuts the streams of an exec 2 s after its
-// end (ProcessEvent in moby's daemon/monitor.go), and would cut short what begins in between.
-func (s *streams) watch() {
-	s.joined.Read(make([]byte, 1)) // join says nothing more
+// closeWithJoin closes the streams when join is killed. Docker cuts the streams of an exec 2 s
+// after its end (ProcessEvent in moby's daemon/monitor.go), and would interrupt what begins in
+// between.
+func (s *streams) closeWithJoin() {
+	s.joined.Read(make([]byte, 1)) // join sends nothing more
 	s.Close()
 }
 

@@ -16,28 +16,31 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A listener is an address on which boxd listens for its owner. It is boxd's and not the
-// connection's: when that is cut, the listener stays, and what connects meanwhile waits.
+// A listener is an address on which boxd listens for its owner. It belongs to boxd and not to the
+// connection. If the connection is cut, the listener stays, and connections to it wait.
 type listener struct {
 	net.Listener
 	id string
-	// has something for each connection that is announced and neither accepted nor rejected
-	room chan struct{}
-	over chan struct{} // closed when it ends
+	// room holds one value for each connection that was announced, and that the client has neither
+	// accepted nor rejected.
+	room  chan struct{}
+	ended chan struct{} // closed when it ends
 }
 
-// maxListeners is on how many addresses boxd listens for its owner, and for one guest's connection.
+// maxListeners bounds the addresses on which boxd listens for its owner, and those for one guest's
+// connection.
 const maxListeners = 1000
 
-// listenFor answers a ListenRequest.
-func (s *server) listenFor(payload []byte) (address string, err error) {
+// listenForOwner answers a ListenRequest.
+func (s *server) listenForOwner(payload []byte) (address string, err error) {
 	var what wire.Listen
 	if err := json.Unmarshal(payload, &what); err != nil {
 		return "", err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.listeners[what.ID]; l != nil { // the connection was cut before the answer had come
+	// the connection was cut before the client got the answer
+	if l := s.listeners[what.ID]; l != nil {
 		return l.Addr().String(), nil
 	}
 	if len(s.listeners) >= maxListeners {
@@ -49,34 +52,34 @@ func (s *server) listenFor(payload []byte) (address string, err error) {
 	on, err := listenAt(what.Network, what.Address)
 	if err != nil {
 		var op *net.OpError
-		if errors.As(err, &op) { // the client knows the rest
+		if errors.As(err, &op) { // the client adds the rest itself
 			err = op.Err
 		}
 		return "", err
 	}
 	l := &listener{Listener: programs.Listener{Listener: on}, id: what.ID,
-		room: make(chan struct{}, wire.ListenBacklog), over: make(chan struct{})}
+		room: make(chan struct{}, wire.ListenBacklog), ended: make(chan struct{})}
 	s.listeners[l.id] = l
-	go s.acceptFor(l)
+	go s.acceptForOwner(l)
 	return l.Addr().String(), nil
 }
 
 var errTooMany = errors.New("too many addresses are listened on")
 
-// listenAt listens at an IP address and a port, or at a socket that only the box's user may connect
-// to. (Programs as other users get the right with chmod.)
+// listenAt listens at an IP address and a port, or at a socket to which only the box's user may
+// connect. (Programs of other users may connect after a chmod.)
 func listenAt(network, address string) (net.Listener, error) {
 	private := func(_, _ string, c syscall.RawConn) error {
 		if network != "unix" {
 			return nil
 		}
-		// bind takes the mode from there
+		// bind gives the file the mode of the socket
 		return c.Control(func(fd uintptr) { syscall.Fchmod(int(fd), 0o600) })
 	}
 	return (&net.ListenConfig{Control: private}).Listen(context.Background(), network, address)
 }
 
-// unlisten ends the listeners that end says.
+// unlisten ends the listeners for which end reports true.
 func (s *server) unlisten(end func(*listener) bool) {
 	s.mu.Lock()
 	var ended []*listener
@@ -88,17 +91,17 @@ func (s *server) unlisten(end func(*listener) bool) {
 	}
 	s.mu.Unlock()
 	for _, l := range ended {
-		close(l.over)
+		close(l.ended)
 		l.Close()
 	}
 }
 
-// acceptFor announces each connection that comes, until the listener ends.
-func (s *server) acceptFor(l *listener) {
+// acceptForOwner announces each connection to a listener, until the listener ends.
+func (s *server) acceptForOwner(l *listener) {
 	for {
 		select {
 		case l.room <- struct{}{}:
-		case <-l.over:
+		case <-l.ended:
 			return
 		}
 		accepted, err := l.Accept()
@@ -111,13 +114,13 @@ func (s *server) acceptFor(l *listener) {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		go s.announce(l, accepted.(halfCloser))
+		go s.announceToOwner(l, accepted.(halfCloser))
 	}
 }
 
-// announce announces a connection to the owner, and carries its data. When the owner's connection
-// is cut before the answer has come, it is announced on the next one.
-func (s *server) announce(l *listener, accepted halfCloser) {
+// announceToOwner announces a connection to the owner, and carries its data. If the owner's
+// connection is cut before the answer, it announces the connection again on the next one.
+func (s *server) announceToOwner(l *listener, accepted halfCloser) {
 	defer accepted.Close()
 	who := wire.Accept{ID: l.id}
 	if origin, ok := accepted.RemoteAddr().(*net.TCPAddr); ok {
@@ -129,14 +132,14 @@ func (s *server) announce(l *listener, accepted halfCloser) {
 	var c *conn
 	for ch == nil {
 		var err error
-		if c = s.ownersConn(l.over, c); c == nil {
+		if c = s.awaitOwner(l.ended, c); c == nil {
 			<-l.room
 			return
 		}
-		if !c.enter() {
+		if !c.countChannel() {
 			err = &ssh.OpenChannelError{}
 		} else if ch, requests, err = c.OpenChannel(wire.AcceptChannel, extra); err != nil {
-			c.open.Add(-1)
+			c.channels.Add(-1)
 		}
 		var refused *ssh.OpenChannelError
 		if errors.As(err, &refused) {
@@ -145,16 +148,16 @@ func (s *server) announce(l *listener, accepted halfCloser) {
 		}
 	}
 	<-l.room
-	defer c.open.Add(-1)
+	defer c.channels.Add(-1)
 	relay(ch, requests, accepted, c)
 }
 
-// ownersConn waits for a connection of the owner's, other than not; nil if over is closed before
-// there is one.
-func (s *server) ownersConn(over <-chan struct{}, not *conn) *conn {
+// awaitOwner waits for a connection of the owner other than not. It returns nil if over is closed
+// first.
+func (s *server) awaitOwner(over <-chan struct{}, not *conn) *conn {
 	for {
 		s.mu.Lock()
-		arrival := s.arrival
+		arrival := s.connAdded
 		for c := range s.conns {
 			if c.owner && c != not {
 				s.mu.Unlock()

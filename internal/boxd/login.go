@@ -19,45 +19,46 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxCallers bounds the connections that have not logged in. One more, and the oldest is dropped:
-// so nobody can keep others out by opening connections without end.
-const maxCallers = 64
+// maxPending bounds the connections that have not logged in. One more drops the oldest, so nobody
+// can keep others out by opening connections without end.
+const maxPending = 64
 
-// loginLimit is how long a connection may take to log in. Tests shorten it.
+// loginLimit bounds the time from a connection to its login. Tests shorten it.
 var loginLimit = 20 * time.Second
 
-// called serves one connection to the socket. A process connects and hands over two streams, on
-// which the client speaks SSH: see join.
+// serveJoin serves one connection to the socket. The process at the other end is "boxd join": it
+// passes two streams, on which the client speaks SSH.
 //
-// A process from inside the container, or of another user of the machine, is refused before
-// anything is taken from it. No right depends on that, but it keeps the cheap floods out: no client
-// of ours comes from inside, and descriptors are not like a network. A process that has handed them
-// over still shares them, and could put them in blocking mode, in which not even Close returns.
-func (s *server) called(c *net.UnixConn) {
+// A process in the container, or of another user of the machine, is refused before anything is
+// received from it. That is no protection, because no right depends on it. But no client comes from
+// there, and it keeps cheap floods out. Passed descriptors are not like a network: a process that
+// has passed them still shares them, and could put them in blocking mode, in which not even Close
+// returns.
+func (s *server) serveJoin(c *net.UnixConn) {
 	c.SetDeadline(time.Now().Add(loginLimit))
 	var joined *streams
-	err := errors.New("it comes from inside of the container")
-	welcome := fromOutside
+	err := errors.New("it comes from inside the container")
+	allowed := fromOutside
 	if s.dir != "" {
-		welcome, err = ofOwnUser, errors.New("it is another user's")
+		allowed, err = fromSameUser, errors.New("it belongs to another user")
 	}
-	if welcome(c) {
-		joined, err = receive(c)
+	if allowed(c) {
+		joined, err = receiveStreams(c)
 	}
 	if err != nil {
-		s.refused(err)
+		s.logRefusal(err)
 		c.Close()
 		return
 	}
 	c.SetDeadline(time.Time{})
 	defer joined.Close()
-	go joined.watch()
+	go joined.closeWithJoin()
 	s.serveStreams(joined)
 }
 
-// refused logs that a connection was refused. When there are many, it logs few of them: the log is
-// on the engine's disk, and anyone inside may connect.
-func (s *server) refused(err error) {
+// logRefusal logs that a connection was refused. If there are many, it logs few of them: the log is
+// on the engine's disk, and any process in the box may connect.
+func (s *server) logRefusal(err error) {
 	if n := s.refusals.Add(1); n <= 100 || n%1000 == 0 {
 		s.log.Warn("refused", "error", err, "refusals", n)
 	}
@@ -65,24 +66,24 @@ func (s *server) refused(err error) {
 
 // serveStreams serves one connection, from the login to its end.
 func (s *server) serveStreams(raw net.Conn) {
-	s.waiting(raw, true)
+	s.addPending(raw)
 	raw.SetDeadline(time.Now().Add(loginLimit))
 	in := bufio.NewReaderSize(raw, 64<<10) // x/crypto reads 4 KiB at a time
 	buffered := &bufferedConn{Conn: raw, r: in}
 	var err error
 	if s.dir != "" {
-		err = s.claimBefore(in, raw)
+		err = s.claimBeforeSSH(in, raw)
 	}
 	var sc *ssh.ServerConn
 	var channels <-chan ssh.NewChannel
 	var requests <-chan *ssh.Request
 	if err == nil {
-		sc, channels, requests, err = ssh.NewServerConn(buffered, s.config())
+		sc, channels, requests, err = ssh.NewServerConn(buffered, s.sshConfig())
 	}
-	s.waiting(raw, false)
+	s.removePending(raw)
 	if err != nil {
 		if !errors.Is(err, io.EOF) {
-			s.refused(err)
+			s.logRefusal(err)
 		}
 		return
 	}
@@ -90,41 +91,43 @@ func (s *server) serveStreams(raw net.Conn) {
 	raw.SetDeadline(time.Time{})
 	c := &conn{ServerConn: sc, raw: buffered, s: s,
 		owner: sc.Permissions.Extensions["role"] == "owner"}
-	if !s.arrived(c, sc.Permissions.Extensions["key"]) {
+	if !s.addConn(c, sc.Permissions.Extensions["key"]) {
 		return
 	}
-	defer s.left(c)
+	defer s.removeConn(c)
 	c.serve(channels, requests)
 }
 
-// waiting keeps the list of the connections that have not logged in yet: raw becomes one, or no
-// longer is one.
-func (s *server) waiting(raw net.Conn, begins bool) {
+// addPending adds raw to the connections that have not logged in.
+func (s *server) addPending(raw net.Conn) {
 	var dropped net.Conn
 	s.mu.Lock()
-	if !begins {
-		s.callers = slices.DeleteFunc(s.callers, func(c net.Conn) bool { return c == raw })
-	} else {
-		if len(s.callers) >= maxCallers {
-			dropped, s.callers = s.callers[0], s.callers[1:]
-		}
-		s.callers = append(s.callers, raw)
+	if len(s.pending) >= maxPending {
+		dropped, s.pending = s.pending[0], s.pending[1:]
 	}
+	s.pending = append(s.pending, raw)
 	s.mu.Unlock()
-	if dropped != nil { // not under the lock: neither a log nor a Close is sure to return at once
-		s.refused(errors.New("too many that do not log in: the oldest is dropped"))
+	if dropped != nil { // without the lock: neither the log nor Close is sure to return at once
+		s.logRefusal(errors.New("too many connections do not log in: the oldest is dropped"))
 		dropped.Close()
 	}
 }
 
-// heed reads claims from boxd's own standard input, which only users of the engine can write to,
-// and answers on its standard output. It returns when the input ends, as it does where there is
-// none.
-func (s *server) heed(in io.Reader, out io.Writer) {
+// removePending removes raw from the connections that have not logged in.
+func (s *server) removePending(raw net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = slices.DeleteFunc(s.pending, func(c net.Conn) bool { return c == raw })
+}
+
+// readClaims reads claims from boxd's own standard input, to which only users of the engine can
+// write, and answers on its standard output. It returns when the input ends, which is at once if
+// boxd has none.
+func (s *server) readClaims(in io.Reader, out io.Writer) {
 	lines := bufio.NewReaderSize(in, wire.ClaimMax)
 	for {
 		line, err := lines.ReadSlice('\n')
-		for errors.Is(err, bufio.ErrBufferFull) { // no claim is so long
+		for errors.Is(err, bufio.ErrBufferFull) { // no claim is that long
 			line, err = lines.ReadSlice('\n')
 			line = line[:0]
 		}
@@ -132,53 +135,54 @@ func (s *server) heed(in io.Reader, out io.Writer) {
 			return
 		}
 		claim, err := wire.ParseClaim(string(line))
-		if err != nil { // a person types at docker attach
-			s.refused(err)
+		if err != nil { // a person may type at docker attach
+			s.logRefusal(err)
 			continue
 		}
-		// The image's command may have begun a line. One write, so that nothing comes in between.
-		io.WriteString(out, "\n"+s.claimed(claim))
+		// The image's command may have begun a line. Write once, so that nothing comes in between.
+		io.WriteString(out, "\n"+s.answerClaim(claim))
 	}
 }
 
-// claimed makes the claim's key the owner's, and returns the answer.
-func (s *server) claimed(claim wire.Claim) string {
+// answerClaim makes the claim's key the owner's, and returns the answer.
+func (s *server) answerClaim(claim wire.Claim) string {
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(claim.Key))
 	changed := false
 	if err == nil {
-		changed, err = s.own(string(key.Marshal()), claim.Adopts)
+		changed, err = s.setOwner(string(key.Marshal()), claim.Adopts)
 	}
 	if err != nil {
-		s.refused(fmt.Errorf("a claim: %w", err))
+		s.logRefusal(fmt.Errorf("a claim: %w", err))
 		return claim.Refuse(err)
 	}
 	if changed {
-		s.only(nil)
-		s.unlisten(func(*listener) bool { return true }) // they were the owner's before
+		s.closeOtherOwners(nil)
+		s.unlisten(func(*listener) bool { return true }) // they belonged to the previous owner
 	}
 	return claim.Accept(s.hostKey.PublicKey())
 }
 
-// claimBefore handles the claim that may come before SSH on a machine, where the account is the
-// authority.
-func (s *server) claimBefore(in *bufio.Reader, out io.Writer) error {
+// claimBeforeSSH handles a claim that comes before SSH. That may only be on a machine, where
+// whoever logs in to the account may claim the box.
+func (s *server) claimBeforeSSH(in *bufio.Reader, out io.Writer) error {
 	begin, err := in.Peek(len("SSH-"))
 	if err != nil || string(begin) == "SSH-" {
 		return err
 	}
 	line, err := in.ReadSlice('\n')
 	if err != nil {
-		return fmt.Errorf("it speaks neither SSH nor ours: %.40q", line)
+		return fmt.Errorf("it is neither SSH nor a claim: %.40q", line)
 	}
 	claim, err := wire.ParseClaim(string(line))
 	if err == nil {
-		_, err = io.WriteString(out, s.claimed(claim))
+		_, err = io.WriteString(out, s.answerClaim(claim))
 	}
 	return err
 }
 
-// own makes the key the owner's; with adopts, only if no other is. It reports whether it was not.
-func (s *server) own(key string, adopts bool) (changed bool, err error) {
+// setOwner makes the key the owner's. If adopts is set, it fails if the box has another owner. It
+// reports whether the owner has changed.
+func (s *server) setOwner(key string, adopts bool) (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if adopts && s.owner != "" && s.owner != key {
@@ -189,9 +193,9 @@ func (s *server) own(key string, adopts bool) (changed bool, err error) {
 	return changed, nil
 }
 
-// config has the owner's key and the guests' keys accepted, as the box's one user, whatever name
-// the client gives.
-func (s *server) config() *ssh.ServerConfig {
+// sshConfig returns a configuration that accepts the owner's key and the guests' keys. The client
+// may give any user name: the box has one user.
+func (s *server) sshConfig() *ssh.ServerConfig {
 	config := &ssh.ServerConfig{
 		ServerVersion: "SSH-2.0-sandshell_boxd",
 		MaxAuthTries:  20, // a person's agent may offer many keys
@@ -215,26 +219,26 @@ func (s *server) config() *ssh.ServerConfig {
 	return config
 }
 
-// arrived adds c to the connections. It reports false if c's key was the owner's when it logged in
-// and no longer is, and once the box ends.
-func (s *server) arrived(c *conn, key string) bool {
+// addConn adds c to the connections. It reports false if the box is about to end, or if c's key was
+// the owner's during the login and no longer is.
+func (s *server) addConn(c *conn, key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping || c.owner && key != s.owner {
 		return false
 	}
 	s.conns[c] = struct{}{}
-	close(s.arrival)
-	s.arrival = make(chan struct{})
-	if c.owner && s.alone != nil {
-		s.alone.Stop()
+	close(s.connAdded)
+	s.connAdded = make(chan struct{})
+	if c.owner && s.lingerTimer != nil {
+		s.lingerTimer.Stop()
 	}
 	return true
 }
 
-// only closes all of the owner's connections but c. The owner has one at a time; an older one was
-// cut, and boxd may not have noticed.
-func (s *server) only(c *conn) {
+// closeOtherOwners closes all of the owner's connections but c. The owner has one at a time; an
+// older one was cut, which boxd may not have noticed.
+func (s *server) closeOtherOwners(c *conn) {
 	s.mu.Lock()
 	var others []*conn
 	for other := range s.conns {
@@ -248,9 +252,9 @@ func (s *server) only(c *conn) {
 	}
 }
 
-// left removes c from the connections. Without any of the owner's, the box ends after the time that
-// it lingers, unless it is kept.
-func (s *server) left(c *conn) {
+// removeConn removes c from the connections. If it was the owner's last one, the box ends after the
+// time that it lingers, unless it is kept.
+func (s *server) removeConn(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
@@ -259,18 +263,19 @@ func (s *server) left(c *conn) {
 			return
 		}
 	}
-	if c.owner && s.alone != nil {
-		s.alone.Reset(s.linger)
+	if c.owner && s.lingerTimer != nil {
+		s.lingerTimer.Reset(s.linger)
 	}
 }
 
 // fromOutside reports whether the process at the other end came into the container from outside, as
-// an engine's exec does: then its parent is in no namespace of the container's, and its parent's id
-// shows as 0. No process inside can get such a parent: an orphan's parent is process 1.
+// an engine's exec does. Then its parent is in none of the container's namespaces, and the parent's
+// id shows as 0. No process of the container can get such a parent: an orphan's parent is process
+// 1.
 //
-// The process may have ended meanwhile, and its id be another process's, maybe of one from outside.
-// Its pidfd cannot be another's, and tells whether the process is still there. (Linux has pidfds of
-// a socket's peer since 6.5.)
+// The process may have ended meanwhile, and its id may belong to another process, perhaps one from
+// outside. The pidfd cannot belong to another process, and tells whether the process still exists.
+// (Linux has pidfds of a socket's peer since 6.5.)
 func fromOutside(c *net.UnixConn) bool {
 	conn, err := c.SyscallConn()
 	if err != nil {
@@ -299,7 +304,7 @@ func fromOutside(c *net.UnixConn) bool {
 	return pidfd < 0 || unix.PidfdSendSignal(pidfd, 0, nil, 0) != unix.ESRCH
 }
 
-// parentless reports whether the parent's id of a process shows as 0.
+// parentless reports whether the id of a process's parent shows as 0.
 func parentless(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + itoa(pid) + "/stat")
 	if err != nil {

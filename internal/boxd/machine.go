@@ -17,30 +17,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A box on a machine has a directory of its own, which only its user may enter. These are the files
-// in it.
+// These are the files of a box on a machine. Each box has a directory of its own, which only its
+// user may enter.
 const (
 	machineSocket = "socket"
-	machineInfo   = "info"  // a wire.Machine; boxd holds a lock on it as long as it lives
-	machineMarks  = "marks" // a line each: see noteMark
+	machineInfo   = "info"  // a wire.Machine; boxd holds a lock on it until it ends
+	machineMarks  = "marks" // a mark a line; see noteMark
 	machineLog    = "log"
-	// a link to the program: join needs it although another version may have taken its place, or
-	// Prune have removed it
+	// machineProgram is a link to the program. join needs the program even if another version has
+	// replaced it, or Prune has removed it.
 	machineProgram = "boxd"
 )
 
-// The descriptors that start hands over.
+// The descriptors that start passes to boxd.
 const (
 	listenerFD = 3
 	lockFD     = 4
 )
 
-// errNoBox: boxd has ended.
+// errNoBox says that boxd has ended.
 var errNoBox = errors.New("reach the box: its boxd has ended")
 
-// socketOf returns the name of a box's socket: in a container, by its id; on a machine, by its
-// directory. That may have a longer path than a socket's name may (108 bytes): so this process goes
-// there.
+// socketOf returns the name of a box's socket. In a container, box is the id. On a machine, box is
+// the directory, and this process changes to it: the directory's path may be longer than the name
+// of a socket may be (108 bytes).
 func socketOf(box string) (string, error) {
 	if !strings.Contains(box, "/") {
 		return wire.SocketName(box), nil
@@ -56,8 +56,9 @@ func socketOf(box string) (string, error) {
 	return machineSocket, nil
 }
 
-// inherited returns the socket that start has opened, and keeps the lock.
-func (s *server) inherited() (*net.UnixListener, error) {
+// inheritedListener returns the socket that start has opened. The descriptor of the lock stays
+// open.
+func (s *server) inheritedListener() (*net.UnixListener, error) {
 	f := os.NewFile(listenerFD, machineSocket)
 	defer f.Close()
 	l, err := net.FileListener(f)
@@ -67,8 +68,8 @@ func (s *server) inherited() (*net.UnixListener, error) {
 	return l.(*net.UnixListener), nil
 }
 
-// ofOwnUser reports whether the process at the other end is this user's.
-func ofOwnUser(c *net.UnixConn) bool {
+// fromSameUser reports whether the process at the other end belongs to boxd's user.
+func fromSameUser(c *net.UnixConn) bool {
 	conn, err := c.SyscallConn()
 	if err != nil {
 		return false
@@ -126,23 +127,23 @@ func appendLine(name, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// vanish ends all programs, and removes the box's directory. Whoever calls it ends boxd then:
-// nothing starts any more, and a second call waits for that end.
-func (s *server) vanish() {
-	s.endAll()
+// destroy kills all programs and removes the box's directory. The caller ends boxd afterwards: no
+// program is started from then on, and a second call waits for that end.
+func (s *server) destroy() {
+	s.killAll()
 	s.marking.Lock() // stays locked: the directory gets no file from here on
 	if err := os.RemoveAll(s.dir); err != nil {
 		s.log.Error("remove the box's directory", "error", err)
 	}
 }
 
-// killLimit bounds the killing. It is reached only if a process of another user's is left, as of a
-// program that has become root.
+// killLimit bounds the killing. It is reached only if a process cannot be killed, such as one that
+// has become root.
 const killLimit = 5 * time.Second
 
-// endAll kills all that descends from boxd: as it is the subreaper, daemons do, too; and all that
-// is marked.
-func (s *server) endAll() {
+// killAll kills all descendants of boxd, and all processes with a mark. Daemons are descendants
+// too, because boxd is the subreaper.
+func (s *server) killAll() {
 	s.starting.Lock() // stays locked: no program is started from here on
 	s.mu.Lock()
 	marks := s.marks
@@ -164,15 +165,15 @@ func (s *server) endAll() {
 	}
 }
 
-// killMarked kills the processes that have word in their environment, and what descends from them,
-// and waits until they have ended.
+// killMarked kills the processes that have word in their environment, and their descendants, and
+// waits until they have ended.
 func killMarked(word string) {
-	var left []proc.Process
+	var alive []proc.Process
 	for end := time.Now().Add(killLimit); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		left = slices.DeleteFunc(procfs.MarkedTree(word, left), func(p proc.Process) bool {
+		alive = slices.DeleteFunc(procfs.MarkedTree(word, alive), func(p proc.Process) bool {
 			return p.PID == os.Getpid() || unix.Kill(p.PID, unix.SIGKILL) != nil
 		})
-		if len(left) == 0 {
+		if len(alive) == 0 {
 			return
 		}
 	}

@@ -47,8 +47,8 @@ func TestStalledMarks(t *testing.T) {
 	go func() {
 		defer close(others)
 		s.list()
-		s.forget("other")
-		_, err := s.own("key", false)
+		s.forgetProgram("other")
+		_, err := s.setOwner("key", false)
 		require.NoError(t, err)
 	}()
 	select {

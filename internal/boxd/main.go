@@ -141,7 +141,7 @@ func runServe(args []string) error {
 }
 
 func runStart(args []string) error {
-	var s starting
+	var s startRequest
 	flags := boxFlags("start", &s.options)
 	flags.StringVar(&s.owner, "owner", "", "who starts the box")
 	flags.Parse(args)

@@ -15,9 +15,9 @@ import (
 	"github.com/sandshell/sandshell/internal/procfs"
 )
 
-// kills returns how many of the box's processes the kernel has killed because memory had run out; 0
-// where nothing tells.
-func (s *server) kills() int64 {
+// oomKillCount returns how many of the box's processes the kernel has killed because memory had run
+// out. It is 0 if nothing counts them.
+func (s *server) oomKillCount() int64 {
 	if s.memory == nil {
 		return 0
 	}
@@ -25,20 +25,19 @@ func (s *server) kills() int64 {
 	return n
 }
 
-// openMemory opens the counter of what the kernel kills.
+// openMemory opens the counter of the kernel's kills.
 func (s *server) openMemory() {
 	var err error
 	if s.memory, err = procfs.OpenOOMCounter(); err != nil {
-		s.log.Info("nothing will tell what the kernel kills when memory runs out", "error", err)
+		s.log.Info("kills for lack of memory will not be reported", "error", err)
 	}
 }
 
-// A killCount is the count of kills from an offset in a shell's commands on: what it was when they
-// came.
+// A killCount says how many kills there had been when the commands at an offset came.
 type killCount struct{ offset, kills int64 }
 
-// killCounts are those of one program. Only changes are kept, and of them the latest: nobody asks
-// for a command of long ago.
+// killCounts are the killCounts of one program. Only changes are kept, and only the latest of them:
+// nobody asks about a command of long ago.
 type killCounts struct {
 	mu     sync.Mutex
 	counts []killCount
@@ -46,7 +45,7 @@ type killCounts struct {
 
 const killCountsMax = 16
 
-// note notes the count when commands of that offset have come, before the shell gets them.
+// note notes the count when the commands at that offset have come, before the shell gets them.
 func (k *killCounts) note(offset, kills int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -59,7 +58,7 @@ func (k *killCounts) note(offset, kills int64) {
 	}
 }
 
-// at returns the count when the command of that offset came.
+// at returns the count when the command at that offset came.
 func (k *killCounts) at(offset int64) int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -72,7 +71,7 @@ func (k *killCounts) at(offset int64) int64 {
 	return count.kills
 }
 
-// countedCommands reads a shell's commands, and notes the count before each piece.
+// countedCommands reads a shell's commands, and notes the count before the shell gets them.
 type countedCommands struct {
 	io.Reader
 	p *program
@@ -81,13 +80,13 @@ type countedCommands struct {
 func (c countedCommands) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
 	if n > 0 {
-		c.p.killCounts.note(c.p.commands.total(), c.p.s.kills())
+		c.p.killCounts.note(c.p.commands.total(), c.p.s.oomKillCount())
 	}
 	return n, err
 }
 
-// oomKills answers wire.OOMRequest.
-func (s *server) oomKills(ask wire.OOM) (int64, error) {
+// oomKillsSince answers wire.OOMRequest.
+func (s *server) oomKillsSince(ask wire.OOM) (int64, error) {
 	if s.memory == nil {
 		return 0, errors.ErrUnsupported
 	}
@@ -97,11 +96,11 @@ func (s *server) oomKills(ask wire.OOM) (int64, error) {
 	if p == nil {
 		return 0, fmt.Errorf("no program has the id %.40q", ask.ID)
 	}
-	return s.kills() - p.killCounts.at(ask.Since), nil
+	return s.oomKillCount() - p.killCounts.at(ask.Since), nil
 }
 
-// When memory runs out, the kernel is to kill a program, and not boxd: programs' oom_score_adj is
-// so much above boxd's, up to the kernel's OOM_SCORE_ADJ_MAX.
+// When memory runs out, the kernel is to kill a program, and not boxd. The oom_score_adj of
+// programs is that much greater than boxd's, up to the kernel's OOM_SCORE_ADJ_MAX.
 const (
 	programsAbove = 500
 	oomScoreMax   = 1000
@@ -115,10 +114,10 @@ type oomScore struct {
 	own, programs []byte
 }
 
-// openOOMScore is called before the file is root's, which it is once boxd is not dumpable.
-// Kubernetes starts the processes of a pod with up to 1000: where boxd's own leaves too little
-// above it, boxd lowers it, if it may. (Below what a process with CAP_SYS_RESOURCE has set, only
-// such a process may go.)
+// openOOMScore must be called while boxd is dumpable: after that, the file belongs to root.
+// Kubernetes starts the processes of a pod with a score of up to 1000. If boxd's own leaves too
+// little room above it, boxd lowers its own, if it may. (Only a process with CAP_SYS_RESOURCE may
+// go below what such a process has set.)
 func openOOMScore() (*oomScore, error) {
 	file, err := os.OpenFile(oomScoreOf("self"), os.O_RDWR, 0)
 	if err != nil {
@@ -133,9 +132,9 @@ func openOOMScore() (*oomScore, error) {
 		itoa(min(score+programsAbove, oomScoreMax)))}, nil
 }
 
-// lend gives boxd the programs' score while f starts one: a program inherits it, and so does what
-// the program starts in its first moment.
-func (o *oomScore) lend(f func() (pid int, err error)) (pid int, err error) {
+// whileStarting gives boxd the programs' score while f starts a program. The program inherits the
+// score, and so do the processes that it starts in its first moment.
+func (o *oomScore) whileStarting(f func() (pid int, err error)) (pid int, err error) {
 	if o == nil {
 		return f()
 	}
@@ -144,12 +143,13 @@ func (o *oomScore) lend(f func() (pid int, err error)) (pid int, err error) {
 	return f()
 }
 
-// yieldMemory has the kernel kill this process before boxd, and after the programs; not where a
-// process begins with the highest score (in a pod without requests). The kernel may look for a
-// second victim before it has got back the memory of the first (exit_mmap of mm/mmap.c sets
-// MMF_OOM_SKIP before it frees the last of it; seen in 1 of 1,000 kills on a busy machine), and
-// there need be no program left: a cut is mended, boxd's death is not.
-func yieldMemory() {
+// raiseOOMScore has the kernel kill this process before boxd and after the programs. That is not
+// possible where a process begins with the highest score (in a pod without requests).
+//
+// The kernel may look for a second victim before it has got back the memory of the first (exit_mmap
+// of mm/mmap.c sets MMF_OOM_SKIP before it frees the last of it; seen in 1 of 1,000 kills on a busy
+// machine). By then there may be no program left. A cut connection can be made again; boxd cannot.
+func raiseOOMScore() {
 	file, err := os.OpenFile(oomScoreOf("self"), os.O_RDWR, 0)
 	if err != nil {
 		return

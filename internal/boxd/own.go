@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openStreams opens what the program's standard streams are. See OpenPipes.
+// openStreams opens the program's standard streams; see programs.OpenPipes.
 func (p *prepared) openStreams() (ours, theirs [3]*os.File, err error) {
 	if p.path == wire.OwnProgram {
 		return openSockets()
@@ -18,9 +18,9 @@ func (p *prepared) openStreams() (ours, theirs [3]*os.File, err error) {
 	return programs.OpenPipes()
 }
 
-// openSockets is OpenPipes with pairs of sockets. Another program of the same user can open a pipe
-// by /proc/PID/fd, and then answer in the place of the program that serves the files; it cannot
-// open a socket.
+// openSockets is programs.OpenPipes with pairs of sockets. Another program of the same user can
+// open a pipe through /proc/PID/fd, and then answer in place of the program that serves the files.
+// It cannot open a socket.
 func openSockets() (ours, theirs [3]*os.File, err error) {
 	for i := range ours {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -29,7 +29,7 @@ func openSockets() (ours, theirs [3]*os.File, err error) {
 			closeAll(theirs)
 			return ours, theirs, os.NewSyscallError("socketpair", err)
 		}
-		unused := unix.SHUT_WR // an end that could be written to would keep what nobody reads
+		unused := unix.SHUT_WR // if it could be written to, it would keep what nobody reads
 		if i == 0 {
 			unused = unix.SHUT_RD
 		}

@@ -13,8 +13,10 @@ import (
 	"github.com/sandshell/sandshell/internal/tty"
 )
 
-// processes answers one of the questions about processes. known is false if the request is none.
-func (s *server) processes(request string, payload []byte) (answer any, known bool, err error) {
+// answerQuestion answers a question about processes. known is false if the request is not such a
+// question.
+func (s *server) answerQuestion(request string,
+	payload []byte) (answer any, known bool, err error) {
 	var pids []int
 	var terminal int
 	switch request {
@@ -43,13 +45,14 @@ func (s *server) processes(request string, payload []byte) (answer any, known bo
 			answer, err = procfs.Signal(signal.PIDs, signal.Signals...)
 		}
 	default:
-		return s.terminals(request, payload)
+		return s.answerProgramQuestion(request, payload)
 	}
 	return answer, true, err
 }
 
-// terminals answers the questions about one program or process.
-func (s *server) terminals(request string, payload []byte) (answer any, known bool, err error) {
+// answerProgramQuestion answers a question about one program or process.
+func (s *server) answerProgramQuestion(request string,
+	payload []byte) (answer any, known bool, err error) {
 	var id string
 	switch request {
 	case wire.SettleRequest:
@@ -73,7 +76,7 @@ func (s *server) terminals(request string, payload []byte) (answer any, known bo
 	case wire.OOMRequest:
 		var ask wire.OOM
 		if err = json.Unmarshal(payload, &ask); err == nil {
-			answer, err = s.oomKills(ask)
+			answer, err = s.oomKillsSince(ask)
 		}
 	case wire.ProgramRequest:
 		var pid int
@@ -86,30 +89,31 @@ func (s *server) terminals(request string, payload []byte) (answer any, known bo
 	return answer, true, err
 }
 
-// settleLimit bounds each of the two waits of settle. A program that does not read what is typed is
-// never given it, and one that prints without end is never settled.
+// settleLimit bounds each of the two waits of settle. A program that does not read what is typed
+// never gets it, and one that prints without end is never settled.
 const settleLimit = 20 * time.Millisecond
 
-// settle waits until a program has been given its input and its terminal has no output that has not
-// been taken.
+// settle waits until a program has received its input, and all output has been read from its
+// terminal.
 func (s *server) settle(ask wire.Settle) (settled wire.Settled, err error) {
 	p, err := s.onTerminal(ask.ID)
 	if err != nil {
 		return settled, err
 	}
-	given := tty.Within(settleLimit, func() bool { return p.in.given(ask.Input) })
-	// output that was taken from the terminal is counted a moment later: hence the same total twice
-	taken := tty.Within(settleLimit, func() bool {
+	received := tty.Within(settleLimit, func() bool { return p.in.written(ask.Input) })
+	// Output that was read from the terminal is counted a moment later. So the total must be the
+	// same twice.
+	read := tty.Within(settleLimit, func() bool {
 		before := settled.Output
 		var writing bool
 		settled.Output, writing = p.out.progress()
 		return !writing && !tty.Readable(p.master) && settled.Output == before
 	})
-	settled.Busy = !given || !taken
+	settled.Busy = !received || !read
 	return settled, nil
 }
 
-// onTerminal returns the program of that id, which is on a terminal.
+// onTerminal returns the program with that id, which must be on a terminal.
 func (s *server) onTerminal(id string) (*program, error) {
 	s.mu.Lock()
 	p := s.programs[id]
@@ -120,13 +124,13 @@ func (s *server) onTerminal(id string) (*program, error) {
 	return p, nil
 }
 
-// look looks at a program on a terminal.
+// look says what the processes of a program's terminal do.
 func (s *server) look(id string) (proc.Look, error) {
 	p, err := s.onTerminal(id)
 	if err != nil {
 		return proc.Look{}, err
 	}
-	if p.gone() {
+	if p.hasEnded() {
 		return proc.Look{Gone: true}, nil
 	}
 	return procfs.Look(p.child.pid), nil
@@ -137,11 +141,12 @@ func (s *server) interrupt(id string) (sent bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return !p.gone() && procfs.Interrupt(p.child.pid), nil
+	return !p.hasEnded() && procfs.Interrupt(p.child.pid), nil
 }
 
-// gone reports whether the program has ended. Its id may be another's then.
-func (p *program) gone() bool {
+// hasEnded reports whether the program has ended. Then its process id may belong to another
+// process.
+func (p *program) hasEnded() bool {
 	select {
 	case <-p.child.ended:
 		return true
@@ -163,15 +168,15 @@ func environmentOf(pid int) (e wire.Environment) {
 // terminal cannot be opened and something is being typed on it.
 const discardLimit = time.Second
 
-// discarded is what the last Discard has dropped.
+// discarded says how many bytes the Discards with a key have dropped.
 type discarded struct {
 	key   string
 	bytes int
 }
 
 // discard drops the input of a program's terminal that no program has read: what is on its way from
-// the client, what is queued, what is being typed and what the terminal holds. It returns how many
-// bytes these were.
+// the client, what is queued, what is being typed and what the terminal holds. It returns the
+// number of bytes.
 func (s *server) discard(ask wire.Discard) (dropped int, err error) {
 	p, err := s.onTerminal(ask.ID)
 	if err != nil {
@@ -179,11 +184,12 @@ func (s *server) discard(ask wire.Discard) (dropped int, err error) {
 	}
 	p.in.drop(ask.Input)
 	tty.Within(discardLimit, func() bool {
-		past := p.in.past(ask.Input) // before the flush: what was typed is there then
+		// before the flush, so that the flush includes what was typed
+		past := p.in.processed(ask.Input)
 		dropped += p.keyboard.Discard(discardLimit, func() int { return procfs.Discard(p.tty) })
 		return past
 	})
-	dropped += p.in.takeDropped()
+	dropped += p.in.resetDropped()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.discarded.key != ask.Key {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A program is one that the owner has started. It goes on when the owner's connection is cut, and
-// waits for the next.
+// A program is one that the owner has started. If the owner's connection is cut, it goes on and
+// waits for the next one.
 type program struct {
 	s      *server
 	id     string
@@ -40,11 +40,11 @@ type program struct {
 	rows, cols int
 	attached   *attachment
 	released   bool
-	forgotten  bool // its log too
+	forgotten  bool // its log is not kept either
 }
 
-// program serves a ProgramChannel.
-func (c *conn) program(newChannel ssh.NewChannel) {
+// serveProgram serves a ProgramChannel.
+func (c *conn) serveProgram(newChannel ssh.NewChannel) {
 	ch, requests, err := newChannel.Accept()
 	if err != nil {
 		return
@@ -55,8 +55,8 @@ func (c *conn) program(newChannel ssh.NewChannel) {
 	if err == nil {
 		p, err = c.s.program(open)
 	} else if unfinished(err) {
-		// a cut: the client asks again. Where half of the connection still works, an answer would
-		// be the program's
+		// The connection was cut, and the client asks again. If the other direction still works,
+		// the client would take an answer for the program's.
 		go ssh.DiscardRequests(requests)
 		return
 	}
@@ -65,7 +65,7 @@ func (c *conn) program(newChannel ssh.NewChannel) {
 		wire.Send(ch, wire.FailedRequest, wire.Fail(err).Encode())
 		return
 	}
-	p.serve(ch, requests, open.Stdout, open.Stderr)
+	p.attach(ch, requests, open.Stdout, open.Stderr)
 }
 
 // unfinished reports whether what was read ended before it was whole.
@@ -73,7 +73,7 @@ func unfinished(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// program returns the program of that id, and starts it if there is none and the client says how.
+// program returns the program with that id. If there is none and the client says how, it starts it.
 func (s *server) program(open *wire.Open) (*program, error) {
 	if open.Start != nil {
 		s.noteMark(texts(open.Start.Env)) // before starting is locked: it may take long
@@ -119,7 +119,7 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 		return nil, err
 	}
 	p := &program{s: s, id: id, in: newInput(), rows: start.Rows, cols: start.Cols}
-	p.killCounts.note(0, s.kills())
+	p.killCounts.note(0, s.oomKillCount())
 	if start.Spool > 0 {
 		if p.out, err = newSpool(start.Spool); err != nil {
 			return nil, err
@@ -140,7 +140,7 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 	}
 	go func() {
 		<-p.child.ended
-		p.forget()
+		p.forgetIfDone()
 	}()
 	return p, nil
 }
@@ -170,7 +170,7 @@ func (p *program) onTerminal(what *prepared, commands bool) error {
 			master.Close()
 			return err
 		}
-		defer stdin.Close() // or no write would ever fail when the program has closed it
+		defer stdin.Close() // else no write would fail after the program has closed it
 	}
 	if err := p.start(what, [3]*os.File{stdin, end, end}, true); err != nil {
 		master.Close()
@@ -194,7 +194,7 @@ func (p *program) onTerminal(what *prepared, commands bool) error {
 	return nil
 }
 
-// openCommands opens what a shell's commands come by.
+// openCommands opens the pipe of a shell's commands.
 func openCommands() (theirs *os.File, ours *direct, err error) {
 	theirs, end, err := programs.OpenCommands()
 	if err != nil {
@@ -208,8 +208,8 @@ func openCommands() (theirs *os.File, ours *direct, err error) {
 	return theirs, ours, nil
 }
 
-// onPipes starts the program on three pipes, or what is in their place. If joined, nobody gets the
-// third.
+// onPipes starts the program on three pipes, or on sockets in their place. If joined, both outputs
+// go to the second.
 func (p *program) onPipes(what *prepared, joined bool) error {
 	p.err = newOutput(0)
 	ours, theirs, err := what.openStreams()
@@ -249,12 +249,12 @@ func (p *program) request(r *ssh.Request) {
 	case wire.InputEndRequest:
 		var total wire.Total
 		if ssh.Unmarshal(r.Payload, &total) == nil && p.master == nil {
-			p.in.end(int64(total.Bytes))
+			p.in.setEnd(int64(total.Bytes))
 		}
 	case wire.CommandsEndRequest:
 		var total wire.Total
 		if ssh.Unmarshal(r.Payload, &total) == nil && p.commands != nil {
-			p.commands.end(int64(total.Bytes))
+			p.commands.setEnd(int64(total.Bytes))
 		}
 	case "window-change":
 		var w wire.Window
@@ -273,8 +273,8 @@ func (p *program) request(r *ssh.Request) {
 	}
 }
 
-// release says that the owner no longer wants the program: its terminal hangs up, its pipes are
-// closed, and boxd forgets it at its end.
+// release is called when the owner no longer wants the program: the terminal hangs up, the pipes
+// are closed, and boxd forgets the program when it ends.
 func (p *program) release() {
 	p.mu.Lock()
 	p.released = true
@@ -283,7 +283,7 @@ func (p *program) release() {
 	p.out.close()
 	if p.commands != nil {
 		p.commands.stop()
-		p.pipe.Close() // frees a write
+		p.pipe.Close() // a blocked write returns
 	}
 	if p.master != nil {
 		p.master.Close()
@@ -291,13 +291,13 @@ func (p *program) release() {
 	if p.err != nil {
 		p.err.close()
 	}
-	p.forget()
+	p.forgetIfDone()
 }
 
-// forget drops the program if it has ended and nobody wants it any more.
-func (p *program) forget() {
+// forgetIfDone drops the program if it has ended and nobody wants it.
+func (p *program) forgetIfDone() {
 	p.mu.Lock()
-	kept := !p.released || p.readLater()
+	kept := !p.released || p.keepsLogLocked()
 	p.mu.Unlock()
 	select {
 	case <-p.child.ended:
@@ -316,13 +316,13 @@ func (p *program) forget() {
 	}
 }
 
-// readLater reports whether the program's output is kept although its owner has let go: it is a
-// job's log, in a box that outlives its owner, and the next owner may read it.
-func (p *program) readLater() bool { return p.out.spool != nil && p.s.keep && !p.forgotten }
+// keepsLogLocked reports whether the program's output is kept after its release. It is if it is a
+// job's log in a box that outlives its owner: the next owner may read it. p.mu is locked.
+func (p *program) keepsLogLocked() bool { return p.out.spool != nil && p.s.keep && !p.forgotten }
 
-// forget releases a program, and keeps nothing of its output. The owner asks once a job's command
-// has ended: the job's shell may still be about to end.
-func (s *server) forget(id string) {
+// forgetProgram releases a program, and keeps none of its output. The owner asks for it when a
+// job's command has ended. The job's shell may then still be about to end.
+func (s *server) forgetProgram(id string) {
 	s.mu.Lock()
 	p := s.programs[id]
 	s.mu.Unlock()
@@ -335,8 +335,8 @@ func (s *server) forget(id string) {
 	p.release()
 }
 
-// hold releases all programs but those with these ids.
-func (s *server) hold(ids []string) {
+// releaseOthers releases all programs but those with these ids.
+func (s *server) releaseOthers(ids []string) {
 	s.mu.Lock()
 	var others []*program
 	for id, p := range s.programs {
@@ -350,14 +350,14 @@ func (s *server) hold(ids []string) {
 	}
 }
 
-// list returns the programs that a new owner can go on with.
+// list returns the programs that a new owner can continue.
 func (s *server) list() []wire.Program {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := []wire.Program{}
 	for _, p := range s.programs {
 		p.mu.Lock()
-		if !p.released || p.readLater() {
+		if !p.released || p.keepsLogLocked() {
 			list = append(list, wire.Program{ID: p.id, PID: p.child.pid, Rows: p.rows, Cols: p.cols,
 				Commands: p.commands != nil})
 		}

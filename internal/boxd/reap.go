@@ -19,7 +19,7 @@ import (
 // list prints a line for each box of this machine, as JSON.
 func list(parent string) error {
 	err := eachBox(parent, func(_ string, box *wire.Machine) error {
-		// else it runs on another machine with the same home
+		// If the boot id is another's, the box runs on another machine with the same home.
 		if box.Boot != "" && (box.Ended || box.Boot == bootID()) {
 			return json.NewEncoder(os.Stdout).Encode(box)
 		}
@@ -31,7 +31,7 @@ func list(parent string) error {
 	return err
 }
 
-// reap prints how many boxes it has removed the remnants of.
+// reap removes the remnants of killed boxes, and prints how many boxes they were of.
 func reap(parent string) error {
 	n, err := reapAll(parent)
 	if err == nil {
@@ -40,7 +40,7 @@ func reap(parent string) error {
 	return err
 }
 
-// reapAll removes what is left of boxes whose boxd was killed: programs that still run, and the
+// reapAll removes what is left of boxes whose boxd was killed: the programs that still run, and the
 // directory.
 func reapAll(parent string) (removed int, err error) {
 	err = eachBox(parent, func(dir string, box *wire.Machine) error {
@@ -59,11 +59,11 @@ func reapAll(parent string) (removed int, err error) {
 	return removed, err
 }
 
-// halfMade is how old a directory is that nobody will go on making.
-const halfMade = time.Minute
+// makingLimit is the age at which a directory with an unfinished box is taken for abandoned.
+const makingLimit = time.Minute
 
-// eachBox calls f for each box in parent: one that runs, and one whose boxd has ended and that is
-// this process's meanwhile.
+// eachBox calls f for each box in parent, whether its boxd runs or has ended. If boxd has ended,
+// this process holds the box's lock during the call.
 func eachBox(parent string, f func(dir string, box *wire.Machine) error) error {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -75,7 +75,7 @@ func eachBox(parent string, f func(dir string, box *wire.Machine) error) error {
 			continue
 		}
 		if info, err := e.Info(); kind == "new" &&
-			(err != nil || time.Since(info.ModTime()) < halfMade) {
+			(err != nil || time.Since(info.ModTime()) < makingLimit) {
 			continue // its boxd is being started
 		}
 		if err := withBox(filepath.Join(parent, e.Name()), id, f); err != nil {
@@ -89,7 +89,7 @@ func eachBox(parent string, f func(dir string, box *wire.Machine) error) error {
 func withBox(dir, id string, f func(dir string, box *wire.Machine) error) error {
 	box := &wire.Machine{ID: id}
 	file, err := os.OpenFile(filepath.Join(dir, machineInfo), os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) { // it is being removed, or was never made
+	if errors.Is(err, fs.ErrNotExist) { // the box is being removed, or was never finished
 		box.Ended = true
 		return f(dir, box)
 	}
@@ -101,7 +101,7 @@ func withBox(dir, id string, f func(dir string, box *wire.Machine) error) error 
 	if err != nil && err != unix.EWOULDBLOCK {
 		return err
 	}
-	json.NewDecoder(file).Decode(box) // what cannot be read is empty
+	json.NewDecoder(file).Decode(box) // fields that cannot be read stay empty
 	box.Ended = err == nil
 	return f(dir, box)
 }

@@ -26,13 +26,13 @@ import (
 
 type options struct {
 	id      string
-	command []string // the image's own entrypoint and command; none if it is not to run
+	command []string // the image's own entrypoint and command; empty if it is not to run
 	linger  time.Duration
 	keep    bool
 	dir     string // the box's own on a machine; "" in a container
 }
 
-// A server is what boxd is: the box's programs, and the connections to it.
+// A server is a box: its programs, and the connections to it.
 type server struct {
 	options
 	log      *slog.Logger
@@ -40,24 +40,24 @@ type server struct {
 	hostKey  ssh.Signer
 	children *children
 	threads  threads
-	memory   *procfs.OOMCounter // nil where nothing counts
+	memory   *procfs.OOMCounter // nil if nothing counts
 	main     *child             // the image's command; nil if it does not run
 	refusals atomic.Int64       // connections that were refused
 
 	marking  sync.Mutex // held while noteMark writes a mark
 	starting sync.Mutex // held while a program is looked up and started
 
-	mu        sync.Mutex
-	owner     string               // the owner's key, in SSH's wire format; "" until there is one
-	guests    map[string]bool      // the guests' keys
-	conns     map[*conn]struct{}   // those that have logged in
-	callers   []net.Conn           // those that have not, the oldest first
-	programs  map[string]*program  // by id
-	listeners map[string]*listener // by id
-	arrival   chan struct{}        // closed, and made anew, when a connection has logged in
-	alone     *time.Timer          // fires when the owner has been away for too long
-	marks     map[string]bool      // noted by noteMark
-	stopping  bool                 // nobody may log in any more
+	mu          sync.Mutex
+	owner       string               // the owner's key, in SSH's wire format; "" until there is one
+	guests      map[string]bool      // the guests' keys
+	conns       map[*conn]struct{}   // those that have logged in
+	pending     []net.Conn           // those that have not, the oldest first
+	programs    map[string]*program  // by id
+	listeners   map[string]*listener // by id
+	connAdded   chan struct{}        // closed, and made anew, when a connection has logged in
+	lingerTimer *time.Timer          // fires when the owner has been away for too long
+	marks       map[string]bool      // noted by noteMark
+	stopping    bool                 // nobody may log in any more
 }
 
 func newServer(o options, log *slog.Logger) (*server, error) {
@@ -76,11 +76,11 @@ func newServer(o options, log *slog.Logger) (*server, error) {
 	return &server{
 		options: o, log: log, hostKey: hostKey, children: newChildren(), env: env,
 		guests: map[string]bool{}, conns: map[*conn]struct{}{}, programs: map[string]*program{},
-		listeners: map[string]*listener{}, arrival: make(chan struct{}), marks: map[string]bool{},
+		listeners: map[string]*listener{}, connAdded: make(chan struct{}), marks: map[string]bool{},
 	}, nil
 }
 
-// serve runs the box. It returns only if that cannot begin.
+// serve runs the box. It returns only if the box cannot start.
 func serve(o options, log *slog.Logger) error {
 	runtime.GOMAXPROCS(1)
 	reserve(reservedThreads)
@@ -90,20 +90,19 @@ func serve(o options, log *slog.Logger) error {
 		}
 	}
 	var score *oomScore
-	// on a machine, where the kernel may choose among others' programs too, nobody's is to be put
-	// first
+	// On a machine the kernel may also choose programs of other users, and none should come first.
 	if o.dir == "" {
 		var err error
 		if score, err = openOOMScore(); err != nil {
-			log.Info("the kernel may kill boxd before the programs when memory runs out", "error",
+			log.Info("if memory runs out, the kernel may kill boxd before the programs", "error",
 				err)
 		}
 	}
-	// Other processes of the same user must not read boxd's memory: the keys are in it, and what
-	// programs print.
+	// boxd's memory holds the keys, and what programs print. Other processes of the same user must
+	// not read it.
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // for when it is not process 1
-	// the programs must not get what the engine may have left open
+	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // for the case that it is not process 1
+	// Programs must not inherit descriptors that the engine may have left open.
 	unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	s, err := newServer(o, log)
 	if err != nil {
@@ -114,13 +113,13 @@ func serve(o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	// Go programs end when they write to a standard stream that nobody reads any more, as when the
-	// engine has lost the log. A handled SIGPIPE prevents that.
+	// A Go program ends if it writes to a standard stream that nobody reads, for example when the
+	// engine has lost the log. Handling SIGPIPE prevents that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	s.openMemory()
 	go s.children.reap()
 	if s.dir == "" {
-		go s.heed(os.Stdin, os.Stdout)
+		go s.readClaims(os.Stdin, os.Stdout)
 	}
 	if len(o.command) > 0 {
 		if err := s.startCommand(); err != nil {
@@ -128,13 +127,13 @@ func serve(o options, log *slog.Logger) error {
 		}
 	}
 	s.mu.Lock()
-	// the first owner may be slow to come
-	s.alone = time.AfterFunc(o.linger+30*time.Second, s.abandoned)
+	// The first owner may take longer to connect.
+	s.lingerTimer = time.AfterFunc(o.linger+30*time.Second, s.lingerEnded)
 	if o.keep {
-		s.alone.Stop()
+		s.lingerTimer.Stop()
 	}
 	s.mu.Unlock()
-	go s.obey()
+	go s.handleSignals()
 	for {
 		c, err := listener.AcceptUnix()
 		if err != nil { // out of descriptors, for example
@@ -142,24 +141,24 @@ func serve(o options, log *slog.Logger) error {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		go s.called(c)
+		go s.serveJoin(c)
 	}
 }
 
-// reservedThreads is how many threads boxd has from the start: more than it has in blocking calls
-// at a time.
+// reservedThreads is how many threads boxd has from the start. At no time are more in blocking
+// calls.
 const reservedThreads = 16
 
-// reserve has Go's runtime make that many threads. It keeps those that it has, and ends the program
-// when the kernel refuses it one more: programs of the box may take all that the container may have
-// (Config.PIDs).
+// reserve has Go's runtime make that many threads, which it keeps. If the kernel refuses one more
+// thread, the runtime ends the program. Programs of the box may use up the number that the
+// container may have (Config.PIDs).
 func reserve(threads int) {
 	var made sync.WaitGroup
 	enough := make(chan struct{})
 	for range threads {
 		made.Add(1)
 		go func() {
-			runtime.LockOSThread() // nobody else runs on it
+			runtime.LockOSThread() // no other goroutine runs on this thread
 			defer runtime.UnlockOSThread()
 			made.Done()
 			<-enough
@@ -169,17 +168,17 @@ func reserve(threads int) {
 	close(enough)
 }
 
-// Threads sets how many of boxd's threads run Go code at a time. Mostly it is one: boxd hands small
-// pieces of data from one goroutine to the next, and where no second thread has to be woken for
-// that, it takes half the processor time, and a command is a fifth faster. While there are copies,
-// which have work for two, it is two.
+// Threads sets how many of boxd's threads run Go code at a time. Mostly it is one. boxd passes
+// small pieces of data from one goroutine to the next. If no second thread has to be woken for
+// that, it takes half the processor time, and a command is a fifth faster. While copies are under
+// way, which have work for two threads, it is two.
 type threads struct {
 	mu   sync.Mutex
 	busy int
 }
 
-// more adds n to the number of copies under way.
-func (t *threads) more(n int) {
+// addCopies adds n to the number of copies under way.
+func (t *threads) addCopies(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.busy > 0
@@ -192,21 +191,21 @@ func (t *threads) more(n int) {
 	}
 }
 
-// abandoned ends the box: as boxd is process 1, the kernel ends all others with it. In a box that
-// is kept, it turns those away who wait for the owner.
-func (s *server) abandoned() {
+// lingerEnded ends the box: as boxd is process 1, the kernel ends all other processes with it. If
+// the box is kept, it closes the listeners instead, whose connections wait for the owner.
+func (s *server) lingerEnded() {
 	if s.keep {
 		s.unlisten(func(*listener) bool { return true })
 		return
 	}
-	s.log.Info("nobody has come for long: the box ends")
+	s.log.Info("the owner has not connected for too long: the box ends")
 	s.exit()
 }
 
-// exit ends the box, with all that runs in it. In a container, the kernel ends all with process 1.
+// exit ends the box and all that runs in it. In a container, the kernel ends all with process 1.
 func (s *server) exit() {
 	if s.dir != "" {
-		s.vanish()
+		s.destroy()
 	}
 	os.Exit(0)
 }
@@ -214,7 +213,7 @@ func (s *server) exit() {
 // listen opens the box's socket. On a machine, start has opened it.
 func (s *server) listen() (*net.UnixListener, error) {
 	if s.dir != "" {
-		return s.inherited()
+		return s.inheritedListener()
 	}
 	return net.ListenUnix("unix", &net.UnixAddr{Name: wire.SocketName(s.id), Net: "unix"})
 }
@@ -223,11 +222,11 @@ func (s *server) listen() (*net.UnixListener, error) {
 // after which docker stop kills.
 const stopLimit = 8 * time.Second
 
-// obey ends the box when it is told to stop, and passes all other signals on to the image's
+// handleSignals stops the box on SIGTERM or SIGINT, and passes all other signals on to the image's
 // command.
-func (s *server) obey() {
+func (s *server) handleSignals() {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals) // all of them: at kill -SEGV 1, for one, Go's runtime would end the box
+	signal.Notify(signals) // all of them: at kill -SEGV 1, Go's runtime would end the box
 	stopping := false
 	for sig := range signals {
 		switch sig {
@@ -247,9 +246,9 @@ func (s *server) obey() {
 	}
 }
 
-// stop ends the box. All programs are asked to end before; those that have not within stopLimit are
-// killed with it. The connections end first: that the box's end has ended its command nobody is to
-// take for the command's own result, nor to start another in what is left of the box.
+// stop ends the box. It asks all programs to end; those that have not ended within stopLimit are
+// killed with the box. It closes the connections first. So no client takes the end of the box for
+// the result of its own command, or starts another command in what is left of the box.
 func (s *server) stop() {
 	s.mu.Lock()
 	s.stopping = true
@@ -270,13 +269,14 @@ func (s *server) stop() {
 }
 
 // startCommand starts the image's own entrypoint and command on the container's standard outputs.
-// Its input is empty: on the container's, claims come. When it ends, the box goes on.
+// Its input is empty, because claims come on the container's. When the command ends, the box goes
+// on.
 func (s *server) startCommand() error {
 	p, err := s.prepare(request{args: s.command})
 	if err != nil {
 		return err
 	}
-	p.dir = "" // the container's own, also where that is the root
+	p.dir = "" // the container's own, even if that is the root
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return err

@@ -33,17 +33,17 @@ type session struct {
 	tty     *os.File // the program's end of it, until the program has it
 	outputs []*os.File
 	child   *child // once it runs
-	begun   bool   // a program has been asked for: a session has one at most
+	begun   bool   // a program was requested; a session has at most one
 }
 
-// The most that a client may set of the environment.
+// The greatest number and size of variables that a client may set.
 const (
 	maxEnv     = 256
 	maxEnvSize = 64 << 10
 )
 
-// session serves a session channel to its end.
-func (c *conn) session(newChannel ssh.NewChannel) {
+// serveSession serves a session channel to its end.
+func (c *conn) serveSession(newChannel ssh.NewChannel) {
 	ch, requests, err := newChannel.Accept()
 	if err != nil {
 		return
@@ -58,8 +58,8 @@ func (c *conn) session(newChannel ssh.NewChannel) {
 	s.hangUp()
 }
 
-// hangUp closes the terminal, or the pipes that the program writes to. Its standard input, if that
-// is a pipe, still gets what the client has sent, and then its end.
+// hangUp closes the terminal, or the pipes to which the program writes. If the standard input is a
+// pipe, the program still gets what the client has sent, and then the end.
 func (s *session) hangUp() {
 	for _, f := range append(s.outputs, s.tty, s.master) {
 		if f != nil {
@@ -68,8 +68,8 @@ func (s *session) hangUp() {
 	}
 }
 
-// request handles one request. Unknown ones are refused: agents, X11, and keepalives, whose sender
-// is content with any answer.
+// request handles one request. It refuses unknown ones: agents, X11, and keepalives, whose sender
+// takes any answer.
 func (s *session) request(r *ssh.Request) bool {
 	switch r.Type {
 	case "env":
@@ -100,8 +100,8 @@ func (s *session) request(r *ssh.Request) bool {
 	return false
 }
 
-// begin answers a request for a program, and starts it. The answer goes first: some clients take
-// output that comes before it for an error.
+// begin answers a request for a program, and then starts the program. Some clients take output that
+// comes before the answer for an error.
 func (s *session) begin(r *ssh.Request, start func()) bool {
 	if s.begun {
 		return false
@@ -139,21 +139,20 @@ func validName(name string) bool {
 	return name != ""
 }
 
-// signal sends a signal to the program's process group. Its name is one of RFC 4254's, or any other
-// of this system's, without SIG.
+// signal sends a signal to the program's process group. name is one of RFC 4254's, or that of
+// another signal of this system, without SIG.
 func (s *session) signal(name string) bool {
 	signal := unix.SignalNum("SIG" + name)
 	return signal != 0 && s.child != nil && s.c.s.children.signal(s.child, signal) == nil
 }
 
-// Shells return these statuses for a program that does not exist, and for one that cannot be
-// started.
+// Shells return these statuses if a program does not exist, and if it cannot be started.
 const (
 	statusNotFound   = 127
 	statusNotStarted = 126
 )
 
-// runShell starts the user's shell with these arguments; without any, as a login shell.
+// runShell starts the user's shell with these arguments, or as a login shell if there are none.
 func (s *session) runShell(args ...string) {
 	p := s.findShell(args)
 	if p == nil {
@@ -166,8 +165,8 @@ func (s *session) runShell(args ...string) {
 	}
 }
 
-// findShell prepares the account's shell. If that is missing, or is one that only keeps people out
-// (nologin, false), it prepares /bin/sh, or bash.
+// findShell prepares the account's shell. If it is missing, or only keeps people out (nologin,
+// false), findShell prepares /bin/sh or bash.
 func (s *session) findShell(args []string) *prepared {
 	for _, shell := range []string{ourAccount().Shell, "/bin/sh", "bash"} {
 		name := path.Base(shell)
@@ -181,13 +180,13 @@ func (s *session) findShell(args []string) *prepared {
 		p.args = slices.Clone(p.args)
 		p.args[0] = name
 		if len(args) == 0 {
-			p.args[0] = "-" + name // has a shell read the user's profile
+			p.args[0] = "-" + name // by this name a shell reads the user's profile
 		}
 		p.env = append(p.env, "SHELL="+p.path)
 		if s.term != "" {
 			p.env = append(p.env, "TERM="+s.term)
 		}
-		p.env = last(p.env)
+		p.env = lastValues(p.env)
 		return p
 	}
 	return nil
@@ -220,15 +219,15 @@ func (s *session) start(p *prepared) error {
 		return err
 	}
 	s.child = child
-	go s.feed(in)
-	go s.deliver(child)
+	go s.copyInput(in)
+	go s.copyOutput(child)
 	return nil
 }
 
-// feed passes the client's input on to the program. When the program reads no more, the rest is
-// thrown away, and the client is told so in OpenSSH's way: a client that waits until all of its
-// input is taken would otherwise wait for ever.
-func (s *session) feed(in *os.File) {
+// copyInput passes the client's input on to the program. If the program no longer reads, copyInput
+// drops the rest and tells the client in OpenSSH's way. Else a client that waits until all of its
+// input is taken would wait for ever.
+func (s *session) copyInput(in *os.File) {
 	_, err := io.Copy(in, s.ch)
 	if in != s.master { // the end of a terminal's input is a character
 		in.Close()
@@ -239,10 +238,10 @@ func (s *session) feed(in *os.File) {
 	}
 }
 
-// deliver sends the program's output, and then how the program ended. Like sshd, it waits for the
-// end of the output, which children of the program may hold open after its end. On a terminal it
-// does not wait for them: the terminal hangs up when its first program ends.
-func (s *session) deliver(child *child) {
+// copyOutput sends the program's output, and then how the program ended. Like sshd, it waits for
+// the end of the output, which children of the program may hold open after the program's end. On a
+// terminal it does not wait for them: the terminal hangs up when its first program ends.
+func (s *session) copyOutput(child *child) {
 	var outputs sync.WaitGroup
 	for i, f := range s.outputs {
 		w := io.Writer(s.ch)
@@ -250,9 +249,9 @@ func (s *session) deliver(child *child) {
 			w = s.ch.Stderr()
 		}
 		outputs.Go(func() {
-			defer f.Close() // when the client takes no more, the program gets SIGPIPE
+			defer f.Close() // when the client reads no more, the program gets SIGPIPE
 			if _, err := io.Copy(w, f); errors.Is(err, os.ErrDeadlineExceeded) {
-				drain(w, f)
+				drainTerminal(w, f)
 			}
 		})
 	}
@@ -263,7 +262,7 @@ func (s *session) deliver(child *child) {
 	outputs.Wait()
 	<-child.ended
 	if status := child.status; status.Signaled() {
-		s.end("exit-signal", &struct {
+		s.sendEnd("exit-signal", &struct {
 			Signal       string
 			Core         bool
 			Message, Tag string
@@ -273,9 +272,9 @@ func (s *session) deliver(child *child) {
 	s.exit(uint32(child.status.ExitStatus()))
 }
 
-// drain sends what is left in a terminal when its first program has ended. It stops at as much as a
-// terminal holds: other programs may go on writing without end.
-func drain(w io.Writer, master *os.File) {
+// drainTerminal sends what is left in a terminal when its first program has ended. It sends at most
+// as much as a terminal holds, because other programs may go on writing without end.
+func drainTerminal(w io.Writer, master *os.File) {
 	buf := make([]byte, 128<<10)
 	for left := len(buf); left > 0; {
 		var n int
@@ -292,12 +291,12 @@ func drain(w io.Writer, master *os.File) {
 	}
 }
 
-func (s *session) exit(status uint32) { s.end("exit-status", &struct{ Status uint32 }{status}) }
+func (s *session) exit(status uint32) { s.sendEnd("exit-status", &struct{ Status uint32 }{status}) }
 
-// end says how the program ended, and closes the channel. All output has been sent. The output's
-// end is told last: a client that has sent all of its input closes the channel when it comes, and
-// could be told nothing after it.
-func (s *session) end(kind string, how any) {
+// sendEnd says how the program ended, and closes the channel. All output has been sent. The end of
+// the output comes after kind: a client that has sent all of its input closes the channel at that
+// end, and could not be told anything later.
+func (s *session) sendEnd(kind string, how any) {
 	s.ch.SendRequest(kind, false, ssh.Marshal(how))
 	s.ch.CloseWrite()
 	s.ch.Close()
@@ -307,8 +306,8 @@ func (s *session) end(kind string, how any) {
 var standardSignals = []string{"ABRT", "ALRM", "FPE", "HUP", "ILL", "INT", "KILL", "PIPE", "QUIT",
 	"SEGV", "TERM", "USR1", "USR2"}
 
-// signalName returns a signal's name as RFC 4254 wants it: a name that is not in it has its
-// inventor's behind an "@".
+// signalName returns the name of a signal in the form of RFC 4254. Names that are not in it end in
+// "@" and the name of who defined them.
 func signalName(sig syscall.Signal) string {
 	name := strings.TrimPrefix(unix.SignalName(sig), "SIG")
 	if name == "" {

@@ -13,20 +13,20 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 )
 
-// runFiles starts the subsystem sftp: another process of boxd's own program, as a child like the
-// user's programs. In process 1 itself, a panic would end the box, and opening a FIFO would block
-// one of its threads.
+// runFiles starts the subsystem sftp. It is another process of boxd's own program, and a child like
+// the user's programs. In boxd itself a panic would end the box, and opening a FIFO would block a
+// thread.
 func (s *session) runFiles() {
 	err := s.start(&prepared{path: wire.OwnProgram, args: []string{"boxd", "sftp"}, env: s.c.s.env,
-		dir: s.c.s.home()})
+		dir: s.c.s.startDir()})
 	if err != nil {
 		s.fail(statusNotStarted, fmt.Sprintf("sftp: %v", err))
 	}
 }
 
-// serveOwner is the program with which the owner reaches the box's files. The owner sets
-// permissions after it has made a file: until then the file is nobody else's. It asks where ~ is by
-// the name of the directory in which the server begins.
+// serveOwner is the command "boxd files", with which the owner reaches the box's files. The owner
+// sets permissions after it has made a file, and until then no other user may read it. To learn
+// what ~ is, the owner asks for the server's working directory.
 func serveOwner() error {
 	syscall.Umask(0o077)
 	if home := os.Getenv("HOME"); home != "" {

@@ -22,21 +22,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A starting is a box on a machine that is to be started.
-type starting struct {
+// A startRequest describes a box that is to be started on a machine.
+type startRequest struct {
 	options
 	owner  string // HOST:PID
 	sum    string // this program's SHA-256, in hex
 	parent string // the directory of the program and of all boxes
 }
 
-// start starts a box that outlives this process and the login it belongs to, says so, and joins it.
-func start(s starting) error {
+// start starts a box that outlives this process and its login. It prints the result, and joins the
+// box.
+func start(s startRequest) error {
 	if check(s.sum) != nil {
 		fmt.Println(wire.Damaged)
 		return nil
 	}
-	if err := s.start(); err != nil {
+	if err := s.makeBox(); err != nil {
 		fmt.Println(wire.Failed + strings.ReplaceAll(err.Error(), "\n", " "))
 		return nil
 	}
@@ -61,10 +62,10 @@ func check(want string) error {
 	return nil
 }
 
-// start makes the box's directory, opens the socket and hands it to a process of its own session.
-// Until all of that is done the directory has another name: whoever finds box-ID finds one that
-// listens, or one that has ended.
-func (s *starting) start() (err error) {
+// makeBox makes the box's directory, opens the socket, and starts boxd in a session of its own.
+// Until all of that is done the directory has another name. So a directory named box-ID has a boxd
+// that listens, or one that has ended.
+func (s *startRequest) makeBox() (err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func (s *starting) start() (err error) {
 	if _, err := reapAll(s.parent); err != nil {
 		return err
 	}
-	// boxd must not get what the login's shell may have left open
+	// boxd must not inherit descriptors that the login's shell may have left open.
 	unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	s.id = strings.ToLower(rand.Text()[:16])
 	making := filepath.Join(s.parent, "new-"+s.id)
@@ -85,13 +86,13 @@ func (s *starting) start() (err error) {
 			os.RemoveAll(s.dir)
 		}
 	}()
-	if err := os.Chmod(making, 0o700); err != nil { // whatever the umask is
+	if err := os.Chmod(making, 0o700); err != nil { // regardless of the umask
 		return err
 	}
 	if err := os.Link(program, filepath.Join(making, machineProgram)); err != nil {
 		return err
 	}
-	lock, err := s.lock(making)
+	lock, err := s.createInfo(making)
 	if err != nil {
 		return err
 	}
@@ -108,14 +109,14 @@ func (s *starting) start() (err error) {
 	return s.detach(listener, lock)
 }
 
-// lock writes down what the box is, and locks that. The lock is the open file's: boxd gets it with
-// the descriptor.
-func (s *starting) lock(dir string) (*os.File, error) {
+// createInfo writes the file that describes the box, and locks it. The lock belongs to the open
+// file, so boxd gets it with the descriptor.
+func (s *startRequest) createInfo(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, machineInfo), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	colon := max(strings.LastIndexByte(s.owner, ':'), 0) // the name may have one, too
+	colon := max(strings.LastIndexByte(s.owner, ':'), 0) // the host's name may contain one too
 	host, pid := s.owner[:colon], strings.TrimPrefix(s.owner[colon:], ":")
 	info := wire.Machine{ID: s.id, Created: time.Now(), Linger: s.linger, Keep: s.keep, Host: host,
 		Boot: bootID()}
@@ -129,14 +130,14 @@ func (s *starting) lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// bootID tells one run of a machine's kernel from all others.
+// bootID returns what identifies one run of a machine's kernel.
 func bootID() string {
 	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(id))
 }
 
-// listenIn listens on the box's socket: from within the directory, whose path may be too long for a
-// socket's name.
+// listenIn listens on the box's socket. It changes to the directory meanwhile, because the
+// directory's path may be too long for a socket's name.
 func listenIn(dir string) (*os.File, error) {
 	back, err := os.Open(".")
 	if err != nil {
@@ -155,9 +156,9 @@ func listenIn(dir string) (*os.File, error) {
 	return l.File()
 }
 
-// detach starts boxd in a process session of its own, without the login's streams: so it has
-// neither its terminal nor its hang-up.
-func (s *starting) detach(listener, lock *os.File) error {
+// detach starts boxd in a session of its own, without the login's streams. So boxd does not have
+// the login's terminal, and gets no hang-up from it.
+func (s *startRequest) detach(listener, lock *os.File) error {
 	log, err := os.OpenFile(filepath.Join(s.dir, machineLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
 		0o600)
 	if err != nil {

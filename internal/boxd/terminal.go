@@ -20,8 +20,8 @@ type ptyRequest struct {
 	Modes                     string
 }
 
-// openTerminal opens the terminal that the client wants. The modes that the client does not name
-// are those that a person is used to: programs.OpenTerminal's for the engine are set back.
+// openTerminal opens the terminal that the client wants. Modes that the client does not name are
+// those that a person expects, so what programs.OpenTerminal changes for the engine is set back.
 func (s *session) openTerminal(want *ptyRequest) bool {
 	if s.begun || s.master != nil || strings.Contains(want.Term, "\x00") {
 		return false
@@ -65,7 +65,7 @@ type modeChange struct {
 	value  uint32
 }
 
-// parseModes parses encoded modes: an opcode from 1 to 159 has a number behind it; any other opcode
+// parseModes parses encoded modes. A number follows each opcode from 1 to 159. Any other opcode
 // ends the list.
 func parseModes(text []byte) (changes []modeChange, ok bool) {
 	for len(text) > 0 && text[0] != 0 && text[0] < 160 {
@@ -78,8 +78,8 @@ func parseModes(text []byte) (changes []modeChange, ok bool) {
 	return changes, true
 }
 
-// Opcodes of RFC 4254, section 8, and of RFC 8160. Not here are those that Linux lacks (VDSUSP,
-// VSTATUS), and those that mean nothing on a pty, which has 8 bits, no parity and no speed.
+// These are the opcodes of RFC 4254, section 8, and of RFC 8160, without those that Linux lacks
+// (VDSUSP, VSTATUS) and those that mean nothing on a pty, which has 8 bits, no parity and no speed.
 var (
 	controlCharacters = map[byte]int{
 		1: unix.VINTR, 2: unix.VQUIT, 3: unix.VERASE, 4: unix.VKILL, 5: unix.VEOF, 6: unix.VEOL,
@@ -104,7 +104,7 @@ var (
 func (c modeChange) apply(modes *unix.Termios) {
 	if i, ok := controlCharacters[c.opcode]; ok {
 		modes.Cc[i] = byte(c.value)
-		if c.value == 255 { // RFC 4254 for no character; it is 0 on Linux
+		if c.value == 255 { // RFC 4254 uses 255 for no character, and Linux 0
 			modes.Cc[i] = 0
 		}
 		return

@@ -1,4 +1,5 @@
-// Package bin is boxd as it is carried: built for each architecture, and compressed.
+// Package bin holds boxd as it is embedded in programs: built for each architecture, and
+// compressed.
 package bin
 
 import (
@@ -14,7 +15,7 @@ import (
 
 //go:generate go run ../../../internal/tools/buildboxd
 
-// As go generate has made them. CI makes them again and compares the bytes.
+// go generate makes these files. CI makes them again and compares the bytes.
 var (
 	//go:embed boxd_linux_amd64.gz
 	amd64 string
@@ -24,18 +25,18 @@ var (
 	sums string
 )
 
-// Architectures are those that there is a boxd for, as Docker names them.
+// Architectures lists the architectures that there is a boxd for, by Docker's names.
 var Architectures = []string{"amd64", "arm64"}
 
 // A Binary is boxd for one architecture.
 type Binary struct {
-	Arch       string // as Docker names it
+	Arch       string // by Docker's name
 	Sum        string // the SHA-256 of the program, in hex
 	Compressed string // by gzip
 }
 
-// For returns the boxd for an architecture, as images (amd64) or kernels (x86_64) name it: nil if
-// there is none.
+// For returns the boxd for an architecture, by its name in images (amd64) or kernels (x86_64). It
+// returns nil if there is none.
 func For(arch string) *Binary {
 	b := &Binary{}
 	switch arch {
@@ -55,7 +56,8 @@ func For(arch string) *Binary {
 	return b
 }
 
-// Program returns the uncompressed program. It is not kept: a process needs it once, if at all.
+// Program returns the uncompressed program. It uncompresses it at each call: a process needs the
+// program once, if at all.
 func (b *Binary) Program() ([]byte, error) {
 	r, err := gzip.NewReader(strings.NewReader(b.Compressed))
 	if err != nil {
@@ -66,7 +68,7 @@ func (b *Binary) Program() ([]byte, error) {
 		return nil, fmt.Errorf("uncompress boxd: %w", err)
 	}
 	if sum := sha256.Sum256(out.Bytes()); hex.EncodeToString(sum[:]) != b.Sum {
-		return nil, fmt.Errorf("uncompress boxd: it is not the one that SHA256SUMS speaks of: go " +
+		return nil, fmt.Errorf("uncompress boxd: its hash is not the one in SHA256SUMS: go " +
 			"generate ./internal/boxd/bin makes both")
 	}
 	return out.Bytes(), nil

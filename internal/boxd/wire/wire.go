@@ -87,7 +87,7 @@
 //	Name               Payload              Reply           Meaning
 //	TreeRequest        process ids          []proc.Process  these and their descendants
 //	AliveRequest       process ids          []proc.Process  those that exist, zombies too
-//	MarkedRequest      a word               process ids     those that have it in their environment
+//	MarkedRequest      a word               process ids     those that have it in their environ
 //	SignalRequest      Signal               a number        how many signals were sent
 //	ProgramRequest     a process id         Environment     what it was executed with
 //	ResetModesRequest  a terminal's number  null            reset the terminal's modes
