@@ -186,7 +186,7 @@ func TestManyCallers(t *testing.T) {
 		t.Fatal("the owner does not come in: ", err)
 	}
 	client.Close()
-	b.logged("too many that do not log in")
+	b.logged("too many connections do not log in")
 	for _, c := range silent {
 		c.Close()
 	}

@@ -79,7 +79,7 @@ func TestFromInside(t *testing.T) {
 		b.inside(how)
 		w.works()
 	}
-	b.logged("it comes from inside of the container")
+	b.logged("it comes from inside the container")
 	if n := strings.Count(b.log.String(), "\n"); n > 300 {
 		t.Errorf("%d lines are logged", n)
 	}

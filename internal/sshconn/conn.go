@@ -32,7 +32,7 @@ type Conn struct {
 
 	mu    sync.Mutex
 	cause error  // why this side ended it
-	then  func() // to be called at the end; nil if nothing is
+	onEnd func() // to be called at the end; nil if nothing is
 }
 
 // Handshake makes an SSH connection out of a byte stream, which it owns from now on. It ends with
@@ -66,9 +66,9 @@ func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.Cl
 		return nil, err
 	}
 	if announce == nil {
-		announce = (*Conn).announced
+		announce = (*Conn).announceForwarded
 	}
-	line.carries(c)
+	line.setConn(c)
 	gone := make(chan struct{})
 	conn := &Conn{Group: NewGroup(), Client: client{c, gone}, line: line, announce: announce,
 		keeps: make(chan keeper, 1), gone: gone}
@@ -116,7 +116,7 @@ func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 			tick = time.NewTicker(keep.interval)
 			defer tick.Stop()
 		case <-tick.C:
-			if err := keep.beat(c); err != nil {
+			if err := keep.check(c); err != nil {
 				c.Abort(err)
 				tick.Stop()
 			}
@@ -129,7 +129,7 @@ func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 	}
 	c.why = err
 	close(c.gone)
-	then := c.then
+	then := c.onEnd
 	c.mu.Unlock()
 	c.forwards.end()
 	if then != nil {
@@ -137,13 +137,13 @@ func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 	}
 }
 
-// Then has f called when the connection has ended, at once if it has. f must not wait for anything.
+// OnEnd has f called when the connection has ended, at once if it has. f must not wait for anything.
 // Unlike one that waits for Gone, it costs no goroutine. A second Then before the end takes the
 // place of the first.
-func (c *Conn) Then(f func()) {
+func (c *Conn) OnEnd(f func()) {
 	c.mu.Lock()
 	ended := c.Ended()
-	c.then = f
+	c.onEnd = f
 	c.mu.Unlock()
 	if ended {
 		f()
@@ -188,24 +188,24 @@ func (c *Conn) Ended() bool {
 // channel's io.EOF is then perhaps not its end.
 func (c *Conn) Broken() bool { return c.line.broken.Load() || c.Ended() }
 
-// Ends reports whether the connection has ended or is about to. Its channels and writes fail a
+// CheckEnded reports whether the connection has ended or is about to. Its channels and writes fail a
 // moment before Gone is closed, with various errors. So Ends asks the server: if it answers, the
 // connection has not ended. If ctx ends first, Ends returns false.
-func (c *Conn) Ends(ctx context.Context) bool {
+func (c *Conn) CheckEnded(ctx context.Context) bool {
 	if c.Ended() {
 		return true
 	}
 	select {
 	case <-c.gone:
 		return true
-	case <-c.Ask():
+	case <-c.Ping():
 	case <-ctx.Done():
 	}
 	return false
 }
 
-// Ask asks the server for a sign of life; the channel is closed when it has come.
-func (c *Conn) Ask() <-chan struct{} {
+// Ping asks the server for a sign of life; the channel is closed when it has come.
+func (c *Conn) Ping() <-chan struct{} {
 	answer := make(chan struct{})
 	c.Run(func() {
 		// Every server answers a global request that wants a reply, even one that it does not know:
@@ -275,7 +275,7 @@ func (c *Conn) RequestOrUndo(ctx context.Context, name string, payload []byte,
 // ctx ends, and closes the channel when that is there.
 func (c *Conn) OpenChannel(ctx context.Context, kind string,
 	extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
-	o := c.obtain(ctx.Done(), func() opened {
+	o := c.openInBackground(ctx.Done(), func() opened {
 		ch, requests, err := c.Client.OpenChannel(kind, extra)
 		return opened{ch, requests, err}
 	})
@@ -295,9 +295,9 @@ type opened struct {
 // errGivenUp: this side has stopped waiting.
 var errGivenUp = errors.New("given up")
 
-// obtain calls open, and returns when it does or when done is closed: then it closes the channel
+// openInBackground calls open, and returns when it does or when done is closed: then it closes the channel
 // when that is there.
-func (c *Conn) obtain(done <-chan struct{}, open func() opened) opened {
+func (c *Conn) openInBackground(done <-chan struct{}, open func() opened) opened {
 	got := make(chan opened)
 	if !c.Run(func() {
 		o := open()
@@ -344,10 +344,10 @@ type meter struct {
 	net.Conn
 	large    *[meterSize]byte // nil while little comes
 	rest     []byte           // of large: read, but not asked for yet
-	more     bool             // the last read has filled what it was given
+	lastFull bool             // the last read has filled what it was given
 	received atomic.Uint64
 	broken   atomic.Bool              // a read has failed: writes do too
-	carried  atomic.Pointer[ssh.Conn] // x/crypto's connection; nil until it is made
+	conn     atomic.Pointer[ssh.Conn] // x/crypto's connection; nil until it is made
 }
 
 const meterSize = 64 << 10
@@ -357,31 +357,31 @@ var meterBuffers = sync.Pool{New: func() any { return new([meterSize]byte) }}
 func (m *meter) Read(p []byte) (n int, err error) {
 	switch {
 	case len(m.rest) > 0:
-		n = m.take(p)
-	case m.more:
+		n = m.takeRest(p)
+	case m.lastFull:
 		if m.large == nil {
 			m.large = meterBuffers.Get().(*[meterSize]byte)
 		}
 		n, err = m.Conn.Read(m.large[:])
-		m.rest, m.more = m.large[:n], n == meterSize
+		m.rest, m.lastFull = m.large[:n], n == meterSize
 		if n > 0 {
-			n, err = m.take(p), nil // an error comes again
+			n, err = m.takeRest(p), nil // an error comes again
 		}
 	default:
 		n, err = m.Conn.Read(p)
-		m.more = n == len(p)
+		m.lastFull = n == len(p)
 	}
 	m.received.Add(uint64(n))
 	if err != nil {
-		m.fail()
+		m.failWrites()
 	}
 	return n, err
 }
 
-// take takes from what has been read before.
-func (m *meter) take(p []byte) int {
+// takeRest takes from what has been read before.
+func (m *meter) takeRest(p []byte) int {
 	n := copy(p, m.rest)
-	if m.rest = m.rest[n:]; len(m.rest) == 0 && !m.more {
+	if m.rest = m.rest[n:]; len(m.rest) == 0 && !m.lastFull {
 		meterBuffers.Put(m.large)
 		m.large = nil
 	}

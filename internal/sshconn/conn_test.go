@@ -68,12 +68,12 @@ func TestKeep(t *testing.T) {
 func TestThen(t *testing.T) {
 	c, _ := connect(t)
 	called := make(chan error, 2)
-	c.Then(func() { called <- c.Err() })
+	c.OnEnd(func() { called <- c.Err() })
 	require.Empty(t, called)
 	given := errors.New("given up")
 	c.Abort(given)
 	require.ErrorIs(t, soon(t, "the call", called), given)
-	c.Then(func() { called <- c.Err() })
+	c.OnEnd(func() { called <- c.Err() })
 	require.ErrorIs(t, soon(t, "the call", called), given)
 	c.Close()
 	require.Empty(t, called)
@@ -100,7 +100,7 @@ func TestKeepBehindOutput(t *testing.T) {
 		kept := async(func() time.Time {
 			k := keeper{interval: time.Second, misses: 10}
 			for range time.Tick(k.interval) {
-				if err := k.beat(c); err != nil {
+				if err := k.check(c); err != nil {
 					c.Abort(err)
 					break
 				}
@@ -134,7 +134,7 @@ func TestKeepOnSilentConnection(t *testing.T) {
 			}
 		}
 	}()
-	require.False(t, c.Ends(t.Context()))
+	require.False(t, c.CheckEnded(t.Context()))
 	close(s.raw.silent)
 	c.Keep(time.Millisecond, 2)
 	soon(t, "the end", c.Gone())
@@ -143,7 +143,7 @@ func TestKeepOnSilentConnection(t *testing.T) {
 	require.Equal(t, "the server does not answer", reason)
 	require.Equal(t, c.Err(), err)
 	require.True(t, c.Ended())
-	require.True(t, c.Ends(t.Context()))
+	require.True(t, c.CheckEnded(t.Context()))
 	<-done
 }
 

@@ -37,12 +37,12 @@ func (c *Conn) Dial(ctx context.Context, network, address string, explain func(e
 	if err != nil {
 		return nil, fail(Refusal(explain(err)))
 	}
-	return c.carry(ch, requests, localAddr(network), remote, lost), nil
+	return c.newForwarded(ch, requests, localAddr(network), remote, lost), nil
 }
 
-// carry makes a connection of a channel. lost returns the error of its reads and writes after the
+// newForwarded makes a connection of a channel. lost returns the error of its reads and writes after the
 // SSH connection has ended.
-func (c *Conn) carry(ch ssh.Channel, requests <-chan *ssh.Request, local, remote net.Addr,
+func (c *Conn) newForwarded(ch ssh.Channel, requests <-chan *ssh.Request, local, remote net.Addr,
 	lost func() error) net.Conn {
 	f := &forwarded{Stream: NewStream(ch, c.Group), local: local, remote: remote}
 	if KnowsCredit(string(c.Client.ServerVersion())) {
@@ -201,17 +201,17 @@ type breakable struct {
 
 func (b *breakable) Read(p []byte) (int, error) {
 	n, err := b.forwarded.Read(p)
-	return n, b.why("read", err)
+	return n, b.cause("read", err)
 }
 
 func (b *breakable) Write(p []byte) (int, error) {
 	n, err := b.forwarded.Write(p)
-	return n, b.why("write", err)
+	return n, b.cause("write", err)
 }
 
-// why returns the cause of an error. When the SSH connection ends, the forwarded one seems to end
+// cause returns the cause of an error. When the SSH connection ends, the forwarded one seems to end
 // by itself for a moment. If the server still answers, the SSH connection has not ended.
-func (b *breakable) why(op string, err error) error {
+func (b *breakable) cause(op string, err error) error {
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
@@ -223,7 +223,7 @@ func (b *breakable) why(op string, err error) error {
 	select {
 	case <-b.forwarded.closed:
 		return err
-	case <-b.on.Ask():
+	case <-b.on.Ping():
 		return err
 	case <-b.on.gone:
 	}

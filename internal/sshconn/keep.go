@@ -24,8 +24,8 @@ type keeper struct {
 
 var errSilent = errors.New("no answer")
 
-// beat is called every interval. Its error is why the connection is to end.
-func (k *keeper) beat(c *Conn) error {
+// check is called every interval. Its error is why the connection is to end.
+func (k *keeper) check(c *Conn) error {
 	if now := c.line.received.Load(); now != k.received {
 		k.received, k.unanswered = now, 0 // it lives, even if the answer waits behind other output
 	}
@@ -40,6 +40,6 @@ func (k *keeper) beat(c *Conn) error {
 			return nil
 		}
 	}
-	k.asked = c.Ask()
+	k.asked = c.Ping()
 	return nil
 }

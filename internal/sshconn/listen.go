@@ -78,21 +78,21 @@ func (c *Conn) Listen(ctx context.Context, network, address string, lost func() 
 		}
 		f.kind, f.host, f.port = forwardTCP, host, uint32(port)
 	}
-	c.forwards.ask(1)
+	c.forwards.addAsking(1)
 	reply, err := c.RequestOrUndo(ctx, f.kind, f.payload(), func(reply []byte) {
-		f.chosen(reply)
+		f.setChosenPort(reply)
 		f.cancel()
 		cancelled()
 	})
 	if err == nil {
-		f.chosen(reply)
+		f.setChosenPort(reply)
 		f.Listener = NewListener(f.address(network), lost)
 		if !c.forwards.add(f) {
 			err = ErrGone
 		}
 	}
-	for _, ch := range c.forwards.ask(-1) {
-		c.announced(ch)
+	for _, ch := range c.forwards.addAsking(-1) {
+		c.announceForwarded(ch)
 	}
 	if err != nil {
 		return nil, err
@@ -107,8 +107,8 @@ func (f *Forward) payload() []byte {
 	return ssh.Marshal(&addressPort{f.host, f.port})
 }
 
-// chosen takes the port that the server has chosen.
-func (f *Forward) chosen(reply []byte) {
+// setChosenPort takes the port that the server has chosen.
+func (f *Forward) setChosenPort(reply []byte) {
 	var answer struct{ Port uint32 }
 	if f.kind == forwardTCP && f.port == 0 && ssh.Unmarshal(reply, &answer) == nil {
 		f.port = answer.Port
@@ -133,9 +133,9 @@ func Address(network, address string) net.Addr {
 	return hostPort{network, address}
 }
 
-// ask notes that a request to listen begins or ends. When none is under way any more, it returns
+// addAsking notes that a request to listen begins or ends. When none is under way any more, it returns
 // the channels that have come too early.
-func (f *forwards) ask(n int) []ssh.NewChannel {
+func (f *forwards) addAsking(n int) []ssh.NewChannel {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.asking += n; f.asking > 0 {
@@ -166,9 +166,9 @@ func (f *forwards) end() {
 	}
 }
 
-// announced hands a channel that the server opens to its listener.
-func (c *Conn) announced(ch ssh.NewChannel) {
-	f, remote, err := c.forwards.of(ch)
+// announceForwarded hands a channel that the server opens to its listener.
+func (c *Conn) announceForwarded(ch ssh.NewChannel) {
+	f, remote, err := c.forwards.find(ch)
 	switch {
 	case err != nil:
 		c.Reject(ch, ssh.Prohibited, err.Error())
@@ -177,9 +177,9 @@ func (c *Conn) announced(ch ssh.NewChannel) {
 	}
 }
 
-// of finds the listener of a channel. If there may be one soon, it keeps the channel and returns
+// find finds the listener of a channel. If there may be one soon, it keeps the channel and returns
 // nil.
-func (f *forwards) of(ch ssh.NewChannel) (*Forward, net.Addr, error) {
+func (f *forwards) find(ch ssh.NewChannel) (*Forward, net.Addr, error) {
 	var where func(*Forward) bool
 	var remote net.Addr
 	switch ch.ChannelType() {

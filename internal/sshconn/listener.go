@@ -19,7 +19,7 @@ type Listener struct {
 	change  *sync.Cond // broadcast when waiting or err changes
 	waiting []announced
 	err     error         // why it has ended; nil until then
-	over    chan struct{} // closed when it has ended
+	ended   chan struct{} // closed when it has ended
 }
 
 // announced is a connection that waits for Accept.
@@ -35,7 +35,7 @@ const Backlog = 128
 
 // NewListener makes a Listener to which nothing has been announced yet.
 func NewListener(addr net.Addr, lost func() error) *Listener {
-	l := &Listener{Address: addr, lost: lost, over: make(chan struct{})}
+	l := &Listener{Address: addr, lost: lost, ended: make(chan struct{})}
 	l.change = sync.NewCond(&l.mu)
 	return l
 }
@@ -74,12 +74,12 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		o := a.on.obtain(l.over, func() opened {
+		o := a.on.openInBackground(l.ended, func() opened {
 			ch, requests, err := a.ch.Accept()
 			return opened{ch, requests, err}
 		})
 		if o.err == nil {
-			return a.on.carry(o.ch, o.requests, l.Address, a.remote, l.lost), nil
+			return a.on.newForwarded(o.ch, o.requests, l.Address, a.remote, l.lost), nil
 		} // else its SSH connection has ended, or the Listener
 	}
 }
@@ -107,7 +107,7 @@ func (l *Listener) End(err error) bool {
 		return false
 	}
 	l.err = err
-	close(l.over)
+	close(l.ended)
 	for _, a := range l.waiting {
 		a.reject()
 	}

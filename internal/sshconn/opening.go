@@ -12,10 +12,10 @@ import (
 // write has failed; and of the first write that fails it says nothing. For a channel that is opened
 // in between it waits for ever. So a write has to fail before x/crypto learns of the end.
 
-// fail has the connection's writes fail, before x/crypto learns that a read has.
-func (m *meter) fail() {
+// failWrites has the connection's writes fail, before x/crypto learns that a read has.
+func (m *meter) failWrites() {
 	m.broken.Store(true)
-	c := m.carried.Load()
+	c := m.conn.Load()
 	if c == nil {
 		return
 	}
@@ -26,16 +26,16 @@ func (m *meter) fail() {
 	}()
 	select {
 	case <-failed:
-	case <-time.After(forgotten):
+	case <-time.After(openGrace):
 		// keys are being exchanged, and it waits for what the other end does not say any more
 	}
 }
 
-// carries is called when the connection is made.
-func (m *meter) carries(c ssh.Conn) {
-	m.carried.Store(&c)
+// setConn is called when the connection is made.
+func (m *meter) setConn(c ssh.Conn) {
+	m.conn.Store(&c)
 	if m.broken.Load() {
-		m.fail()
+		m.failWrites()
 	}
 }
 
@@ -50,8 +50,8 @@ func (m *meter) Write(p []byte) (int, error) {
 // Dropbear end the connection, with all that runs on it.
 const messageMax = 255 << 10
 
-// fits returns syscall.E2BIG, in words, for a payload that is too long.
-func fits(payload []byte) error {
+// checkLength returns syscall.E2BIG, in words, for a payload that is too long.
+func checkLength(payload []byte) error {
 	if len(payload) > messageMax {
 		return fmt.Errorf("a message of %d bytes is too long for SSH: %w", len(payload),
 			syscall.E2BIG)
@@ -63,14 +63,14 @@ func fits(payload []byte) error {
 type channel struct{ ssh.Channel }
 
 func (c channel) SendRequest(name string, wantReply bool, payload []byte) (bool, error) {
-	if err := fits(payload); err != nil {
+	if err := checkLength(payload); err != nil {
 		return false, err
 	}
 	return c.Channel.SendRequest(name, wantReply, payload)
 }
 
 func (c client) SendRequest(name string, wantReply bool, payload []byte) (bool, []byte, error) {
-	if err := fits(payload); err != nil {
+	if err := checkLength(payload); err != nil {
 		return false, nil, err
 	}
 	return c.Conn.SendRequest(name, wantReply, payload)
@@ -86,10 +86,10 @@ type client struct {
 
 // forgotten is how long behind the connection's end an OpenChannel may take to return: all others
 // do so at once.
-const forgotten = time.Second
+const openGrace = time.Second
 
 func (c client) OpenChannel(kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
-	if err := fits(extra); err != nil {
+	if err := checkLength(extra); err != nil {
 		return nil, nil, err
 	}
 	got := make(chan opened, 1)
@@ -106,7 +106,7 @@ func (c client) OpenChannel(kind string, extra []byte) (ssh.Channel, <-chan *ssh
 			}
 			return channel{o.ch}, o.requests, nil
 		case <-gone:
-			gone, late = nil, time.After(forgotten)
+			gone, late = nil, time.After(openGrace)
 		case <-late:
 			return nil, nil, ErrGone
 		}

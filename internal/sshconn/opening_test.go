@@ -42,7 +42,7 @@ func TestOpenAtTheEnd(t *testing.T) {
 		<-c.Gone()
 		began := time.Now()
 		opening.Wait()
-		require.Less(t, time.Since(began), forgotten)
+		require.Less(t, time.Since(began), openGrace)
 	}
 }
 

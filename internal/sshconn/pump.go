@@ -30,8 +30,8 @@ type Pump struct {
 	reading chan struct{} // held by the one Read under way
 	err     error
 
-	now  piece  // what rest is a part of; the zero piece if it came from elsewhere
-	rest []byte // read, but not asked for yet
+	current piece  // what rest is a part of; the zero piece if it came from elsewhere
+	rest    []byte // read, but not asked for yet
 
 	deadline deadline
 }
@@ -122,7 +122,7 @@ func (r *Pump) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n := copy(p, r.rest)
-	r.take(n)
+	r.consume(n)
 	return n, nil
 }
 
@@ -150,19 +150,19 @@ func (r *Pump) fill() error {
 		if !ok {
 			return r.err
 		}
-		r.now, r.rest = p, p.data
+		r.current, r.rest = p, p.data
 		return nil
 	}
 }
 
-// take drops the first n bytes of rest, and gives an empty buffer back.
-func (r *Pump) take(n int) {
-	if r.rest = r.rest[n:]; len(r.rest) == 0 && r.now.small != nil {
-		if r.now.large != nil {
-			pumpBuffers.Put(r.now.large)
+// consume drops the first n bytes of rest, and gives an empty buffer back.
+func (r *Pump) consume(n int) {
+	if r.rest = r.rest[n:]; len(r.rest) == 0 && r.current.small != nil {
+		if r.current.large != nil {
+			pumpBuffers.Put(r.current.large)
 		}
-		r.free <- r.now.small
-		r.now = piece{}
+		r.free <- r.current.small
+		r.current = piece{}
 	}
 }
 
@@ -179,7 +179,7 @@ func (r *Pump) SkipPast(mark []byte) (line, dropped []byte, err error) {
 			return nil, seen, err
 		}
 		seen = append(seen, r.rest...)
-		r.take(len(r.rest))
+		r.consume(len(r.rest))
 		begin := bytes.Index(seen, mark)
 		if begin < 0 {
 			if len(seen) > keep+len(mark) {

@@ -16,7 +16,7 @@ import (
 type Stream struct {
 	Channel  ssh.Channel
 	Out, Err *Pump  // what comes on the channel, and on its standard error
-	LetGo    func() // called by Close; nil is nothing
+	OnClose    func() // called by Close; nil is nothing
 	// Credit is how many bytes more are sure to fit into the server's window: set it, if at all,
 	// before the first Write.
 	Credit int
@@ -172,8 +172,8 @@ func (s *Stream) Close() { s.CloseAfter(func() {}) }
 func (s *Stream) CloseAfter(say func()) {
 	s.once.Do(func() {
 		close(s.closed)
-		if s.LetGo != nil {
-			s.LetGo()
+		if s.OnClose != nil {
+			s.OnClose()
 		}
 		s.on.Run(func() {
 			say()

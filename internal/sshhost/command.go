@@ -34,16 +34,16 @@ const nameMax = 4096
 
 // Answers of the script, in place of a process id.
 const (
-	noDirectory     = "dir-none"
-	noPermission    = "dir-perm"
-	notADirectory   = "dir-file"
-	noProgram       = "prog-none"
-	notExecutable   = "prog-perm"
-	programIsFolder = "prog-dir"
-	noTerminal      = "no-tty"
-	noPlace         = "no-place" // and why
-	noFIFO          = "no-fifo"
-	otherUser       = "user"
+	noDirectory        = "dir-none"
+	noPermission       = "dir-perm"
+	notADirectory      = "dir-file"
+	noProgram          = "prog-none"
+	notExecutable      = "prog-perm"
+	programIsDirectory = "prog-dir"
+	noTerminal         = "no-tty"
+	noFIFODirectory    = "no-place" // and why
+	noFIFO             = "no-fifo"
+	otherUser          = "user"
 )
 
 // makeCommand makes the command for p, with mark (letters and digits) to tell its output by.
@@ -123,7 +123,7 @@ func makeScript(p shellbox.Program, env []string, mark string) string {
 		b.WriteString("export " + name + "=" + quote(value) + "; ")
 	}
 	if p.Dir != "" {
-		b.WriteString(changeTo(p.Dir, quote))
+		b.WriteString(changeDirectory(p.Dir, quote))
 	}
 	if p.ReplaceEnv {
 		b.WriteString(`__env=$(command -v env); PATH=` + quote(lastOf("PATH", env)) + `; `)
@@ -134,7 +134,7 @@ func makeScript(p shellbox.Program, env []string, mark string) string {
 	}
 	// The lookup that execvp does. command -v would find builtins too, and fork.
 	b.WriteString(`; __at=; case $1 in ` +
-		`*/*) [ -d "$1" ] && __no ` + programIsFolder + `; [ -e "$1" ] || __no ` + noProgram +
+		`*/*) [ -d "$1" ] && __no ` + programIsDirectory + `; [ -e "$1" ] || __no ` + noProgram +
 		`; [ -x "$1" ] || __no ` + notExecutable + `;; ` +
 		`*) set -f; IFS=:; for __d in $PATH; do [ -f "${__d:-.}/$1" ] || continue; __at=1; [ -x "${__d:-.}/$1" ] && { __at=2; break; }; done; ` +
 		`case $__at in "") __no ` + noProgram + `;; 1) __no ` + notExecutable +
@@ -147,9 +147,9 @@ func makeScript(p shellbox.Program, env []string, mark string) string {
 	return b.String()
 }
 
-// changeTo goes to the directory. Each shell's cd has its own words for why it failed: so look for
+// changeDirectory goes to the directory. Each shell's cd has its own words for why it failed: so look for
 // the first parent that is there.
-func changeTo(dir string, quote func(string) string) string {
+func changeDirectory(dir string, quote func(string) string) string {
 	word := quote(dir)
 	if dir[0] != '/' {
 		word = `"${PWD%/}"/` + word // PWD is the login's home

@@ -22,7 +22,7 @@ func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, err
 		}
 		return h.explain(ctx, err)
 	}
-	return h.first().Dial(ctx, network, address, explain, h.gone)
+	return h.first().Dial(ctx, network, address, explain, h.lostError)
 }
 
 // socketRefusal finds out why connecting to a socket failed. OpenSSH says only "open failed".

@@ -27,7 +27,7 @@ import (
 const makeFIFO = `__f=; __rm() { trap "" HUP INT TERM PIPE; [ -z "$__f" ] || rm -rf "$__f"; }; trap __rm EXIT; trap '__rm; exit 126' HUP INT TERM PIPE; ` +
 	`for __d in "${TMPDIR:-/tmp}" /tmp; do case $__d in /*) ;; *) continue;; esac; __f=$__d/.sandshell-MARK; ` +
 	`__e=$( (umask 077; mkdir "$__f") 2>&1) && break; __f=; done; [ -n "$__f" ] || __no "` +
-	noPlace + ` $__e"; ` +
+	noFIFODirectory + ` $__e"; ` +
 	`{ mkfifo "$__f/in" || busybox mkfifo "$__f/in" || mknod "$__f/in" p; } 2>/dev/null; [ -p "$__f/in" ] || __no ` + noFIFO + `; ` +
 	`exec 3<>"$__f/in" 4<"$__f/in"; __say "fifo $__f/in"; read -r __e <&4 || exit 126; exec 3>&-; ` +
 	`trap - EXIT HUP INT TERM PIPE; unset __f __d __e; `
@@ -66,8 +66,8 @@ func (a *attempt) feed(ctx context.Context, fifo string) (*process, error) {
 	return feeder, nil
 }
 
-// connect feeds the FIFO, and returns what the script says next.
-func (a *attempt) connect(ctx context.Context, proc *process,
+// connectFeeder feeds the FIFO, and returns what the script says next.
+func (a *attempt) connectFeeder(ctx context.Context, proc *process,
 	fifo string) (line []byte, err error) {
 	feeder, err := a.feed(ctx, fifo)
 	if err != nil {
@@ -97,6 +97,6 @@ func (a *attempt) connect(ctx context.Context, proc *process,
 		return nil, fmt.Errorf("feed the pipe of commands: status %d, it said %q", status.Code,
 			strings.TrimSpace(string(said)))
 	default:
-		return nil, a.silent(proc, dropped, err)
+		return nil, a.silentError(proc, dropped, err)
 	}
 }

@@ -55,7 +55,7 @@ func (h *Host) String() string { return "SSHBox" }
 // Lost asks the server for a sign of life, unless the connection is known to have ended.
 func (h *Host) Lost(ctx context.Context) error {
 	c := h.first()
-	if !c.Ends(ctx) {
+	if !c.CheckEnded(ctx) {
 		return nil
 	}
 	reason, err := c.Reason()
@@ -72,7 +72,7 @@ func (h *Host) explain(ctx context.Context, err error) error {
 		return sandbox.ErrClosed
 	default:
 	}
-	if !h.first().Ended() && answered(err) {
+	if !h.first().Ended() && isServersAnswer(err) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -83,12 +83,12 @@ func (h *Host) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// gone is explain for a connection that is known to have ended.
-func (h *Host) gone() error { return h.explain(context.Background(), sshconn.ErrGone) }
+// lostError is explain for a connection that is known to have ended.
+func (h *Host) lostError() error { return h.explain(context.Background(), sshconn.ErrGone) }
 
-// answered reports whether err is what the server has answered, or the program that was started
+// isServersAnswer reports whether err is what the server has answered, or the program that was started
 // there.
-func answered(err error) bool {
+func isServersAnswer(err error) bool {
 	var channel *ssh.OpenChannelError
 	var request *sshconn.RefusedError
 	var path *fs.PathError

@@ -44,7 +44,7 @@ func (h *Host) Listen(ctx context.Context, network, address string) (net.Listene
 		l.socket = address
 	}
 	var err error
-	l.Forward, err = h.first().Listen(ctx, network, address, h.gone, l.remove)
+	l.Forward, err = h.first().Listen(ctx, network, address, h.lostError, l.remove)
 	var refused *sshconn.RefusedError
 	if errors.As(err, &refused) {
 		return fail(h.listenRefusal(ctx, network, address, err))

@@ -18,10 +18,10 @@ const DefaultMaxSessions = 10
 
 // relearn is how long the pool believes a limit that it learned from a refusal. The limit can grow
 // again: a program that outlives its channel holds a session of the server's until it ends.
-const relearn = 30 * time.Second
+const refusalLifetime = 30 * time.Second
 
 // idleConnection is how long a connection other than the first is kept without a session.
-const idleConnection = time.Minute
+const idleLimit = time.Minute
 
 // A pool is the connections to one server. It begins with one, opens one more when a session is
 // asked for and all are full, and closes those that have long been idle. The first one stays, and
@@ -89,9 +89,9 @@ func (p *pool) session(ctx context.Context) (*session, error) {
 		}
 		var refusal *ssh.OpenChannelError
 		refused := errors.As(err, &refusal)
-		again := refused && !p.learn(on)
-		s.ended()
-		s.letGo()
+		again := refused && !p.noteRefusal(on)
+		s.closedByServer()
+		s.release()
 		switch {
 		case again:
 		case refused:
@@ -105,13 +105,13 @@ func (p *pool) session(ctx context.Context) (*session, error) {
 	}
 }
 
-func (s *session) ended() {
+func (s *session) closedByServer() {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	s.on.sessions--
 }
 
-func (s *session) letGo() {
+func (s *session) release() {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	s.on.held--
@@ -120,7 +120,7 @@ func (s *session) letGo() {
 
 // reserve finds a connection with room for one more session, or makes one.
 func (p *pool) reserve(ctx context.Context) (*member, error) {
-	if c, err := p.room(); c != nil || err != nil {
+	if c, err := p.reserveOpen(); c != nil || err != nil {
 		return c, err
 	}
 	select {
@@ -129,7 +129,7 @@ func (p *pool) reserve(ctx context.Context) (*member, error) {
 		return nil, ctxerr.Of(ctx)
 	}
 	defer func() { <-p.dialing }()
-	if c, err := p.room(); c != nil || err != nil { // somebody else has dialed
+	if c, err := p.reserveOpen(); c != nil || err != nil { // somebody else has dialed
 		return c, err
 	}
 	conn, err := p.dial(ctx)
@@ -153,7 +153,7 @@ func (p *pool) reserve(ctx context.Context) (*member, error) {
 	return c, nil
 }
 
-func (p *pool) room() (*member, error) {
+func (p *pool) reserveOpen() (*member, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -164,7 +164,7 @@ func (p *pool) room() (*member, error) {
 	}
 	for _, c := range p.connections {
 		limit := p.maxSessions
-		if time.Since(c.refused) < relearn {
+		if time.Since(c.refused) < refusalLifetime {
 			limit = min(limit, c.limit)
 		}
 		if c.sessions < limit && !c.Ended() {
@@ -178,10 +178,10 @@ func (p *pool) room() (*member, error) {
 
 var errClosed = errors.New("closed")
 
-// learn notes that the server has refused c one more session. It reports whether c has never had
+// noteRefusal notes that the server has refused c one more session. It reports whether c has never had
 // one: then another connection would fare no better. (A server that allows one session counts one
 // that has been closed until its program is gone.)
-func (p *pool) learn(c *member) (hopeless bool) {
+func (p *pool) noteRefusal(c *member) (hopeless bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.limit, c.refused = c.sessions-1, time.Now()
@@ -192,7 +192,7 @@ func (p *pool) learn(c *member) (hopeless bool) {
 // only the first is left.
 func (p *pool) prune() {
 	first := p.first()
-	tick := time.NewTicker(idleConnection / 4)
+	tick := time.NewTicker(idleLimit / 4)
 	defer tick.Stop()
 	for {
 		select {
@@ -204,7 +204,7 @@ func (p *pool) prune() {
 		p.mu.Lock()
 		p.connections = slices.DeleteFunc(p.connections, func(c *member) bool {
 			old := c != first && c.sessions == 0 && c.held == 0 &&
-				(c.Ended() || time.Since(c.idle) > idleConnection)
+				(c.Ended() || time.Since(c.idle) > idleLimit)
 			if old {
 				idle = append(idle, c)
 			}

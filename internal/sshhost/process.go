@@ -43,7 +43,7 @@ var _ hostapi.SettledProcess = (*process)(nil)
 func newProcess(s *session, p shellbox.Program) *process {
 	proc := &process{Stream: sshconn.NewStream(s, s.on.Group), on: s.on.Conn,
 		terminal: p.Terminal != nil, ended: make(chan struct{})}
-	proc.LetGo = s.letGo
+	proc.OnClose = s.release
 	if proc.terminal {
 		proc.keyboard = programs.NewKeyboard(proc.Stream, proc.shown.Load)
 	}
@@ -51,21 +51,21 @@ func newProcess(s *session, p shellbox.Program) *process {
 		for r := range s.requests { // unread, they would block the whole connection
 			status, ok := parseStatus(r)
 			if ok {
-				proc.end(status, nil)
+				proc.setStatus(status, nil)
 			}
 			if r.WantReply {
 				r.Reply(ok, nil)
 			}
 		}
-		proc.end(shellbox.Status{}, errNoStatus)
-		s.ended()
+		proc.setStatus(shellbox.Status{}, errNoStatus)
+		s.closedByServer()
 	}) {
-		s.ended() // the connection is being closed, and with it all that is on it
+		s.closedByServer() // the connection is being closed, and with it all that is on it
 	}
 	return proc
 }
 
-func (p *process) end(s shellbox.Status, err error) {
+func (p *process) setStatus(s shellbox.Status, err error) {
 	p.endOnce.Do(func() {
 		p.status, p.endErr = s, err
 		close(p.ended)
@@ -86,7 +86,7 @@ func (p *process) Stdout() io.Reader {
 	if p.terminal {
 		return screen{p}
 	}
-	return whole{p.Out, p.on}
+	return wholeReader{p.Out, p.on}
 }
 
 // Commands is the feeder's standard input. When the program has ended, writing fails once the
@@ -118,7 +118,7 @@ func (p *process) Settle(ctx context.Context) (busy bool, err error) {
 	defer limit.Stop()
 	for range 2 {
 		select {
-		case <-p.on.Ask():
+		case <-p.on.Ping():
 		case <-p.on.Gone():
 			return false, sshconn.ErrGone
 		case <-p.Closed():
@@ -169,7 +169,7 @@ func (w stdin) Close() error                { return w.p.CloseWrite() }
 type screen struct{ p *process }
 
 func (s screen) Read(b []byte) (int, error) {
-	n, err := whole{s.p.Out, s.p.on}.Read(b)
+	n, err := wholeReader{s.p.Out, s.p.on}.Read(b)
 	s.p.shown.Add(int64(n))
 	return n, err
 }
@@ -193,23 +193,23 @@ func (a *afterMark) Read(p []byte) (int, error) {
 
 // A whole stream ends with io.EOF only if all has come: x/crypto ends all channels so, too, when
 // the connection breaks.
-type whole struct {
+type wholeReader struct {
 	r  io.Reader
 	on *sshconn.Conn
 }
 
-func (w whole) Read(p []byte) (int, error) {
+func (w wholeReader) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
-	if err == io.EOF && (w.on.Broken() || w.ends()) {
+	if err == io.EOF && (w.on.Broken() || w.connEnded()) {
 		err = io.ErrUnexpectedEOF
 	}
 	return n, err
 }
 
-// ends asks the server: it may have ended the connection, or this side a moment ago because of a
+// connEnded asks the server: it may have ended the connection, or this side a moment ago because of a
 // byte that was changed on the way.
-func (w whole) ends() bool {
+func (w wholeReader) connEnded() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return w.on.Ends(ctx)
+	return w.on.CheckEnded(ctx)
 }

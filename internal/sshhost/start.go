@@ -142,18 +142,18 @@ func (a *attempt) exec(ctx context.Context, s *session, proc *process, cmd comma
 	}
 	line, dropped, err := proc.Out.SkipPast([]byte("\x1e" + a.mark + " "))
 	if err != nil {
-		return fmt.Errorf("start %q: %w", name, a.silent(proc, dropped, err))
+		return fmt.Errorf("start %q: %w", name, a.silentError(proc, dropped, err))
 	}
 	if fifo, ok := strings.CutPrefix(string(line), "fifo "); ok {
-		if line, err = a.connect(ctx, proc, fifo); err != nil {
+		if line, err = a.connectFeeder(ctx, proc, fifo); err != nil {
 			return fmt.Errorf("start %q: %w", name, err)
 		}
 	}
 	if proc.pid, err = strconv.Atoi(string(line)); err != nil {
-		return a.answer(string(line))
+		return a.answerError(string(line))
 	}
 	if a.program.Terminal == nil {
-		proc.stderr = whole{&afterMark{r: proc.Err, mark: []byte("\x1e" + a.mark)}, proc.on}
+		proc.stderr = wholeReader{&afterMark{r: proc.Err, mark: []byte("\x1e" + a.mark)}, proc.on}
 	}
 	return nil
 }
@@ -188,8 +188,8 @@ func termOf(env []string) string {
 	return term
 }
 
-// answer is the error that the script reports.
-func (a *attempt) answer(code string) error {
+// answerError is the error that the script reports.
+func (a *attempt) answerError(code string) error {
 	dir := func(err error) error {
 		return &fs.PathError{Op: "chdir", Path: a.program.Dir, Err: err}
 	}
@@ -208,12 +208,12 @@ func (a *attempt) answer(code string) error {
 		return program(notFound{})
 	case notExecutable:
 		return program(syscall.EACCES)
-	case programIsFolder:
-		return program(isFolder{})
+	case programIsDirectory:
+		return program(isDirectory{})
 	case noTerminal:
 		return fmt.Errorf("start %q: the server gives no terminal (PermitTTY, or out of "+
 			"pseudo-terminals?)", a.program.Args[0])
-	case noPlace:
+	case noFIFODirectory:
 		return fmt.Errorf("start %q: no place for a FIFO: %s", a.program.Args[0], why)
 	case noFIFO:
 		return fmt.Errorf("start %q: no FIFO can be made there: neither mkfifo nor mknod does it",
@@ -234,14 +234,14 @@ func (notFound) Is(target error) bool {
 }
 
 // isFolder is the error for executing a directory: EACCES, in words that help.
-type isFolder struct{}
+type isDirectory struct{}
 
-func (isFolder) Error() string { return "is a directory" }
-func (isFolder) Unwrap() error { return syscall.EACCES }
+func (isDirectory) Error() string { return "is a directory" }
+func (isDirectory) Unwrap() error { return syscall.EACCES }
 
-// silent is the error for a channel that ended before the shell said anything: the login shell does
+// silentError is the error for a channel that ended before the shell said anything: the login shell does
 // not execute commands.
-func (a *attempt) silent(proc *process, dropped []byte, err error) error {
+func (a *attempt) silentError(proc *process, dropped []byte, err error) error {
 	if !errors.Is(err, io.EOF) {
 		return err
 	}

@@ -14,16 +14,16 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// begin opens the first channel. From here on the link knows the program: if the connection is cut
+// openFirst opens the first channel. From here on the link knows the program: if the connection is cut
 // meanwhile, resume asks for the program again, and boxd knows by the id whether it has started it.
-func (r *remote) begin(ctx context.Context) error {
+func (r *remote) openFirst(ctx context.Context) error {
 	r.link.mu.Lock()
 	r.link.programs[r.id] = r
 	r.link.mu.Unlock()
 	for {
 		conn, err := r.link.connection(ctx)
 		if err == nil {
-			err = r.connect(ctx, conn)
+			err = r.openOn(ctx, conn)
 		}
 		r.mu.Lock()
 		failed := r.failed
@@ -44,9 +44,9 @@ func (r *remote) begin(ctx context.Context) error {
 // errCut: the connection was cut, and the link will make a new one.
 var errCut = errors.New("the connection was cut")
 
-// connect opens a channel to the program on conn, unless there is one. It returns errCut when conn
+// openOn opens a channel to the program on conn, unless there is one. It returns errCut when conn
 // has ended.
-func (r *remote) connect(ctx context.Context, conn *sshconn.Conn) error {
+func (r *remote) openOn(ctx context.Context, conn *sshconn.Conn) error {
 	r.connecting.Lock()
 	defer r.connecting.Unlock()
 	r.mu.Lock()
@@ -65,7 +65,7 @@ func (r *remote) connect(ctx context.Context, conn *sshconn.Conn) error {
 	r.mu.Lock()
 	open := r.open
 	if r.pid != 0 {
-		open = wire.Open{ID: r.id, Stdout: r.got[0], Stderr: r.got[1]}
+		open = wire.Open{ID: r.id, Stdout: r.read[0], Stderr: r.read[1]}
 	}
 	r.mu.Unlock()
 	r.reading[0].Unlock()
@@ -103,7 +103,7 @@ func (r *remote) connect(ctx context.Context, conn *sshconn.Conn) error {
 	}
 	select {
 	case state := <-ch.state:
-		return r.use(ctx, ch, state)
+		return r.useChannel(ctx, ch, state)
 	case err := <-ch.failed:
 		ch.Close()
 		r.mu.Lock()
@@ -111,7 +111,7 @@ func (r *remote) connect(ctx context.Context, conn *sshconn.Conn) error {
 		started := r.pid != 0
 		r.mu.Unlock()
 		if started {
-			r.lose()
+			r.markLost()
 		}
 		return nil
 	case <-conn.Gone():
@@ -125,7 +125,7 @@ func (r *remote) connect(ctx context.Context, conn *sshconn.Conn) error {
 // cutOr returns errCut if the end of conn caused err, else err.
 func cutOr(ctx context.Context, conn *sshconn.Conn, err error) error {
 	var refused *ssh.OpenChannelError
-	if answered := errors.As(err, &refused); !answered && conn.Ends(ctx) {
+	if answered := errors.As(err, &refused); !answered && conn.CheckEnded(ctx) {
 		return errCut
 	}
 	return err
@@ -187,13 +187,13 @@ func (r *remote) request(ch *channel, request *ssh.Request) {
 		var ack wire.Ack
 		if ssh.Unmarshal(request.Payload, &ack) == nil {
 			r.mu.Lock()
-			r.tookUntil(int64(ack.Stdout), int64(ack.Stderr))
+			r.inputsTakenLocked(int64(ack.Stdout), int64(ack.Stderr))
 			r.mu.Unlock()
 		}
 	case wire.OutputEndRequest:
-		r.endsOne.Do(func() {
-			if ssh.Unmarshal(request.Payload, &r.ends) == nil {
-				close(r.endsSet)
+		r.outputEndOnce.Do(func() {
+			if ssh.Unmarshal(request.Payload, &r.outputEnd) == nil {
+				close(r.outputEndSet)
 			}
 		})
 	case wire.ExitRequest:
@@ -219,31 +219,31 @@ func failure(text []byte) error {
 	return wire.Decode(text)
 }
 
-// tookUntil notes that boxd has taken the inputs up to these offsets; r.mu is held.
-func (r *remote) tookUntil(program, shell int64) {
-	r.inputs[toProgram].tookUntil(program)
-	r.inputs[toShell].tookUntil(shell)
+// inputsTakenLocked notes that boxd has taken the inputs up to these offsets; r.mu is held.
+func (r *remote) inputsTakenLocked(program, shell int64) {
+	r.inputs[toProgram].takenLocked(program)
+	r.inputs[toShell].takenLocked(shell)
 }
 
-// use sends the input again that boxd has not taken, and then makes ch the current channel.
-func (r *remote) use(ctx context.Context, ch *channel, state wire.State) error {
+// useChannel sends the input again that boxd has not taken, and then makes ch the current channel.
+func (r *remote) useChannel(ctx context.Context, ch *channel, state wire.State) error {
 	r.mu.Lock()
 	if r.pid == 0 {
 		r.pid = int(state.PID)
-		r.got = [2]int64{int64(state.Stdout), int64(state.Stderr)}
+		r.read = [2]int64{int64(state.Stdout), int64(state.Stderr)}
 		r.oldest = int64(state.Stdout)
-		r.acked = r.got
+		r.acked = r.read
 		r.inputs[toProgram].taken, r.inputs[toShell].taken = int64(state.Input),
 			int64(state.Commands)
-		r.first = int64(state.Commands)
+		r.commandsBefore = int64(state.Commands)
 		r.backlog = int64(state.OutTotal - state.Stdout)
 	}
-	if gone := int64(state.Stdout) - r.got[0]; gone > 0 {
+	if gone := int64(state.Stdout) - r.read[0]; gone > 0 {
 		r.skipped += gone
-		r.got[0] = int64(state.Stdout)
+		r.read[0] = int64(state.Stdout)
 	}
-	r.tookUntil(int64(state.Input), int64(state.Commands))
-	if err := r.resend(ch); err != nil {
+	r.inputsTakenLocked(int64(state.Input), int64(state.Commands))
+	if err := r.resendLocked(ch); err != nil {
 		r.mu.Unlock()
 		return cutOr(ctx, ch.on, err)
 	}
@@ -253,7 +253,7 @@ func (r *remote) use(ctx context.Context, ch *channel, state wire.State) error {
 	select {
 	case <-r.closed:
 		r.mu.Unlock()
-		r.end(ch)
+		r.closeChannel(ch)
 		return nil
 	default:
 	}

@@ -26,7 +26,7 @@ func (h *Host) Unpack(ctx context.Context, path string, pack func(io.Writer) err
 	to := &faultyWriter{w: c.Stream}
 	packErr := pack(to)
 	c.CloseWrite()
-	err = c.wait(ctx)
+	err = c.result(ctx)
 	if packErr != nil && !to.failed { // boxd only complains that the archive is cut short
 		return packErr
 	}
@@ -49,12 +49,12 @@ func (h *Host) Pack(ctx context.Context, path string, unpack func(io.Reader) err
 			}
 		case <-time.After(10 * time.Millisecond):
 		}
-		if c.on.Ends(ctx) {
+		if c.on.CheckEnded(ctx) {
 			return sandbox.ErrCut
 		}
 		return unpackErr
 	}
-	if err := c.wait(ctx); err != nil {
+	if err := c.result(ctx); err != nil {
 		return err
 	}
 	return unpackErr
@@ -84,7 +84,7 @@ func (h *Host) openCopy(ctx context.Context, kind, path string) (*copyChannel, e
 		c := &copyChannel{Stream: sshconn.NewStream(ch, conn.Group), on: conn,
 			done: make(chan error, 1)}
 		c.Credit = sshconn.FirstCredit
-		if !conn.Run(func() { c.listen(requests) }) { // it has ended meanwhile
+		if !conn.Run(func() { c.readResult(requests) }) { // it has ended meanwhile
 			continue
 		}
 		c.free = context.AfterFunc(ctx, c.Stream.Close) // reads and writes that block return
@@ -92,7 +92,7 @@ func (h *Host) openCopy(ctx context.Context, kind, path string) (*copyChannel, e
 	}
 }
 
-func (c *copyChannel) listen(requests <-chan *ssh.Request) {
+func (c *copyChannel) readResult(requests <-chan *ssh.Request) {
 	defer close(c.done)
 	var parts wire.Parts
 	for r := range requests {
@@ -110,10 +110,10 @@ func (c *copyChannel) listen(requests <-chan *ssh.Request) {
 }
 
 // undone is how long a cancelled copy waits until boxd has undone its part.
-const undone = 5 * time.Second
+const undoLimit = 5 * time.Second
 
-// wait waits for boxd's word.
-func (c *copyChannel) wait(ctx context.Context) error {
+// result waits for boxd's word.
+func (c *copyChannel) result(ctx context.Context) error {
 	select {
 	case err, said := <-c.done:
 		switch {
@@ -122,7 +122,7 @@ func (c *copyChannel) wait(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctxerr.Of(ctx)
 		}
-		if c.on.Ends(ctx) {
+		if c.on.CheckEnded(ctx) {
 			return sandbox.ErrCut
 		}
 		return errors.New("boxd ended the copy without a word")
@@ -132,7 +132,7 @@ func (c *copyChannel) wait(ctx context.Context) error {
 		select { // boxd closes the channel when nothing of the copy is left
 		case <-c.done:
 		case <-c.on.Gone():
-		case <-time.After(undone):
+		case <-time.After(undoLimit):
 		}
 		return ctxerr.Of(ctx)
 	}

@@ -49,21 +49,21 @@ func (h *Host) startOwn(ctx context.Context, user string, args ...string) (*remo
 
 // How long such a program may take to end by itself when its input ends, and its killing then.
 const (
-	serverEnd  = time.Second
-	serverKill = time.Second
+	serverEndLimit  = time.Second
+	serverKillLimit = time.Second
 )
 
 // endServer ends a program of boxd's own, and kills one that hangs. After Detach, too: nobody could
 // go on with it.
 func (h *Host) endServer(r *remote) {
 	r.Stdin().Close()
-	ended := time.NewTimer(serverEnd)
+	ended := time.NewTimer(serverEndLimit)
 	defer ended.Stop()
 	select {
 	case <-r.ended:
-	case <-r.gone:
+	case <-r.lost:
 	case <-ended.C:
-		ctx, cancel := context.WithTimeout(context.Background(), serverKill)
+		ctx, cancel := context.WithTimeout(context.Background(), serverKillLimit)
 		defer cancel()
 		h.Signal(ctx, []int{r.PID()}, proc.Signal("KILL"))
 	}

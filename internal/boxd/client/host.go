@@ -70,11 +70,11 @@ type Config struct {
 type Host struct {
 	*link
 	Config
-	signer  ssh.Signer    // the owner's key: made for this box, in memory only
-	hostKey ssh.PublicKey // boxd's
-	another atomic.Bool   // another boxd answers in its place
-	closing sync.Once
-	down    chan struct{} // closed when Close is done
+	signer   ssh.Signer    // the owner's key: made for this box, in memory only
+	hostKey  ssh.PublicKey // boxd's
+	replaced atomic.Bool   // another boxd answers in its place
+	closing  sync.Once
+	down     chan struct{} // closed when Close is done
 }
 
 var _ hostapi.Keeper = (*Host)(nil)
@@ -98,7 +98,7 @@ func Connect(ctx context.Context, c Config) (*Host, error) {
 	if h.link.current, err = h.first(ctx); err != nil {
 		return nil, err
 	}
-	h.link.keep(h.link.current)
+	h.link.watch(h.link.current)
 	return h, nil
 }
 
@@ -108,12 +108,12 @@ const firstTries = 8
 
 // first makes the first connection. Its errors are those of ctx, and *sandbox.LostError.
 func (h *Host) first(ctx context.Context) (*sshconn.Conn, error) {
-	conn, err := h.reach(ctx, true)
+	conn, err := h.openConn(ctx, true)
 	for try, pause := 1, redialFirst; ; try, pause = try+1, min(2*pause, redialMost) {
 		if err == nil || ctx.Err() != nil {
 			return conn, err
 		}
-		if lost, _ := h.hopeless(ctx, err); lost != nil {
+		if lost, _ := h.diagnose(ctx, err); lost != nil {
 			return nil, lost
 		}
 		if try == firstTries {
@@ -127,24 +127,24 @@ func (h *Host) first(ctx context.Context) (*sshconn.Conn, error) {
 		attempt, done := ctxerr.WithLimit(ctx, h.Attempt, h.noAnswer())
 		// If boxd has answered, another program may have become the owner since. This one does not
 		// take the box back: it is refused.
-		conn, err = h.reach(attempt, h.hostKey == nil)
+		conn, err = h.openConn(attempt, h.hostKey == nil)
 		done()
 	}
 }
 
-// hopeless is called when an attempt to connect has failed. lost says why another attempt would be
+// diagnose is called when an attempt to connect has failed. lost says why another attempt would be
 // of no use; nil means that it may succeed. paused says that the place is paused, so that the Host
 // must not give up.
-func (h *Host) hopeless(ctx context.Context, dialed error) (lost error, paused bool) {
-	if errors.Is(dialed, errAnother) {
-		dialed = h.impostor(ctx)
+func (h *Host) diagnose(ctx context.Context, dialed error) (lost error, paused bool) {
+	if errors.Is(dialed, errOtherBoxd) {
+		dialed = h.askBoxd(ctx)
 	}
 	switch {
 	case errors.Is(dialed, errRefused):
 		h.Abandon() // it is that program's
 		return h.lostError(nil, "another program has taken the box over", sandbox.LostTaken), false
-	case errors.Is(dialed, errAnother):
-		h.another.Store(true)
+	case errors.Is(dialed, errOtherBoxd):
+		h.replaced.Store(true)
 		return h.lostError(nil, "its boxd was restarted: what ran in it has ended",
 			sandbox.LostRemoved), false
 	}
@@ -173,7 +173,7 @@ func (h *Host) Lost(ctx context.Context) error {
 			return nil
 		case err != nil:
 			return h.explain(err)
-		case !conn.Ends(ctx):
+		case !conn.CheckEnded(ctx):
 			return nil
 		}
 	}
@@ -181,7 +181,7 @@ func (h *Host) Lost(ctx context.Context) error {
 
 // explain makes a link's error say that the box is lost, if it does not.
 func (h *Host) explain(err error) error {
-	if why := h.link.why(); why != nil && !errors.Is(why, sandbox.ErrClosed) {
+	if why := h.link.lostCause(); why != nil && !errors.Is(why, sandbox.ErrClosed) {
 		if errors.Is(why, sandbox.ErrLost) {
 			return why
 		}
@@ -226,10 +226,10 @@ func (h *Host) Kept(ctx context.Context) ([]hostapi.Kept, error) {
 		if err != nil {
 			return nil, h.explain(err)
 		}
-		if err := list.Add(len(r.noted())); err != nil {
+		if err := list.Add(len(r.storedNote())); err != nil {
 			return nil, err
 		}
-		kept = append(kept, hostapi.Kept{Process: r, Note: r.noted(), Rows: p.Rows, Cols: p.Cols,
+		kept = append(kept, hostapi.Kept{Process: r, Note: r.storedNote(), Rows: p.Rows, Cols: p.Cols,
 			Backlog: r.backlog, Skipped: r.oldest})
 	}
 	return kept, nil
@@ -276,7 +276,7 @@ func (h *Host) Owns(ctx context.Context) bool {
 		_, err := h.adopt(context.WithoutCancel(ctx))
 		return err == nil
 	}
-	if h.another.Load() {
+	if h.replaced.Load() {
 		return adopts()
 	}
 	h.link.mu.Lock()
@@ -284,18 +284,18 @@ func (h *Host) Owns(ctx context.Context) bool {
 	h.link.mu.Unlock()
 	if conn != nil {
 		select {
-		case <-conn.Ask():
+		case <-conn.Ping():
 			return true
 		case <-conn.Gone():
 		case <-ctx.Done():
 			return true
 		}
 	}
-	conn, err := h.reach(ctx, false)
+	conn, err := h.openConn(ctx, false)
 	if err == nil {
 		conn.Close()
 	}
-	if errors.Is(err, errAnother) {
+	if errors.Is(err, errOtherBoxd) {
 		return adopts()
 	}
 	return !errors.Is(err, errRefused)
@@ -356,9 +356,9 @@ func (h *Host) End() error {
 	h.link.mu.Lock()
 	conn := h.link.current
 	h.link.mu.Unlock()
-	if conn == nil || conn.Ends(ctx) {
+	if conn == nil || conn.CheckEnded(ctx) {
 		var err error
-		if conn, err = h.reach(ctx, false); errors.Is(err, errRefused) {
+		if conn, err = h.openConn(ctx, false); errors.Is(err, errRefused) {
 			return nil
 		} else if err != nil {
 			return err
@@ -368,7 +368,7 @@ func (h *Host) End() error {
 	h.link.Stop() // it is not to come back
 	ending, cancel := context.WithTimeout(context.Background(), endKill)
 	defer cancel()
-	if _, err := conn.Request(ending, wire.EndRequest, nil); err != nil && !conn.Ends(ending) {
+	if _, err := conn.Request(ending, wire.EndRequest, nil); err != nil && !conn.CheckEnded(ending) {
 		return err
 	}
 	select {
@@ -380,4 +380,4 @@ func (h *Host) End() error {
 }
 
 // connect makes the link's next connection.
-func (h *Host) connect(ctx context.Context) (*sshconn.Conn, error) { return h.reach(ctx, false) }
+func (h *Host) connect(ctx context.Context) (*sshconn.Conn, error) { return h.openConn(ctx, false) }

@@ -21,8 +21,8 @@ type input struct {
 	unacked []byte // what boxd has perhaps not taken
 	taken   int64  // bytes before unacked: boxd has taken them
 	// the offset up to which the input has been sent on the channel that is being opened
-	sent int64
-	end  bool
+	sent   int64
+	closed bool
 }
 
 // The inputs of a program.
@@ -43,10 +43,10 @@ func (in *input) Write(p []byte) (n int, err error) {
 	defer in.writing.Unlock()
 	for n < len(p) {
 		r.mu.Lock()
-		for len(in.unacked) >= unackedMax && in.over() == nil {
+		for len(in.unacked) >= unackedMax && in.endedLocked() == nil {
 			r.change.Wait()
 		}
-		if err := in.over(); err != nil {
+		if err := in.endedLocked(); err != nil {
 			r.mu.Unlock()
 			return n, err
 		}
@@ -62,23 +62,23 @@ func (in *input) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// over returns why nothing can be written any more; r.mu is held.
-func (in *input) over() error {
-	if err := in.r.over(); err != nil {
+// endedLocked returns why nothing can be written any more; r.mu is held.
+func (in *input) endedLocked() error {
+	if err := in.r.endedLocked(); err != nil {
 		return err
 	}
-	if in.end {
+	if in.closed {
 		return net.ErrClosed
 	}
 	return nil
 }
 
-// over returns why nothing can be done any more; r.mu is held.
-func (r *remote) over() error {
+// endedLocked returns why nothing can be done any more; r.mu is held.
+func (r *remote) endedLocked() error {
 	select {
 	case <-r.closed:
 		return net.ErrClosed
-	case <-r.gone:
+	case <-r.lost:
 		return io.ErrClosedPipe
 	default:
 		return nil
@@ -93,22 +93,22 @@ func (in *input) Close() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if in.end {
+	if in.closed {
 		return nil
 	}
-	in.end = true
+	in.closed = true
 	r.change.Broadcast() // a write that waits
-	if ch, total := r.channel, in.written(); ch != nil {
+	if ch, total := r.channel, in.totalLocked(); ch != nil {
 		ch.on.Run(func() { ch.endInput(in.number, total) })
 	}
 	return nil
 }
 
-// written returns how many bytes have been written; r.mu is held.
-func (in *input) written() int64 { return in.taken + int64(len(in.unacked)) }
+// totalLocked returns how many bytes have been written; r.mu is held.
+func (in *input) totalLocked() int64 { return in.taken + int64(len(in.unacked)) }
 
-// tookUntil notes that boxd has taken the input up to offset; r.mu is held.
-func (in *input) tookUntil(offset int64) {
+// takenLocked notes that boxd has taken the input up to offset; r.mu is held.
+func (in *input) takenLocked(offset int64) {
 	if n := offset - in.taken; n > 0 && n <= int64(len(in.unacked)) {
 		in.unacked = in.unacked[n:]
 		if len(in.unacked) == 0 {
@@ -119,15 +119,15 @@ func (in *input) tookUntil(offset int64) {
 	}
 }
 
-// resend sends all input that boxd has not taken; r.mu is held, but not while something is sent.
+// resendLocked sends all input that boxd has not taken; r.mu is held, but not while something is sent.
 // Nothing is left when it returns without an error.
-func (r *remote) resend(ch *channel) error {
+func (r *remote) resendLocked(ch *channel) error {
 	for i := range r.inputs {
 		r.inputs[i].sent = r.inputs[i].taken
 	}
 	behind := func() (in *input) {
 		for i := range r.inputs {
-			if r.inputs[i].sent < r.inputs[i].written() {
+			if r.inputs[i].sent < r.inputs[i].totalLocked() {
 				return &r.inputs[i]
 			}
 		}
@@ -144,7 +144,7 @@ func (r *remote) resend(ch *channel) error {
 		in.sent = max(in.sent+int64(len(rest)), in.taken)
 	}
 	for i := range r.inputs {
-		if in := &r.inputs[i]; in.end {
+		if in := &r.inputs[i]; in.closed {
 			ch.endInput(i, in.sent)
 		}
 	}

@@ -31,7 +31,7 @@ type link struct {
 	programs  map[string]*remote
 	listeners map[string]*listener
 	// the ids of programs that have been let go and are to run on: boxd must not release them
-	left []string
+	runOn []string
 }
 
 // The pace of the attempts to connect again.
@@ -45,28 +45,28 @@ func newLink(h *Host) *link {
 		programs: map[string]*remote{}, listeners: map[string]*listener{}}
 }
 
-// keep has conn, the current connection, replaced by another when it is cut.
-func (l *link) keep(conn *sshconn.Conn) {
+// watch has conn, the current connection, replaced by another when it is cut.
+func (l *link) watch(conn *sshconn.Conn) {
 	conn.Keep(keepaliveInterval, keepaliveMisses)
-	conn.Then(func() { l.Run(func() { l.replace(conn) }) })
+	conn.OnEnd(func() { l.Run(func() { l.replace(conn) }) })
 }
 
 // replace makes a connection in the place of one that was cut.
 func (l *link) replace(cut *sshconn.Conn) {
-	l.set(nil, nil)
+	l.setCurrent(nil, nil)
 	reason, _ := cut.Reason()
 	l.log.Warn("the connection to the box was cut: making a new one", "reason", reason)
 	cut.Close()
 	began := time.Now()
 	next, err := l.redial(began)
 	if err != nil {
-		l.set(nil, err)
+		l.setCurrent(nil, err)
 		l.endListeners(l.host.explain(err))
 		return
 	}
 	l.log.Info("the connection to the box is there again", "after", time.Since(began))
-	l.set(next, nil)
-	l.keep(next)
+	l.setCurrent(next, nil)
+	l.watch(next)
 }
 
 // After 6 to 8 s without an answer the connection is ended: the container is paused, its engine has
@@ -112,7 +112,7 @@ func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
 			return nil, sandbox.ErrClosed
 		}
 		l.log.Debug("connect to the box again", "error", err)
-		lost, paused := l.host.hopeless(ctx, err)
+		lost, paused := l.host.diagnose(ctx, err)
 		if lost != nil {
 			return nil, lost
 		}
@@ -133,7 +133,7 @@ func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
 // resume tells boxd which programs and listeners are still wanted, and goes on with them.
 func (l *link) resume(ctx context.Context, conn *sshconn.Conn) error {
 	l.mu.Lock()
-	ids := append([]string{}, l.left...)
+	ids := append([]string{}, l.runOn...)
 	var programs []*remote
 	for id, p := range l.programs {
 		ids = append(ids, id)
@@ -141,13 +141,13 @@ func (l *link) resume(ctx context.Context, conn *sshconn.Conn) error {
 	}
 	ids = slices.AppendSeq(ids, maps.Keys(l.listeners))
 	l.mu.Unlock()
-	if err := hold(ctx, conn, ids); err != nil {
+	if err := releaseOthers(ctx, conn, ids); err != nil {
 		return err
 	}
 	var wait sync.WaitGroup
 	errs := make([]error, len(programs))
 	for i, p := range programs {
-		wait.Go(func() { errs[i] = p.connect(ctx, conn) })
+		wait.Go(func() { errs[i] = p.openOn(ctx, conn) })
 	}
 	wait.Wait()
 	for _, err := range errs {
@@ -158,18 +158,18 @@ func (l *link) resume(ctx context.Context, conn *sshconn.Conn) error {
 	return nil
 }
 
-// hold has boxd release all programs and end all listeners but these.
-func hold(ctx context.Context, conn *sshconn.Conn, ids []string) error {
+// releaseOthers has boxd release all programs and end all listeners but these.
+func releaseOthers(ctx context.Context, conn *sshconn.Conn, ids []string) error {
 	payload, err := json.Marshal(ids)
 	if err != nil {
 		return err
 	}
-	_, err = exchange(ctx, conn, wire.HoldRequest, payload)
+	_, err = requestOn(ctx, conn, wire.HoldRequest, payload)
 	return err
 }
 
-// set changes the connection, or says that there will be none.
-func (l *link) set(conn *sshconn.Conn, lost error) {
+// setCurrent changes the connection, or says that there will be none.
+func (l *link) setCurrent(conn *sshconn.Conn, lost error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.current, l.lost = conn, lost
@@ -177,7 +177,7 @@ func (l *link) set(conn *sshconn.Conn, lost error) {
 	l.change = make(chan struct{})
 	if lost != nil {
 		for _, p := range l.programs {
-			p.lose()
+			p.markLost()
 		}
 	}
 }
@@ -213,8 +213,8 @@ func (l *link) connection(ctx context.Context) (*sshconn.Conn, error) {
 	}
 }
 
-// why returns why there is no connection any more, nil if there is one or will be.
-func (l *link) why() error {
+// lostCause returns why there is no connection any more, nil if there is one or will be.
+func (l *link) lostCause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost
@@ -234,7 +234,7 @@ func (l *link) close() {
 	l.mu.Lock() // one may have been made meanwhile
 	last := l.current
 	for _, p := range l.programs {
-		p.lose()
+		p.markLost()
 	}
 	l.mu.Unlock()
 	if last != nil && last != conn {

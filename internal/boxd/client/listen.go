@@ -44,7 +44,7 @@ func (h *Host) Listen(ctx context.Context, network, address string) (net.Listene
 			Addr: sshconn.Address(network, address), Err: h.explain(err)}
 	}
 	l.Address = sshconn.Address(network, at)
-	if lost := h.link.why(); lost != nil {
+	if lost := h.link.lostCause(); lost != nil {
 		l.End(h.explain(lost))
 	}
 	return l, nil
@@ -63,7 +63,7 @@ func (l *listener) begin(ctx context.Context, what wire.Listen) (address string,
 			return "", err
 		}
 		reply, err := conn.RequestOrUndo(ctx, wire.ListenRequest, payload, func([]byte) {
-			l.endOn(conn)
+			l.unlistenOn(conn)
 		})
 		var refused *sshconn.RefusedError
 		switch {
@@ -77,8 +77,8 @@ func (l *listener) begin(ctx context.Context, what wire.Listen) (address string,
 	}
 }
 
-// endOn has boxd stop listening.
-func (l *listener) endOn(conn *sshconn.Conn) {
+// unlistenOn has boxd stop listening.
+func (l *listener) unlistenOn(conn *sshconn.Conn) {
 	conn.Client.SendRequest(wire.UnlistenRequest, true, []byte(l.id))
 }
 
@@ -104,7 +104,7 @@ func (l *listener) Close() error {
 		defer close(ended)
 		// connection returns when the link is closed
 		if conn, err := l.link.connection(context.Background()); err == nil {
-			l.endOn(conn)
+			l.unlistenOn(conn)
 		}
 	}) {
 		return nil
@@ -116,8 +116,8 @@ func (l *listener) Close() error {
 	return nil
 }
 
-// announced takes a channel that boxd opens.
-func (l *link) announced(conn *sshconn.Conn, ch ssh.NewChannel) {
+// announce takes a channel that boxd opens.
+func (l *link) announce(conn *sshconn.Conn, ch ssh.NewChannel) {
 	var who wire.Accept
 	known := ch.ChannelType() == wire.AcceptChannel && json.Unmarshal(ch.ExtraData(), &who) == nil
 	l.mu.Lock()

@@ -20,7 +20,7 @@ func (h *Host) OOMKills(ctx context.Context, p hostapi.Process, since int64) (in
 		since = 0
 	} else {
 		r.mu.Lock()
-		since += r.first
+		since += r.commandsBefore
 		r.mu.Unlock()
 	}
 	return ask[int64](ctx, h, wire.OOMRequest, wire.OOM{ID: r.id, Since: since})

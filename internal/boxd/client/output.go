@@ -18,7 +18,7 @@ type remoteOutput struct {
 
 func (o remoteOutput) Read(p []byte) (int, error) {
 	r := o.r
-	endsSet := r.endsSet
+	endsSet := r.outputEndSet
 	for {
 		r.mu.Lock()
 		ch, resumed := r.channel, r.resumed
@@ -29,7 +29,7 @@ func (o remoteOutput) Read(p []byte) (int, error) {
 		}
 		r.mu.Unlock()
 		if ch != nil {
-			if n, err := r.read(ch, o.i, p); n > 0 || err == nil {
+			if n, err := r.readFrom(ch, o.i, p); n > 0 || err == nil {
 				return n, nil
 			}
 		}
@@ -42,22 +42,22 @@ func (o remoteOutput) Read(p []byte) (int, error) {
 		case <-resumed:
 		case <-endsSet:
 			r.mu.Lock()
-			at := r.got[o.i]
+			at := r.read[o.i]
 			r.mu.Unlock()
-			if end := [2]uint64{r.ends.Stdout, r.ends.Stderr}[o.i]; at >= int64(end) {
+			if end := [2]uint64{r.outputEnd.Stdout, r.outputEnd.Stderr}[o.i]; at >= int64(end) {
 				return 0, io.EOF
 			}
 			endsSet = nil // the rest comes on the next channel
 		case <-r.closed:
 			return 0, net.ErrClosed
-		case <-r.gone:
+		case <-r.lost:
 			return 0, io.ErrUnexpectedEOF
 		}
 	}
 }
 
-// read reads from ch, if it is still the channel.
-func (r *remote) read(ch *channel, i int, p []byte) (int, error) {
+// readFrom reads from ch, if it is still the channel.
+func (r *remote) readFrom(ch *channel, i int, p []byte) (int, error) {
 	r.reading[i].Lock()
 	defer r.reading[i].Unlock()
 	r.mu.Lock()
@@ -68,10 +68,10 @@ func (r *remote) read(ch *channel, i int, p []byte) (int, error) {
 	}
 	n, err := [2]*sshconn.Pump{ch.Out, ch.Err}[i].Read(p)
 	r.mu.Lock()
-	r.got[i] += int64(n)
-	tell := r.got[i]-r.acked[i] >= ackEvery
+	r.read[i] += int64(n)
+	tell := r.read[i]-r.acked[i] >= ackEvery
 	if tell {
-		r.acked = r.got
+		r.acked = r.read
 	}
 	ack := wire.Ack{Stdout: uint64(r.acked[0]), Stderr: uint64(r.acked[1])}
 	r.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// reach makes a connection: with claims, as the new owner; else as the owner that this host already
+// openConn makes a connection: with claims, as the new owner; else as the owner that this host already
 // is.
-func (h *Host) reach(ctx context.Context, claims bool) (*sshconn.Conn, error) {
+func (h *Host) openConn(ctx context.Context, claims bool) (*sshconn.Conn, error) {
 	control, beside := h.Place.(Controller)
 	beside = beside && claims
 	claimed := make(chan error, 1)
@@ -27,7 +27,7 @@ func (h *Host) reach(ctx context.Context, claims bool) (*sshconn.Conn, error) {
 		defer func() { cancel(); <-done }()
 		go func() {
 			defer close(done)
-			_, err := h.claimBeside(claiming, control, false)
+			_, err := h.claimOnControl(claiming, control, false)
 			claimed <- err
 		}()
 	}
@@ -63,7 +63,7 @@ func (h *Host) reach(ctx context.Context, claims bool) (*sshconn.Conn, error) {
 	// will do.
 	config.KeyExchanges = []string{ssh.KeyExchangeCurve25519}
 	config.Ciphers = sshconn.PreferredCiphers()
-	conn, err := sshconn.Handshake(ctx, streams, "box", config, h.link.announced)
+	conn, err := sshconn.Handshake(ctx, streams, "box", config, h.link.announce)
 	if err != nil {
 		if strings.HasPrefix(err.Error(), notAuthenticated) {
 			err = fmt.Errorf("%w: %w", errRefused, err)
@@ -82,11 +82,11 @@ var errRefused = errors.New("boxd refuses")
 
 // errAnother says that another boxd answers: each makes a key of its own when it starts. Where it
 // comes from "boxd join", what answers need not be a boxd: a program of the box can take its place.
-var errAnother = errors.New("another boxd answers than before")
+var errOtherBoxd = errors.New("another boxd answers than before")
 
 func (h *Host) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 	if !bytes.Equal(key.Marshal(), h.hostKey.Marshal()) {
-		return errAnother
+		return errOtherBoxd
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (h *Host) adopt(ctx context.Context) (hostKey ssh.PublicKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, h.Attempt)
 	defer cancel()
 	if control, ok := h.Place.(Controller); ok {
-		return h.claimBeside(ctx, control, true)
+		return h.claimOnControl(ctx, control, true)
 	}
 	streams, err := h.Place.Join(ctx)
 	if err != nil {
@@ -108,21 +108,21 @@ func (h *Host) adopt(ctx context.Context) (hostKey ssh.PublicKey, err error) {
 	return h.claim(ctx, streams, true)
 }
 
-// impostor asks boxd itself after an errAnother, and reports why this host has lost the box: an
+// askBoxd asks boxd itself after an errAnother, and reports why this host has lost the box: an
 // errAnother or an errRefused. If it is nil, what answered was not boxd: that is a cut.
-func (h *Host) impostor(ctx context.Context) error {
+func (h *Host) askBoxd(ctx context.Context) error {
 	key, err := h.adopt(ctx)
 	switch {
 	case errors.Is(err, errRefused):
 		return err
 	case err == nil && !bytes.Equal(key.Marshal(), h.hostKey.Marshal()):
-		return errAnother
+		return errOtherBoxd
 	}
 	return nil
 }
 
-// claimBeside claims the box on boxd's own standard streams.
-func (h *Host) claimBeside(ctx context.Context, c Controller,
+// claimOnControl claims the box on boxd's own standard streams.
+func (h *Host) claimOnControl(ctx context.Context, c Controller,
 	adopts bool) (hostKey ssh.PublicKey, err error) {
 	streams, err := c.Control(ctx)
 	if err != nil {

@@ -68,7 +68,7 @@ func (h *Host) Settle(ctx context.Context, p hostapi.Process) (busy bool, err er
 		return false, fmt.Errorf("settle: %w", err)
 	}
 	settled, err := ask[wire.Settled](ctx, h, wire.SettleRequest,
-		wire.Settle{ID: r.id, Input: r.typed()})
+		wire.Settle{ID: r.id, Input: r.inputTotal()})
 	if err != nil {
 		return false, err
 	}
@@ -91,7 +91,7 @@ func (h *Host) Discard(ctx context.Context, p hostapi.Process) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("discard: %w", err)
 	}
-	return ask[int](ctx, h, wire.DiscardRequest, wire.Discard{ID: r.id, Input: r.typed(),
+	return ask[int](ctx, h, wire.DiscardRequest, wire.Discard{ID: r.id, Input: r.inputTotal(),
 		Key: rand.Text()})
 }
 
@@ -138,16 +138,16 @@ func (h *Host) request(ctx context.Context, name string, payload []byte) (reply 
 		if err != nil {
 			return nil, h.explain(err)
 		}
-		reply, err := exchange(ctx, conn, name, payload)
+		reply, err := requestOn(ctx, conn, name, payload)
 		if err == nil || ctx.Err() != nil || cutOr(ctx, conn, err) != errCut {
 			return reply, err
 		}
 	}
 }
 
-// exchange makes a request of boxd on conn. Where the payload or the reply is too long for a
+// requestOn makes a request of boxd on conn. Where the payload or the reply is too long for a
 // message, it does so on a channel.
-func exchange(ctx context.Context, conn *sshconn.Conn, name string,
+func requestOn(ctx context.Context, conn *sshconn.Conn, name string,
 	payload []byte) (reply []byte, err error) {
 	if len(payload) <= wire.MessageMax {
 		reply, err := conn.Request(ctx, name, payload)
@@ -192,7 +192,7 @@ func (r *remote) awaitRead(ctx context.Context, printed int64) bool {
 	defer cancel()
 	for pause := 20 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
 		r.mu.Lock()
-		read := r.got[0]
+		read := r.read[0]
 		r.mu.Unlock()
 		if read >= printed {
 			return true
@@ -200,7 +200,7 @@ func (r *remote) awaitRead(ctx context.Context, printed int64) bool {
 		select {
 		case <-r.closed:
 			return false
-		case <-r.gone:
+		case <-r.lost:
 			return false
 		case <-r.link.Stopped():
 			return false

@@ -29,26 +29,26 @@ type remote struct {
 	connecting sync.Mutex    // held while a channel is opened
 	reading    [2]sync.Mutex // held during a read of each output
 
-	mu      sync.Mutex
-	change  *sync.Cond    // broadcast when an input's unacked shrinks, and at the end
-	pid     int           // 0 until it is known
-	open    wire.Open     // the request that started it
-	failed  error         // boxd has no such program
-	channel *channel      // nil while the connection is cut
-	resumed chan struct{} // closed, and made anew, when channel is set
-	got     [2]int64      // bytes of each output that have been read
-	acked   [2]int64      // as many of them as boxd knows of
-	backlog int64         // bytes of standard output that were there at first
-	oldest  int64         // the offset of the first of them
-	skipped int64         // bytes of standard output that boxd no longer had after a cut
-	first   int64         // bytes of commands that boxd had got from others before
-	size    wire.Window
-	note    []byte
-	noteDue bool // boxd does not have note
+	mu             sync.Mutex
+	change         *sync.Cond    // broadcast when an input's unacked shrinks, and at the end
+	pid            int           // 0 until it is known
+	open           wire.Open     // the request that started it
+	failed         error         // boxd has no such program
+	channel        *channel      // nil while the connection is cut
+	resumed        chan struct{} // closed, and made anew, when channel is set
+	read           [2]int64      // bytes of each output that have been read
+	acked          [2]int64      // as many of them as boxd knows of
+	backlog        int64         // bytes of standard output that were there at first
+	oldest         int64         // the offset of the first of them
+	skipped        int64         // bytes of standard output that boxd no longer had after a cut
+	commandsBefore int64         // bytes of commands that boxd had got from others before
+	size           wire.Window
+	note           []byte
+	noteDue        bool // boxd does not have note
 
-	ends    wire.Ack // where both outputs end
-	endsSet chan struct{}
-	endsOne sync.Once
+	outputEnd     wire.Ack // where both outputs end
+	outputEndSet  chan struct{}
+	outputEndOnce sync.Once
 
 	ended   chan struct{} // closed when status is set
 	endOnce sync.Once
@@ -56,9 +56,9 @@ type remote struct {
 
 	closed    chan struct{} // by Close or Detach
 	closeOnce sync.Once
-	left      bool          // by Detach: the program is left running
-	gone      chan struct{} // closed when there will be no connection any more
-	goneOnce  sync.Once
+	runsOn    bool          // by Detach: the program is left running
+	lost      chan struct{} // closed when there will be no connection any more
+	lostOnce  sync.Once
 }
 
 var _ hostapi.KeptProcess = (*remote)(nil)
@@ -78,9 +78,9 @@ const ackEvery = 64 << 10
 func newRemote(l *link, open wire.Open, rows int, commands bool) *remote {
 	r := &remote{
 		link: l, id: open.ID, open: open, terminal: rows > 0, commands: commands,
-		resumed: make(chan struct{}),
-		endsSet: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{}),
-		gone: make(chan struct{}),
+		resumed:      make(chan struct{}),
+		outputEndSet: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{}),
+		lost: make(chan struct{}),
 	}
 	r.change = sync.NewCond(&r.mu)
 	for i := range r.inputs {
@@ -92,25 +92,25 @@ func newRemote(l *link, open wire.Open, rows int, commands bool) *remote {
 // start starts a program. ctx governs the start.
 func (l *link) start(ctx context.Context, what *wire.Start) (*remote, error) {
 	r := newRemote(l, wire.Open{ID: rand.Text(), Start: what}, what.Rows, what.Commands)
-	return r, r.begin(ctx)
+	return r, r.openFirst(ctx)
 }
 
 // attach goes on with a program that runs, from the oldest output on that there is.
 func (l *link) attach(ctx context.Context, p wire.Program) (*remote, error) {
 	r := newRemote(l, wire.Open{ID: p.ID, Stdout: -1, Stderr: -1}, p.Rows, p.Commands)
-	return r, r.begin(ctx)
+	return r, r.openFirst(ctx)
 }
 
-// typed returns how many bytes have been written to the standard input or terminal.
-func (r *remote) typed() int64 {
+// inputTotal returns how many bytes have been written to the standard input or terminal.
+func (r *remote) inputTotal() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.inputs[toProgram].written()
+	return r.inputs[toProgram].totalLocked()
 }
 
-// lose ends the remote: there will be no connection any more.
-func (r *remote) lose() {
-	r.goneOnce.Do(func() { close(r.gone) })
+// markLost ends the remote: there will be no connection any more.
+func (r *remote) markLost() {
+	r.lostOnce.Do(func() { close(r.lost) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.change.Broadcast()
@@ -146,7 +146,7 @@ func (r *remote) Resize(rows, cols int) error {
 		return errors.New("resize: the program has no terminal")
 	}
 	r.mu.Lock()
-	if err := r.over(); err != nil {
+	if err := r.endedLocked(); err != nil {
 		r.mu.Unlock()
 		return err
 	}
@@ -173,8 +173,8 @@ func (r *remote) SetNote(note string) error {
 	return nil
 }
 
-// noted returns the note.
-func (r *remote) noted() string {
+// storedNote returns the note.
+func (r *remote) storedNote() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return string(r.note)
@@ -215,7 +215,7 @@ func (r *remote) Wait() (shellbox.Status, error) {
 		return r.status, nil
 	case <-r.closed:
 		return shellbox.Status{}, net.ErrClosed
-	case <-r.gone:
+	case <-r.lost:
 		return shellbox.Status{}, errNoStatus
 	}
 }
@@ -235,24 +235,24 @@ func (r *remote) letGo(left bool) {
 		r.link.mu.Lock()
 		delete(r.link.programs, r.id)
 		if left {
-			r.link.left = append(r.link.left, r.id)
+			r.link.runOn = append(r.link.runOn, r.id)
 		}
 		r.link.mu.Unlock()
 		r.mu.Lock()
-		r.left = left
+		r.runsOn = left
 		ch := r.channel
 		close(r.closed)
 		r.change.Broadcast()
 		r.mu.Unlock()
 		if ch != nil {
-			r.end(ch)
+			r.closeChannel(ch)
 		}
 	})
 }
 
-// end ends a channel after Close or Detach.
-func (r *remote) end(ch *channel) {
-	if r.left {
+// closeChannel ends a channel after Close or Detach.
+func (r *remote) closeChannel(ch *channel) {
+	if r.runsOn {
 		ch.CloseAfter(func() { r.sendNote(ch) })
 	} else {
 		ch.release()
