@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// PreferredCiphers puts ChaCha20 first where the processor has no instructions for AES: it is
-// several times as fast there. With them AES-GCM is, and comes first by default.
+// PreferredCiphers returns the ciphers in order of preference. If the processor has instructions
+// for AES, AES-GCM is fastest, and the result is nil, x/crypto's default. Else ChaCha20, which is
+// several times as fast then, comes first.
 func PreferredCiphers() []string {
 	hasAES := true
 	switch runtime.GOARCH {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Conn is one SSH connection, and what runs on it. All methods may be called from several
-// goroutines.
+// A Conn is an SSH connection, and the goroutines that run on it. All methods may be called from
+// several goroutines.
 type Conn struct {
 	*Group
 	Client   ssh.Conn // its channels and global requests
@@ -35,13 +35,15 @@ type Conn struct {
 	onEnd func() // to be called at the end; nil if nothing is
 }
 
-// Handshake makes an SSH connection out of a byte stream, which it owns from now on. It ends with
-// ctx: x/crypto sets no limit of its own, and a server may accept the connection and then say
-// nothing for ever.
+// Handshake makes an SSH connection on raw, which belongs to it from then on. If ctx ends first,
+// Handshake returns: x/crypto sets no limit of its own, and a server may accept the connection and
+// then be silent for ever.
 //
-// announce is called with each channel that the server opens, one after the other: it accepts the
-// channel or rejects it, then or later. If it is nil, the server may open those that Conn.Listen
-// asks for.
+// announce is called with each channel that the server opens, one after the other. It accepts the
+// channel or rejects it, then or later, and must not block. If announce is nil, the server may open
+// the channels that Conn.Listen has asked for.
+//
+// If the server hangs up before it has sent anything, the error is an *UnwelcomeError.
 func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.ClientConfig,
 	announce func(*Conn, ssh.NewChannel)) (*Conn, error) {
 	line := &meter{Conn: raw}
@@ -76,11 +78,11 @@ func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.Cl
 	return conn, nil
 }
 
-// ErrNoHandshake is the cause of a context that bounds a handshake and has ended.
+// ErrNoHandshake is the cause of a context that has ended because it bounds a handshake.
 var ErrNoHandshake = errors.New("no SSH handshake")
 
-// An UnwelcomeError says that the server hung up without a word. OpenSSH does so when too many
-// connections have not logged in yet (MaxStartups).
+// An UnwelcomeError says that the server hung up before it sent anything. OpenSSH does so when too
+// many connections have not logged in yet (MaxStartups).
 type UnwelcomeError struct{ err error }
 
 func (e *UnwelcomeError) Error() string {
@@ -88,8 +90,8 @@ func (e *UnwelcomeError) Error() string {
 }
 func (e *UnwelcomeError) Unwrap() error { return e.err }
 
-// serve answers the server, and asks it for signs of life, until the connection's end. Nothing in
-// it waits for the network. (An ssh.Client would have three goroutines for a part of that.)
+// serve answers the server, and asks it for signs of life, until the connection ends. Nothing in it
+// waits for the network. (An ssh.Client would have three goroutines for a part of that.)
 func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 	var keep keeper
 	tick := new(time.Ticker) // none, until there is a keeper
@@ -137,9 +139,8 @@ func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 	}
 }
 
-// OnEnd has f called when the connection has ended, at once if it has. f must not wait for anything.
-// Unlike one that waits for Gone, it costs no goroutine. A second Then before the end takes the
-// place of the first.
+// OnEnd has f called when the connection has ended, or at once if it has. f must not block. Unlike
+// waiting for Gone, it needs no goroutine. A second OnEnd before the end replaces the first.
 func (c *Conn) OnEnd(f func()) {
 	c.mu.Lock()
 	ended := c.Ended()
@@ -150,7 +151,7 @@ func (c *Conn) OnEnd(f func()) {
 	}
 }
 
-// Abort ends the connection because of cause.
+// Abort ends the connection, and makes cause its Err unless there is one. It does not wait.
 func (c *Conn) Abort(cause error) {
 	c.mu.Lock()
 	if c.cause == nil {
@@ -160,21 +161,21 @@ func (c *Conn) Abort(cause error) {
 	c.Client.Close()
 }
 
-// Close ends the connection and waits for all that ran on it.
+// Close ends the connection, and waits for the goroutines of its Group.
 func (c *Conn) Close() {
 	c.Stop()
 	c.Abort(net.ErrClosed)
 	c.Wait()
 }
 
-// Gone is closed when the connection has ended.
+// Gone returns a channel that is closed when the connection has ended.
 func (c *Conn) Gone() <-chan struct{} { return c.gone }
 
-// Err returns why the connection has ended: net.ErrClosed if this side closed it. It may be called
-// once Gone is closed.
+// Err returns why the connection has ended; net.ErrClosed if this side has closed it. It may be
+// called once Gone is closed.
 func (c *Conn) Err() error { return c.why }
 
-// Ended reports whether the connection is gone.
+// Ended reports whether the connection has ended.
 func (c *Conn) Ended() bool {
 	select {
 	case <-c.gone:
@@ -184,13 +185,13 @@ func (c *Conn) Ended() bool {
 	}
 }
 
-// Broken reports whether the connection is gone or about to be, as far as this side knows: a
-// channel's io.EOF is then perhaps not its end.
+// Broken reports whether the connection has ended or is about to, as far as this side knows. If so,
+// a channel's io.EOF may not be its end.
 func (c *Conn) Broken() bool { return c.line.broken.Load() || c.Ended() }
 
-// CheckEnded reports whether the connection has ended or is about to. Its channels and writes fail a
-// moment before Gone is closed, with various errors. So Ends asks the server: if it answers, the
-// connection has not ended. If ctx ends first, Ends returns false.
+// CheckEnded reports whether the connection has ended or is about to. Channels and writes fail a
+// moment before Gone is closed, with various errors. So CheckEnded asks the server. If the server
+// answers, or ctx ends first, CheckEnded returns false.
 func (c *Conn) CheckEnded(ctx context.Context) bool {
 	if c.Ended() {
 		return true
@@ -204,12 +205,13 @@ func (c *Conn) CheckEnded(ctx context.Context) bool {
 	return false
 }
 
-// Ping asks the server for a sign of life; the channel is closed when it has come.
+// Ping asks the server for a sign of life. It returns a channel that is closed when the server has
+// answered.
 func (c *Conn) Ping() <-chan struct{} {
 	answer := make(chan struct{})
 	c.Run(func() {
-		// Every server answers a global request that wants a reply, even one that it does not know:
-		// then with a refusal.
+		// Every server answers a global request that wants a reply, if it does not know it with a
+		// refusal.
 		if _, _, err := c.Client.SendRequest("keepalive@openssh.com", true, nil); err == nil {
 			close(answer)
 		}
@@ -217,13 +219,13 @@ func (c *Conn) Ping() <-chan struct{} {
 	return answer
 }
 
-// ErrGone: the connection has ended.
+// ErrGone says that the connection has ended.
 var ErrGone = errors.New("the connection is gone")
 
 // A RefusedError says that the server has refused a global request.
 type RefusedError struct {
 	Request string
-	Reply   []byte // why, if the server says so
+	Reply   []byte // the reason, if the server gives one
 }
 
 func (e *RefusedError) Error() string {
@@ -235,9 +237,8 @@ func (c *Conn) Request(ctx context.Context, name string, payload []byte) (reply 
 	return c.RequestOrUndo(ctx, name, payload, nil)
 }
 
-// RequestOrUndo is Request, but if ctx ends before the server has answered, it calls undo when the
-// server has granted the request nevertheless. undo runs in a goroutine of the connection's; nil is
-// nothing.
+// RequestOrUndo is Request, but it calls undo if ctx ends first and the server grants the request
+// later. undo runs in a goroutine of the connection's Group; it may be nil.
 func (c *Conn) RequestOrUndo(ctx context.Context, name string, payload []byte,
 	undo func(reply []byte)) (reply []byte, err error) {
 	type answer struct {
@@ -271,8 +272,8 @@ func (c *Conn) RequestOrUndo(ctx context.Context, name string, payload []byte,
 	}
 }
 
-// OpenChannel opens a channel. It does not wait for a server that does not answer: it returns when
-// ctx ends, and closes the channel when that is there.
+// OpenChannel opens a channel. If ctx ends first, OpenChannel returns at once, and the channel is
+// closed if the server opens it later.
 func (c *Conn) OpenChannel(ctx context.Context, kind string,
 	extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
 	o := c.openInBackground(ctx.Done(), func() opened {
@@ -285,18 +286,18 @@ func (c *Conn) OpenChannel(ctx context.Context, kind string,
 	return o.ch, o.requests, o.err
 }
 
-// opened is a channel, or why there is none.
+// opened is the result of opening a channel.
 type opened struct {
 	ch       ssh.Channel
 	requests <-chan *ssh.Request
 	err      error
 }
 
-// errGivenUp: this side has stopped waiting.
+// errGivenUp says that this side has stopped waiting.
 var errGivenUp = errors.New("given up")
 
-// openInBackground calls open, and returns when it does or when done is closed: then it closes the channel
-// when that is there.
+// openInBackground calls open, and returns its result. If done is closed first, it returns
+// errGivenUp, and closes the channel if there is one later.
 func (c *Conn) openInBackground(done <-chan struct{}, open func() opened) opened {
 	got := make(chan opened)
 	if !c.Run(func() {
@@ -323,7 +324,8 @@ func (c *Conn) openInBackground(done <-chan struct{}, open func() opened) opened
 	}
 }
 
-// Reason puts the end of the connection in words.
+// Reason returns the reason for the end of the connection in words, and the error behind it if the
+// words do not say all. It may be called once Gone is closed.
 func (c *Conn) Reason() (string, error) {
 	switch {
 	case errors.Is(c.why, errSilent):
@@ -338,13 +340,13 @@ func (c *Conn) Reason() (string, error) {
 	return "connection broken", c.why
 }
 
-// A meter counts what comes. It reads much in large pieces, where x/crypto reads 4 KiB at a time;
-// while little comes, it holds no buffer.
+// A meter counts the bytes that it reads. While much arrives it reads large pieces, where x/crypto
+// reads 4 KiB at a time. While little arrives it holds no buffer.
 type meter struct {
 	net.Conn
 	large    *[meterSize]byte // nil while little comes
-	rest     []byte           // of large: read, but not asked for yet
-	lastFull bool             // the last read has filled what it was given
+	rest     []byte           // of large: read from the connection, and not by x/crypto yet
+	lastFull bool             // the last read has filled its buffer
 	received atomic.Uint64
 	broken   atomic.Bool              // a read has failed: writes do too
 	conn     atomic.Pointer[ssh.Conn] // x/crypto's connection; nil until it is made
@@ -365,7 +367,7 @@ func (m *meter) Read(p []byte) (n int, err error) {
 		n, err = m.Conn.Read(m.large[:])
 		m.rest, m.lastFull = m.large[:n], n == meterSize
 		if n > 0 {
-			n, err = m.takeRest(p), nil // an error comes again
+			n, err = m.takeRest(p), nil // the next read returns the error again
 		}
 	default:
 		n, err = m.Conn.Read(p)
@@ -378,7 +380,7 @@ func (m *meter) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// takeRest takes from what has been read before.
+// takeRest copies what was read before.
 func (m *meter) takeRest(p []byte) int {
 	n := copy(p, m.rest)
 	if m.rest = m.rest[n:]; len(m.rest) == 0 && !m.lastFull {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A deadline is a moment that can be moved, as net.Conn's are. (net.Pipe has the same; it is not
-// exported.)
+// A deadline is a moment that can be moved, as for a net.Conn. (net.Pipe has the same type, which
+// is not exported.)
 type deadline struct {
 	mu    *sync.Mutex
 	state *deadlineState
@@ -55,7 +55,7 @@ func (d deadline) set(t time.Time) {
 	}
 }
 
-// passed is closed once the deadline has passed.
+// passed returns a channel that is closed when the deadline has passed.
 func (d deadline) passed() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,8 +1,10 @@
-// Package sshconn is one SSH connection. Reads, writes and Close return when this side wants them
-// to, whatever the server does or does not do. Every goroutine has an owner that waits for it, and
-// there is one reason for the end of the connection.
+// Package sshconn implements an SSH connection whose calls return when this side wants them to,
+// whatever the server does. x/crypto's channels block as long as the server or the network does.
 //
-// x/crypto's channels block as long as the server or the network does. Around them are [Conn]
-// (handshake, keepalive, end), [Stream] (one channel), [Pump] (one direction of it) and [Conn.Dial]
-// (a connection that the server makes).
+// The types are [Conn] (handshake, keepalive, end), [Stream] (a channel), [Pump] (one direction of
+// a channel), [Listener] and [Forward] (connections that the server announces), and [Group]
+// (goroutines). [Conn.Dial] returns a connection that the server makes.
+//
+// Each goroutine has an owner that waits for it. A connection ends for one reason, which [Conn.Err]
+// returns.
 package sshconn

@@ -16,11 +16,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Dial has the server connect to an address, as the user that has logged in. With "tcp4" and "tcp6"
-// it is an IP address of that kind, or "localhost"; the server resolves other names as it likes.
-// Errors are *net.OpError. They wrap the system's error where the server names one
-// (syscall.ECONNREFUSED, fs.ErrNotExist, …). explain improves the server's refusals. lost returns
-// the error of reads and writes after this connection has ended.
+// Dial has the server connect to an address as the user that has logged in. The network is "tcp",
+// "tcp4", "tcp6" or "unix". With "tcp4" and "tcp6" the host is an IP address of that kind or
+// "localhost". The server resolves other names as it likes.
+//
+// Errors are *net.OpError. If the server names an error of the system, they wrap it
+// (syscall.ECONNREFUSED, fs.ErrNotExist, …). explain may replace the error of a server that
+// refuses. lost returns the error of reads and writes after the SSH connection has ended.
 func (c *Conn) Dial(ctx context.Context, network, address string, explain func(error) error,
 	lost func() error) (net.Conn, error) {
 	kind, extra, remote, err := forwarding(network, address)
@@ -40,8 +42,8 @@ func (c *Conn) Dial(ctx context.Context, network, address string, explain func(e
 	return c.newForwarded(ch, requests, localAddr(network), remote, lost), nil
 }
 
-// newForwarded makes a connection of a channel. lost returns the error of its reads and writes after the
-// SSH connection has ended.
+// newForwarded makes a net.Conn of a channel. lost returns the error of its reads and writes after
+// the SSH connection has ended.
 func (c *Conn) newForwarded(ch ssh.Channel, requests <-chan *ssh.Request, local, remote net.Addr,
 	lost func() error) net.Conn {
 	f := &forwarded{Stream: NewStream(ch, c.Group), local: local, remote: remote}
@@ -52,7 +54,7 @@ func (c *Conn) newForwarded(ch ssh.Channel, requests <-chan *ssh.Request, local,
 	return &breakable{f, c, lost}
 }
 
-// forwarding is the channel that reaches an address.
+// forwarding returns the type and the extra data of the channel that reaches an address.
 func forwarding(network, address string) (kind string, extra []byte, remote net.Addr, err error) {
 	switch network {
 	case "unix":
@@ -105,13 +107,13 @@ func forwarding(network, address string) (kind string, extra []byte, remote net.
 	return "direct-tcpip", extra, hostPort{network, net.JoinHostPort(name, service)}, nil
 }
 
-// hostPort is an address by name.
+// A hostPort is an address whose host is a name.
 type hostPort struct{ network, address string }
 
 func (a hostPort) Network() string { return a.network }
 func (a hostPort) String() string  { return a.address }
 
-// localAddr is this end of a forwarded connection, which has no address of its own.
+// localAddr returns the address of this end of a forwarded connection, which is unknown.
 func localAddr(network string) net.Addr {
 	if network == "unix" {
 		return &net.UnixAddr{Net: "unix"}
@@ -119,13 +121,13 @@ func localAddr(network string) net.Addr {
 	return &net.TCPAddr{IP: net.IPv4zero}
 }
 
-// refusals are what OpenSSH's strerror says, on any system with a POSIX libc.
+// refusals has the texts of OpenSSH's strerror, on any system with a POSIX libc.
 var refusals = []struct {
 	text  string
 	errno syscall.Errno
 }{
 	{"Connection refused", syscall.ECONNREFUSED},
-	{"Connection reset by peer", syscall.ECONNRESET}, // a server that ended in the middle
+	{"Connection reset by peer", syscall.ECONNRESET}, // the server ended during the connect
 	{"No such file or directory", syscall.ENOENT},
 	{"Permission denied", syscall.EACCES},
 	{"Network is unreachable", syscall.ENETUNREACH},
@@ -137,7 +139,9 @@ var refusals = []struct {
 	{"Address family not supported", syscall.EAFNOSUPPORT},
 }
 
-// Refusal puts a server's refusal to connect in the system's words, where they are known.
+// Refusal returns the error of a server that refuses to connect as an error of the system, if the
+// server's text is that of one. Else it adds what the settings of the server may have to do with
+// it.
 func Refusal(err error) error {
 	var open *ssh.OpenChannelError
 	if !errors.As(err, &open) {
@@ -191,12 +195,12 @@ func (f *forwarded) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// A breakable is a forwarded connection that knows which of the two has ended: itself, or the SSH
+// A breakable is a forwarded connection whose errors tell which has ended: itself, or the SSH
 // connection that carries it.
 type breakable struct {
 	*forwarded
 	on   *Conn
-	lost func() error // what to say then
+	lost func() error // the error if it is the SSH connection
 }
 
 func (b *breakable) Read(p []byte) (int, error) {
@@ -210,7 +214,8 @@ func (b *breakable) Write(p []byte) (int, error) {
 }
 
 // cause returns the cause of an error. When the SSH connection ends, the forwarded one seems to end
-// by itself for a moment. If the server still answers, the SSH connection has not ended.
+// by itself for a moment. So cause asks the server: if it answers, the SSH connection has not
+// ended.
 func (b *breakable) cause(op string, err error) error {
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
@@ -228,7 +233,7 @@ func (b *breakable) cause(op string, err error) error {
 	case <-b.on.gone:
 	}
 	err = net.ErrClosed
-	if !errors.Is(b.on.why, net.ErrClosed) { // it was not this side
+	if !errors.Is(b.on.why, net.ErrClosed) { // the other side has ended it
 		err = b.lost()
 	}
 	return &net.OpError{Op: op, Net: "ssh", Addr: b.RemoteAddr(), Err: err}

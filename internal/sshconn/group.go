@@ -2,8 +2,8 @@ package sshconn
 
 import "sync"
 
-// A Group owns goroutines. Once it has been stopped, no new ones begin, and Wait waits for those
-// that run.
+// A Group owns goroutines. After Stop no new goroutine begins, and Wait waits for those that run.
+// Its methods may be called from several goroutines. NewGroup makes one.
 type Group struct {
 	mu      sync.Mutex
 	wg      sync.WaitGroup
@@ -13,7 +13,7 @@ type Group struct {
 // NewGroup makes a Group without goroutines.
 func NewGroup() *Group { return &Group{stopped: make(chan struct{})} }
 
-// Run starts f, unless the group has been stopped.
+// Run runs f in a goroutine. After Stop it does nothing and returns false.
 func (g *Group) Run(f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -26,7 +26,7 @@ func (g *Group) Run(f func()) bool {
 	return true
 }
 
-// Stop lets no new goroutine begin. It reports whether this was the first call.
+// Stop prevents new goroutines. It reports whether this was the first call. It does not wait.
 func (g *Group) Stop() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -39,8 +39,8 @@ func (g *Group) Stop() bool {
 	}
 }
 
-// Stopped is closed by Stop.
+// Stopped returns a channel that is closed by Stop.
 func (g *Group) Stopped() <-chan struct{} { return g.stopped }
 
-// Wait waits for the goroutines of a stopped group.
+// Wait waits for the goroutines. It is to be called after Stop.
 func (g *Group) Wait() { g.wg.Wait() }

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Keep has the server asked every interval for a sign of life, from now on. When nothing at all has
-// come from the server for misses intervals after a question, the connection is ended. It may be
-// called once.
+// Keep has the server asked for a sign of life every interval. If nothing at all has come from the
+// server for misses intervals after a question, the connection is ended. Keep may be called once.
 func (c *Conn) Keep(interval time.Duration, misses int) {
 	c.keeps <- keeper{interval: interval, misses: misses}
 }
@@ -24,10 +23,11 @@ type keeper struct {
 
 var errSilent = errors.New("no answer")
 
-// check is called every interval. Its error is why the connection is to end.
+// check is called every interval. Its error is the reason to end the connection.
 func (k *keeper) check(c *Conn) error {
 	if now := c.line.received.Load(); now != k.received {
-		k.received, k.unanswered = now, 0 // it lives, even if the answer waits behind other output
+		// the server lives, even if its answer waits behind other output
+		k.received, k.unanswered = now, 0
 	}
 	if k.asked != nil {
 		select {

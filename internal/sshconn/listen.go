@@ -13,14 +13,15 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Forward is an address on which the server listens for this side, with plain SSH.
+// A Forward is an address on which the server listens for this side, with plain SSH. Conn.Listen
+// makes one.
 type Forward struct {
 	*Listener
 	on   *Conn
 	lost func() error
 	kind string // of the request: tcpip-forward or streamlocal-forward@openssh.com
-	// in this side's words, by which the server tells where a connection has come; or the socket's
-	// path
+	// host and port are as in the request: the server announces connections with these words. For a
+	// socket, host is its path.
 	host string
 	port uint32
 }
@@ -42,7 +43,7 @@ const (
 	forwardUnix = "streamlocal-forward@openssh.com"
 )
 
-// The payloads of RFC 4254, section 7, and of OpenSSH's PROTOCOL, section 2.4.
+// These are payloads of RFC 4254, section 7, and of OpenSSH's PROTOCOL, section 2.4.
 type (
 	addressPort struct {
 		Host string
@@ -58,11 +59,13 @@ type (
 	forwardedUnix struct{ Path, Reserved string }
 )
 
-// Listen has the server listen on an address, as the user that has logged in: an IP address, ""
-// (all of them) or a name and a port, where port 0 is one that the server chooses; with "unix" the
-// absolute path of a socket. A server that refuses is a *RefusedError; it does not say why. lost
-// returns the error of Accept, and of the connections, after this connection has ended. If ctx ends
-// and the server listens all the same, it is told to stop, and then cancelled is called.
+// Listen has the server listen on an address, as the user that has logged in. With "unix" the
+// address is the absolute path of a socket. With "tcp" it has a port, and a host that is an IP
+// address, a name, or "" for all addresses. If the port is 0, the server chooses one.
+//
+// If the server refuses, the error is a *RefusedError, which does not say why. lost returns the
+// error of Accept, and of accepted connections, after the SSH connection has ended. If ctx ends and
+// the server listens nevertheless, Listen has it stop, and then calls cancelled.
 func (c *Conn) Listen(ctx context.Context, network, address string, lost func() error,
 	cancelled func()) (*Forward, error) {
 	f := &Forward{on: c, lost: lost, kind: forwardUnix, host: address}
@@ -107,7 +110,7 @@ func (f *Forward) payload() []byte {
 	return ssh.Marshal(&addressPort{f.host, f.port})
 }
 
-// setChosenPort takes the port that the server has chosen.
+// setChosenPort stores the port that the server has chosen.
 func (f *Forward) setChosenPort(reply []byte) {
 	var answer struct{ Port uint32 }
 	if f.kind == forwardTCP && f.port == 0 && ssh.Unmarshal(reply, &answer) == nil {
@@ -122,7 +125,7 @@ func (f *Forward) address(network string) net.Addr {
 	return Address(network, net.JoinHostPort(f.host, strconv.Itoa(int(f.port))))
 }
 
-// Address makes a net.Addr of an address.
+// Address returns an address as a net.Addr.
 func Address(network, address string) net.Addr {
 	if network == "unix" {
 		return &net.UnixAddr{Name: address, Net: "unix"}
@@ -133,8 +136,8 @@ func Address(network, address string) net.Addr {
 	return hostPort{network, address}
 }
 
-// addAsking notes that a request to listen begins or ends. When none is under way any more, it returns
-// the channels that have come too early.
+// addAsking adds n to the number of requests to listen that are under way. If there are none left,
+// it returns the channels that have come too early.
 func (f *forwards) addAsking(n int) []ssh.NewChannel {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,7 +169,7 @@ func (f *forwards) end() {
 	}
 }
 
-// announceForwarded hands a channel that the server opens to its listener.
+// announceForwarded passes a channel that the server opens to its listener.
 func (c *Conn) announceForwarded(ch ssh.NewChannel) {
 	f, remote, err := c.forwards.find(ch)
 	switch {
@@ -177,8 +180,8 @@ func (c *Conn) announceForwarded(ch ssh.NewChannel) {
 	}
 }
 
-// find finds the listener of a channel. If there may be one soon, it keeps the channel and returns
-// nil.
+// find finds the listener of a channel. If there is none, but a request to listen is under way, it
+// keeps the channel and returns nil.
 func (f *forwards) find(ch ssh.NewChannel) (*Forward, net.Addr, error) {
 	var where func(*Forward) bool
 	var remote net.Addr
@@ -217,8 +220,8 @@ func (f *forwards) find(ch ssh.NewChannel) (*Forward, net.Addr, error) {
 // cancelLimit bounds the wait for a server that is to stop listening.
 const cancelLimit = 5 * time.Second
 
-// Close has the server stop listening, and waits until it does: then the address is free.
-// Connections that were accepted go on. Closing again does nothing.
+// Close has the server stop listening, and waits until it does: then the address is free. Accepted
+// connections are not closed. Closing again does nothing.
 func (f *Forward) Close() error {
 	if !f.End(net.ErrClosed) {
 		return nil
@@ -238,7 +241,7 @@ func (f *Forward) cancel() error {
 	defer done()
 	_, err := f.on.Request(ctx, "cancel-"+f.kind, f.payload())
 	if f.on.Ended() {
-		return nil // and with it the listening
+		return nil // the listener has ended with it
 	}
 	return err
 }

@@ -7,18 +7,19 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Listener hands out connections that a server has announced: each a channel that the server has
-// opened and that nobody has accepted yet. Until it is accepted, the server sends nothing on it, so
-// a connection that waits here costs little.
+// A Listener is a net.Listener of connections that a server announces. Each is a channel that the
+// server has opened and that this side has not accepted yet. Until it is accepted, the server sends
+// nothing on it, so a waiting connection costs little.
 type Listener struct {
-	Address net.Addr // where the server listens: to be set before Accept is called
-	// the error of a connection's reads and writes after its SSH connection has ended
+	// Address is where the server listens. It must be set before Accept is called.
+	Address net.Addr
+	// lost returns the error of a connection's reads and writes after its SSH connection has ended.
 	lost func() error
 
 	mu      sync.Mutex
 	change  *sync.Cond // broadcast when waiting or err changes
 	waiting []announced
-	err     error         // why it has ended; nil until then
+	err     error         // why the Listener has ended; nil until then
 	ended   chan struct{} // closed when it has ended
 }
 
@@ -29,19 +30,19 @@ type announced struct {
 	remote net.Addr
 }
 
-// Backlog is how many connections wait for Accept. The server has to turn further ones away, or to
-// let them wait at its end.
+// Backlog is how many connections wait for Accept. Further ones are rejected.
 const Backlog = 128
 
-// NewListener makes a Listener to which nothing has been announced yet.
+// NewListener makes a Listener without connections. lost returns the error of a connection's reads
+// and writes after its SSH connection has ended.
 func NewListener(addr net.Addr, lost func() error) *Listener {
 	l := &Listener{Address: addr, lost: lost, ended: make(chan struct{})}
 	l.change = sync.NewCond(&l.mu)
 	return l
 }
 
-// Announce adds a connection, or rejects it: when the Listener has ended, or when too many wait.
-// remote is who has connected.
+// Announce adds a connection. It rejects it if the Listener has ended, or if too many wait. remote
+// is the address of the program that has connected.
 func (l *Listener) Announce(on *Conn, ch ssh.NewChannel, remote net.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +63,7 @@ func (l *Listener) Announce(on *Conn, ch ssh.NewChannel, remote net.Addr) {
 	l.change.Signal()
 }
 
-// reject tells the server, without waiting for the network.
+// reject rejects the connection, without waiting for the network.
 func (a announced) reject() {
 	a.on.Reject(a.ch, ssh.ConnectionFailed, "nobody accepts it")
 }
@@ -80,7 +81,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		})
 		if o.err == nil {
 			return a.on.newForwarded(o.ch, o.requests, l.Address, a.remote, l.lost), nil
-		} // else its SSH connection has ended, or the Listener
+		} // else its SSH connection has ended, or the Listener has
 	}
 }
 
@@ -98,8 +99,8 @@ func (l *Listener) next() (announced, error) {
 	return a, nil
 }
 
-// End ends the Listener, unless it has ended: Accept returns err, and what waits is turned away.
-// Connections that were accepted go on. It reports whether this was the first call.
+// End ends the Listener, unless it has ended: Accept returns err, and waiting connections are
+// rejected. Accepted connections are not closed. End reports whether this was the first call.
 func (l *Listener) End(err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// At a connection's end x/crypto forgets its channels, and refuses to open another only once a
-// write has failed; and of the first write that fails it says nothing. For a channel that is opened
-// in between it waits for ever. So a write has to fail before x/crypto learns of the end.
+// When a connection ends, x/crypto drops its channels. It refuses to open another channel only once
+// a write has failed, and ignores the first write that fails. If a channel is opened in between,
+// x/crypto waits for it for ever. So a write has to fail before x/crypto learns of the end.
 
-// failWrites has the connection's writes fail, before x/crypto learns that a read has.
+// failWrites has the connection's writes fail, before x/crypto learns that a read has failed.
 func (m *meter) failWrites() {
 	m.broken.Store(true)
 	c := m.conn.Load()
@@ -27,7 +27,7 @@ func (m *meter) failWrites() {
 	select {
 	case <-failed:
 	case <-time.After(openGrace):
-		// keys are being exchanged, and it waits for what the other end does not say any more
+		// Keys are being exchanged, and x/crypto waits for a message that will not come.
 	}
 }
 
@@ -46,11 +46,11 @@ func (m *meter) Write(p []byte) (int, error) {
 	return m.Conn.Write(p)
 }
 
-// messageMax is how long a payload may be. A longer packet than 256 KiB makes OpenSSH, x/crypto and
-// Dropbear end the connection, with all that runs on it.
+// messageMax is the greatest length of a payload. A packet of more than 256 KiB makes OpenSSH,
+// x/crypto and Dropbear end the connection, with all that runs on it.
 const messageMax = 255 << 10
 
-// checkLength returns syscall.E2BIG, in words, for a payload that is too long.
+// checkLength returns an error that is syscall.E2BIG if a payload is too long.
 func checkLength(payload []byte) error {
 	if len(payload) > messageMax {
 		return fmt.Errorf("a message of %d bytes is too long for SSH: %w", len(payload),
@@ -59,7 +59,7 @@ func checkLength(payload []byte) error {
 	return nil
 }
 
-// A channel is x/crypto's, but that it sends no message that ends the connection.
+// A channel is an ssh.Channel that refuses to send messages which would end the connection.
 type channel struct{ ssh.Channel }
 
 func (c channel) SendRequest(name string, wantReply bool, payload []byte) (bool, error) {
@@ -76,16 +76,16 @@ func (c client) SendRequest(name string, wantReply bool, payload []byte) (bool, 
 	return c.Conn.SendRequest(name, wantReply, payload)
 }
 
-// A client is x/crypto's connection, but that it sends no message that ends the connection, and
-// that OpenChannel returns where x/crypto waits for ever nevertheless: the connection ends because
-// of what was read, or while keys are exchanged.
+// A client is an ssh.Conn that refuses to send messages which would end the connection. Its
+// OpenChannel returns also where x/crypto still waits for ever: if the connection ends because of
+// what was read, or while keys are exchanged.
 type client struct {
 	ssh.Conn
 	gone <-chan struct{}
 }
 
-// forgotten is how long behind the connection's end an OpenChannel may take to return: all others
-// do so at once.
+// openGrace is how long after the connection's end an OpenChannel may take to return. All but those
+// that wait for ever return at once.
 const openGrace = time.Second
 
 func (c client) OpenChannel(kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
@@ -93,7 +93,7 @@ func (c client) OpenChannel(kind string, extra []byte) (ssh.Channel, <-chan *ssh
 		return nil, nil, err
 	}
 	got := make(chan opened, 1)
-	go func() { // nobody waits for one that is forgotten
+	go func() { // it may wait for ever, and nobody waits for it
 		ch, requests, err := c.Conn.OpenChannel(kind, extra)
 		got <- opened{ch, requests, err}
 	}()

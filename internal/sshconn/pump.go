@@ -16,13 +16,13 @@ const pumpSize = 32 << 10
 //
 // A read of an ssh.Channel ends only when the server says so: not when the channel is closed on
 // this side, and not while the network is silent. A Close that has to free a reader would hang with
-// it. So a goroutine, started by the first Read and waited for by the connection, does the reading,
-// two buffers ahead at most. The buffers are small, until one is filled: most channels are silent
-// most of the time.
+// it. So a goroutine does the reading, at most two buffers ahead. The first Read starts it, and the
+// Group waits for it. The buffers are small until one is filled: most channels are silent most of
+// the time.
 type Pump struct {
 	src    io.Reader
 	on     *Group          // waits for the goroutine; when it is stopped, the stream ends
-	closed <-chan struct{} // closed when this side lets go of the stream
+	closed <-chan struct{} // closed when this side closes the stream
 
 	once    sync.Once
 	full    chan piece    // what has been read; closed after the last, with err set
@@ -30,21 +30,21 @@ type Pump struct {
 	reading chan struct{} // held by the one Read under way
 	err     error
 
-	current piece  // what rest is a part of; the zero piece if it came from elsewhere
-	rest    []byte // read, but not asked for yet
+	current piece  // what rest is a part of; the zero piece if rest was set by SkipPast
+	rest    []byte // read from the channel, and not by Read yet
 
 	deadline deadline
 }
 
-// A piece is what one read has taken.
+// A piece is the result of one read of the channel.
 type piece struct {
 	data  []byte
 	small []byte          // the buffer to give back
-	large *[pumpSize]byte // what data is in, if it was too much for that
+	large *[pumpSize]byte // the buffer of data, if small was too small
 }
 
-// smallSize is the size of the buffers for little. A channel that has read has two of them for
-// good, also in the many boxes that are idle.
+// smallSize is the size of the small buffers. A channel that has been read keeps two of them, also
+// in many idle boxes.
 const smallSize = 1 << 10
 
 var pumpBuffers = sync.Pool{New: func() any { return new([pumpSize]byte) }}
@@ -97,8 +97,9 @@ func (r *Pump) run() {
 	}
 }
 
-// Read reads what there is. It returns io.EOF at the stream's end, and net.ErrClosed once this side
-// has let go.
+// Read reads what there is, and waits if there is nothing. It returns io.EOF at the stream's end,
+// net.ErrClosed after this side has closed the stream, and os.ErrDeadlineExceeded after the
+// deadline.
 func (r *Pump) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -126,7 +127,7 @@ func (r *Pump) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill waits until there is something in rest. The caller holds reading.
+// fill waits until there is something in rest. The caller holds r.reading.
 func (r *Pump) fill() error {
 	if len(r.rest) > 0 {
 		return nil
@@ -155,7 +156,7 @@ func (r *Pump) fill() error {
 	}
 }
 
-// consume drops the first n bytes of rest, and gives an empty buffer back.
+// consume drops the first n bytes of rest, and returns the buffer when it is empty.
 func (r *Pump) consume(n int) {
 	if r.rest = r.rest[n:]; len(r.rest) == 0 && r.current.small != nil {
 		if r.current.large != nil {
@@ -167,8 +168,8 @@ func (r *Pump) consume(n int) {
 }
 
 // SkipPast drops everything up to and including mark, and returns the rest of mark's line. What
-// follows the line stays to be read. If the stream ends first, SkipPast returns the error and the
-// end of what it has dropped, some 4 KiB at most.
+// follows the line is left for Read. If the stream ends first, SkipPast returns the error and the
+// last bytes that it has dropped, some 4 KiB at most.
 func (r *Pump) SkipPast(mark []byte) (line, dropped []byte, err error) {
 	r.reading <- struct{}{}
 	defer func() { <-r.reading }()

@@ -10,14 +10,17 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Stream is an SSH channel whose reads and writes return as soon as it is closed on this side,
-// whatever the server does: x/crypto's go on until the server has answered, which it does not do
-// while a program leaves its input unread, or when it is no longer there.
+// A Stream is an SSH channel whose reads and writes return as soon as this side closes it, whatever
+// the server does. x/crypto's return only when the server has answered. It does not answer while a
+// program leaves its input unread, or when it is gone. Its methods may be called from several
+// goroutines.
 type Stream struct {
-	Channel  ssh.Channel
-	Out, Err *Pump  // what comes on the channel, and on its standard error
-	OnClose    func() // called by Close; nil is nothing
-	// Credit is how many bytes more are sure to fit into the server's window: set it, if at all,
+	Channel ssh.Channel
+	// Out reads the channel's data, and Err its extended data (the standard error).
+	Out, Err *Pump
+	// OnClose is called by the first Close. It may be nil.
+	OnClose func()
+	// Credit is how many more bytes are certain to fit into the server's window. It may be set
 	// before the first Write.
 	Credit int
 
@@ -31,19 +34,18 @@ type Stream struct {
 
 // FirstCredit is half of the window that OpenSSH's server (CHAN_SES_WINDOW_DEFAULT,
 // CHAN_TCP_WINDOW_DEFAULT) and x/crypto's give a channel. What fits into it is written without a
-// goroutine that might be left behind, which makes a short line some 15 µs faster. Most sessions
-// type less than that in all. x/crypto does not tell how much of the window the server has given
-// back.
+// goroutine that might be left behind. That makes a short line some 15 µs faster, and most sessions
+// type less in total. x/crypto does not tell how much of the window the server has given back.
 const FirstCredit = 1 << 20
 
-// KnowsCredit reports whether a server is one of those.
+// KnowsCredit reports whether a server of that version gives a window of at least FirstCredit.
 func KnowsCredit(version string) bool {
 	return strings.HasPrefix(version, "SSH-2.0-OpenSSH_") ||
 		strings.HasPrefix(version, "SSH-2.0-Go")
 }
 
-// NewStream makes a stream of a channel. on waits for the stream's goroutines; when on is stopped,
-// the stream ends.
+// NewStream makes a Stream of a channel. on waits for the Stream's goroutines. When on is stopped,
+// the Stream ends.
 func NewStream(ch ssh.Channel, on *Group) *Stream {
 	s := &Stream{Channel: ch, on: on, closed: make(chan struct{}), writing: make(chan struct{}, 1),
 		deadline: makeDeadline()}
@@ -52,8 +54,8 @@ func NewStream(ch ssh.Channel, on *Group) *Stream {
 	return s
 }
 
-// Write writes all of p, in packets. After an error or a deadline, nobody knows how many of the
-// bytes the server gets.
+// Write writes all of p, in packets. After an error it is unknown how many of the bytes the server
+// gets.
 func (s *Stream) Write(p []byte) (n int, err error) {
 	for {
 		chunk := p[n:min(n+pumpSize, len(p))]
@@ -65,8 +67,7 @@ func (s *Stream) Write(p []byte) (n int, err error) {
 	}
 }
 
-// writeBuffers are used again: without them, each 100 MB written would be 100 MB for the garbage
-// collector.
+// writeBuffers are reused: otherwise each 100 MB written would be 100 MB for the garbage collector.
 var writeBuffers = sync.Pool{New: func() any { return new([pumpSize]byte) }}
 
 // write writes at most pumpSize bytes.
@@ -100,7 +101,7 @@ func (s *Stream) write(p []byte) (int, error) {
 		err error
 	}
 	done := make(chan result, 1)
-	// the caller has p back before the write ends, if this side lets go
+	// If this side closes the stream, the caller has p back before the write ends.
 	buf := writeBuffers.Get().(*[pumpSize]byte)
 	length := copy(buf[:], p)
 	if !s.on.Run(func() {
@@ -124,7 +125,8 @@ func (s *Stream) write(p []byte) (int, error) {
 	}
 }
 
-// closedPipe translates x/crypto's word for writing to a channel that the server has closed.
+// closedPipe returns io.ErrClosedPipe for the error with which x/crypto refuses to write to a
+// channel that the server has closed.
 func closedPipe(err error) error {
 	if err == io.EOF {
 		return io.ErrClosedPipe
@@ -132,8 +134,7 @@ func closedPipe(err error) error {
 	return err
 }
 
-// CloseWrite sends the end of input, after the write under way if there is one, without waiting for
-// it.
+// CloseWrite sends the end of input, after a write that is under way. It does not wait for that.
 func (s *Stream) CloseWrite() error {
 	end := func() {
 		if !s.ended {
@@ -160,15 +161,15 @@ func (s *Stream) CloseWrite() error {
 	return nil
 }
 
-// Closed is closed by Close.
+// Closed returns a channel that is closed by Close.
 func (s *Stream) Closed() <-chan struct{} { return s.closed }
 
-// Close lets go: reads and writes return. A goroutine tells the server, because sending blocks as
-// long as the network does.
+// Close closes the stream: reads and writes return. It does not wait. A goroutine tells the server,
+// because sending blocks as long as the network does.
 func (s *Stream) Close() { s.CloseAfter(func() {}) }
 
-// CloseAfter is Close, but say may send something to the server first. It runs in the goroutine
-// that closes the channel.
+// CloseAfter is Close, but it calls say before the server is told. say may send something, and runs
+// in the goroutine that closes the channel.
 func (s *Stream) CloseAfter(say func()) {
 	s.once.Do(func() {
 		close(s.closed)

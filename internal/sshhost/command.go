@@ -10,29 +10,29 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A command is what the server is asked to execute so that a program runs.
+// A command is what the server is asked to execute to start a program.
 //
-// SSH knows neither arguments, nor directories, nor process ids: it hands one string to the user's
-// login shell, whichever that is. The string makes the login shell execute a POSIX shell in its
-// place. The POSIX shell goes to the directory, finds the program, prints its own process id behind
-// a mark that nobody can guess, and executes the program in its place. All of this is one process.
-// Whatever a startup file of the login shell prints comes before the mark and is dropped.
+// SSH knows no arguments, directories or process ids: it passes one string to the user's login
+// shell, whichever that is. The string makes the login shell execute a POSIX shell in its place.
+// The POSIX shell goes to the directory, finds the program, prints its own process id after a mark
+// that nobody can guess, and executes the program in its place. All of this is one process. What a
+// startup file of the login shell prints comes before the mark and is dropped.
 type command struct {
 	line string // for the login shell
-	// the first line of the program's standard input, which the shell reads; "" is none
+	// input is the first line of the standard input, which the shell reads; "" if there is none.
 	input string
 }
 
-// maxLine is the longest string for the login shell, which gets the string as one argument. Linux
-// takes at most 128 KiB in one argument (MAX_ARG_STRLEN). A longer string goes over the standard
-// input.
+// maxLine is the greatest length of the string for the login shell, which gets it as one argument.
+// Linux takes at most 128 KiB in one argument (MAX_ARG_STRLEN). A longer string goes over the
+// standard input.
 const maxLine = 100 << 10
 
-// nameMax is the longest path that a system with an sshd takes: Linux's PATH_MAX, which counts the
-// NUL behind it.
+// nameMax is the greatest length of a path: Linux's PATH_MAX, which includes the NUL at its end.
+// Other systems with an sshd take no longer paths.
 const nameMax = 4096
 
-// Answers of the script, in place of a process id.
+// The script answers with one of these in place of a process id.
 const (
 	noDirectory        = "dir-none"
 	noPermission       = "dir-perm"
@@ -41,12 +41,12 @@ const (
 	notExecutable      = "prog-perm"
 	programIsDirectory = "prog-dir"
 	noTerminal         = "no-tty"
-	noFIFODirectory    = "no-place" // and why
+	noFIFODirectory    = "no-place" // followed by the reason
 	noFIFO             = "no-fifo"
 	otherUser          = "user"
 )
 
-// makeCommand makes the command for p, with mark (letters and digits) to tell its output by.
+// makeCommand makes the command for p. mark, of letters and digits, marks the script's output.
 func makeCommand(p shellbox.Program, env []string, mark string) (command, error) {
 	if len(p.Args) == 0 || p.Args[0] == "" {
 		return command{}, fmt.Errorf("start a program: no name given: %w", syscall.EINVAL)
@@ -60,7 +60,7 @@ func makeCommand(p shellbox.Program, env []string, mark string) (command, error)
 		}
 	}
 	for _, name := range []struct{ op, path string }{{"chdir", p.Dir}, {"exec", p.Args[0]}} {
-		if len(name.path) >= nameMax { // the script would look at each of its parents
+		if len(name.path) >= nameMax { // the script would check each of its parents
 			return command{}, &fs.PathError{Op: name.op, Path: name.path, Err: syscall.ENAMETOOLONG}
 		}
 	}
@@ -77,27 +77,29 @@ func makeCommand(p shellbox.Program, env []string, mark string) (command, error)
 			"than %d bytes: %w",
 			p.Args[0], maxLine, syscall.E2BIG)
 	}
-	// The shell's read takes single bytes from a stream that cannot seek, so the program's input
-	// stays untouched.
+	// From a stream that cannot seek, the shell's read takes single bytes. So it takes nothing of
+	// the program's input.
 	return command{
 		line:  "exec /bin/sh -c " + quoteForAnyShell(`IFS= read -r __s && eval "$__s"`),
 		input: script + "\n",
 	}, nil
 }
 
-// To csh a string ends with the line, and so does the line to a shell that reads one: a newline in
-// a quoted string of the script is a variable, which gets its value from IFS, the third of whose
-// characters it is (the fourth, which zsh has, goes).
+// For csh a quoted string ends with the line, and for a shell that reads a line, so does the
+// command. So in the script a newline in a quoted string is a variable. The variable gets its value
+// from IFS, whose third character is a newline (zsh's IFS has a fourth character, which is
+// removed).
 const (
 	newline    = `'"$__n"'`
 	setNewline = `__n=${IFS#??}; __n=${__n%"${__n#?}"}; `
 )
 
-// makeScript makes the script, of one line. It uses only builtins and leaves no variable behind.
+// makeScript makes the script, which is one line. It uses only builtins and leaves no variable
+// behind.
 func makeScript(p shellbox.Program, env []string, mark string) string {
 	quote := func(s string) string { return strings.ReplaceAll(shellquote.Quote(s), "\n", newline) }
 	var b strings.Builder
-	// If nobody reads any more, printf fails or SIGPIPE kills the shell, and the program is not
+	// If nobody reads the output, printf fails or SIGPIPE kills the shell, and the program is not
 	// started.
 	fmt.Fprintf(&b,
 		`__say() { printf "\036%s %%s\n" "$1" || exit 1; }; __no() { __say "$1"; exit 126; }; `,
@@ -136,7 +138,9 @@ func makeScript(p shellbox.Program, env []string, mark string) string {
 	b.WriteString(`; __at=; case $1 in ` +
 		`*/*) [ -d "$1" ] && __no ` + programIsDirectory + `; [ -e "$1" ] || __no ` + noProgram +
 		`; [ -x "$1" ] || __no ` + notExecutable + `;; ` +
-		`*) set -f; IFS=:; for __d in $PATH; do [ -f "${__d:-.}/$1" ] || continue; __at=1; [ -x "${__d:-.}/$1" ] && { __at=2; break; }; done; ` +
+		`*) set -f; IFS=:; for __d in $PATH; do ` +
+		`[ -f "${__d:-.}/$1" ] || continue; __at=1; ` +
+		`[ -x "${__d:-.}/$1" ] && { __at=2; break; }; done; ` +
 		`case $__at in "") __no ` + noProgram + `;; 1) __no ` + notExecutable +
 		`;; esac;; esac; unset __at __d; `)
 	if p.Terminal == nil {
@@ -147,8 +151,8 @@ func makeScript(p shellbox.Program, env []string, mark string) string {
 	return b.String()
 }
 
-// changeDirectory goes to the directory. Each shell's cd has its own words for why it failed: so look for
-// the first parent that is there.
+// changeDirectory goes to the directory. If it cannot, the reason comes from the first parent that
+// exists, because each shell's cd words its error differently.
 func changeDirectory(dir string, quote func(string) string) string {
 	word := quote(dir)
 	if dir[0] != '/' {
@@ -156,12 +160,13 @@ func changeDirectory(dir string, quote func(string) string) string {
 	}
 	return "set -- " + word + `; unset CDPATH; cd -- "$1" >/dev/null 2>&1 || { ` +
 		`[ -d "$1" ] && __no ` + noPermission + `; [ -e "$1" ] && __no ` + notADirectory + `; ` +
-		`while [ -n "$1" ] && ! [ -e "$1" ]; do set -- "${1%/*}"; done; [ -d "${1:-/}" ] && ! [ -x "${1:-/}" ] && __no ` + noPermission + `; ` +
+		`while [ -n "$1" ] && ! [ -e "$1" ]; do set -- "${1%/*}"; done; ` +
+		`[ -d "${1:-/}" ] && ! [ -x "${1:-/}" ] && __no ` + noPermission + `; ` +
 		`[ -e "$1" ] && ! [ -d "$1" ] && __no ` + notADirectory + `; __no ` + noDirectory +
 		`; }; unset OLDPWD; `
 }
 
-// execute puts the program in the shell's place, with the variables that env has to set.
+// execute executes the program in the shell's place, with the variables that env(1) has to set.
 func execute(p *shellbox.Program, env []string, quote func(string) string) string {
 	var b strings.Builder
 	switch {
@@ -185,15 +190,15 @@ func execute(p *shellbox.Program, env []string, quote func(string) string) strin
 	return b.String()
 }
 
-// quoteForAnyShell quotes s, which has no newline, for sh, bash, zsh, ksh, fish, csh and tcsh. In
-// fish a backslash before a backslash or a quote is special inside single quotes, and in csh an
-// exclamation mark is: all three stand outside.
+// quoteForAnyShell quotes s, which has no newline, for sh, bash, zsh, ksh, fish, csh and tcsh.
+// Inside single quotes, a backslash before a backslash or a quote is special in fish, and an
+// exclamation mark is special in csh. All three stand outside the quotes.
 var anyShell = strings.NewReplacer(`'`, `'\''`, `\`, `'\\'`, `!`, `'\!'`)
 
 func quoteForAnyShell(s string) string { return "'" + anyShell.Replace(s) + "'" }
 
-// isLogin returns the part of the script that goes on only if user, a name, a number or two, is the
-// login's own.
+// isLogin returns a part of the script that goes on only if user is the login's own. user is a name
+// or a number, with a group's number after a colon if there is one.
 func isLogin(user string, quote func(string) string) string {
 	name, gid, grouped := strings.Cut(user, ":")
 	check := `[ "$(id -un 2>/dev/null)" = ` + quote(name) + ` ]`
@@ -206,7 +211,7 @@ func isLogin(user string, quote func(string) string) string {
 	return `{ ` + check + `; } || __no ` + otherUser + `; `
 }
 
-// lastOf returns the last value of a variable in env, "" if it has none.
+// lastOf returns the last value of a variable in env; "" if it has none.
 func lastOf(name string, env []string) (value string) {
 	for _, kv := range env {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
@@ -216,9 +221,9 @@ func lastOf(name string, env []string) (value string) {
 	return value
 }
 
-// settable reports whether a shell can export a variable of that name: it is a name, and not one
-// that some shell keeps to itself (bash refuses UID, which images do set, and leaves a script for
-// it), nor one of ours.
+// settable reports whether every shell can export a variable of that name. It cannot if the name is
+// not an identifier, or if some shell reserves it (bash refuses UID, which images do set, and
+// aborts the script). Names that the script uses are not settable either.
 func settable(name string) bool {
 	switch name {
 	case "", "_", "UID", "EUID", "GID", "PPID", "GROUPS", "IFS", "OPTIND", "OPTARG", "LINENO",

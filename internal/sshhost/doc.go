@@ -1,4 +1,6 @@
-// Package sshhost is a [shellbox.Host] on any machine with an sshd, where boxd cannot run: programs
-// are started by the user's login shell, whichever it is ([Host.Start]), on as many connections as
-// the server's limit on sessions asks for.
+// Package sshhost is a [shellbox.Host] on any machine with an sshd, for machines on which boxd
+// cannot run. The user's login shell, whichever it is, starts the programs ([Host.Start]). If the
+// server limits the sessions of a connection, the Host makes more connections.
+//
+// All methods of a Host may be called from several goroutines.
 package sshhost

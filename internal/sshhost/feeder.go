@@ -14,26 +14,32 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// SSH gives a program on a terminal no stream beside that. So the commands of a shell come by way
-// of a FIFO, which the shell's script makes, in a directory that nobody else may enter, before it
-// does anything else. A second session, the feeder, opens the FIFO to write, unlinks it, and
-// becomes a cat. There is no name any more when the shell begins.
+// SSH gives a program on a terminal no stream beside the terminal. So the commands of a shell go
+// through a FIFO, which the script makes first of all, in a directory that no other user may enter.
+// A second session, the feeder, opens the FIFO for writing, unlinks it, and becomes a cat. When the
+// shell begins, the FIFO has no name.
 
-// makeFIFO is the piece of the script that makes the FIFO and opens it to read, as descriptor 4. It
-// has the FIFO open to write, too, so that opening it blocks nobody, until the feeder says by a
-// line that it is there. Whatever ends the script until then, the directory is removed: traps
-// interrupt a read, which they do not do with an open in every shell, and what removes it ignores
-// the signal of a terminal that goes.
-const makeFIFO = `__f=; __rm() { trap "" HUP INT TERM PIPE; [ -z "$__f" ] || rm -rf "$__f"; }; trap __rm EXIT; trap '__rm; exit 126' HUP INT TERM PIPE; ` +
-	`for __d in "${TMPDIR:-/tmp}" /tmp; do case $__d in /*) ;; *) continue;; esac; __f=$__d/.sandshell-MARK; ` +
+// makeFIFO is the part of the script that makes the FIFO and opens it for reading, as descriptor 4.
+// It has the FIFO open for writing too, so that no open blocks, until the feeder reports with a
+// line.
+//
+// If anything ends the script before that, the directory is removed. Traps interrupt a read, but
+// not an open in every shell. The function that removes the directory ignores the signals of a
+// terminal that hangs up.
+const makeFIFO = `__f=; __rm() { trap "" HUP INT TERM PIPE; [ -z "$__f" ] || rm -rf "$__f"; }; ` +
+	`trap __rm EXIT; trap '__rm; exit 126' HUP INT TERM PIPE; ` +
+	`for __d in "${TMPDIR:-/tmp}" /tmp; do ` +
+	`case $__d in /*) ;; *) continue;; esac; __f=$__d/.sandshell-MARK; ` +
 	`__e=$( (umask 077; mkdir "$__f") 2>&1) && break; __f=; done; [ -n "$__f" ] || __no "` +
 	noFIFODirectory + ` $__e"; ` +
-	`{ mkfifo "$__f/in" || busybox mkfifo "$__f/in" || mknod "$__f/in" p; } 2>/dev/null; [ -p "$__f/in" ] || __no ` + noFIFO + `; ` +
-	`exec 3<>"$__f/in" 4<"$__f/in"; __say "fifo $__f/in"; read -r __e <&4 || exit 126; exec 3>&-; ` +
+	`{ mkfifo "$__f/in" || busybox mkfifo "$__f/in" || mknod "$__f/in" p; } 2>/dev/null; ` +
+	`[ -p "$__f/in" ] || __no ` + noFIFO + `; ` +
+	`exec 3<>"$__f/in" 4<"$__f/in"; __say "fifo $__f/in"; ` +
+	`read -r __e <&4 || exit 126; exec 3>&-; ` +
 	`trap - EXIT HUP INT TERM PIPE; unset __f __d __e; `
 
-// feedLine returns the command of the feeder of that FIFO. Opened in both ways first, a FIFO whose
-// reader has just been killed does not block it.
+// feedLine returns the command of the feeder of that FIFO. It opens the FIFO for reading and
+// writing first. Otherwise the open would block if the reader has just been killed.
 func feedLine(fifo string) string {
 	name := shellquote.Quote(fifo)
 	return "exec /bin/sh -c " + quoteForAnyShell("exec 4<>"+name+" 3>"+name+" 4>&-; rm -rf "+
@@ -66,7 +72,7 @@ func (a *attempt) feed(ctx context.Context, fifo string) (*process, error) {
 	return feeder, nil
 }
 
-// connectFeeder feeds the FIFO, and returns what the script says next.
+// connectFeeder starts the feeder, and returns the script's next answer.
 func (a *attempt) connectFeeder(ctx context.Context, proc *process,
 	fifo string) (line []byte, err error) {
 	feeder, err := a.feed(ctx, fifo)

@@ -109,7 +109,8 @@ func TestCommandsNoPlace(t *testing.T) {
 		tmp := t.TempDir()
 		h := hostOf(t,
 			sshdtest.Start(t,
-				in(tmp, `case $SSH_ORIGINAL_COMMAND in *"exec cat"*) echo "no cat here" >&2; exit 9;; esac;`)), Config{})
+				in(tmp, `case $SSH_ORIGINAL_COMMAND in *"exec cat"*) `+
+					`echo "no cat here" >&2; exit 9;; esac;`)), Config{})
 		_, err := h.Start(t.Context(), shell)
 		require.ErrorContains(t, err, "status 9")
 		require.ErrorContains(t, err, "no cat here")

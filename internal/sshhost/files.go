@@ -16,17 +16,14 @@ import (
 
 var _ shellbox.FileHost = (*Host)(nil)
 
-// versionLimit is how long the subsystem may take to say its version. Whatever does not is no file
-// server: a startup file that prints or reads stands before it, or its program is missing.
+// versionLimit bounds the time until the subsystem sends its version. A subsystem that takes longer
+// is no file server: a startup file prints or reads before it, or its program is missing.
 const versionLimit = 3 * time.Second
 
-// OpenFiles implements shellbox.FileHost, by the server's subsystem sftp. Where there is none that
-// works, the error is errors.ErrUnsupported. A file server that hangs cannot be killed from here:
-// it keeps its session until it goes on, and finds its input ended.
-func (h *Host) OpenFiles(ctx context.Context, user string) (shellbox.FileClient, error) {
-	if user != "" {
-		return nil, errors.ErrUnsupported
-	}
+// OpenFiles implements shellbox.FileHost by the server's subsystem sftp. If there is none that
+// works, the error is errors.ErrUnsupported. A file server that hangs cannot be killed from here.
+// It keeps its session until it goes on and reads the end of its input.
+func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
 	if none := h.noFiles.Load(); none != nil {
 		return nil, *none
 	}

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Host is a machine at the other end of SSH connections.
+// A Host is a shellbox.Host on a machine with an sshd. New makes one.
 type Host struct {
 	*pool
-	env    []string       // given to every program, before its own
-	starts *sshconn.Group // what Start has under way
+	env    []string       // Config.Env
+	starts *sshconn.Group // the goroutines of Start and OpenFiles
 
-	noFiles atomic.Pointer[error] // why the subsystem sftp is of no use; nil if it may be
+	noFiles atomic.Pointer[error] // why the subsystem sftp does not work; nil if it may work
 
 	closing sync.Once
 	closed  chan struct{} // closed when Close is done
@@ -32,15 +32,14 @@ var _ shellbox.Host = (*Host)(nil)
 type Config struct {
 	// Dial makes one more connection.
 	Dial func(ctx context.Context) (*sshconn.Conn, error)
-	// MaxSessions is how many programs share a connection. Default: 10. If the server takes fewer,
-	// the Host finds out.
+	// MaxSessions is how many programs may share a connection. The default is 10. If the server
+	// allows fewer, the Host finds out.
 	MaxSessions int
-	// Env is given to every program, before its own: "NAME=value".
+	// Env has variables for all programs, as "NAME=value". A program's own take precedence.
 	Env []string
 }
 
-// New makes a Host of the first connection. The Host owns it from then on, and the connections that
-// it makes later.
+// New makes a Host of a connection. The Host owns it, and the connections that it makes later.
 func New(first *sshconn.Conn, c Config) *Host {
 	if c.MaxSessions <= 0 {
 		c.MaxSessions = DefaultMaxSessions
@@ -49,10 +48,11 @@ func New(first *sshconn.Conn, c Config) *Host {
 		starts: sshconn.NewGroup(), closed: make(chan struct{})}
 }
 
-// String names the kind of sandbox.
+// String returns "SSHBox".
 func (h *Host) String() string { return "SSHBox" }
 
-// Lost asks the server for a sign of life, unless the connection is known to have ended.
+// Lost returns a *sandbox.LostError if the first connection has ended, else nil. It asks the server
+// for a sign of life, and returns nil if ctx ends before it knows.
 func (h *Host) Lost(ctx context.Context) error {
 	c := h.first()
 	if !c.CheckEnded(ctx) {
@@ -63,9 +63,9 @@ func (h *Host) Lost(ctx context.Context) error {
 		Err: err}
 }
 
-// explain makes err say that the host is gone or closed, if it is. It asks the server, unless err
-// is an answer of the server's: at a connection's end x/crypto returns whatever has ended it, a
-// moment before it is known to have ended.
+// explain returns sandbox.ErrClosed if the Host is closed, a LostError if the connection has ended,
+// else err. It asks the server, unless err is an answer of the server's: at a connection's end
+// x/crypto returns various errors, a moment before the connection is known to have ended.
 func (h *Host) explain(ctx context.Context, err error) error {
 	select {
 	case <-h.starts.Stopped():
@@ -86,8 +86,8 @@ func (h *Host) explain(ctx context.Context, err error) error {
 // lostError is explain for a connection that is known to have ended.
 func (h *Host) lostError() error { return h.explain(context.Background(), sshconn.ErrGone) }
 
-// isServersAnswer reports whether err is what the server has answered, or the program that was started
-// there.
+// isServersAnswer reports whether err is an answer of the server, or of the program that was
+// started there.
 func isServersAnswer(err error) bool {
 	var channel *ssh.OpenChannelError
 	var request *sshconn.RefusedError
@@ -95,7 +95,8 @@ func isServersAnswer(err error) bool {
 	return errors.As(err, &channel) || errors.As(err, &request) || errors.As(err, &path)
 }
 
-// Close closes all connections, and returns when their goroutines have ended.
+// Close closes all connections, and returns when their goroutines have ended. Closing again waits,
+// and does nothing else.
 func (h *Host) Close() error {
 	h.closing.Do(func() {
 		h.starts.Stop()

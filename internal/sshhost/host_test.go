@@ -215,7 +215,9 @@ func TestProgramNotFound(t *testing.T) {
 func TestStartupFileThatPrints(t *testing.T) {
 	h := hostOf(t,
 		sshdtest.Start(t,
-			`ForceCommand echo noise; echo more noise >&2; printf 'no newline'; printf 'here either' >&2; eval "$SSH_ORIGINAL_COMMAND"`), Config{})
+			`ForceCommand echo noise; echo more noise >&2; `+
+				`printf 'no newline'; printf 'here either' >&2; eval "$SSH_ORIGINAL_COMMAND"`),
+		Config{})
 	if r := run(t, h, sh("echo out; echo err >&2")); r.Stdout != "out\n" || r.Stderr != "err\n" {
 		t.Errorf("got %q and %q", r.Stdout, r.Stderr)
 	}

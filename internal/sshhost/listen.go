@@ -24,12 +24,12 @@ var _ shellbox.ListenHost = (*Host)(nil)
 type listener struct {
 	*sshconn.Forward
 	host   *Host
-	socket string   // its path; "" for TCP
-	addr   net.Addr // where the server listens, if that is not what it was asked
+	socket string   // the socket's path; "" for TCP
+	addr   net.Addr // where the server listens; nil if it is the address that was asked for
 	closed atomic.Bool
 }
 
-// Listen implements shellbox.ListenHost, with SSH's remote forwarding.
+// Listen implements shellbox.Listener by SSH's remote forwarding.
 func (h *Host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
 		return nil, &net.OpError{Op: "listen", Net: network,
@@ -61,7 +61,7 @@ func (h *Host) Listen(ctx context.Context, network, address string) (net.Listene
 	return l, nil
 }
 
-// Close implements net.Listener. OpenSSH leaves the socket where it was.
+// Close implements net.Listener. It removes the socket, which OpenSSH leaves behind.
 func (l *listener) Close() error {
 	if l.closed.Swap(true) {
 		return nil
@@ -70,7 +70,7 @@ func (l *listener) Close() error {
 	return l.Forward.Close()
 }
 
-// remove removes the socket on which the server no longer listens.
+// remove removes the socket, on which the server no longer listens.
 func (l *listener) remove() {
 	if l.socket == "" || l.host.first().Ended() {
 		return
@@ -80,7 +80,7 @@ func (l *listener) remove() {
 	l.host.script(ctx, `[ ! -S "$1" ] || rm -f -- "$1"`, l.socket)
 }
 
-// removeLimit bounds the removing of a socket.
+// removeLimit bounds the removal of a socket.
 const removeLimit = 5 * time.Second
 
 // socketPath returns the absolute path of a socket.
@@ -98,10 +98,11 @@ func (h *Host) socketPath(ctx context.Context, p string) (string, error) {
 	return path.Join(home, p[1:]), nil
 }
 
-// listenRefusal finds out why the server does not listen: it does not say. /proc tells of others
-// who listen on a port, on Linux.
+// listenRefusal finds out why the server does not listen, which the server does not say. On Linux,
+// /proc shows other listeners on a port.
 func (h *Host) listenRefusal(ctx context.Context, network, address string, refused error) error {
-	const socket = `[ -e "$1" ] || [ -L "$1" ] && exit 2; d=${1%/*}; d=${d:-/}; [ -e "$d" ] || exit 3; [ -d "$d" ] || exit 4; [ -w "$d" ] || exit 5`
+	const socket = `[ -e "$1" ] || [ -L "$1" ] && exit 2; ` +
+		`d=${1%/*}; d=${d:-/}; [ -e "$d" ] || exit 3; [ -d "$d" ] || exit 4; [ -w "$d" ] || exit 5`
 	const port = `
 [ "$1" -lt 1024 ] && [ "$(id -u)" != 0 ] && exit 5
 hex=$(printf %04X "$1")
@@ -127,8 +128,8 @@ done`
 	return forbidden(refused)
 }
 
-// pathMax is how long a socket's path may be (sun_path, without the 0 at its end): Linux's;
-// elsewhere it is less.
+// pathMax is the greatest length of a socket's path on Linux (sun_path, without the NUL at its
+// end). Other systems allow less.
 const pathMax = 107
 
 func forbidden(err error) error {
@@ -136,7 +137,7 @@ func forbidden(err error) error {
 		"there is no such address?)", err)
 }
 
-// script runs a script of sh and returns what it prints.
+// script runs a script of sh, and returns what it prints.
 func (h *Host) script(ctx context.Context, script string,
 	args ...string) (output string, status int, err error) {
 	p, err := h.Start(ctx, shellbox.Program{Args: append([]string{"/bin/sh", "-c", script, "sh"},

@@ -16,8 +16,8 @@ import (
 	"github.com/sandshell/sandshell/internal/sshconn"
 )
 
-// Addr implements net.Listener. It is where the server listens, which need not be what it was
-// asked.
+// Addr implements net.Listener. It returns where the server listens, which may not be the address
+// that was asked for.
 func (l *listener) Addr() net.Addr {
 	if l.addr != nil {
 		return l.addr
@@ -25,10 +25,11 @@ func (l *listener) Addr() net.Addr {
 	return l.Forward.Addr()
 }
 
-// checkAddress looks where the server listens. OpenSSH takes only the port from the request, and
-// does not say so: with GatewayPorts no it listens on loopback, with GatewayPorts yes on all
-// addresses. Who asked for all addresses learns from Addr that it is loopback; who asked for
-// another address gets an error, so that no service is where its owner does not expect it.
+// checkAddress finds out where the server listens. OpenSSH takes only the port from the request,
+// and does not say so: with GatewayPorts no it listens on loopback, with GatewayPorts yes on all
+// addresses. If all addresses were asked for and it is loopback, Addr says so. If another address
+// was asked for, checkAddress returns an error, so that no service is where its owner does not
+// expect it.
 func (l *listener) checkAddress(ctx context.Context, network string) error {
 	host, service, err := net.SplitHostPort(l.Forward.Addr().String())
 	if err != nil {
@@ -41,7 +42,7 @@ func (l *listener) checkAddress(ctx context.Context, network string) error {
 	ip, anyLoopback := netip.IPv6Unspecified(), host == "localhost"
 	if host != "" && !anyLoopback {
 		if ip, err = netip.ParseAddr(host); err != nil {
-			return nil // a name, which only the server can look up
+			return nil // a name, which only the server can resolve
 		}
 	}
 	at, err := l.host.listeningAt(ctx, uint16(port))
@@ -68,8 +69,8 @@ func (l *listener) checkAddress(ctx context.Context, network string) error {
 	return nil
 }
 
-// listeningAt returns the addresses at which somebody listens on a TCP port: none where there is no
-// /proc to tell it. Its numbers are words in the byte order of the machine, see proc(5).
+// listeningAt returns the addresses of all listeners on a TCP port, or none if there is no /proc.
+// /proc has an address as words in the machine's byte order; see proc(5).
 func (h *Host) listeningAt(ctx context.Context, port uint16) ([]netip.Addr, error) {
 	const listening = `
 hex=$(printf %04X "$1")

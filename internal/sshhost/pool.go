@@ -13,24 +13,26 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// DefaultMaxSessions is OpenSSH's MaxSessions unless its configuration says otherwise.
+// DefaultMaxSessions is the default of OpenSSH's MaxSessions.
 const DefaultMaxSessions = 10
 
-// relearn is how long the pool believes a limit that it learned from a refusal. The limit can grow
-// again: a program that outlives its channel holds a session of the server's until it ends.
+// refusalLifetime is how long the pool respects a limit that it has learned from a refusal. The
+// limit may grow again: a program that outlives its channel holds a session of the server until the
+// program ends.
 const refusalLifetime = 30 * time.Second
 
-// idleConnection is how long a connection other than the first is kept without a session.
+// idleLimit is how long a connection other than the first is kept without a session.
 const idleLimit = time.Minute
 
-// A pool is the connections to one server. It begins with one, opens one more when a session is
-// asked for and all are full, and closes those that have long been idle. The first one stays, and
-// its end is the pool's.
+// A pool is the connections to one server. It begins with one. It opens another if a session is
+// asked for and all connections are full, and closes those that have been idle for long. The first
+// one stays, and its end is the end of the pool.
 type pool struct {
 	dial        func(context.Context) (*sshconn.Conn, error) // one more connection
 	maxSessions int
 
-	// held while dialing: a server that drops many newcomers (MaxStartups) sees one at a time
+	// dialing is held while a connection is made. A server that drops some of many new connections
+	// (MaxStartups) gets one at a time.
 	dialing chan struct{}
 
 	mu          sync.Mutex
@@ -38,15 +40,15 @@ type pool struct {
 	closed      bool
 }
 
-// A member is a connection and how it is used, which the pool's lock guards.
+// A member is a connection of a pool. The pool's mu guards its fields.
 type member struct {
 	*sshconn.Conn
-	sessions int       // open or being opened, as the server counts
-	held     int       // sessions that this side still holds: there may be output to read
-	used     bool      // it has had a session
+	sessions int       // open or being opened, from the server's view
+	held     int       // sessions that this side has not released: there may be output to read
+	used     bool      // the connection has had a session
 	limit    int       // the server has refused more sessions than this
 	refused  time.Time // when it refused; zero if never
-	idle     time.Time // when a session was last let go of
+	idle     time.Time // when a session was last released
 }
 
 func newPool(first *sshconn.Conn, maxSessions int,
@@ -55,14 +57,14 @@ func newPool(first *sshconn.Conn, maxSessions int,
 		connections: []*member{{Conn: first}}}
 }
 
-// first is the connection whose end is the pool's.
+// first returns the connection whose end is the end of the pool.
 func (p *pool) first() *member {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.connections[0]
 }
 
-// A session is a session channel, on the connection that it is on.
+// A session is a session channel on a connection of a pool.
 type session struct {
 	ssh.Channel
 	requests <-chan *ssh.Request
@@ -70,9 +72,9 @@ type session struct {
 	pool     *pool
 }
 
-// session opens a session channel, on a new connection if need be, and once more if it finds that a
-// connection other than the first has broken. Call ended once the server has closed the channel,
-// and letGo once nobody will read from it any more.
+// session opens a session channel, on a new connection if need be. If it finds that a connection
+// other than the first has broken, it tries once more. The caller calls closedByServer once the
+// server has closed the channel, and release once nobody will read from it.
 func (p *pool) session(ctx context.Context) (*session, error) {
 	for broken := false; ; {
 		on, err := p.reserve(ctx)
@@ -129,7 +131,7 @@ func (p *pool) reserve(ctx context.Context) (*member, error) {
 		return nil, ctxerr.Of(ctx)
 	}
 	defer func() { <-p.dialing }()
-	if c, err := p.reserveOpen(); c != nil || err != nil { // somebody else has dialed
+	if c, err := p.reserveOpen(); c != nil || err != nil { // another call has made one
 		return c, err
 	}
 	conn, err := p.dial(ctx)
@@ -178,9 +180,9 @@ func (p *pool) reserveOpen() (*member, error) {
 
 var errClosed = errors.New("closed")
 
-// noteRefusal notes that the server has refused c one more session. It reports whether c has never had
-// one: then another connection would fare no better. (A server that allows one session counts one
-// that has been closed until its program is gone.)
+// noteRefusal notes that the server has refused one more session on c. It reports whether c has
+// never had one; then another connection would fare no better. (A server that allows one session
+// counts a closed one until its program has ended.)
 func (p *pool) noteRefusal(c *member) (hopeless bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,7 +190,7 @@ func (p *pool) noteRefusal(c *member) (hopeless bool) {
 	return c.limit == 0 && !c.used
 }
 
-// prune closes connections, other than the first, that nobody has used for a while. It returns when
+// prune closes connections, other than the first, that have been idle for long. It returns when
 // only the first is left.
 func (p *pool) prune() {
 	first := p.first()

@@ -18,9 +18,9 @@ import (
 
 // A process is a program on a channel of its own.
 //
-// Read both outputs, unless the program prints little: they share the channel's window of 2 MiB, so
-// a standard error that nobody reads at last blocks the standard output too. Unread output of one
-// channel blocks no other channel.
+// A caller should read both outputs, unless the program prints little: they share the channel's
+// window of 2 MiB, so an unread standard error eventually blocks the standard output too. Unread
+// output of one channel does not block another channel.
 type process struct {
 	*sshconn.Stream
 	on       *sshconn.Conn
@@ -39,7 +39,7 @@ type process struct {
 
 var _ hostapi.SettledProcess = (*process)(nil)
 
-// newProcess takes over a session.
+// newProcess makes a process of a session, which it owns from then on.
 func newProcess(s *session, p shellbox.Program) *process {
 	proc := &process{Stream: sshconn.NewStream(s, s.on.Group), on: s.on.Conn,
 		terminal: p.Terminal != nil, ended: make(chan struct{})}
@@ -89,8 +89,8 @@ func (p *process) Stdout() io.Reader {
 	return wholeReader{p.Out, p.on}
 }
 
-// Commands is the feeder's standard input. When the program has ended, writing fails once the
-// feeder has noticed it, by a write.
+// Commands implements shellbox.Process: it is the feeder's standard input. When the program has
+// ended, writes fail once a write of the feeder has failed.
 func (p *process) Commands() io.WriteCloser {
 	if p.feeder == nil {
 		return nil
@@ -110,9 +110,10 @@ func (p *process) Resize(rows, cols int) error {
 // settleLimit bounds Settle.
 const settleLimit = time.Second
 
-// Settle implements hostapi.SettledProcess: a server sends on one connection what it has to send.
-// OpenSSH looks for output, and then for requests; it may answer one before it sends the output
-// that it has found in the same turn (server_loop2 in its serverloop.c), but not the next one.
+// Settle implements hostapi.SettledProcess. A server sends everything on a connection in order, so
+// its answer to a request follows the output. OpenSSH looks for output, and then for requests. It
+// may answer a request before it sends the output that it has found in the same turn (server_loop2
+// in its serverloop.c), but not the next request.
 func (p *process) Settle(ctx context.Context) (busy bool, err error) {
 	limit := time.NewTimer(settleLimit)
 	defer limit.Stop()
@@ -132,7 +133,7 @@ func (p *process) Settle(ctx context.Context) (busy bool, err error) {
 	return false, nil
 }
 
-// Wait returns when the server has told the status, or when it is certain that the server will not.
+// Wait returns when the server has sent the status, or when it is certain that the server will not.
 func (p *process) Wait() (shellbox.Status, error) {
 	select {
 	case <-p.ended:
@@ -149,7 +150,7 @@ func (p *process) Wait() (shellbox.Status, error) {
 	}
 }
 
-// Close closes the channel and the feeder's. A program without a terminal goes on, without its
+// Close closes the channel, and the feeder's. A program without a terminal goes on without its
 // streams.
 func (p *process) Close() error {
 	p.Stream.Close()
@@ -165,7 +166,7 @@ type stdin struct{ p *process }
 func (w stdin) Write(b []byte) (int, error) { return w.p.Write(b) }
 func (w stdin) Close() error                { return w.p.CloseWrite() }
 
-// A screen is what a process's terminal shows. It is counted for the keyboard.
+// A screen reads the output of a process's terminal, and counts it for the keyboard.
 type screen struct{ p *process }
 
 func (s screen) Read(b []byte) (int, error) {
@@ -174,8 +175,8 @@ func (s screen) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// afterMark reads a stream from the line after mark on: the lines before come from the login
-// shell's startup files, not from the program.
+// afterMark reads a stream from the line after mark on. Earlier lines come from the startup files
+// of the login shell, and not from the program.
 type afterMark struct {
 	r    *sshconn.Pump
 	mark []byte
@@ -191,8 +192,8 @@ func (a *afterMark) Read(p []byte) (int, error) {
 	return a.r.Read(p)
 }
 
-// A whole stream ends with io.EOF only if all has come: x/crypto ends all channels so, too, when
-// the connection breaks.
+// A wholeReader returns io.EOF only if all data has arrived: when the connection breaks, x/crypto
+// ends all channels with io.EOF too.
 type wholeReader struct {
 	r  io.Reader
 	on *sshconn.Conn
@@ -206,8 +207,8 @@ func (w wholeReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// connEnded asks the server: it may have ended the connection, or this side a moment ago because of a
-// byte that was changed on the way.
+// connEnded asks the server whether the connection has ended. The server may have ended it, or this
+// side a moment ago because of a byte that was changed on the way.
 func (w wholeReader) connEnded() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

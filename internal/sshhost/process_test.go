@@ -145,7 +145,8 @@ func TestTerminal(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t), Config{})
 	terminal := &shellbox.Terminal{Rows: 33, Cols: 111}
 	t.Run("exact", func(t *testing.T) {
-		p := sh(`stty size; tty >/dev/null && echo tty; printf 'a\nb\r\nc\td\0'; printf 'e\n' >&2; stty -a`)
+		p := sh(`stty size; tty >/dev/null && echo tty; printf 'a\nb\r\nc\td\0'; ` +
+			`printf 'e\n' >&2; stty -a`)
 		p.Terminal, p.Env = terminal, []string{"TERM=vt100"}
 		r := run(t, h, p)
 		if !strings.HasPrefix(r.Stdout, "33 111\ntty\na\nb\r\nc\td\x00e\n") {

@@ -24,15 +24,16 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// abandonGrace is how long Start, after its ctx has ended, waits until what it began is undone. It
-// is undone in any case, later if need be.
+// abandonGrace is how long Start waits, after its ctx has ended, until what it has begun is undone.
+// If that takes longer, it is undone later.
 const abandonGrace = time.Second
 
-// Start starts a program on a channel of its own: two round trips, and the login shell's start.
+// Start implements shellbox.Host. It starts a program on a channel of its own, which takes two
+// round trips and the login shell's start.
 //
 // Errors about the directory and the program are *fs.PathError. Start checks only that the program
-// exists and is executable: a script without its interpreter starts, and ends with status 126 or
-// 127 and the shell's message.
+// exists and is executable. A script without its interpreter starts, and ends with the shell's
+// message and status 126 or 127.
 func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
 	if err := ctxerr.Of(ctx); err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	return nil, fmt.Errorf("start %q: %w", p.Args[0], ctxerr.Of(ctx))
 }
 
-// An attempt is one Start.
+// An attempt is one call of Start.
 type attempt struct {
 	host    *Host
 	program shellbox.Program
@@ -165,10 +166,10 @@ type ptyRequest struct {
 	Modes                     string
 }
 
-// terminalModes changes these of the server's defaults (RFC 4254, section 8): ECHO is on. ONLCR is
-// off: it costs a byte a line, and on OpenSSH three quarters of the speed. ECHOCTL is off, so that
-// the interrupt key does not show as ^C in the output. IUTF8 is on, so that erasing takes whole
-// characters.
+// terminalModes are the modes that differ from the server's defaults (RFC 4254, section 8). ECHO is
+// on. ONLCR is off: it costs a byte a line, and on OpenSSH three quarters of the speed. ECHOCTL is
+// off, so that the output does not show the interrupt key as ^C. IUTF8 is on, so that erasing takes
+// whole characters.
 var terminalModes = string([]byte{
 	ssh.ECHO, 0, 0, 0, 1,
 	ssh.ONLCR, 0, 0, 0, 0,
@@ -177,7 +178,7 @@ var terminalModes = string([]byte{
 	0, // TTY_OP_END
 })
 
-// termOf is the value of TERM in env, "xterm" if there is none.
+// termOf returns the value of TERM in env; "xterm" if there is none.
 func termOf(env []string) string {
 	term := "xterm"
 	for _, kv := range env {
@@ -188,7 +189,7 @@ func termOf(env []string) string {
 	return term
 }
 
-// answerError is the error that the script reports.
+// answerError returns the error that the script reports.
 func (a *attempt) answerError(code string) error {
 	dir := func(err error) error {
 		return &fs.PathError{Op: "chdir", Path: a.program.Dir, Err: err}
@@ -225,7 +226,8 @@ func (a *attempt) answerError(code string) error {
 	return fmt.Errorf("start %q: unexpected answer %q", a.program.Args[0], code)
 }
 
-// notFound is the error for a program that is not there: both exec.ErrNotFound and fs.ErrNotExist.
+// notFound is the error for a program that does not exist. It is both exec.ErrNotFound and
+// fs.ErrNotExist.
 type notFound struct{}
 
 func (notFound) Error() string { return "executable file not found" }
@@ -233,14 +235,14 @@ func (notFound) Is(target error) bool {
 	return target == exec.ErrNotFound || target == fs.ErrNotExist
 }
 
-// isFolder is the error for executing a directory: EACCES, in words that help.
+// isDirectory is the error for executing a directory: EACCES with a text that helps.
 type isDirectory struct{}
 
 func (isDirectory) Error() string { return "is a directory" }
 func (isDirectory) Unwrap() error { return syscall.EACCES }
 
-// silentError is the error for a channel that ended before the shell said anything: the login shell does
-// not execute commands.
+// silentError is the error for a channel that ended before the script answered, because the login
+// shell does not execute commands.
 func (a *attempt) silentError(proc *process, dropped []byte, err error) error {
 	if !errors.Is(err, io.EOF) {
 		return err
@@ -260,8 +262,8 @@ func (a *attempt) silentError(proc *process, dropped []byte, err error) error {
 		status.Code, strings.TrimSpace(string(said)))
 }
 
-// abort gives the attempt up, whatever it has reached. A shell that reports later finds no reader,
-// and ends.
+// abort ends the attempt, whatever stage it has reached. A shell that answers later finds no
+// reader, and ends.
 func (a *attempt) abort() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -273,7 +275,7 @@ func (a *attempt) abort() {
 	}
 }
 
-// kill ends a program that nobody wants any more, and its process group.
+// kill kills a program whose Start has been abandoned, and its process group.
 func (a *attempt) kill(proc *process) {
 	defer proc.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// errNoStatus: the channel ended before an exit status came.
-var errNoStatus = errors.New("the server told no exit status")
+// errNoStatus says that the channel ended before an exit status came.
+var errNoStatus = errors.New("the server sent no exit status")
 
-// signals are the names of RFC 4254, section 6.10, and those that other servers are known to send,
-// with Linux's numbers. OpenSSH names the thirteen of the RFC; any other is "SIG@openssh.com".
+// signals has the names of RFC 4254, section 6.10, and those that other servers are known to send,
+// with Linux's numbers. OpenSSH uses the thirteen names of the RFC; any other is "SIG@openssh.com".
 var signals = map[string]int{
 	"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9,
 	"USR1": 10, "SEGV": 11, "USR2": 12,
@@ -20,7 +20,7 @@ var signals = map[string]int{
 	"IO": 29, "PWR": 30, "SYS": 31,
 }
 
-// parseStatus reads the request in which a server tells how a program ended. For a signal without a
+// parseStatus parses the request by which a server says how a program ended. For a signal without a
 // known name, Code is 128 and Signal is -1.
 func parseStatus(r *ssh.Request) (shellbox.Status, bool) {
 	switch r.Type {

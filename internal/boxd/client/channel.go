@@ -14,8 +14,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// openFirst opens the first channel. From here on the link knows the program: if the connection is cut
-// meanwhile, resume asks for the program again, and boxd knows by the id whether it has started it.
+// openFirst opens the first channel. It adds the program to the link first. So if the connection is
+// cut meanwhile, resume asks for the program again, and boxd knows by the id whether it has started
+// it.
 func (r *remote) openFirst(ctx context.Context) error {
 	r.link.mu.Lock()
 	r.link.programs[r.id] = r
@@ -41,11 +42,11 @@ func (r *remote) openFirst(ctx context.Context) error {
 	}
 }
 
-// errCut: the connection was cut, and the link will make a new one.
+// errCut says that the connection was cut, and that the link will make a new one.
 var errCut = errors.New("the connection was cut")
 
-// openOn opens a channel to the program on conn, unless there is one. It returns errCut when conn
-// has ended.
+// openOn opens a channel to the program on conn, unless there is one. It returns errCut if conn has
+// ended.
 func (r *remote) openOn(ctx context.Context, conn *sshconn.Conn) error {
 	r.connecting.Lock()
 	defer r.connecting.Unlock()
@@ -60,7 +61,7 @@ func (r *remote) openOn(ctx context.Context, conn *sshconn.Conn) error {
 	if before != nil {
 		before.Close()
 	}
-	r.reading[0].Lock() // wait for a read under way: r.got counts it
+	r.reading[0].Lock() // wait for a read under way, which r.got counts it
 	r.reading[1].Lock()
 	r.mu.Lock()
 	open := r.open
@@ -122,7 +123,7 @@ func (r *remote) openOn(ctx context.Context, conn *sshconn.Conn) error {
 	}
 }
 
-// cutOr returns errCut if the end of conn caused err, else err.
+// cutOr returns errCut if err was caused by the end of conn, else err.
 func cutOr(ctx context.Context, conn *sshconn.Conn, err error) error {
 	var refused *ssh.OpenChannelError
 	if answered := errors.As(err, &refused); !answered && conn.CheckEnded(ctx) {
@@ -156,14 +157,14 @@ func (r *remote) openChannel(conn *sshconn.Conn, open *wire.Open) (*channel, err
 	return ch, nil
 }
 
-// release has boxd let go of the program, and closes the channel.
+// release asks boxd to release the program, and closes the channel.
 func (ch *channel) release() {
 	ch.CloseAfter(func() { ch.Channel.SendRequest(wire.ReleaseRequest, false, nil) })
 }
 
-// request takes a request of boxd's. What it says stays true when the channel is no longer the
-// current one. Only the first State or Failed counts. It waits for nobody: that would block the
-// whole connection.
+// request handles a request of boxd's. What the request says is true even if the channel is no
+// longer the current one. Only the first State or Failed counts. request must not block: that would
+// block the whole connection.
 func (r *remote) request(ch *channel, request *ssh.Request) {
 	switch request.Type {
 	case wire.StateRequest:
@@ -207,10 +208,10 @@ func (r *remote) request(ch *channel, request *ssh.Request) {
 	}
 }
 
-// failureMax bounds the memory for an error of boxd's. The longest names some hundred files.
+// failureMax bounds the memory for an error of boxd's. The longest error lists some hundred files.
 const failureMax = 1 << 20
 
-// failure returns the error that boxd sends.
+// failure returns the error that boxd has sent.
 func failure(text []byte) error {
 	if err := bounded.Unmarshal(text, new(json.RawMessage), "an error of boxd",
 		failureMax); errors.As(err, new(*bounded.TooLargeError)) {
@@ -219,13 +220,13 @@ func failure(text []byte) error {
 	return wire.Decode(text)
 }
 
-// inputsTakenLocked notes that boxd has taken the inputs up to these offsets; r.mu is held.
+// inputsTakenLocked notes that boxd has taken the inputs up to these offsets.
 func (r *remote) inputsTakenLocked(program, shell int64) {
 	r.inputs[toProgram].takenLocked(program)
 	r.inputs[toShell].takenLocked(shell)
 }
 
-// useChannel sends the input again that boxd has not taken, and then makes ch the current channel.
+// useChannel sends again the input that boxd has not taken, and then makes ch the current channel.
 func (r *remote) useChannel(ctx context.Context, ch *channel, state wire.State) error {
 	r.mu.Lock()
 	if r.pid == 0 {
@@ -258,7 +259,7 @@ func (r *remote) useChannel(ctx context.Context, ch *channel, state wire.State) 
 	default:
 	}
 	r.channel = ch
-	if r.noteDue = r.note != nil; r.noteDue { // the channel before may not have carried it
+	if r.noteDue = r.note != nil; r.noteDue { // the previous channel may not have carried it
 		ch.on.Run(func() { r.sendNote(ch) })
 	}
 	close(r.resumed)

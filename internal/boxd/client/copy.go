@@ -27,7 +27,7 @@ func (h *Host) Unpack(ctx context.Context, path string, pack func(io.Writer) err
 	packErr := pack(to)
 	c.CloseWrite()
 	err = c.result(ctx)
-	if packErr != nil && !to.failed { // boxd only complains that the archive is cut short
+	if packErr != nil && !to.failed { // boxd's error only says that the archive is cut short
 		return packErr
 	}
 	return err
@@ -43,7 +43,7 @@ func (h *Host) Pack(ctx context.Context, path string, unpack func(io.Reader) err
 	unpackErr := unpack(c.Out)
 	if unpackErr != nil && !errors.Is(unpackErr, io.ErrUnexpectedEOF) {
 		select {
-		case err := <-c.done: // if the archive is cut short, this says why
+		case err := <-c.done: // if the archive is cut short, this is the reason
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ func (h *Host) Pack(ctx context.Context, path string, unpack func(io.Reader) err
 type copyChannel struct {
 	*sshconn.Stream
 	on   *sshconn.Conn
-	done chan error // what boxd says at the end
+	done chan error // the result; closed if the channel ends
 	free func() bool
 }
 
@@ -84,10 +84,10 @@ func (h *Host) openCopy(ctx context.Context, kind, path string) (*copyChannel, e
 		c := &copyChannel{Stream: sshconn.NewStream(ch, conn.Group), on: conn,
 			done: make(chan error, 1)}
 		c.Credit = sshconn.FirstCredit
-		if !conn.Run(func() { c.readResult(requests) }) { // it has ended meanwhile
+		if !conn.Run(func() { c.readResult(requests) }) { // the connection has ended meanwhile
 			continue
 		}
-		c.free = context.AfterFunc(ctx, c.Stream.Close) // reads and writes that block return
+		c.free = context.AfterFunc(ctx, c.Stream.Close) // blocked reads and writes return
 		return c, nil
 	}
 }
@@ -103,16 +103,16 @@ func (c *copyChannel) readResult(requests <-chan *ssh.Request) {
 			}
 			select {
 			case c.done <- err:
-			default: // it has said so before
+			default: // this is not the first result
 			}
 		}
 	}
 }
 
-// undone is how long a cancelled copy waits until boxd has undone its part.
+// undoLimit bounds the wait, after ctx has ended, until boxd has undone its part.
 const undoLimit = 5 * time.Second
 
-// result waits for boxd's word.
+// result waits for the result of the copy.
 func (c *copyChannel) result(ctx context.Context) error {
 	select {
 	case err, said := <-c.done:
@@ -125,11 +125,11 @@ func (c *copyChannel) result(ctx context.Context) error {
 		if c.on.CheckEnded(ctx) {
 			return sandbox.ErrCut
 		}
-		return errors.New("boxd ended the copy without a word")
+		return errors.New("boxd ended the copy and did not say how it went")
 	case <-c.on.Gone():
 		return sandbox.ErrCut
 	case <-ctx.Done():
-		select { // boxd closes the channel when nothing of the copy is left
+		select { // boxd closes the channel when it has undone its part
 		case <-c.done:
 		case <-c.on.Gone():
 		case <-time.After(undoLimit):

@@ -13,10 +13,15 @@ import (
 
 var _ shellbox.FileHost = (*Host)(nil)
 
-// OpenFiles implements shellbox.FileHost. A program of boxd's own serves the files with the user's
-// rights. Like any other program it outlives a cut of the connection: calls go on when boxd is
-// reached again.
-func (h *Host) OpenFiles(ctx context.Context, user string) (shellbox.FileClient, error) {
+// OpenFiles implements shellbox.FileHost. boxd's own program serves the files, as a child like any
+// other program, with the user's rights. It outlives a cut of the connection, and calls go on when
+// the connection is there again.
+func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
+	return h.OpenFilesAs(ctx, "")
+}
+
+// OpenFilesAs implements shellbox.UserFileHost.
+func (h *Host) OpenFilesAs(ctx context.Context, user string) (shellbox.FileClient, error) {
 	r, err := h.startOwn(ctx, user, "files")
 	if err != nil {
 		return nil, fmt.Errorf("start the file server: %w", err)
@@ -30,11 +35,11 @@ func (h *Host) OpenFiles(ctx context.Context, user string) (shellbox.FileClient,
 	return &files{client, h, user}, nil
 }
 
-// files are the files of a box: a file server, and a program for each watch.
+// files serves the files of a box by a file server, and by one program for each watch.
 type files struct {
 	*sftpfiles.Client
 	host *Host
-	user string // "": the box's own
+	user string // "" for the box's own user
 }
 
 // startOwn starts a program of boxd's own.
@@ -47,14 +52,15 @@ func (h *Host) startOwn(ctx context.Context, user string, args ...string) (*remo
 	return p.(*remote), nil
 }
 
-// How long such a program may take to end by itself when its input ends, and its killing then.
+// serverEndLimit bounds the time in which a program of boxd's own ends when its input ends, and
+// serverKillLimit the time in which it is killed then.
 const (
 	serverEndLimit  = time.Second
 	serverKillLimit = time.Second
 )
 
-// endServer ends a program of boxd's own, and kills one that hangs. After Detach, too: nobody could
-// go on with it.
+// endServer ends a program of boxd's own, and kills one that hangs. It does so after Detach too,
+// because no other client could continue the program.
 func (h *Host) endServer(r *remote) {
 	r.Stdin().Close()
 	ended := time.NewTimer(serverEndLimit)

@@ -17,8 +17,8 @@ import (
 
 var _ shellbox.FileWatcher = (*files)(nil)
 
-// Watch implements shellbox.FileWatcher, by a program of boxd's own. It goes on while the
-// connection is cut; what it has printed waits, and when much does, it waits too, and the kernel
+// Watch implements shellbox.FileWatcher by a program of boxd's own. While the connection is cut,
+// the program goes on and its output waits. If that is much, the program waits too, and the kernel
 // keeps the events.
 func (f *files) Watch(ctx context.Context, name string) (shellbox.FileWatch, error) {
 	r, err := f.host.startOwn(ctx, f.user, "watch", name)
@@ -40,13 +40,13 @@ func (f *files) Watch(ctx context.Context, name string) (shellbox.FileWatch, err
 	return w, nil
 }
 
-// A fileWatch reads what the program prints.
+// A fileWatch reads what "boxd watch" prints.
 type fileWatch struct {
 	lines *bufio.Reader
 	end   func()
 }
 
-var errWatchEnded = fmt.Errorf("%w (what watches the files in it has ended)", sandbox.ErrCut)
+var errWatchEnded = fmt.Errorf("%w (the program that watches its files has ended)", sandbox.ErrCut)
 
 // Next implements shellbox.FileWatch.
 func (w *fileWatch) Next() ([]sandbox.FileEvent, error) {
@@ -60,7 +60,7 @@ func (w *fileWatch) Next() ([]sandbox.FileEvent, error) {
 	return parseEvents(text)
 }
 
-// parseEvents reads a line of "boxd watch".
+// parseEvents parses a line of "boxd watch".
 func parseEvents(text string) ([]sandbox.FileEvent, error) {
 	var line wire.FileEvents
 	if json.Unmarshal([]byte(text), &line) != nil {

@@ -23,15 +23,15 @@ import (
 
 // A Place is where a boxd runs. Its methods may be called from several goroutines.
 type Place interface {
-	// Join connects to boxd.
+	// Join connects to boxd, as a new "boxd join" does.
 	Join(ctx context.Context) (Streams, error)
-	// Fate is called when Join has failed.
+	// Fate says what has become of the place. It is called when Join has failed.
 	Fate(ctx context.Context) Fate
 }
 
-// A Controller is a Place in which boxd has standard streams of its own that no program of the
-// place can reach. Keys are exchanged on them. In a Place that is none, they are exchanged on what
-// Join returns.
+// A Controller is a Place in which boxd has standard streams of its own, which no program of the
+// place can reach. Keys are exchanged on these streams. In a Place that is not a Controller, keys
+// are exchanged on the Streams that Join returns.
 type Controller interface {
 	Place
 	// Control connects to the standard input and output of boxd.
@@ -40,47 +40,52 @@ type Controller interface {
 
 // A Fate is what has become of a place.
 type Fate struct {
-	Lost   string // why it is gone for good; "": it may come back
+	Lost   string // why the place is gone for good; "" if it may come back
 	Cause  sandbox.LostCause
-	Err    error // what Lost has no words for
-	Paused bool  // its processes are frozen: the Host's patience has no limit
+	Err    error // the error behind Lost; nil if there is none
+	Paused bool  // its processes are frozen, so the Host waits without limit
 }
 
 // Streams are a connection to boxd.
 type Streams interface {
 	net.Conn
-	// Said returns what has come on standard error, beside the connection; "" if nothing has.
+	// Said returns what has been written to the standard error beside the connection. It returns ""
+	// if nothing has.
 	Said() string
 }
 
 // Config says how a Host uses its boxd.
 type Config struct {
-	Name  string // the Host's String
+	// Name is what String returns.
+	Name string
+	// Place is where the boxd runs.
 	Place Place
-	// Keep says that boxd goes on without its owner, so that Detach makes sense.
+	// Keep says that boxd does not end without its owner. Detach needs it.
 	Keep bool
 	// Patience is how long the Host tries to connect again after the connection was cut.
 	Patience time.Duration
-	// Attempt bounds each of these attempts. Default: 8 s.
+	// Attempt bounds each attempt to connect again. The default is 8 s.
 	Attempt time.Duration
-	Logger  *slog.Logger
+	// Logger is told of cuts and new connections. It must not be nil.
+	Logger *slog.Logger
 }
 
-// A Host is a place with boxd.
+// A Host is a shellbox.Host on a boxd. Connect makes one.
 type Host struct {
 	*link
 	Config
-	signer   ssh.Signer    // the owner's key: made for this box, in memory only
+	signer   ssh.Signer    // the owner's key, made for this box and kept in memory only
 	hostKey  ssh.PublicKey // boxd's
-	replaced atomic.Bool   // another boxd answers in its place
+	replaced atomic.Bool   // another boxd runs in its place
 	closing  sync.Once
 	down     chan struct{} // closed when Close is done
 }
 
 var _ hostapi.Keeper = (*Host)(nil)
 
-// Connect makes the first connection, as the boxd's new owner, and keeps it up until Close. Whoever
-// owned it before loses it. ctx governs the connecting.
+// Connect makes the first connection to the boxd of c.Place and becomes its owner. The previous
+// owner loses the box. The Host keeps a connection until Close. ctx governs Connect only. Errors
+// are those of ctx, and *sandbox.LostError.
 func Connect(ctx context.Context, c Config) (*Host, error) {
 	if c.Attempt <= 0 {
 		c.Attempt = attemptLimit
@@ -102,8 +107,8 @@ func Connect(ctx context.Context, c Config) (*Host, error) {
 	return h, nil
 }
 
-// firstTries is how often the first connection is tried, within some two seconds: an engine may
-// need as long to notice that a container has ended.
+// firstTries is how often the first connection is tried, within some two seconds. An engine may
+// take as long to notice that a container has ended.
 const firstTries = 8
 
 // first makes the first connection. Its errors are those of ctx, and *sandbox.LostError.
@@ -125,15 +130,15 @@ func (h *Host) first(ctx context.Context) (*sshconn.Conn, error) {
 			return nil, ctxerr.Of(ctx)
 		}
 		attempt, done := ctxerr.WithLimit(ctx, h.Attempt, h.noAnswer())
-		// If boxd has answered, another program may have become the owner since. This one does not
-		// take the box back: it is refused.
+		// If boxd has answered, another program may have become the owner since. Then this one does
+		// not take the box back: it is refused.
 		conn, err = h.openConn(attempt, h.hostKey == nil)
 		done()
 	}
 }
 
-// diagnose is called when an attempt to connect has failed. lost says why another attempt would be
-// of no use; nil means that it may succeed. paused says that the place is paused, so that the Host
+// diagnose says what a failed attempt to connect means. If another attempt would be of no use, lost
+// says why; nil means that one may succeed. paused says that the place is paused, so that the Host
 // must not give up.
 func (h *Host) diagnose(ctx context.Context, dialed error) (lost error, paused bool) {
 	if errors.Is(dialed, errOtherBoxd) {
@@ -161,10 +166,11 @@ func (h *Host) lostError(err error, reason string, cause sandbox.LostCause) erro
 	return &sandbox.LostError{Box: h.Name, Reason: reason, Cause: cause, Err: err}
 }
 
-// String names the kind of sandbox.
+// String returns Config.Name.
 func (h *Host) String() string { return h.Name }
 
-// Lost returns why the place is gone; nil if it is there, or if that is not known when ctx ends.
+// Lost returns why the place is gone, as a *sandbox.LostError. It returns nil if the place is
+// there, or if that is not known when ctx ends.
 func (h *Host) Lost(ctx context.Context) error {
 	for {
 		conn, err := h.link.connection(ctx)
@@ -179,7 +185,7 @@ func (h *Host) Lost(ctx context.Context) error {
 	}
 }
 
-// explain makes a link's error say that the box is lost, if it does not.
+// explain returns a LostError if the link is lost, else err.
 func (h *Host) explain(err error) error {
 	if why := h.link.lostCause(); why != nil && !errors.Is(why, sandbox.ErrClosed) {
 		if errors.Is(why, sandbox.ErrLost) {
@@ -213,7 +219,7 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	return r, nil
 }
 
-// Kept implements hostapi.Keeper.
+// Kept implements hostapi.Keeper. It attaches to each program that boxd keeps.
 func (h *Host) Kept(ctx context.Context) ([]hostapi.Kept, error) {
 	programs, err := ask[[]wire.Program](ctx, h, wire.ListRequest, nil)
 	if err != nil {
@@ -229,20 +235,21 @@ func (h *Host) Kept(ctx context.Context) ([]hostapi.Kept, error) {
 		if err := list.Add(len(r.storedNote())); err != nil {
 			return nil, err
 		}
-		kept = append(kept, hostapi.Kept{Process: r, Note: r.storedNote(), Rows: p.Rows, Cols: p.Cols,
+		kept = append(kept, hostapi.Kept{Process: r, Note: r.storedNote(), Rows: p.Rows,
+			Cols:    p.Cols,
 			Backlog: r.backlog, Skipped: r.oldest})
 	}
 	return kept, nil
 }
 
-// keptMax bounds the memory for the programs that boxd has kept, with their notes; keptCost is what
-// one takes beside its note: its channel's.
+// keptMax bounds the memory for the programs that boxd has kept, with their notes. keptCost is what
+// one takes for its channel.
 const (
 	keptMax  = 16 << 20
 	keptCost = 16 << 10
 )
 
-// Detach implements hostapi.Keeper.
+// Detach implements hostapi.Keeper. It fails unless Config.Keep is set.
 func (h *Host) Detach() error {
 	if !h.Keep {
 		return errors.New("the box would end by itself: make it with Keep")
@@ -251,7 +258,7 @@ func (h *Host) Detach() error {
 	return nil
 }
 
-// Abandon makes Close leave everything running, whatever becomes of it then.
+// Abandon makes Close leave everything running, whether or not Config.Keep is set.
 func (h *Host) Abandon() {
 	h.link.mu.Lock()
 	defer h.link.mu.Unlock()
@@ -265,14 +272,14 @@ func (h *Host) Abandoned() bool {
 	return h.link.detached
 }
 
-// Owns reports whether the boxd is still this host's. Where the connection does not tell, it tries
-// to make one. As long as nobody answers, it is.
+// Owns reports whether the boxd still belongs to this Host. If the connection does not tell, Owns
+// tries to make one. If nobody answers until ctx ends, it reports true.
 func (h *Host) Owns(ctx context.Context) bool {
 	if h.Abandoned() {
 		return false
 	}
 	adopts := func() bool {
-		// it is waited for longer than one that is perhaps gone
+		// It is worth waiting longer for boxd than for a connection that is perhaps gone.
 		_, err := h.adopt(context.WithoutCancel(ctx))
 		return err == nil
 	}
@@ -301,8 +308,8 @@ func (h *Host) Owns(ctx context.Context) bool {
 	return !errors.Is(err, errRefused)
 }
 
-// Dial implements shellbox.Host. A connection does not outlive the one to the box: it fails with
-// sandbox.ErrCut then.
+// Dial implements shellbox.Host. If the connection to the box is cut, reads and writes of the
+// returned connection fail with sandbox.ErrCut.
 func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	for {
 		c, err := h.link.connection(ctx)
@@ -321,8 +328,8 @@ func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, err
 	}
 }
 
-// AddGuest lets the holder of a key log in as a guest: with plain SSH, as a person's ssh does. It
-// returns the key that boxd is known by.
+// AddGuest lets the holder of a key log in as a guest, with plain SSH, as a person's ssh does. It
+// returns boxd's host key.
 func (h *Host) AddGuest(ctx context.Context, key ssh.PublicKey) (hostKey ssh.PublicKey, err error) {
 	if _, err := h.request(ctx, wire.GuestRequest, key.Marshal()); err != nil {
 		return nil, err
@@ -330,8 +337,9 @@ func (h *Host) AddGuest(ctx context.Context, key ssh.PublicKey) (hostKey ssh.Pub
 	return h.hostKey, nil
 }
 
-// Close ends the connection, and returns when nothing is left that ran on it. It does not end boxd:
-// without an owner that ends by itself.
+// Close ends the connection, and returns when nothing that ran on it is left. It does not end boxd,
+// which ends by itself without an owner unless Config.Keep is set. Closing again waits, and does
+// nothing else.
 func (h *Host) Close() error {
 	h.closing.Do(func() {
 		h.link.close()
@@ -341,15 +349,16 @@ func (h *Host) Close() error {
 	return nil
 }
 
-// How long End may take: until boxd answers, and until it has ended its programs.
+// endReach bounds the time until boxd answers End, and endKill the time until it has ended its
+// programs.
 const (
 	endReach = 5 * time.Second
 	endKill  = 10 * time.Second
 )
 
-// End has boxd end all that runs in the box, and end itself; only on a machine, where it is
-// nobody's init. It returns when boxd has gone. Another program's box is left alone: that is no
-// error.
+// End has boxd end all that runs in the box, and itself. It works on a machine only, not in a
+// container, where boxd is the first process. It returns when boxd has gone. If the box belongs to
+// another program, End leaves it alone and returns nil.
 func (h *Host) End() error {
 	ctx, cancel := context.WithTimeout(context.Background(), endReach)
 	defer cancel()
@@ -365,10 +374,11 @@ func (h *Host) End() error {
 		}
 		defer conn.Close()
 	}
-	h.link.Stop() // it is not to come back
+	h.link.Stop() // the connection must not be made again
 	ending, cancel := context.WithTimeout(context.Background(), endKill)
 	defer cancel()
-	if _, err := conn.Request(ending, wire.EndRequest, nil); err != nil && !conn.CheckEnded(ending) {
+	if _, err := conn.Request(ending, wire.EndRequest, nil); err != nil &&
+		!conn.CheckEnded(ending) {
 		return err
 	}
 	select {
@@ -378,6 +388,3 @@ func (h *Host) End() error {
 		return ctxerr.Of(ending)
 	}
 }
-
-// connect makes the link's next connection.
-func (h *Host) connect(ctx context.Context) (*sshconn.Conn, error) { return h.openConn(ctx, false) }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// An input is one of a program's inputs. What is written to it is kept until boxd has taken it, and
-// sent again after a cut.
+// An input is one of a program's inputs. It keeps what is written to it until boxd has taken it,
+// and sends it again after a cut.
 type input struct {
 	r      *remote
 	number int // toProgram or toShell
@@ -18,8 +18,8 @@ type input struct {
 	writing sync.Mutex // held during a write
 
 	// These are guarded by r.mu.
-	unacked []byte // what boxd has perhaps not taken
-	taken   int64  // bytes before unacked: boxd has taken them
+	unacked []byte // what boxd may not have taken
+	taken   int64  // how many bytes boxd has taken: those before unacked
 	// the offset up to which the input has been sent on the channel that is being opened
 	sent   int64
 	closed bool
@@ -31,12 +31,12 @@ const (
 	toShell          // the pipe of its commands
 )
 
-// unackedMax bounds what is written ahead. For both inputs together it is less than an SSH
-// channel's window (2 MiB), so that sending it does not block.
+// unackedMax bounds the bytes that boxd has not taken. For both inputs together it is less than an
+// SSH channel's window (2 MiB), so that sending does not block.
 const unackedMax = 256 << 10
 
-// Write returns when p has been sent or, while there is no connection, is kept to be sent on the
-// next one.
+// Write returns when p has been sent. While there is no connection, it returns when p is kept for
+// the next one.
 func (in *input) Write(p []byte) (n int, err error) {
 	r := in.r
 	in.writing.Lock()
@@ -62,7 +62,7 @@ func (in *input) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// endedLocked returns why nothing can be written any more; r.mu is held.
+// endedLocked returns an error if nothing can be written to the input, else nil.
 func (in *input) endedLocked() error {
 	if err := in.r.endedLocked(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (in *input) endedLocked() error {
 	return nil
 }
 
-// endedLocked returns why nothing can be done any more; r.mu is held.
+// endedLocked returns an error if the remote is closed or its connection lost for good, else nil.
 func (r *remote) endedLocked() error {
 	select {
 	case <-r.closed:
@@ -85,7 +85,7 @@ func (r *remote) endedLocked() error {
 	}
 }
 
-// Close ends the input, unless it is a terminal's.
+// Close ends the input. The input of a terminal has no end, so there it does nothing.
 func (in *input) Close() error {
 	r := in.r
 	if in.number == toProgram && r.terminal {
@@ -97,17 +97,17 @@ func (in *input) Close() error {
 		return nil
 	}
 	in.closed = true
-	r.change.Broadcast() // a write that waits
+	r.change.Broadcast() // wakes a blocked write
 	if ch, total := r.channel, in.totalLocked(); ch != nil {
 		ch.on.Run(func() { ch.endInput(in.number, total) })
 	}
 	return nil
 }
 
-// totalLocked returns how many bytes have been written; r.mu is held.
+// totalLocked returns how many bytes have been written in total.
 func (in *input) totalLocked() int64 { return in.taken + int64(len(in.unacked)) }
 
-// takenLocked notes that boxd has taken the input up to offset; r.mu is held.
+// takenLocked notes that boxd has taken the input up to offset.
 func (in *input) takenLocked(offset int64) {
 	if n := offset - in.taken; n > 0 && n <= int64(len(in.unacked)) {
 		in.unacked = in.unacked[n:]
@@ -119,8 +119,8 @@ func (in *input) takenLocked(offset int64) {
 	}
 }
 
-// resendLocked sends all input that boxd has not taken; r.mu is held, but not while something is sent.
-// Nothing is left when it returns without an error.
+// resendLocked sends all input that boxd has not taken. It unlocks r.mu while it sends. If it
+// returns nil, nothing is left to be sent.
 func (r *remote) resendLocked(ch *channel) error {
 	for i := range r.inputs {
 		r.inputs[i].sent = r.inputs[i].taken
@@ -151,7 +151,7 @@ func (r *remote) resendLocked(ch *channel) error {
 	return nil
 }
 
-// write sends a piece of the input of that number.
+// write sends a piece of the input with that number.
 func (ch *channel) write(number int, p []byte) (int, error) {
 	if number == toProgram {
 		return ch.Write(p)
@@ -164,7 +164,7 @@ func (ch *channel) write(number int, p []byte) (int, error) {
 	}
 }
 
-// endInput tells boxd where the input of that number ends.
+// endInput tells boxd where the input with that number ends.
 func (ch *channel) endInput(number int, total int64) {
 	request := [2]string{wire.InputEndRequest, wire.CommandsEndRequest}[number]
 	ch.Channel.SendRequest(request, false, ssh.Marshal(&wire.Total{Bytes: uint64(total)}))

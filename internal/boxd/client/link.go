@@ -16,8 +16,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A link is the connection to a boxd. It is made again whenever it is cut. Programs that were
-// started through it run on meanwhile, and the link finds them again.
+// A link is the connection to a boxd. If it is cut, the link makes a new one and finds again the
+// programs that were started through it, which have gone on running.
 type link struct {
 	host *Host
 	log  *slog.Logger
@@ -27,14 +27,14 @@ type link struct {
 	current   *sshconn.Conn // nil while it is cut
 	change    chan struct{} // closed, and made anew, when current or lost changes
 	detached  bool          // programs are left running
-	lost      error         // why there will be no connection any more; nil while there may be one
+	lost      error         // why there will be no connection; nil while there may be one
 	programs  map[string]*remote
 	listeners map[string]*listener
-	// the ids of programs that have been let go and are to run on: boxd must not release them
+	// runOn has the ids of programs that were let go and are to go on: boxd must not release them.
 	runOn []string
 }
 
-// The pace of the attempts to connect again.
+// redialFirst and redialMost are the first and the longest pause between attempts to connect again.
 const (
 	redialFirst = 20 * time.Millisecond
 	redialMost  = time.Second
@@ -45,13 +45,13 @@ func newLink(h *Host) *link {
 		programs: map[string]*remote{}, listeners: map[string]*listener{}}
 }
 
-// watch has conn, the current connection, replaced by another when it is cut.
+// watch has the current connection replaced when it is cut.
 func (l *link) watch(conn *sshconn.Conn) {
 	conn.Keep(keepaliveInterval, keepaliveMisses)
 	conn.OnEnd(func() { l.Run(func() { l.replace(conn) }) })
 }
 
-// replace makes a connection in the place of one that was cut.
+// replace makes a connection in place of one that was cut.
 func (l *link) replace(cut *sshconn.Conn) {
 	l.setCurrent(nil, nil)
 	reason, _ := cut.Reason()
@@ -69,9 +69,9 @@ func (l *link) replace(cut *sshconn.Conn) {
 	l.watch(next)
 }
 
-// After 6 to 8 s without an answer the connection is ended: the container is paused, its engine has
-// gone silent, or a byte was changed on the way. With the time that a new connection takes,
-// whatever waits for an answer has it within 10 s.
+// After 6 to 8 s without an answer the connection is ended: the container is paused, its engine is
+// silent, or a byte was changed on the way. With the time that a new connection takes, a call that
+// waits for an answer gets it within 10 s.
 const (
 	keepaliveInterval = 2 * time.Second
 	keepaliveMisses   = 3
@@ -80,7 +80,8 @@ const (
 // attemptLimit bounds one attempt to connect again, by default.
 const attemptLimit = 8 * time.Second
 
-// noAnswer is an attempt's end. It is no context.DeadlineExceeded: the caller's context goes on.
+// noAnswer is the cause of an attempt's end. It is not context.DeadlineExceeded, because the
+// caller's context has not ended.
 func (h *Host) noAnswer() error { return fmt.Errorf("no answer within %v", h.Attempt) }
 
 // redial connects again, and finds the programs again.
@@ -98,7 +99,7 @@ func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
 	}
 	for pause := redialFirst; ; pause = min(2*pause, redialMost) {
 		attempt, done := ctxerr.WithLimit(ctx, l.host.Attempt, l.host.noAnswer())
-		conn, err := l.host.connect(attempt)
+		conn, err := l.host.openConn(attempt, false)
 		if err == nil {
 			if err = l.resume(attempt, conn); err != nil {
 				conn.Close()
@@ -130,7 +131,7 @@ func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
 	}
 }
 
-// resume tells boxd which programs and listeners are still wanted, and goes on with them.
+// resume tells boxd which programs and listeners are still wanted, and continues the programs.
 func (l *link) resume(ctx context.Context, conn *sshconn.Conn) error {
 	l.mu.Lock()
 	ids := append([]string{}, l.runOn...)
@@ -168,7 +169,7 @@ func releaseOthers(ctx context.Context, conn *sshconn.Conn, ids []string) error 
 	return err
 }
 
-// setCurrent changes the connection, or says that there will be none.
+// setCurrent changes the connection, or says why there will be none.
 func (l *link) setCurrent(conn *sshconn.Conn, lost error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,7 +183,7 @@ func (l *link) setCurrent(conn *sshconn.Conn, lost error) {
 	}
 }
 
-// connection returns the connection, and waits for it while it is cut.
+// connection returns the connection. While it is cut, connection waits for the next one.
 func (l *link) connection(ctx context.Context) (*sshconn.Conn, error) {
 	for {
 		l.mu.Lock()
@@ -193,7 +194,7 @@ func (l *link) connection(ctx context.Context) (*sshconn.Conn, error) {
 			return nil, lost
 		case conn != nil && !conn.Ended():
 			return conn, nil
-		case conn != nil: // it has ended, and replace has not begun yet
+		case conn != nil: // the connection has ended, and replace has not begun yet
 			select {
 			case <-change:
 			case <-l.Stopped():
@@ -213,7 +214,7 @@ func (l *link) connection(ctx context.Context) (*sshconn.Conn, error) {
 	}
 }
 
-// lostCause returns why there is no connection any more, nil if there is one or will be.
+// lostCause returns why there will be no connection; nil if there is one or may be.
 func (l *link) lostCause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -231,7 +232,7 @@ func (l *link) close() {
 		conn.Close()
 	}
 	l.Wait()
-	l.mu.Lock() // one may have been made meanwhile
+	l.mu.Lock() // a connection may have been made meanwhile
 	last := l.current
 	for _, p := range l.programs {
 		p.markLost()

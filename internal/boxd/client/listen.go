@@ -19,22 +19,22 @@ import (
 
 var _ shellbox.ListenHost = (*Host)(nil)
 
-// A listener is an address on which boxd listens for this host. It outlives a connection, as a
-// program does: boxd announces on the next one what has come meanwhile.
+// A listener is an address on which boxd listens for this Host. Like a program, it outlives a
+// connection: boxd announces on the next one the connections that have come meanwhile.
 type listener struct {
 	*sshconn.Listener
 	link *link
 	id   string
 }
 
-// Listen implements shellbox.ListenHost. A connection that was accepted does not outlive the one to
-// the box: it fails with sandbox.ErrCut then.
+// Listen implements shellbox.Listener. If the connection to the box is cut, reads and writes of
+// accepted connections fail with sandbox.ErrCut. The listener itself goes on.
 func (h *Host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	l := &listener{sshconn.NewListener(nil, func() error {
 		return sandbox.ErrCut
 	}), h.link, rand.Text()}
 	h.link.mu.Lock()
-	// from here on it is found again after a cut, and connections may come
+	// From here on it survives a cut, and connections may come.
 	h.link.listeners[l.id] = l
 	h.link.mu.Unlock()
 	at, err := l.begin(ctx, wire.Listen{ID: l.id, Network: network, Address: address})
@@ -50,7 +50,7 @@ func (h *Host) Listen(ctx context.Context, network, address string) (net.Listene
 	return l, nil
 }
 
-// begin has boxd listen, and returns where it does. If the connection is cut meanwhile, it asks
+// begin has boxd listen, and returns the address. If the connection is cut meanwhile, begin asks
 // again on the next one.
 func (l *listener) begin(ctx context.Context, what wire.Listen) (address string, err error) {
 	payload, err := json.Marshal(what)
@@ -82,18 +82,18 @@ func (l *listener) unlistenOn(conn *sshconn.Conn) {
 	conn.Client.SendRequest(wire.UnlistenRequest, true, []byte(l.id))
 }
 
-// forget leaves the listener out of the next wire.HoldRequest.
+// forget removes the listener from the next wire.HoldRequest, so that boxd ends it.
 func (l *listener) forget() {
 	l.link.mu.Lock()
 	defer l.link.mu.Unlock()
 	delete(l.link.listeners, l.id)
 }
 
-// unlistenLimit bounds Close's wait for boxd: a box may be paused.
+// unlistenLimit bounds Close's wait for boxd: the box may be paused.
 const unlistenLimit = 5 * time.Second
 
 // Close implements net.Listener. It returns when boxd no longer listens. While there is no
-// connection, boxd learns of it from the next one.
+// connection, boxd learns of it on the next one.
 func (l *listener) Close() error {
 	if !l.End(net.ErrClosed) {
 		return nil
@@ -116,7 +116,7 @@ func (l *listener) Close() error {
 	return nil
 }
 
-// announce takes a channel that boxd opens.
+// announce handles a channel that boxd opens.
 func (l *link) announce(conn *sshconn.Conn, ch ssh.NewChannel) {
 	var who wire.Accept
 	known := ch.ChannelType() == wire.AcceptChannel && json.Unmarshal(ch.ExtraData(), &who) == nil
@@ -134,7 +134,7 @@ func (l *link) announce(conn *sshconn.Conn, ch ssh.NewChannel) {
 	to.Announce(conn, ch, origin)
 }
 
-// endListeners ends all listeners, because there will be no connection any more.
+// endListeners ends all listeners, because there will be no connection.
 func (l *link) endListeners(why error) {
 	l.mu.Lock()
 	all := slices.Collect(maps.Values(l.listeners))

@@ -14,7 +14,7 @@ var _ hostapi.OOMTeller = (*Host)(nil)
 func (h *Host) OOMKills(ctx context.Context, p hostapi.Process, since int64) (int64, error) {
 	r, ok := p.(*remote)
 	if !ok {
-		return 0, errors.New("the program is none of boxd's")
+		return 0, errors.New("the program was not started by boxd")
 	}
 	if since < 0 {
 		since = 0

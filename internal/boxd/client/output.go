@@ -56,7 +56,7 @@ func (o remoteOutput) Read(p []byte) (int, error) {
 	}
 }
 
-// readFrom reads from ch, if it is still the channel.
+// readFrom reads from ch if it is still the current channel, else it returns errCut.
 func (r *remote) readFrom(ch *channel, i int, p []byte) (int, error) {
 	r.reading[i].Lock()
 	defer r.reading[i].Unlock()

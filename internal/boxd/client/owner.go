@@ -15,13 +15,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// openConn makes a connection: with claims, as the new owner; else as the owner that this host already
-// is.
+// openConn makes a connection. With claims, it makes this Host the new owner. Without, the Host
+// must be the owner already.
 func (h *Host) openConn(ctx context.Context, claims bool) (*sshconn.Conn, error) {
 	control, beside := h.Place.(Controller)
 	beside = beside && claims
 	claimed := make(chan error, 1)
-	if beside { // meanwhile: to execute boxd join takes an engine much longer
+	if beside { // at the same time, because an engine takes much longer to execute boxd join
 		claiming, cancel := context.WithCancel(ctx)
 		done := make(chan struct{})
 		defer func() { cancel(); <-done }()
@@ -73,15 +73,17 @@ func (h *Host) openConn(ctx context.Context, claims bool) (*sshconn.Conn, error)
 	return conn, nil
 }
 
-// notAuthenticated begins x/crypto's error of a client whose keys the server does not take. It
-// comes after the host key was verified. What a server says when it hangs up begins otherwise.
+// notAuthenticated is the beginning of x/crypto's error if the server does not accept the client's
+// keys. The error comes after the host key was verified. If a server hangs up, the error begins
+// otherwise.
 const notAuthenticated = "ssh: handshake failed: ssh: unable to authenticate"
 
-// errRefused says that boxd itself refuses this host: the box has another owner.
+// errRefused says that boxd itself refuses this Host: the box has another owner.
 var errRefused = errors.New("boxd refuses")
 
-// errAnother says that another boxd answers: each makes a key of its own when it starts. Where it
-// comes from "boxd join", what answers need not be a boxd: a program of the box can take its place.
+// errOtherBoxd says that the host key is not that of the boxd to which this Host was connected.
+// Each boxd makes a key when it starts. On a connection of "boxd join" it may also be a program of
+// the box that has taken the place of join.
 var errOtherBoxd = errors.New("another boxd answers than before")
 
 func (h *Host) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
@@ -91,9 +93,9 @@ func (h *Host) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 	return nil
 }
 
-// adopt makes the box this host's unless it is another's, and returns boxd's key. Another program
-// may have attached to a box that was restarted, so that only boxd's own word counts. If boxd
-// refuses, the error is an errRefused.
+// adopt makes this Host the owner unless the box has or had another, and returns boxd's key. If
+// boxd was restarted, another program may own the box since, so only boxd's own answer counts. If
+// boxd refuses, the error is an errRefused.
 func (h *Host) adopt(ctx context.Context) (hostKey ssh.PublicKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, h.Attempt)
 	defer cancel()
@@ -108,8 +110,9 @@ func (h *Host) adopt(ctx context.Context) (hostKey ssh.PublicKey, err error) {
 	return h.claim(ctx, streams, true)
 }
 
-// askBoxd asks boxd itself after an errAnother, and reports why this host has lost the box: an
-// errAnother or an errRefused. If it is nil, what answered was not boxd: that is a cut.
+// askBoxd asks boxd itself after an errOtherBoxd. It returns why this Host has lost the box, an
+// errOtherBoxd or an errRefused. If it returns nil, it was not boxd that answered before; that is a
+// cut like any other.
 func (h *Host) askBoxd(ctx context.Context) error {
 	key, err := h.adopt(ctx)
 	switch {
@@ -132,9 +135,9 @@ func (h *Host) claimOnControl(ctx context.Context, c Controller,
 	return h.claim(ctx, streams, adopts)
 }
 
-// claim makes this host's key the owner's, and returns boxd's, which this host expects from then on
-// unless it adopts. What else comes on the streams, such as the output of the image's own command,
-// is passed over. It takes nothing from behind the answer.
+// claim makes this Host's key the owner's, and returns boxd's host key. Unless adopts is set, the
+// Host expects that key from then on. claim skips everything else that comes on the streams, such
+// as the output of the image's own command. It reads nothing that follows the answer.
 func (h *Host) claim(ctx context.Context, streams Streams,
 	adopts bool) (hostKey ssh.PublicKey, err error) {
 	stop := context.AfterFunc(ctx, func() { streams.Close() })
@@ -163,8 +166,8 @@ func (h *Host) claim(ctx context.Context, streams Streams,
 	return nil, err
 }
 
-// readLine reads a line, and nothing after it. Of a line that is too long to be boxd's it returns
-// the first part.
+// readLine reads a line, and nothing that follows it. If the line is too long to be boxd's, it
+// returns the first part.
 func readLine(r io.Reader) (string, error) {
 	var line []byte
 	var b [1]byte

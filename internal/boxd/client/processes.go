@@ -17,7 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// boxd answers questions about processes, each by a request of its own.
+// boxd answers questions about processes, each by a request.
 var _ hostapi.Processes = (*Host)(nil)
 
 // Tree implements hostapi.Processes.
@@ -104,17 +104,17 @@ func (h *Host) Program(ctx context.Context, pid int) (dir string, env []string, 
 	return string(e.Dir), env, err
 }
 
-// onTerminal returns the program on a terminal that p is.
-func onTerminal(p hostapi.Process) (*remote, error) {
+// onTerminal returns p as a program on a terminal of boxd's.
+func onTerminal(p shellbox.Process) (*remote, error) {
 	if r, ok := p.(*remote); ok && r.terminal {
 		return r, nil
 	}
 	return nil, errNoTerminal
 }
 
-var errNoTerminal = errors.New("the program is none on a terminal of boxd's")
+var errNoTerminal = errors.New("the program is not on a terminal of boxd's")
 
-// ask returns boxd's answer to a question.
+// ask asks boxd a question and returns the answer.
 func ask[A any](ctx context.Context, h *Host, request string, question any) (answer A, err error) {
 	payload, err := json.Marshal(question)
 	if err != nil {
@@ -127,11 +127,11 @@ func ask[A any](ctx context.Context, h *Host, request string, question any) (ans
 	return answer, err
 }
 
-// answerMax bounds the memory for an answer beside its text: for some 30,000 processes.
+// answerMax bounds the memory for the values of an answer. It suffices for some 30,000 processes.
 const answerMax = 16 << 20
 
-// request makes a request of boxd. If the connection is cut meanwhile, it makes it again on the
-// next one.
+// request makes a request of boxd. If the connection is cut meanwhile, it makes the request again
+// on the next one.
 func (h *Host) request(ctx context.Context, name string, payload []byte) (reply []byte, err error) {
 	for {
 		conn, err := h.link.connection(ctx)
@@ -145,8 +145,8 @@ func (h *Host) request(ctx context.Context, name string, payload []byte) (reply 
 	}
 }
 
-// requestOn makes a request of boxd on conn. Where the payload or the reply is too long for a
-// message, it does so on a channel.
+// requestOn makes a request of boxd on conn. If the payload or the reply is too long for a message,
+// it uses a channel.
 func requestOn(ctx context.Context, conn *sshconn.Conn, name string,
 	payload []byte) (reply []byte, err error) {
 	if len(payload) <= wire.MessageMax {
@@ -181,12 +181,12 @@ func requestOn(ctx context.Context, conn *sshconn.Conn, name string,
 	return reply, err
 }
 
-// readLimit bounds the wait until output is read. The output is here or about to come, but a caller
-// may not read it.
+// readLimit bounds the wait until output is read. The output is here or about to arrive, but
+// perhaps nobody reads it.
 const readLimit = 2 * time.Second
 
-// awaitRead waits until that many bytes of the program's standard output have been read, and
-// reports whether they have.
+// awaitRead waits until that many bytes of the program's standard output have been read. It reports
+// whether they have.
 func (r *remote) awaitRead(ctx context.Context, printed int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()

@@ -16,9 +16,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A remote is a program that boxd runs. A cut of the connection costs it time and nothing else. On
-// the new connection the remote asks for the output after the last byte that it has read, and sends
-// the input again after the last byte that boxd has taken.
+// A remote is a program that boxd runs. A cut of the connection delays it and has no other effect.
+// On the next connection the remote asks for the output after the last byte that it has read, and
+// sends again the input after the last byte that boxd has taken.
 type remote struct {
 	link     *link
 	id       string
@@ -37,27 +37,27 @@ type remote struct {
 	channel        *channel      // nil while the connection is cut
 	resumed        chan struct{} // closed, and made anew, when channel is set
 	read           [2]int64      // bytes of each output that have been read
-	acked          [2]int64      // as many of them as boxd knows of
-	backlog        int64         // bytes of standard output that were there at first
-	oldest         int64         // the offset of the first of them
+	acked          [2]int64      // how many of them boxd has been told of
+	backlog        int64         // bytes of standard output that boxd had at the first State
+	oldest         int64         // the offset at which the backlog begins
 	skipped        int64         // bytes of standard output that boxd no longer had after a cut
-	commandsBefore int64         // bytes of commands that boxd had got from others before
+	commandsBefore int64         // bytes of commands that boxd had from earlier clients
 	size           wire.Window
 	note           []byte
 	noteDue        bool // boxd does not have note
 
-	outputEnd     wire.Ack // where both outputs end
-	outputEndSet  chan struct{}
+	outputEnd     wire.Ack      // the offsets at which both outputs end
+	outputEndSet  chan struct{} // closed when outputEnd is set
 	outputEndOnce sync.Once
 
 	ended   chan struct{} // closed when status is set
 	endOnce sync.Once
 	status  shellbox.Status
 
-	closed    chan struct{} // by Close or Detach
+	closed    chan struct{} // closed by Close or Detach
 	closeOnce sync.Once
-	runsOn    bool          // by Detach: the program is left running
-	lost      chan struct{} // closed when there will be no connection any more
+	runsOn    bool          // after Detach: the program is left running
+	lost      chan struct{} // closed when there will be no connection
 	lostOnce  sync.Once
 }
 
@@ -67,8 +67,8 @@ var _ hostapi.KeptProcess = (*remote)(nil)
 type channel struct {
 	*sshconn.Stream
 	on     *sshconn.Conn
-	state  chan wire.State // boxd's first word,
-	failed chan error      // or that there is no such program
+	state  chan wire.State // the first State that boxd has sent
+	failed chan error      // the first error that boxd has sent: there is no such program
 	noting sync.Mutex      // held while a note is sent, which may go in parts
 }
 
@@ -89,13 +89,13 @@ func newRemote(l *link, open wire.Open, rows int, commands bool) *remote {
 	return r
 }
 
-// start starts a program. ctx governs the start.
+// start starts a program. ctx governs start only.
 func (l *link) start(ctx context.Context, what *wire.Start) (*remote, error) {
 	r := newRemote(l, wire.Open{ID: rand.Text(), Start: what}, what.Rows, what.Commands)
 	return r, r.openFirst(ctx)
 }
 
-// attach goes on with a program that runs, from the oldest output on that there is.
+// attach continues a program that runs, from the oldest output that boxd keeps.
 func (l *link) attach(ctx context.Context, p wire.Program) (*remote, error) {
 	r := newRemote(l, wire.Open{ID: p.ID, Stdout: -1, Stderr: -1}, p.Rows, p.Commands)
 	return r, r.openFirst(ctx)
@@ -108,7 +108,7 @@ func (r *remote) inputTotal() int64 {
 	return r.inputs[toProgram].totalLocked()
 }
 
-// markLost ends the remote: there will be no connection any more.
+// markLost ends the remote, because there will be no connection.
 func (r *remote) markLost() {
 	r.lostOnce.Do(func() { close(r.lost) })
 	r.mu.Lock()
@@ -159,7 +159,7 @@ func (r *remote) Resize(rows, cols int) error {
 	return nil
 }
 
-// SetNote has boxd keep a text with the program.
+// SetNote implements shellbox.KeptProcess: boxd keeps the text with the program.
 func (r *remote) SetNote(note string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,14 +173,14 @@ func (r *remote) SetNote(note string) error {
 	return nil
 }
 
-// storedNote returns the note.
+// storedNote returns the note that boxd has sent or SetNote has set.
 func (r *remote) storedNote() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return string(r.note)
 }
 
-// Forget has boxd release the program and drop what it keeps of its output.
+// Forget has boxd release the program, and keep none of its output.
 func (r *remote) Forget(ctx context.Context) error {
 	if !r.link.host.Keep {
 		return nil
@@ -189,7 +189,7 @@ func (r *remote) Forget(ctx context.Context) error {
 	return err
 }
 
-// sendNote sends the note on ch, if boxd does not have it.
+// sendNote sends the note on ch, unless boxd has it.
 func (r *remote) sendNote(ch *channel) {
 	ch.noting.Lock()
 	defer ch.noting.Unlock()
@@ -202,7 +202,7 @@ func (r *remote) sendNote(ch *channel) {
 	}
 }
 
-var errNoStatus = errors.New("boxd told no exit status")
+var errNoStatus = errors.New("boxd sent no exit status")
 
 func (r *remote) Wait() (shellbox.Status, error) {
 	select {
@@ -220,7 +220,8 @@ func (r *remote) Wait() (shellbox.Status, error) {
 	}
 }
 
-// Close lets go of the program. While there is no connection, boxd learns of it from the next one.
+// Close implements shellbox.Process: boxd releases the program. While there is no connection, boxd
+// learns of it on the next one.
 func (r *remote) Close() error {
 	r.letGo(r.link.host.Abandoned())
 	return nil
@@ -229,7 +230,7 @@ func (r *remote) Close() error {
 // Detach implements hostapi.KeptProcess.
 func (r *remote) Detach() { r.letGo(true) }
 
-// letGo lets go of the program, and has boxd release it unless it is to be left running.
+// letGo lets go of the program. Unless it is left running, boxd releases it.
 func (r *remote) letGo(left bool) {
 	r.closeOnce.Do(func() {
 		r.link.mu.Lock()
@@ -250,7 +251,7 @@ func (r *remote) letGo(left bool) {
 	})
 }
 
-// closeChannel ends a channel after Close or Detach.
+// closeChannel closes a channel after Close or Detach.
 func (r *remote) closeChannel(ch *channel) {
 	if r.runsOn {
 		ch.CloseAfter(func() { r.sendNote(ch) })

@@ -1,10 +1,10 @@
-// Buildboxd makes the files in internal/boxd/bin: a compressed boxd for each architecture that
-// DockerSSHBox supports, and SHA256SUMS with the hashes of the uncompressed programs. The bytes
-// depend only on boxd's sources, its dependencies and the compiler: not on the machine, the
-// directory or the user's settings.
+// Command buildboxd makes the files in internal/boxd/bin: a compressed boxd for each architecture
+// that DockerSSHBox supports, and SHA256SUMS with the hashes of the uncompressed programs. The
+// bytes depend only on boxd's sources, its dependencies and the compiler, and not on the machine,
+// the directory or the user's settings.
 //
 //	go generate ./internal/boxd/bin              make them
-//	go run ./internal/tools/buildboxd -check     write nothing, and fail unless the files are as they would be written
+//	go run ./internal/tools/buildboxd -check     compare them, write nothing, fail if they differ
 package main
 
 import (
@@ -34,8 +34,7 @@ const (
 var architectures = []string{"amd64", "arm64"}
 
 func main() {
-	check := flag.Bool("check", false, "write nothing; fail unless the files are as they would "+
-		"be written")
+	check := flag.Bool("check", false, "compare the files, write nothing, and fail if they differ")
 	flag.Parse()
 	if err := run(*check); err != nil {
 		fmt.Fprintln(os.Stderr, "buildboxd:", err)
@@ -66,8 +65,8 @@ func run(check bool) error {
 	return write(bin, made)
 }
 
-// inToolchain runs this program again, built by the right version of Go and with that version's go
-// command.
+// inToolchain runs this program again, built by the right version of Go, and with the go command of
+// that version.
 func inToolchain(version string) error {
 	if os.Getenv("GOTOOLCHAIN") == toolchain {
 		return fmt.Errorf("GOTOOLCHAIN=%s, and this is %s", toolchain, version)
@@ -81,8 +80,8 @@ func inToolchain(version string) error {
 	return nil
 }
 
-// environment keeps only two kinds of the user's settings of Go: where modules come from, and where
-// caches are.
+// environment returns an environment that keeps only two kinds of the user's Go settings: where
+// modules come from, and where caches are.
 func environment() ([]string, error) {
 	theirs := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GONOPROXY", "GOPRIVATE",
 		"GOSUMDB", "GONOSUMDB", "GOINSECURE", "GOVCS", "GOAUTH"}
@@ -107,7 +106,7 @@ func environment() ([]string, error) {
 		"GOOS=linux", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off", "CGO_ENABLED=0"), nil
 }
 
-// files returns the contents of the files by name.
+// files returns the contents of the files by their names.
 func files(root string, env []string) (map[string][]byte, error) {
 	made := map[string][]byte{}
 	var sums strings.Builder
@@ -120,8 +119,8 @@ func files(root string, env []string) (map[string][]byte, error) {
 			return nil, err
 		}
 		if slices.Contains(strings.Fields(string(list)), module+"/sshbox") {
-			return nil, fmt.Errorf("%s imports %s/sshbox, which embeds it: there would be no end "+
-				"to that", boxd, module)
+			return nil, fmt.Errorf("%s imports %s/sshbox, which embeds it: it would contain "+
+				"itself", boxd, module)
 		}
 		binary, err := build(root, boxd, env)
 		if err != nil {
@@ -157,7 +156,7 @@ func build(root, pkg string, env []string) ([]byte, error) {
 	return os.ReadFile(binary)
 }
 
-// compress compresses b, with no name and no time in the header.
+// compress compresses b with gzip, without a name and a time in the header.
 func compress(b []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -173,7 +172,7 @@ func compress(b []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// compare fails unless dir has just these files.
+// compare returns an error unless dir has these files, with these contents, and no others.
 func compare(dir string, made map[string][]byte) error {
 	var wrong []string
 	entries, err := os.ReadDir(dir)
@@ -181,7 +180,7 @@ func compare(dir string, made map[string][]byte) error {
 		return err
 	}
 	for _, entry := range entries {
-		// Package bin, which carries the files, lies beside them.
+		// The source of package bin, which embeds the files, is in the same directory.
 		if _, ok := made[entry.Name()]; !ok && filepath.Ext(entry.Name()) != ".go" {
 			wrong = append(wrong, entry.Name()+" does not belong there")
 		}
@@ -192,7 +191,7 @@ func compare(dir string, made map[string][]byte) error {
 		case err != nil:
 			wrong = append(wrong, err.Error())
 		case !bytes.Equal(got, want):
-			wrong = append(wrong, name+" is another: "+difference(name, got, want))
+			wrong = append(wrong, name+" differs: "+difference(name, got, want))
 		}
 	}
 	if len(wrong) == 0 {
@@ -205,7 +204,7 @@ func compare(dir string, made map[string][]byte) error {
 		dir, strings.Join(wrong, "\n\t"))
 }
 
-// difference says how the bytes differ.
+// difference says in words how the contents of a file differ.
 func difference(name string, got, want []byte) string {
 	if filepath.Ext(name) != ".gz" {
 		return fmt.Sprintf("%q, not %q", got, want)
@@ -237,7 +236,7 @@ func write(dir string, made map[string][]byte) error {
 	return nil
 }
 
-// output runs a go command. Its error holds what the command said.
+// output runs a go command. Its error has what the command has printed.
 func output(cmd *exec.Cmd, env []string) ([]byte, error) {
 	var stderr bytes.Buffer
 	cmd.Env, cmd.Stderr = env, &stderr
