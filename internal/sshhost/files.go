@@ -23,7 +23,10 @@ const versionLimit = 3 * time.Second
 // OpenFiles implements shellbox.FileHost by the server's subsystem sftp. If there is none that
 // works, the error is errors.ErrUnsupported. A file server that hangs cannot be killed from here.
 // It keeps its session until it goes on and reads the end of its input.
-func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
+func (h *Host) OpenFiles(ctx context.Context, user string) (shellbox.FileClient, error) {
+	if user != "" {
+		return nil, errors.ErrUnsupported
+	}
 	if none := h.noFiles.Load(); none != nil {
 		return nil, *none
 	}

@@ -29,7 +29,7 @@ type listener struct {
 	closed atomic.Bool
 }
 
-// Listen implements shellbox.Listener by SSH's remote forwarding.
+// Listen implements shellbox.ListenHost by SSH's remote forwarding.
 func (h *Host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
 		return nil, &net.OpError{Op: "listen", Net: network,

@@ -16,12 +16,7 @@ var _ shellbox.FileHost = (*Host)(nil)
 // OpenFiles implements shellbox.FileHost. boxd's own program serves the files, as a child like any
 // other program, with the user's rights. It outlives a cut of the connection, and calls go on when
 // the connection is there again.
-func (h *Host) OpenFiles(ctx context.Context) (shellbox.FileClient, error) {
-	return h.OpenFilesAs(ctx, "")
-}
-
-// OpenFilesAs implements shellbox.UserFileHost.
-func (h *Host) OpenFilesAs(ctx context.Context, user string) (shellbox.FileClient, error) {
+func (h *Host) OpenFiles(ctx context.Context, user string) (shellbox.FileClient, error) {
 	r, err := h.startOwn(ctx, user, "files")
 	if err != nil {
 		return nil, fmt.Errorf("start the file server: %w", err)

@@ -27,7 +27,7 @@ type listener struct {
 	id   string
 }
 
-// Listen implements shellbox.Listener. If the connection to the box is cut, reads and writes of
+// Listen implements shellbox.ListenHost. If the connection to the box is cut, reads and writes of
 // accepted connections fail with sandbox.ErrCut. The listener itself goes on.
 func (h *Host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	l := &listener{sshconn.NewListener(nil, func() error {

@@ -105,7 +105,7 @@ func (h *Host) Program(ctx context.Context, pid int) (dir string, env []string, 
 }
 
 // onTerminal returns p as a program on a terminal of boxd's.
-func onTerminal(p shellbox.Process) (*remote, error) {
+func onTerminal(p hostapi.Process) (*remote, error) {
 	if r, ok := p.(*remote); ok && r.terminal {
 		return r, nil
 	}

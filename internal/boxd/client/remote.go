@@ -159,7 +159,7 @@ func (r *remote) Resize(rows, cols int) error {
 	return nil
 }
 
-// SetNote implements shellbox.KeptProcess: boxd keeps the text with the program.
+// SetNote implements hostapi.KeptProcess: boxd keeps the text with the program.
 func (r *remote) SetNote(note string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
