@@ -23,8 +23,8 @@ const (
 	Shell   = "sandshell-shell:latest" // a shell, and nothing else
 )
 
-// Engine returns a client of the engine. Where there is no engine or no such image, it skips the
-// test; with SANDSHELL_REQUIRE_DOCKER=1 the test fails.
+// Engine returns a client of the engine. If there is no engine or no such image, it skips the test,
+// or fails it if SANDSHELL_REQUIRE_DOCKER is 1.
 func Engine(t testing.TB, images ...string) *client.Client {
 	t.Helper()
 	fail := t.Skipf
@@ -102,7 +102,7 @@ func MissedOutOfMemory(ctx context.Context, d *client.Client, id string) (bool, 
 	}
 }
 
-// RemoveImage has the test's end remove an image.
+// RemoveImage removes an image when the test ends.
 func RemoveImage(t testing.TB, d *client.Client, name string) {
 	t.Cleanup(func() {
 		d.ImageRemove(context.Background(), name, client.ImageRemoveOptions{Force: true,

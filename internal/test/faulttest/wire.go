@@ -37,8 +37,8 @@ const (
 )
 
 // NewWire listens at an address for connections to network and server. Faults other than cuts and
-// delays hit only connections that are streams: those of which stream has said so, by a piece that
-// went to the server; all of them if stream is nil.
+// delays hit only connections that are streams. stream tells, from a piece that went to the server,
+// whether its connection is one. If stream is nil, all connections are.
 func NewWire(listenNetwork, listenAddress, network, server string,
 	stream func(piece []byte) bool) (*Wire, error) {
 	l, err := net.Listen(listenNetwork, listenAddress)
@@ -50,18 +50,18 @@ func NewWire(listenNetwork, listenAddress, network, server string,
 	return w, nil
 }
 
-// Serve carries what comes to another listener too, of TLS perhaps. It is to be closed before the
-// wire.
+// Serve also carries the connections of another listener, such as one of TLS. Close the listener
+// before the wire.
 func (w *Wire) Serve(l net.Listener) { w.wg.Go(func() { w.serve(l) }) }
 
 // Upgrade is the stream function of a wire to a Docker engine: an exec's connection becomes a
 // stream after one request.
 func Upgrade(piece []byte) bool { return bytes.Contains(piece, []byte("\r\nUpgrade: tcp\r\n")) }
 
-// Address is where the wire begins.
+// Address returns the address at which the wire listens.
 func (w *Wire) Address() string { return w.l.Addr().String() }
 
-// Passed is how many bytes the wire has carried, both ways.
+// Passed returns how many bytes the wire has carried, both ways.
 func (w *Wire) Passed() int64 { return w.passed.Load() }
 
 // Close cuts all connections, and returns when nothing is left of the wire.
@@ -71,7 +71,7 @@ func (w *Wire) Close() {
 	w.wg.Wait()
 }
 
-// Cut cuts all connections that there are.
+// Cut cuts all current connections.
 func (w *Wire) Cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +81,7 @@ func (w *Wire) Cut() {
 	clear(w.pairs)
 }
 
-// Unplug has all connections cut, and new ones too, until it is called with false.
+// Unplug cuts all connections, and each new one until it is called with false.
 func (w *Wire) Unplug(dead bool) {
 	w.mu.Lock()
 	w.dead = dead
@@ -91,28 +91,28 @@ func (w *Wire) Unplug(dead bool) {
 	}
 }
 
-// Redirect has new connections go to another server of the same network.
+// Redirect connects new connections to another server of the same network.
 func (w *Wire) Redirect(server string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.server = server
 }
 
-// Delay has each piece wait for so long from now on.
+// Delay makes each later piece wait for d.
 func (w *Wire) Delay(d time.Duration) { w.delay.Store(int64(d)) }
 
-// Swallow loses what the streams that there are carry that way from now on. They stay open.
+// Swallow drops what the current streams carry that way from then on. They stay open.
 func (w *Wire) Swallow(way Way) {
 	w.each(way, func(l *lane) { l.swallow.Store(true) })
 }
 
-// Hold no longer takes what the streams that there are carry that way.
+// Hold makes the current streams that way stand still: the wire reads no more of them.
 func (w *Wire) Hold(way Way) {
 	w.each(way, func(l *lane) { l.once.Do(func() { close(l.held) }) })
 }
 
-// HalfClose ends that way of the streams that there are: the other end reads io.EOF, and what comes
-// is lost.
+// HalfClose ends that way of the current streams: the other end reads io.EOF, and later pieces are
+// lost.
 func (w *Wire) HalfClose(way Way) {
 	w.each(way, func(l *lane) {
 		l.swallow.Store(true)
@@ -120,7 +120,7 @@ func (w *Wire) HalfClose(way Way) {
 	})
 }
 
-// Corrupt changes a bit in the next piece that each of the streams that there are carries that way.
+// Corrupt changes a bit in the next piece that each of the current streams carries that way.
 func (w *Wire) Corrupt(way Way) {
 	w.each(way, func(l *lane) { l.corrupt.Store(true) })
 }

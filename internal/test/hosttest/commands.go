@@ -25,8 +25,8 @@ type Shell struct {
 	shown bytes.Buffer
 }
 
-// StartShell starts a program with Terminal.Commands; without arguments it is sh -i. It is let go
-// of when the test ends.
+// StartShell starts a program with Terminal.Commands: sh -i if args is empty. The program is
+// released when the test ends.
 func StartShell(t testing.TB, h shellbox.Host, args ...string) *Shell {
 	t.Helper()
 	if len(args) == 0 {

@@ -19,10 +19,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ListenLimit bounds what a connection does.
+// ListenLimit bounds each step of a connection.
 const ListenLimit = time.Minute
 
-// Listeners tries what every shellbox.ListenHost has to do. The host listens on this machine.
+// Listeners tests what every shellbox.ListenHost must do. The host listens on this machine.
 func Listeners(t *testing.T, h shellbox.ListenHost) {
 	for name, at := range map[string]struct{ network, address string }{
 		"tcp": {"tcp", "127.0.0.1:0"}, "tcp4": {"tcp4", "127.0.0.1:0"}, "tcp6": {"tcp6", "[::1]:0"},
@@ -48,7 +48,8 @@ func ListenOn(t testing.TB, h shellbox.ListenHost, network, address string) net.
 	return l
 }
 
-// Serve serves what comes until the listener ends, and returns the channel of Accept's last error.
+// Serve serves connections until the listener ends. The channel that it returns gets Accept's last
+// error.
 func Serve(l net.Listener, serve func(net.Conn)) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -70,7 +71,7 @@ func Serve(l net.Listener, serve func(net.Conn)) <-chan error {
 	return ended
 }
 
-// Echo sends back what comes, and ends its half after the other end has ended its own.
+// Echo sends back what it reads, and ends its half after the other end has ended its own.
 func Echo(c net.Conn) {
 	io.Copy(c, c)
 	c.(interface{ CloseWrite() error }).CloseWrite()
@@ -171,8 +172,8 @@ func listenRefused(t *testing.T, h shellbox.ListenHost) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// listenWaiting: what has come is accepted later; Close turns away what waits, and lets go on what
-// was accepted.
+// listenWaiting tests that connections wait to be accepted, and that Close turns away those that
+// wait and leaves those that have been accepted.
 func listenWaiting(t *testing.T, h shellbox.ListenHost) {
 	l := ListenOn(t, h, "tcp", "127.0.0.1:0")
 	dial := func() net.Conn {

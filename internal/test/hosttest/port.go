@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FreeAddress returns an address on loopback on which nobody listens. It is reserved until the test
-// ends.
+// FreeAddress returns an address on loopback on which no program listens. It is reserved until the
+// test ends.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	address, release := ReserveAddress(t)
@@ -15,9 +15,9 @@ func FreeAddress(t testing.TB) string {
 	return address
 }
 
-// ReserveAddress is FreeAddress, but the address is reserved until release. Until then the kernel,
-// where that is Linux, gives its port to nobody who asks for any; whoever asks for that port, and
-// sets SO_REUSEADDR as servers do, may listen on it.
+// ReserveAddress is FreeAddress, but the address is reserved until release. Until then Linux gives
+// its port to no program that asks for any free port. A program that asks for this port, and sets
+// SO_REUSEADDR as servers do, may listen on it.
 func ReserveAddress(t testing.TB) (address string, release func()) {
 	t.Helper()
 	address, release, err := reserve()

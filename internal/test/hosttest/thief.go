@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// thief stops a shell, takes its next command where it comes by, and answers in its place.
+// thief is a program that stops a shell, takes its next command, and answers in its place.
 const thief = `
 import ctypes, os, re, signal, sys, time
 shell = int(sys.argv[1])
@@ -24,7 +24,8 @@ print("ready", flush=True)
 while not os.path.exists(sys.argv[0] + ".go"): time.sleep(.001)
 try:
     os.kill(shell, signal.SIGSTOP)
-    while open("/proc/%d/stat" % shell).read().rsplit(")")[-1].split()[0] not in "TZ": time.sleep(.001)
+    while open("/proc/%d/stat" % shell).read().rsplit(")")[-1].split()[0] not in "TZ":
+        time.sleep(.001)
     if sys.argv[2] != "open":
         pipe = ctypes.CDLL(None).syscall(438, os.pidfd_open(shell), 0, 0) # pidfd_getfd
         if pipe >= 0: os.set_blocking(pipe, False)
@@ -45,10 +46,11 @@ while pipe >= 0 and time.time() < begin + 5:
         break
 `
 
-// Thief has a program of the same user take the next command of a session, and answer it. how is
-// "open" (by /proc/PID/fd), "pidfd" (by pidfd_getfd, for who may trace) or "continues" (the same,
-// and the shell goes on then). Nothing can be opened. Where the command can be had otherwise, what
-// was answered is no result. The box has python3.
+// Thief runs a program of the same user that tries to take the next command of a session, and to
+// answer it. how says by what means: "open" (by /proc/PID/fd), "pidfd" (by pidfd_getfd, for
+// programs that may trace) or "continues" (the same, and the shell then goes on). Thief tests that
+// nothing can be opened, and that where the command can be taken otherwise, the answer is no
+// result. The box needs python3.
 func Thief(t *testing.T, box sandbox.Sandbox, how string) {
 	for range 20 {
 		switch said := steal(t, box, how); {

@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Account makes a service account of a namespace's able to do what a role says, and no more, and
+// Account makes a service account of a namespace that may do what a role says, and no more. It
 // returns a kubeconfig with which a program is that account. The role is a Role in YAML with the
-// name "sandshell"; it has to allow to list events.
+// name "sandshell". It must allow listing events.
 func (c *Cluster) Account(t testing.TB, namespace, name, role string) (kubeconfig string) {
 	t.Helper()
 	binding := `
@@ -32,7 +32,8 @@ subjects: [{kind: ServiceAccount, name: sandshell}]
 	}
 	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
 	require.NoError(t, err)
-	config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo].Impersonate = "system:serviceaccount:" + namespace + ":" + name
+	user := config.Contexts[config.CurrentContext].AuthInfo
+	config.AuthInfos[user].Impersonate = "system:serviceaccount:" + namespace + ":" + name
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, clientcmd.WriteToFile(*config, kubeconfig))
 

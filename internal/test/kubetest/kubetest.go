@@ -1,13 +1,13 @@
 // Package kubetest gives tests a real Kubernetes cluster.
 //
-// It is the one of the kubeconfig that SANDSHELL_TEST_KUBECONFIG names; without that the tests of
-// one program share one that this package starts (package cluster, below this one) and [Main] ends.
-// A test that breaks a cluster starts one of its own. Where the machine cannot have one, the tests
-// skip with the reason; with CI=true they fail.
+// If SANDSHELL_TEST_KUBECONFIG names a kubeconfig, it is that cluster. Else the tests of one
+// program share one that this package starts (package cluster, below this one) and [Main] ends. A
+// test that breaks a cluster starts one of its own. If the machine cannot run one, the tests skip
+// with the reason, or fail if CI is true.
 //
-// In its own clusters there are no kube-proxy, DNS or registry, and nobody enforces a
-// NetworkPolicy. Pod Security admission works. The test images of the local Docker engine are on
-// every node, as "sandshell-test" and so on: with imagePullPolicy IfNotPresent.
+// Its own clusters have no kube-proxy, DNS or registry, and do not enforce a NetworkPolicy. Pod
+// Security admission works. The test images of the local Docker engine are on every node, as
+// "sandshell-test" and so on: with imagePullPolicy IfNotPresent.
 package kubetest
 
 import (
@@ -35,14 +35,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Env names the environment's variable with the kubeconfig of a cluster that is to be used.
+// Env is the environment variable that names the kubeconfig of the cluster to use.
 const Env = "SANDSHELL_TEST_KUBECONFIG"
 
 // BoxdImage is an image that has this library's boxd as /boxd, and nothing else. The clusters that
 // Shared and Start start have it.
 const BoxdImage = "localhost/sandshell-boxd:1"
 
-// A Cluster is a running one, whose nodes were ready.
+// A Cluster is a running cluster, whose nodes have been ready.
 type Cluster struct {
 	Kubeconfig string       // its path; its user may do all
 	Config     *rest.Config // what that says
@@ -137,9 +137,9 @@ func Shared(t testing.TB) *Cluster {
 	return usable(t, shared.cluster, shared.err)
 }
 
-// Start starts a cluster of the test's own, with 1 to 9 nodes, and ends it with the test. A node
-// that has been silent for grace is taken for lost, and its pods are given up after half of that
-// more (Kubernetes' own figures are 50 s and 300 s).
+// Start starts a cluster for one test, with 1 to 9 nodes, and ends it with the test. A node that
+// has been silent for grace counts as lost, and its pods are given up half as long after that. (The
+// figures of Kubernetes itself are 50 s and 300 s.)
 func Start(t testing.TB, nodes int, grace time.Duration) *Cluster {
 	t.Helper()
 	c, err := start(nodes, grace)
@@ -173,7 +173,7 @@ func (c *Cluster) Order(t testing.TB, verb, part string) {
 	require.Equal(t, "ok\n", answer)
 }
 
-// Core is a client for pods, namespaces, nodes and so on.
+// Core returns a client for pods, namespaces, nodes and so on.
 func (c *Cluster) Core(t testing.TB) *typedv1.CoreV1Client {
 	t.Helper()
 	client, err := rest.HTTPClientFor(c.Config)
@@ -188,8 +188,8 @@ func (c *Cluster) Core(t testing.TB) *typedv1.CoreV1Client {
 // Standard.
 var Restricted = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
 
-// Namespace makes a namespace for the test, with labels, which may be nil, and has the test's end
-// remove it. Its default service account is there.
+// Namespace makes a namespace for the test, with labels, which may be nil, and removes it when the
+// test ends. The namespace has its default service account when Namespace returns.
 func (c *Cluster) Namespace(t testing.TB, labels map[string]string) string {
 	t.Helper()
 	core := c.Core(t)
@@ -213,7 +213,7 @@ func (c *Cluster) Namespace(t testing.TB, labels map[string]string) string {
 	return ns.Name
 }
 
-// Stop ends the cluster that Shared has started, if it has.
+// Stop ends the cluster that Shared has started, if there is one.
 func Stop() error {
 	if c := shared.cluster; c != nil && c.program != nil {
 		return c.program.stop()

@@ -67,7 +67,7 @@ func StartProxy(t testing.TB, to string) *Proxy {
 	return p
 }
 
-// Cut closes all connections that there are.
+// Cut closes all current connections.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +76,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Down closes all connections that there are, and each new one, until Up.
+// Down closes all current connections, and each new one, until Up.
 func (p *Proxy) Down() {
 	p.mu.Lock()
 	p.down = true
@@ -91,13 +91,13 @@ func (p *Proxy) Up() {
 	p.down = false
 }
 
-// Silence drops what comes from now on, either way. To be called once.
+// Silence drops what comes from then on, either way. Call it once only.
 func (p *Proxy) Silence() { close(p.silent) }
 
 // Corrupt changes a bit of the next piece that the server sends.
 func (p *Proxy) Corrupt() { p.corrupt.Store(true) }
 
-// Through is the server as it is reached through a proxy, which ends with the test.
+// Through returns the server as it is reached through a proxy, which ends with the test.
 func (s *Server) Through(t testing.TB) (*Server, *Proxy) {
 	p := StartProxy(t, s.Address)
 	return &Server{Address: p.Address, User: s.User, Key: s.Key, KeyFile: s.KeyFile,

@@ -27,8 +27,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Server is an OpenSSH server on loopback, of one test's own: its own configuration, host key and
-// port.
+// A Server is an OpenSSH server on loopback for one test, with a configuration, a host key and a
+// port of its own.
 type Server struct {
 	Address string     // host and port
 	User    string     // who may log in: this process's user
@@ -43,7 +43,7 @@ type Server struct {
 	log     bytes.Buffer // may be read once cmd has ended
 }
 
-// NewKey makes a key, and writes it to file unless that is empty.
+// NewKey makes a key, and writes it to file if file is not empty.
 func NewKey(t testing.TB, file string) ssh.Signer {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -58,7 +58,7 @@ func NewKey(t testing.TB, file string) ssh.Signer {
 	return signer
 }
 
-// Start starts a server, with lines added to its configuration, that ends with the test. Where
+// Start starts a server, with lines added to its configuration. The server ends with the test. If
 // there is no sshd, the test is skipped.
 func Start(t testing.TB, lines ...string) *Server {
 	t.Helper()
@@ -121,7 +121,7 @@ func (s *Server) start(t testing.TB) {
 	}
 }
 
-// program is the sshd of this machine, "" if there is none.
+// program is the path of this machine's sshd; "" if there is none.
 func program() string {
 	path, err := exec.LookPath("/usr/sbin/sshd")
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Server) end() {
 	s.cmd.Wait() // they have its standard error, too
 }
 
-// Sessions are the processes that serve the connections that there are.
+// Sessions returns the processes that serve the current connections.
 func (s *Server) Sessions() (pids []int) {
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.cmd.Process.Pid,
 		s.cmd.Process.Pid))
@@ -198,8 +198,8 @@ func (s *Server) Connect(ctx context.Context) (*sshconn.Conn, error) {
 	}, nil)
 }
 
-// without returns the defaults that lines do not set: of two lines, sshd takes the first, but of
-// host keys all.
+// without returns the defaults that lines do not set. If a setting comes twice, sshd takes the
+// first one, but it takes all host keys.
 func without(lines, defaults []string) []string {
 	return slices.DeleteFunc(defaults, func(d string) bool {
 		keyword, _, _ := strings.Cut(d, " ")

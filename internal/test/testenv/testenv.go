@@ -1,4 +1,4 @@
-// Package testenv says how much of the tests is wanted: what a person waits for, or everything.
+// Package testenv says which tests are to run: those that a person waits for, or all.
 package testenv
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 )
 
-// All reports whether every test is to run: SANDSHELL_TEST is "all" or "full". It is the one switch
-// there is: "make test" leaves it out, "make test-all" and "make nightly" set it.
+// All reports whether every test is to run: whether SANDSHELL_TEST is "all" or "full". There is no
+// other switch. "make test" does not set it, "make test-all" and "make nightly" do.
 func All() bool { return os.Getenv("SANDSHELL_TEST") == "all" || Full() }
 
 // Full reports whether every test is to run at its full count: SANDSHELL_TEST is "full".
@@ -71,8 +71,8 @@ func record(t testing.TB, list string) {
 	}
 }
 
-// Some adds to the options of the conformance suite that only these groups are wanted, unless
-// everything is.
+// Some adds an option to those of the conformance suite: only these groups run, unless every test
+// is to run.
 func Some(names ...string) sandboxtest.Option {
 	if All() {
 		names = nil
