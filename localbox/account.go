@@ -5,12 +5,12 @@ import (
 	"os/user"
 	"strconv"
 
-	"github.com/sandshell/sandshell/sandbox/shellbox/program"
+	"github.com/sandshell/sandshell/internal/programs"
 )
 
 // findAccount asks os/user, which also knows the users of a directory service. It does not know
 // their shells, so those are looked up in /etc/passwd.
-func findAccount(name string, uid int) (*program.Account, error) {
+func findAccount(name string, uid int) (*programs.Account, error) {
 	var u *user.User
 	var err error
 	if name != "" {
@@ -21,7 +21,7 @@ func findAccount(name string, uid int) (*program.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &program.Account{Groups: []int{}, Name: u.Username, Home: u.HomeDir}
+	a := &programs.Account{Groups: []int{}, Name: u.Username, Home: u.HomeDir}
 	if a.UID, err = strconv.Atoi(u.Uid); err == nil {
 		a.GID, err = strconv.Atoi(u.Gid)
 	}
@@ -37,7 +37,7 @@ func findAccount(name string, uid int) (*program.Account, error) {
 			a.Groups = append(a.Groups, gid)
 		}
 	}
-	if listed, err := program.ReadAccount(u.Username, a.UID); err == nil {
+	if listed, err := programs.ReadAccount(u.Username, a.UID); err == nil {
 		a.Shell = listed.Shell
 	}
 	return a, nil

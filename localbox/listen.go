@@ -5,8 +5,8 @@ import (
 	"net"
 	"os"
 
+	"github.com/sandshell/sandshell/internal/programs"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
-	"github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
 var _ shellbox.ListenHost = (*host)(nil)
@@ -18,7 +18,7 @@ func (h *host) Listen(ctx context.Context, network, address string) (net.Listene
 		if err != nil {
 			return nil, err
 		}
-		return program.Listener{Listener: l}, nil
+		return programs.Listener{Listener: l}, nil
 	}
 	path, err := expandHome(address)
 	if err != nil {
@@ -32,5 +32,5 @@ func (h *host) Listen(ctx context.Context, network, address string) (net.Listene
 		l.Close()
 		return nil, &net.OpError{Op: "listen", Net: network, Addr: l.Addr(), Err: err}
 	}
-	return program.Listener{Listener: l}, nil
+	return programs.Listener{Listener: l}, nil
 }

@@ -22,11 +22,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sandshell/sandshell/internal/programs"
 	"github.com/sandshell/sandshell/internal/tempdir"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
-	"github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
 // A LocalBox is a sandbox on this machine. New makes one.
@@ -54,7 +54,7 @@ func New(ctx context.Context, c Config) (*LocalBox, error) {
 }
 
 func newBox(ctx context.Context, c Config) (*LocalBox, error) {
-	if !program.Supported {
+	if !programs.Supported {
 		return nil, fmt.Errorf("%w on this system, which has no terminals as Unix has them: use "+
 			"package sshbox, or WSL", errors.ErrUnsupported)
 	}

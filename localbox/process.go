@@ -2,18 +2,17 @@ package localbox
 
 import (
 	"os"
-	"os/exec"
 
+	"github.com/sandshell/sandshell/internal/programs"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
-	"github.com/sandshell/sandshell/sandbox/shellbox/program"
 )
 
 // A process is one of this machine.
-type process struct{ *program.Process }
+type process struct{ *programs.Process }
 
 // start starts a program.
 func start(p shellbox.Program) (*process, error) {
-	account, err := program.AccountOf(p.User, findAccount)
+	account, err := programs.AccountOf(p.User, findAccount)
 	if err != nil {
 		return nil, err
 	}
@@ -28,24 +27,15 @@ func start(p shellbox.Program) (*process, error) {
 	if p.ReplaceEnv {
 		cmd.Env = append([]string{}, p.Env...) // without PWD; nil would be this program's
 	}
-	started, err := startCommand(cmd, p)
+	o := programs.Options{Joined: p.Joined}
+	if t := p.Terminal; t != nil {
+		o.Terminal, o.Commands, o.Rows, o.Cols = true, t.Commands, t.Rows, t.Cols
+	}
+	started, err := programs.Start(cmd, o)
 	if err != nil {
 		return nil, err
 	}
 	return &process{started}, nil
-}
-
-func startCommand(cmd *exec.Cmd, p shellbox.Program) (*program.Process, error) {
-	t := p.Terminal
-	switch {
-	case t == nil && p.Joined:
-		return program.StartJoined(cmd)
-	case t == nil:
-		return program.Start(cmd)
-	case t.Commands:
-		return program.StartShell(cmd, t.Rows, t.Cols)
-	}
-	return program.StartOnTerminal(cmd, t.Rows, t.Cols)
 }
 
 // Wait implements shellbox.Process.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"syscall"
 
-	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
+	"github.com/sandshell/sandshell/internal/programs"
 )
 
 // Children are the programs that boxd has started. As process 1, boxd also inherits all orphans,

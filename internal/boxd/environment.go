@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
+	"github.com/sandshell/sandshell/internal/programs"
 )
 
 // ourAccount returns what the image's /etc/passwd says about boxd's user, who is also the user of

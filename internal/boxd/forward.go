@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
+	"github.com/sandshell/sandshell/internal/programs"
 	"golang.org/x/crypto/ssh"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/archive"
 	"github.com/sandshell/sandshell/internal/boxd/wire"
-	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
+	"github.com/sandshell/sandshell/internal/programs"
 	"golang.org/x/crypto/ssh"
 )
 

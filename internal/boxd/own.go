@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
-	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
+	"github.com/sandshell/sandshell/internal/programs"
 	"golang.org/x/sys/unix"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/tty"
-	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
+	"github.com/sandshell/sandshell/internal/programs"
 	"golang.org/x/crypto/ssh"
 )
 

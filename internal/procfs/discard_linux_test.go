@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
-	"github.com/sandshell/sandshell/sandbox/shellbox/program"
+	"github.com/sandshell/sandshell/internal/programs"
 )
 
 // openTerminal returns both ends of a terminal, what it echoes, and its number.
 func openTerminal(t *testing.T) (master, end *os.File, tty int) {
 	t.Helper()
-	master, end, err := program.OpenTerminal(24, 80)
+	master, end, err := programs.OpenTerminal(24, 80)
 	require.NoError(t, err)
 	st, err := end.Stat()
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func untilGiven(wait string) string {
 }
 
 func BenchmarkDiscard(b *testing.B) {
-	_, end, err := program.OpenTerminal(24, 80)
+	_, end, err := programs.OpenTerminal(24, 80)
 	require.NoError(b, err)
 	st, err := end.Stat()
 	require.NoError(b, err)

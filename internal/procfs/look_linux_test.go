@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
-	"github.com/sandshell/sandshell/sandbox/shellbox/program"
+	"github.com/sandshell/sandshell/internal/programs"
 )
 
 // A session is a shell on a terminal whose commands come from a pipe, as the engine's.
@@ -30,7 +30,7 @@ func startSession(t testing.TB) *session {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("this machine has no bash")
 	}
-	master, end, err := program.OpenTerminal(24, 80)
+	master, end, err := programs.OpenTerminal(24, 80)
 	require.NoError(t, err)
 	in, commands, err := os.Pipe()
 	require.NoError(t, err)

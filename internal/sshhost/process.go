@@ -13,7 +13,7 @@ import (
 	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
-	programs "github.com/sandshell/sandshell/sandbox/shellbox/program"
+	"github.com/sandshell/sandshell/internal/programs"
 )
 
 // A process is a program on a channel of its own.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
-	"github.com/sandshell/sandshell/sandbox/shellbox/program"
+	"github.com/sandshell/sandshell/internal/programs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -22,7 +22,7 @@ func Users(t *testing.T, h interface {
 	if os.Getuid() != 0 {
 		t.Skip("only root becomes another user: run it as root")
 	}
-	nobody, err := program.ReadAccount("nobody", -1)
+	nobody, err := programs.ReadAccount("nobody", -1)
 	if err != nil {
 		t.Skipf("this machine has no account to become: %v", err)
 	}

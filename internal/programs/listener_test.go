@@ -1,4 +1,4 @@
-package program_test
+package programs_test
 
 import (
 	"net"
@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sandshell/sandshell/sandbox/shellbox/program"
+	"github.com/sandshell/sandshell/internal/programs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -32,9 +32,9 @@ func TestListener(t *testing.T) {
 	require.NoError(t, err)
 	address := l.Addr().String()
 	for n := range 2000 {
-		require.NoError(t, program.Listener{Listener: l}.Close())
+		require.NoError(t, programs.Listener{Listener: l}.Close())
 		l, err = net.Listen("tcp", address)
 		require.NoErrorf(t, err, "the %dth time", n)
 	}
-	require.NoError(t, program.Listener{Listener: l}.Close())
+	require.NoError(t, programs.Listener{Listener: l}.Close())
 }

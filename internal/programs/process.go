@@ -1,4 +1,4 @@
-package program
+package programs
 
 import (
 	"errors"
@@ -14,11 +14,10 @@ import (
 )
 
 // A Process is a program that has been started, the leader of a process session of its own. Its
-// methods are those of a shellbox.Process, which says what they have to do; what they do beyond it
-// is said here. They may be called from several goroutines.
+// methods are those of a shellbox.Process; their comments here say only what is particular to this
+// one. They may be called concurrently.
 //
-// The streams and the end of the process are taken care of by Close and by Wait: both have to be
-// called, in any order.
+// Close releases the streams, and Wait the process: the caller must call both, in any order.
 type Process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -26,13 +25,13 @@ type Process struct {
 	stderr io.ReadCloser // nil with a terminal
 
 	screen   *screen   // nil without a terminal
-	keyboard *Keyboard // nil without
+	keyboard *Keyboard // nil without a terminal
 	tty      int       // the terminal's number
-	commands *os.File  // nil unless StartShell has started it
+	commands *os.File  // nil without Options.Commands
 
 	close  sync.Once
 	wait   func() error
-	reaped atomic.Bool // the id may be another process's
+	reaped atomic.Bool // Wait has returned, so the id may belong to another process
 }
 
 func newProcess(cmd *exec.Cmd) *Process {
@@ -44,17 +43,38 @@ func newProcess(cmd *exec.Cmd) *Process {
 	return p
 }
 
-// Start starts cmd on three pipes. Its Path, Args, Env and Dir count, and its SysProcAttr, of which
-// Setsid is set here; Command makes one.
-//
-// A program that ignores signals, because it was started so (nohup, or "&" in a script) or by
-// signal.Ignore, does not pass that on: SIGHUP, SIGINT, SIGQUIT, SIGPIPE and SIGTERM have their
-// default dispositions in what is started.
-func Start(cmd *exec.Cmd) (*Process, error) { return startOnPipes(cmd, false) }
+// Options say on what a program is started. The zero value is three pipes.
+type Options struct {
+	// Joined: standard error goes where standard output goes, and Stderr is empty.
+	Joined bool
 
-// StartJoined is Start for shellbox.Program's Joined: the program's standard error is its standard
-// output, and Stderr is empty.
-func StartJoined(cmd *exec.Cmd) (*Process, error) { return startOnPipes(cmd, true) }
+	// Terminal: the program is started on a new terminal of Rows and Cols characters, as
+	// OpenTerminal makes it. A Keyboard types what is written to Stdin, so Stdout must be read all
+	// the time.
+	Terminal   bool
+	Rows, Cols int
+
+	// Commands: with Terminal, the program is a shell whose standard input is a pipe, which
+	// Process.Commands writes to (see OpenCommands). The terminal is its standard output, its
+	// standard error and its controlling terminal. A Guard reads it.
+	Commands bool
+}
+
+// Start starts cmd. Of cmd it uses Path, Args, Env and Dir, and SysProcAttr, where it sets Setsid.
+// Command makes such a cmd.
+//
+// SIGHUP, SIGINT, SIGQUIT, SIGPIPE and SIGTERM have their default dispositions in what is started,
+// even if this program ignores them: because it was started so (by nohup, or with "&" in a script),
+// or by signal.Ignore.
+func Start(cmd *exec.Cmd, o Options) (*Process, error) {
+	switch {
+	case !o.Terminal:
+		return startOnPipes(cmd, o.Joined)
+	case o.Commands:
+		return startShell(cmd, o.Rows, o.Cols)
+	}
+	return startOnTerminal(cmd, o.Rows, o.Cols)
+}
 
 func startOnPipes(cmd *exec.Cmd, joined bool) (*Process, error) {
 	ours, theirs, err := OpenPipes()
@@ -75,9 +95,7 @@ func startOnPipes(cmd *exec.Cmd, joined bool) (*Process, error) {
 	return p, nil
 }
 
-// StartOnTerminal is Start on a new terminal of that size, in characters, as OpenTerminal makes it.
-// What is written to Stdin is typed by a Keyboard, so Stdout has to be read all along.
-func StartOnTerminal(cmd *exec.Cmd, rows, cols int) (*Process, error) {
+func startOnTerminal(cmd *exec.Cmd, rows, cols int) (*Process, error) {
 	master, end, err := OpenTerminal(rows, cols)
 	if err != nil {
 		return nil, err
@@ -86,11 +104,7 @@ func StartOnTerminal(cmd *exec.Cmd, rows, cols int) (*Process, error) {
 	return startOn(cmd, master, end, end)
 }
 
-// StartShell is StartOnTerminal for a shell whose commands come on a pipe, as shellbox.Terminal's
-// Commands wants it: the program's standard input is that pipe (OpenCommands), which Commands
-// writes to, and the terminal is its standard output, its standard error and its controlling
-// terminal. A Guard reads that.
-func StartShell(cmd *exec.Cmd, rows, cols int) (*Process, error) {
+func startShell(cmd *exec.Cmd, rows, cols int) (*Process, error) {
 	read, write, err := OpenCommands()
 	if err != nil {
 		return nil, err
@@ -115,7 +129,7 @@ func StartShell(cmd *exec.Cmd, rows, cols int) (*Process, error) {
 	return p, nil
 }
 
-// startOn starts cmd on a terminal, of which it closes the master if that fails.
+// startOn starts cmd on a terminal. If that fails, it closes the master.
 func startOn(cmd *exec.Cmd, master, end, stdin *os.File) (*Process, error) {
 	if err := start(cmd, [3]*os.File{stdin, end, end}, true); err != nil {
 		master.Close()
@@ -131,17 +145,17 @@ func startOn(cmd *exec.Cmd, master, end, stdin *os.File) (*Process, error) {
 // PID returns the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// TTY returns the number of the program's terminal, as proc.Process has it; 0 without a terminal,
-// and where terminals have no numbers.
+// TTY returns the number of the program's terminal, as in proc.Process. It is 0 without a terminal,
+// and on systems whose terminals have no numbers.
 func (p *Process) TTY() int { return p.tty }
 
-// Stdin is the program's standard input or, with a terminal, types on that; closing it does nothing
-// then.
+// Stdin is the program's standard input. With a terminal it types on that, and its Close does
+// nothing.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 
-// Commands writes to the pipe that is the standard input of what StartShell has started; nil for
-// any other program. A Write blocks while the pipe is full (Linux: 64 KiB). Close frees it, and so
-// does the end of the last process that has the pipe open to read.
+// Commands writes to the pipe of a program with Options.Commands; nil for any other. A Write blocks
+// while the pipe is full (Linux: 64 KiB). It returns when Commands is closed, and when the last
+// process that has the pipe open for reading ends.
 func (p *Process) Commands() io.WriteCloser {
 	if p.commands == nil {
 		return nil // not a non-nil interface that holds nil
@@ -149,8 +163,8 @@ func (p *Process) Commands() io.WriteCloser {
 	return p.commands
 }
 
-// Stdout is the program's standard output, or what its terminal shows. With a terminal it ends when
-// no process has that open any more.
+// Stdout is the program's standard output, or what its terminal shows. A terminal's output ends when
+// no process has the terminal open.
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
 // Stderr is the program's standard error; nil with a terminal.
@@ -170,9 +184,9 @@ func (p *Process) Resize(rows, cols int) error {
 	return Resize(p.screen, rows, cols)
 }
 
-// Wait waits for the program's end, and returns its exit status and 0, or 128+n and n if signal n
-// ended it: the Code and the Signal of a shellbox.Status. It does not wait for the end of the
-// output. The error says that there is no status.
+// Wait waits for the program's end, and returns the Code and the Signal of a shellbox.Status: the
+// exit status and 0, or 128+n and n if signal n ended the program. It does not wait for the end of
+// the output. An error says that there is no status.
 func (p *Process) Wait() (code, signal int, err error) {
 	var exit *exec.ExitError
 	if err := p.wait(); err != nil && !errors.As(err, &exit) {
@@ -184,10 +198,10 @@ func (p *Process) Wait() (code, signal int, err error) {
 	return p.cmd.ProcessState.ExitCode(), 0, nil
 }
 
-// Settle waits, for about limit, until all that has been printed on the terminal up to now has been
-// read, and its reader is done with it: has called Read again. A Host that looks at its processes
-// itself (hostapi.Processes) calls it after the look. busy: that has not come about. Without a
-// terminal it returns at once.
+// Settle waits until all that had been printed on the terminal before the call has been read, and
+// the reader has called Read again. It waits for about limit; busy reports that this was not
+// enough. A Host that implements hostapi.Processes calls it after the look. Without a terminal it
+// returns at once.
 func (p *Process) Settle(limit time.Duration) (busy bool) {
 	s := p.screen
 	return s != nil && !tty.Within(limit, func() bool {
@@ -195,13 +209,13 @@ func (p *Process) Settle(limit time.Duration) (busy bool) {
 	})
 }
 
-// Ended reports whether Wait has seen the program's end. The process's id may be another's from
+// Ended reports whether Wait has seen the program's end. The id may belong to another process from
 // then on.
 func (p *Process) Ended() bool { return p.reaped.Load() }
 
-// Discard is Keyboard.Discard for the terminal's Keyboard, with the terminal's number for flush. It
-// is for a Host that looks at its processes itself (hostapi.Processes). Without a terminal, and
-// where terminals have no numbers, it does nothing.
+// Discard is Keyboard.Discard of the terminal's Keyboard. flush gets the terminal's number. Discard
+// is for a Host that implements hostapi.Processes. Without a terminal, and on systems whose
+// terminals have no numbers, it does nothing.
 func (p *Process) Discard(limit time.Duration, flush func(tty int) int) (dropped int) {
 	if p.tty == 0 {
 		return 0
@@ -209,8 +223,8 @@ func (p *Process) Discard(limit time.Duration, flush func(tty int) int) (dropped
 	return p.keyboard.Discard(limit, func() int { return flush(p.tty) })
 }
 
-// Close closes the streams: reads and writes under way return, and a terminal hangs up. Closing
-// again does nothing. It always returns nil.
+// Close closes the streams: reads and writes under way return, and a terminal hangs up. It returns
+// nil. Closing again does nothing.
 func (p *Process) Close() error {
 	p.close.Do(func() {
 		p.stdin.Close()
@@ -228,11 +242,11 @@ func (p *Process) Close() error {
 // A screen is a terminal's master whose reads are counted.
 type screen struct {
 	*os.File
-	read  atomic.Int64 // so many bytes
-	waits atomic.Bool  // the reader is done with what it got, and waits for more
+	read  atomic.Int64 // how many bytes have been read
+	waits atomic.Bool  // a Read is under way, so the reader is done with what it got before
 }
 
-// Read ends with io.EOF when nobody has the terminal open any more, of which Linux says EIO.
+// Read returns io.EOF when no process has the terminal open. Linux's error for that is EIO.
 func (s *screen) Read(b []byte) (int, error) {
 	s.waits.Store(true)
 	n, err := s.File.Read(b)

@@ -1,5 +1,5 @@
 //go:build !linux
 
-package program
+package programs
 
 func wasStopped(int) bool { return false }

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package program_test
+package programs_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/sandshell/sandshell/sandbox/shellbox/program"
+	"github.com/sandshell/sandshell/internal/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,9 +30,9 @@ type desk struct {
 }
 
 func sit(t *testing.T, script string) *desk {
-	cmd, err := program.Command([]string{"sh", "-c", script}, "", os.Environ())
+	cmd, err := programs.Command([]string{"sh", "-c", script}, "", os.Environ())
 	require.NoError(t, err)
-	master, end, err := program.OpenTerminal(24, 80)
+	master, end, err := programs.OpenTerminal(24, 80)
 	require.NoError(t, err)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = end, end, end
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -74,11 +74,11 @@ func (d *desk) shows(t *testing.T, text string) {
 
 // keyboard returns one that can ask the terminal, or one that has to go by its output, as over a
 // connection.
-func (d *desk) keyboard(asks bool) *program.Keyboard {
+func (d *desk) keyboard(asks bool) *programs.Keyboard {
 	if asks {
-		return program.NewKeyboard(d.master, d.total)
+		return programs.NewKeyboard(d.master, d.total)
 	}
-	return program.NewKeyboard(struct{ io.Writer }{d.master}, d.total)
+	return programs.NewKeyboard(struct{ io.Writer }{d.master}, d.total)
 }
 
 func eachKeyboard(t *testing.T, test func(t *testing.T, asks bool)) {
