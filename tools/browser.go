@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sandshell/sandshell/internal/lazy"
 	"github.com/sandshell/sandshell/plugin/browser"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/tools/internal/lazy"
 )
 
 // Browser returns the tools of a Chromium in a box that has the plugin browser: browser_open,

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/lazy"
 	"github.com/sandshell/sandshell/internal/terminal"
 	"github.com/sandshell/sandshell/plugin/jupyter"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/tools/internal/lazy"
 )
 
 // Python returns the tools of an IPython kernel in a box that has the plugin jupyter: python and

@@ -50,7 +50,7 @@ func (b *Box) listen(ctx context.Context, network, address string) (net.Listener
 	if err := checkNetwork(network); err != nil {
 		return fail(err)
 	}
-	if err := b.refusesUnix(network); err != nil {
+	if err := b.refuseUnix(network); err != nil {
 		return fail(err)
 	}
 	host, ok := b.host.(ListenHost)

@@ -27,12 +27,12 @@ func shown(text string) string {
 	return text
 }
 
-// Dial implements sandbox.Sandbox.
+// Dial implements sandbox.Sandbox. The connection ends with the box.
 func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if err := checkNetwork(network); err != nil {
 		return nil, fmt.Errorf("dial %s %s: %w", shown(network), shown(address), err)
 	}
-	if err := b.refusesUnix(network); err != nil {
+	if err := b.refuseUnix(network); err != nil {
 		return nil, fmt.Errorf("dial %s %s: %w", shown(network), shown(address), err)
 	}
 	ctx, done, err := b.call(ctx)
@@ -58,7 +58,7 @@ func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	return t, nil
 }
 
-// socketPath makes the path of a socket one that is the same on every host.
+// socketPath returns the absolute path of a socket.
 func (b *Box) socketPath(ctx context.Context, name string) (string, error) {
 	at, err := b.filePath(name)
 	if err != nil || at[0] != '~' {
@@ -67,7 +67,7 @@ func (b *Box) socketPath(ctx context.Context, name string) (string, error) {
 	return b.files.Expand(ctx, "dial", name)
 }
 
-// track has a connection end with the box.
+// track returns a connection that is closed with the box.
 func (b *Box) track(conn net.Conn, noticed bool) (net.Conn, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,7 +80,7 @@ func (b *Box) track(conn net.Conn, noticed bool) (net.Conn, error) {
 	return t, nil
 }
 
-// A tracked connection ends with its box.
+// A tracked connection is closed with its box.
 type tracked struct {
 	net.Conn
 	box     *Box
@@ -97,7 +97,8 @@ func (t *tracked) Close() error {
 	return t.Conn.Close()
 }
 
-// CloseWrite ends the writing half, where the connection has halves.
+// CloseWrite closes the writing half of a connection that has one. For others the error is
+// errors.ErrUnsupported.
 func (t *tracked) CloseWrite() error {
 	if c, ok := t.Conn.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
@@ -105,14 +106,14 @@ func (t *tracked) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// closeConnections ends all listeners and connections.
+// closeConnections closes all listeners and connections.
 func (b *Box) closeConnections() {
 	b.mu.Lock()
 	listeners, conns := b.listeners, b.conns
 	b.listeners, b.conns = nil, nil
 	b.mu.Unlock()
 	var closing sync.WaitGroup
-	for l := range listeners { // at once: each may have to wait for the host
+	for l := range listeners { // all at once: each may have to wait for the host
 		closing.Go(func() { l.Listener.Close() })
 	}
 	closing.Wait()

@@ -7,13 +7,11 @@ import (
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
-// questionLimit bounds a question about processes, with the time that a cut connection takes to be
-// made again.
+// questionLimit bounds a question about processes. It includes the time to reconnect after a cut.
 const questionLimit = 10 * time.Second
 
-// asked returns the answer to a question about processes. If the host has none, that is logged and
-// not fatal. The question does not end with the caller's context, because the answer is mostly
-// needed to kill the caller's command.
+// asked calls ask, a question about processes, and logs its error. ask does not get the caller's
+// context, because most answers are needed to kill a command whose context has ended.
 func asked[A any](b *Box, question string, ask func(context.Context) (A, error)) (A, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), questionLimit)
 	defer cancel()
@@ -24,7 +22,7 @@ func asked[A any](b *Box, question string, ask func(context.Context) (A, error))
 	return answer, err
 }
 
-// tree returns these processes and their descendants; nil if the host does not tell.
+// tree returns these processes and their descendants; nil if the host does not answer.
 func (b *Box) tree(pids ...int) []proc.Process {
 	ps, _ := asked(b, "tree", func(ctx context.Context) ([]proc.Process, error) {
 		return b.processes.Tree(ctx, pids...)
@@ -32,7 +30,7 @@ func (b *Box) tree(pids ...int) []proc.Process {
 	return ps
 }
 
-// treeOf returns what tree returns, and the process itself; nil if that process no longer exists.
+// treeOf returns the process, nil if it no longer exists, and the result of tree.
 func (b *Box) treeOf(pid int) (*proc.Process, []proc.Process) {
 	ps := b.tree(pid)
 	for i := range ps {
@@ -43,14 +41,14 @@ func (b *Box) treeOf(pid int) (*proc.Process, []proc.Process) {
 	return nil, ps
 }
 
-// look looks at a session's shell, and at what waits for its terminal.
+// look looks at a session's shell, and at the threads that wait for its terminal.
 func (b *Box) look(p Process) (proc.Look, error) {
 	return asked(b, "look", func(ctx context.Context) (proc.Look, error) {
 		return b.processes.Look(ctx, p)
 	})
 }
 
-// discard drops the input of a terminal, and returns how much that was.
+// discard drops the unread input of a terminal, and returns how many bytes that were.
 func (b *Box) discard(p Process) int {
 	n, _ := asked(b, "discard", func(ctx context.Context) (int, error) {
 		return b.processes.Discard(ctx, p)
@@ -58,7 +56,7 @@ func (b *Box) discard(p Process) int {
 	return n
 }
 
-// program returns the directory and the environment of a process; "" and nil: unknown.
+// program returns the directory and the environment of a process; "" and nil if unknown.
 func (b *Box) program(pid int) (dir string, env []string) {
 	asked(b, "program", func(ctx context.Context) (_ struct{}, err error) {
 		dir, env, err = b.processes.Program(ctx, pid)
@@ -73,13 +71,13 @@ func (b *Box) resetModes(tty int) {
 	})
 }
 
-// uptime returns the time since the start of the host; 0: unknown.
+// uptime returns the time since the start of the host; 0 if unknown.
 func (b *Box) uptime() time.Duration {
 	up, _ := asked(b, "uptime", b.processes.Uptime)
 	return up
 }
 
-// send sends the processes the signals, and returns how many were sent.
+// send sends each process each signal, and returns how many signals were sent.
 func (b *Box) send(pids []int, signals ...proc.Signal) (int, error) {
 	return asked(b, "signal", func(ctx context.Context) (int, error) {
 		return b.processes.Signal(ctx, pids, signals...)
@@ -94,8 +92,8 @@ func (b *Box) interrupt(p Process) bool {
 	return sent
 }
 
-// settle waits until what the process has printed up to now has been read; busy: that has not come
-// about.
+// settle waits until all that the process had printed before the call has been read. busy reports
+// that the host's limit was reached first.
 func (b *Box) settle(p Process) (busy bool) {
 	busy, _ = asked(b, "settle", func(ctx context.Context) (bool, error) {
 		return b.processes.Settle(ctx, p)

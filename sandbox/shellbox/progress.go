@@ -2,11 +2,12 @@ package shellbox
 
 import "sync"
 
-// A progress counts what is read, and knows whether what was read last is still being dealt with.
+// A progress counts the bytes that have been read, and the readers that still process their last
+// bytes.
 type progress struct {
 	mu   sync.Mutex
 	n    int64
-	busy int // by so many goroutines
+	busy int // how many readers process their last bytes
 }
 
 func (p *progress) begin(n int) {

@@ -20,15 +20,15 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/output"
 )
 
-// runDelay is how long Run waits, after the program's end, for the end of its output, which a
+// runDelay is how long Run waits after the program's end for the end of its output, which a
 // background process may hold open.
 const runDelay = 2 * time.Second
 
-// runSteps is how often in that time Run asks the host whether it is there.
+// runSteps is how often in that time Run asks the host whether it answers.
 const runSteps = 8
 
-// Run implements sandbox.Sandbox. When a process that the program left in the background still
-// holds its output open two seconds after its end, Run returns with its exit code and an error that
+// Run implements sandbox.Sandbox. If a process that the program left in the background still holds
+// the output open two seconds after the program's end, Run returns the exit code and an error that
 // is exec.ErrWaitDelay. Time in which the host does not answer, because it is paused or its
 // connection is cut, does not count.
 func (b *Box) Run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
@@ -72,7 +72,7 @@ func (b *Box) run(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	return b.runs(ctx, cmd)
 }
 
-// runs is run within a call.
+// runs is run within a call of the box.
 func (b *Box) runs(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	user, err := b.as(cmd.User)
 	if err != nil {
@@ -100,7 +100,7 @@ func (b *Box) runs(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 		return b.notStarted(ctx, err)
 	}
 	defer proc.Close()
-	go func() { // Run does not wait for it: the caller's reader may block for ever
+	go func() { // Run does not wait for this goroutine: the caller's reader may block for ever
 		if cmd.Stdin != nil {
 			io.Copy(proc.Stdin(), cmd.Stdin)
 		}
@@ -123,13 +123,13 @@ func (b *Box) runs(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	case <-exited:
 	case <-ctx.Done():
 		b.killTree(proc.PID())
-		b.killMarked(b.markOf(id)) // what it forked while we looked, or has left its tree
+		b.killMarked(b.markOf(id)) // processes that it forked meanwhile, or that left its tree
 		select {
 		case <-exited:
 		case <-time.After(runDelay):
 		}
 		proc.Close()
-		outputs.leave()
+		outputs.abandon()
 		<-exited
 		if errors.Is(ctxerr.Of(ctx), sandbox.ErrClosed) || status.Code == 0 {
 			return -1, ctxerr.Of(ctx)
@@ -138,7 +138,7 @@ func (b *Box) runs(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	}
 	if err != nil {
 		proc.Close()
-		outputs.leave()
+		outputs.abandon()
 		return -1, b.lostOr(err)
 	}
 	if cmd.OOM != nil {
@@ -147,16 +147,16 @@ func (b *Box) runs(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	err = outputs.finish(ctx, b.answers)
 	if !outputs.done() {
 		proc.Close()
-		outputs.leave()
+		outputs.abandon()
 	}
-	// or the connection has gone silent
+	// The connection may have gone silent.
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, exec.ErrWaitDelay) {
 		err = b.lostWithin(silence, err)
 	}
 	return status.Code, err
 }
 
-// notStarted returns what Run does for a program that could not be started.
+// notStarted returns the results of Run for a program that could not be started.
 func (b *Box) notStarted(ctx context.Context, err error) (int, error) {
 	switch {
 	case ctx.Err() != nil:
@@ -169,15 +169,15 @@ func (b *Box) notStarted(ctx context.Context, err error) (int, error) {
 	return -1, b.lostOr(err)
 }
 
-// outputs are a program's, on their way to the caller's writers.
+// outputs copy a program's outputs to the caller's writers.
 type outputs struct {
-	taken  progress // what the writers have been given
-	errs   [2]error
-	copied chan struct{} // closed at the end of both
+	written progress // of the writers
+	errs    [2]error
+	copied  chan struct{} // closed when both copies have ended
 }
 
-// copyOutputs begins to copy a program's outputs. A nil writer discards; a Process without a
-// standard error of its own may have none.
+// copyOutputs begins to copy a program's outputs. A nil writer discards. A Process may have no
+// Stderr.
 func copyOutputs(p Process, stdout, stderr io.Writer) *outputs {
 	o := &outputs{copied: make(chan struct{})}
 	var copies sync.WaitGroup
@@ -191,7 +191,7 @@ func copyOutputs(p Process, stdout, stderr io.Writer) *outputs {
 		}
 		if way.r != nil {
 			copies.Go(func() {
-				o.errs[i] = drain(way.name, way.w, &watched{r: way.r, progress: &o.taken})
+				o.errs[i] = drain(way.name, way.w, &watched{r: way.r, progress: &o.written})
 			})
 		}
 	}
@@ -208,9 +208,9 @@ func (o *outputs) done() bool {
 	}
 }
 
-// finish waits, after the program's end, for the end of its outputs, and returns the writers'
-// errors; or why it does not wait any longer. It counts steps behind which the host, asked by
-// answers, was there: the end of an output may be on its way from one that is paused, or cut off.
+// finish waits after the program's end for the end of its outputs, and returns the writers' errors,
+// or exec.ErrWaitDelay. A step of its wait counts only if the host has answered after it: while the
+// host is paused or cut off, the end of an output may still be on its way.
 func (o *outputs) finish(ctx context.Context, answers func(context.Context) bool) error {
 	for last, steps := int64(-1), 0; ; {
 		select {
@@ -220,10 +220,10 @@ func (o *outputs) finish(ctx context.Context, answers func(context.Context) bool
 			return ctxerr.Of(ctx)
 		case <-time.After(runDelay / runSteps):
 		}
-		switch n, busy := o.taken.now(); {
+		switch n, busy := o.written.now(); {
 		case busy || n != last:
-			last, steps = n, 0 // there is output, and a writer that takes its time
-		case steps == runSteps: // and one more, for what the last answer came with
+			last, steps = n, 0 // output arrives, or a writer is slow
+		case steps == runSteps: // after one more step, for output that arrived with the last answer
 			return fmt.Errorf("%w: a process that it left in the background holds its output "+
 				"open: redirect that", exec.ErrWaitDelay)
 		case answers(ctx):
@@ -232,17 +232,17 @@ func (o *outputs) finish(ctx context.Context, answers func(context.Context) bool
 	}
 }
 
-// leave waits until the writers have taken what there is, but not for ever: a Write under way stays
-// behind then.
-func (o *outputs) leave() {
+// abandon waits until the writers have what was read, for writerDelay at most. It leaves a Write
+// that blocks longer behind.
+func (o *outputs) abandon() {
 	select {
 	case <-o.copied:
 	case <-time.After(output.WriterDelay):
 	}
 }
 
-// A watched reader tells how much of it has been taken, and whether what was read last is still
-// being written on.
+// A watched reader counts what is read, and knows whether the last bytes are still being written to
+// a writer.
 type watched struct {
 	r io.Reader
 	*progress
@@ -260,15 +260,15 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drain copies until the end of r. If w, which the caller has given as name, fails, panics or ends
-// its goroutine, it reads on, so that the program does not block.
+// drain copies r to w, which errors call name. If w fails, panics or ends its goroutine, drain goes
+// on reading to the end of r, so that the program does not block.
 func drain(name string, w io.Writer, r io.Reader) error {
 	err := <-guard.Go(name, func() error {
 		_, err := io.Copy(w, r)
 		return err
 	})
 	if _, rest := io.Copy(io.Discard, r); errors.Is(rest, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("not all of the output has come: %w", rest)
+		return fmt.Errorf("the end of the output is missing: %w", rest)
 	} else if rest != nil { // it was closed
 		return nil
 	}
@@ -280,8 +280,8 @@ func sameWriter(a, b io.Writer) (same bool) {
 	return a != nil && a == b
 }
 
-// answers asks the host a question, and reports whether that was dealt with in time. A host that is
-// lost says so.
+// answers asks the host a question, and reports whether it reacted in time. An error counts: a host
+// that is lost returns one.
 func (b *Box) answers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, questionLimit)
 	defer cancel()
@@ -289,10 +289,11 @@ func (b *Box) answers(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// silence is how long a host may take to find out that its connection has gone silent.
+// silence bounds the time that a host takes to find out that its connection has gone silent.
 const silence = 8 * time.Second
 
-// lostOr returns why the host is gone, or err if it is there or does not tell soon.
+// lostOr returns why the host is gone. If the host is there, or does not answer soon, it returns
+// err.
 func (b *Box) lostOr(err error) error { return b.lostWithin(5*time.Second, err) }
 
 func (b *Box) lostWithin(limit time.Duration, err error) error {

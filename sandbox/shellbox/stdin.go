@@ -9,8 +9,8 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 )
 
-// A stdin is a Cmd's standard input. If reading it fails, the program is killed by cancel: the end
-// of its input would tell it that it has got all.
+// A stdin is a Cmd's standard input. If a Read fails, cancel kills the program: an end of its input
+// would tell the program that the input is complete.
 type stdin struct {
 	r      io.Reader
 	cancel context.CancelCauseFunc

@@ -11,17 +11,18 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// AsUser returns the same place as a sandbox of another user, whom name names as in [sandbox.User].
-// Its sessions, jobs, programs, files and copies are that user's, and it has a main session of its
-// own, to which the options apply; [sandbox.Dir] is where all that it starts begins, by default the
-// box's directory, or "/" if the user may not enter that. Addresses of "unix" are
-// errors.ErrUnsupported. It does not unwrap, so [sandbox.As] finds nothing that would act as the
-// box's own user.
+// AsUser returns a sandbox in the same place for another user, whom name names as in
+// [sandbox.User]. Its sessions, jobs, programs, files and copies belong to that user. It has a main
+// session of its own, to which opts apply. Programs start in the directory of [sandbox.Dir].
+// Default: the box's directory, or "/" if the user may not enter that.
 //
-// Its Close ends what it has started and nothing else. The box's Close and Detach close it, too.
-// It can become no further user: that is fs.ErrPermission.
+// The result does not unwrap, so [sandbox.As] finds nothing that would act as the box's own user.
+// For addresses of "unix" its Dial and Listen return errors.ErrUnsupported. It cannot become a
+// further user: that is fs.ErrPermission.
 //
-// Errors are those of sandbox.User: for any user but the box's own, the box must be root's.
+// Its Close ends what it has started and nothing else. Close and Detach of the box close it too.
+//
+// Errors are those of sandbox.User: only a box of root can become another user.
 func (b *Box) AsUser(
 	ctx context.Context, name string, opts ...sandbox.SessionOption,
 ) (sandbox.Sandbox, error) {
@@ -60,7 +61,7 @@ func (b *Box) asUser(ctx context.Context, name string, o sandbox.SessionOptions)
 	return v, nil
 }
 
-// as returns the user of something that is started for a caller who has named this one.
+// as returns the user for a program whose caller has named this one; "" is the box's user.
 func (b *Box) as(name string) (string, error) {
 	if name != "" && b.owner != nil && name != b.user {
 		return "", fmt.Errorf("become %q as %q: %w", name, b.user, fs.ErrPermission)
@@ -68,8 +69,8 @@ func (b *Box) as(name string) (string, error) {
 	return cmp.Or(name, b.user), nil
 }
 
-// startIn calls start with the directory that a caller has named or, if that is "", the box's. If
-// the user has to be another one, who may not enter the box's directory, start is called with "/".
+// startIn calls start with the directory that a caller has named; "" is the box's. If the caller
+// has named none, and another user may not enter the box's directory, startIn calls start with "/".
 func (b *Box) startIn(named, user string, start func(dir string) error) error {
 	if err := checkDir(named); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (b *Box) startIn(named, user string, start func(dir string) error) error {
 	return err
 }
 
-// checkDir refuses a directory that is meant to begin at a home: that of which user is not said.
+// checkDir refuses a directory that begins with ~: it does not say whose home that is.
 func checkDir(dir string) error {
 	if dir == "~" || strings.HasPrefix(dir, "~/") {
 		return fmt.Errorf("%w: the directory %q: ~ is not expanded here; give an absolute path, "+
@@ -91,17 +92,17 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// refusesUnix refuses sockets of files where the host's user is not the one of the box: the host
-// would reach them with that user's rights.
-func (b *Box) refusesUnix(network string) error {
+// refuseUnix refuses addresses of "unix" for a box of another user: the host would reach the
+// sockets with the rights of its own user.
+func (b *Box) refuseUnix(network string) error {
 	if network == "unix" && b.owner != nil {
 		return fmt.Errorf("%w for another user than the sandbox's", errors.ErrUnsupported)
 	}
 	return nil
 }
 
-// copier returns the host's own way to copy. It has the rights of the host's user, so a box of
-// another user has none.
+// copier returns the host's Copier. It has the rights of the host's user, so a box of another user
+// does not use it.
 func (b *Box) copier() (Copier, bool) {
 	c, ok := b.host.(Copier)
 	return c, ok && b.owner == nil
@@ -118,7 +119,7 @@ func (b *Box) closeViews() {
 	}
 }
 
-// release lets go of the host.
+// release closes the host, if it is the box's own.
 func (b *Box) release() error {
 	if b.owner != nil {
 		b.owner.mu.Lock()

@@ -8,9 +8,9 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/sandshell/sandshell/internal/guard"
-	"github.com/sandshell/sandshell/internal/lazy"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/tools"
+	"github.com/sandshell/sandshell/tools/internal/lazy"
 )
 
 // A session is what a client's session has here.

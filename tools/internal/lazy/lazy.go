@@ -11,23 +11,24 @@ import (
 )
 
 // A Value is opened when it is first needed: a kernel or a browser takes a second and some
-// megabytes, which nobody may ever use. Its methods may be called from several goroutines.
+// megabytes, and may never be used. The methods may be called concurrently.
 type Value[T interface{ Close() error }] struct {
 	open func(ctx context.Context) (T, error)
 
-	turn   chan struct{} // full while it is opened
+	turn   chan struct{} // full while Get opens it
 	mu     sync.Mutex
-	there  bool
+	isOpen bool
 	closed bool
 	value  T
 }
 
-// New returns a Value that open opens.
+// New returns a Value. Get calls open to open it.
 func New[T interface{ Close() error }](open func(ctx context.Context) (T, error)) *Value[T] {
 	return &Value[T]{open: open, turn: make(chan struct{}, 1)}
 }
 
-// Get returns what is open, or opens it. After Close the error is sandbox.ErrClosed.
+// Get returns the open value, and opens it if it is not open. After Close the error is
+// sandbox.ErrClosed.
 func (l *Value[T]) Get(ctx context.Context) (T, error) {
 	var none T
 	select {
@@ -37,12 +38,12 @@ func (l *Value[T]) Get(ctx context.Context) (T, error) {
 		return none, ctxerr.Of(ctx)
 	}
 	l.mu.Lock()
-	there, closed, value := l.there, l.closed, l.value
+	isOpen, closed, value := l.isOpen, l.closed, l.value
 	l.mu.Unlock()
 	switch {
 	case closed:
 		return none, sandbox.ErrClosed
-	case there:
+	case isOpen:
 		return value, nil
 	}
 	value, err := l.open(ctx)
@@ -51,7 +52,7 @@ func (l *Value[T]) Get(ctx context.Context) (T, error) {
 	}
 	l.mu.Lock()
 	if !l.closed {
-		l.there, l.value = true, value
+		l.isOpen, l.value = true, value
 		l.mu.Unlock()
 		return value, nil
 	}
@@ -59,19 +60,19 @@ func (l *Value[T]) Get(ctx context.Context) (T, error) {
 	return none, errors.Join(sandbox.ErrClosed, value.Close())
 }
 
-// Drop closes what is open, for the next Get to open another.
+// Drop closes the value if it is open. The next Get opens another.
 func (l *Value[T]) Drop() error {
 	l.mu.Lock()
-	there, value := l.there, l.value
-	l.there = false
+	isOpen, value := l.isOpen, l.value
+	l.isOpen = false
 	l.mu.Unlock()
-	if !there {
+	if !isOpen {
 		return nil
 	}
 	return value.Close()
 }
 
-// Close closes what is open, for good. Closing again does nothing.
+// Close closes the value if it is open. Closing again does nothing.
 func (l *Value[T]) Close() error {
 	l.mu.Lock()
 	l.closed = true
