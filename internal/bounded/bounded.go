@@ -1,8 +1,9 @@
-// Package bounded reads what a box says. A box is hostile: a size is a claim, a line or a list may
-// never end, and a program that we start may be another one. So each read has a bound. A read that
-// meets it returns a [*TooLargeError], which says what was too large and what the bound is.
+// Package bounded reads the output of a box. A box is hostile: a size is a claim, a line or a list
+// may never end, and a program may have been replaced. So each read has a bound. A read that
+// exceeds it returns a [*TooLargeError], which says what was too large and what the bound is.
 //
-// Nothing else reads a stream of a box into memory: TestReads, which lint runs, finds what does.
+// All code that reads a stream of a box into memory uses this package. TestReads, which lint runs,
+// finds code that does not.
 package bounded
 
 import (
@@ -18,10 +19,10 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// A TooLargeError says that a box has said more than is read of it.
+// A TooLargeError says that a box has sent more than the reader's bound.
 type TooLargeError struct {
 	What string // what was read, such as "the answer of stat"
-	Max  int64  // how many bytes are read of it
+	Max  int64  // the bound, in bytes
 }
 
 // Error implements error.
@@ -40,8 +41,8 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// ReadAll reads until the end of r, but no more than most bytes. If there are more, it returns the
-// first of them with the error.
+// ReadAll reads r to its end, but at most most bytes. If there are more, it returns the first most
+// bytes with a *TooLargeError.
 func ReadAll(r io.Reader, what string, most int) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
 	if len(data) > most {
@@ -50,8 +51,8 @@ func ReadAll(r io.Reader, what string, most int) ([]byte, error) {
 	return data, err
 }
 
-// Line reads a line of at most most bytes, and returns it without its end. If r ends within the
-// line, it returns what there is of it, and io.EOF.
+// Line reads a line of at most most bytes, and returns it without its "\n". If r ends within the
+// line, it returns the part that was read and io.EOF.
 func Line(r *bufio.Reader, what string, most int) (string, error) {
 	var line []byte
 	for {
@@ -77,7 +78,7 @@ func Line(r *bufio.Reader, what string, most int) (string, error) {
 	}
 }
 
-// BareLine is Line of a reader without a buffer. It reads nothing after the line.
+// BareLine is Line for a reader without a buffer. It reads no byte after the line.
 func BareLine(r io.Reader, what string, most int) (string, error) {
 	var line []byte
 	var b [1]byte
@@ -105,11 +106,11 @@ func Size[N int | int32 | int64 | uint32 | uint64](claimed N, what string, most 
 	return int(claimed), nil
 }
 
-// claimPiece is how much memory a claim gets before as much has come.
+// claimPiece bounds the memory that is allocated for a claimed size before data has arrived.
 const claimPiece = 1 << 20
 
-// Exactly reads as many bytes as a box claims to send, at most most. Memory grows with what comes.
-// If r ends before, the error is io.ErrUnexpectedEOF.
+// Exactly reads as many bytes as a box claims to send, at most most. It allocates memory as the
+// bytes arrive. If r ends earlier, the error is io.ErrUnexpectedEOF.
 func Exactly[N int | int32 | int64 | uint32 | uint64](r io.Reader, claimed N, what string,
 	most int) ([]byte, error) {
 	size, err := Size(claimed, what, most)
@@ -137,19 +138,19 @@ func Exactly[N int | int32 | int64 | uint32 | uint64](r io.Reader, claimed N, wh
 type List struct {
 	What string
 	Max  int64 // bytes
-	Cost int64 // of an item beside its bytes; 0: itemCost
+	Cost int64 // what an item takes beside its bytes; 0: itemCost
 
 	taken int64
 }
 
-// itemCost is what an item takes beside its bytes: about a struct, its pointer, and the room that a
-// growing slice wastes. A string takes StringCost.
+// itemCost is the memory of an item beside its bytes: about that of a struct, its pointer, and the
+// unused room of a growing slice. For a string it is StringCost.
 const (
 	itemCost   = 160
 	StringCost = 40
 )
 
-// Add takes an item of that many bytes into account.
+// Add counts an item of that many bytes. Beyond Max the error is a *TooLargeError.
 func (l *List) Add(size int) error {
 	if l.taken += int64(size) + cmp.Or(l.Cost, itemCost); l.taken > l.Max {
 		return &TooLargeError{What: l.What, Max: l.Max}
@@ -157,12 +158,12 @@ func (l *List) Add(size int) error {
 	return nil
 }
 
-// A Buffer is a writer that keeps what a program of a box prints. Once there is more than Max, its
-// Writes fail with the error that Err returns. It may be used by several goroutines.
+// A Buffer is a writer that keeps the output of a program in a box. Once that exceeds Max, its
+// Writes fail with the error that Err returns. A Buffer may be used concurrently.
 type Buffer struct {
 	What string
 	Max  int
-	Full func(error) // is called once, when there is more than Max, if it is not nil
+	Full func(error) // if not nil, called once, when the output exceeds Max
 
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -197,16 +198,16 @@ func (b *Buffer) Bytes() []byte {
 	return bytes.Clone(b.text.Bytes())
 }
 
-// Err returns a *TooLargeError if there was more than Max.
+// Err returns a *TooLargeError if the output has exceeded Max.
 func (b *Buffer) Err() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err
 }
 
-// Capture returns a Buffer for what a program of a box prints, and a context for the program's Run.
-// If the program prints more than most bytes, that context ends, with the error as its cause: so
-// Run kills the program and returns that error. The caller calls stop at the end.
+// Capture returns a Buffer for the output of a program in a box, and a context for the program's
+// Run. If the program prints more than most bytes, that context ends with a *TooLargeError as its
+// cause: Run kills the program and returns that error. The caller must call stop at the end.
 func Capture(ctx context.Context, what string,
 	most int) (run context.Context, b *Buffer, stop func()) {
 	ctx, cancel := ctxerr.WithCancel(ctx)

@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// Unmarshal is json.Unmarshal of what a box says. A text of few bytes may become values of many:
-// "{}," is a struct of a list. So Unmarshal reads only a text whose values take at most most bytes,
-// by the estimate of Values.
+// Unmarshal is json.Unmarshal for the output of a box. A short text may become large values: "{},"
+// is a struct in a list. So Unmarshal refuses a text whose values take more than most bytes by the
+// estimate of Values.
 func Unmarshal(text []byte, v any, what string, most int64) error {
 	return UnmarshalRaw(text, v, what, most, 0)
 }
 
-// UnmarshalRaw is Unmarshal for a v that has what is in more objects and lists than depth as
-// json.RawMessages: such values take no more than their text. 0 is any depth.
+// UnmarshalRaw is Unmarshal for a v that holds json.RawMessages for what is nested deeper than
+// depth: such values take no more memory than their text. 0 means that v holds none.
 func UnmarshalRaw(text []byte, v any, what string, most int64, depth int) error {
 	count := Values{List: List{What: what, Max: most}, Depth: depth}
 	if _, err := count.Write(text); err != nil {
@@ -26,15 +26,15 @@ func UnmarshalRaw(text []byte, v any, what string, most int64, depth int) error 
 	return nil
 }
 
-// Values is a writer that estimates what the values of a JSON text take in memory beside the text:
-// an object or a list as much as an item of a List, each further value in one StringCost. Once they
-// take more than Max, Write fails.
+// Values is a writer that estimates the memory of the values of a JSON text beside the text itself:
+// for an object or a list that of an item of a List, and StringCost for each further value in one.
+// Once the estimate exceeds Max, Write fails.
 type Values struct {
 	List
-	Depth   int  // what is in more objects and lists than that takes nothing; 0: all does
-	within  int  // so many objects and lists
+	Depth   int  // values that are nested deeper do not count; 0: all values count
+	nesting int  // how many objects and lists are open
 	quoted  bool // within a string
-	escaped bool // behind a backslash of one
+	escaped bool // behind a backslash in a string
 }
 
 // Write implements io.Writer.
@@ -58,11 +58,11 @@ func (v *Values) Write(p []byte) (int, error) {
 		case '"':
 			v.quoted = true
 		case '{', '[':
-			if v.within++; v.counts() {
+			if v.nesting++; v.counts() {
 				err = v.Add(0)
 			}
 		case '}', ']':
-			v.within--
+			v.nesting--
 		case ',':
 			if v.counts() {
 				err = v.Add(StringCost - itemCost)
@@ -75,7 +75,7 @@ func (v *Values) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (v *Values) counts() bool { return v.Depth == 0 || v.within <= v.Depth }
+func (v *Values) counts() bool { return v.Depth == 0 || v.nesting <= v.Depth }
 
-// Reset forgets the text so far: another one begins.
+// Reset prepares v for another text.
 func (v *Values) Reset() { *v = Values{List: List{What: v.What, Max: v.Max}, Depth: v.Depth} }

@@ -11,8 +11,8 @@ import (
 	"syscall"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
-	"github.com/sandshell/sandshell/internal/tty"
 	"github.com/sandshell/sandshell/internal/programs"
+	"github.com/sandshell/sandshell/internal/tty"
 	"golang.org/x/crypto/ssh"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
-	"github.com/sandshell/sandshell/internal/tty"
 	"github.com/sandshell/sandshell/internal/programs"
+	"github.com/sandshell/sandshell/internal/tty"
 	"golang.org/x/sys/unix"
 )
 

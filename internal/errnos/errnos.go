@@ -1,4 +1,4 @@
-// Package errnos knows Unix's errors by the texts that other programs tell them with.
+// Package errnos finds Unix's errors in the messages of programs.
 package errnos
 
 import (
@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// texts are Linux's words for its errors, in the C locale and in small letters: as libc has them,
-// and Go.
+// texts are Linux's texts of its errors in the C locale, as libc and Go have them, in lower case.
 var texts = map[string]syscall.Errno{
 	"file exists":                       syscall.EEXIST,
 	"is a directory":                    syscall.EISDIR,
@@ -35,9 +34,9 @@ var texts = map[string]syscall.Errno{
 	"broken pipe":                       syscall.EPIPE,
 }
 
-// Of returns the error that a message tells, the last if there are several; 0 if it tells none. It
-// stands between colons, or in ksh's brackets: "cat: f: Permission denied", "sh: f: cannot create
-// [Permission denied]", "zsh:1: permission denied: f".
+// Of returns the error that a message names, the last if there are several; 0 if there is none. The
+// error stands between colons, or in ksh's brackets: "cat: f: Permission denied", "sh: f: cannot
+// create [Permission denied]", "zsh:1: permission denied: f".
 func Of(message string) syscall.Errno {
 	for _, piece := range slices.Backward(strings.FieldsFunc(message, func(r rune) bool {
 		return strings.ContainsRune(":[]\n", r)

@@ -1,9 +1,8 @@
-// Package fsuser looks at files, and at /proc, with another user's rights, and goes on with its
-// own.
+// Package fsuser runs a function with another user's rights to files and to /proc.
 package fsuser
 
-// IDs are what the rights to files follow from.
+// IDs determine the rights to files.
 type IDs struct {
 	UID, GID int
-	Groups   []int // the supplementary ones; nil: this process's own
+	Groups   []int // the supplementary groups; nil: this process's own
 }

@@ -10,15 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becoming is held while a thread has another user's ids, for the process's dumpable attribute
-// changes with them.
+// becoming is held while a thread has another user's ids: the dumpable attribute of the whole
+// process changes with them.
 var becoming sync.Mutex
 
-// As calls f with these file system ids, on a thread that has them for so long; what f starts in
-// other goroutines has them not. It reports whether f was called: not if this process may not take
-// them on, which root may, with CAP_SETUID and CAP_SETGID. It has root's rights to files
-// (CAP_DAC_OVERRIDE) no more with another user's id. access(2) and what else asks for the real ids
-// is not to be used in f.
+// As calls f on a thread that has these file system ids during the call. Goroutines that f starts
+// do not have them. called is false if this process may not take the ids: that needs root with
+// CAP_SETUID and CAP_SETGID. With another user's id, f does not have root's rights to files
+// (CAP_DAC_OVERRIDE). f must not use access(2) and other calls that check the real ids.
 func As(ids IDs, f func()) (called bool) {
 	done := make(chan struct{})
 	go func() {
@@ -33,9 +32,9 @@ func As(ids IDs, f func()) (called bool) {
 	return called
 }
 
-// become calls f with those ids, and reports whether the thread has its own again. The kernel makes
-// the process undumpable when they change, which hides it from its own user, and makes its /proc
-// root's.
+// become calls f with those ids, and reports whether it was called and whether the thread has its
+// own ids again. When the ids change, the kernel makes the process undumpable, which hides it from
+// its own user and gives its /proc to root.
 func become(ids IDs, f func()) (called, restored bool) {
 	becoming.Lock()
 	defer becoming.Unlock()
@@ -63,10 +62,11 @@ func become(ids IDs, f func()) (called, restored bool) {
 	return called, !regroup || setGroups(ownGroups)
 }
 
-// fileSystemIDs sets the thread's file system ids. give undoes that, and reports whether it could.
+// fileSystemIDs sets the thread's file system ids. give restores its own, and reports whether it
+// could.
 func fileSystemIDs(ids IDs) (taken bool, give func() bool) {
-	// Both calls return the id that was there before, and no error; with no id (-1) they only tell.
-	// The group goes first: it takes root's right.
+	// Both calls return the previous id, and no error. With -1 they change nothing. The group is
+	// set first: that needs root's rights.
 	set := func(call, id uintptr) int {
 		before, _, _ := unix.RawSyscall(call, id, 0, 0)
 		return int(before)
@@ -85,9 +85,9 @@ func fileSystemIDs(ids IDs) (taken bool, give func() bool) {
 	}
 }
 
-// effectiveIDs sets the thread's effective ids, which the file system ids follow: for gVisor, which
-// has no calls for those alone. The saved ids stay, so that they can be had back. (unix.Setresuid
-// sets all threads'.)
+// effectiveIDs sets the thread's effective ids, which the file system ids follow. It is for gVisor,
+// which has no calls for the file system ids alone. The saved ids stay, so give can restore the
+// others. (unix.Setresuid sets the ids of all threads.)
 func effectiveIDs(ids IDs) (taken bool, give func() bool) {
 	set := func(call uintptr, id int) bool {
 		const same = ^uintptr(0)
@@ -112,9 +112,9 @@ func effective() (uid, gid int) {
 	return int(u), int(g)
 }
 
-// setGroups sets the thread's supplementary groups. (syscall.Setgroups sets all threads'.)
+// setGroups sets the thread's supplementary groups. (syscall.Setgroups sets those of all threads.)
 func setGroups(ids []int) bool {
-	list := make([]uint32, len(ids)+1) // an element more, for its address
+	list := make([]uint32, len(ids)+1) // one more, so that there is a first element
 	for i, id := range ids {
 		list[i] = uint32(id)
 	}

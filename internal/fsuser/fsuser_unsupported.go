@@ -4,8 +4,8 @@ package fsuser
 
 import "os"
 
-// As calls f, if this process is root's, with root's rights: only Linux has file system ids. What
-// another user may not do shows when it is tried.
+// As calls f with root's rights if this process is root's, because only Linux has file system ids.
+// An operation that the user may not do fails later, when the user's program tries it.
 func As(_ IDs, f func()) (called bool) {
 	if os.Geteuid() != 0 {
 		return false

@@ -1,3 +1,3 @@
-// Package fswatch tells of changes of this machine's files, as sandbox.Files.Watch has them: by
-// inotify, on Linux alone.
+// Package fswatch reports changes of this machine's files for sandbox.Files.Watch. It uses inotify,
+// so it works on Linux only.
 package fswatch

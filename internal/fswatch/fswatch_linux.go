@@ -15,24 +15,28 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Watch is an inotify instance that watches one directory: also for a file, because whoever
-// replaces a file makes another inode, which a watch of the first one would not see.
+// A Watch is an inotify instance that watches one directory. To watch a file, it watches the file's
+// directory: a program that replaces the file makes another inode, which a watch of the first inode
+// would not see.
 type Watch struct {
 	file *os.File
-	only string // the entry that is told of; "": all
+	only string // the entry to report; "": all
 	buf  []byte
 	over bool // the directory is gone
 
-	movedFrom string // the name in the last event of an entry that was moved away,
-	// which says where the event belongs that has the new name. 0: none. Nothing is renamed in the
-	// directory between these two
-	cookie uint32
+	// movedFrom is the name in the last event of an entry that was moved away, and cookie
+	// identifies the event with the new name that belongs to it; 0: none. Between these two,
+	// nothing else in the directory is renamed.
+	movedFrom string
+	cookie    uint32
 }
 
 const (
-	entries = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_DELETE | unix.IN_MOVED_FROM
-	ends    = unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_UNMOUNT | unix.IN_IGNORED
-	mask    = entries | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+	entries = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MODIFY | unix.IN_ATTRIB |
+		unix.IN_DELETE | unix.IN_MOVED_FROM
+	ends = unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_UNMOUNT | unix.IN_IGNORED
+	mask = entries | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR |
+		unix.IN_EXCL_UNLINK
 )
 
 // New begins to watch a directory's entries, or a file. Symbolic links are followed.
@@ -50,7 +54,7 @@ func New(name string) (*Watch, error) {
 		}
 		dir, w.only = filepath.Split(file)
 	}
-	// Close frees Next only if it does not block
+	// Close ends a Next only if the descriptor does not block
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if errors.Is(err, unix.EMFILE) {
 		err = fmt.Errorf("%w: end other watches, or raise the limit fs.inotify.max_user_instances",
@@ -72,23 +76,24 @@ func New(name string) (*Watch, error) {
 	return w, nil
 }
 
-// Next waits for events, and returns them in the kernel's order. Its error is fs.ErrNotExist once
-// the directory is gone, and fs.ErrClosed after Close. Calls come one after the other.
+// Next waits for events, and returns them in the kernel's order. The error is fs.ErrNotExist once
+// the directory no longer exists, and fs.ErrClosed after Close. Next must not be called
+// concurrently.
 func (w *Watch) Next() ([]sandbox.FileEvent, error) {
 	for !w.over {
 		n, err := w.file.Read(w.buf)
 		if err != nil {
 			return nil, err
 		}
-		if events := w.read(w.buf[:n]); len(events) > 0 {
+		if events := w.parse(w.buf[:n]); len(events) > 0 {
 			return events, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: what is watched was removed or moved away", syscall.ENOENT)
 }
 
-// read reads the kernel's events.
-func (w *Watch) read(b []byte) (events []sandbox.FileEvent) {
+// parse parses the kernel's events.
+func (w *Watch) parse(b []byte) (events []sandbox.FileEvent) {
 	for len(b) >= unix.SizeofInotifyEvent && !w.over {
 		what, cookie := binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[8:])
 		end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
@@ -111,7 +116,7 @@ func (w *Watch) read(b []byte) (events []sandbox.FileEvent) {
 	return events
 }
 
-// event returns what an event of the kernel's says. Op is 0 if that is nothing.
+// event translates an event of the kernel. Op is 0 if there is nothing to report.
 func (w *Watch) event(what, cookie uint32, name string) sandbox.FileEvent {
 	e := sandbox.FileEvent{Name: name}
 	switch {
@@ -139,5 +144,5 @@ func (w *Watch) event(what, cookie uint32, name string) sandbox.FileEvent {
 	return e
 }
 
-// Close ends the watch, and frees Next.
+// Close ends the watch. A Next under way returns.
 func (w *Watch) Close() error { return w.file.Close() }

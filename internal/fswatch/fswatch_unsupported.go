@@ -9,7 +9,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Watch there is on Linux only.
+// A Watch exists on Linux only.
 type Watch struct{}
 
 var errUnsupported = fmt.Errorf("%w: files are watched on Linux only", errors.ErrUnsupported)

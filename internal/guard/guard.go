@@ -1,5 +1,5 @@
-// Package guard calls a caller's functions where a panic would end the process: in goroutines of
-// this module's, where no caller can recover it.
+// Package guard calls a caller's functions in goroutines of this module. There a panic would end
+// the process, because no caller can recover it.
 package guard
 
 import (
@@ -32,9 +32,9 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Call calls f, which is a caller's function or calls one, and returns its error. If f panics,
-// the error is a *PanicError; what names the function in it. An f that calls runtime.Goexit ends
-// the goroutine: Call does not return.
+// Call calls f, which is a caller's function or calls one, and returns its error. If f panics, the
+// error is a *PanicError, in which what names the function. If f calls runtime.Goexit, Call does
+// not return.
 func Call(what string, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -44,8 +44,8 @@ func Call(what string, f func() error) (err error) {
 	return f()
 }
 
-// Go is Call in a goroutine of its own. The channel gets the error, also of an f that calls
-// runtime.Goexit, as testing.T's FailNow does.
+// Go is Call in a goroutine of its own. The channel gets the error. If f calls runtime.Goexit, as
+// testing.T's FailNow does, the error says so.
 func Go(what string, f func() error) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -56,8 +56,8 @@ func Go(what string, f func() error) <-chan error {
 	return ended
 }
 
-// panicked tells the function and the line that panicked. Only a deferred function may call it,
-// while the stack of the panic is still there.
+// panicked returns the function and the line that panicked. Only a deferred function may call it,
+// while the stack still has the panic.
 func panicked() string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
@@ -76,8 +76,8 @@ func panicked() string {
 	}
 }
 
-// Writer returns a writer that writes to w, a caller's. If w's Write panics, the error of the
-// Write is a *PanicError. If w is nil, Writer returns nil.
+// Writer returns a writer that writes to a caller's writer w. If w panics, the error of the Write
+// is a *PanicError. If w is nil, Writer returns nil.
 func Writer(what string, w io.Writer) io.Writer {
 	if w == nil {
 		return nil
@@ -98,8 +98,8 @@ func (g *writer) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Reader returns a reader that reads r, a caller's. If r's Read panics, the error of the Read is
-// a *PanicError. If r is nil, Reader returns nil.
+// Reader returns a reader that reads from a caller's reader r. If r panics, the error of the Read
+// is a *PanicError. If r is nil, Reader returns nil.
 func Reader(what string, r io.Reader) io.Reader {
 	if r == nil {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// Logger returns a logger that gives l's handler, a caller's, what it gets. If the handler panics,
-// what it was to log is lost, and nothing else. If l is nil, the logger discards everything.
+// Logger returns a logger that passes its records to l's handler, a caller's. If the handler
+// panics, the record is lost. If l is nil, the logger discards everything.
 func Logger(l *slog.Logger) *slog.Logger {
 	if l == nil {
 		return slog.New(slog.DiscardHandler)

@@ -8,20 +8,21 @@ import (
 )
 
 // A Buffer keeps the head and the tail of what is written to it, up to Max bytes in all, and counts
-// the bytes in between. It is for one goroutine at a time. The zero value with a Max is ready for
-// use.
+// the bytes in between. The zero value with a Max is ready for use. A Buffer must not be used
+// concurrently.
 //
-// It cuts between runes: a rune that would be kept in part is left out as a whole. Bytes that are
-// not UTF-8 are kept too, except that on each side of the cut up to three of them may be left out.
+// It cuts between runes: a rune that would be kept in part is left out. Bytes that are not UTF-8
+// are kept, except that up to three of them may be left out on each side of the cut.
 type Buffer struct {
 	// Max is how many bytes Text returns: the first Max/2 as the head, the rest as the tail. It may
-	// be changed at any time: a larger Max applies to what is written from then on, a smaller one
-	// also to what is there.
+	// be changed at any time. A larger Max applies to later writes; a smaller one also to the bytes
+	// that are already kept.
 	Max int
 
 	head    []byte
 	omitted int64 // bytes between head and tail
-	// up to twice what is kept, then the older half is dropped: each byte is moved once at most
+	// tail grows to twice the size that is kept. Then its older half is dropped, so each byte is
+	// moved once at most.
 	tail []byte
 }
 
@@ -61,10 +62,10 @@ func (b *Buffer) Skip(n int64) {
 	b.tail = b.tail[:0]
 }
 
-// Len returns how many bytes there are for Next to take, which may be more than Text returns.
+// Len returns how many bytes Next can take, which may be more than Text returns.
 func (b *Buffer) Len() int { return len(b.head) + len(b.tail) }
 
-// Bytes returns a copy of the bytes that there are for Next to take.
+// Bytes returns a copy of the bytes that Next can take.
 func (b *Buffer) Bytes() []byte { return slices.Concat(b.head, b.tail) }
 
 // Next removes the first n bytes from b and returns them as a Buffer of the same Max. The bytes
@@ -92,14 +93,14 @@ func (b *Buffer) Clone() Buffer {
 		tail: slices.Clone(b.tail)}
 }
 
-// Text returns head and tail as one string, and how many bytes are omitted between the two. An
-// output of at most Max bytes is returned whole.
+// Text returns head and tail as one string, and how many bytes are omitted between the two. It
+// returns an output of at most Max bytes whole.
 func (b *Buffer) Text() (text string, omitted int64) {
 	head, tail, omitted := b.HeadTail()
 	return head + tail, omitted
 }
 
-// HeadTail returns what Text does, in two. If nothing is omitted, tail is empty.
+// HeadTail is Text with head and tail apart. If nothing is omitted, tail is empty.
 func (b *Buffer) HeadTail() (head, tail string, omitted int64) {
 	head, tail = string(b.head), string(b.tail)
 	most := max(b.Max, 0)

@@ -9,8 +9,8 @@ import (
 	"github.com/sandshell/sandshell/internal/printable"
 )
 
-// Of returns the last five lines of an output that are not blank, of 1000 bytes at most. They are
-// safe to print: controls are shown as package printable shows them.
+// Of returns the last five lines of an output that are not blank, 1000 bytes at most. They are safe
+// to print: package printable has replaced controls.
 func Of(output string) string {
 	const most, size = 5, 1000
 	var last []string
@@ -29,8 +29,8 @@ func Of(output string) string {
 	return printable.Text(strings.ToValidUTF8(text, ""))
 }
 
-// A Writer keeps the end of what is written to it. The zero value is ready for use, by several
-// goroutines.
+// A Writer keeps the end of what is written to it. The zero value is ready for use, also
+// concurrently.
 type Writer struct {
 	mu   sync.Mutex
 	text []byte

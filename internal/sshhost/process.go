@@ -11,9 +11,9 @@ import (
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/hostapi"
+	"github.com/sandshell/sandshell/internal/programs"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
-	"github.com/sandshell/sandshell/internal/programs"
 )
 
 // A process is a program on a channel of its own.

@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// own locks a new directory. It is fs.ErrNotExist if somebody has removed that meanwhile.
+// own locks a new directory. The error is fs.ErrNotExist if another process has removed it
+// meanwhile.
 func own(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		// it waits for a Reap that looks at it
+		// this waits for a Reap that inspects the directory
 		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR {
 			break
 		}
@@ -31,7 +32,8 @@ func own(path string) (*os.File, error) {
 	return f, nil
 }
 
-// abandoned locks a directory of this user's whose owner has ended; of any other it returns nil.
+// abandoned locks and returns a directory of this user whose owner has ended; for any other it
+// returns nil.
 func abandoned(path string) *os.File {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -46,7 +48,7 @@ func abandoned(path string) *os.File {
 	return nil
 }
 
-// same reports whether f is still what is at path.
+// same reports whether path still names the file f.
 func same(f *os.File, path string) bool {
 	here, err := f.Stat()
 	if err != nil {

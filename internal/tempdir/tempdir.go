@@ -1,7 +1,8 @@
-// Package tempdir makes temporary directories that another process can take away once their owner
-// has ended, however it has: the owner holds a lock (flock) on its directory, which the kernel
-// drops at the process's end. An id would say less: it may be another process's by then, or another
-// pid namespace's. Where there is no such lock (Windows), nothing is taken away.
+// Package tempdir makes temporary directories that another process can remove after their owner has
+// ended, in whatever way it ended. The owner holds a lock (flock) on its directory, which the
+// kernel releases at the process's end. A process id would not do: it may belong to another process
+// by then, or to another pid namespace. On systems without such locks (Windows), nothing is
+// removed.
 package tempdir
 
 import (
@@ -18,7 +19,8 @@ type Dir struct {
 	lock *os.File // nil where there are no locks
 }
 
-// Make makes a directory in os.TempDir whose name begins with prefix, for this process's user only.
+// Make makes a directory in os.TempDir whose name begins with prefix. Only this process's user may
+// enter it.
 func Make(prefix string) (*Dir, error) {
 	for {
 		path, err := os.MkdirTemp("", prefix)
@@ -29,7 +31,7 @@ func Make(prefix string) (*Dir, error) {
 		if err == nil {
 			return &Dir{path, lock}, nil
 		}
-		// else Reap was faster, which took it for one that nobody owns
+		// fs.ErrNotExist: another process's Reap found it before it was locked, and removed it
 		if !errors.Is(err, fs.ErrNotExist) {
 			os.Remove(path)
 			return nil, err
@@ -37,7 +39,7 @@ func Make(prefix string) (*Dir, error) {
 	}
 }
 
-// Remove removes the directory with all that is in it.
+// Remove removes the directory and its contents.
 func (d *Dir) Remove() error {
 	err := RemoveAll(d.Path)
 	if d.lock != nil {
@@ -46,9 +48,10 @@ func (d *Dir) Remove() error {
 	return err
 }
 
-// Reap calls take for each directory with that prefix whose owner has ended, and then removes it,
-// unless take fails. It returns how many it has removed. It leaves what is another user's.
-func Reap(prefix string, take func(path string) error) (removed int, err error) {
+// Reap calls inspect for each directory with that prefix whose owner has ended. Then it removes the
+// directory, unless inspect has failed. It returns how many it has removed. Directories of other
+// users stay.
+func Reap(prefix string, inspect func(path string) error) (removed int, err error) {
 	entries, err := os.ReadDir(os.TempDir())
 	if err != nil {
 		return 0, err
@@ -63,7 +66,7 @@ func Reap(prefix string, take func(path string) error) (removed int, err error) 
 		if lock == nil {
 			continue
 		}
-		err := take(path)
+		err := inspect(path)
 		if err == nil {
 			err = RemoveAll(path)
 		}
@@ -77,8 +80,7 @@ func Reap(prefix string, take func(path string) error) (removed int, err error) 
 	return removed, errors.Join(errs...)
 }
 
-// RemoveAll removes dir although there may be read-only directories in it, as Go's module cache has
-// them.
+// RemoveAll removes dir, even if there are read-only directories in it, as in Go's module cache.
 func RemoveAll(dir string) error {
 	err := os.RemoveAll(dir)
 	if errors.Is(err, fs.ErrPermission) {

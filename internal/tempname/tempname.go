@@ -1,5 +1,5 @@
-// Package tempname names the files that are there only while others are being written. Watches tell
-// of no name that begins with Prefix.
+// Package tempname names temporary files that become other files when they are complete. Watches do
+// not report names that begin with Prefix.
 package tempname
 
 import (
@@ -12,14 +12,14 @@ const Prefix = ".sandshell-"
 
 const replacing = Prefix + "replacing-"
 
-// New returns a name for a file that is new.
+// New returns a name for a file that replaces none.
 func New() string { return Prefix + rand.Text() }
 
-// Replacing returns a name for a file that is to take the place of another.
+// Replacing returns a name for a file that is to replace another.
 func Replacing() string { return replacing + rand.Text() }
 
-// IsReplacing reports whether Replacing has returned a name.
+// IsReplacing reports whether name is of the kind that Replacing returns.
 func IsReplacing(name string) bool { return strings.HasPrefix(name, replacing) }
 
-// Hidden reports whether a name is of this package's kind.
+// Hidden reports whether name begins with Prefix.
 func Hidden(name string) bool { return strings.HasPrefix(name, Prefix) }

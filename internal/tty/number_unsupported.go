@@ -4,5 +4,5 @@ package tty
 
 import "syscall"
 
-// Number returns 0: terminals have numbers where there is a /proc like Linux's.
+// Number returns 0: only on systems with Linux's /proc do terminals have numbers.
 func Number(syscall.Conn) int { return 0 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Control calls do with the descriptor of f, and returns the error of do. (os.File.Fd would put f
-// in blocking mode, in which Close does not free a Read.)
+// in blocking mode, in which Close does not end a Read.)
 func Control(f syscall.Conn, do func(fd int) error) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -22,7 +22,8 @@ func Control(f syscall.Conn, do func(fd int) error) error {
 	return errors.Join(err, doErr)
 }
 
-// ChangeModes has change alter the terminal's modes; f is either end of the terminal.
+// ChangeModes calls change with the terminal's modes, and sets the result. f is either end of the
+// terminal.
 func ChangeModes(f syscall.Conn, change func(*unix.Termios)) error {
 	return Control(f, func(fd int) error {
 		modes, err := unix.IoctlGetTermios(fd, ioctlGetTermios)
@@ -35,7 +36,7 @@ func ChangeModes(f syscall.Conn, change func(*unix.Termios)) error {
 	})
 }
 
-// Echoes reports whether the terminal echoes what is typed; f is either end of it.
+// Echoes reports whether the terminal echoes input. f is either end of it.
 func Echoes(f syscall.Conn) bool {
 	echo := false
 	Control(f, func(fd int) error {
@@ -46,8 +47,8 @@ func Echoes(f syscall.Conn) bool {
 	return echo
 }
 
-// Readable reports whether the terminal has shown something that nobody has read from its master
-// yet. (Linux's poll first has what was written pass through the line discipline: n_tty_poll.)
+// Readable reports whether the terminal's master has output that has not been read. (Linux's poll
+// first passes written data through the line discipline: n_tty_poll.)
 func Readable(master syscall.Conn) bool {
 	ready := false
 	Control(master, func(fd int) error {

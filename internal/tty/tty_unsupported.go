@@ -4,9 +4,8 @@ package tty
 
 import "syscall"
 
-// Echoes reports whether the terminal echoes what is typed. This system has no such terminals.
+// Echoes returns false: this system has no such terminals.
 func Echoes(syscall.Conn) bool { return false }
 
-// Readable reports whether the terminal has shown something that nobody has read yet. This system
-// has no such terminals.
+// Readable returns false: this system has no such terminals.
 func Readable(syscall.Conn) bool { return false }

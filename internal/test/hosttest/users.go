@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/sandshell/sandshell/internal/hostapi"
-	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"github.com/sandshell/sandshell/internal/programs"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"github.com/stretchr/testify/require"
 )
 
