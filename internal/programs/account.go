@@ -16,20 +16,20 @@ import (
 	"github.com/sandshell/sandshell/internal/fsuser"
 )
 
-// An Account is a user as whom a program is to run.
+// An Account is a user as whom a program runs.
 type Account struct {
 	UID, GID          int
-	Groups            []int  // the supplementary ones
-	Name, Home, Shell string // "": not known
+	Groups            []int  // the supplementary groups
+	Name, Home, Shell string // "": unknown
 }
 
-// AccountOf returns the account that a shellbox.Program's User names: a user's name or number, and
-// behind a colon a group's number if it is not to be the account's. It is nil, and nothing is to be
-// changed, if user is "" or the user that this process runs as.
+// AccountOf returns the account that the User of a shellbox.Program names: a user's name or number,
+// and after a colon the number of a group other than the account's. The result is nil if user is ""
+// or the user of this process.
 //
-// find finds an account by its name or, if that is "", by its number: ReadAccount is one. An error
-// that is user.UnknownUserIdError is none: as with docker run --user, a user of whom only the
-// number is known is in group 0 unless another is given. A given group is the only one, there too.
+// find finds an account by its name or, if that is "", by its number, as ReadAccount does. If find
+// returns a user.UnknownUserIdError, AccountOf does as docker run --user: the user is in group 0
+// unless a group is given. A given group is the user's only one.
 func AccountOf(user string, find func(name string, uid int) (*Account, error)) (*Account, error) {
 	if user == "" {
 		return nil, nil
@@ -65,16 +65,16 @@ func unknown(err error) bool {
 	return errors.As(err, &id)
 }
 
-// parseID parses a user's or group's number: as docker has it, less than 2³¹.
+// parseID parses the number of a user or a group. It is less than 2³¹, as for docker.
 func parseID(text string) (int, error) {
 	id, err := strconv.ParseUint(text, 10, 31)
 	return int(id), err
 }
 
-// ReadAccount finds an account in /etc/passwd, and its groups in /etc/group: by its name or, if
-// that is "", by its number. The error is a user.UnknownUserError or a user.UnknownUserIdError,
-// also where there are no such files. (Package os/user's Lookup also asks the network's directories
-// where that is set up, but knows no shell.)
+// ReadAccount finds an account in /etc/passwd, by its name or, if that is "", by its number, and
+// its groups in /etc/group. If there is no such account, or no such file, the error is a
+// user.UnknownUserError or a user.UnknownUserIdError. (Lookup of package os/user also asks
+// directory services, but does not know the account's shell.)
 func ReadAccount(name string, uid int) (*Account, error) {
 	var a *Account
 	eachEntry("/etc/passwd", 7, func(f []string) (more bool) {
@@ -102,8 +102,8 @@ func ReadAccount(name string, uid int) (*Account, error) {
 	return a, nil
 }
 
-// eachEntry calls f for the entries of such a file, until it returns false. A file that is not
-// there, or none, has no entries.
+// eachEntry calls f for each entry of such a file until f returns false. A file that does not
+// exist, or is not regular, has no entries.
 func eachEntry(path string, fields int, f func(fields []string) (more bool)) {
 	// a program may have put a FIFO there: opening it must not block
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -129,8 +129,8 @@ func (a *Account) String() string {
 	return a.Name
 }
 
-// Environ returns env with the account's HOME, USER, LOGNAME and SHELL in the place of those in it.
-// HOME is / where none is known; of the others, those are left out. A nil Account returns env.
+// Environ returns env with the account's HOME, USER, LOGNAME and SHELL in place of those in env. An
+// unknown HOME becomes "/"; the others are left out if they are unknown. A nil Account returns env.
 func (a *Account) Environ(env []string) []string {
 	if a == nil {
 		return env
@@ -153,10 +153,10 @@ func (a *Account) Environ(env []string) []string {
 	return env
 }
 
-// Command is the function Command for a program that runs as this account; the directory and the
-// program are looked up with its rights (on Linux; elsewhere what it may not do shows at the
-// start). If this process may not become the account, the error is fs.ErrPermission. A nil Account
-// is this process's own.
+// Command is the function Command for a program that runs as this account. On Linux the directory
+// and the program are looked up with the account's rights; elsewhere a lack of rights is an error
+// of the start. If this process may not become the account, the error is fs.ErrPermission. A nil
+// Account is this process's own.
 func (a *Account) Command(args []string, dir string, env []string) (cmd *exec.Cmd, err error) {
 	err = a.Do(func() error {
 		cmd, err = Command(args, dir, env)
@@ -169,8 +169,8 @@ func (a *Account) Command(args []string, dir string, env []string) (cmd *exec.Cm
 	return cmd, nil
 }
 
-// Do calls f with the account's rights to files, where Command has them. An *fs.PathError of f's
-// says as whom.
+// Do calls f with the account's rights to files, as Command has them. It adds the account to an
+// *fs.PathError of f.
 func (a *Account) Do(f func() error) (err error) {
 	if a == nil {
 		return f()

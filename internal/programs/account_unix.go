@@ -9,14 +9,14 @@ import (
 	"syscall"
 )
 
-// apply has cmd run as the account.
+// apply makes cmd run as the account.
 func (a *Account) apply(cmd *exec.Cmd) {
 	if a != nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.Credential()}
 	}
 }
 
-// Credential returns what a program that runs as the account gets; nil for a nil Account.
+// Credential returns the credential of a program that runs as the account; nil for a nil Account.
 func (a *Account) Credential() *syscall.Credential {
 	if a == nil {
 		return nil
@@ -28,15 +28,15 @@ func (a *Account) Credential() *syscall.Credential {
 	return c
 }
 
-// Give makes the streams of a program that is started with c the property of its user; of no user
-// if c is nil. A terminal's end, of which streams are the outputs, becomes so as at a login: else
-// the user could not open it by its name. Of pipes it makes /dev/stdin, /dev/stdout and /dev/stderr
-// work; where it cannot be (without CAP_CHOWN), the program does without.
+// Give gives the streams of a program that is started with c to its user; if c is nil, it does
+// nothing. A terminal's end, which the output streams are, gets a new owner as at a login:
+// otherwise the user could not open it by name. For pipes it makes /dev/stdin, /dev/stdout and
+// /dev/stderr work; if that fails (without CAP_CHOWN), the program does without.
 func Give(c *syscall.Credential, streams [3]*os.File, terminal bool) error {
 	switch {
 	case c == nil:
 	case terminal:
-		// the input may be the pipe of a shell's commands, which is none of the user's business
+		// not streams[0], which may be the pipe of a shell's commands: only the shell uses that
 		if err := streams[1].Chown(int(c.Uid), -1); err != nil {
 			return fmt.Errorf("give the terminal to uid %d: %w", c.Uid, err)
 		}

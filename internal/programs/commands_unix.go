@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenCommands opens what a shell's commands come by: theirs is the shell's standard input, and
-// ours writes to it. It is a pair of sockets, which another program cannot open by /proc/PID/fd, as
-// it can a pipe.
+// OpenCommands opens the pipe for a shell's commands: theirs is the shell's standard input, and
+// ours writes to it. It is a pair of sockets, because another program can open a pipe by
+// /proc/PID/fd.
 func OpenCommands() (theirs, ours *os.File, err error) {
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
@@ -23,7 +23,8 @@ func OpenCommands() (theirs, ours *os.File, err error) {
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
-	unix.Shutdown(fds[1], unix.SHUT_RD) // nobody would read what is written to a standard input
+	// what is written to a standard input would be read by nobody
+	unix.Shutdown(fds[1], unix.SHUT_RD)
 	err = unix.SetNonblock(fds[1], true)
 	theirs, ours = os.NewFile(uintptr(fds[0]), "commands"), os.NewFile(uintptr(fds[1]), "commands")
 	if err != nil {

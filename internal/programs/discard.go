@@ -8,16 +8,17 @@ import (
 	"github.com/sandshell/sandshell/internal/tty"
 )
 
-// Discard drops what has been written and no program has read: what Writes under way have not typed
-// yet, and what the terminal holds. The latter is dropped by flush, which returns how many bytes
-// that were (tcflush with TCIFLUSH tells no number). It is called until nothing is left, as a Write
-// that is blocked, because the terminal is full, goes through after the first time. Discard returns
-// how many bytes were dropped in all. It takes at most limit, which it reaches if flush cannot free
-// a blocked Write. What other goroutines write meanwhile may be dropped, too.
+// Discard drops input that no program has read: the rest of Writes under way, and what the terminal
+// holds. flush drops the latter, and returns how many bytes that were (tcflush with TCIFLUSH
+// returns no number). Discard calls flush until nothing is left, because a Write that was blocked
+// by a full terminal goes on after the first call. It returns how many bytes were dropped in all.
+// It takes at most limit, which it reaches if flush cannot unblock a Write. Bytes that other
+// goroutines write meanwhile may be dropped too.
 func (k *Keyboard) Discard(limit time.Duration, flush func() int) (dropped int) {
 	last := k.writes.dropAll()
 	tty.Within(limit, func() bool {
-		over := k.writes.over(last) // before the flush: what such a Write has typed is there then
+		// before the flush, which then finds all that such a Write has typed
+		over := k.writes.over(last)
 		n := flush()
 		dropped += n
 		return over && n == 0
@@ -25,14 +26,14 @@ func (k *Keyboard) Discard(limit time.Duration, flush func() int) (dropped int) 
 	return dropped + k.writes.takeDropped()
 }
 
-// A writes numbers a Keyboard's Writes, so that Discard can end those that are under way, and no
-// later ones.
+// A writes numbers the Writes of a Keyboard, so that Discard can end those that are under way, and
+// no later ones.
 type writes struct {
 	mu      sync.Mutex
 	count   int64
 	under   []int64 // those that have not ended, the oldest first
-	until   int64   // those up to this one are to type no more
-	dropped int     // so many bytes were not typed
+	until   int64   // Writes up to this number must not type on
+	dropped int     // how many bytes were not typed
 }
 
 func (w *writes) begin() int64 {
@@ -49,7 +50,8 @@ func (w *writes) end(number int64) {
 	w.under = slices.DeleteFunc(w.under, func(n int64) bool { return n == number })
 }
 
-// drop reports whether the Write of that number is to type no more, and counts what it leaves out.
+// drop reports whether the Write with that number must stop typing, and counts the rest of its
+// bytes as dropped.
 func (w *writes) drop(number int64, rest int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +62,7 @@ func (w *writes) drop(number int64, rest int) bool {
 	return true
 }
 
-// dropAll has all Writes under way type no more, and returns the number of the last.
+// dropAll makes all Writes under way stop typing, and returns the number of the last.
 func (w *writes) dropAll() (last int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,7 +70,7 @@ func (w *writes) dropAll() (last int64) {
 	return w.count
 }
 
-// over reports whether all Writes up to that number have ended.
+// over reports whether all Writes up to last have ended.
 func (w *writes) over(last int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// A Guard reads what a shell's terminal shows. If the shell has been stopped (SIGSTOP), nobody
-// knows who has taken its commands since, and answered in its place. So the shell is killed:
-// nothing comes from the next command's end on.
+// A Guard reads the output of a shell's terminal. While the shell is stopped (SIGSTOP), another
+// program may take its commands and forge its answers. So the Guard kills a shell that has been
+// stopped, and drops all output from the next command's end on.
 type Guard struct {
 	Terminal io.Reader
 	PID      int    // of the shell, a child of this process that has not been waited for
@@ -22,7 +22,7 @@ func (g *Guard) Read(b []byte) (n int, err error) {
 		n, err = g.Terminal.Read(b)
 		switch {
 		case g.stopped:
-			n = 0 // others may go on printing
+			n = 0 // other programs may go on printing
 		case n > 0 && wasStopped(g.PID):
 			g.stopped = true
 			g.Kill()

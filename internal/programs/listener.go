@@ -2,13 +2,14 @@ package programs
 
 import "net"
 
-// A Listener is a net.Listener in a process that starts programs: when its Close returns, the
-// address is free again. After the Close of any other it may be taken for some time yet: a program
-// that is being started has, until the kernel has executed it, all that its parent had open.
+// A Listener is a net.Listener for a process that starts programs: when its Close returns, the
+// address is free again. After the Close of another listener the address may stay taken for a
+// while, because a program that is being started has all files of its parent open until the kernel
+// has executed it.
 type Listener struct{ net.Listener }
 
-// Close closes the listener, and has the kernel listen no more, also if other processes have its
-// socket. Then the port can be listened on again, with SO_REUSEADDR, as package net sets it.
+// Close closes the listener, and makes the kernel stop listening even if other processes have the
+// socket. Then the port is free for another listener with SO_REUSEADDR, which package net sets.
 func (l Listener) Close() error {
 	tcp, ok := l.Listener.(*net.TCPListener)
 	if !ok { // a Unix socket's path goes at once

@@ -12,13 +12,13 @@ import (
 	"syscall"
 )
 
-// Command returns the exec.Cmd of a program: args[0], looked up by LookPath in env and dir, with
-// all of args as its arguments. It runs in dir; "" is this program's own directory, where a
-// relative one starts. env is its whole environment, "NAME=value", of which the later of two of a
-// name counts; PWD is added where there is a dir.
+// Command returns the exec.Cmd of the program args[0], which LookPath finds in env and dir, with
+// the arguments args. It runs in dir. A relative dir starts at this program's own directory, which
+// is also the default. env is the whole environment, "NAME=value"; the last value of a name counts.
+// If dir is not "", PWD is added.
 //
-// The errors are those that shellbox.Host's Start is to return: CheckDir's and LookPath's. No args
-// at all are os.ErrInvalid.
+// The errors are those of CheckDir and LookPath, as shellbox.Host's Start must return them. If
+// there are no args, the error is os.ErrInvalid.
 func Command(args []string, dir string, env []string) (*exec.Cmd, error) {
 	if len(args) == 0 {
 		return nil, fmt.Errorf("%w: no program is named", os.ErrInvalid)
@@ -41,11 +41,11 @@ func Command(args []string, dir string, env []string) (*exec.Cmd, error) {
 	return &exec.Cmd{Path: path, Args: args, Dir: dir, Env: env}, nil
 }
 
-// LookPath finds a program that is to run in dir with the environment env, "NAME=value": in the
-// last PATH in env, where exec.LookPath takes this program's own. A name that has a slash is looked
-// for in dir alone. The path that it returns is absolute if dir is. An error is both fs.ErrNotExist
-// and exec.ErrNotFound if there is no such file, and fs.ErrPermission if there is one that may not
-// be executed.
+// LookPath finds a program that is to run in dir with the environment env, "NAME=value". It looks
+// in the last PATH of env; exec.LookPath would use this program's own. A name with a slash is
+// looked up in dir only. The result is absolute if dir is. If there is no such file, the error is
+// both fs.ErrNotExist and exec.ErrNotFound. If there is one that may not be executed, it is
+// fs.ErrPermission.
 func LookPath(name string, env []string, dir string) (string, error) {
 	if name == "" {
 		return "", &notFound{"an empty name", fs.ErrNotExist}
@@ -103,9 +103,9 @@ func executable(p string) error {
 	return nil
 }
 
-// CheckDir returns an error unless dir is a directory in which this user can start a program. It is
-// an *fs.PathError: fs.ErrNotExist, fs.ErrPermission, or syscall.ENOTDIR for what is no directory.
-// (os/exec's would be the same as for a program that is missing.)
+// CheckDir returns an error unless dir is a directory in which this user can start a program. The
+// error is an *fs.PathError: fs.ErrNotExist, fs.ErrPermission, or syscall.ENOTDIR for a file that
+// is no directory. (The error of os/exec would be the same as for a missing program.)
 func CheckDir(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
@@ -120,7 +120,7 @@ func CheckDir(dir string) error {
 	return nil
 }
 
-// notFound says that a program does not exist, in the words of os/exec and of io/fs.
+// A notFound error says that a program does not exist. It is the error of both os/exec and io/fs.
 type notFound struct {
 	name string
 	err  error

@@ -2,9 +2,9 @@ package programs
 
 import "os"
 
-// OpenPipes opens a pipe for each of a program's standard streams: input, output and error, in this
-// order. The program gets theirs; once it runs, these are to be closed here, or the readers of ours
-// would never see the end. Closing a file of ours frees a Read or Write of it.
+// OpenPipes opens a pipe for each standard stream of a program: input, output and error, in this
+// order. The program gets theirs. Once it runs, the caller must close theirs: otherwise the readers
+// of ours would never see the end. When a file of ours is closed, its Reads and Writes return.
 func OpenPipes() (ours, theirs [3]*os.File, err error) {
 	for i := range ours {
 		r, w, err := os.Pipe()

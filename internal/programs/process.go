@@ -163,8 +163,8 @@ func (p *Process) Commands() io.WriteCloser {
 	return p.commands
 }
 
-// Stdout is the program's standard output, or what its terminal shows. A terminal's output ends when
-// no process has the terminal open.
+// Stdout is the program's standard output, or what its terminal shows. A terminal's output ends
+// when no process has the terminal open.
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
 // Stderr is the program's standard error; nil with a terminal.

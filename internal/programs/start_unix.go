@@ -10,19 +10,21 @@ import (
 	"syscall"
 )
 
-// starting is held while a program is started: the dispositions of signals are the whole process's.
+// starting is held while a program is started: signal dispositions belong to the whole process.
 var starting sync.Mutex
 
 // start starts cmd on these streams, with the default dispositions of the signals that end a
-// command. One that this program ignores would else be ignored by the shell and all that it runs
-// for good: the interrupt key would do nothing. A signal that is handled, though, is back at its
-// default after exec. So these are handled during the start, by a channel that nobody reads, which
-// to this program is as good as ignoring them; signal.Ignore then ends that without a moment at
-// which one would take effect. (signal.Stop has that moment, and signal.Ignored would be false
-// after it.)
+// command.
 //
-// What remains: a Notify of an ignored signal, by another goroutine in the one millisecond that
-// this takes, is undone.
+// If this program ignores a signal, the shell and all that it runs would ignore it too, and the
+// interrupt key would do nothing. But a signal that is handled has its default disposition after
+// exec. So start handles the ignored signals for the time of the start, with a channel that nobody
+// reads, which for this program is the same as ignoring them. signal.Ignore then ends that, with no
+// moment at which a signal would take effect. (After signal.Stop there would be such a moment, and
+// signal.Ignored would return false.)
+//
+// One gap remains: if another goroutine calls Notify for an ignored signal during the millisecond
+// that this takes, that Notify is undone.
 func start(cmd *exec.Cmd, streams [3]*os.File, terminal bool) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = streams[0], streams[1], streams[2]
 	if cmd.SysProcAttr == nil {
@@ -42,7 +44,7 @@ func start(cmd *exec.Cmd, streams [3]*os.File, terminal bool) error {
 			ignored = append(ignored, sig)
 		}
 	}
-	if len(ignored) > 0 { // Ignore and Notify of no signals would be of all
+	if len(ignored) > 0 { // without signals, Ignore and Notify would mean all
 		signal.Notify(make(chan os.Signal, 1), ignored...)
 		defer signal.Ignore(ignored...)
 	}

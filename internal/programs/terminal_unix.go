@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Supported is whether this system has terminals as Unix has them. Where it is false, what starts
-// programs or opens terminals returns errors.ErrUnsupported.
+// Supported reports whether this system has Unix terminals. If it is false, functions that start
+// programs or open terminals return errors.ErrUnsupported.
 const Supported = true
 
-// OpenTerminal opens a new terminal of that size, in characters; 0 by 0 is a size that is not
-// known. The program gets end as its standard input, output and error, and as its controlling
-// terminal; once it runs, end is to be closed here, or the master's reader would never see the
-// terminal's end. Closing the master hangs up, and frees a Read of it.
+// OpenTerminal opens a new terminal of that size, in characters; 0 by 0 is an unknown size. The
+// program gets end as its standard input, output and error, and as its controlling terminal. Once
+// it runs, the caller must close end: otherwise the master's reader would never see the end. When
+// the master is closed, the terminal hangs up, and a Read of the master returns.
 //
-// The terminal is as shellbox.Terminal wants it: in canonical mode with echo and without ONLCR.
-// ECHOCTL is off so that the interrupt key does not show as ^C in the output, and IUTF8 is on where
-// the system has it.
+// The modes are those of a shellbox.Terminal: canonical mode with echo and without ONLCR. ECHOCTL
+// is off, so that the interrupt key does not show as ^C in the output. IUTF8 is on if the system
+// has it.
 func OpenTerminal(rows, cols int) (master, end *os.File, err error) {
 	blocking, end, err := pty.Open()
 	if err != nil {
@@ -49,7 +49,7 @@ func OpenTerminal(rows, cols int) (master, end *os.File, err error) {
 	return master, end, nil
 }
 
-// pollable returns a copy of f that goes through the runtime's poller, so that Close frees a Read.
+// pollable returns a copy of f that goes through the runtime's poller, so that Close ends a Read.
 // creack/pty calls Fd on its files, which puts them in blocking mode for good.
 func pollable(f *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
@@ -73,7 +73,7 @@ func Resize(master syscall.Conn, rows, cols int) error {
 	})
 }
 
-// enterable asks for the rights that chdir asks for; access(2) does for those of the real user, who
+// enterable checks the rights that chdir needs. access(2) would check those of the real user, who
 // may be another.
 func enterable(dir string) error {
 	var st unix.Stat_t

@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// Supported is whether this system has terminals as Unix has them. Where it is false, what starts
-// programs or opens terminals returns errors.ErrUnsupported.
+// Supported reports whether this system has Unix terminals. If it is false, functions that start
+// programs or open terminals return errors.ErrUnsupported.
 const Supported = false
 
-// OpenTerminal returns errors.ErrUnsupported: this system has no terminals as Unix has them.
+// OpenTerminal returns errors.ErrUnsupported: this system has no Unix terminals.
 func OpenTerminal(rows, cols int) (master, end *os.File, err error) {
 	return nil, nil, errors.ErrUnsupported
 }
 
-// Resize returns errors.ErrUnsupported: this system has no terminals as Unix has them.
+// Resize returns errors.ErrUnsupported: this system has no Unix terminals.
 func Resize(master syscall.Conn, rows, cols int) error { return errors.ErrUnsupported }
 
 func enterable(string) error { return nil }
