@@ -66,7 +66,7 @@ func TestEdit(t *testing.T) {
 		"a = 2\nb = 5\na = 2\n", "new", ""))
 	require.Equal(t, "  c  = 3\n640\n", content())
 	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "a\r\n", "new", "a\n"),
-		"the file keeps its line ends")
+		"which the file keeps")
 }
 
 // A file in UTF-16 is text, and stays in UTF-16.
