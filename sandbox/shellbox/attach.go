@@ -19,13 +19,13 @@ import (
 
 // Attach takes over what another program has left running on the host: its sessions with their
 // directories, variables and unfinished commands, and its jobs with their logs. The Box owns the
-// host from then on, as with New. Those of the other program replace Options.Dir and Shell.
+// host, as after New. The Dir and Shell of the other program replace those of opts.
 //
-// A session's unfinished command goes on: Wait, Input and Interrupt work, with as much of its
+// A session's unfinished command goes on. Wait, Input and Interrupt work, with as much of its
 // output as the host has kept. Attach ends the Runs that the other program had under way.
 //
-// When Attach fails, sessions and jobs run on as before, and the host stays the caller's, to close
-// or to let go of.
+// If Attach fails, sessions and jobs run on, and the caller still owns the host, to close it or to
+// let go of it.
 func Attach(ctx context.Context, host Host, opts Options) (*Box, error) {
 	keeper, ok := host.(hostapi.Keeper)
 	if !ok {

@@ -22,32 +22,35 @@ import (
 
 // Options are the settings of a Box; the zero value is usable.
 type Options struct {
-	// Dir is the directory, on the host, in which sessions, jobs and Runs start. "~" is not
-	// expanded. Default: where the host starts programs.
+	// Dir is the directory on the host in which sessions, jobs and Runs start. "~" is not
+	// expanded. If Dir is empty, they start where the host starts programs.
 	Dir string
-	// Env is added to the environment of all that is started, "NAME=value". Default beside it:
-	// TERM=xterm, and PAGER, GIT_PAGER and MANPAGER "cat", so that no program waits in a pager
-	// unasked.
+	// Env, "NAME=value", is added to the environment of all that is started, after the defaults:
+	// TERM=xterm, and PAGER, GIT_PAGER and MANPAGER set to cat, so that no program waits in a
+	// pager unasked.
 	Env []string
-	// Shell is the program that sessions run, with its arguments; "-i" is added. Default: bash, and
-	// sh where there is no bash; bash alone stands for {"bash", "--norc", "--noprofile",
-	// "--noediting", "-p"}: no startup files are read, so that a session is the same everywhere,
-	// starts in milliseconds, and runs no prompt hooks behind each command. Execute(". ~/.bashrc")
-	// reads them when they are wanted. For the same reason a shell does as if the environment had
-	// no ENV, SHELLOPTS, BASHOPTS, PROMPT_COMMAND, PS0 and TMOUT; programs still see ENV and
-	// BASH_ENV. A program that is neither bash, dash nor busybox ash is refused within a second.
+	// Shell is the program that sessions run, with its arguments. "-i" is added. If Shell is
+	// empty, sessions run bash, or sh where there is no bash. A program that is neither bash, dash
+	// nor busybox ash is refused within a second.
+	//
+	// bash alone stands for {"bash", "--norc", "--noprofile", "--noediting", "-p"}. It reads no
+	// startup files, so that a session is the same everywhere, starts in milliseconds, and runs no
+	// prompt hooks after each command. Execute(". ~/.bashrc") reads them when they are wanted. For
+	// the same reason a shell ignores ENV, SHELLOPTS, BASHOPTS, PROMPT_COMMAND, PS0 and TMOUT of
+	// its environment. Programs still see ENV and BASH_ENV.
 	Shell []string
 	// Grace is how long a command may take to end after the interrupt key, and again after SIGTERM,
-	// before the next step of killing it. Default: 1 s.
+	// before the next step of killing it. If Grace is 0 or less, it is 1 s.
 	Grace time.Duration
-	// StartLimit bounds the time that a shell takes to its first prompt, its startup files
-	// included. Default: 30 s.
+	// StartLimit is how long a shell may take to its first prompt, its startup files included. If
+	// StartLimit is 0 or less, it is 30 s.
 	StartLimit time.Duration
 	// Logger gets events that are in no Result: a restarted shell, a lost prompt, a host without
 	// /proc. At debug level it also gets each command of each session and job: its begin, each
-	// Result that says Waiting, its end, with the session's id, a number, state, exit status, bytes
-	// of output and duration; never its text, input or output. Its Handler must not block: locks of
-	// the Box are held. If it panics, what it was to log is lost. Default: none.
+	// Result that says Waiting, and its end, with the session's id, a number, state, exit status,
+	// bytes of output and duration. It never gets a command's text, input or output. If Logger is
+	// nil, nothing is logged. The Logger's Handler must not block, because the Box calls it with
+	// locks held. If the Handler panics, its record is lost.
 	Logger *slog.Logger
 }
 
@@ -148,9 +151,10 @@ func (b *Box) environment(id string, more []string) []string {
 	return append(env, b.markOf(id))
 }
 
-// AddEnv adds variables, "NAME=value", to the environment of all that is started from now on in
-// every session, also of shells that replace one that ended, and by a program that attaches to the
-// box. A later variable of the same name wins, and a session's own variables win over these.
+// AddEnv adds variables, "NAME=value", to the environment of all that is started later in every
+// session. They are also added for shells that replace one that ended, and by a program that
+// attaches to the box. A later variable of the same name wins. A session's own variables win over
+// these.
 func (b *Box) AddEnv(kv ...string) {
 	b.mu.Lock()
 	b.added = append(b.added, kv...)

@@ -28,11 +28,12 @@ func (s *session) typeLocked(text string) {
 	if strings.ContainsAny(text, "\n\r") {
 		c.printedAtLine = c.printed
 	}
-	// a read ends with the key or the line, and takes a turn
+	// A read ends with the key or the line, and that takes a turn.
 	if w := c.lastWait; w.Turns > 0 && (w.Modes.Raw || strings.ContainsAny(text, "\n\r\x04")) {
 		c.inputDue = c.active.Add(undelivered)
 	}
-	// the interrupt key would cut the line that the shell is reading, and the rest be executed
+	// The interrupt key would cut the line that the shell is reading, and the shell would execute
+	// the rest.
 	if !s.ready || c.phase == queued || c.phase.onPipe() && !s.seqUnknown {
 		c.typedAhead += text
 		return

@@ -61,7 +61,7 @@ type killing struct {
 func (k *killing) run() {
 	s, c := k.s, k.c
 	k.unreadKeys = k.sh.keys.drop()
-	// before the interrupt: a process that it orphans is no longer below the shell
+	// Before the interrupt: a process that it orphans is no descendant of the shell.
 	k.findProcesses()
 	k.first, k.last = time.Now(), -1
 	k.since = k.first
@@ -72,7 +72,8 @@ func (k *killing) run() {
 		if phase.over() {
 			break
 		}
-		// an interrupt would cut the line that the shell is reading, and the rest be executed
+		// An interrupt would cut the line that the shell is reading, and the shell would execute
+		// the rest.
 		if phase != killedSent || time.Since(k.first) > unanswered {
 			k.nextStep()
 		}
