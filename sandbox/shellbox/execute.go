@@ -127,7 +127,7 @@ func (s *session) resendLocked(c *command, own bool) {
 
 // replaceShellLocked kills a shell that is of no use. Its end makes another one take its place.
 func (s *session) replaceShellLocked(sh *shell) {
-	s.box.log.Warn("killing the shell: it takes no commands any more", "session", s.id)
+	s.box.log.Warn("killing the shell: it takes no commands", "session", s.id)
 	s.readers.Go(func() { s.box.send([]int{sh.pid}, proc.SIGKILL) })
 }
 

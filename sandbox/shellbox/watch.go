@@ -47,10 +47,10 @@ type watch struct {
 	s             *session
 	c             *command
 	sh            *shell
-	tries         int           // the command's: when it is sent again, it gets another watch
-	last          finding       // of the look before
+	tries         int           // the command's; a command that is sent again gets another watch
+	last          finding       // of the last look
 	agreed        int           // how many looks in a row have found the same
-	since         time.Time     // the first of them
+	since         time.Time     // when the first of them began
 	slow          time.Duration // the machine's delay: the worst of the last looks
 	questions     int           // how often the shell was asked again whether the command has ended
 	firstQuestion time.Time     // when it was asked so for the first time
@@ -58,16 +58,16 @@ type watch struct {
 
 // A finding is the result of one look.
 type finding struct {
-	wait  proc.Wait // Turns is not set where they may change: the thread may go on by itself
+	wait  proc.Wait // without Turns if the thread may go on by itself, because they may change
 	found bool      // something waits
-	sure  bool      // and for the terminal alone
-	// nothing shows who it is: wait.Turns are those of all processes of the terminal
+	sure  bool      // it waits for the terminal alone
+	// it is not known which process waits: wait.Turns are those of all processes of the terminal
 	guess   bool
 	idle    bool // the shell waits for its next line
 	stopped bool // the shell is stopped
 	execed  bool // another interactive shell is in the place of ours
 	kind    sandbox.InputKind
-	busy    bool // what was typed and printed before has not come through
+	busy    bool // some input or output of before the look has not come through
 	at      time.Time
 	took    time.Duration
 	seen    time.Time // the command's last activity before the look
