@@ -10,7 +10,6 @@ import (
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/kube"
 	"github.com/sandshell/sandshell/plugin"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
@@ -27,15 +26,14 @@ type Config struct {
 	// WriteBoxd writes it. A container of it puts boxd into the pod before the pod's own starts,
 	// which can then only read it. Default: boxd is brought by exec.
 	BoxdImage string
-	// Keep lets the box outlive its program: see Attach and Detach. Default: it ends by itself when
-	// its program has.
+	// Keep lets the box outlive its program: see Cluster.Attach and Detach. Default: the box ends
+	// by itself after its program has.
 	Keep bool
-	// Linger is for how long a box goes on without its program, which has been killed or cut off,
-	// and for how long the program tries to get back to it. Default: 30 s. A box that is kept goes
-	// on for ever.
+	// Linger is how long a box goes on after its program was killed or cut off, and how long the
+	// program tries to connect again. A box that is kept goes on for ever. Default: 30 s.
 	Linger time.Duration
-	// Deadline is how long the pod may live, whoever uses it: the cluster ends it then
-	// (activeDeadlineSeconds). Default: no end.
+	// Deadline is how long the pod may live: then the cluster ends it, even if it is in use
+	// (activeDeadlineSeconds). Default: no limit.
 	Deadline time.Duration
 	// Pull says when the image is pulled. Default: when the node does not have it.
 	Pull PullPolicy
@@ -46,16 +44,16 @@ type Config struct {
 	// error. It needs the right to watch events. Default: none.
 	Progress func(Progress)
 
-	// User is the user that all runs as, "uid" or "uid:gid" in numbers, or "root". Default:
-	// "1000:1000", whatever the image says: the cluster cannot tell whom a name in an image stands
-	// for. A namespace of the restricted Pod Security Standard does not take root; of the baseline
-	// one it does.
+	// User is the user that everything runs as, "uid" or "uid:gid" in numbers, or "root". A name is
+	// not possible, because the cluster cannot look it up in the image. Namespaces of the
+	// restricted Pod Security Standard do not admit root; those of the baseline standard do.
+	// Default: "1000:1000", whatever the image says.
 	User string
 	// Dir is the directory in which sessions, jobs and Runs start. It has to exist. Default: the
 	// image's working directory.
 	Dir string
-	// Env is added to the image's environment, "NAME=value"; later ones win. It can be read by
-	// whoever may read the pod.
+	// Env is added to the image's environment, "NAME=value". The last entry of a name counts. Every
+	// account that may read the pod can read Env.
 	Env []string
 	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there
 	// is no bash.
@@ -63,7 +61,7 @@ type Config struct {
 	// Plugins are set up in the box before New returns, as InitPlugins does.
 	Plugins []plugin.Plugin
 
-	// Mounts are what the pod has beside its image.
+	// Mounts are directories that the pod has in addition to its image.
 	Mounts []Mount
 	// ReadOnlyRoot makes the image read-only. /tmp is then writable all the same, unless Mounts has
 	// something else there.
@@ -104,25 +102,38 @@ type Config struct {
 	ServiceAccount string
 	// NodeSelector are labels that the pod's node has to have.
 	NodeSelector map[string]string
-	// Tolerations let the pod on nodes whose taints keep others away.
-	Tolerations []corev1.Toleration
+	// Tolerations let the pod run on nodes whose taints keep other pods away.
+	Tolerations []Toleration
 
 	// Name is the pod's name. Default: "sandshell-" and a random text.
 	Name string
-	// Labels and Annotations are added to the pod's. Those that begin with "sandshell" are taken:
-	// see New.
+	// Labels and Annotations are added to the pod's. Names that begin with "sandshell" are
+	// reserved: see New.
 	Labels, Annotations map[string]string
 
 	// StartTimeout bounds the time from the pod's creation to the login: waiting for a node and
 	// pulling the image count. Default: 2 min.
 	StartTimeout time.Duration
-	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM.
+	// Grace is how long a command that is being killed may take to end after ^C, and again after
+	// SIGTERM.
 	// Default: 1 s.
 	Grace time.Duration
-	// StartLimit bounds the time that a shell takes to its first prompt. Default: 30 s.
+	// StartLimit is how long a shell may take until its first prompt. Default: 30 s.
 	StartLimit time.Duration
 
 	pool string // the pool that it is for
+}
+
+// A Toleration lets a pod run on nodes with a taint. Its fields have the meaning and the words of
+// Kubernetes' own.
+type Toleration struct {
+	Key      string // the taint's key; "" with Operator "Exists": every taint
+	Operator string // "Equal" or "Exists"; "" is "Equal"
+	Value    string // the taint's value, for "Equal"
+	Effect   string // "NoSchedule", "PreferNoSchedule" or "NoExecute"; "": all of them
+	// For is how long the pod stays on a node that gets a taint of effect NoExecute, in whole
+	// seconds. nil: for ever; 0 or less: it is evicted at once.
+	For *time.Duration
 }
 
 // DefaultImage is the image of a Config that names none.
@@ -132,20 +143,23 @@ const DefaultImage = "debian:stable-slim"
 type PullPolicy string
 
 const (
-	PullMissing PullPolicy = "" // when the node does not have it
-	// each time: the registry may have a newer one of the same name
+	// PullMissing pulls an image that the node does not have.
+	PullMissing PullPolicy = ""
+	// PullAlways pulls each time: the registry may have a newer image of the same name.
 	PullAlways PullPolicy = "always"
-	PullNever  PullPolicy = "never" // never: an image that is not there is an error
+	// PullNever never pulls. An image that the node does not have is an error.
+	PullNever PullPolicy = "never"
 )
 
 // A Network says what the pod may reach, and who may reach it.
 type Network string
 
 const (
-	// nothing and nobody: a NetworkPolicy of the namespace says so, and CheckNetwork whether
-	// somebody enforces it
-	NetworkNone    Network = "none"
-	NetworkCluster Network = "cluster" // what the cluster lets pods do
+	// NetworkNone lets the pod reach nothing, and nothing reach the pod, by a NetworkPolicy of the
+	// namespace. CheckNetwork finds out whether the cluster enforces it.
+	NetworkNone Network = "none"
+	// NetworkCluster is whatever the cluster lets pods do.
+	NetworkCluster Network = "cluster"
 )
 
 // Progress is an event of the cluster's about a pod that is to start.

@@ -59,7 +59,7 @@ func TestSpec(t *testing.T) {
 
 	c.PullSecrets, c.NodeSelector, c.Runtime, c.ServiceAccount = []string{"registry"},
 		map[string]string{"disk": "ssd"}, "gvisor", "builder"
-	c.Tolerations = []corev1.Toleration{{Key: "sandboxes", Operator: corev1.TolerationOpExists}}
+	c.Tolerations = []Toleration{{Key: "sandboxes", Operator: "Exists"}}
 	c.Mounts = []Mount{{Type: Claim, Source: "data", Target: "/data", ReadOnly: true},
 		{Type: Secret, Source: "keys", Target: "/keys"}}
 	s, err = c.spec()
@@ -67,7 +67,8 @@ func TestSpec(t *testing.T) {
 	pod = s.Pod.Spec
 	require.Equal(t, []corev1.LocalObjectReference{{Name: "registry"}}, pod.ImagePullSecrets)
 	require.Equal(t, c.NodeSelector, pod.NodeSelector)
-	require.Equal(t, c.Tolerations, pod.Tolerations)
+	require.Equal(t, []corev1.Toleration{
+		{Key: "sandboxes", Operator: corev1.TolerationOpExists}}, pod.Tolerations)
 	require.Equal(t, "gvisor", *pod.RuntimeClassName)
 	require.Equal(t, "builder", pod.ServiceAccountName)
 	require.True(t, *pod.AutomountServiceAccountToken, "it is what the account is for")

@@ -60,7 +60,7 @@ func (c Config) spec() (kube.Spec, error) {
 	o.Spec = corev1.PodSpec{
 		ServiceAccountName: c.ServiceAccount, AutomountServiceAccountToken: &no,
 		EnableServiceLinks: &no,
-		NodeSelector:       c.NodeSelector, Tolerations: c.Tolerations,
+		NodeSelector:       c.NodeSelector, Tolerations: c.tolerations(),
 		SecurityContext: &corev1.PodSecurityContext{
 			RunAsUser: &user, RunAsGroup: &group, FSGroup: &group,
 			FSGroupChangePolicy: new(corev1.FSGroupChangeOnRootMismatch),
@@ -89,7 +89,20 @@ func (c Config) spec() (kube.Spec, error) {
 	return s, nil
 }
 
-// user is whom all runs as.
+func (c Config) tolerations() []corev1.Toleration {
+	var all []corev1.Toleration
+	for _, t := range c.Tolerations {
+		k := corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOperator(t.Operator),
+			Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
+		if t.For != nil {
+			k.TolerationSeconds = new(int64(t.For.Seconds()))
+		}
+		all = append(all, k)
+	}
+	return all
+}
+
+// user returns the ids that everything runs as.
 func (c Config) user() (user, group int64, err error) {
 	switch c.User {
 	case "":

@@ -14,7 +14,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A KubeBox is a pod as a sandbox.
+// A KubeBox is a pod as a sandbox. It has all methods of sandbox.Sandbox, such as Execute, those of
+// plugin.Mixin, and Detach, Session and Sessions of shellbox.Box.
 type KubeBox struct {
 	*shellbox.Box
 	*plugin.Mixin

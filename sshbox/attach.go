@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -18,7 +17,7 @@ import (
 // program does. Call InitPlugins again for the box to know its plugins.
 func (e Engine) Attach(ctx context.Context, id string) (*DockerSSHBox, error) {
 	connect := func(ctx context.Context) (*dockerHost, error) {
-		engine, err := docker.Open(ctx, e.Docker)
+		engine, err := openEngine(ctx, e.Docker)
 		if err != nil {
 			return nil, err
 		}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/moby/moby/api/types/mount"
-	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/plugin"
@@ -23,12 +22,11 @@ type Config struct {
 	// Entrypoint has the image's own entrypoint and command run beside the sandbox, with the
 	// container's log. The box does not end with them. Default: they do not run.
 	Entrypoint bool
-	// Keep lets the box outlive its program: see Attach and Detach. Default: it ends by itself when
-	// its program has.
+	// Keep lets the box outlive its program: see Engine.Attach and Detach. Default: the box ends by
+	// itself after its program has.
 	Keep bool
-	// Linger is for how long a box goes on without its program, which has been killed or cut off,
-	// and for how long the program tries to get back to it. Default: 30 s. A box that is kept goes
-	// on for ever.
+	// Linger is how long a box goes on after its program was killed or cut off, and how long the
+	// program tries to connect again. A box that is kept goes on for ever. Default: 30 s.
 	Linger time.Duration
 	// Pull says when the image is pulled. Default: when the engine does not have it.
 	Pull PullPolicy
@@ -36,24 +34,24 @@ type Config struct {
 	// must not block. If it panics, the call that makes the box or the image returns an error.
 	// Default: none.
 	Progress func(PullProgress)
-	// RegistryAuth is what the registry wants to see, as in the header X-Registry-Auth of the
-	// engine's API (authconfig.Encode of github.com/moby/moby/api). Default: anonymous.
+	// RegistryAuth is the login at the registry, as in the header X-Registry-Auth of the engine's
+	// API (authconfig.Encode of github.com/moby/moby/api). Default: anonymous.
 	RegistryAuth string
 	// Platform is "os/arch" or "os/arch/variant". Default: the engine's own.
 	Platform string
 
-	// User is the name or the id of the user that all runs as, or "user:group". A name needs an
-	// entry in the image's /etc/passwd; an id does not. Default: the image's user, and root if it
+	// User is the name or the id of the user that everything runs as, or "user:group". A name needs
+	// an entry in the image's /etc/passwd; an id does not. Default: the image's user, or root if it
 	// has none.
 	User string
 	// Dir is the directory in which sessions, jobs and Runs start. It has to exist. Default: the
-	// image's working directory, and the user's home if it has none; "/" if the user may not enter
-	// that.
+	// image's working directory, or the user's home if the image has none, or "/" if the user may
+	// not enter it.
 	Dir string
-	// Env is added to the image's environment, "NAME=value"; later ones win.
+	// Env is added to the image's environment, "NAME=value". The last entry of a name counts.
 	Env []string
-	// Shell is the program that sessions run, with its arguments. Default: bash, and sh where there
-	// is no bash.
+	// Shell is the program that sessions run, with its arguments. Default: bash, or sh if there is
+	// no bash.
 	Shell []string
 
 	// Plugins are in the box from the start. The first time, New makes a container of Image, sets
@@ -64,15 +62,15 @@ type Config struct {
 	// its like), and its network is PluginNetwork. Images and PackageCaches stay on the engine
 	// until Prune.
 	Plugins []plugin.Plugin
-	// PluginNetwork is the network on which Plugins are set up, as Network has it. Default:
-	// Network.
+	// PluginNetwork is the network on which Plugins are set up, in the form of Network. Default:
+	// the value of Network.
 	PluginNetwork string
 	// PackageCache is the volume that keeps what setups have downloaded with apt-get and pip.
 	// Default: one for each image, since programs of an image could put there what others then
 	// install. Name one for several images if you trust them all.
 	PackageCache string
 
-	// Mounts are what the container has beside its image.
+	// Mounts are directories and files that the container has in addition to its image.
 	Mounts []Mount
 	// ReadOnlyRoot makes the image read-only. /tmp is then a tmpfs, unless Mounts has something
 	// else there.
@@ -82,10 +80,10 @@ type Config struct {
 	// too), "host", or one of "docker network ls". Default: the engine's default, a bridge to the
 	// outside.
 	Network string
-	// Publish are TCP ports that the engine publishes on 127.0.0.1 of its machine, as docker run -p
-	// 127.0.0.1::PORT does: each as a port that is free, which DockerSSHBox.Published tells.
-	// Whoever is on that machine reaches them. Dial needs no such thing. They need a Network.
-	// Default: none.
+	// Publish are TCP ports of the box that the engine publishes on 127.0.0.1 of its machine, as
+	// docker run -p 127.0.0.1::PORT does. Each becomes a free port, which DockerSSHBox.Published
+	// returns, and every user of that machine can connect to it. Dial does not need them. They need
+	// a Network. Default: none.
 	Publish []int
 	// ExtraHosts are added to /etc/hosts, "name:address"; the address "host-gateway" is the
 	// engine's machine.
@@ -95,24 +93,26 @@ type Config struct {
 	// Hostname is the container's own name. Default: the container's short id.
 	Hostname string
 
-	// Memory is how much the container may use, swap included, in bytes. Default: no limit; the
-	// engine's least is 6 MiB.
+	// Memory is how much memory the container may use, swap included, in bytes. The engine's
+	// minimum is 6 MiB. Default: no limit.
 	Memory int64
-	// CPUs is how much processor time it may use, in processors: 1.5 is one and a half. Default: no
-	// limit.
+	// CPUs is how much processor time the container may use, in processors: 1.5 is one and a half.
+	// Default: no limit.
 	CPUs float64
-	// PIDs is how many processes and threads it may have. Default: 4096; negative: no limit.
+	// PIDs is how many processes and threads the container may have. Default: 4096; negative: no
+	// limit.
 	PIDs int64
 	// ShmSize is the size of /dev/shm in bytes. Default: the engine's, 64 MiB.
 	ShmSize int64
-	// GPUs is how many of the machine's GPUs it gets, -1 for all. Default: none.
+	// GPUs is how many of the machine's GPUs the container gets, -1 for all. Default: none.
 	GPUs int
 
-	// CapAdd are capabilities that root in the container has beside the default ones: CHOWN,
-	// DAC_OVERRIDE, FOWNER, FSETID, SETUID, SETGID, KILL, with which apt-get works. "ALL" adds all.
+	// CapAdd are capabilities that root in the container has in addition to the default ones:
+	// CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETUID, SETGID, KILL, with which apt-get works. "ALL"
+	// adds all.
 	CapAdd []string
-	// CapDrop are capabilities that it does not have. "ALL" leaves what is in CapAdd. (A user other
-	// than root has none in any case, nor any of CapAdd.)
+	// CapDrop are capabilities that root in the container does not have. "ALL" leaves those in
+	// CapAdd. A user other than root has no capabilities in any case, not even those in CapAdd.
 	CapDrop []string
 	// AllowNewPrivileges lets programs gain privileges by set-user-id bits and file capabilities.
 	// sudo and su need it. Default: they do not.
@@ -125,21 +125,22 @@ type Config struct {
 
 	// Name is the container's name. Default: "sandshell-" and a random text.
 	Name string
-	// Labels are added to the container's. Those that begin with "sandshell" are taken: see New.
+	// Labels are added to the container's. Names that begin with "sandshell" are reserved: see New.
 	Labels map[string]string
 
 	// StartTimeout bounds the time from the container's creation to the login; pulling the image
 	// does not count. Default: 1 min.
 	StartTimeout time.Duration
 
-	// Docker is the engine to use; it stays yours to close. Default: the one that the docker
-	// command would use, as DOCKER_HOST, DOCKER_CONTEXT or "docker context use" name it, also over
-	// ssh://; else this machine's.
-	Docker *client.Client
-	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM.
+	// Docker is the engine to use, a *client.Client of github.com/moby/moby/client, which stays the
+	// caller's to close. Default: the engine that the docker command would use, as DOCKER_HOST,
+	// DOCKER_CONTEXT or "docker context use" name it, also over ssh://; else this machine's.
+	Docker DockerClient
+	// Grace is how long a command that is being killed may take to end after ^C, and again after
+	// SIGTERM.
 	// Default: 1 s.
 	Grace time.Duration
-	// StartLimit bounds the time that a shell takes to its first prompt. Default: 30 s.
+	// StartLimit is how long a shell may take until its first prompt. Default: 30 s.
 	StartLimit time.Duration
 	// Logger gets what happens beside the results, and at debug level each command: see
 	// shellbox.Options. Default: none.
@@ -155,18 +156,20 @@ const DefaultImage = "debian:stable-slim"
 type PullPolicy string
 
 const (
-	PullMissing PullPolicy = "" // when the engine does not have it
-	// each time: the registry may have a newer one of the same name
+	// PullMissing pulls an image that the engine does not have.
+	PullMissing PullPolicy = ""
+	// PullAlways pulls each time: the registry may have a newer image of the same name.
 	PullAlways PullPolicy = "always"
-	PullNever  PullPolicy = "never" // never: an image that is not there is an error
+	// PullNever never pulls. An image that the engine does not have is an error.
+	PullNever PullPolicy = "never"
 )
 
-// PullProgress is how far the pulling of an image has got, or its making.
+// PullProgress is how far the pulling or the making of an image has got.
 type PullProgress struct {
 	Image string
 	Layer string // the layer's short id; "" if it is about the whole
-	// the engine's words: "Downloading", "Extracting", "Pull complete", …; or ours: "Setting up
-	// jupyter"
+	// Status is the engine's, "Downloading", "Extracting", "Pull complete", …; or this package's,
+	// "Setting up jupyter".
 	Status      string
 	Done, Total int64 // bytes; Total is 0 when it is not known
 }

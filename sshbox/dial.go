@@ -113,8 +113,9 @@ type DialConfig struct {
 	Logger *slog.Logger
 }
 
-// An SSHBox is a sandbox on a machine that one can log in to with SSH. It isolates nothing but what
-// the account there does.
+// An SSHBox is a sandbox on a machine that one can log in to with SSH. It isolates nothing beyond
+// what the account there does. It has all methods of sandbox.Sandbox, such as Execute, those of
+// plugin.Mixin, and Detach, Session and Sessions of shellbox.Box.
 type SSHBox struct {
 	*shellbox.Box
 	*plugin.Mixin

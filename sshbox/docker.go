@@ -15,7 +15,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A DockerSSHBox is a container as a sandbox.
+// A DockerSSHBox is a container as a sandbox. It has all methods of sandbox.Sandbox, such as
+// Execute, those of plugin.Mixin, and Detach, Session and Sessions of shellbox.Box.
 type DockerSSHBox struct {
 	*shellbox.Box
 	*plugin.Mixin
@@ -28,10 +29,10 @@ var (
 	_ plugin.Environment = (*DockerSSHBox)(nil)
 )
 
-// ContainerID is the container's id, as docker inspect has it.
+// ContainerID returns the container's id, as docker inspect shows it.
 func (b *DockerSSHBox) ContainerID() string { return b.host.container.ID }
 
-// ContainerName is the container's name.
+// ContainerName returns the container's name.
 func (b *DockerSSHBox) ContainerName() string { return b.host.container.Name }
 
 // New pulls the image if need be, creates and starts a container, connects to it, and starts the
@@ -107,7 +108,7 @@ type dockerHost struct {
 
 // newHost makes a container and connects to it, or leaves nothing behind.
 func newHost(ctx context.Context, c Config) (h *dockerHost, image *docker.Image, err error) {
-	e, err := docker.Open(ctx, c.Docker)
+	e, err := openEngine(ctx, c.Docker)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,15 +14,34 @@ import (
 // that the docker command would use: see Config.Docker. Its methods may be called from several
 // goroutines.
 type Engine struct {
-	Docker *client.Client // the engine to use; it stays yours to close
+	// Docker is the engine to use; see Config.Docker.
+	Docker DockerClient
 	// Logger gets what happens beside the results, and at debug level each command of the boxes
 	// that Attach returns. Default: none.
 	Logger *slog.Logger
 }
 
+// A DockerClient is a client of a Docker engine. It has to be a *client.Client of
+// github.com/moby/moby/client; any other is an error of the call that uses it.
+type DockerClient interface {
+	// DaemonHost is the engine's address.
+	DaemonHost() string
+	Close() error
+}
+
+// openEngine connects to the engine of a client; nil is the default engine.
+func openEngine(ctx context.Context, d DockerClient) (*docker.Engine, error) {
+	c, ok := d.(*client.Client)
+	if d != nil && !ok {
+		return nil, fmt.Errorf("Config.Docker is a %T: give a *client.Client of "+
+			"github.com/moby/moby/client", d)
+	}
+	return docker.Open(ctx, c)
+}
+
 // open connects to the engine.
 func (e Engine) open(ctx context.Context) (*docker.Engine, error) {
-	opened, err := docker.Open(ctx, e.Docker)
+	opened, err := openEngine(ctx, e.Docker)
 	if err != nil {
 		return nil, fmt.Errorf("sshbox: %w", err)
 	}

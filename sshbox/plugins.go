@@ -41,7 +41,7 @@ func newWithPlugins(ctx context.Context, c Config) (*DockerSSHBox, error) {
 
 // keptImage returns the name of an image that has the plugins.
 func keptImage(ctx context.Context, c Config) (string, error) {
-	e, err := docker.Open(ctx, c.Docker)
+	e, err := openEngine(ctx, c.Docker)
 	if err != nil {
 		return "", err
 	}
