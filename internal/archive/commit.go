@@ -51,8 +51,8 @@ func (u *Unpacker) Close() error {
 	return err
 }
 
-// add moves the contents of the directory from into the directory to. A directory that is there
-// already is added to in the same way.
+// add moves the contents of the directory from into the directory to. It merges directories that
+// exist in both in the same way.
 func (u *Unpacker) add(from, to string) error {
 	if err := chmod(u.into, from, 0o700); err != nil { // a read-only one could not be emptied
 		return u.faultIn(to, err)
@@ -84,10 +84,10 @@ func (u *Unpacker) faultIn(to string, err error) error {
 	return fault(filepath.Join(u.into.Name(), filepath.FromSlash(to)), err)
 }
 
-// place moves src to a path at which there is no directory.
+// place moves src from the path from to the path to, where there is no directory.
 func (u *Unpacker) place(src fs.FileInfo, from, to string) error {
 	mode := src.Mode()
-	// to move a directory changes its "..", so it must be writable
+	// a move changes the ".." of a directory, so the directory must be writable
 	locked := mode.IsDir() && mode&0o200 == 0
 	if locked {
 		if err := chmod(u.into, from, mode|0o200); err != nil {
@@ -105,8 +105,8 @@ func (u *Unpacker) place(src fs.FileInfo, from, to string) error {
 	return err
 }
 
-// rename moves a file to its place. The name that it has just before says that it replaces another:
-// inotify does not.
+// rename moves a file to its place. If the file replaces another, it has a name of
+// tempname.Replacing just before, because inotify does not tell that.
 func (u *Unpacker) rename(src fs.FileInfo, from, to string) error {
 	there, err := u.into.Lstat(to)
 	if err != nil || there.IsDir() || src.IsDir() {
@@ -118,7 +118,7 @@ func (u *Unpacker) rename(src fs.FileInfo, from, to string) error {
 	return replace(u.into, to, func(temp string) error { return u.into.Rename(from, temp) })
 }
 
-// replaceable returns why a file must not take the place of another; nil if it may.
+// replaceable returns why a file must not replace there; nil if it may.
 func replaceable(there fs.FileInfo) error {
 	if kind := there.Mode().Type(); kind&^(fs.ModeSymlink|fs.ModeDir) != 0 {
 		return fmt.Errorf("%w: no regular file (%v)", fs.ErrInvalid, kind)
@@ -126,7 +126,7 @@ func replaceable(there fs.FileInfo) error {
 	return nil
 }
 
-// transfer is place from one file system to another.
+// transfer is place for two file systems.
 func transfer(root *os.Root, src fs.FileInfo, from, to string) error {
 	switch {
 	case src.IsDir():
@@ -176,7 +176,7 @@ func transferDir(root *os.Root, src fs.FileInfo, from, to string) error {
 	return finishDir(root, to, dirMode{src.Mode(), src.ModTime()})
 }
 
-// replace has write make a file beside to, and moves it there.
+// replace calls write to make a file beside to, and moves that file to to.
 func replace(root *os.Root, to string, write func(temp string) error) error {
 	temp := path.Join(path.Dir(to), tempname.Replacing())
 	err := write(temp)

@@ -26,14 +26,14 @@ const (
 	// fail at a longer name.
 	longestName = 16 << 10
 
-	// sizelessLimit is how much is copied of a file that does not tell its size: it is in memory
-	// before its header can be written.
+	// sizelessLimit bounds the copy of a file that does not report its size: the whole file is in
+	// memory before its header can be written.
 	sizelessLimit = 16 << 20
 )
 
-// Pack writes the file or directory at path as an archive. What is below path and cannot be read is
-// left out; the error is then a *sandbox.CopyError, and the archive is whole. After any other error
-// the archive lacks its trailer.
+// Pack writes the file or directory at path as an archive. It leaves out files below path that
+// cannot be read. The error is then a *sandbox.CopyError, and the archive has its trailer. After
+// any other error the archive has no trailer.
 func Pack(w io.Writer, path string) error {
 	path, name, err := resolve(path)
 	if err != nil {
@@ -45,7 +45,7 @@ func Pack(w io.Writer, path string) error {
 }
 
 // PackForTar is Pack for tar(1) at the other end. The root gets the name root. The last entry is an
-// empty file of the name end: if tar has made it, the archive was whole.
+// empty file with the name end: if tar has made that file, the archive was complete.
 func PackForTar(w io.Writer, path, root, end string) error {
 	path, _, err := resolve(path)
 	if err != nil {
@@ -107,7 +107,7 @@ func (p *packer) pack(at, root, end string) error {
 	return nil
 }
 
-// entry packs what is at a source. shown is its path, for errors, and name that in the archive.
+// entry packs the file at a source. shown is its path in errors, and name its name in the archive.
 func (p *packer) entry(at source, info fs.FileInfo, shown, name string) error {
 	switch kind := info.Mode().Type(); {
 	case kind&(fs.ModeSocket|fs.ModeDevice) != 0 && !p.begun:
@@ -131,7 +131,7 @@ func (p *packer) entry(at source, info fs.FileInfo, shown, name string) error {
 	return p.writeHeader(info, shown, name, target, nil)
 }
 
-// skip leaves out what cannot be read. If that is the root, the copy fails.
+// skip leaves out a file that cannot be read. If that is the root, it returns an error.
 func (p *packer) skip(shown string, err error) error {
 	fault := fault(shown, err)
 	if !p.begun {
@@ -178,8 +178,8 @@ func (p *packer) directory(at source, info fs.FileInfo, shown, name string) erro
 	return nil
 }
 
-// writeHeader writes an entry's header, after a block of more if there is more to say: records, and
-// the fraction of a second in the entry's time.
+// writeHeader writes an entry's header. Records, and the fraction of a second in the entry's time,
+// go into an extended header before it.
 func (p *packer) writeHeader(info fs.FileInfo, shown, name, target string, records []record) error {
 	h, err := tar.FileInfoHeader(anonymous{info}, target)
 	if err != nil {
@@ -224,8 +224,8 @@ func (p *packer) write(h *tar.Header, shown string) error {
 	return err
 }
 
-// An anonymous file names no owner. Without it, package tar would look up the owner's name; for an
-// owner that has none, it would read /etc/passwd once for each file.
+// An anonymous FileInfo has no owner. For others, package tar looks up the owner's name; if the
+// owner has none, it reads /etc/passwd once for each file.
 type anonymous struct{ fs.FileInfo }
 
 func (anonymous) Uname() (string, error) { return "", nil }

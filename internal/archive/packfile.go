@@ -43,9 +43,9 @@ func (p *packer) file(at source, shown, name string) error {
 	return err
 }
 
-// content packs a file without holes. The size that the system tells is no promise: a file of /proc
-// has none, one of /sys is shorter, and any file may change while it is read. So the beginning,
-// which mostly is all of it, is read before the header is written.
+// content packs a file without holes. The size that the system reports may be wrong: a file of
+// /proc has none, one of /sys is shorter, and any file may change while it is read. So content
+// reads the beginning, which is mostly the whole file, before it writes the header.
 func (p *packer) content(f *os.File, info fs.FileInfo, shown, name string) error {
 	size, n := info.Size(), 0
 	ended := false
@@ -108,8 +108,8 @@ func (p *packer) sparseFile(f *os.File, info fs.FileInfo, data []extent, shown, 
 	return nil
 }
 
-// rest packs a file's bytes from one offset, which is the next that f reads, to another. Zeros take
-// the place of what cannot be read: the header has promised that many bytes.
+// rest packs a file's bytes from the offset from, which is where f reads next, to the offset to. It
+// writes zeros in place of bytes that cannot be read, because the header has the size.
 func (p *packer) rest(f *os.File, from, to int64, shown string) error {
 	if to-from > bufferSize { // into an empty buffer, whole pieces are not copied
 		if err := p.out.Flush(); err != nil {
@@ -123,7 +123,7 @@ func (p *packer) rest(f *os.File, from, to int64, shown string) error {
 			if err == io.EOF {
 				err = errors.New("it became shorter while it was read")
 			}
-			err = fmt.Errorf("%w: the copy has zeros from byte %d on", bare(err), from)
+			err = fmt.Errorf("%w: the copy has zeros from byte %d on", unwrapped(err), from)
 			if err := p.skip(shown, err); err != nil {
 				return err
 			}
@@ -149,7 +149,7 @@ func (p *packer) zeros(n int64) error {
 	return nil
 }
 
-// A sized file has another size than the system tells.
+// A sized FileInfo has another size than the system reports.
 type sized struct {
 	fs.FileInfo
 	size int64

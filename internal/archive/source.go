@@ -56,9 +56,8 @@ func resolve(path string) (resolved, name string, err error) {
 	return filepath.Join(dir, name), name, nil
 }
 
-// A source is where a file is that is to be packed. What is below the root is reached from
-// directories that are open: a path from the file system's root may be longer than the system
-// takes.
+// A source is the place of a file to pack. Files below the root are reached from open directories:
+// a path from the file system's root may be longer than the system accepts.
 type source struct {
 	in    *os.Root // nil: path is this machine's
 	path  string
@@ -79,11 +78,11 @@ func (s source) open() (*os.File, error) {
 	return s.in.OpenFile(s.path, os.O_RDONLY|openFlags, 0)
 }
 
-// openEach and openSome bound the directories that are open at once: each down to a depth that
-// hardly any tree has, and one of some below.
+// openEach and openSome bound the directories that are open at once: down to the depth openEach,
+// more than almost any tree has, every one; below it, one in openSome.
 const openEach, openSome = 64, 32
 
-// directory returns a directory as the source of what is in it, and what closes it.
+// directory returns a directory as the source of its files, and a function that closes it.
 func (s source) directory() (source, func(), error) {
 	var root *os.Root
 	var err error
@@ -101,7 +100,7 @@ func (s source) directory() (source, func(), error) {
 	return source{root, ".", s.depth + 1}, func() { root.Close() }, nil
 }
 
-// entries returns what is in a directory, by name. After an error it may be a part.
+// entries returns the entries of a directory, sorted by name. After an error some may be missing.
 func (s source) entries() ([]fs.DirEntry, error) {
 	f, err := s.in.Open(s.path)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// An extent is a part of a file that is no hole.
+// An extent is a part of a file with data, between holes.
 type extent struct{ offset, length int64 }
 
-// mostExtents bounds what is told of a file's holes. Behind so many, holes are zeros.
+// mostExtents bounds the extents of a file. Holes after that many become zeros.
 const mostExtents = 10_000
 
 // sparseKey is the record that a file with holes has: its size, and offset and length of each
@@ -58,7 +58,7 @@ func parseLayout(value string, content int64) (size int64, data []extent, err er
 	return size, data, err
 }
 
-// A target is a file that is being filled.
+// A target is a file that fill writes.
 type target interface {
 	io.WriterAt
 	Truncate(size int64) error
@@ -66,7 +66,7 @@ type target interface {
 
 var zeros [bufferSize]byte
 
-// fill writes the content of a file's extents, and makes holes of the rest and of zeros.
+// fill writes the content of a file's extents. The rest, and zeros in the extents, become holes.
 func fill(f target, r io.Reader, size int64, data []extent, buf []byte) error {
 	written := int64(0) // the file's end
 	for _, e := range data {
@@ -90,7 +90,7 @@ func fill(f target, r io.Reader, size int64, data []extent, buf []byte) error {
 	return nil
 }
 
-// refill is fill from a file.
+// refill is fill with a file as its source.
 func refill(out *os.File, in *os.File, size int64) error {
 	buf := make([]byte, bufferSize)
 	info, err := in.Stat()
@@ -108,7 +108,7 @@ func refill(out *os.File, in *os.File, size int64) error {
 	return fill(out, io.MultiReader(parts...), size, data, buf)
 }
 
-// A record is what an extended header tells.
+// A record is one entry of an extended header.
 type record struct{ key, value string }
 
 // appendExtended appends an extended header, as POSIX has it. It is for the next entry. tar(1) of

@@ -29,8 +29,8 @@ func hardLinked(info fs.FileInfo) (fileID, bool) {
 
 func mkfifo(path string) error { return unix.Mkfifo(path, 0o600) }
 
-// A directory makes files in a directory. It goes past package os, which needs twice as many system
-// calls, and these are most of the time that a small file takes.
+// A directory makes files in a directory. It does not use package os, which needs twice as many
+// system calls: these are most of the time that a small file takes.
 type directory struct{ f *os.File }
 
 func openDirectory(root *os.Root, name string) (directory, error) {
@@ -40,8 +40,8 @@ func openDirectory(root *os.Root, name string) (directory, error) {
 
 func (d directory) Close() error { return d.f.Close() }
 
-// create makes a file. Its name must not be a path, and nothing of that name may exist: so no link
-// can lead it elsewhere.
+// create makes a file. Its name must not be a path, and must not exist, so that no link can lead
+// elsewhere.
 func (d directory) create(name string, mode fs.FileMode, modified time.Time,
 	fill func(target) error) error {
 	times, err := unix.TimeToTimespec(modified)
@@ -101,7 +101,7 @@ func bitsOf(mode fs.FileMode) uint32 {
 	return bits
 }
 
-// again makes a system call until no signal interrupts it.
+// again repeats a system call until no signal interrupts it.
 func again(call func() (int, error)) (int, error) {
 	for {
 		if n, err := call(); err != unix.EINTR {

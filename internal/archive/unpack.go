@@ -20,21 +20,20 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// Options say how an archive is unpacked.
+// Options are the options of Unpack. The zero value is usable.
 type Options struct {
-	// Name is the copy's name where the archive's root has none, which is ".".
+	// Name is the copy's name if the archive's root has none, that is, if it is ".".
 	Name string
-	// Trusted says that the archive comes from the user to whom the copy belongs: FIFOs are made,
-	// the set-user-ID and set-group-ID bits and the sticky bits of files are kept, and if the
-	// destination is a link to a directory, the copy goes into that directory, wherever it is. From
-	// anyone else, a FIFO might block a program that reads the copy, and a set-user-ID file would
-	// run with the rights of this user.
+	// Trusted says that the archive comes from the user to whom the copy belongs. Then Unpack makes
+	// FIFOs, keeps the set-user-ID, set-group-ID and sticky bits of files, and follows a
+	// destination that is a link to a directory. From anyone else, a FIFO might block a program
+	// that reads the copy, and a set-user-ID file would run with the rights of this user.
 	Trusted bool
 }
 
-// Unpack reads an archive to its end and makes a copy of what is in it. If path is a directory, the
-// copy is made in it, under the name in the archive; if not, the copy is path itself. Whatever the
-// archive says, nothing is written elsewhere. When ctx ends, so does Unpack, if r does not block.
+// Unpack reads an archive to its end and copies its contents. If path is a directory, the copy is
+// made in it, with the name in the archive; otherwise the copy is made at path. No archive can make
+// Unpack write elsewhere. Unpack ends when ctx ends, unless r blocks.
 func Unpack(ctx context.Context, r io.Reader, path string, o Options) error {
 	u, err := NewUnpacker(path, o)
 	if err != nil {
@@ -50,8 +49,8 @@ func Unpack(ctx context.Context, r io.Reader, path string, o Options) error {
 	return err
 }
 
-// An Unpacker is Unpack in steps, for a caller who learns only after the archive's end whether the
-// archive is good.
+// An Unpacker is Unpack in steps, for a caller who learns only after the archive's end whether to
+// commit the copy.
 type Unpacker struct {
 	trusted bool
 	parent  *os.Root // the directory in which the copy is to be
@@ -79,14 +78,14 @@ type Unpacker struct {
 // dirsMax bounds the memory for the directories of an archive that is not trusted: some 90,000.
 const dirsMax = 24 << 20
 
-// A dirMode is what a directory gets in the end: no files could be made in one that is read-only
-// from the beginning.
+// A dirMode is what a directory gets in the end: in a directory that is read-only from the
+// beginning no files could be made.
 type dirMode struct {
 	mode     fs.FileMode
 	modified time.Time
 }
 
-// NewUnpacker prepares the unpacking to path. Close must be called.
+// NewUnpacker returns an Unpacker to path. The caller must call its Close.
 func NewUnpacker(path string, o Options) (*Unpacker, error) {
 	dir, name := split(path)
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -114,7 +113,7 @@ func NewUnpacker(path string, o Options) (*Unpacker, error) {
 	}, nil
 }
 
-// Root returns the name of the archive's root; "" before its entry was read.
+// Root returns the name of the archive's root; "" before Unpack has read its entry.
 func (u *Unpacker) Root() string { return u.top }
 
 // Unpack reads the archive to its end.
@@ -160,8 +159,8 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// An endReader knows whether its end has been read: package tar reads that far only if an archive
-// has no trailer.
+// An endReader remembers whether its end has been read. Package tar reads to the end only if an
+// archive has no trailer.
 type endReader struct {
 	r     io.Reader
 	ended bool
@@ -229,8 +228,7 @@ func (u *Unpacker) entry(h *tar.Header, r io.Reader) error {
 	return nil
 }
 
-// begin is called with the archive's root. It decides where the copy goes, and makes the temporary
-// directory for it.
+// begin decides where the copy of the root top goes, and makes the temporary directory for it.
 func (u *Unpacker) begin(top string, isDir bool) error {
 	u.top = top
 	if u.name == "" {

@@ -1,5 +1,5 @@
-// Package sftpfiles is a [shellbox.FileClient] over SFTP: it reaches the files of a box through a
-// file server in it, boxd's own or any sshd's.
+// Package sftpfiles implements [shellbox.FileClient] with SFTP. It reaches the files of a box
+// through a file server in it, boxd's own or that of any sshd.
 package sftpfiles
 
 import (
@@ -24,21 +24,21 @@ import (
 type Server struct {
 	In  io.WriteCloser
 	Out io.Reader
-	// End ends the server, and has reads of Out and writes to In return. It is called once.
+	// End ends the server: reads of Out and writes to In return. It is called once.
 	End func()
-	// Home is what ~ stands for; "": where the server begins.
+	// Home is the directory that ~ stands for; "": the server's working directory.
 	Home string
-	// Own: the server is boxd's, whose messages tell each error exactly.
+	// Own: the server is boxd's, whose messages name each error exactly.
 	Own bool
 }
 
-// A Client talks to a Server. It owns it.
+// A Client talks to a Server, which it owns.
 type Client struct {
 	server  Server
 	answers *answers
-	listing sync.Mutex // held while a directory is read: one at a time is counted
+	listing sync.Mutex // held while a directory is read: answers counts one list at a time
 	sftp    *sftp.Client
-	ended   chan struct{} // closed when the server says no more
+	ended   chan struct{} // closed when the server's output has ended
 
 	closing sync.Once
 	end     sync.Once
@@ -49,11 +49,11 @@ type Client struct {
 
 var _ shellbox.FileClient = (*Client)(nil)
 
-// packet is how much goes in one packet: so much any server takes.
+// packet is the size of the data in one packet. Any server accepts that size.
 const packet = 32 << 10
 
-// namesMax is how long a packet's names may be. A packet of more than 256 KiB makes a file server
-// end; no system has names of a tenth of that.
+// namesMax bounds the names in a packet. A packet of more than 256 KiB makes a file server end. No
+// system has names of a tenth of that.
 const namesMax = 64 << 10
 
 // names refuses packets whose names are too long. The client writes the head of a packet, with all
@@ -67,7 +67,8 @@ func (n names) Write(p []byte) (int, error) {
 	return n.WriteCloser.Write(p)
 }
 
-// New begins to talk to a server. ctx governs that only. After an error the server has been ended.
+// New returns a Client of a server that has been started. ctx governs New only. After an error New
+// has ended the server.
 func New(ctx context.Context, server Server) (*Client, error) {
 	c := &Client{server: server, answers: &answers{r: server.Out}, ended: make(chan struct{})}
 	c.home = sync.OnceValues(func() (string, error) {
@@ -109,7 +110,7 @@ func (c *Client) stop() { c.end.Do(c.server.End) }
 
 // Close implements shellbox.FileClient.
 func (c *Client) Close() error {
-	c.stop() // first: while a write hangs, sftp's Close does
+	c.stop() // first: sftp's Close hangs while a write does
 	c.closing.Do(func() { c.sftp.Close() })
 	c.running.Wait()
 	return nil
@@ -142,14 +143,14 @@ func (c *Client) Lstat(name string) (fs.FileInfo, error) {
 	return info, c.explain("lstat", name, err)
 }
 
-// A sizeError says that the server tells of a size that no file has.
+// A sizeError says that the server has reported a size that no file has.
 type sizeError uint64
 
 func (e sizeError) Error() string {
 	return fmt.Sprintf("its size is said to be %d, which no file has", uint64(e))
 }
 
-// sized refuses a size of 2^63 and more: it would be negative here.
+// sized refuses a size of 2^63 or more, which would be negative in an int64.
 func sized(info fs.FileInfo, err error) (fs.FileInfo, error) {
 	if err == nil && info.Size() < 0 {
 		return nil, sizeError(info.Size())
@@ -169,7 +170,8 @@ func (c *Client) ReadDir(name string) ([]fs.FileInfo, error) {
 	return infos, err
 }
 
-// list returns the files in a directory. If there are too many, it returns the first of them, too.
+// list returns the files in a directory. If there are too many, it returns the first of them with
+// the error.
 func (c *Client) list(name string) ([]fs.FileInfo, error) {
 	c.listing.Lock()
 	defer c.listing.Unlock()
@@ -213,8 +215,8 @@ func (c *Client) Chown(name string, like fs.FileInfo) error {
 	return c.explain("chown", name, c.sftp.Chown(name, int(stat.UID), int(stat.GID)))
 }
 
-// Rename implements shellbox.FileClient. Of SFTP's own rename it is left open whether it replaces a
-// file.
+// Rename implements shellbox.FileClient. It uses an extension of SFTP, which does not define
+// whether its own rename replaces a file.
 func (c *Client) Rename(from, to string) error {
 	return c.explainRename(from, to, c.sftp.PosixRename(from, to))
 }
@@ -224,8 +226,9 @@ func (c *Client) Remove(name string) error {
 	return c.explain("remove", name, c.sftp.Remove(name))
 }
 
-// Create implements shellbox.FileClient. SFTP's client sends no permissions: boxd's server makes
-// files that are their owner's alone, another one as its umask has it, until they are set here.
+// Create implements shellbox.FileClient. The SFTP client sends no permissions. boxd's server makes
+// files that only their owner may read and write; another server makes them with its umask, and
+// Create then sets their permissions.
 func (c *Client) Create(name string) (io.WriteCloser, error) {
 	file, err := c.sftp.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
@@ -247,7 +250,7 @@ type newFile struct {
 	file   *sftp.File
 }
 
-// Write has many packets on their way at once.
+// Write sends many packets without waiting for the answer of each.
 func (f *newFile) Write(p []byte) (int, error) {
 	n, err := f.file.ReadFrom(&packets{p})
 	return int(n), f.client.explain("write", f.name, err)
@@ -255,8 +258,8 @@ func (f *newFile) Write(p []byte) (int, error) {
 
 func (f *newFile) Close() error { return f.client.explain("write", f.name, f.file.Close()) }
 
-// packets are bytes that are read from memory. (Of a bytes.Reader the client asks for more than it
-// is to give.)
+// packets is a reader of bytes in memory. (From a bytes.Reader the client would read more than it
+// may send.)
 type packets struct{ rest []byte }
 
 func (p *packets) Len() int { return len(p.rest) }
@@ -270,7 +273,7 @@ func (p *packets) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Open implements shellbox.FileClient. It looks first: to open a FIFO would have the server wait,
+// Open implements shellbox.FileClient. It calls Stat first: to open a FIFO would block the server,
 // and with it all other calls.
 func (c *Client) Open(name string) (sandbox.File, error) {
 	info, err := c.Stat(name)
