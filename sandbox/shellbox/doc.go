@@ -18,8 +18,8 @@
 // the shell reads it when it is back.
 //
 // The shell differs from a person's in this. exec <file lasts for its command only. An ERR trap
-// runs once more, for eval. set -x shows one level more ("++"). A DEBUG trap runs for the markers too,
-// unseen. PS1 and PS2 are not shown, and bash's PS1 is an invisible sequence.
+// runs once more, for eval. set -x shows one level more ("++"). A DEBUG trap runs for the markers
+// too, unseen. PS1 and PS2 are not shown, and bash's PS1 is an invisible sequence.
 //
 // To find out whether a program waits for input, and which processes a command has left, the engine
 // runs a plain sh without a terminal on the host: the control shell, which reads /proc and sends
