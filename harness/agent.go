@@ -9,23 +9,24 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// An Agent does a task in a box, as well as it can. It returns when it is done, or when ctx ends,
-// which is when the task's time is over; what it has opened in the box ends with the box. Errors of
-// the box it returns as they are, wrapped or not: they tell what has become of the task. Any other
-// error, or a panic, is the agent's own: Error. An Agent may be called from several goroutines,
-// each with another box.
+// An Agent does a task in a box. It returns when it is done, or when ctx ends because the task's
+// time is over. It need not close what it opens in the box.
 //
-// An agent that does not return when ctx ends finds its box closed, and is waited for: nothing can
-// end a goroutine.
+// An Agent returns errors of the box as they are, or wrapped: they decide the result. If it returns
+// any other error, or panics, the result is Error. Run calls an Agent concurrently, each time with
+// another box.
+//
+// If an Agent does not return when ctx ends, Run closes its box and waits for it, because nothing
+// can end a goroutine.
 type Agent func(ctx context.Context, box sandbox.Sandbox, task Task) error
 
-// Nop does nothing: no task should pass.
+// Nop is an Agent that does nothing. No task should pass with it.
 func Nop(context.Context, sandbox.Sandbox, Task) error { return nil }
 
-// ErrNoSolution is what Oracle says of a task that has no Solution.
+// ErrNoSolution is what Oracle returns for a task that has no Solution.
 var ErrNoSolution = errors.New("the task has no reference solution")
 
-// Oracle does the reference solution: every task should pass.
+// Oracle is an Agent that runs the reference solution. Every task should pass with it.
 func Oracle(ctx context.Context, box sandbox.Sandbox, task Task) error {
 	if task.Solution.Command == "" {
 		return ErrNoSolution
@@ -35,7 +36,7 @@ func Oracle(ctx context.Context, box sandbox.Sandbox, task Task) error {
 		return err
 	}
 	e, err := p.script(ctx, task.Solution, Log(ctx))
-	if err == nil && len(task.Check.Like) == 0 { // Check.Like goes by what is left alone
+	if err == nil && len(task.Check.Like) == 0 { // Check.Like ignores the exit status
 		err = e.err()
 	}
 	if err != nil {
@@ -44,9 +45,9 @@ func Oracle(ctx context.Context, box sandbox.Sandbox, task Task) error {
 	return err
 }
 
-// Scripted types commands into the main session, one after the other, whatever their exit status
-// is. Nobody answers their questions: a command that asks ends with sandbox.ErrQuestion, and the
-// agent with it. If each is not nil, it gets each Result, and may end the script by an error.
+// Scripted returns an Agent that runs commands in the main session, one after the other, whatever
+// their exit status. If a command asks a question, the Agent ends with sandbox.ErrQuestion. If each
+// is not nil, it is called with each Result; an error that it returns ends the Agent.
 func Scripted(commands []string, each func(command string, r *sandbox.Result) error) Agent {
 	return func(ctx context.Context, box sandbox.Sandbox, _ Task) error {
 		for _, command := range commands {
@@ -70,8 +71,8 @@ func Scripted(commands []string, each func(command string, r *sandbox.Result) er
 
 type logKey struct{}
 
-// Log is the log of the task that ctx is of: what an agent has to say goes there, and into the
-// report. It takes writes of several goroutines.
+// Log returns the log of the task of an Agent's ctx. What an agent writes there is also in the
+// report. The writer may be used concurrently. For any other ctx, Log returns io.Discard.
 func Log(ctx context.Context) io.Writer {
 	if w, ok := ctx.Value(logKey{}).(io.Writer); ok {
 		return w

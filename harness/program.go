@@ -15,22 +15,22 @@ import (
 	"github.com/sandshell/sandshell/tools/mcp"
 )
 
-// programGrace is how long a program may take to end after its SIGTERM, and its standard error to
-// end after the program.
+// programGrace is how long a program may take to end after its SIGTERM, and how long its standard
+// error may stay open after the program.
 const programGrace = 5 * time.Second
 
-// Program is an agent that any program can be: it is started on this machine for each task, in this
-// process's directory and environment, and is an MCP client on its standard input and output. The
-// server at the other end gives it the box: a shell, files and jobs (see packages tools and
-// tools/mcp). The task's ID and instruction are in the variables HARNESS_TASK and
-// HARNESS_INSTRUCTION; the instruction is also what the server gives as its own instructions. What
-// the program writes to standard error goes to the task's log.
+// Program returns an Agent that starts a program on this machine for each task, in this process's
+// directory and environment. The program is an MCP client on its standard input and output. The
+// server at the other end offers the box as tools: a shell, files and jobs (see packages tools and
+// tools/mcp). The variables HARNESS_TASK and HARNESS_INSTRUCTION hold the task's ID and
+// instruction; the server's own instructions are the instruction, too. What the program writes to
+// standard error goes to the task's log.
 //
-// The program has done the task when it ends with exit status 0; another status is its own error.
-// When the task's time is over it gets SIGTERM, and is killed 5 s later. (Where there is no
-// SIGTERM, it is killed.)
+// When the program ends with exit status 0, the check decides. With any other status, the result is
+// Error. When the task's time is over, the program gets SIGTERM, and is killed 5 s later. On
+// systems without SIGTERM it is killed at once.
 //
-// If there is no such program, Run ends with that as its error: no task is at fault.
+// If the program does not exist, Run ends with an error, and no task gets a result.
 func Program(args ...string) Agent {
 	return func(ctx context.Context, box sandbox.Sandbox, task Task) error {
 		if err := FindProgram(args...); err != nil {
@@ -45,7 +45,7 @@ func Program(args ...string) Agent {
 		}
 		defer server.Close()
 		err = serveProgram(ctx, server, args, task)
-		if err != nil && ctx.Err() == nil { // of a box that was lost, the program has only heard
+		if err != nil && ctx.Err() == nil { // the program may have failed because the box was lost
 			if _, lost := box.Run(ctx, &sandbox.Cmd{Args: []string{"true"}}); errors.Is(lost,
 				sandbox.ErrLost) {
 				err = errors.Join(lost, err)
@@ -55,8 +55,8 @@ func Program(args ...string) Agent {
 	}
 }
 
-// FindProgram says why there would be no such Program; nil if there is one. Call it before Run,
-// which finds out only when the first task's box is made.
+// FindProgram returns an error if the program of a Program does not exist. Run finds that out only
+// when the first task's box has been made, so call FindProgram before.
 func FindProgram(args ...string) error {
 	if len(args) == 0 || args[0] == "" {
 		return &noProgramError{errors.New("it has no name")}
@@ -73,12 +73,12 @@ type noProgramError struct{ err error }
 func (e *noProgramError) Error() string { return "the agent's program: " + e.err.Error() }
 func (e *noProgramError) Unwrap() error { return e.err }
 
-// toolsOf are the tools of a box, which outlives them.
+// toolsOf returns the tools of a box. Closing them does not close the box.
 func toolsOf(box sandbox.Sandbox) (*tools.Set, error) {
 	return tools.New(tools.Box(box, tools.Config{}))
 }
 
-// serveProgram runs the program, and serves it until it ends.
+// serveProgram runs the program, and serves its requests until it ends.
 func serveProgram(ctx context.Context, server *mcp.Server, args []string, task Task) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), "HARNESS_TASK="+task.ID, "HARNESS_INSTRUCTION="+task.Instruction)
@@ -90,7 +90,7 @@ func serveProgram(ctx context.Context, server *mcp.Server, args []string, task T
 	if err != nil {
 		return err
 	}
-	// A pipe of ours: Wait closes one of exec's, also when not all has been read.
+	// Not StdoutPipe: Wait closes that, even if it has not been read to its end.
 	requests, stdout := io.Pipe()
 	cmd.Stdout = stdout
 	if err := cmd.Start(); err != nil {
@@ -101,13 +101,13 @@ func serveProgram(ctx context.Context, server *mcp.Server, args []string, task T
 	served := make(chan error, 1)
 	go func() {
 		err := server.Serve(serving, &mcp.Lines{Reader: requests, Writer: stdin})
-		requests.Close() // a program that goes on writing is not to block
+		requests.Close() // so that a program that goes on writing does not block
 		stdin.Close()
 		served <- err
 	}()
 	err = cmd.Wait()
 	stdout.Close()
-	stop() // a call that is under way has nobody to hear of it
+	stop() // nothing will read the answer to a call that is under way
 	<-served
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("agent %s: %w: %s", args[0], err, &said)

@@ -17,10 +17,10 @@ import (
 	"github.com/docker/go-units"
 )
 
-// A ReadError says where tasks could not be read.
+// A ReadError says why a file of tasks, or of results, cannot be read, and where.
 type ReadError struct {
 	File string
-	Line int   // from 1; 0 where it is the file as a whole
+	Line int   // from 1; 0 if the error is about the whole file
 	Err  error // often a *FieldError
 }
 
@@ -34,8 +34,8 @@ func (e *ReadError) Error() string {
 // Unwrap returns what is wrong.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// Read reads the tasks at path: a file of ours (ReadJSONL), or a directory with tasks in Harbor's
-// form, at any depth (ReadHarbor).
+// Read reads the tasks of a file (see ReadJSONL), or of a directory that has tasks in Harbor's form
+// at any depth (see ReadHarbor).
 func Read(path string) ([]Task, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -47,8 +47,7 @@ func Read(path string) ([]Task, error) {
 	return ReadJSONL(path)
 }
 
-// The forms of our file: one object a line. Sizes are as Docker has them ("512m"), times as Go
-// ("90s").
+// The JSON objects of ReadJSONL. Sizes are written as for Docker ("512m"), times as in Go ("90s").
 type (
 	taskLine struct {
 		ID          string     `json:"id"`
@@ -95,9 +94,9 @@ type (
 	}
 )
 
-// ReadJSONL reads a file with a task in each line, a JSON object with the fields of Task in lower
-// case; empty lines and those that begin with # say nothing. "from" and "build.dir" are relative to
-// the file's directory. The errors are *ReadError.
+// ReadJSONL reads a file that has a task in each line: a JSON object with the fields of Task in
+// lower case. It skips empty lines and lines that begin with #. "from" and "build.dir" are relative
+// to the file's directory. If a line is wrong, the error is a *ReadError.
 func ReadJSONL(path string) ([]Task, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -154,8 +153,8 @@ func parseTask(line []byte, dir string) (Task, error) {
 	return t, t.Validate()
 }
 
-// decodeStrictly decodes one JSON value, and refuses fields that there are not: a misspelt one
-// would be a limit that does not hold.
+// decodeStrictly decodes one JSON value. It refuses unknown fields, because a misspelt field might
+// be a limit that then does not hold.
 func decodeStrictly(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -165,7 +164,7 @@ func decodeStrictly(data []byte, v any) error {
 	case errors.As(err, &kind):
 		return wrongKind(kind.Field, kind)
 	case err == io.ErrUnexpectedEOF:
-		return errors.New("it has no end: a task is an object in one line")
+		return errors.New("the object does not end: write each task in one line")
 	case err != nil && strings.HasPrefix(err.Error(), "json: unknown field "):
 		name, _ := strconv.Unquote(strings.TrimPrefix(err.Error(), "json: unknown field "))
 		return wrong(name, "there is no such field")
@@ -173,22 +172,22 @@ func decodeStrictly(data []byte, v any) error {
 		return err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return errors.New("there is more behind the object: one object a line")
+		return errors.New("there is text after the object: write one object in each line")
 	}
 	return nil
 }
 
-// wrongKind says that the field's value is of the wrong kind, in JSON's words.
+// wrongKind returns an error that says that a value is of the wrong kind, in JSON's words.
 func wrongKind(field string, kind *json.UnmarshalTypeError) error {
 	value, _, _ := strings.Cut(kind.Value, " ")          // "number 1.5"
 	field = strings.Replace(field, ".scriptLine", "", 1) // it is embedded
 	if field == "" {
-		return fmt.Errorf("a JSON %s, where there has to be %s", value, kindText(kind.Type))
+		return fmt.Errorf("a JSON %s: write %s", value, kindText(kind.Type))
 	}
-	return wrong(field, "a JSON %s, where it has to be %s", value, kindText(kind.Type))
+	return wrong(field, "a JSON %s: write %s", value, kindText(kind.Type))
 }
 
-// kindText is what a file has to say for a value of a type.
+// kindText says what a file holds for a value of a type.
 func kindText(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -207,7 +206,7 @@ func kindText(t reflect.Type) string {
 	return "a string"
 }
 
-// A parser parses fields, and keeps what is first wrong with one.
+// A parser parses fields, and keeps its first error.
 type parser struct {
 	dir string
 	err error
@@ -241,7 +240,7 @@ func (p *parser) size(field, s string) int64 {
 	return n
 }
 
-// path is a path of this machine, relative to the file's directory.
+// path makes a path of this machine, which is relative to the file's directory, absolute.
 func (p *parser) path(s string) string {
 	if filepath.IsAbs(s) {
 		return s
@@ -272,11 +271,11 @@ func (p *parser) files(field string, lines []fileLine) []File {
 	return files
 }
 
-// distinct says which ID there is twice.
+// distinct returns an error if two tasks have the same ID.
 func distinct(tasks []Task) error {
 	seen := map[string]bool{}
 	for _, t := range tasks {
-		// Names that differ in case alone are the same file in some file systems.
+		// In some file systems, names that differ only in case are the same file.
 		if id := strings.ToLower(t.ID); seen[id] {
 			return wrong("id", "there are two tasks %q", t.ID)
 		} else {

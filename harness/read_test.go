@@ -59,34 +59,30 @@ func TestReadJSONLWrong(t *testing.T) {
 	t.Parallel()
 	const fine = `{"id":"a","image":"i","instruction":"do","check":{"command":"c"}}`
 	for _, c := range []struct{ lines, says string }{
-		{`{"id":"a"`, "tasks.jsonl:1: it has no end"},
+		{`{"id":"a"`, "tasks.jsonl:1: the object does not end"},
 		{fine + "\n" + `{"id":"b","image":"i","instruktion":"do"}`,
 			`tasks.jsonl:2: field instruktion: there is no such field`},
-		{`{"id":7}`, "tasks.jsonl:1: field id: a JSON number, where it has to be a string"},
-		{`{"id":"a","limits":{"pids":"7"}}`, "tasks.jsonl:1: field limits.pids: a JSON string, " +
-			"where it has to be a whole number"},
-		{`{"id":"a","check":{"command":1}}`, "tasks.jsonl:1: field check.command: a JSON number, " +
-			"where it has to be a string"},
-		{`{"id":"a","check":7}`, "tasks.jsonl:1: field check: a JSON number, where it has to be " +
-			"an object"},
-		{`{"id":"a","files":{"to":"x"}}`, "tasks.jsonl:1: field files: a JSON object, where it " +
-			"has to be a list"},
-		{`{"id":"a","files":["x"]}`, "tasks.jsonl:1: field files: a JSON string, where it has to " +
-			"be an object"},
-		{`{"id":"a","build":"x"}`, "tasks.jsonl:1: field build: a JSON string, where it has to " +
-			"be an object"},
-		{`{"id":"a","env":"A=1"}`, "tasks.jsonl:1: field env: a JSON string, where it has to be " +
-			"a list"},
-		{`{"id":"a","limits":{"cpus":"1"}}`, "tasks.jsonl:1: field limits.cpus: a JSON string, " +
-			"where it has to be a number"},
-		{`{"id":"a","limits":{"pids":1.5}}`, "tasks.jsonl:1: field limits.pids: a JSON number, " +
-			"where it has to be a whole number"},
-		{`["a"]`, "tasks.jsonl:1: a JSON array, where there has to be an object"},
+		{`{"id":7}`, "tasks.jsonl:1: field id: a JSON number: write a string"},
+		{`{"id":"a","limits":{"pids":"7"}}`, "tasks.jsonl:1: field limits.pids: a JSON string: " +
+			"write a whole number"},
+		{`{"id":"a","check":{"command":1}}`, "tasks.jsonl:1: field check.command: a JSON number: " +
+			"write a string"},
+		{`{"id":"a","check":7}`, "tasks.jsonl:1: field check: a JSON number: write an object"},
+		{`{"id":"a","files":{"to":"x"}}`,
+			"tasks.jsonl:1: field files: a JSON object: write a list"},
+		{`{"id":"a","files":["x"]}`, "tasks.jsonl:1: field files: a JSON string: write an object"},
+		{`{"id":"a","build":"x"}`, "tasks.jsonl:1: field build: a JSON string: write an object"},
+		{`{"id":"a","env":"A=1"}`, "tasks.jsonl:1: field env: a JSON string: write a list"},
+		{`{"id":"a","limits":{"cpus":"1"}}`, "tasks.jsonl:1: field limits.cpus: a JSON string: " +
+			"write a number"},
+		{`{"id":"a","limits":{"pids":1.5}}`, "tasks.jsonl:1: field limits.pids: a JSON number: " +
+			"write a whole number"},
+		{`["a"]`, "tasks.jsonl:1: a JSON array: write an object"},
 		{`{"id":"a","limits":{"setup":"-1s"},"image":"i","instruction":"do","check":{"command":"c"}}`, "field limits.setup: -1s: it is negative"},
-		{fine + fine, "tasks.jsonl:1: there is more behind the object"},
+		{fine + fine, "tasks.jsonl:1: there is text after the object"},
 		{fine + "\n" + fine, `tasks.jsonl: field id: there are two tasks "a"`},
 		{`{"image":"i"}`, "tasks.jsonl:1: field id: it is missing"},
-		{`{"id":"../a"}`, `tasks.jsonl:1: field id: "../a": it has to be of letters`},
+		{`{"id":"../a"}`, `tasks.jsonl:1: field id: "../a": write at most 200 letters`},
 		{`{"id":"a","instruction":"do"}`, "tasks.jsonl:1: field image: it is missing"},
 		{`{"id":"a","image":"i","check":{"command":"c"}}`,
 			"tasks.jsonl:1: field instruction: it is missing"},
@@ -167,12 +163,10 @@ func TestInterCodeWrong(t *testing.T) {
 	for content, says := range map[string]string{
 		"{}": "x.json:1: it has to be a JSON list",
 		"[\n{\"query\": \"q\", \"gold\": \"g\"},\n\n{\"query\": \"q\"}]": "x.json:4: field gold: it is missing",
-		"[\n{\"query\": 1}]": "x.json:2: field query: a JSON number, where it " +
-			"has to be a string",
+		"[\n{\"query\": 1}]": "x.json:2: field query: a JSON number: write a string",
 		"[\n{\"query\": \"q\", \"gold\": 1}]": "x.json:2: field gold: it has to be a command, or " +
 			"a list of commands",
-		"[\n7]": "x.json:2: a JSON number, where there has to be " +
-			"an object",
+		"[\n7]": "x.json:2: a JSON number: write an object",
 		"[\n{\"query\": \"q\", \"gold\": \"g\"},\n\n": "x.json:4: the list has no end",
 	} {
 		_, err := ReadInterCode(filepath.Join(write(t, map[string]string{"x.json": content}),

@@ -15,21 +15,22 @@ import (
 	"time"
 )
 
-// A Result is what has become of a task: a line of results.jsonl.
+// A Result says how a task ended. It is a line of results.jsonl.
 type Result struct {
 	Task string `json:"task"`
-	// Digest is the same as long as the task is: its fields, and the files that it names. Image is
-	// the id of the task's image on the engine; "" of a Build, which Digest is of, too.
+	// Digest changes when the task's fields change, or the files that it names. Image is the id of
+	// the task's image on the engine. It is empty for a Build, which Digest covers.
 	Digest string `json:"digest"`
 	Image  string `json:"image,omitempty"`
 	Status Status `json:"status"`
-	Reason string `json:"reason,omitempty"` // of 600 bytes at most, and safe to print
-	// 1, and one more for each time that the infrastructure failed
+	Reason string `json:"reason,omitempty"` // at most 600 bytes, safe to print
+	// Attempts is 1, and one more for each time that the infrastructure failed.
 	Attempts int       `json:"attempts"`
 	Started  time.Time `json:"started"`
-	Seconds  float64   `json:"seconds"` // all attempts
-	Times    Times     `json:"times"`   // the last one's
-	// Log and Recording are files below the directory of results; Recording is "" if there is none.
+	Seconds  float64   `json:"seconds"` // of all attempts
+	Times    Times     `json:"times"`   // of the last attempt
+	// Log and Recording are paths below the directory of results. Recording is empty if there is
+	// none.
 	Log       string `json:"log"`
 	Recording string `json:"recording,omitempty"`
 }
@@ -42,21 +43,21 @@ const (
 	reportFile  = "report.html"
 )
 
-// ErrInUse says that another program works with the directory of results.
+// ErrInUse says that another program uses the directory of results.
 var ErrInUse = errors.New("another program is running tasks into this directory: wait for it, or " +
 	"choose another")
 
-// results are a directory of results, which is this process's alone.
+// A results is a directory of results that this process has locked.
 type results struct {
 	dir  string
-	id   string // of the run: its boxes bear it
+	id   string // of the run, in a label of its boxes
 	lock io.Closer
 	mu   sync.Mutex
 	file *os.File
 	done map[string]Result
 }
 
-// openResults opens the directory, makes it if need be, and reads what is there of earlier runs.
+// openResults opens the directory, creates it if necessary, and reads the results of earlier runs.
 func openResults(dir, agent string) (*results, error) {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func openResults(dir, agent string) (*results, error) {
 	return r, nil
 }
 
-// identify reads whose results these are, or writes it.
+// identify checks that the results are the agent's. In a new directory, it writes whose they are.
 func (r *results) identify(agent string) error {
 	var run struct {
 		ID    string `json:"id"`
@@ -96,7 +97,8 @@ func (r *results) identify(agent string) error {
 		return err
 	}
 	if err := json.Unmarshal(data, &run); err != nil || run.ID == "" {
-		return &ReadError{path, 1, errors.New("it is none of ours: choose another directory")}
+		return &ReadError{path, 1,
+			errors.New("sandshell did not write it: choose another directory")}
 	}
 	if run.Agent != agent {
 		return fmt.Errorf("%s holds results of the agent %q, not of %q: choose another directory",
@@ -106,7 +108,7 @@ func (r *results) identify(agent string) error {
 	return os.Chmod(path, fileMode) // an older version has let others read it
 }
 
-// writeWhole writes a file that is there as a whole or not at all, whatever ends the program.
+// writeWhole writes a file, as a whole or not at all, whatever ends the program.
 func writeWhole(path string, data []byte) error {
 	f, err := createFile(path + ".part")
 	if err != nil {
@@ -119,7 +121,7 @@ func writeWhole(path string, data []byte) error {
 	return os.Rename(f.Name(), path)
 }
 
-// read reads the lines there are. It drops half a line at the end, and those of tasks that the
+// read reads the results. It drops half a line at the end, and the results of tasks that the
 // infrastructure has lost: these tasks are run again.
 func (r *results) read() error {
 	path := filepath.Join(r.dir, resultsFile)
@@ -156,8 +158,7 @@ func (r *results) read() error {
 	return err
 }
 
-// add writes a result: when it returns, the line survives whatever happens to the program or the
-// machine.
+// add writes a result. Once it returns, the line survives the end of the program or the machine.
 func (r *results) add(result Result) error {
 	line, err := json.Marshal(result)
 	if err != nil {

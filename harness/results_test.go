@@ -74,7 +74,7 @@ func TestResults(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, runFile), []byte("nonsense"), 0o644))
 	_, err = openResults(dir, "a")
-	require.ErrorContains(t, err, "it is none of ours")
+	require.ErrorContains(t, err, "sandshell did not write it")
 }
 
 // A result counts for the task that has got it: if that has changed, nothing is run unless its

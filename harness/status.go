@@ -10,29 +10,33 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// A Status is what has become of a task.
+// A Status says how a task ended.
 type Status string
 
+// The statuses of a task.
 const (
-	Pass Status = "pass" // the check has passed
-	// the check has failed, or the agent has ended its box or left no room in it for the check
-	Fail    Status = "fail"
-	Timeout Status = "timeout" // the agent had not returned when its time was over
-	// the agent ended, or its time did, at a question of its command that nobody answered; and what
-	// it had done was not enough
+	// Pass means that the check passed.
+	Pass Status = "pass"
+	// Fail means that the check failed, or that the agent ended its box or left no room in it for
+	// the check.
+	Fail Status = "fail"
+	// Timeout means that the agent had not returned when its time was over.
+	Timeout Status = "timeout"
+	// Stuck means that the agent or its time ended while its command asked a question, and that the
+	// task had not been done.
 	Stuck Status = "stuck"
-	// the kernel killed the box, or a process in it, because its memory was used up; and what had
-	// been done was not enough
+	// OOM means that the kernel killed the box or a process in it because its memory was used up,
+	// and that the task had not been done.
 	OOM Status = "oom"
-	// the infrastructure failed: no box could be made, or it was lost through no fault of what ran
-	// in it. The one that is tried again
+	// Lost means that the infrastructure failed: no box could be made, or the box was lost through
+	// no fault of what ran in it. Only these tasks are tried again.
 	Lost Status = "lost"
-	// the agent's own error or panic; or the task's: its image cannot be built, or its setup or
-	// solution fails
+	// Error means that the agent returned an error of its own or panicked, that the task's image
+	// cannot be built, or that its setup or solution failed.
 	Error Status = "error"
 )
 
-// Statuses are all of them, in the order in which they are shown.
+// Statuses are all statuses, in the order in which they are shown.
 var Statuses = []Status{Pass, Fail, Timeout, Stuck, OOM, Lost, Error}
 
 // A verdict is a status with its reason, for people.
@@ -45,13 +49,13 @@ func verdictOf(s Status, format string, args ...any) verdict {
 	return verdict{s, fmt.Sprintf(format, args...)}
 }
 
-// notMade judges an error of making a box.
+// notMade returns the verdict of an error of making a box.
 func notMade(err error) verdict {
 	var build *sshbox.BuildError
 	var lost *sandbox.LostError
 	switch {
 	case errors.As(err, &build), errdefs.IsNotFound(err), errdefs.IsInvalidArgument(err):
-		// a Dockerfile, an image or a network that there is not
+		// The Dockerfile fails, or the image or network does not exist.
 		return verdict{Error, err.Error()}
 	case errors.As(err, &lost) && lost.Cause == sandbox.LostMemory:
 		return verdict{OOM, err.Error()}
@@ -59,7 +63,8 @@ func notMade(err error) verdict {
 	return verdict{Lost, err.Error()}
 }
 
-// ofBox judges an error that is the box's, not its user's; ok is false if it is neither.
+// ofBox returns the verdict of an error that a lost box has caused. For any other error ok is
+// false.
 func ofBox(err error) (v verdict, ok bool) {
 	var lost *sandbox.LostError
 	switch {
@@ -73,8 +78,8 @@ func ofBox(err error) (v verdict, ok bool) {
 	return verdict{}, false
 }
 
-// ofAgent judges how an agent has ended; ok is false if the check is to decide. ctx is what the
-// agent had.
+// ofAgent returns the verdict of how an agent ended, with its ctx. If ok is false, the check
+// decides.
 func ofAgent(ctx context.Context, err error, waits bool) (v verdict, ok bool) {
 	if v, ok := ofBox(err); ok {
 		return v, true

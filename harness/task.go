@@ -10,88 +10,90 @@ import (
 
 // A Task is something to do in a box, and how to find out whether it has been done.
 type Task struct {
-	// ID names the task, and its directory among the results: letters, digits, ".", "_", "-", and
-	// "/" between them.
+	// ID names the task and its directory among the results. It has at most 200 letters, digits,
+	// ".", "_" and "-", and "/" between them.
 	ID string
-	// Image is the image of the box, as in sshbox.Config. Build, if it is not nil, is what an image
-	// is built of instead.
+	// Image is the image of the box, as in sshbox.Config. If Build is not nil, the image is built
+	// from it instead. Exactly one of the two must be set.
 	Image string
 	Build *Build
-	// Dir is the directory in which all scripts and the agent start, and where relative
-	// destinations of files begin. Default: the image's.
+	// Dir is the directory in which all scripts and the agent start, and from which relative
+	// destinations of files are taken. It must be absolute. Default: the image's.
 	Dir string
-	// User is who everything runs as. Default: the image's user.
+	// User is the user that everything runs as. Default: the image's user.
 	User string
-	// AgentUser is who the agent acts as, if it is not to be User: a name or a number, as for
-	// sandbox.User. Setup and Check are User's, who has to be root then. Setup has to give the
-	// agent's user what he is to work on. What he cannot write to, he cannot change: see "Who can
-	// cheat".
+	// AgentUser is the user that the agent acts as, by name or number as for sandbox.User. Default:
+	// User. If it is set, Setup and Check still run as User, who must be root. Setup must then give
+	// the agent's user what it is to work on. The agent cannot change what its user cannot write
+	// to: see "Who can cheat".
 	AgentUser string
-	// Env is added to the image's environment, "NAME=value".
+	// Env is added to the image's environment, as "NAME=value".
 	Env []string
-	// Files are in the box before Setup.
+	// Files are put into the box before Setup runs.
 	Files []File
-	// Setup is a shell script that runs before the agent, Limits.Setup long. If it fails, the task
-	// is at fault: Error.
+	// Setup is a shell script that runs before the agent, for at most Limits.Setup. If it fails,
+	// the result is Error.
 	Setup string
-	// Instruction is what the agent is told.
+	// Instruction is what the agent is told to do.
 	Instruction string
 	// Limits bound the agent and its box.
 	Limits Limits
-	// Check decides.
+	// Check decides whether the task has been done.
 	Check Check
-	// Solution is what the agent Oracle runs.
+	// Solution is what the agent Oracle runs, and what Check.Like compares with.
 	Solution Script
 }
 
 // A Build is a directory with a Dockerfile. See sshbox.Build.
 type Build struct {
 	Dir        string // on this machine
-	Dockerfile string // in Dir; "": Dockerfile
+	Dockerfile string // the name in Dir; default: Dockerfile
 }
 
-// A File is a file or directory that is put into the box, and takes the place of a file that is
-// there. Directories above it are made. It belongs to Task.User.
+// A File is a file or directory that is put into the box. It replaces a file that exists there.
+// Missing parent directories are created. The file belongs to Task.User.
 type File struct {
-	To string // in the box; relative: from Task.Dir
-	// a file on this machine, or a directory, whose content is put into To, beside what is there
+	// To is a path in the box, absolute or relative to Task.Dir.
+	To string
+	// From is a file or directory on this machine. The content of a directory is put into To,
+	// beside what exists there.
 	From string
-	// Text is the file's content where From is "". Mode is its permission bits. Default: 0644.
+	// Text is the file's content if From is empty. Mode is then its permission bits. Default: 0644.
 	Text string
 	Mode fs.FileMode
 }
 
-// A Script is a shell script (sh) with files it needs.
+// A Script is a shell script (sh) with the files it needs.
 type Script struct {
 	Command string
-	// put into the box before it runs, and not earlier: the agent does not see those of Check and
-	// Solution
+	// Files are put into the box just before the script runs, so the agent does not see those of
+	// Check and Solution.
 	Files []File
 	Env   []string
 }
 
-// A Check decides whether the task has been done: the script's exit status is 0, and what Like
-// names is as it should be.
+// A Check decides whether the task has been done. It passes if the script's exit status is 0 and
+// the files that Like names are as they should be. One of Command and Like must be set.
 type Check struct {
 	Script
-	// Time bounds the script. Default: 5 min. A script that takes longer has failed.
+	// Time bounds the script. A script that takes longer has failed. Default: 5 min.
 	Time time.Duration
-	// Like are paths in the box, absolute or from Task.Dir. What is there, names, permissions and
-	// contents, has to be what the Solution leaves there in another box of this task. The lines of
-	// a file may be in another order: what find prints is in no order either. What is at or below
-	// paths that Except names, as patterns of find -path, is not looked at. The list may take
-	// 32 MiB. The Solution has the agent's time. No program of the box has a part in the comparing.
+	// Like are paths in the box, absolute or relative to Task.Dir. Names, permissions and contents
+	// there must be the same as the Solution leaves in another box of this task. The lines of a
+	// file may be in another order, because find prints in no order. Paths that match Except, as
+	// patterns of find -path, are left out with all below them. The Solution may take Limits.Time,
+	// and the list of files 32 MiB. No program of the box takes part in the comparison.
 	Like, Except []string
-	// Fresh are paths in the box, absolute or from Task.Dir. If there are any, they are copied out
-	// of the agent's box when the agent has returned, into a fresh box of the task, where they take
-	// the place of what its setup has made; and the check is in that box. Nothing else of what the
-	// agent has done is there, no program, and no process. The copy lies on this machine meanwhile,
-	// as long as it is, below Config.Dir.
+	// Fresh are paths in the box, absolute or relative to Task.Dir. If there are any, the check
+	// runs in a fresh box of the task. The paths are copied there from the agent's box, when the
+	// agent has returned, and replace what the setup has made. Nothing else of the agent's work is
+	// in the fresh box: no program and no process. Meanwhile the copy is below Config.Dir on this
+	// machine.
 	Fresh []string
 }
 
-// Limits bound what an agent may take. Zero values are the Defaults of Config, or else
-// DefaultLimits'.
+// Limits bound an agent and its box. A field that is zero is taken from Config.Defaults, and if it
+// is zero there too, from DefaultLimits.
 type Limits struct {
 	Time    time.Duration // for the agent, and for the Solution of Check.Like
 	Setup   time.Duration // for Task.Setup
@@ -101,13 +103,13 @@ type Limits struct {
 	Network string        // as in sshbox.Config: "none", "bridge", or a network of the engine's
 }
 
-// DefaultLimits are the limits of a task that has none, where Config have none either.
+// DefaultLimits are the limits of tasks for which neither the Task nor Config.Defaults sets any.
 var DefaultLimits = Limits{
 	Time: 10 * time.Minute, Setup: 10 * time.Minute,
 	Memory: 2 << 30, PIDs: 1024, CPUs: 1, Network: "none",
 }
 
-// or returns the limits with what is zero taken from more.
+// or returns the limits, with fields that are zero taken from more.
 func (l Limits) or(more Limits) Limits {
 	if l.Time == 0 {
 		l.Time = more.Time
@@ -132,13 +134,12 @@ func (l Limits) or(more Limits) Limits {
 
 const defaultCheckTime = 5 * time.Minute
 
-// taskID leaves no way out of the directory of results, and no name that a file system does not
-// take.
+// taskID matches no path out of the directory of results, and no name that a file system refuses.
 var taskID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$`)
 
 // A FieldError says what is wrong with a field of a task.
 type FieldError struct {
-	Field string // as it is called where the task comes from: "check.command"
+	Field string // as the file of the task names it: "check.command"
 	Err   error
 }
 
@@ -151,25 +152,25 @@ func wrong(field, format string, args ...any) error {
 	return &FieldError{field, fmt.Errorf(format, args...)}
 }
 
-// Validate says what is missing, or makes no sense; the error is a *FieldError.
+// Validate returns a *FieldError if something is missing or contradictory, and nil otherwise.
 func (t *Task) Validate() error {
 	switch {
 	case t.ID == "":
 		return wrong("id", "it is missing")
 	case !taskID.MatchString(t.ID) || len(t.ID) > 200:
-		return wrong("id", "%q: it has to be of letters, digits, \".\", \"_\", \"-\" and, "+
-			"between these, \"/\", at most 200", t.ID)
+		return wrong("id", "%q: write at most 200 letters, digits, \".\", \"_\" and \"-\", and "+
+			"\"/\" between them", t.ID)
 	case t.Image == "" && t.Build == nil:
 		return wrong("image", "it is missing: name an image, or a directory with a Dockerfile")
 	case t.Image != "" && t.Build != nil:
-		return wrong("image", "there is a directory with a Dockerfile, too: leave out one")
+		return wrong("image", "build is set, too: leave out one of the two")
 	case t.Dir != "" && t.Dir[0] != '/':
-		return wrong("dir", "%q: it has to be absolute", t.Dir)
+		return wrong("dir", "%q: write an absolute path", t.Dir)
 	case t.Instruction == "":
 		return wrong("instruction", "it is missing")
 	case t.Check.Command == "" && len(t.Check.Like) == 0:
-		return wrong("check.command", "it is missing: nothing would decide whether the task has "+
-			"been done")
+		return wrong("check.command", "it is missing: without it and check.like, nothing decides "+
+			"whether the task has been done")
 	case len(t.Check.Like) > 0 && t.Solution.Command == "":
 		return wrong("solution.command", "it is missing: check.like compares with what it leaves")
 	case t.Check.Time < 0:

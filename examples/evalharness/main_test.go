@@ -56,7 +56,7 @@ func TestEvalHarness(t *testing.T) {
 		{[]string{"-agent", "nop", "-memory", "100m", "-results", filepath.Join(dir, "small"),
 			tasks}, "more than the 100MiB"},
 		{[]string{"-agent", "nop", "-cpus", "-1", "-results", filepath.Join(dir, "small"), tasks},
-			"there is nothing below"},
+			"0 means no bound"},
 		{[]string{"-agent", "nop", tasks, "-cpus", "1"}, "behind all flags"},
 		{[]string{"-agent", "nop", "-image", "x", tasks}, "-image is for a file of InterCode"},
 		{[]string{"-agent", "nop", dir + "/fs_1.json"}, "-image does"},
