@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// URLs returns what Config.URL needs for a Proxy with the same base: a port named web of the box
-// 4f is at https://web-4f.boxes.example.com/ when base is https://boxes.example.com. A box whose id
-// can be no part of a host name (it has capital letters or dots, or is too long), and all boxes
-// when base has an address in place of a name, are at https://boxes.example.com/4f/web/.
+// URLs returns a Config.URL for a Proxy at base. If base is https://boxes.example.com, the port web
+// of the box 4f is at https://web-4f.boxes.example.com/ (the host form). If the id cannot be part
+// of a host name (it has capital letters or dots, or is too long), or if base has an IP address in
+// place of a name, the port is at https://boxes.example.com/4f/web/ (the path form).
 //
 // URLs panics if base is not an http or https URL with a host.
 func URLs(base *url.URL) func(id string, port Port) string {

@@ -19,28 +19,28 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 )
 
-// OpenAPI is the description of what Handler serves, in OpenAPI 3.1. Handler serves it too, at
-// /openapi.json.
+// OpenAPI describes what Handler serves, in OpenAPI 3.1. Handler serves it at /openapi.json.
 //
 //go:embed openapi.json
 var OpenAPI []byte
 
-// A HandlerConfig has the settings of a Handler.
+// A HandlerConfig says how a Handler works. The zero value serves all boxes to all clients.
 type HandlerConfig struct {
-	// Owner returns whom a request comes from, as the caller's middleware has found out. A box that
-	// is started belongs to them, and no others are seen, paused, resumed or deleted. Default: all
-	// boxes are everybody's.
+	// Owner returns the owner that a request comes from, as the caller's middleware has found out.
+	// A request starts boxes for that owner, and sees and changes only that owner's boxes. If Owner
+	// is nil, every request sees all boxes.
 	Owner func(*http.Request) string
-	// Logger gets the failures that are answered with 503. Default: none.
+	// Logger logs the failures that are answered with 503. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-// Handler serves the service over HTTP: what OpenAPI describes. Names and meanings are those of the
-// sandboxes and sandbox-specs of OpenHands' application server, so that its clients work; what is
-// added is marked there. Handler asks nobody who they are: wrap it in middleware that does.
+// Handler returns a handler that serves s over HTTP, as OpenAPI describes. Names and meanings are
+// those of the sandboxes and sandbox-specs of OpenHands' application server, so its clients work.
+// Additions are marked in OpenAPI. Handler does not authenticate clients: wrap it in middleware
+// that does. Handler panics if s is nil.
 //
 // A request's body may have 1 MiB and take 30 s to arrive. Give the http.Server a
-// ReadHeaderTimeout, an IdleTimeout and MaxHeaderBytes; a start may take longer than a
+// ReadHeaderTimeout, an IdleTimeout and MaxHeaderBytes. A start may take longer than a
 // WriteTimeout.
 func Handler(s *Service, o HandlerConfig) http.Handler {
 	o.Logger = guard.Logger(o.Logger)

@@ -12,14 +12,14 @@ import (
 	"github.com/sandshell/sandshell/service/place"
 )
 
-// A use is what this process knows of requests to a box.
+// A use is what this process knows about requests to a box.
 type use struct {
-	now  int // under way
+	now  int // how many are under way
 	last time.Time
 }
 
-// Used says that a request to a box from outside begins; calling what it returns says that it has
-// ended. A box with a request under way is not idle.
+// Used says that a request to a box begins. The caller calls ended when the request ends. A box
+// with a request under way is not idle.
 func (s *Service) Used(id string) (ended func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +37,8 @@ func (s *Service) Used(id string) (ended func()) {
 	})
 }
 
-// lastUse is when a box was last in use, as far as this process knows; for one in use it is now.
+// lastUse returns when a box was last in use, as far as this process knows. For a box in use, that
+// is now.
 func (s *Service) lastUse(r *place.Record, now time.Time) time.Time {
 	last := r.Created
 	for _, t := range []time.Time{r.Note.Started, r.Note.Used} {
@@ -65,22 +66,22 @@ func (s *Service) lastUse(r *place.Record, now time.Time) time.Time {
 	return last
 }
 
-// A fate is what is due to a box.
+// A fate says what is due for a box.
 type fate int
 
 const (
 	nothing fate = iota
 	toPause
 	toDelete
-	toDate // it is paused, and nobody has said since when
+	toDate // it is paused, and its note does not say since when
 )
 
-// due says what is due to a box that was last used at used. held says that this process would know
-// of any later use.
+// due returns what is due for a box that was last used at used, and why. held says that this
+// process would know of any later use.
 func (l Lifecycle) due(r *place.Record, used time.Time, held bool, now time.Time) (fate, string) {
 	idle := l.Idle
 	if !held {
-		// another process may have it, and says only from time to time that it is in use
+		// Another process may use the box, and only notes that from time to time.
 		idle += idle / 2
 	}
 	switch {
@@ -97,7 +98,7 @@ func (l Lifecycle) due(r *place.Record, used time.Time, held bool, now time.Time
 	return nothing, ""
 }
 
-// stale is how old what is noted of a box's use may become while it is in use.
+// stale returns how old Note.Used may become while the box is in use.
 func (l Lifecycle) stale() time.Duration {
 	if l.Idle > 0 {
 		return l.Idle / 4
@@ -105,7 +106,7 @@ func (l Lifecycle) stale() time.Duration {
 	return 5 * time.Minute
 }
 
-// attend looks after the boxes until ctx ends.
+// attend calls round every s.every until ctx ends.
 func (s *Service) attend(ctx context.Context) {
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
@@ -122,7 +123,7 @@ func (s *Service) attend(ctx context.Context) {
 	}
 }
 
-// round looks after all boxes once. A failed look changes nothing.
+// round does once what is due for all boxes. If the Place cannot list the boxes, it changes none.
 func (s *Service) round(ctx context.Context) error {
 	errs := []error{s.fillPools(ctx)}
 	s.mu.Lock()
@@ -176,7 +177,7 @@ func (s *Service) clear(ctx context.Context, r *place.Record) error {
 	return nil
 }
 
-// oversee does what is due to a box.
+// oversee does what is due for a box.
 func (s *Service) oversee(ctx context.Context, r *place.Record, spec *Spec) error {
 	now := time.Now()
 	held := s.connected(ctx, r)
@@ -185,7 +186,7 @@ func (s *Service) oversee(ctx context.Context, r *place.Record, spec *Spec) erro
 	if what == nothing && (r.Status != Running || used.Sub(r.Note.Used) < spec.Lifecycle.stale()) {
 		return nil
 	}
-	// Whoever works with the box now has changed it by the next round.
+	// If a call has the turn of the box, the next round sees what it has done.
 	leave, ok := s.turns.try(r.ID)
 	if !ok {
 		return nil
@@ -222,8 +223,7 @@ func (s *Service) oversee(ctx context.Context, r *place.Record, spec *Spec) erro
 	return err
 }
 
-// makeRoom pauses the least recently used boxes of a spec, so that the one of that id may run
-// beside the others.
+// makeRoom pauses the least recently used boxes of a spec, so that the box of an id may run too.
 func (s *Service) makeRoom(ctx context.Context, spec *Spec, id string) error {
 	if spec.Lifecycle.MaxRunning == 0 {
 		return nil
@@ -238,8 +238,8 @@ func (s *Service) makeRoom(ctx context.Context, spec *Spec, id string) error {
 	return s.pauseLeastUsed(ctx, spec, running, spec.Lifecycle.MaxRunning-1)
 }
 
-// pauseLeastUsed pauses all but n of the boxes. One that somebody works with right now is not
-// paused: the next round will.
+// pauseLeastUsed pauses all but the n most recently used boxes. It leaves out boxes whose turn a
+// call has: the next round pauses those.
 func (s *Service) pauseLeastUsed(ctx context.Context, spec *Spec, running []*place.Record,
 	n int) error {
 	if spec.Lifecycle.MaxRunning == 0 || len(running) <= n {
@@ -273,8 +273,8 @@ func (s *Service) pauseLeastUsed(ctx context.Context, spec *Spec, running []*pla
 	return nil
 }
 
-// forgetGone lets go of boxes that are gone. before are those that this process was connected to
-// before it looked.
+// forgetGone disconnects from boxes that are gone. before are the boxes that this process was
+// connected to before it listed the boxes.
 func (s *Service) forgetGone(before map[string]*held, there map[string]bool) {
 	var gone []*held
 	s.mu.Lock()

@@ -17,47 +17,48 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A ProxyConfig has the settings of a Proxy.
+// A ProxyConfig says how a Proxy works. URL must be set.
 type ProxyConfig struct {
-	// URL is where the proxy is reached, "https://boxes.example.com" or
-	// "http://127.0.0.1:8080/boxes"; give URLs(URL) to the service as Config.URL. It is needed.
+	// URL is the address of the proxy, as "https://boxes.example.com" or
+	// "http://127.0.0.1:8080/boxes". Set Config.URL of the service to URLs(URL).
 	URL *url.URL
-	// Next gets the requests that are for no box by their host and path. Default: they are answered
-	// with 404. If URL's own host is served by it, too, give URL a path.
+	// Next serves the requests whose host and path name no box. If it also serves the host of URL,
+	// URL needs a path. Default: such requests are answered with 404.
 	Next http.Handler
-	// Logger gets what goes wrong between proxy and boxes. Default: none.
+	// Logger logs what goes wrong between proxy and boxes. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-// Proxy returns a handler that passes requests on to the ports of boxes, by Dial: no port is
-// published, and a box without network is reached the same way. One listener does for all boxes. A
-// request's host or path, written as URLs does, says which box and which of the spec's Ports it is
-// for.
+// Proxy returns a handler that passes requests on to the ports of boxes, through Dial. So no port
+// is published, a box without network is reached too, and one listener serves all boxes. The host
+// or the path of a request names the box and one of its spec's Ports, in the form that URLs writes.
 //
 // A request needs the box's session key: in the header X-Session-API-Key, in the query's parameter
-// session_api_key, or in the cookie of a browser; else it is answered with 401. The box does not
-// get to see the key. A browser that opens a page (GET, Accept: text/html) with the key in the
-// query gets the cookie, and is sent to the address without it. Browsers keep the cookie if they
-// reach the proxy over https, or over http on localhost or 127.0.0.1. The cookie counts only in
-// requests of the box's own pages and where a person opens a page; programs use the header. With
-// the right key, a box that does not run is answered with 503.
+// session_api_key, or in the cookie of a browser. Without it the answer is 401. With it the answer
+// is 503 if the box does not run. The box does not see the key.
 //
-// In the host form each port is an origin of its own to a browser. In the path form all boxes are
-// one origin: a page out of one box can read and do with the others what the user can. The form is
-// for programs, and for boxes that trust each other. In either form, what serves users something
-// else (Handler, your application) had better have another host than the boxes.
+// A browser that opens a page (GET, Accept: text/html) with the key in the query gets a cookie, and
+// is redirected to the address without the key. Browsers keep the cookie if they reach the proxy
+// over https, or over http on localhost or 127.0.0.1. The cookie counts only in requests of the
+// box's own pages and when a person opens a page. Programs use the header.
 //
-// Boxes in the host form are of one site to a browser. Enter the domain of the boxes into the
-// public suffix list (https://publicsuffix.org), so that the pages of a box cannot set cookies that
-// others get. Cookies do not tell ports apart: over plain http on localhost, whoever serves another
-// port there gets the cookie of a box when the browser is led to that port.
+// In the host form, each port is an origin of its own to a browser. In the path form, all boxes are
+// one origin: a page from one box can do with the other boxes what the user can. So the path form
+// is for programs, and for boxes that trust each other. In either form, serve anything else
+// (Handler, your application) on another host than the boxes.
 //
-// The key is the only way in, for a preflight request (CORS) too: where pages of other origins are
-// to ask the boxes, wrap the handler in one that answers these.
+// In the host form, all boxes are one site to a browser. Enter the domain of the boxes into the
+// public suffix list (https://publicsuffix.org), so that the pages of a box cannot set cookies for
+// others. Cookies do not tell ports apart: over plain http on localhost, a server on another port
+// gets the cookie of a box if the browser is led to that port.
 //
-// WebSockets, server-sent events and bodies of any length pass as they come. A request counts as
-// use of its box (Service.Used) until it is answered. For an answer in the path form, the paths in
-// Location and Set-Cookie are changed; links in pages are not: they have to be relative.
+// Preflight requests (CORS) need the key too. If pages of other origins are to ask the boxes, wrap
+// the handler in one that answers preflight requests.
+//
+// WebSockets, server-sent events and bodies of any length are passed on as they come. A request
+// counts as use of its box (see Service.Used) until it is answered. In the path form, the proxy
+// adapts the paths in Location and Set-Cookie of answers. It does not change links in pages, so
+// these must be relative.
 //
 // Give the http.Server a ReadHeaderTimeout, an IdleTimeout and MaxHeaderBytes. A ReadTimeout or a
 // WriteTimeout would cut uploads, downloads and WebSockets that take longer.

@@ -18,12 +18,12 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// DirSpecs is a store of specs in a directory: each file NAME.yaml or NAME.yml is the spec NAME,
-// unless it says another id. The file default.yaml, or the first by ID, is the default. See File
-// for what is in a file.
+// DirSpecs is a store of specs in a directory. Each file NAME.yaml or NAME.yml is the spec NAME, or
+// of the id that the file gives. The default is the spec of default.yaml or of a file that says so,
+// else the first by ID. File says what a file holds.
 //
-// Each call looks whether a file has changed, and reads those that have. While one cannot be read
-// or does not parse, its last good spec stays in force, if it had one; OpenSpecs and Check tell.
+// Each call reads the files that have changed. If a file cannot be read or is wrong, its last good
+// spec stays in force. OpenSpecs and Check return what is wrong.
 type DirSpecs struct {
 	dir string
 
@@ -43,8 +43,8 @@ type specFile struct {
 	err      error
 }
 
-// A File is what is in a file of DirSpecs. Names are in lower case with "_"; a name that is not
-// there is an error. Sizes are in bytes, or as "256m" or "2g"; durations are as "20m" or "12h".
+// A File is what a file of DirSpecs holds. Names are in lower case with "_"; an unknown name is an
+// error. Sizes are in bytes, or written as "256m" or "2g"; durations are written as "20m" or "12h".
 type File struct {
 	ID      string `yaml:"id"`
 	Default bool   `yaml:"default"` // it is the default
@@ -100,8 +100,8 @@ type File struct {
 	MaxPerOwner int `yaml:"max_per_owner"`
 }
 
-// OpenSpecs reads the specs of a directory. There has to be one at least, and every file has to be
-// right: the error names those that are not, each as an *InvalidError.
+// OpenSpecs reads the specs of a directory. It is an error if there is none, or if any file is
+// wrong. The error joins an *InvalidError for each wrong file.
 func OpenSpecs(dir string) (*DirSpecs, error) {
 	d := &DirSpecs{dir: dir, files: map[string]*specFile{}, specs: &MemorySpecs{}}
 	err := d.Check()
@@ -114,7 +114,7 @@ func OpenSpecs(dir string) (*DirSpecs, error) {
 	return d, err
 }
 
-// Check reads what has changed, and returns what is wrong with the files.
+// Check reads the files that have changed, and returns an error if any file is wrong.
 func (d *DirSpecs) Check() error {
 	_, err := d.read()
 	if err != nil {

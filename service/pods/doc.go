@@ -1,30 +1,33 @@
-// Package pods has the boxes of package service on a Kubernetes cluster: each is a pod, as package
-// kubebox makes them.
+// Package pods keeps the boxes of package service on a Kubernetes cluster. Each box is a pod that
+// package kubebox makes.
 //
-//	s, err := service.New(service.Config{Place: pods.New(kubebox.Config{BoxdImage: "my-boxd"}), Specs: specs, Secret: secret})
+//	p := pods.New(kubebox.Config{BoxdImage: "my-boxd"})
+//	s, err := service.New(service.Config{Place: p, Specs: specs, Secret: secret})
 //
 // # The cluster is the database
 //
-// What the service has to know after its own restart lies in the pods' labels and annotations, so
-// any number of processes, on any machines, can serve the same boxes. A box's note is an
-// annotation, which a patch replaces only if it is still the one that the note was made of. An ID
-// belongs to the pod that owns its claim, a ConfigMap that is named for the ID; it goes with the
-// pod. "kubectl get pods -L sandshell-service.id" shows the boxes by their IDs.
+// What the service must know after a restart is in the pods' labels and annotations. So any number
+// of processes, on any machines, can serve the same boxes. A box's note is an annotation. A patch
+// replaces it only if no other process has replaced it before. An ID belongs to the pod that owns
+// its claim, a ConfigMap that is named for the ID and goes with the pod. "kubectl get pods -L
+// sandshell-service.id" shows the boxes with their IDs.
 //
 // The account needs what [Role] says: what kubebox.Role does, and ConfigMaps.
 //
 // # What pods cannot
 //
-// A pod cannot be paused, suspended or made an image of: Service.Pause, Suspend and Snapshot are
-// errors.ErrUnsupported, and a Spec whose Lifecycle pauses boxes is a *service.InvalidError, as is
-// one whose Config has what only an engine has. The error names the field. A pod that has ended
-// (evicted, out of memory, its node gone) is an Error with the reason, and not started again: its
-// files are gone; Delete it, and Start makes another. Service.Usage reads the pod's control group
-// by a shell in it, and does not know what the box has written.
+// Pods cannot be paused or suspended, and no image can be made of them. Service.Pause, Suspend and
+// Snapshot return errors.ErrUnsupported. A start of a Spec whose Lifecycle pauses boxes, or whose
+// Config has what only an engine has, returns a *service.InvalidError that names the field.
 //
-// A box whose maker was killed in the middle of a start is removed by other processes of the
-// service when that maker was on their machine, or, as for one whose maker was on another, after 10
-// minutes; a box that was ready in a pool there after a day. (In a cluster each pod is a machine.)
+// A pod that has ended (evicted, out of memory, its node gone) has the status Error and the reason.
+// It is not started again, because its files are gone: Delete it, and Start makes another.
+// Service.Usage runs a shell in the pod that reads its control group. It does not know what the box
+// has written.
+//
+// If a process is killed in the middle of a start, the other processes of the service remove its
+// box: at once if they are on the same machine, else after 10 minutes, and after a day if the box
+// was ready in a pool. In a cluster each pod is a machine.
 package pods
 
 import "github.com/sandshell/sandshell/kubebox"
