@@ -18,8 +18,8 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// digest is the same for tasks that are the same: in all their fields, and in the content of the
-// files that they name, wherever on this machine these are. What the Config adds is not in it.
+// digest returns a hash of the task's fields and of the content of the files that it names. It does
+// not depend on where on this machine the files are, nor on the Config.
 func (t Task) digest() (string, error) {
 	sum := sha256.New()
 	for _, files := range []*[]File{&t.Files, &t.Check.Files, &t.Solution.Files} {
@@ -83,7 +83,7 @@ func digestFile(sum io.Writer, path string) error {
 	return err
 }
 
-// digests finds out what the tasks are, and of what images.
+// digests sets r.digest and r.imageID for all tasks.
 func (r *runner) digests(ctx context.Context, tasks []Task) error {
 	r.digest, r.imageID = map[string]string{}, map[string]string{}
 	engine := sshbox.Engine{Docker: r.cfg.Box.Docker, Logger: r.cfg.Box.Logger}
@@ -110,7 +110,7 @@ func (r *runner) digests(ctx context.Context, tasks []Task) error {
 	return nil
 }
 
-// changed says what is not as it was when the task got its result; "" if all is.
+// changed says what has changed since the task got its result. It is empty if nothing has.
 func (r *runner) changed(result Result) string {
 	what, now := "", r.imageID[result.Task]
 	switch {
@@ -124,11 +124,11 @@ func (r *runner) changed(result Result) string {
 	return fmt.Sprintf("%s has changed since its result, %s", what, result.Status)
 }
 
-// Changed, among Config.Again, stands for the tasks that have changed since they got their result.
+// Changed, in Config.Again, stands for the tasks that have changed since they got their result.
 const Changed = "changed"
 
-// dropAgain drops the results that Config.Again names. It is an error if any is left of a task that
-// has changed since: it is not what this task has come to.
+// dropAgain drops the results that Config.Again names. If a result is left of a task that has
+// changed since, the error is ErrChanged.
 func (r *runner) dropAgain() error {
 	var drop, changed []string
 	for _, t := range r.cfg.Tasks {
@@ -157,11 +157,12 @@ func (r *runner) dropAgain() error {
 	return r.results.drop(drop)
 }
 
-// ErrChanged says that tasks are not those that the directory of results has results of.
-var ErrChanged = errors.New("there are results of other tasks of the same IDs: run these again " +
-	"(Config.Again with Changed), or choose another directory")
+// ErrChanged says that tasks have changed since they got the results in the directory of results.
+var ErrChanged = errors.New(
+	"tasks have changed since their results: run them again (Config.Again " +
+		"with Changed), or choose another directory")
 
-// checkAgain says what of Config.Again is neither a status nor a task.
+// checkAgain returns an error if Config.Again has what is neither a status nor a task.
 func checkAgain(again []string, tasks []Task) error {
 	for _, a := range again {
 		known := a == Changed || slices.Contains(Statuses, Status(a)) ||

@@ -13,13 +13,15 @@ import (
 	"github.com/sandshell/sandshell/internal/shellquote"
 )
 
-// InterCode says in what boxes the tasks of an nl2bash file are done: the file itself does not.
+// InterCode says in which boxes the tasks of an nl2bash file run. The file itself does not say it.
 type InterCode struct {
-	Image string // of InterCode's, or one's own; or
+	// Image is an image of InterCode's, or another. If Build is not nil, the image is built from it
+	// instead.
+	Image string
 	Build *Build
-	// Answer is the file in the box into which the answer is to go. Default: /tmp/answer.
+	// Answer is the file in the box for the answer. Default: /tmp/answer.
 	Answer string
-	// Roots are the directories whose content has to be as the gold command leaves it. Default: the
+	// Roots are the directories whose content must be as the gold command leaves it. Default: the
 	// whole file system without the directories that InterCode's images ignore
 	// (docker/docker.gitignore), as /usr and /home, and without /tmp, which agents write to.
 	Roots  []string
@@ -32,16 +34,16 @@ var ignored = strings.Fields("/bin /boot /dev /etc /home /lib* /media /opt /proc
 	"/sbin /srv /sys /usr /var /.dockerenv /.git /.gitignore /.sandshell /tmp")
 
 // ReadInterCode reads a file of InterCode's nl2bash tasks (github.com/princeton-nlp/intercode,
-// data/nl2bash): a JSON list of objects with "query", what is to be done, and "gold", a command
-// that does it, or a list of such. A task's ID is the file's name and its number, from 0, as
-// "nl2bash_fs_1/17". Everything begins in /, and gold is bash's, as in InterCode
+// data/nl2bash): a JSON list of objects with "query", the instruction, and "gold", a command that
+// does it, or a list of commands. A task's ID is the file's name and the task's number, from 0, as
+// "nl2bash_fs_1/17". Everything starts in /, and bash runs gold, as in InterCode
 // (intercode/envs/bash/bash_env.py).
 //
-// A task has been done if the box's files are as gold leaves them, and the answer holds what gold
-// prints, in whatever order the lines are. InterCode itself gives points: a third each for the
-// paths that git status names in both boxes, for the sums of new files, and for how similar the
-// last command's output is to gold's; here it is the same, or it is not. Some of its gold commands
-// print what is never the same twice, as times. The errors are *ReadError.
+// A task passes if the box's files are as gold leaves them, and the answer holds the lines that
+// gold prints, in any order. InterCode itself gives points: a third each for the paths that git
+// status names in both boxes, for the sums of new files, and for the similarity of the last
+// command's output to gold's. Some gold commands print something else each time, as times. If the
+// file is wrong, the error is a *ReadError.
 func ReadInterCode(path string, o InterCode) ([]Task, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

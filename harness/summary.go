@@ -11,11 +11,11 @@ import (
 	"github.com/sandshell/sandshell/internal/printable"
 )
 
-// A Summary is what a Run has come to.
+// A Summary holds the results of a Run.
 type Summary struct {
 	Agent    string
 	Results  []Result // of the tasks that have one, in the order of the tasks
-	Tasks    int      // how many there are
+	Tasks    int      // the number of all tasks
 	Counts   map[Status]int
 	Duration time.Duration // of this Run
 }
@@ -31,7 +31,7 @@ func (r *runner) summary(d time.Duration) *Summary {
 	return s
 }
 
-// Text is the counts in one line: "3 pass, 1 fail of 4 tasks".
+// Text returns the counts in one line: "3 pass, 1 fail of 4 tasks".
 func (s *Summary) Text() string {
 	counts := countsText(s.Counts)
 	if counts == "" {
@@ -44,8 +44,8 @@ func (s *Summary) Text() string {
 	return text
 }
 
-// WriteTable writes a table, a task a line, with times in seconds, and the counts below. The column
-// of the reference is there if a task has one. What a box has said is safe to print.
+// WriteTable writes a table with a line for each task, times in seconds, and the counts below. It
+// has a column for reference solutions if any task has one. Control characters are escaped.
 func (s *Summary) WriteTable(w io.Writer) error {
 	reference := slices.ContainsFunc(s.Results, func(r Result) bool {
 		return r.Times.Reference > 0

@@ -20,7 +20,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A place is a box and the directory in it where a task's scripts start.
+// A workspace is a box and the directory in it where a task's scripts start.
 type workspace struct {
 	sandbox.Sandbox
 	dir string   // absolute
@@ -30,7 +30,7 @@ type workspace struct {
 // pathMax bounds a path that a box tells: Linux has none that is longer.
 const pathMax = 4096
 
-// openWorkspace finds out where the task's scripts start.
+// openWorkspace finds out in which directory of a box the task's scripts start.
 func openWorkspace(ctx context.Context, box sandbox.Sandbox, t *Task) (*workspace, error) {
 	if t.Dir != "" {
 		return &workspace{Sandbox: box, dir: t.Dir}, nil
@@ -56,7 +56,7 @@ func (p *workspace) abs(name string) string {
 	return path.Join(p.dir, name)
 }
 
-// put puts files into the box. No program of the box has a part in it.
+// put puts files into the box. No program of the box takes part in that.
 func (p *workspace) put(ctx context.Context, files []File) error {
 	for _, f := range files {
 		if err := p.putOne(ctx, f); err != nil {
@@ -96,8 +96,8 @@ func (p *workspace) putOne(ctx context.Context, f File) error {
 	return nil
 }
 
-// putText puts a file into the place of what is at to. If that is a symbolic link, what it leads to
-// stays.
+// putText writes f.Text to a file. It replaces a symbolic link, not the file that the link leads
+// to.
 func (p *workspace) putText(ctx context.Context, to string, f File) error {
 	files := p.Files()
 	if err := files.Remove(ctx, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +107,7 @@ func (p *workspace) putText(ctx context.Context, to string, f File) error {
 	return files.WriteFile(ctx, to, []byte(f.Text), perm, sandbox.Parents())
 }
 
-// systemPath is where a check's programs are looked for. Only root may write there.
+// systemPath is the PATH of a check. Only root may write to its directories.
 const systemPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // checked returns the place as the check gets it. If the agent is another user, programs come from
@@ -144,7 +144,7 @@ func (e scriptResult) err() error {
 	return fmt.Errorf("exit status %d%s", e.code, after(": ", e.said))
 }
 
-// script runs a task's script; all that it prints goes to log.
+// script runs a script of the task, and writes its output to log.
 func (p *workspace) script(ctx context.Context, s Script, log io.Writer) (scriptResult, error) {
 	if err := p.put(ctx, s.Files); err != nil {
 		return scriptResult{code: -1}, err
