@@ -89,7 +89,8 @@ func (s snippet) file(pkg, name string) []byte {
 	for _, path := range paths {
 		fmt.Fprintf(&b, "\t%q\n", path)
 	}
-	fmt.Fprintf(&b, ")\n\nfunc %s(ctx context.Context) error {\n%s//line %s\n%sreturn nil\n}\n", name,
+	fmt.Fprintf(&b, ")\n\nfunc %s(ctx context.Context) error {\n%s//line %s\n%sreturn nil\n}\n",
+		name,
 		before, s.where, s.code)
 	return b.Bytes()
 }
@@ -103,7 +104,8 @@ func TestSnippets(t *testing.T) {
 	var fragments []string
 	for _, document := range append(documents, "../README.md") {
 		for _, s := range snippets(t, document) {
-			name := filepath.Join(dir, strings.NewReplacer(".", "_", ":", "_").Replace(s.where)+".go")
+			name := filepath.Join(dir, strings.NewReplacer(".", "_", ":", "_").Replace(s.where)+
+				".go")
 			if strings.HasPrefix(s.code, "package ") {
 				require.NoError(t, os.WriteFile(name, []byte(s.code), 0o644))
 				vet(t, name)

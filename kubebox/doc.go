@@ -39,9 +39,9 @@
 // # Boxes that outlive their program
 //
 // A box ends with its program, even one that is killed: boxd stops when nobody has come for
-// Config.Linger. What is left, a pod that has ended, [Cluster.Reap] deletes. A box made with Config.Keep
-// stays, after Detach or whatever end its program had, until somebody closes it. [Cluster.List]
-// finds boxes, [Cluster.Attach] takes one over.
+// Config.Linger. What is left, a pod that has ended, [Cluster.Reap] deletes. A box made with
+// Config.Keep stays, after Detach or whatever end its program had, until somebody closes it.
+// [Cluster.List] finds boxes, [Cluster.Attach] takes one over.
 //
 // # Whom to trust
 //

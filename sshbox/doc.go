@@ -44,16 +44,16 @@
 // their files and variables. Every later box with the same KEY starts from it and runs no setup,
 // only the plugins' checks. While one program makes an image, others that want the same wait for
 // it. A failed setup leaves nothing, and is New's error. What apt-get and pip have downloaded stays
-// in a volume, so that a changed plugin does not download it again. [Engine.Prune] removes images and
-// volumes.
+// in a volume, so that a changed plugin does not download it again. [Engine.Prune] removes images
+// and volumes.
 //
 // # Boxes that outlive their program
 //
 // A box ends with its program, even one that is killed: boxd stops when nobody has come for
 // Config.Linger, and the engine removes the container. A box made with Config.Keep stays, after
 // [shellbox.Box.Detach] or whatever end its program had, until somebody closes it. [Engine.List]
-// finds boxes, [Engine.Attach] takes one over, with its sessions, unfinished commands, and jobs with their logs.
-// [Engine.Reap] removes what is left of containers that have ended.
+// finds boxes, [Engine.Attach] takes one over, with its sessions, unfinished commands, and jobs
+// with their logs. [Engine.Reap] removes what is left of containers that have ended.
 //
 // # Whom to trust
 //

@@ -187,9 +187,10 @@ func TestImageEntrypoint(t *testing.T) {
 // output.
 func TestImageStartupFile(t *testing.T) {
 	t.Parallel()
-	name := changed(t, testImage, map[string]string{"etc/rc": "F=1\n", "slow/dash": "#!/bin/bash\n" +
-		`if [ "$1" = -c ]; then /bin/dash "$@"; exec >&- 2>&-; sleep 0.3; exit 0; fi` + "\n" +
-		`exec /bin/dash "$@"` + "\n"}, "ENV ENV=/etc/rc")
+	name := changed(t, testImage, map[string]string{"etc/rc": "F=1\n",
+		"slow/dash": "#!/bin/bash\n" +
+			`if [ "$1" = -c ]; then /bin/dash "$@"; exec >&- 2>&-; sleep 0.3; exit 0; fi` + "\n" +
+			`exec /bin/dash "$@"` + "\n"}, "ENV ENV=/etc/rc")
 	box := newBox(t, Config{Image: name, Network: "none", Shell: []string{"/slow/dash", "-i"}})
 	does(t, box, `echo "${F-none} $ENV"`, 0, "none /etc/rc\n")
 }

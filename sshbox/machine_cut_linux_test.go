@@ -154,7 +154,8 @@ func TestBoxdKilled(t *testing.T) {
 	if left, files := procfs.Marked(mark), filesOf(t, c); len(left) > 0 || files != "boxd" {
 		t.Errorf("left are %v, %q", left, files)
 	}
-	if _, err := (Machine{DialConfig: c}).Attach(t.Context(), id); err == nil || !strings.Contains(err.Error(), id) {
+	if _, err := (Machine{DialConfig: c}).Attach(t.Context(), id); err == nil ||
+		!strings.Contains(err.Error(), id) {
 		t.Errorf("Attach: %v", err)
 	}
 }

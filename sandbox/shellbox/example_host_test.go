@@ -53,9 +53,9 @@ func (c chamber) Lost(context.Context) error { return nil }
 // Close would remove the place. Here nothing has been set up.
 func (c chamber) Close() error { return nil }
 
-// A Host of your own, in a page, and a Sandbox made of it. The Box kills what it has started, copies
-// with tar, and learns from /proc, through a shell in the place, whether a program waits. It passes
-// the suite of package sandboxtest: see TestHostOfOnesOwn.
+// A Host of your own, in a page, and a Sandbox made of it. The Box kills what it has started,
+// copies with tar, and learns from /proc, through a shell in the place, whether a program waits. It
+// passes the suite of package sandboxtest: see TestHostOfOnesOwn.
 func Example() {
 	ctx := context.Background()
 	box, err := shellbox.New(ctx, chamber{by: []string{"/usr/bin/nice"}},

@@ -103,12 +103,13 @@ func (r *remote) openOn(ctx context.Context, conn *sshconn.Conn) error {
 		return ctxerr.Of(ctx)
 	}
 	select {
-	case state := <-ch.state:
-		return r.useChannel(ctx, ch, state)
-	case err := <-ch.failed:
+	case first := <-ch.first:
+		if first.err == nil {
+			return r.useChannel(ctx, ch, first.state)
+		}
 		ch.Close()
 		r.mu.Lock()
-		r.failed = err
+		r.failed = first.err
 		started := r.pid != 0
 		r.mu.Unlock()
 		if started {
@@ -138,7 +139,7 @@ func (r *remote) openChannel(conn *sshconn.Conn, open *wire.Open) (*channel, err
 		return nil, err
 	}
 	ch := &channel{Stream: sshconn.NewStream(ssh, conn.Group), on: conn,
-		state: make(chan wire.State, 1), failed: make(chan error, 1)}
+		first: make(chan stateOrError, 1)}
 	ch.Credit = math.MaxInt // unackedMax keeps what is sent below the window
 	if !conn.Run(func() {
 		var parts wire.Parts
@@ -162,28 +163,29 @@ func (ch *channel) release() {
 	ch.CloseAfter(func() { ch.Channel.SendRequest(wire.ReleaseRequest, false, nil) })
 }
 
+// answered notes what boxd says of the program. Only the first answer counts.
+func (ch *channel) answered(answer stateOrError) {
+	select {
+	case ch.first <- answer:
+	default:
+	}
+}
+
 // request handles a request of boxd's. What the request says is true even if the channel is no
-// longer the current one. Only the first State or Failed counts. request must not block: that would
-// block the whole connection.
+// longer the current one. request must not block: that would block the whole connection.
 func (r *remote) request(ch *channel, request *ssh.Request) {
 	switch request.Type {
 	case wire.StateRequest:
 		var state wire.State
 		if ssh.Unmarshal(request.Payload, &state) == nil {
-			select {
-			case ch.state <- state:
-			default:
-			}
+			ch.answered(stateOrError{state: state})
 		}
 	case wire.NoteRequest:
 		r.mu.Lock()
 		r.note = request.Payload
 		r.mu.Unlock()
 	case wire.FailedRequest:
-		select {
-		case ch.failed <- failure(request.Payload):
-		default:
-		}
+		ch.answered(stateOrError{err: failure(request.Payload)})
 	case wire.AckRequest:
 		var ack wire.Ack
 		if ssh.Unmarshal(request.Payload, &ack) == nil {

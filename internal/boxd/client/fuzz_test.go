@@ -49,7 +49,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add(wire.NoteRequest, []byte("n"), wire.StateRequest, []byte{})
 	f.Fuzz(func(t *testing.T, one string, first []byte, two string, second []byte) {
 		r := newRemote(nil, wire.Open{ID: "a"}, 24, true)
-		ch := &channel{state: make(chan wire.State, 1), failed: make(chan error, 1)}
+		ch := &channel{first: make(chan stateOrError, 1)}
 		var parts wire.Parts
 		for range 3 { // it does not wait
 			for _, request := range []*ssh.Request{{Type: one, Payload: first},

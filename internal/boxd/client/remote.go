@@ -67,9 +67,15 @@ var _ hostapi.KeptProcess = (*remote)(nil)
 type channel struct {
 	*sshconn.Stream
 	on     *sshconn.Conn
-	state  chan wire.State // the first State that boxd has sent
-	failed chan error      // the first error that boxd has sent: there is no such program
-	noting sync.Mutex      // held while a note is sent, which may go in parts
+	first  chan stateOrError // what boxd has said first of the program
+	noting sync.Mutex        // held while a note is sent, which may go in parts
+}
+
+// A stateOrError is what boxd says of a program that a channel was opened for: its state, or why
+// there is no such program.
+type stateOrError struct {
+	state wire.State
+	err   error
 }
 
 // ackEvery is how many bytes of output one acknowledgement covers.

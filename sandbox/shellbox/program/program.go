@@ -70,8 +70,8 @@ func (p process) Wait() (shellbox.Status, error) {
 }
 
 // Keyboard returns a writer that types on a terminal no faster than the terminal's echo is read, by
-// writing to w. Without it, Linux drops echo while the terminal's output is full, or shows it behind
-// the output of another program.
+// writing to w. Without it, Linux drops echo while the terminal's output is full, or shows it
+// behind the output of another program.
 //
 // output returns how many bytes of the terminal's output have been read; it is called often, and
 // must return at once. If w is the *os.File of a terminal's master, the terminal itself tells
