@@ -162,7 +162,8 @@ func TestInterCodeWrong(t *testing.T) {
 	t.Parallel()
 	for content, says := range map[string]string{
 		"{}": "x.json:1: it has to be a JSON list",
-		"[\n{\"query\": \"q\", \"gold\": \"g\"},\n\n{\"query\": \"q\"}]": "x.json:4: field gold: it is missing",
+		"[\n{\"query\": \"q\", \"gold\": \"g\"},\n\n{\"query\": \"q\"}]": "" +
+			"x.json:4: field gold: it is missing",
 		"[\n{\"query\": 1}]": "x.json:2: field query: a JSON number: write a string",
 		"[\n{\"query\": \"q\", \"gold\": 1}]": "x.json:2: field gold: it has to be a command, or " +
 			"a list of commands",

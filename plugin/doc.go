@@ -10,7 +10,7 @@
 //	}
 //	lint := plugin.Plugin{Name: "lint", Files: dir, Check: "golangci-lint --version"}
 //	if err := box.InitPlugins(ctx, lint); err != nil { // or plugin.Install(ctx, box, lint)
-//		return err // failed to install lint on DockerSSHBox: E: Unable to locate package golangci-lint
+//		return err // failed to install lint on DockerSSHBox: E: Unable to locate package lint
 //	}
 //	box.Execute(ctx, "golangci-lint run")
 //
@@ -20,14 +20,18 @@
 // user, with these variables:
 //
 //	SANDSHELL_BOX              the kind of box: LocalBox, SSHBox, DockerSSHBox
-//	SANDSHELL_ROOT             yes if it may change the system: it is root, and the box is not the user's own machine; else no
-//	SANDSHELL_PACKAGE_MANAGER  apt-get, apk, dnf, yum, zypper or pacman, whichever is there first; or nothing
+//	SANDSHELL_ROOT             yes if it may change the system: it is root, and the box is not the
+//	                           user's own machine; else no
+//	SANDSHELL_PACKAGE_MANAGER  the first that is there of apt-get, apk, dnf, yum, zypper and
+//	                           pacman; or nothing
 //	SANDSHELL_PLUGIN           the plugin's directory, where it may write; it stays
-//	SANDSHELL_ENV              a file for lines NAME=value; NAME<<END, lines and END for a value of several lines
+//	SANDSHELL_ENV              a file for lines NAME=value; NAME<<END, lines and END for a value
+//	                           of several lines
 //	SANDSHELL_PATH             a file for directories, one a line, to put first in PATH
 //	SANDSHELL_CACHE            a directory for downloads that outlives the box, or nothing
 //	DEBIAN_FRONTEND            noninteractive
-//	APT_CONFIG                 for root where there is apt-get: keeps setups that run side by side out of each other's locks
+//	APT_CONFIG                 for root where there is apt-get: keeps setups that run side by side
+//	                           out of each other's locks
 //
 // When setup.sh has ended with 0, the variables in the two files and those of Plugin.Env are in
 // force: in the main session, in each session, job and Run that is started later, and in a shell

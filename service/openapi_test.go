@@ -80,7 +80,8 @@ func (d *document) check(method, path string, status int, contentType string, bo
 	if err := json.Unmarshal(body, &value); err != nil {
 		return err
 	}
-	schema := d.resolve(response)["content"].(map[string]any)[contentType].(map[string]any)["schema"]
+	content := d.resolve(response)["content"].(map[string]any)
+	schema := content[contentType].(map[string]any)["schema"]
 	if err := d.matches(schema, value, "answer"); err != nil {
 		return err
 	}

@@ -6,7 +6,8 @@
 //
 // [New] makes a container of an image and removes it on Close:
 //
-//	box, err := sshbox.New(ctx, sshbox.Config{Image: "my-image", Network: "none", Memory: 2 << 30})
+//	config := sshbox.Config{Image: "my-image", Network: "none", Memory: 2 << 30}
+//	box, err := sshbox.New(ctx, config)
 //	if err != nil {
 //		return err
 //	}

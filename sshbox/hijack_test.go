@@ -95,7 +95,8 @@ func TestHijack(t *testing.T) {
 // throughDoor speaks to boxd as what comes from outside.
 func throughDoor(t *testing.T, box *DockerSSHBox) {
 	t.Helper()
-	const claim = "N ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl x"
+	const claim = "N ssh-ed25519 " +
+		"AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl x"
 	for _, word := range []string{"authorize", "adopt"} {
 		out := runs(t, box, "echo 'sandshell "+word+" "+claim+
 			"' | socat -t 5 - UNIX-CONNECT:/tmp/door")

@@ -56,7 +56,8 @@ func TestBoxdOnMachine(t *testing.T) {
 	c.Env = []string{"FOO=bar baz", "HOME=" + t.TempDir()}
 	box := dialBoxd(t, c)
 	if got := tell(t, box,
-		"cd /usr; X=remembered; echo $FOO $X; trap '' HUP; (sleep 1000 &)"); got != "bar baz remembered" {
+		"cd /usr; X=remembered; echo $FOO $X; trap '' HUP; (sleep 1000 "+
+			"&)"); got != "bar baz remembered" {
 		t.Errorf("got %q", got)
 	}
 	if got := filesOf(t, c); got != "box boxd" {

@@ -38,7 +38,8 @@ func TestPackageCache(t *testing.T) {
 		box := newBox(t, c)
 		does(t, box, "hello; command -v tree pv; ls -A /var/lib/apt/lists "+
 			"/var/cache/apt/archives | grep -v -e lock -e partial", 0,
-			"Hello, world!\n/usr/bin/tree\n/usr/bin/pv\n/var/cache/apt/archives:\n\n/var/lib/apt/lists:\n")
+			"Hello, world!\n/usr/bin/tree\n/usr/bin/pv\n/var/cache/apt/archives:\n\n"+
+				"/var/lib/apt/lists:\n")
 		noError(t, box.Close())
 		text := out.take()
 		if got := strings.Count(text, "Need to get 0 B/"); got != 3*i ||

@@ -1,6 +1,7 @@
 // Interactive attaches a person's terminal to a session of a box.
 //
-//	go run ./examples/interactive [-box local|docker|ssh] [-image name] [user@host[:port]] [-- command]
+//	go run ./examples/interactive [-box local|docker|ssh] [-image name] [user@host[:port]]
+//		[-- command]
 //
 // Without -box, the box is ssh if a machine is named, else local. The command is bash, where the
 // box has it, or sh. The terminal is in raw mode: every key goes to the session, ^C too; what the

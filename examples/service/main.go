@@ -1,7 +1,8 @@
 // Service serves many boxes: the HTTP API of package service, the ports of the boxes, and a page on
 // which a person starts and stops boxes, sees what they use, and opens a terminal in them.
 //
-//	go run ./examples/service [-listen 127.0.0.1:8080] [-image name] [-specs directory] [-state directory] [-kube]
+//	go run ./examples/service [-listen 127.0.0.1:8080] [-image name] [-specs directory]
+//		[-state directory] [-kube]
 //
 // It prints an address with a token, to open in a browser. The boxes' ports are at
 // NAME-ID.boxes.localhost, which is this machine to a browser. Boxes outlive the program, and are

@@ -267,7 +267,8 @@ func (p *person) visits() {
 	p.t.Helper()
 	p.types("clear; mkdir /tmp/site; cd /tmp/site; echo greetings >hello.txt; python3 -m " +
 		"http.server --bind 127.0.0.1 8000 >/tmp/log 2>&1 &\n")
-	p.types("until (: </dev/tcp/127.0.0.1/8000) 2>/dev/null; do sleep 0.1; done; echo it ser''ves\n")
+	p.types("until (: </dev/tcp/127.0.0.1/8000) 2>/dev/null; do sleep 0.1; done; " +
+		"echo it ser''ves\n")
 	p.shows("it serves")
 	require.NoError(p.t, p.Click(p.t.Context(), "#box-demo .ports a"))
 	var tabs []*browser.Tab

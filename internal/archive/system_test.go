@@ -128,7 +128,8 @@ func TestUnprivileged(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(dir+"/test", exe, 0o755))
 		cmd := exec.Command(dir+"/test",
-			"-test.run=^(TestUnprivileged|TestRoundTrip|TestDestination|TestTruncated|TestMalicious)$", "-test.count=1")
+			"-test.run=^Test(Unprivileged|RoundTrip|Destination|Truncated|Malicious)$",
+			"-test.count=1")
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534,

@@ -92,7 +92,8 @@ func order(m *unix.Termios) {
 		unix.ONLCR|unix.OLCUC|unix.OCRNL|unix.ONOCR|unix.ONLRET|unix.OFILL|unix.OFDEL|
 			unix.NLDLY|unix.CRDLY|unix.TABDLY|unix.BSDLY|unix.VTDLY|unix.FFDLY)
 	set(&m.Lflag, unix.ISIG|unix.ICANON|unix.IEXTEN|unix.ECHO|unix.ECHOE|unix.ECHOK|unix.ECHOKE,
-		unix.ECHOCTL|unix.ECHONL|unix.NOFLSH|unix.XCASE|unix.TOSTOP|unix.ECHOPRT|unix.FLUSHO|unix.EXTPROC)
+		unix.ECHOCTL|unix.ECHONL|unix.NOFLSH|unix.XCASE|unix.TOSTOP|
+			unix.ECHOPRT|unix.FLUSHO|unix.EXTPROC)
 	control := func(key byte) byte { return key &^ 0x60 }
 	for i, c := range map[int]byte{
 		unix.VINTR: control('C'), unix.VQUIT: control('\\'), unix.VERASE: 0x7f,

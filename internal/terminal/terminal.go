@@ -4,8 +4,8 @@
 // begin of their line, whole screens. The package has three views of that stream of bytes. None of
 // them answers the program; a Cleaner tells what it asks.
 //
-//   - A [Cleaner] reads the stream as a log: line by line, as the text that a person would have read, for ever and in
-//     constant memory. Text without controls passes byte for byte.
+//   - A [Cleaner] reads the stream as a log: line by line, as the text that a person would have
+//     read, for ever and in constant memory. Text without controls passes byte for byte.
 //   - A [Tail] keeps the stream's end, raw.
 //   - [Render] tells what a screen of some size shows after the stream, for full-screen programs.
 //

@@ -7,7 +7,7 @@
 //	if err := box.InitPlugins(ctx, agentskills.Plugin()); err != nil {
 //		return err
 //	}
-//	box.Execute(ctx, "open main.py 120") // the file stays open: in the next command, of this session
+//	box.Execute(ctx, "open main.py 120") // the file stays open in this session
 //
 // [Prompt] explains the commands to a model that writes shell commands, as part of its system
 // prompt. [Tools] describes them to a model that calls tools; [Command] turns its call into the

@@ -1,6 +1,6 @@
 // Package browser is Chromium in a sandbox, headless, driven from Go.
 //
-//	if err := box.InitPlugins(ctx, browser.Plugin()); err != nil { // Debian's package, if there is none
+//	if err := box.InitPlugins(ctx, browser.Plugin()); err != nil { // installs Debian's package
 //		return err
 //	}
 //	b, err := browser.Open(ctx, box, browser.Config{})
@@ -8,12 +8,14 @@
 //		return err
 //	}
 //	defer b.Close()
-//	err = b.Navigate(ctx, "http://127.0.0.1:8000/") // of the box: a server that runs there as a job
+//	err = b.Navigate(ctx, "http://127.0.0.1:8000/") // the box's own: a server as a job
 //	tree, err := b.AccessibilityTree(ctx)           // button "Send" ref=21
 //	err = b.Click(ctx, "ref=21")                    // or a CSS selector, "#send"
 //	text, err := b.Text(ctx)
 //	png, err := b.Screenshot(ctx)
-//	file, err := b.Download(ctx, func(ctx context.Context) error { return b.Click(ctx, "#report") })
+//	file, err := b.Download(ctx, func(ctx context.Context) error {
+//		return b.Click(ctx, "#report")
+//	})
 //	err = box.CopyFrom(ctx, file.Path, "report.pdf")
 //
 // The browser has the box's network, its loopback, and its files as file:///path. Beyond the

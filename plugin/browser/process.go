@@ -71,7 +71,8 @@ var flags = []string{
 
 // disableFeatures turns off, among others, BackForwardCache: the protocol has no load event for a
 // page out of that cache, and chromedp's NavigateBack waits for one.
-const disableFeatures = "--disable-features=BackForwardCache,AutofillServerCommunication,NetworkTimeServiceQuerying,Translate,MediaRouter," +
+const disableFeatures = "--disable-features=BackForwardCache,AutofillServerCommunication," +
+	"NetworkTimeServiceQuerying,Translate,MediaRouter," +
 	"OptimizationHints,OptimizationGuideOnDeviceModel,DialMediaRouteProvider,PaintHolding"
 
 // arguments returns the flags with the user's. Chromium obeys only the last --disable-features, so

@@ -40,7 +40,8 @@ func wheel(t *testing.T, b sandbox.Sandbox, name, version string) string {
 		{info + "entry_points.txt", fmt.Sprintf("[console_scripts]\n%s = %s:main\n", name, name)},
 		{info + "RECORD",
 			fmt.Sprintf(
-				"%[1]s.py,,\n%[2]sMETADATA,,\n%[2]sWHEEL,,\n%[2]sentry_points.txt,,\n%[2]sRECORD,,\n", name, info)},
+				"%[1]s.py,,\n%[2]sMETADATA,,\n%[2]sWHEEL,,\n%[2]sentry_points.txt,,\n"+
+					"%[2]sRECORD,,\n", name, info)},
 	} {
 		f, err := w.Create(file[0])
 		require.NoError(t, err)

@@ -126,7 +126,8 @@ func tree(t *testing.T, b *box) {
 	require.NoError(t, os.MkdirAll(host+"/src/empty/nested", 0o755))
 	require.NoError(t, b.copyTo(t, host+"/src", dir+"/dst"))
 	const list = `cd "$1" && find . | LC_ALL=C sort`
-	want := ".\n./.config\n./.config/c\n./a\n./empty\n./empty/nested\n./sub\n./sub/deep\n./sub/deep/er\n./sub/deep/er/b\n"
+	want := ".\n./.config\n./.config/c\n./a\n./empty\n./empty/nested\n" +
+		"./sub\n./sub/deep\n./sub/deep/er\n./sub/deep/er/b\n"
 	same(t, want, b.script(t, list, dir+"/dst"))
 	require.NoError(t, b.copyFrom(t, dir+"/dst", host+"/back"))
 	var got []string

@@ -3,7 +3,8 @@
 //
 //	func TestConformance(t *testing.T) {
 //		sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
-//			ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // t.Context() has ended in a Cleanup
+//			// t.Context() has ended in a Cleanup
+//			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 //			defer cancel()
 //			box, err := mybox.New(ctx, mybox.Config{})
 //			if err != nil {

@@ -139,7 +139,8 @@ func hereDocuments() []script {
 }
 
 func quoting() []script {
-	controls := "\x01\x02\x03\x04\x05\x08\x0b\x0c\x0f\x11\x12\x13\x14\x15\x16\x17\x19\x1a\x1b\x1c\x1d\x7f"
+	controls := "\x01\x02\x03\x04\x05\x08\x0b\x0c\x0f\x11\x12\x13\x14" +
+		"\x15\x16\x17\x19\x1a\x1b\x1c\x1d\x7f"
 	dump := " | od -An -tx1 | tr -d ' \\n'"
 	return []script{
 		{"FindExec", "mkdir d && touch d/b d/a\nfind d -type f -exec echo {} \\; | sort",

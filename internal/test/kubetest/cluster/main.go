@@ -9,7 +9,8 @@
 // It prints "KUBECONFIG=…" when the nodes are ready, and takes orders from its standard input, a
 // line each, until that ends:
 //
-//	kill NAME     ends a part at once: apiserver, controller-manager, scheduler, etcd, node1 …: a node with all its containers
+//	kill NAME     ends a part at once: apiserver, controller-manager, scheduler, etcd, or a node
+//	              (node1 …) with all its containers
 //	start NAME    starts it again, with the disk that it had
 //	pause NAME    the part stops where it is; a node loses its network
 //	resume NAME   and goes on

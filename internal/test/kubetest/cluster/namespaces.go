@@ -29,8 +29,9 @@ func inNamespaces(role string, args ...string) *exec.Cmd {
 	// its own; another one may be below a directory that is hidden
 	cmd.Env = append(os.Environ(), "TMPDIR=/tmp")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Setsid:     true, // a terminal's ^C is for the program outside
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
+		Setsid: true, // a terminal's ^C is for the program outside
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID |
+			syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
 	}
 	return cmd
 }
