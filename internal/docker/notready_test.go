@@ -120,8 +120,8 @@ func TestWordsOfPodman(t *testing.T) {
 			"1481b7a93d48. You have to remove that container": "docker rm -f mine",
 		"running container create option: names must match [a-zA-Z0-9][a-zA-Z0-9_.-]*: invalid " +
 			"argument": `"mine"`,
-		"container create: unable to find network with name or ID elsewhere: network not found": "" +
-			"docker network ls",
+		"container create: unable to find network with name or ID elsewhere: " +
+			"network not found": "docker network ls",
 	} {
 		err := c.explainCreate(errors.New(said))
 		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), said) {
