@@ -117,8 +117,9 @@ func (i *interrupter) round(ctx context.Context, k int) error {
 		return fmt.Errorf("%q: %+v", command, res)
 	case res.ExitCode == n:
 		i.ended++
-		// The key, unlike Interrupt, has the kernel drop what the terminal was to show.
-		if !ran || !typed && res.Output != output {
+		// The key, unlike Interrupt, has the kernel drop what the terminal was to show. dash ends a
+		// line when an interrupt reaches it after the command's end.
+		if !ran || !typed && res.Output != output && res.Output != output+"\n" {
 			return fmt.Errorf("%q (ran: %v): it ended by itself, with output %q", command, ran,
 				res.Output)
 		}

@@ -127,7 +127,11 @@ func (s *session) endMarkerLocked(m *dialect.Marker) {
 	// So a command without a Begin marker may have run, and is not sent again. For a command
 	// without its own End marker, the shell's answer does not tell $?: it says 0, or 2 if the
 	// interrupt has cut the question.
-	if stopped && m.Seq > c.seq && (m.Status == 0 || m.Status == 2) && !s.seqUnknown {
+	switch {
+	case m.Seq == c.seq || s.seqUnknown:
+	case m.StatusOf != 0 && m.StatusOf != c.seq: // the interrupt came before the command had begun
+		m.Status = interrupted
+	case stopped && m.StatusOf == 0 && (m.Status == 0 || m.Status == 2):
 		m.Status = interrupted
 	}
 	s.seqUnknown, s.status = false, m.Status

@@ -80,7 +80,7 @@ func (d Dialect) Hello(seq int, env *string) string {
 		`case $%[1]s${KSH_VERSION-} in 0*|*93*)%[1]s=%[2]d;;*)%[1]s=0;`+
 		`[ -c /dev/null ]||%[1]s=%[4]d;[ -c /dev/tty ]||%[1]s=%[3]d;;esac`+"\n",
 		v, ReadsCommands, NoTerminal, NoNull)
-	return line + d.printEnd(seq, "") + "\n"
+	return line + d.printEnd(seq, "$"+v, "") + "\n"
 }
 
 // noShopts are the options of bash's shopt that change what a command does. BASHOPTS may have set
@@ -90,19 +90,20 @@ const noShopts = "autocd cdable_vars cdspell compat31 dirspell dotglob execfail 
 	"inherit_errexit lastpipe localvar_inherit localvar_unset nocaseglob nocasematch nullglob " +
 	"shift_verbose xpg_echo"
 
-// statusVariable returns the name of the shell variable that holds a command's status from its end
-// until the next command begins. (printf may be a function of the user's, which changes $?.) The
-// name is secret, so that nobody can make the variable readonly.
+// statusVariable returns the name of the shell variable that holds a command's number and status,
+// as in 7.130, from its end until the next command begins. (printf may be a function of the user's,
+// which changes $?.) The name is secret, so that nobody can make the variable readonly.
 func (d Dialect) statusVariable() string { return "_" + d.nonce('V', 0)[:12] }
 
 // moreNonce returns the nonce of the MoreLines marker.
 func (d Dialect) moreNonce() string { return d.nonce(MoreLines, 0)[:8] }
 
 // Ask returns a line that only asks: it has the shell print the End marker of number seq, with its
-// status and directory. The status is the last command's, if that is known.
+// status and directory. The status is the last command's, if that is known. Otherwise, it is $?.
 func (d Dialect) Ask(seq int) string {
 	v := d.statusVariable()
-	return fmt.Sprintf("\n{ %[1]s=${%[1]s-$?};%[2]s;} >/dev/null 2>&1\n", v, d.printEnd(seq, d.TTY))
+	return fmt.Sprintf("\n{ %[1]s=${%[1]s-0.$?};%[2]s;} >/dev/null 2>&1\n", v,
+		d.printEnd(seq, "$"+v, d.TTY))
 }
 
 // endLine prints the End marker of command seq. It undoes set -o vi and emacs, with which bash
@@ -115,20 +116,21 @@ func (d Dialect) endLine(seq int) string {
 			`-n "${SHELLOPTS+${SHELLOPTS##*vi*}}" -a -n "${SHELLOPTS+${SHELLOPTS##*emacs*}}" ]||` +
 			`\command set +o vi +o emacs`
 	}
-	return fmt.Sprintf("{ %s=$?;%s%s;} >/dev/null 2>&1\n", d.statusVariable(),
-		d.printEnd(seq, d.TTY), more)
+	v := d.statusVariable()
+	return fmt.Sprintf("{ %s=%d.$?;%s%s;} >/dev/null 2>&1\n", v, seq,
+		d.printEnd(seq, "${"+v+"#*.}", d.TTY), more)
 }
 
 // printEnd prints the End marker of command seq to file, or to the standard output if file is "".
-func (d Dialect) printEnd(seq int, file string) string {
+func (d Dialect) printEnd(seq int, status, file string) string {
 	nonce := d.nonce(End, seq)
 	if file != "" {
 		file = " >" + file
 	}
 	return fmt.Sprintf(
-		`\command printf '\033]133;D;%d;%s;%%d;%%s%%d;%%s;%s\007' `+
-			`"$%s" "${BASH_VERSINFO+b}" "${TMOUT:-0}" "${PWD-}"%s`,
-		seq, nonce, nonce, d.statusVariable(), file)
+		`\command printf '\033]133;D;%d;%s;%%s;%%s%%d;%%s;%s\007' `+
+			`"%s" "${BASH_VERSINFO+b}" "${TMOUT:-0}" "${PWD-}"%s`,
+		seq, nonce, nonce, status, file)
 }
 
 // Repair removes functions and aliases that keep a shell from obeying the other lines. In bash, a

@@ -9,7 +9,8 @@ import (
 // output. Each stands between ESC ] 133 ; and BEL:
 //
 //	C ; seq ; nonce ; background                         the output of command seq begins here
-//	D ; seq ; nonce ; status ; idle ; directory ; nonce  command seq has ended, or is an answer
+//	D ; seq ; nonce ; status ; idle ; directory ; nonce  command seq has ended, or is an answer:
+//	                                                     then status is of a command, as in 7.130
 //	P ; nonce                                            the shell asks for more lines
 //
 // Each nonce belongs to one marker and is made of the shell's secret. A sequence with another nonce
@@ -18,6 +19,7 @@ type Marker struct {
 	Kind       Kind
 	Seq        int    // Begin, End: the number of the line
 	Status     int    // End: $?
+	StatusOf   int    // End: the number of the command whose status it is; 0: it is just $?
 	Background int    // Begin: the shell's $!, 0 if none
 	Dir        string // End: $PWD
 	Bash       bool   // End: the shell is bash (idle begins with a b)
@@ -126,6 +128,10 @@ func (s *Scanner) parse(b []byte) (*Marker, int) {
 		}
 		return m, at + n
 	}
+	if m.StatusOf, n = number(b[at:], '.'); n < 0 {
+		return nil, n
+	}
+	at += n
 	if m.Status, n = number(b[at:], ';'); n <= 0 {
 		return nil, n
 	}

@@ -42,6 +42,8 @@ func TestScanner(t *testing.T) {
 		{"BeginWithBackground", "\x1b]133;C;7;NC7;1234\x07", "",
 			[]Marker{{Kind: 'C', Seq: 7, Background: 1234}}},
 		{"End", "out\x1b]133;D;8;ND8;130;0;/a b;ND8\x07", "out", []Marker{d(130, 8, "/a b")}},
+		{"Answer", "out\x1b]133;D;9;ND9;8.130;0;/a;ND9\x07", "out",
+			[]Marker{{Kind: End, Seq: 9, Status: 130, StatusOf: 8, Dir: "/a"}}},
 		{"AnyDirectory", "\x1b]133;D;1;ND1;0;0;/a\n\x07\x1b]133;;x;ND1\x07", "",
 			[]Marker{d(0, 1, "/a\n\x07\x1b]133;;x")}},
 		{"CutInItsDirectory", "out\x1b]133;D;8;ND8;0;0;/a\x1b]133;D;9;ND9;130;0;/b;ND9\x07more",
