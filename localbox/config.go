@@ -51,8 +51,8 @@ func (c *Config) validate() error {
 		value time.Duration
 	}{{"Grace", c.Grace}, {"StartLimit", c.StartLimit}} {
 		if limit.value < 0 {
-			return fmt.Errorf("Config.%s: %v is negative: give more, or 0 for the default",
-				limit.field, limit.value)
+			return fmt.Errorf("%s: %v is negative: give more, or 0 for the default",
+				"Config."+limit.field, limit.value)
 		}
 	}
 	return nil
