@@ -68,7 +68,9 @@ func TestKilled(t *testing.T) {
 	require.Positive(t, starts)
 	require.Positive(t, boxes)
 	for n := range 6 {
-		require.NoError(t, s.Delete(t.Context(), idAt(n)))
+		if err := s.Delete(t.Context(), idAt(n)); !errors.Is(err, ErrNotFound) {
+			require.NoError(t, err)
+		}
 	}
 	// What the last killed process had asked for, the engine may create seconds later, and there is
 	// no event to wait for: it is removed then, too.
