@@ -88,18 +88,18 @@ func TestLocal(t *testing.T) {
 		return
 	}
 	inOrder(t, transcript, chapters...)
-	readme(t, transcript)
+	excerpt(t, transcript)
 }
 
-// readme checks that README shows what the program does.
-func readme(t *testing.T, transcript string) {
+// excerpt checks that docs/agents.md shows what the program prints.
+func excerpt(t *testing.T, transcript string) {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../docs/agents.md")
 	require.NoError(t, err)
 	_, text, found := bytes.Cut(text, []byte("prints, in part:\n\n"))
-	require.True(t, found, "README has no transcript")
-	excerpt, _, _ := bytes.Cut(text, []byte("\n\nA"))
-	for line := range strings.Lines(string(excerpt)) {
+	require.True(t, found, "docs/agents.md has no transcript")
+	lines, _, _ := bytes.Cut(text, []byte("\n\nA"))
+	for line := range strings.Lines(string(lines)) {
 		if line = strings.TrimSpace(line); line != "" {
 			before, _, timed := strings.Cut(line, " after ")
 			pattern := `^\s*` + regexp.QuoteMeta(before)
